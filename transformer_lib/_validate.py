@@ -1,0 +1,94 @@
+"""Checks shared by the whole library: every message names the argument, what was expected and what came."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import torch
+from torch import Tensor
+
+
+def check_int(name: str, value: object, *, minimum: int = 1) -> int:
+    """Return `value` if it is an integer ≥ `minimum` (a bool is not an integer here)."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}")
+    if value < minimum:
+        raise ValueError(f"{name} must be at least {minimum}, got {value}")
+    return value
+
+
+def check_fraction(name: str, value: float, *, below_one: bool = True) -> float:
+    """Return `value` if 0 ≤ value < 1 (or ≤ 1 when `below_one` is False)."""
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
+    if not 0 <= value <= 1 or (below_one and value == 1):
+        raise ValueError(f"{name} must lie in [0, 1{')' if below_one else ']'}, got {value}")
+    return float(value)
+
+
+def check_choice(name: str, value: object, choices: Collection[str]) -> str:
+    """Return `value` if it is one of `choices`."""
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")
+    return value
+
+
+def check_tensor(name: str, value: object, *, rank: int | None = None, min_rank: int | None = None) -> Tensor:
+    """Return `value` if it is a tensor with `rank` axes (or at least `min_rank`)."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor, got {type(value).__name__}")
+    if rank is not None and value.dim() != rank:
+        raise ValueError(f"{name} must have {rank} axes, got {value.dim()}: shape {tuple(value.shape)}")
+    if min_rank is not None and value.dim() < min_rank:
+        raise ValueError(f"{name} must have at least {min_rank} axes, got {value.dim()}: shape {tuple(value.shape)}")
+    return value
+
+
+def check_width(name: str, value: Tensor, width: int, meaning: str) -> Tensor:
+    """Return `value` if its last axis has `width` entries; `meaning` says what that width is."""
+    if value.shape[-1] != width:
+        raise ValueError(
+            f"{name} must end in {meaning} = {width} features, got {value.shape[-1]}: shape {tuple(value.shape)}"
+        )
+    return value
+
+
+def check_sequence(name: str, value: object, d_model: int) -> Tensor:
+    """Return `value` if it is a non-empty float batch [batch, seq_len, d_model]."""
+    check_tensor(name, value, rank=3)
+    check_width(name, value, d_model, "d_model")
+    if 0 in value.shape[:2]:
+        raise ValueError(f"{name} must not be empty, got shape {tuple(value.shape)} [batch, seq_len, d_model]")
+    return value
+
+
+def check_ids(name: str, ids: object, vocab_size: int, *, max_len: int | None = None) -> Tensor:
+    """Return `ids` if it is a non-empty integer batch [batch, seq_len] with entries in [0, vocab_size)."""
+    check_tensor(name, ids, rank=2)
+    if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
+        raise TypeError(f"{name} must hold integer token ids, got dtype {ids.dtype}")
+    if ids.numel() == 0:
+        raise ValueError(f"{name} must not be empty, got shape {tuple(ids.shape)} [batch, seq_len]")
+    if max_len is not None and ids.shape[1] > max_len:
+        raise ValueError(f"{name} has {ids.shape[1]} tokens, more than max_len = {max_len}")
+    low, high = ids.aminmax()
+    if low < 0 or high >= vocab_size:
+        raise ValueError(f"{name} must hold ids in [0, {vocab_size}), got values from {low.item()} to {high.item()}")
+    return ids
+
+
+def check_mask(name: str, mask: object, scores_shape: tuple[int, ...] | None = None) -> Tensor:
+    """Return `mask` if it is boolean (True = may attend) and broadcasts to `scores_shape`."""
+    check_tensor(name, mask)
+    if mask.dtype != torch.bool:
+        raise TypeError(f"{name} must be boolean, True = may attend, got dtype {mask.dtype}")
+    if scores_shape is not None:
+        try:
+            fits = torch.broadcast_shapes(mask.shape, scores_shape) == torch.Size(scores_shape)
+        except RuntimeError:
+            fits = False
+        if not fits:
+            raise ValueError(
+                f"{name} must broadcast to the scores' shape {tuple(scores_shape)}, got {tuple(mask.shape)}"
+            )
+    return mask

@@ -1,0 +1,89 @@
+"""Scaled dot-product attention (Vaswani et al. 2017, eq. 1): the readable path and the fused one, same numbers."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ._validate import check_mask, check_tensor, check_width
+
+
+def scaled_dot_product_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, bias: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """Return softmax(query keyᵀ / √d_k) value, and the weights.
+
+    Args:
+        query: [..., q_len, d_k]. key: [..., k_len, d_k]. value: [..., k_len, d_v]. Leading axes broadcast.
+        mask: boolean, broadcastable to [..., q_len, k_len]; True = may attend. Applied after scaling, as −∞.
+        bias: numbers added to the scaled scores, broadcastable likewise (relative positions use it).
+
+    Returns:
+        output [..., q_len, d_v] and weights [..., q_len, k_len]. Each row of weights sums to one, or is all
+        zeros where a query may attend to nothing.
+
+    Raises:
+        TypeError, ValueError: shapes do not fit, or the mask is not boolean.
+    """
+    check_attention_inputs(query, key, value)
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # [..., q_len, k_len]
+    if bias is not None:
+        scores = scores + bias
+    weights = masked_softmax(scores, mask)
+    return weights @ value, weights
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Return softmax over the last axis of `scores` with disallowed entries at −∞; a fully masked row gives zeros.
+
+    A row of only −∞ would be 0/0 in the softmax and poison the gradient with NaN, so such a row keeps its
+    finite scores, and its weights are set to zero afterwards.
+    """
+    if mask is None:
+        return scores.softmax(dim=-1)
+    check_mask("mask", mask, scores.shape)
+    sees_nothing = ~mask.any(dim=-1, keepdim=True)  # [..., q_len, 1]
+    weights = scores.masked_fill(~(mask | sees_nothing), -math.inf).softmax(dim=-1)
+    return weights.masked_fill(sees_nothing, 0.0)
+
+
+def fused_attention(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, bias: Tensor | None = None,
+    dropout: float = 0.0,
+) -> Tensor:
+    """Return the output of `scaled_dot_product_attention` from torch's fused kernel, which stores no weights.
+
+    Arguments and errors as there; `dropout` is the probability of dropping an attention weight.
+    """
+    check_attention_inputs(query, key, value)
+    if mask is not None:
+        leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+        check_mask("mask", mask, (*leading, query.shape[-2], key.shape[-2]))
+        mask = torch.atleast_2d(mask)  # the kernel does not add the query axis itself
+    if bias is not None:
+        mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)  # the kernel takes one of the two
+    return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+
+
+def check_attention_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Raise unless query, key and value fit each other: one d_k, one k_len, broadcastable leading axes."""
+    for name, tensor in (("query", query), ("key", key), ("value", value)):
+        check_tensor(name, tensor, min_rank=2)
+        if 0 in tensor.shape:
+            raise ValueError(f"{name} must not be empty, got shape {tuple(tensor.shape)}")
+    check_width("key", key, query.shape[-1], "query's d_k")
+    if key.shape[-2] != value.shape[-2]:
+        raise ValueError(
+            f"key and value must have the same k_len, got {key.shape[-2]} and {value.shape[-2]}: "
+            f"shapes {tuple(key.shape)} and {tuple(value.shape)}"
+        )
+    try:
+        torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+    except RuntimeError:
+        raise ValueError(
+            "the leading axes of query, key and value must broadcast, got shapes "
+            f"{tuple(query.shape)}, {tuple(key.shape)}, {tuple(value.shape)}"
+        ) from None

@@ -1,0 +1,140 @@
+"""Beam search: keep the few likeliest beginnings instead of one (Vaswani et al. 2017, §6.1; Wu et al. 2016, §7)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from ._validate import check_int
+from .decoding import Stepper, check_request, evaluating
+from .transformer import Transformer
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation with its score: the summed log-probability divided by the length penalty."""
+
+    ids: tuple[int, ...]  # bos first, eos last if it came
+    log_probability: float
+    score: float
+
+
+@dataclass(frozen=True)
+class BeamStep:
+    """One step of one sentence, for whoever watches: the beams kept and the hypotheses that ended."""
+
+    sentence: int
+    kept: tuple[tuple[tuple[int, ...], float], ...]  # (ids, summed log-probability), best first
+    ended: tuple[Hypothesis, ...]
+
+
+def length_normaliser(length: int, alpha: float) -> float:
+    """Return ((5 + length) / 6)^alpha, the penalty of Wu et al. (2016); `length` counts tokens after bos."""
+    return ((5 + length) / 6) ** alpha
+
+
+@dataclass
+class _Sentence:
+    """The beams of one source sentence."""
+
+    index: int
+    alpha: float
+    beam_size: int
+    beams: list[tuple[tuple[int, ...], float]]
+    finished: list[Hypothesis] = field(default_factory=list)
+
+    def extend(self, log_probs: Tensor, eos_id: int) -> list[int]:
+        """Keep the best continuations by log_probs [beams, vocab_size]; return which old beam each one extends."""
+        totals = log_probs + log_probs.new_tensor([score for _, score in self.beams])[:, None]
+        count = min(2 * self.beam_size, totals.numel())
+        scores, flat = totals.flatten().topk(count)  # at most beam_size of them are eos
+        kept, parents = [], []
+        for rank, (score, position) in enumerate(zip(scores.tolist(), flat.tolist(), strict=True)):
+            parent, token = divmod(position, log_probs.shape[1])
+            ids = (*self.beams[parent][0], token)
+            if token == eos_id:
+                if rank < self.beam_size:
+                    self.finish(ids, score)
+            elif len(kept) < self.beam_size:
+                kept.append((ids, score))
+                parents.append(parent)
+        self.beams = kept
+        return parents
+
+    def finish(self, ids: tuple[int, ...], log_probability: float) -> None:
+        """File a complete hypothesis."""
+        score = log_probability / length_normaliser(len(ids) - 1, self.alpha)
+        self.finished.append(Hypothesis(ids, log_probability, score))
+
+    @property
+    def done(self) -> bool:
+        """Whether beam_size hypotheses have ended, or nothing is left to extend."""
+        return len(self.finished) >= self.beam_size or not self.beams
+
+
+@torch.no_grad()
+def beam_hypotheses(
+    model: Transformer, src: Tensor, *, beam_size: int, max_new_tokens: int, length_penalty: float = 0.6,
+    use_cache: bool = True, on_step: Callable[[BeamStep], None] | None = None,
+) -> list[list[Hypothesis]]:
+    """Return each sentence's hypotheses, best first. Arguments as for `beam_search`; `on_step` sees every step."""
+    check_request(model, src, max_new_tokens)
+    check_int("beam_size", beam_size)
+    if length_penalty < 0:
+        raise ValueError(f"length_penalty must be at least 0, got {length_penalty}")
+    eos_id, start = model.config.eos_id, (model.config.bos_id,)
+    sentences = [_Sentence(i, length_penalty, beam_size, [(start, 0.0)]) for i in range(len(src))]
+    with evaluating(model):
+        stepper = Stepper(model, src, use_cache)
+        active = sentences
+        for _ in range(max_new_tokens):
+            active = _step(stepper, active, eos_id, on_step)
+            if not active:
+                break
+    for sentence in active:  # ran out of tokens: the unfinished beams compete as they are
+        for ids, log_probability in sentence.beams:
+            sentence.finish(ids, log_probability)
+    return [sorted(s.finished, key=lambda h: -h.score) for s in sentences]
+
+
+def _step(
+    stepper: Stepper, active: list[_Sentence], eos_id: int, on_step: Callable[[BeamStep], None] | None
+) -> list[_Sentence]:
+    """Extend every active sentence by one token and return those that go on; the stepper's rows follow the beams."""
+    tgt = stepper.src.new_tensor([ids for s in active for ids, _ in s.beams])  # [beams of all sentences, tgt_len]
+    log_probs = stepper.next_logits(tgt).log_softmax(dim=-1)
+    rows, first = [], 0
+    for sentence in active:
+        width, ended = len(sentence.beams), len(sentence.finished)
+        parents = sentence.extend(log_probs[first : first + width], eos_id)
+        if not sentence.done:
+            rows += [first + parent for parent in parents]
+        first += width
+        if on_step is not None:
+            on_step(BeamStep(sentence.index, tuple(sentence.beams), tuple(sentence.finished[ended:])))
+    stepper.select(torch.tensor(rows, dtype=torch.long, device=tgt.device))
+    return [s for s in active if not s.done]
+
+
+def beam_search(
+    model: Transformer, src: Tensor, *, beam_size: int, max_new_tokens: int, length_penalty: float = 0.6,
+    use_cache: bool = True,
+) -> Tensor:
+    """Translate with beam search and return each sentence's best hypothesis, padded: ids [batch, longest].
+
+    Args:
+        model: used in evaluation mode; its mode is restored. src: source ids [batch, src_len].
+        beam_size: beginnings kept per sentence; 1 is greedy decoding.
+        max_new_tokens: at most so many tokens after bos.
+        length_penalty: α of ((5 + length)/6)^α, which divides the summed log-probability; 0 prefers short sentences.
+        use_cache: as in `greedy_decode`.
+    """
+    hypotheses = beam_hypotheses(
+        model, src, beam_size=beam_size, max_new_tokens=max_new_tokens, length_penalty=length_penalty,
+        use_cache=use_cache,
+    )
+    best = [torch.tensor(ranked[0].ids, device=src.device) for ranked in hypotheses]
+    return torch.nn.utils.rnn.pad_sequence(best, batch_first=True, padding_value=model.config.pad_id)

@@ -1,0 +1,90 @@
+"""The notebooks of the course in one list: number, file, title, minutes, and what the learner builds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """One notebook.
+
+    Args:
+        id: its number, "00" to "17", or "A".
+        slug: rest of the file name.
+        title: a few words.
+        minutes: reading time with exercises.
+        builds: what the learner will have built, to follow "you will build".
+        exercises: how many; their ids are "04.1", "04.2", …
+        quizzes: how many; their ids are "04.q1", "04.q2", …
+        widgets: ids of interactive figures that count as part of the notebook once tried.
+    """
+
+    id: str
+    slug: str
+    title: str
+    minutes: int
+    builds: str
+    exercises: int = 0
+    quizzes: int = 0
+    widgets: tuple[str, ...] = ()
+
+    @property
+    def filename(self) -> str:
+        """Name of the notebook's file."""
+        return f"{self.id}_{self.slug}.ipynb"
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """Everything that has to be passed, as (kind, id)."""
+        tasks = [("exercise", f"{self.id}.{number + 1}") for number in range(self.exercises)]
+        questions = [("quiz", f"{self.id}.q{number + 1}") for number in range(self.quizzes)]
+        return (*tasks, *questions, *(("widget", name) for name in self.widgets))
+
+
+NOTEBOOKS = (
+    Notebook("00", "start_here", "Start here", 15, "a picture of the whole course"),
+    Notebook("01", "attention_is_a_lookup", "Attention is a lookup", 60,
+             "a dictionary that blends its answers", exercises=6, quizzes=3),
+    Notebook("02", "similarity", "Similarity without weights", 45, "attention with nothing to learn"),
+    Notebook("03", "queries_keys_values", "Queries, keys, values", 50, "the three projections"),
+    Notebook("04", "scaled_dot_product_attention", "Scaled dot-product attention", 75,
+             "attention as the paper defines it, forward and backward", exercises=6, quizzes=3),
+    Notebook("05", "tokens_and_embeddings", "Tokens and embeddings", 50, "a subword tokenizer"),
+    Notebook("06", "positions", "Positions", 60, "encodings that tell order"),
+    Notebook("07", "masks", "Masks", 50, "causal and padding masks"),
+    Notebook("08", "multi_head_attention", "Multi-head attention", 60, "several attentions side by side"),
+    Notebook("09", "residuals_and_norms", "Residuals, norms, feed-forward", 60,
+             "what holds a deep stack together"),
+    Notebook("10", "encoder", "The encoder", 45, "a stack of encoder layers"),
+    Notebook("11", "decoder", "The decoder", 50, "masked attention, and attention to the source"),
+    Notebook("12", "the_transformer", "The whole Transformer", 60, "the complete model",
+             exercises=4, quizzes=3),
+    Notebook("13", "training", "Training", 75, "a translator, trained on your machine",
+             exercises=5, quizzes=3),
+    Notebook("14", "translating", "Translating", 60, "greedy, sampled and beam decoding",
+             exercises=5, quizzes=3),
+    Notebook("15", "looking_inside", "Looking inside", 60, "an attention explorer, and ablations"),
+    Notebook("16", "cost_and_length", "Cost and length", 45, "a calculator of operations and memory"),
+    Notebook("17", "beyond_the_paper", "Beyond the paper", 50, "what later models changed"),
+    Notebook("A", "claims_and_corrections", "Claims and corrections", 30, "a habit of checking"),
+)
+
+
+def notebook(notebook_id: str) -> Notebook:
+    """The notebook with this number, such as "04".
+
+    Raises:
+        ValueError: if there is none.
+    """
+    for entry in NOTEBOOKS:
+        if entry.id == notebook_id:
+            return entry
+    raise ValueError(f"notebook_id: expected one of 00 to 17 or A; got {notebook_id!r}")
+
+
+def written(entry: Notebook) -> bool:
+    """True when the notebook's file is there, beside this package or in the working directory."""
+    folders = (Path(__file__).resolve().parent.parent / "notebooks", Path.cwd())
+    return any((folder / entry.filename).is_file() for folder in folders)

@@ -1,0 +1,92 @@
+"""How good translations are: exact match, sense accuracy, BLEU and chrF, each with a bootstrap interval."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import sacrebleu
+
+from ._validate import check_int
+from .corpus import Pair
+from .tokenizer import WordTokenizer
+
+
+@dataclass(frozen=True)
+class Score:
+    """A mean with the 95 % bootstrap interval of its sampling error, in the metric's own unit."""
+
+    mean: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def exact_matches(translations: Sequence[str], pairs: Sequence[Pair]) -> list[bool]:
+    """Return for each pair whether its translation equals the reference, character for character."""
+    _check_lengths(translations, pairs)
+    return [translation == pair.tgt for translation, pair in zip(translations, pairs, strict=True)]
+
+
+def sense_matches(translations: Sequence[str], pairs: Sequence[Pair]) -> list[bool]:
+    """Return for each *ambiguous* pair whether its translation uses the right sense, whatever else it says.
+
+    Right means: the expected form occurs, and the form of no other sense does.
+    """
+    _check_lengths(translations, pairs)
+    return [
+        _has_sense(WordTokenizer.tokenize(translation), pair)
+        for translation, pair in zip(translations, pairs, strict=True)
+        if pair.expected
+    ]
+
+
+def other_forms(pair: Pair) -> list[str]:
+    """Return the words that stand in the contrasting translations where `pair.expected` stands in the reference."""
+    position = WordTokenizer.tokenize(pair.tgt).index(pair.expected)
+    contrasts = [WordTokenizer.tokenize(text) for text in pair.contrast]
+    return [tokens[position] for tokens in contrasts if position < len(tokens)]
+
+
+def _has_sense(tokens: list[str], pair: Pair) -> bool:
+    return pair.expected in tokens and not set(other_forms(pair)) & set(tokens)
+
+
+def bootstrap(values: Sequence[float], *, resamples: int = 1000, seed: int = 0) -> Score:
+    """Return the mean of `values` and the 2.5th and 97.5th percentile of the means of resampled values."""
+    if not values:
+        raise ValueError("values must not be empty, got none")
+    check_int("resamples", resamples)
+    rng = random.Random(seed)
+    count = len(values)
+    means = sorted(sum(rng.choices(values, k=count)) / count for _ in range(resamples))
+    return Score(sum(values) / count, means[int(0.025 * resamples)], means[int(0.975 * resamples)])
+
+
+def bleu(translations: Sequence[str], pairs: Sequence[Pair], *, resamples: int = 1000) -> Score:
+    """Return corpus BLEU (0–100) as sacrebleu computes it (13a tokens, case matters)."""
+    return _corpus_score(sacrebleu.BLEU(), translations, pairs, resamples)
+
+
+def chrf(translations: Sequence[str], pairs: Sequence[Pair], *, resamples: int = 1000) -> Score:
+    """Return corpus chrF2 (0–100) as sacrebleu computes it."""
+    return _corpus_score(sacrebleu.CHRF(), translations, pairs, resamples)
+
+
+def _corpus_score(
+    metric: sacrebleu.BLEU | sacrebleu.CHRF, translations: Sequence[str], pairs: Sequence[Pair], resamples: int
+) -> Score:
+    _check_lengths(translations, pairs)
+    if not translations:
+        raise ValueError("translations must not be empty, got none")
+    check_int("resamples", resamples, minimum=2)
+    result = metric.corpus_score(list(translations), [[pair.tgt for pair in pairs]], n_bootstrap=resamples)
+    return Score(result.score, result._mean - result._ci, result._mean + result._ci)
+
+
+def _check_lengths(translations: Sequence[str], pairs: Sequence[Pair]) -> None:
+    if len(translations) != len(pairs):
+        raise ValueError(f"translations must be as many as pairs, got {len(translations)} and {len(pairs)}")

@@ -1,0 +1,111 @@
+"""Multi-head attention (Vaswani et al. 2017, §3.2.2): project, split into heads, attend, concatenate, project."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ._validate import check_fraction, check_int, check_sequence
+from .attention import fused_attention, scaled_dot_product_attention
+from .cache import KeyValueCache
+from .positional import RelativeBias, RotaryPosition
+
+
+class MultiHeadAttention(nn.Module):
+    """MultiHead(Q, K, V) = Concat(head_1 … head_h) W_O with head_i = Attention(Q W_Q,i, K W_K,i, V W_V,i).
+
+    The heads' projections are stored side by side: columns i·d_k … (i+1)·d_k − 1 of `w_q` belong to head i.
+
+    Args:
+        d_model: width of query, key, value and output.
+        n_heads: number of heads.
+        d_k: width of one head's queries and keys; d_model / n_heads unless given.
+        d_v: width of one head's values; d_k's default unless given.
+        bias: whether the four projections have a bias (the paper's have none).
+        dropout: probability of dropping an attention weight in training (the paper drops none).
+        position: a `RotaryPosition` or `RelativeBias` for self-attention that depends on offsets.
+    """
+
+    def __init__(
+        self, d_model: int, n_heads: int, *, d_k: int | None = None, d_v: int | None = None, bias: bool = False,
+        dropout: float = 0.0, position: RotaryPosition | RelativeBias | None = None,
+    ) -> None:
+        super().__init__()
+        self.d_model, self.n_heads = check_int("d_model", d_model), check_int("n_heads", n_heads)
+        if (d_k is None or d_v is None) and d_model % n_heads:
+            raise ValueError(
+                "d_model must be divisible by n_heads unless d_k and d_v are given, "
+                f"got d_model={d_model}, n_heads={n_heads}"
+            )
+        self.d_k = d_model // n_heads if d_k is None else check_int("d_k", d_k)
+        self.d_v = d_model // n_heads if d_v is None else check_int("d_v", d_v)
+        self.dropout = check_fraction("dropout", dropout)
+        self.w_q = nn.Linear(d_model, n_heads * self.d_k, bias=bias)
+        self.w_k = nn.Linear(d_model, n_heads * self.d_k, bias=bias)
+        self.w_v = nn.Linear(d_model, n_heads * self.d_v, bias=bias)
+        self.w_o = nn.Linear(n_heads * self.d_v, d_model, bias=bias)
+        self.position = position
+        self.recorder: Callable[[Tensor], None] | None = None  # set by `record_attention`
+
+    def forward(
+        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *,
+        return_weights: bool = False, cache: KeyValueCache | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        """Attend from `query` to `key` and `value`.
+
+        Args:
+            query: [batch, q_len, d_model]. key, value: [batch, k_len, d_model].
+            mask: boolean, broadcastable to [batch, n_heads, q_len, k_len]; True = may attend.
+            return_weights: also return the weights [batch, n_heads, q_len, k_len].
+            cache: keys and values of earlier calls. In self-attention (key is query) the new ones are appended;
+                otherwise the cache is filled once and key and value are not projected again.
+
+        Returns:
+            output [batch, q_len, d_model], or (output, weights).
+
+        Raises:
+            TypeError, ValueError: an argument has the wrong rank, width, length or dtype.
+        """
+        for name, tensor in (("query", query), ("key", key), ("value", value)):
+            check_sequence(name, tensor, self.d_model)
+        q, k, v = self._project(query, key, value, cache)
+        bias = self.position(q.shape[2], k.shape[2]) if isinstance(self.position, RelativeBias) else None
+        if return_weights or self.recorder is not None:
+            heads, weights = self._attend_explicitly(q, k, v, mask, bias)
+        else:
+            heads, weights = fused_attention(q, k, v, mask, bias=bias, dropout=self._active_dropout()), None
+        output = self.w_o(heads.transpose(1, 2).flatten(2))  # [batch, n_heads, q_len, d_v] -> [batch, q_len, d_model]
+        return (output, weights) if return_weights else output
+
+    def _project(self, query: Tensor, key: Tensor, value: Tensor, cache: KeyValueCache | None) -> tuple[Tensor, ...]:
+        """Return q, k [batch, n_heads, len, d_k] and v [batch, n_heads, k_len, d_v], through the cache if any."""
+        grows = key is query
+        q = self._split(self.w_q(query))
+        if cache is not None and cache.length and not grows:
+            return q, cache.keys, cache.values
+        k, v = self._split(self.w_k(key)), self._split(self.w_v(value))
+        if isinstance(self.position, RotaryPosition):
+            start = cache.length if cache is not None else 0
+            q, k = self.position.rotate(q, start), self.position.rotate(k, start)
+        if cache is not None:
+            k, v = cache.append(k, v)
+        return q, k, v
+
+    def _split(self, x: Tensor) -> Tensor:
+        """[batch, seq_len, n_heads · d] -> [batch, n_heads, seq_len, d]."""
+        return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
+
+    def _attend_explicitly(
+        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        heads, weights = scaled_dot_product_attention(q, k, v, mask, bias=bias)
+        if self.recorder is not None:
+            self.recorder(weights.detach())
+        if self._active_dropout():
+            heads = F.dropout(weights, self.dropout) @ v
+        return heads, weights
+
+    def _active_dropout(self) -> float:
+        return self.dropout if self.training else 0.0

@@ -1,0 +1,123 @@
+"""Five ways to tell a Transformer where a token stands.
+
+`sinusoidal` and `learned` are added to the token embeddings; `rotary` and `relative` act inside self-attention;
+`none` does nothing, for comparison.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from ._validate import check_int, check_tensor
+
+
+def sinusoidal_encoding(seq_len: int, d_model: int) -> Tensor:
+    """Return the table of Vaswani et al. §3.5, [seq_len, d_model], angles in radians.
+
+    PE[pos, 2j] = sin(pos · ω_j) and PE[pos, 2j+1] = cos(pos · ω_j) with ω_j = 10000^(−2j/d_model).
+
+    Raises:
+        TypeError, ValueError: a size is not a positive int, or d_model is odd.
+    """
+    check_int("seq_len", seq_len)
+    angles = _angles("d_model", torch.arange(seq_len), d_model)  # [seq_len, d_model / 2]
+    pairs = torch.stack((angles.sin(), angles.cos()), dim=-1)  # [seq_len, d_model / 2, 2]
+    return pairs.flatten(1).to(torch.get_default_dtype())  # sine and cosine interleaved: [seq_len, d_model]
+
+
+def _angles(name: str, positions: Tensor, width: int) -> Tensor:
+    """Return pos · ω_j as [len(positions), width / 2], in float64 so that far positions keep their phase."""
+    check_int(name, width, minimum=2)
+    if width % 2:
+        raise ValueError(f"{name} must be even (sine and cosine come in pairs), got {width}")
+    frequencies = 10000.0 ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width)
+    return positions.double()[:, None] * frequencies
+
+
+class SinusoidalPosition(nn.Module):
+    """Adds `sinusoidal_encoding` to x. The table is a constant, not a parameter, and is not saved."""
+
+    def __init__(self, max_len: int, d_model: int) -> None:
+        super().__init__()
+        self.register_buffer("table", sinusoidal_encoding(max_len, d_model), persistent=False)
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Return x + PE[start : start + seq_len]; x is [batch, seq_len, d_model]."""
+        return x + _rows(self.table, x, start).to(x.dtype)
+
+
+class LearnedPosition(nn.Module):
+    """Adds a learned vector per position (a row of a table) to x; knows no position past max_len."""
+
+    def __init__(self, max_len: int, d_model: int) -> None:
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(max_len, d_model) * 0.02)
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Return x + table[start : start + seq_len]; x is [batch, seq_len, d_model]."""
+        return x + _rows(self.table, x, start)
+
+
+def _rows(table: Tensor, x: Tensor, start: int) -> Tensor:
+    stop = start + x.shape[1]
+    if stop > table.shape[0]:
+        raise ValueError(f"sequence reaches position {stop - 1}, but max_len = {table.shape[0]}")
+    return table[start:stop]
+
+
+class NoPosition(nn.Module):
+    """Returns x unchanged: the model without absolute positions."""
+
+    def forward(self, x: Tensor, start: int = 0) -> Tensor:
+        """Return x."""
+        return x
+
+
+class RotaryPosition(nn.Module):
+    """Rotates queries and keys by their position (Su et al. 2021, RoPE), so scores depend on offsets alone."""
+
+    def rotate(self, x: Tensor, start: int = 0) -> Tensor:
+        """Return x [..., seq_len, d_k] with feature pair j of position pos turned by the angle pos · ω_j."""
+        check_tensor("x", x, min_rank=2)
+        positions = torch.arange(start, start + x.shape[-2], device=x.device)
+        angles = _angles("d_k", positions, x.shape[-1])  # [seq_len, d_k / 2]
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        even, odd = x[..., 0::2], x[..., 1::2]
+        turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)  # [..., seq_len, d_k / 2, 2]
+        return turned.flatten(-2)
+
+
+class RelativeBias(nn.Module):
+    """Adds a learned number per head and clipped offset to the scaled scores (after Shaw et al. 2018; T5's form).
+
+    Offsets j − i beyond ±max_offset share the outermost entry, so no length is out of range.
+    """
+
+    def __init__(self, n_heads: int, max_offset: int = 16) -> None:
+        super().__init__()
+        self.max_offset = check_int("max_offset", max_offset)
+        self.table = nn.Parameter(torch.zeros(check_int("n_heads", n_heads), 2 * max_offset + 1))
+
+    def forward(self, q_len: int, k_len: int) -> Tensor:
+        """Return the bias [n_heads, q_len, k_len]; the queries are the last q_len of the k_len positions."""
+        device = self.table.device
+        queries = torch.arange(k_len - q_len, k_len, device=device)
+        offsets = torch.arange(k_len, device=device)[None, :] - queries[:, None]  # [q_len, k_len]
+        return self.table[:, offsets.clamp(-self.max_offset, self.max_offset) + self.max_offset]
+
+
+def make_position(kind: str, max_len: int, d_model: int) -> nn.Module:
+    """Return the module that is applied to the embeddings for `kind`; rotary and relative act elsewhere."""
+    if kind == "sinusoidal":
+        return SinusoidalPosition(max_len, d_model)
+    if kind == "learned":
+        return LearnedPosition(max_len, d_model)
+    return NoPosition()
+
+
+def make_score_position(kind: str, n_heads: int) -> RotaryPosition | RelativeBias | None:
+    """Return the module that acts inside self-attention for `kind`, or None."""
+    if kind == "rotary":
+        return RotaryPosition()
+    return RelativeBias(n_heads) if kind == "relative" else None

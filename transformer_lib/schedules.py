@@ -1,0 +1,45 @@
+"""Learning rates as functions of the step, counted from 1."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from ._validate import check_choice, check_int
+
+SCHEDULES = ("onecycle", "paper", "constant")
+
+
+def paper_rate(step: int, d_model: int, warmup_steps: int) -> float:
+    """Return d_model^−0.5 · min(step^−0.5, step · warmup_steps^−1.5) (Vaswani et al. 2017, eq. 3)."""
+    check_int("step", step)
+    return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
+
+
+def onecycle_rate(step: int, total_steps: int, peak: float, warmup_steps: int) -> float:
+    """Return a rate that rises linearly to `peak` at warmup_steps and falls on a cosine towards zero at total_steps."""
+    check_int("step", step)
+    if step <= warmup_steps:
+        return peak * step / warmup_steps
+    done = (step - warmup_steps) / max(1, total_steps - warmup_steps + 1)
+    return peak * (1 + math.cos(math.pi * min(1.0, done))) / 2
+
+
+def make_schedule(
+    kind: str, *, total_steps: int, learning_rate: float, warmup_steps: int, d_model: int
+) -> Callable[[int], float]:
+    """Return step -> rate. "paper" takes learning_rate as a factor on eq. 3; "constant" warms up and stays.
+
+    Raises:
+        ValueError: unknown kind, or a rate or length that is not positive.
+    """
+    check_choice("schedule", kind, SCHEDULES)
+    check_int("warmup_steps", warmup_steps)
+    check_int("total_steps", total_steps)
+    if not learning_rate > 0:
+        raise ValueError(f"learning_rate must be positive, got {learning_rate}")
+    if kind == "paper":
+        return lambda step: learning_rate * paper_rate(step, d_model, warmup_steps)
+    if kind == "onecycle":
+        return lambda step: onecycle_rate(step, total_steps, learning_rate, warmup_steps)
+    return lambda step: learning_rate * min(1.0, step / warmup_steps)

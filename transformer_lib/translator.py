@@ -1,0 +1,107 @@
+"""A model with its two vocabularies: text in, text out; and the trained one that comes with the course."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from .batching import Batches
+from .beam import beam_search
+from .checkpoint import load_checkpoint, save_checkpoint
+from .corpus import DATA, Pair
+from .decoding import greedy_decode
+from .tokenizer import WordTokenizer, pad_batch
+
+TRAINED = {"context": DATA / "context" / "transformer.safetensors"}
+_BATCH = 250  # sentences decoded together
+
+
+class Translator:
+    """Translates sentences with `model`, which reads ids of `src_tokenizer` and writes ids of `tgt_tokenizer`."""
+
+    def __init__(self, model: nn.Module, src_tokenizer: WordTokenizer, tgt_tokenizer: WordTokenizer) -> None:
+        config = model.config
+        for name, tokenizer, size in (
+            ("src_tokenizer", src_tokenizer, config.src_vocab_size),
+            ("tgt_tokenizer", tgt_tokenizer, config.tgt_vocab_size),
+        ):
+            if len(tokenizer) != size:
+                raise ValueError(f"{name} must have the model's vocabulary size {size}, got {len(tokenizer)}")
+        self.model, self.src_tokenizer, self.tgt_tokenizer = model, src_tokenizer, tgt_tokenizer
+
+    def translate(self, texts: Sequence[str], *, beam_size: int = 1, max_new_tokens: int = 40) -> list[str]:
+        """Return one translation per text, by greedy decoding or, with beam_size > 1, by beam search.
+
+        Raises:
+            TypeError, ValueError: `texts` is one string, a text is empty or has an unknown word.
+        """
+        if isinstance(texts, str):
+            raise TypeError(f"texts must be a list of strings, got one string: {texts!r}")
+        encoded = [self._encode(text) for text in texts]
+        order = sorted(range(len(encoded)), key=lambda i: len(encoded[i]))  # similar lengths together
+        results = [""] * len(encoded)
+        for start in range(0, len(order), _BATCH):
+            indices = order[start : start + _BATCH]
+            ids = self._decode(pad_batch([encoded[i] for i in indices]), beam_size, max_new_tokens)
+            for i, row in zip(indices, ids, strict=True):
+                results[i] = self.tgt_tokenizer.decode(row)
+        return results
+
+    def _encode(self, text: str) -> list[int]:
+        ids = self.src_tokenizer.encode(text)
+        if not ids:
+            raise ValueError(f"each text must have at least one word, got {text!r}")
+        return ids
+
+    def _decode(self, src: Tensor, beam_size: int, max_new_tokens: int) -> Tensor:
+        limit = min(max_new_tokens, self.model.config.max_len)
+        src = src.to(next(self.model.parameters()).device)
+        if beam_size == 1:
+            return greedy_decode(self.model, src, max_new_tokens=limit)
+        return beam_search(self.model, src, beam_size=beam_size, max_new_tokens=limit)
+
+    def batches(self, pairs: Sequence[Pair], batch_size: int, *, seed: int = 0) -> Batches:
+        """Return `pairs` as training batches in this translator's ids."""
+        src = [self.src_tokenizer.encode(pair.src) for pair in pairs]
+        tgt = [self.tgt_tokenizer.encode(pair.tgt, bos=True, eos=True) for pair in pairs]
+        return Batches(src, tgt, batch_size, seed=seed)
+
+    @torch.no_grad()
+    def log_probabilities(self, src: Sequence[str], tgt: Sequence[str]) -> Tensor:
+        """Return log P(token | earlier ones, source) of each target token and its eos, [batch, tgt_len], padding 0."""
+        src_ids = self.src_tokenizer.encode_batch(src)
+        tgt_ids = self.tgt_tokenizer.encode_batch(tgt, bos=True, eos=True)
+        was_training = self.model.training
+        log_probs = self.model.eval()(src_ids, tgt_ids[:, :-1]).log_softmax(dim=-1)
+        self.model.train(was_training)
+        chosen = log_probs.gather(-1, tgt_ids[:, 1:, None])[..., 0]  # [batch, tgt_len]
+        return chosen.masked_fill(tgt_ids[:, 1:] == self.model.config.pad_id, 0.0)
+
+    def save(self, path: str | os.PathLike[str], **provenance: object) -> None:
+        """Write model, vocabularies and provenance (JSON data: command, seed, scores) to one safetensors file."""
+        vocabularies = {"src_words": self.src_tokenizer.words[4:], "tgt_words": self.tgt_tokenizer.words[4:]}
+        save_checkpoint(path, self.model, extra={**vocabularies, "provenance": provenance})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Translator:
+        """Read what `save` wrote. Errors as for `load_checkpoint`."""
+        checkpoint = load_checkpoint(path)
+        if not {"src_words", "tgt_words"} <= checkpoint.extra.keys():
+            raise ValueError(f"checkpoint {path} must hold two vocabularies, got {sorted(checkpoint.extra)}")
+        tokenizers = (WordTokenizer(checkpoint.extra[key]) for key in ("src_words", "tgt_words"))
+        return cls(checkpoint.model, *tokenizers)
+
+
+def load_trained(name: str = "context") -> Translator:
+    """Return the trained English-to-German translator that comes with the course (see data/README.md).
+
+    Raises:
+        ValueError: unknown name. FileNotFoundError: the weights are missing.
+    """
+    if name not in TRAINED:
+        raise ValueError(f"name must be one of {', '.join(map(repr, TRAINED))}, got {name!r}")
+    return Translator.load(Path(TRAINED[name]))
