@@ -45,7 +45,8 @@ def _past(verb: Verb, subject: Person) -> str:
 
 def _main(subject: Person, verb: Verb, rest: str, *, front: str = "") -> str:
     """Return a German main clause, verb second; a separable prefix goes to the end."""
-    head = f"{front} {_past(verb, subject)} {subject.nominative}" if front else f"{subject.nominative} {_past(verb, subject)}"
+    finite = _past(verb, subject)
+    head = f"{front} {finite} {subject.nominative}" if front else f"{subject.nominative} {finite}"
     return f"{head} {rest} {verb.prefix}".rstrip()
 
 

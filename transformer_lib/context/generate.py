@@ -19,9 +19,10 @@ from .pronouns import ADJECTIVES as IT_ADJECTIVES
 from .pronouns import FAMILIES, ORDERS, Pronominal, all_pronominals
 
 # Pairs per sense of an ambiguous noun, and "it" sentences, in each split.
-PER_SENSE = {"train": 264, "heldout": 11, "compositional": 11, "hard": 12}
+PER_SENSE = {"train": 392, "heldout": 17, "compositional": 17, "hard": 18}
 PRONOMINAL = {"train": 2640, "heldout": 126, "compositional": 126, "hard": 0}
 HELD_FRAMES_PER_WORD = 2
+NOMINATIVE_FRAMES = ("predicate", "passive", "object-relative")
 SPLITS = tuple(PER_SENSE)
 DEFINITE_FRAMES = ("negation", "but-not")  # "sah einen Kran nicht" is no German; "keinen" would be another lesson
 
@@ -77,7 +78,7 @@ def draw_held_out(rng: random.Random) -> HeldOut:
     word_cues = set()
     for word, senses in AMBIGUOUS.items():
         for sense in senses:
-            shared = [cue for cue in sense.cues if uses[cue] >= 3]
+            shared = [cue for cue in sense.cues if uses[cue] >= 2]
             cue = rng.choice(shared)
             uses[cue] -= 1
             word_cues.add((word, cue))
@@ -85,8 +86,10 @@ def draw_held_out(rng: random.Random) -> HeldOut:
 
 
 def leaks(src: list[str], tgt: list[str], contrast: list[str], expected: str, cue_en: str, cue_de: set[str]) -> bool:
-    """Say whether position i of the source, or the target word before, would give the sense away to a model that sees
-    only position i: at the first target word that depends on the sense, or at the word itself."""
+    """Say whether a model that sees only position i, and the target word before it, would see the cue.
+
+    What counts is the first target word that depends on the sense, and the ambiguous word itself.
+    """
     first = next(i for i, (a, b) in enumerate(zip(tgt, contrast, strict=True)) if a != b)
     places = (first, tgt.index(expected))
     seen = {src[i] for i in places if i < len(src)}
@@ -94,12 +97,15 @@ def leaks(src: list[str], tgt: list[str], contrast: list[str], expected: str, cu
 
 
 def noun_row(rng: random.Random, word: str, sense: Sense, cue: str, frame: str, held: HeldOut) -> Row | None:
-    """Build one sentence with `word` in `sense`; None if it would leak."""
+    """Build one sentence with `word` in `sense`; None if it would leak, or show a noun's form seen nowhere else."""
+    if frame == "but-not" and CUES[cue].oblique != CUES[cue].german:
+        return None  # the only frame with a cue in the nominative: "der Zeuge", elsewhere "Zeugen"
     someone, other = rng.sample(PEOPLE, 2)
     verb, cue_verb = rng.sample(VERBS, 2)
+    subject = frame in NOMINATIVE_FRAMES  # rare otherwise: "ein alter Kran"
     look = {
-        "definite": frame in DEFINITE_FRAMES or rng.random() < 0.7,
-        "adjective": rng.choice(sorted(ADJECTIVES)) if rng.random() < 0.5 else "",
+        "definite": frame in DEFINITE_FRAMES or rng.random() < (0.4 if subject else 0.7),
+        "adjective": rng.choice(sorted(ADJECTIVES)) if rng.random() < (0.8 if subject else 0.5) else "",
     }
     scene = {
         "cue": NounPhrase(CUES[cue]), "someone": someone, "other": other, "verb": verb, "cue_verb": cue_verb,
@@ -158,7 +164,7 @@ def _draw_nouns(rng: random.Random, held: HeldOut, split: str, used: set[str]) -
 
 
 def _draw_pronouns(rng: random.Random, held: HeldOut, split: str, used: set[str]) -> Iterator[Row]:
-    """Yield PRONOMINAL[split] new "it" sentences, equally many for either noun and for er, sie, es (in train, per verb)."""
+    """Yield PRONOMINAL[split] new "it" sentences, evenly over both nouns and er, sie, es (in train, per verb)."""
     by_verb = split == "train"
     wanted = PRONOMINAL[split] // (6 * len(FAMILIES) if by_verb else 6)
     groups: dict[tuple[str, int, str], list[Row]] = {}

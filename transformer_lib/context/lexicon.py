@@ -25,35 +25,33 @@ class Noun:
 _CUES = """
 river: m Fluss; lake: m See; boat: n Boot; fisherman: m Fischer; bridge: f Brücke; duck: f Ente; fish: m Fisch
 beach: m Strand; wave: f Welle; ship: n Schiff; island: f Insel; sailor: m Matrose/Matrosen; captain: m Kapitän
-money: n Geld; safe: m Tresor; wallet: m Geldbeutel; cashier: m Kassierer; coin: f Münze; customer: m Kunde/Kunden
-manager: m Manager; boss: m Chef; president: m Präsident/Präsidenten; contract: m Vertrag; company: f Firma
+money: n Geld; safe: m Tresor; wallet: m Geldbeutel; cashier: m Kassierer; coin: f Münze
+customer: m Kunde/Kunden; manager: m Manager; boss: m Chef; contract: m Vertrag; company: f Firma
 garden: m Garten; forest: m Wald; tree: m Baum; meadow: f Wiese; worm: m Wurm; bird: m Vogel; nest: n Nest
-cave: f Höhle; owl: f Eule; squirrel: n Eichhörnchen; leaf: n Blatt; flower: f Blume; dog: m Hund; wolf: m Wolf
-zoo: m Zoo; elephant: m Elefant/Elefanten; monkey: m Affe/Affen; farmer: m Bauer/Bauern; pig: n Schwein; cow: f Kuh
-doctor: m Arzt; skin: f Haut; face: n Gesicht; arm: m Arm; hand: f Hand; finger: m Finger; eye: n Auge
-nurse: f Krankenschwester; patient: m Patient/Patienten; hospital: n Krankenhaus; leg: n Bein; knee: n Knie
-shoulder: f Schulter; heart: n Herz; hair: n Haar; head: m Kopf
-ball: m Ball; player: m Spieler; team: f Mannschaft; coach: m Trainer; stadium: n Stadion; goal: n Tor
-referee: m Schiedsrichter; trophy: m Pokal
-king: m König; crown: f Krone; palace: m Palast; queen: f Königin; throne: m Thron; judge: m Richter
-lawyer: m Anwalt; witness: m Zeuge/Zeugen; thief: m Dieb; prison: n Gefängnis; robber: m Räuber
-machine: f Maschine; screw: f Schraube; wrench: m Schraubenschlüssel; hammer: m Hammer; engine: m Motor
-mechanic: m Mechaniker; workshop: f Werkstatt; carpenter: m Tischler; plumber: m Klempner; bathroom: n Badezimmer
-metal: n Metall; factory: f Fabrik; engineer: m Ingenieur; truck: m Lastwagen; car: n Auto; highway: f Autobahn
-driver: m Fahrer; worker: m Arbeiter; bicycle: n Fahrrad; wood: n Holz; wall: f Wand
-pencil: m Bleistift; paper: n Papier; student: m Student/Studenten; notebook: n Heft; computer: m Computer
-screen: m Bildschirm; envelope: m Umschlag; mailman: m Briefträger; alphabet: n Alphabet; word: n Wort; book: n Buch
-office: n Büro; secretary: f Sekretärin; minister: m Minister; government: f Regierung; calendar: m Kalender
-school: f Schule; poem: n Gedicht
-cake: m Kuchen; bread: n Brot; baker: m Bäcker; chocolate: f Schokolade; kitchen: f Küche; cook: m Koch
-bottle: f Flasche; butter: f Butter; honey: m Honig; plate: m Teller; salad: m Salat
+cave: f Höhle; owl: f Eule; squirrel: n Eichhörnchen; leaf: n Blatt; flower: f Blume; wolf: m Wolf; zoo: m Zoo
+elephant: m Elefant/Elefanten; monkey: m Affe/Affen; farmer: m Bauer/Bauern; pig: n Schwein; cow: f Kuh
+doctor: m Arzt; skin: f Haut; face: n Gesicht; arm: m Arm; hand: f Hand; finger: m Finger
+nurse: f Krankenschwester; patient: m Patient/Patienten; hospital: n Krankenhaus; knee: n Knie
+shoulder: f Schulter; heart: n Herz; hair: n Haar; head: m Kopf; ball: m Ball; player: m Spieler
+team: f Mannschaft; coach: m Trainer; stadium: n Stadion; goal: n Tor; referee: m Schiedsrichter
+trophy: m Pokal; king: m König; crown: f Krone; palace: m Palast; queen: f Königin; throne: m Thron
+judge: m Richter; lawyer: m Anwalt; witness: m Zeuge/Zeugen; thief: m Dieb; prison: n Gefängnis
+robber: m Räuber; machine: f Maschine; screw: f Schraube; wrench: m Schraubenschlüssel; hammer: m Hammer
+engine: m Motor; mechanic: m Mechaniker; workshop: f Werkstatt; carpenter: m Tischler; plumber: m Klempner
+bathroom: n Badezimmer; metal: n Metall; factory: f Fabrik; engineer: m Ingenieur; truck: m Lastwagen
+car: n Auto; highway: f Autobahn; driver: m Fahrer; worker: m Arbeiter; bicycle: n Fahrrad; wood: n Holz
+wall: f Wand; pencil: m Bleistift; paper: n Papier; student: m Student/Studenten; notebook: n Heft
+computer: m Computer; screen: m Bildschirm; envelope: m Umschlag; mailman: m Briefträger; alphabet: n Alphabet
+word: n Wort; book: n Buch; office: n Büro; secretary: f Sekretärin; minister: m Minister; school: f Schule
+poem: n Gedicht; cake: m Kuchen; bread: n Brot; baker: m Bäcker; chocolate: f Schokolade; kitchen: f Küche
+cook: m Koch; bottle: f Flasche; butter: f Butter; honey: m Honig; plate: m Teller; salad: m Salat
 piano: n Klavier; violin: f Geige; singer: m Sänger; drum: f Trommel; church: f Kirche; choir: m Chor
-concert: n Konzert; guitar: f Gitarre; stage: f Bühne; priest: m Priester
-dress: n Kleid; shirt: n Hemd; suit: m Anzug; hat: m Hut; dancer: f Tänzerin; gift: n Geschenk; mirror: m Spiegel
-desert: f Wüste; camel: n Kamel; coconut: f Kokosnuss; arrow: m Pfeil; hunter: m Jäger; deer: n Reh
-fire: n Feuer; candle: f Kerze; oven: m Ofen; tobacco: m Tabak; soldier: m Soldat/Soldaten; army: f Armee
-enemy: m Feind; gasoline: n Benzin; door: f Tür; room: n Zimmer; lamp: f Lampe; house: n Haus; pirate: m Pirat/Piraten
-treasure: m Schatz; suitcase: m Koffer; microphone: n Mikrofon; radio: n Radio; phone: n Telefon; monk: m Mönch; god: m Gott
+concert: n Konzert; guitar: f Gitarre; stage: f Bühne; priest: m Priester; dress: n Kleid; shirt: n Hemd
+hat: m Hut; dancer: f Tänzerin; gift: n Geschenk; mirror: m Spiegel; desert: f Wüste; camel: n Kamel
+coconut: f Kokosnuss; arrow: m Pfeil; hunter: m Jäger; deer: n Reh; fire: n Feuer; candle: f Kerze; oven: m Ofen
+tobacco: m Tabak; soldier: m Soldat/Soldaten; army: f Armee; enemy: m Feind; gasoline: n Benzin; door: f Tür
+room: n Zimmer; lamp: f Lampe; house: n Haus; pirate: m Pirat/Piraten; treasure: m Schatz; suitcase: m Koffer
+radio: n Radio; phone: n Telefon
 """
 
 # english: German sense (gender noun[/oblique]) = its cues.
@@ -80,8 +78,6 @@ key: m Schlüssel = door house car room thief suitcase prison
 key: f Taste = piano computer screen radio phone secretary machine
 court: n Gericht = judge lawyer witness thief prison robber contract
 court: m Tennisplatz = ball player coach team trophy referee goal
-horn: n Horn = deer cow hunter zoo farmer meadow camel
-horn: f Hupe = car truck driver highway bicycle gasoline engine
 bow: m Bogen = arrow hunter deer army enemy wolf soldier
 bow: f Schleife = dress gift hair shirt hat dancer mirror
 bow: m Bug = ship sailor captain wave island boat pirate
@@ -103,42 +99,18 @@ club: m Verein = player team coach stadium trophy goal referee
 club: f Keule = cave wolf hunter enemy deer soldier pirate
 jam: f Marmelade = bread butter honey plate baker cake chocolate
 jam: m Stau = car truck highway driver bicycle bridge gasoline
-chest: f Truhe = coin pirate treasure crown captain ship king
-chest: f Brust = heart doctor patient nurse shoulder hospital arm
 nail: m Nagel = hammer wood carpenter wall screw door house
 nail: m Fingernagel = finger hand skin nurse hair dancer doctor
-file: f Akte = office judge secretary lawyer computer witness boss
-file: f Feile = metal workshop hammer carpenter mechanic machine wood
 pipe: f Pfeife = tobacco sailor captain hat fire candle pirate
 pipe: n Rohr = plumber bathroom kitchen wall engineer worker wrench
 plant: f Pflanze = garden flower leaf tree forest farmer meadow
 plant: n Werk = machine worker factory engineer company boss truck
-date: n Datum = calendar contract office secretary concert envelope school
-date: f Dattel = camel desert honey coconut salad plate cake
-port: m Hafen = ship sailor boat captain island fisherman wave
-port: m Portwein = bottle cook plate bread chocolate salad butter
-cabinet: m Schrank = dress shirt suit mirror lamp plate room
-cabinet: n Kabinett = minister government king president lawyer palace queen
-fan: m Fächer = dress hat dancer mirror queen hair palace
-fan: m Anhänger = team stadium player singer concert goal stage
 pen: m Stift = paper notebook student book school envelope poem
 pen: n Gehege = pig cow farmer zoo elephant monkey deer
-tank: m Panzer = soldier army enemy palace bridge truck wall
-tank: m Tank = gasoline car engine driver bicycle mechanic highway
-stamp: f Briefmarke = envelope mailman coin book paper gift school
-stamp: m Stempel = office secretary contract minister government judge company
 table: m Tisch = plate kitchen lamp bread bottle cook cake
 table: f Tabelle = computer book school student screen notebook word
-temple: m Tempel = god monk priest desert island king treasure
-temple: f Schläfe = hair eye head doctor face nurse skin
-calf: n Kalb = cow farmer meadow pig dog wolf garden
-calf: f Wade = leg knee doctor player arm dancer skin
 lock: n Schloss = door thief bicycle room suitcase house treasure
-lock: f Locke = hair face dress hat dancer mirror queen
-pupil: m Schüler = school book poem student notebook word alphabet
-pupil: f Pupille = eye doctor lamp skin patient owl mirror
-speaker: m Redner = minister government poem president manager stage company
-speaker: m Lautsprecher = radio concert guitar drum computer singer microphone
+lock: f Locke = hair face dress hat dancer mirror head
 """
 
 ADJECTIVES = {

@@ -40,19 +40,19 @@ _TIRED = {"tired": "müde", "sick": "krank", "weak": "schwach", "lazy": "faul"}
 ADJECTIVES = {
     "cross": (
         {**_TIRED, "slow": "langsam"},
-        {"wide": "breit", "dangerous": "gefährlich", "wet": "nass", "long": "lang"},
+        {"wide": "breit", "dangerous": "gefährlich", "narrow": "schmal", "steep": "steil"},
     ),
     "fit": (
         {"big": "groß", "long": "lang", "wide": "breit", "thick": "dick"},
-        {"small": "klein", "short": "kurz", "narrow": "eng", "full": "voll"},
+        {"small": "klein", "short": "kurz", "tight": "eng", "low": "niedrig"},
     ),
     "eat": (
         {**_TIRED, "young": "jung"},
-        {"hot": "heiß", "hard": "hart", "old": "alt", "bitter": "bitter", "cold": "kalt"},
+        {"hot": "heiß", "hard": "hart", "salty": "salzig", "bitter": "bitter", "sour": "sauer"},
     ),
     "pull": (
         {**_TIRED, "small": "klein", "young": "jung"},
-        {"heavy": "schwer", "big": "groß", "long": "lang", "old": "alt"},
+        {"heavy": "schwer", "big": "groß", "long": "lang", "full": "voll"},
     ),
 }
 ORDERS = ("last", "first", "colon")

@@ -1,0 +1,132 @@
+"""The course's longer runs on the context corpus: our model beside its baselines, over several seeds.
+
+`python -m transformer_lib.experiments --seeds 0 1 2` writes data/context/results.json and the trained weights of
+the first seed. The notebooks load and plot what it wrote.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from .baselines import DictionaryBaseline, GRUTranslator, SelfOnlyTransformer, count_parameters
+from .checkpoint import write_atomically
+from .config import TransformerConfig
+from .corpus import DATA, Corpus, Pair, load_corpus
+from .metrics import Score, bleu, bootstrap, chrf, exact_matches, other_forms, sense_matches
+from .tokenizer import WordTokenizer
+from .training import History, train
+from .transformer import Transformer
+from .translator import TRAINED, Translator
+
+RESULTS = DATA / "context" / "results.json"
+SIZES = {"d_model": 96, "n_heads": 4, "n_layers": 2, "d_ff": 384, "dropout": 0.0, "max_len": 64}
+TRAINING = {"epochs": 4, "learning_rate": 2.5e-3, "schedule": "onecycle", "warmup_steps": 200, "label_smoothing": 0.1}
+BATCH_SIZE = 64
+GRU_HIDDEN = 176  # as many parameters as the Transformer, within a few per cent
+TEST_SPLITS = ("heldout", "compositional", "hard")
+
+MODELS: dict[str, Callable[[TransformerConfig], nn.Module]] = {
+    "transformer": Transformer,
+    "self-only attention": SelfOnlyTransformer,
+    "GRU": lambda config: GRUTranslator(config, GRU_HIDDEN),
+}
+
+
+def new_translator(pairs: Sequence[Pair], *, seed: int, kind: str = "transformer", **changes) -> Translator:
+    """Return an untrained translator with the vocabularies of `pairs`.
+
+    Args:
+        seed: of the weights. kind: one of MODELS. changes: fields of `TransformerConfig` that differ from SIZES.
+    """
+    if kind not in MODELS:
+        raise ValueError(f"kind must be one of {', '.join(map(repr, MODELS))}, got {kind!r}")
+    src, tgt = (WordTokenizer.from_texts(getattr(pair, side) for pair in pairs) for side in ("src", "tgt"))
+    config = TransformerConfig(src_vocab_size=len(src), tgt_vocab_size=len(tgt), **{**SIZES, **changes})
+    torch.manual_seed(seed)
+    return Translator(MODELS[kind](config), src, tgt)
+
+
+def train_translator(translator: Translator, pairs: Sequence[Pair], *, seed: int, **changes) -> History:
+    """Train with the course's recipe; `changes` are options of `train` that differ from TRAINING."""
+    batches = translator.batches(pairs, BATCH_SIZE, seed=seed)
+    return train(translator.model, batches, **{**TRAINING, **changes})
+
+
+def evaluate(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]) -> dict[str, Score]:
+    """Return exact match and sense accuracy (0–1), BLEU and chrF (0–100) of `translate` on `pairs`."""
+    translations = translate([pair.src for pair in pairs])
+    return {
+        "exact match": bootstrap(exact_matches(translations, pairs)),
+        "sense accuracy": bootstrap(sense_matches(translations, pairs)),
+        "BLEU": bleu(translations, pairs),
+        "chrF": chrf(translations, pairs),
+    }
+
+
+def chance(pairs: Sequence[Pair]) -> float:
+    """Return the expected sense accuracy of one who knows each word's senses and picks one at random."""
+    ambiguous = [pair for pair in pairs if pair.expected]
+    return sum(1 / (1 + len(set(other_forms(pair)))) for pair in ambiguous) / len(ambiguous)
+
+
+def run_seed(corpus: Corpus, kind: str, seed: int, *, progress: bool = False, **changes) -> tuple[Translator, dict]:
+    """Train one model and return it with its scores and its loss curve (every tenth step)."""
+    translator = new_translator(corpus["train"], seed=seed, kind=kind)
+    history = train_translator(translator, corpus["train"], seed=seed, progress=progress, **changes)
+    scores = {split: as_numbers(evaluate(translator.translate, corpus[split])) for split in TEST_SPLITS}
+    curve = {"steps": history.steps[::10], "loss": [round(loss, 4) for loss in history.loss[::10]]}
+    return translator, {"seed": seed, "scores": scores, "curve": curve, "parameters": count_parameters(translator.model)}
+
+
+def as_numbers(scores: dict[str, Score]) -> dict[str, list[float]]:
+    """Return [mean, low, high] per metric, rounded, for JSON."""
+    return {name: [round(value, 4) for value in (s.mean, s.low, s.high)] for name, s in scores.items()}
+
+
+def run(seeds: Sequence[int], results: Path = RESULTS, weights: Path | None = None) -> dict:
+    """Run every model with every seed, write `results`, and the first seed's Transformer to `weights`."""
+    corpus = load_corpus("context")
+    dictionary = DictionaryBaseline(corpus["train"])
+    content = {
+        "command": f"python -m transformer_lib.experiments --seeds {' '.join(map(str, seeds))}",
+        "threads": torch.get_num_threads(),
+        "chance": {split: round(chance(corpus[split]), 4) for split in TEST_SPLITS},
+        "dictionary": [{"scores": {s: as_numbers(evaluate(dictionary.translate, corpus[s])) for s in TEST_SPLITS}}],
+    }
+    for kind in MODELS:
+        content[kind] = []
+        for seed in seeds:
+            translator, outcome = run_seed(corpus, kind, seed)
+            content[kind].append(outcome)
+            print(kind, seed, {s: outcome["scores"][s]["exact match"][0] for s in TEST_SPLITS}, flush=True)
+            if weights is not None and kind == "transformer" and seed == seeds[0]:
+                translator.save(weights, command=content["command"], seed=seed, scores=outcome["scores"])
+    write_atomically(results, (json.dumps(content, indent=1) + "\n").encode("utf-8"))
+    return content
+
+
+def load_results(path: Path = RESULTS) -> dict:
+    """Return what `run` wrote."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    parser.add_argument("--weights", type=Path, default=TRAINED["context"])
+    parser.add_argument("--threads", type=int, default=2)
+    arguments = parser.parse_args()
+    torch.set_num_threads(arguments.threads)
+    run(arguments.seeds, arguments.results, arguments.weights)
+
+
+if __name__ == "__main__":
+    main()
