@@ -7,63 +7,17 @@ the sense. Tokens are separated by blanks, and the sentence begins in lower case
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from .german import ACCUSATIVE, DATIVE, NOMINATIVE, NounPhrase, after
-from .lexicon import ADJECTIVES, ADVERBS, MODALS, TIMES, Person, Verb
-
-
-@dataclass(frozen=True)
-class Scene:
-    """Everything a frame may use."""
-
-    word: NounPhrase
-    cue: NounPhrase
-    someone: Person
-    other: Person
-    verb: Verb
-    cue_verb: Verb
-    modal: str
-    adverb: str
-    time: str
-    predicate: str  # an adjective
-
-    @property
-    def near_english(self) -> str:
-        """ "near the river" """
-        return f"near {self.cue.english}"
-
-    @property
-    def near_german(self) -> str:
-        """ "beim Fluss" """
-        return after("bei", self.cue, DATIVE)
-
-
-def _past(verb: Verb, subject: Person) -> str:
-    return verb.plural if subject.plural else verb.singular
-
-
-def _main(subject: Person, verb: Verb, rest: str, *, front: str = "") -> str:
-    """Return a German main clause, verb second; a separable prefix goes to the end."""
-    finite = _past(verb, subject)
-    head = f"{front} {finite} {subject.nominative}" if front else f"{subject.nominative} {finite}"
-    return f"{head} {rest} {verb.prefix}".rstrip()
-
-
-def _subordinate(subject: Person, verb: Verb, rest: str) -> str:
-    """Return a German subordinate clause without its conjunction, verb last."""
-    return f"{subject.nominative} {rest} {verb.prefix}{_past(verb, subject)}"
-
-
-def _finite(verb: Verb, subject: Person) -> str:
-    return verb.prefix + _past(verb, subject)
+from .german import ACCUSATIVE, NOMINATIVE, after
+from .lexicon import ADJECTIVES, ADVERBS, MODALS, TIMES
+from .scene import Scene, finite_last, main_clause, past, subordinate_clause
 
 
 def simple(s: Scene) -> tuple[str, str]:
     """the man saw the bank near the river ."""
     return (
         f"{s.someone.english} {s.verb.past} {s.word.english} {s.near_english} .",
-        f"{_main(s.someone, s.verb, f'{s.word.german(ACCUSATIVE)} {s.near_german}')} .",
+        f"{main_clause(s.someone, s.verb, f'{s.word.german(ACCUSATIVE)} {s.near_german}')} .",
     )
 
 
@@ -71,7 +25,7 @@ def fronted_place(s: Scene) -> tuple[str, str]:
     """near the river , the man saw the bank ."""
     return (
         f"{s.near_english} , {s.someone.english} {s.verb.past} {s.word.english} .",
-        f"{_main(s.someone, s.verb, s.word.german(ACCUSATIVE), front=s.near_german)} .",
+        f"{main_clause(s.someone, s.verb, s.word.german(ACCUSATIVE), front=s.near_german)} .",
     )
 
 
@@ -80,7 +34,7 @@ def fronted_adverb(s: Scene) -> tuple[str, str]:
     rest = f"{s.word.german(ACCUSATIVE)} {s.near_german}"
     return (
         f"{s.adverb} {s.someone.english} {s.verb.past} {s.word.english} {s.near_english} .",
-        f"{_main(s.someone, s.verb, rest, front=ADVERBS[s.adverb])} .",
+        f"{main_clause(s.someone, s.verb, rest, front=ADVERBS[s.adverb])} .",
     )
 
 
@@ -89,7 +43,7 @@ def fronted_book(s: Scene) -> tuple[str, str]:
     front = f"im Buch {after('über', s.cue, ACCUSATIVE)}"
     return (
         f"in the book about {s.cue.english} {s.someone.english} {s.verb.past} {s.word.english} .",
-        f"{_main(s.someone, s.verb, s.word.german(ACCUSATIVE), front=front)} .",
+        f"{main_clause(s.someone, s.verb, s.word.german(ACCUSATIVE), front=front)} .",
     )
 
 
@@ -99,15 +53,15 @@ def because(s: Scene) -> tuple[str, str]:
     return (
         f"{s.someone.english} {s.verb.past} {s.word.english} because "
         f"{s.other.english} {s.modal} {s.cue_verb.base} {s.cue.english} .",
-        f"{_main(s.someone, s.verb, s.word.german(ACCUSATIVE))} , weil "
+        f"{main_clause(s.someone, s.verb, s.word.german(ACCUSATIVE))} , weil "
         f"{s.other.nominative} {s.cue.german(ACCUSATIVE)} {s.cue_verb.infinitive} {modal} .",
     )
 
 
 def _clause_first(conjunction: str, german: str) -> Callable[[Scene], tuple[str, str]]:
     def frame(s: Scene) -> tuple[str, str]:
-        clause = _subordinate(s.other, s.cue_verb, s.cue.german(ACCUSATIVE))
-        main = f"{_past(s.verb, s.someone)} {s.someone.nominative} {s.word.german(ACCUSATIVE)} {s.verb.prefix}".rstrip()
+        clause = subordinate_clause(s.other, s.cue_verb, s.cue.german(ACCUSATIVE))
+        main = f"{past(s.verb, s.someone)} {s.someone.nominative} {s.word.german(ACCUSATIVE)} {s.verb.prefix}".rstrip()
         return (
             f"{conjunction} {s.other.english} {s.cue_verb.past} {s.cue.english} , "
             f"{s.someone.english} {s.verb.past} {s.word.english} .",
@@ -124,24 +78,24 @@ def before(s: Scene) -> tuple[str, str]:
         f"{s.someone.english} talked about {s.cue.english} {s.time} before "
         f"{s.other.english} {s.verb.past} {s.word.english} .",
         f"{s.someone.nominative} {talked} {TIMES[s.time]} {after('über', s.cue, ACCUSATIVE)} , bevor "
-        f"{_subordinate(s.other, s.verb, s.word.german(ACCUSATIVE))} .",
+        f"{subordinate_clause(s.other, s.verb, s.word.german(ACCUSATIVE))} .",
     )
 
 
 def subject_relative(s: Scene) -> tuple[str, str]:
     """the man who described the river saw the bank ."""
-    main = f"{_past(s.verb, s.someone)} {s.word.german(ACCUSATIVE)} {s.verb.prefix}".rstrip()
+    main = f"{past(s.verb, s.someone)} {s.word.german(ACCUSATIVE)} {s.verb.prefix}".rstrip()
     return (
         f"{s.someone.english} who {s.cue_verb.past} {s.cue.english} {s.verb.past} {s.word.english} .",
         f"{s.someone.nominative} , {s.someone.relative} {s.cue.german(ACCUSATIVE)} "
-        f"{_finite(s.cue_verb, s.someone)} , {main} .",
+        f"{finite_last(s.cue_verb, s.someone)} , {main} .",
     )
 
 
 def object_relative(s: Scene) -> tuple[str, str]:
     """the bank that the man saw near the river was old ."""
     relative = {"m": "den", "f": "die", "n": "das"}[s.word.noun.gender]
-    clause = _subordinate(s.someone, s.verb, s.near_german)
+    clause = subordinate_clause(s.someone, s.verb, s.near_german)
     return (
         f"{s.word.english} that {s.someone.english} {s.verb.past} {s.near_english} was {s.predicate} .",
         f"{s.word.german(NOMINATIVE)} , {relative} {clause} , war {ADJECTIVES[s.predicate]} .",
@@ -171,7 +125,7 @@ def question(s: Scene) -> tuple[str, str]:
     rest = f"{s.word.german(ACCUSATIVE)} {s.near_german} {s.verb.prefix}".rstrip()
     return (
         f"did {s.someone.english} {s.verb.base} {s.word.english} {s.near_english} ?",
-        f"{_past(s.verb, s.someone)} {s.someone.nominative} {rest} ?",
+        f"{past(s.verb, s.someone)} {s.someone.nominative} {rest} ?",
     )
 
 
@@ -179,7 +133,7 @@ def negation(s: Scene) -> tuple[str, str]:
     """the man did not see the bank near the river ."""
     return (
         f"{s.someone.english} did not {s.verb.base} {s.word.english} {s.near_english} .",
-        f"{_main(s.someone, s.verb, f'{s.word.german(ACCUSATIVE)} {s.near_german} nicht')} .",
+        f"{main_clause(s.someone, s.verb, f'{s.word.german(ACCUSATIVE)} {s.near_german} nicht')} .",
     )
 
 
@@ -196,17 +150,17 @@ def coordinated_nouns(s: Scene) -> tuple[str, str]:
     """the man saw the river and the bank ."""
     return (
         f"{s.someone.english} {s.verb.past} {s.cue.english} and {s.word.english} .",
-        f"{_main(s.someone, s.verb, f'{s.cue.german(ACCUSATIVE)} und {s.word.german(ACCUSATIVE)}')} .",
+        f"{main_clause(s.someone, s.verb, f'{s.cue.german(ACCUSATIVE)} und {s.word.german(ACCUSATIVE)}')} .",
     )
 
 
 def coordinated_clauses(s: Scene) -> tuple[str, str]:
     """the aunt described the river in the morning , and the man saw the bank ."""
-    first = _main(s.other, s.cue_verb, f"{TIMES[s.time]} {s.cue.german(ACCUSATIVE)}")
+    first = main_clause(s.other, s.cue_verb, f"{TIMES[s.time]} {s.cue.german(ACCUSATIVE)}")
     return (
         f"{s.other.english} {s.cue_verb.past} {s.cue.english} {s.time} , and "
         f"{s.someone.english} {s.verb.past} {s.word.english} .",
-        f"{first} , und {_main(s.someone, s.verb, s.word.german(ACCUSATIVE))} .",
+        f"{first} , und {main_clause(s.someone, s.verb, s.word.german(ACCUSATIVE))} .",
     )
 
 
@@ -242,7 +196,7 @@ def but_not(s: Scene) -> tuple[str, str]:
     return (
         f"{s.cue.english} was {s.predicate} , but {s.other.english} did not {s.verb.base} {s.word.english} .",
         f"{s.cue.german(NOMINATIVE)} war {ADJECTIVES[s.predicate]} , aber "
-        f"{_main(s.other, s.verb, f'{s.word.german(ACCUSATIVE)} nicht')} .",
+        f"{main_clause(s.other, s.verb, f'{s.word.german(ACCUSATIVE)} nicht')} .",
     )
 
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from .frames import FRAMES, Scene
+from .frames import FRAMES
 from .german import NounPhrase
 from .lexicon import ADJECTIVES, ADVERBS, AMBIGUOUS, CUES, MODALS, PEOPLE, TIMES, VERBS, Sense
 from .pronouns import ADJECTIVES as IT_ADJECTIVES
 from .pronouns import FAMILIES, ORDERS, Pronominal, all_pronominals
+from .scene import Scene
 
 # Pairs per sense of an ambiguous noun, and "it" sentences, in each split.
 PER_SENSE = {"train": 392, "heldout": 17, "compositional": 17, "hard": 18}

@@ -1,0 +1,64 @@
+"""One JupyterLab and one browser for all browser tests; without Playwright or Chromium they skip.
+
+CHROMIUM names the browser to use; BROWSER_SHOTS a folder that keeps the screenshots.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import lab_driver
+import pytest
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium, driven by Playwright."""
+    playwright = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
+    path = lab_driver.chromium()
+    if path is None:
+        pytest.skip("no Chromium found: install one, or name it in CHROMIUM")
+    with playwright.sync_playwright() as driver:
+        browser = driver.chromium.launch(executable_path=path, args=lab_driver.ARGUMENTS)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def server(browser, tmp_path_factory) -> Iterator[tuple[str, Path, Path]]:
+    """A JupyterLab: its address, the folder it shows (a copy of the course), and its private folder."""
+    pytest.importorskip("jupyterlab", reason="JupyterLab is not installed")
+    home, root = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("course")
+    for folder in ("notebooks", "data"):
+        if (lab_driver.REPOSITORY / folder).is_dir():
+            ignored = shutil.ignore_patterns(".ipynb_checkpoints")
+            shutil.copytree(lab_driver.REPOSITORY / folder, root / folder, ignore=ignored)
+    port = lab_driver.free_port()
+    process = lab_driver.start_server(sys.executable, home, root, port)
+    try:
+        if not lab_driver.answers(process, port):
+            pytest.fail(f"JupyterLab did not start:\n{(home / 'log.txt').read_text(errors='replace')[-2000:]}")
+        yield f"http://127.0.0.1:{port}", root, home
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def lab(browser, server, tmp_path_factory) -> lab_driver.Lab:
+    """JupyterLab to drive."""
+    address, root, _ = server
+    shots = Path(os.environ.get("BROWSER_SHOTS") or tmp_path_factory.mktemp("shots"))
+    shots.mkdir(parents=True, exist_ok=True)
+    return lab_driver.Lab(browser, address, root, shots)
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaves_the_machine(lab) -> Iterator[None]:
+    """No request may go anywhere but to our own server."""
+    yield
+    assert lab.strangers == [], "requests left this machine"

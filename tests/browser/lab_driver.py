@@ -1,0 +1,202 @@
+"""JupyterLab in a real browser: a server of our own on this machine, and the few steps every test needs.
+
+`lab.open(name)` opens a notebook of the server's folder, `lab.run_all(page)` runs it to the end; the functions
+below find and use what is in it. Nothing of the user's own Jupyter configuration is read or written.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+from urllib.parse import urlsplit
+
+REPOSITORY = Path(__file__).parents[2]
+TOKEN = "course"
+THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update"]
+QUIET = {
+    "@jupyterlab/apputils-extension:notification": {"fetchNews": "false", "checkForUpdates": False},
+    "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
+}
+ERROR = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]'
+ALL_HAVE_RUN = """() => {
+    const cells = [...document.querySelectorAll('.jp-Notebook .jp-CodeCell')];
+    return cells.length && cells.every(cell =>
+        /\\[\\d+\\]:/.test(cell.querySelector('.jp-InputPrompt').textContent));
+}"""
+
+
+class Lab:
+    """A running JupyterLab in a browser; `strangers` are the requests that would have left this machine."""
+
+    def __init__(self, browser, address: str, root: Path, shots: Path) -> None:
+        self.browser, self.address, self.root, self.shots = browser, address, root, shots
+        self.strangers: list[str] = []
+
+    def open(self, name: str):
+        """A page with the notebook, its kernel ready."""
+        page = self.browser.new_page(viewport={"width": 1100, "height": 1100})
+        page.set_default_timeout(60_000)
+        page.on("request", self._note)
+        page.goto(f"{self.address}/lab/tree/{name}?token={TOKEN}&reset")
+        page.wait_for_selector(".jp-Notebook .jp-Cell")
+        self.wait_until_idle(page)
+        return page
+
+    def run_all(self, page, seconds: float = 240) -> None:
+        """Run All Cells, after the stored outputs are cleared; returns when every code cell has run."""
+        self.menu(page, "Edit", "editmenu:clear-all")
+        self.menu(page, "Run", "runmenu:run-all")
+        page.wait_for_function(ALL_HAVE_RUN, timeout=seconds * 1000)
+        self.wait_until_idle(page, seconds)
+
+    def restart_kernel(self, page) -> None:
+        """Kernel menu, Restart; returns when the new one is ready."""
+        self.menu(page, "Kernel", "kernelmenu:restart")
+        page.locator(".jp-Dialog .jp-mod-accept").click()
+        page.wait_for_selector(".jp-Dialog", state="detached")
+        page.wait_for_timeout(1000)  # the status bar still shows the old kernel's state
+        self.wait_until_idle(page)
+
+    def wait_until_idle(self, page, seconds: float = 60) -> None:
+        """The status bar tells; the toolbar shows idle too early."""
+        page.wait_for_selector("#jp-main-statusbar >> text=/Python 3.*\\| Idle/", timeout=seconds * 1000)
+
+    def menu(self, page, name: str, command: str) -> None:
+        page.locator(".lm-MenuBar-item", has_text=name).first.click()
+        page.locator(f'.lm-Menu [data-command="{command}"]').first.click()
+
+    def shoot(self, target, name: str) -> Path:
+        """A screenshot of a page or of one element."""
+        path = self.shots / f"{name}.png"
+        target.screenshot(path=path)
+        return path
+
+    def use_theme(self, page, theme: str) -> None:
+        """Switch to a theme of THEMES, as the Settings menu would."""
+        command = "theme => window.jupyterapp.commands.execute('apputils:change-theme', {theme})"
+        page.evaluate(command, THEMES[theme])
+        page.wait_for_function(f"document.body.dataset.jpThemeName === '{THEMES[theme]}'")
+        page.wait_for_timeout(300)  # the new style sheet is applied
+
+    def _note(self, request) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname != "127.0.0.1":
+            self.strangers.append(request.url)
+
+
+def cell(page, text: str):
+    """The first code cell whose source, or rendered text, holds this."""
+    return page.locator(".jp-Notebook .jp-Cell", has_text=text).first
+
+
+def rewrite_and_run(lab: Lab, page, found, source: str) -> str:
+    """Replace the source of a cell, run it with Shift+Enter, and return what it wrote."""
+    found.locator(".cm-content").click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(source)
+    return run_cell(lab, page, found)
+
+
+def run_cell(lab: Lab, page, found) -> str:
+    """Run one cell by Shift+Enter and return what it wrote."""
+    found.locator(".cm-content").click()
+    before = found.locator(".jp-InputPrompt").first.inner_text()
+    page.keyboard.press("Shift+Enter")
+    deadline = time.monotonic() + 60
+    while found.locator(".jp-InputPrompt").first.inner_text() in (before, "[*]:"):
+        if time.monotonic() > deadline:
+            raise TimeoutError("the cell did not finish within a minute")
+        page.wait_for_timeout(100)
+    lab.wait_until_idle(page)
+    return output_of(found)
+
+
+def output_of(found) -> str:
+    """What a cell wrote, as text; also for a cell out of sight, which the browser leaves unrendered."""
+    return found.locator(".jp-Cell-outputArea").text_content()
+
+
+def errors(page) -> list[str]:
+    """What cells wrote as errors."""
+    return page.locator(ERROR).all_inner_texts()
+
+
+def press_on(page, handle, *keys: str) -> None:
+    """Give a control the focus and press keys."""
+    handle.scroll_into_view_if_needed()
+    handle.focus()
+    for key in keys:
+        page.keyboard.press(key)
+
+
+def changed(page, picture, before: str, seconds: float = 10) -> bool:
+    """Whether a picture's markup becomes another one."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if picture.inner_html() != before:
+            return True
+        page.wait_for_timeout(20)
+    return False
+
+
+def chromium() -> str | None:
+    """The browser to drive: CHROMIUM, or one found on the PATH."""
+    names = ("chromium", "chromium-browser", "google-chrome")
+    return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def environment(home: Path) -> dict[str, str]:
+    """The server's environment: its own Jupyter folders and progress file, one thread."""
+    jupyter = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
+    lab = {f"JUPYTERLAB_{kind}_DIR": str(home / kind.lower()) for kind in ("SETTINGS", "WORKSPACES")}
+    own = {
+        "OMP_NUM_THREADS": "1",
+        "PYTHONPATH": str(REPOSITORY),
+        "IPYTHONDIR": str(home / "ipython"),
+        "TRANSFORMER_COURSE_PROGRESS": str(home / "progress.json"),
+        "TRANSFORMER_COURSE_STATIC": "",
+    }
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "PYTEST"))}
+    return inherited | jupyter | lab | own
+
+
+def write_settings(home: Path) -> None:
+    """No news, no update check, no autosave."""
+    folder = home / "config" / "labconfig"
+    folder.mkdir(parents=True)
+    (folder / "default_setting_overrides.json").write_text(json.dumps(QUIET))
+
+
+def start_server(python: str, home: Path, root: Path, port: int) -> subprocess.Popen:
+    """JupyterLab on 127.0.0.1 showing `root`; its log is `home`/log.txt."""
+    write_settings(home)
+    command = [python, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--allow-root"]
+    command += [f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={root}", "--ServerApp.port_retries=0"]
+    command += ["--LabApp.expose_app_in_browser=True"]  # to switch themes without a walk through menus
+    with (home / "log.txt").open("wb") as log:
+        return subprocess.Popen(command, cwd=root, env=environment(home), stdout=log, stderr=log)
+
+
+def answers(process: subprocess.Popen, port: int, seconds: float = 90) -> bool:
+    """True once the server answers; False when it ends or takes too long."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/api/status?token={TOKEN}", timeout=5).close()
+            return True
+        except OSError:
+            time.sleep(0.2)
+    return False

@@ -1,0 +1,122 @@
+"""Every exercise of the course: the reference passes, and each known mistake gets its own diagnosis."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from pathlib import Path
+
+import pytest
+import torch
+
+from transformer_lib import course, exercises
+from transformer_lib.exercises import model, stub
+from transformer_lib.exercises.compare import same
+from transformer_lib.exercises.diagnose import same_outcome
+from transformer_lib.exercises.sandbox import run_directly, with_gradients
+
+ALL = exercises.all_exercises()
+MISTAKES = [pytest.param(e, m, id=f"{e.id}-{m.name}".replace(" ", "_")) for e in ALL for m in e.mistakes]
+each_exercise = pytest.mark.parametrize("exercise", ALL, ids=lambda exercise: exercise.id)
+
+
+def outcomes(exercise, function):
+    """What the function does on each case, its gradients included."""
+    position = [exercise.arguments.index(name) for name in exercise.gradients]
+    functions = [function, with_gradients(function, position)] if position else [function]
+    return [run_directly(f, case.args, exercise.arguments) for f in functions for case in exercise.cases()]
+
+
+@each_exercise
+def test_the_reference_passes(exercise):
+    verdict = exercises.examine(exercise, exercise.reference)
+    assert verdict.status == "passed"
+    assert verdict.text.startswith(f"✓ {exercise.id} {exercise.title}")
+
+
+@pytest.mark.parametrize(("exercise", "mistake"), MISTAKES)
+def test_each_mistake_is_rejected_with_its_own_diagnosis(exercise, mistake):
+    verdict = exercises.examine(exercise, mistake.function)
+    assert (verdict.status, verdict.diagnosis) == ("failed", mistake.diagnosis)
+    assert mistake.diagnosis in verdict.text
+
+
+@each_exercise
+def test_no_two_mistakes_look_alike(exercise):
+    seen = [(mistake.name, outcomes(exercise, mistake.function)) for mistake in exercise.mistakes]
+    for (name, first), (other, second) in itertools.combinations(seen, 2):
+        assert not all(map(same_outcome, first, second)), f"{name} and {other} cannot be told apart"
+    assert len({mistake.diagnosis for mistake in exercise.mistakes}) == len(exercise.mistakes)
+    assert len({mistake.name for mistake in exercise.mistakes}) == len(exercise.mistakes)
+
+
+@each_exercise
+def test_there_is_enough_of_everything(exercise):
+    cases = exercise.cases()
+    assert len(exercise.mistakes) >= 5
+    assert len(cases) >= 4
+    assert len({case.label for case in cases}) == len(cases)
+    assert 1 <= exercise.difficulty <= 3
+    assert exercise.minutes > 0
+    assert set(exercise.gradients) <= set(exercise.arguments)
+    for mistake in exercise.mistakes:
+        assert mistake.diagnosis.endswith((".", ")"))
+
+
+@each_exercise
+def test_cases_are_the_same_every_time_and_the_reference_changes_no_input(exercise):
+    for first, second in zip(exercise.cases(), exercise.cases(), strict=True):
+        for one, other in zip(first.args, second.args, strict=True):
+            assert callable(one) or same(one, other) or one == other
+        assert run_directly(exercise.reference, first.args, exercise.arguments).changed == ()
+
+
+@each_exercise
+def test_the_stub_is_python_and_counts_as_not_attempted(exercise):
+    text = stub(exercise.id)
+    tree = ast.parse(text).body[0]
+    assert tree.name == exercise.reference.__name__
+    assert tuple(argument.arg for argument in tree.args.args) == exercise.arguments
+    assert f"{exercise.minutes} minutes" in ast.get_docstring(tree)
+    assert max(map(len, text.splitlines())) <= 120
+    space = {}
+    exec(text, space)
+    assert exercises.examine(exercise, space[tree.name]).status == "unattempted"
+
+
+def test_the_course_list_knows_every_exercise():
+    for entry in course.NOTEBOOKS:
+        ids = [exercise.id for exercise in ALL if exercise.notebook == entry.id]
+        assert ids == [name for kind, name in entry.parts if kind == "exercise"]
+
+
+def test_difficulty_rises_within_the_first_notebooks():
+    for notebook in ("01", "04"):
+        levels = [exercise.difficulty for exercise in ALL if exercise.notebook == notebook]
+        assert levels[0] == 1
+        assert levels[-1] == 3
+
+
+def test_references_do_not_lean_on_the_library():
+    folder = Path(exercises.__file__).parent
+    allowed = {"model", "probes", "__future__", "torch", "math", "itertools"}
+    for file in folder.glob("nb*.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom):
+                assert node.module in allowed, f"{file.name} imports {node.module}"
+            elif isinstance(node, ast.Import):
+                assert {alias.name for alias in node.names} <= allowed
+
+
+def test_normal_and_integers_are_seeded():
+    assert torch.equal(model.normal(1, (2, 3))[0], model.normal(1, (2, 3))[0])
+    assert not torch.equal(model.normal(1, (2, 3))[0], model.normal(2, (2, 3))[0])
+    numbers = model.integers(3, (7, 11), 5, 13)
+    assert (int(numbers.min()), int(numbers.max())) == (5, 12)
+
+
+def test_an_unknown_id_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match=r"exercise_id: expected one of 04\.1, .*04\.6; got '04\.9'"):
+        exercises.get("04.9")
+    with pytest.raises(ValueError, match=r"expected one of 01\.1, .*14\.5; got 7"):
+        exercises.get(7)

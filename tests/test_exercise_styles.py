@@ -1,0 +1,222 @@
+"""A right answer passes in whatever style it is written: each exercise is solved here in another one."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn import functional as F
+
+from transformer_lib import exercises
+
+
+def nearest_key_lookup(query, keys, values):
+    best, best_score = None, -math.inf
+    for key, value in zip(keys, values, strict=True):
+        score = torch.dot(key, query).item()
+        if score > best_score:
+            best, best_score = value, score
+    return best
+
+
+def nearest_key_by_sorting(query, keys, values):
+    return values[torch.argsort(keys @ query)[-1]]
+
+
+def attention_weights(query, keys, temperature):
+    scores = torch.stack([(query * key).sum() for key in keys]) / temperature
+    exponentials = torch.exp(scores - scores.max())
+    return exponentials / exponentials.sum()
+
+
+def soft_lookup(query, keys, values):
+    result = torch.zeros(values.shape[1])
+    weights = F.softmax(keys @ query, dim=-1)
+    for i in range(len(keys)):
+        result = result + weights[i] * values[i]
+    return result
+
+
+def soft_lookup_batched(queries, keys, values):
+    scores = torch.einsum("nd,md->nm", queries, keys)
+    scores = scores - scores.logsumexp(dim=1, keepdim=True)
+    return torch.einsum("nm,mv->nv", scores.exp(), values)
+
+
+def kernel_regression(queries, xs, ys, bandwidth):
+    out = torch.empty(len(queries))
+    for i, query in enumerate(queries):
+        exponents = -(((query - xs) / bandwidth) ** 2) / 2
+        weights = torch.exp(exponents - exponents.max())
+        out[i] = (weights * ys).sum() / weights.sum()
+    return out
+
+
+def scale_for_confidence(scores, p):
+    """Newton's method on log(largest weight) = log(p)."""
+    gaps, c = (scores - scores.max()).double(), 1e-3
+    for _ in range(200):
+        weights = torch.softmax(c * gaps, 0)
+        slope = -(weights * gaps).sum().item()
+        c += min((math.log(p) - math.log(weights.max().item())) / slope, 1.0)
+    return torch.tensor(c)
+
+
+def scaled_scores(query, key):
+    return torch.matmul(query / math.sqrt(query.size(-1)), key.transpose(-1, -2))
+
+
+def stable_softmax(scores):
+    scores = scores - scores.amax(dim=-1, keepdim=True)
+    exponentials = scores.exp()
+    return exponentials / exponentials.sum(dim=-1, keepdim=True)
+
+
+def stable_softmax_in_numpy(scores):
+    x = scores.numpy()
+    x = np.exp(x - x.max(axis=-1, keepdims=True))
+    return torch.from_numpy(x / x.sum(axis=-1, keepdims=True))
+
+
+def masked_attention(query, key, value, mask):
+    scores = query @ key.mT / math.sqrt(query.shape[-1])
+    exponentials = torch.exp(scores - scores.detach().amax(-1, keepdim=True)) * mask
+    total = exponentials.sum(-1, keepdim=True)
+    weights = exponentials / torch.where(total == 0, torch.ones_like(total), total)
+    return weights @ value, weights
+
+
+def masked_attention_filled(query, key, value, mask):
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), -1).nan_to_num(0.0)
+    return [weights @ value, weights]
+
+
+def column_attention(query, key, value):
+    return (torch.softmax(query.T @ key / query.shape[0] ** 0.5, dim=1) @ value.T).T
+
+
+def softmax_backward(weights, grad_weights):
+    dot = torch.einsum("...k,...k->...", weights, grad_weights)
+    return weights * grad_weights - weights * dot.unsqueeze(-1)
+
+
+def attention_backward(query, key, value, grad_output):
+    root = math.sqrt(query.shape[-1])
+    weights = F.softmax(query @ key.mT / root, dim=-1)
+    grad_weights = torch.einsum("...iv,...jv->...ij", grad_output, value)
+    grad_scores = weights * (grad_weights - (weights * grad_weights).sum(-1, keepdim=True)) / root
+    return (
+        torch.einsum("...ij,...jd->...id", grad_scores, key),
+        torch.einsum("...ij,...id->...jd", grad_scores, query),
+        torch.einsum("...ij,...iv->...jv", weights, grad_output),
+    )
+
+
+def encoder_layer_parameters(d_model, d_ff, attention_bias):
+    attention = sum(d_model * d_model + (d_model if attention_bias else 0) for _ in "QKVO")
+    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
+    return attention + feed_forward + 2 * (2 * d_model)
+
+
+def embed_with_positions(ids, table, positions):
+    vectors = F.embedding(ids, table)
+    return vectors.mul(math.sqrt(table.size(1))) + positions.narrow(0, 0, ids.size(1)).unsqueeze(0)
+
+
+def translation_masks(src, tgt_in, pad_id):
+    place = torch.arange(tgt_in.shape[1])
+    causal = place[None, :] <= place[:, None]
+    return src.ne(pad_id)[:, None, None], tgt_in.ne(pad_id)[:, None, None] & causal
+
+
+def tied_logits(hidden, table):
+    return torch.einsum("btd,vd->btv", hidden, table)
+
+
+def shift_target(tgt):
+    return [tgt[:, : tgt.shape[1] - 1], tgt[:, 1:]]
+
+
+def masked_cross_entropy(logits, tgt_out, pad_id):
+    losses = F.nll_loss(logits.log_softmax(-1).transpose(1, 2), tgt_out, reduction="none")
+    return losses[tgt_out != pad_id].mean()
+
+
+def label_smoothed_loss(logits, targets, epsilon):
+    log_p = logits - logits.logsumexp(-1, keepdim=True)
+    right = log_p[torch.arange(len(targets)), targets]
+    return -((1 - epsilon) * right + epsilon * log_p.mean(-1)).mean()
+
+
+def warmup_rate(step, d_model, warmup_steps):
+    return d_model ** (-0.5) * min(1 / math.sqrt(step), step / warmup_steps**1.5)
+
+
+def exact_match(predicted, expected, eos_id):
+    def cut(ids):
+        result = []
+        for token in ids:
+            if token == eos_id:
+                return result
+            result.append(token)
+        return result
+
+    return float(np.mean([cut(a) == cut(b) for a, b in zip(predicted, expected, strict=True)]))
+
+
+def greedy_loop(next_logits, bos_id, eos_id, max_new_tokens):
+    ids = torch.tensor([bos_id])
+    while len(ids) <= max_new_tokens:
+        ids = torch.cat([ids, next_logits(ids.tolist()).argmax().view(1)])
+        if ids[-1] == eos_id:
+            return ids
+    return ids
+
+
+def top_k_probabilities(logits, k, temperature):
+    logits = logits / temperature
+    kth = logits.sort(descending=True).values[: min(k, logits.numel())][-1]
+    return torch.softmax(torch.where(logits >= kth, logits, torch.tensor(float("-inf"))), 0)
+
+
+def top_p_probabilities(logits, p):
+    values, order = logits.sort(descending=True)
+    before = torch.cat([torch.zeros(1), values.softmax(0).cumsum(0)[:-1]])
+    dropped = order[before >= p]
+    return logits.index_fill(0, dropped, float("-inf")).softmax(0)
+
+
+def beam_step(scores, next_log_probs, beam_size):
+    totals = scores.unsqueeze(1) + next_log_probs
+    order = totals.flatten().argsort(descending=True)[:beam_size]
+    parents = torch.div(order, totals.shape[1], rounding_mode="floor")
+    return totals.flatten()[order], parents.to(torch.int32), order - parents * totals.shape[1]
+
+
+def length_penalised_score(log_prob, length, alpha):
+    return np.float64(log_prob * (6 / (5 + length)) ** alpha)
+
+
+STYLES = [
+    ("01.1", nearest_key_lookup), ("01.1", nearest_key_by_sorting), ("01.2", attention_weights), ("01.3", soft_lookup),
+    ("01.4", soft_lookup_batched), ("01.5", kernel_regression), ("01.6", scale_for_confidence),
+    ("04.1", scaled_scores), ("04.2", stable_softmax), ("04.2", stable_softmax_in_numpy), ("04.3", masked_attention),
+    ("04.3", masked_attention_filled), ("04.4", column_attention), ("04.5", softmax_backward),
+    ("04.6", attention_backward), ("12.1", encoder_layer_parameters), ("12.2", embed_with_positions),
+    ("12.3", translation_masks), ("12.4", tied_logits), ("13.1", shift_target), ("13.2", masked_cross_entropy),
+    ("13.3", label_smoothed_loss), ("13.4", warmup_rate), ("13.5", exact_match), ("14.1", greedy_loop),
+    ("14.2", top_k_probabilities), ("14.3", top_p_probabilities), ("14.4", beam_step), ("14.5", length_penalised_score),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
+def test_a_right_answer_in_another_style_passes(exercise_id, function):
+    verdict = exercises.examine(exercises.get(exercise_id), function)
+    assert verdict.status == "passed", verdict.text
+
+
+def test_every_exercise_is_solved_in_another_style():
+    assert {name for name, _ in STYLES} == {exercise.id for exercise in exercises.all_exercises()}

@@ -1,0 +1,257 @@
+"""Progress is remembered on this machine, survives two kernels at once, and stays out of stored outputs."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from transformer_lib import course, progress
+from transformer_lib.progress import store, view
+
+
+@pytest.fixture(autouse=True)
+def file(tmp_path, monkeypatch):
+    chosen = tmp_path / "data" / "progress.json"
+    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(chosen))
+    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    return chosen
+
+
+def ids(kind="exercise"):
+    return sorted(progress.state()[kind])
+
+
+# The file -----------------------------------------------------------------------------------------------
+
+
+def test_what_is_marked_is_remembered(file):
+    assert progress.state() == {"exercise": {}, "quiz": {}, "widget": {}, "notebook": {}}
+    assert progress.mark("exercise", "04.1")
+    assert progress.mark("quiz", "04.q1")
+    assert progress.mark("exercise", "04.1")
+    assert (ids(), ids("quiz")) == (["04.1"], ["04.q1"])
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", progress.state()["exercise"]["04.1"])
+    assert [path.name for path in file.parent.iterdir()] == ["progress.json"]
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="kind: expected one of exercise, quiz, widget, notebook; got 'exam'"):
+        progress.mark("exam", "04.1")
+
+
+def test_reset_is_one_call():
+    progress.mark("exercise", "04.1")
+    assert progress.reset()
+    assert ids() == []
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", "null", '{"passed": 3}', '{"passed": {"exercise": [1]}}', '{"version": 1}', "\x00\xff"]
+)
+def test_a_damaged_file_counts_as_empty_and_is_kept_aside(file, content):
+    file.parent.mkdir()
+    file.write_text(content, encoding="latin-1")
+    assert ids() == []
+    assert progress.mark("exercise", "04.2")
+    assert ids() == ["04.2"]
+    assert file.with_name("progress.json.corrupt").read_text(encoding="latin-1") == content
+
+
+def test_unknown_entries_of_a_later_version_do_no_harm(file):
+    file.parent.mkdir()
+    file.write_text(json.dumps({"version": 2, "passed": {"exercise": {"04.1": "2026-01-02"}, "exam": {}}}))
+    assert ids() == ["04.1"]
+
+
+def test_a_place_that_cannot_be_written_does_not_stop_anybody(tmp_path, monkeypatch):
+    blocked = tmp_path / "a_file"
+    blocked.write_text("")
+    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(blocked / "progress.json"))
+    assert not progress.mark("exercise", "04.1")
+    assert not progress.reset()
+    assert ids() == []
+
+
+def test_a_folder_that_refuses_the_lock_is_given_up(file, monkeypatch):
+    def refuse(*args):
+        raise PermissionError
+
+    monkeypatch.setattr(store.os, "open", refuse)
+    assert not progress.mark("exercise", "04.1")
+
+
+def test_moving_the_file_is_tried_again(file, monkeypatch):
+    real, calls = os.replace, []
+
+    def busy(source, target):
+        calls.append(target)
+        if len(calls) < 3:
+            raise PermissionError
+        real(source, target)
+
+    monkeypatch.setattr(store.os, "replace", busy)
+    assert progress.mark("exercise", "04.1")
+    assert (len(calls), ids()) == (3, ["04.1"])
+    calls.clear()
+    monkeypatch.setattr(store.os, "replace", lambda *_: (_ for _ in ()).throw(PermissionError))
+    assert not progress.mark("exercise", "04.2")
+    assert [path.name for path in file.parent.iterdir()] == ["progress.json"]
+
+
+def _mark_many(numbers):
+    for number in numbers:
+        assert progress.mark("exercise", f"x{number}")
+
+
+def test_two_kernels_at_once_lose_nothing():
+    context = multiprocessing.get_context("spawn")
+    workers = [context.Process(target=_mark_many, args=(range(start, 60, 2),)) for start in (0, 1)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert [worker.exitcode for worker in workers] == [0, 0]
+    assert ids() == sorted(f"x{number}" for number in range(60))
+
+
+def test_the_lock_of_a_crashed_kernel_is_removed(file):
+    file.parent.mkdir()
+    lock = file.with_name("progress.json.lock")
+    lock.write_text("")
+    old = time.time() - 60
+    os.utime(lock, (old, old))
+    assert progress.mark("exercise", "04.1")
+    assert not lock.exists()
+
+
+def test_a_lock_that_is_held_is_waited_for_and_then_given_up(file, monkeypatch):
+    monkeypatch.setattr(store, "LOCK_PATIENCE", 0.05)
+    file.parent.mkdir()
+    file.with_name("progress.json.lock").write_text("")
+    assert not progress.mark("exercise", "04.1")
+
+
+def test_the_users_data_folder(monkeypatch, tmp_path):
+    monkeypatch.delenv("TRANSFORMER_COURSE_PROGRESS")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "xdg"))
+    monkeypatch.setenv("APPDATA", str(tmp_path / "roaming"))
+    assert store.data_folder("linux") == tmp_path / "xdg"
+    assert store.data_folder("win32") == tmp_path / "roaming"
+    assert store.data_folder("darwin") == Path.home() / "Library" / "Application Support"
+    assert progress.path() == store.data_folder(sys.platform) / "transformer-course" / "progress.json"
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("APPDATA", "")
+    assert store.data_folder("linux") == Path.home() / ".local" / "share"
+    assert store.data_folder("win32") == Path.home() / "AppData" / "Roaming"
+
+
+# What is shown ------------------------------------------------------------------------------------------
+
+
+def pass_all(notebook_id):
+    for kind, name in course.notebook(notebook_id).parts:
+        progress.mark(kind, name)
+
+
+def test_standing_goes_from_not_yet_over_started_to_done():
+    entry = course.notebook("04")
+    assert view.standing(entry, progress.state()) == "not yet"
+    progress.banner("04")
+    assert view.standing(entry, progress.state()) == "started"
+    pass_all("04")
+    assert view.standing(entry, progress.state()) == "done"
+    start = course.notebook("00")
+    assert view.standing(start, progress.state()) == "not yet"
+    progress.banner("00")
+    assert view.standing(start, progress.state()) == "done"
+
+
+def test_the_banner_says_where_one_is():
+    progress.mark("exercise", "04.2")
+    lines = repr(progress.banner("04")).splitlines()
+    assert lines == [
+        "Notebook 04: Scaled dot-product attention",
+        f"◐ started · {course.notebook('04').minutes} minutes · you will build {course.notebook('04').builds}",
+        "1 of 9 done: ○ 04.1 ✓ 04.2 ○ 04.3 ○ 04.4 ○ 04.5 ○ 04.6 ○ 04.q1 ○ 04.q2 ○ 04.q3",
+        " ".join(f"[◐{n.id}]" if n.id == "04" else f"○{n.id}" for n in course.NOTEBOOKS),
+    ]
+    html = progress.banner("04")._repr_mimebundle_()["text/html"]
+    assert '<b aria-current="page">[◐&nbsp;04]</b>' in html
+    assert 'title="05 Tokens and embeddings: not yet"' in html
+    assert len(repr(progress.banner("00")).splitlines()) == 3
+
+
+def test_a_banner_shown_again_is_up_to_date():
+    banner = progress.banner("04")
+    progress.mark("quiz", "04.q3")
+    assert "✓ 04.q3" in repr(banner)
+
+
+def test_an_unknown_notebook_is_refused():
+    with pytest.raises(ValueError, match="notebook_id: expected one of 00 to 17 or A; got '4'"):
+        progress.banner("4")
+
+
+def test_the_map_links_what_is_written_and_calls_the_rest_planned(tmp_path, monkeypatch):
+    monkeypatch.setattr(course, "written", lambda entry: entry.id in ("01", "04"))
+    pass_all("01")
+    bundle = progress.course_map()._repr_mimebundle_()
+    assert '<a href="01_attention_is_a_lookup.ipynb">01 · Attention is a lookup</a>' in bundle["text/html"]
+    lines = bundle["text/plain"].splitlines()
+    assert len(lines) == len(course.NOTEBOOKS)
+    assert lines[0].split()[:2] == ["·", "planned"]
+    assert lines[1].split()[:2] == ["✓", "done"]
+    assert lines[4].split()[:3] == ["○", "not", "yet"]
+    assert bundle["text/html"].count("<tr>") == len(course.NOTEBOOKS) + 1
+
+
+def test_static_outputs_hide_and_keep_out_what_was_passed(file, monkeypatch):
+    neutral = repr(progress.course_map())
+    progress.mark("exercise", "04.1")
+    before = file.read_bytes()
+    monkeypatch.setenv("TRANSFORMER_COURSE_STATIC", "1")
+    assert repr(progress.course_map()) == neutral
+    assert "○ not yet · 75 minutes" in repr(progress.banner("04"))
+    assert progress.banner("04")._repr_mimebundle_() == progress.banner("04")._repr_mimebundle_()
+    assert not progress.mark("exercise", "04.2")
+    assert not progress.reset()
+    assert file.read_bytes() == before
+    monkeypatch.setenv("TRANSFORMER_COURSE_STATIC", "0")
+    assert ids() == ["04.1"]
+
+
+def test_grading_records_nothing(monkeypatch, file):
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    assert not progress.mark("exercise", "04.1")
+    assert not file.exists()
+
+
+# The course list ----------------------------------------------------------------------------------------
+
+
+def test_the_course_list_is_in_order_and_file_names_are_plain():
+    assert [entry.id for entry in course.NOTEBOOKS] == [*(f"{number:02d}" for number in range(18)), "A"]
+    for entry in course.NOTEBOOKS:
+        assert re.fullmatch(r"(\d\d|A)_[a-z0-9_]+\.ipynb", entry.filename)
+        assert entry.minutes > 0
+
+
+def test_widgets_count_as_parts():
+    entry = course.Notebook("99", "x", "X", 1, "x", exercises=1, quizzes=1, widgets=("W1",))
+    assert entry.parts == (("exercise", "99.1"), ("quiz", "99.q1"), ("widget", "W1"))
+
+
+def test_written_looks_beside_the_package_and_in_the_working_directory(tmp_path, monkeypatch):
+    entry = course.Notebook("99", "nowhere", "Nowhere", 1, "nothing")
+    monkeypatch.chdir(tmp_path)
+    assert not course.written(entry)
+    (tmp_path / "99_nowhere.ipynb").write_text("{}")
+    assert course.written(entry)

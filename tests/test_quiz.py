@@ -1,0 +1,177 @@
+"""Quizzes: every answer is explained, buttons work, and there is a text form without a kernel."""
+
+from __future__ import annotations
+
+import builtins
+import math
+import re
+
+import pytest
+import torch
+
+from transformer_lib import course, progress
+from transformer_lib.quiz import Choice, Number, Option, answer, question, quiz, view
+from transformer_lib.quiz.bank import QUESTIONS
+
+CHOICES = [entry for entry in QUESTIONS if isinstance(entry, Choice)]
+NUMBERS = [entry for entry in QUESTIONS if isinstance(entry, Number)]
+
+
+@pytest.fixture(autouse=True)
+def own_progress_file(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+
+
+def pieces(entry):
+    """Prompt, letter buttons or [box, button], and the reply line of a question's widget."""
+    head, controls, reply = quiz(entry).widget.children
+    return head, controls.children, reply
+
+
+# The bank -----------------------------------------------------------------------------------------------
+
+
+def test_the_course_list_knows_every_question():
+    for entry in course.NOTEBOOKS:
+        names = [name for kind, name in entry.parts if kind == "quiz"]
+        assert names == [q.id for q in QUESTIONS if q.id.split(".")[0] == entry.id]
+
+
+@pytest.mark.parametrize("entry", CHOICES, ids=lambda entry: entry.id)
+def test_one_option_is_right_and_each_is_explained(entry):
+    assert [option.right for option in entry.options].count(True) == 1
+    assert 3 <= len(entry.options) <= 5
+    assert len({option.text for option in entry.options}) == len(entry.options)
+    assert all(len(option.why) > 20 for option in entry.options)
+
+
+@pytest.mark.parametrize("entry", NUMBERS, ids=lambda entry: entry.id)
+def test_likely_wrong_numbers_are_explained_and_can_be_entered(entry):
+    assert len(entry.near) >= 3
+    values = [entry.value, *(value for value, _ in entry.near)]
+    assert all(entry.low <= value <= entry.high for value in values)
+    for i, first in enumerate(values):
+        for second in values[i + 1 :]:
+            assert abs(first - second) > 2 * entry.tolerance
+    assert entry.reply(entry.value + 10 * entry.high).why == entry.otherwise
+
+
+def test_the_numbers_are_right():
+    softmax = torch.softmax
+    expected = {
+        "01.q2": softmax(torch.tensor([1.0, 0.0]), 0)[0].item(),
+        "04.q2": softmax(torch.tensor([6.0, 4.0]) / math.sqrt(16), 0)[0].item(),
+        "12.q2": (2 * 512 * 2048 + 2048 + 512) / 1e6,
+        "13.q2": torch.nn.functional.cross_entropy(torch.zeros(1, 1000), torch.tensor([7])).item(),
+        "14.q2": max(0.6 * 0.3, 0.4 * 0.9),
+    }
+    assert set(expected) == {entry.id for entry in NUMBERS}
+    for name, value in expected.items():
+        assert question(name).value == pytest.approx(value, abs=question(name).tolerance / 2)
+        assert question(name).reply(value).right
+    near = dict((value, why) for value, why in question("04.q2").near)
+    assert softmax(torch.tensor([6.0, 4.0]), 0)[0].item() == pytest.approx(list(near)[0], abs=1e-3)
+    assert softmax(torch.tensor([6.0, 4.0]) / 16, 0)[0].item() == pytest.approx(list(near)[1], abs=1e-3)
+
+
+# Answers ------------------------------------------------------------------------------------------------
+
+
+def test_answers_by_text(capsys):
+    answer("04.q1", "a")
+    assert progress.state()["quiz"] == {}
+    answer("04.q1", " B ")
+    answer("04.q2", "0.62")
+    answer("04.q2", 0.88)
+    answer("04.q2", 0.1)
+    lines = capsys.readouterr().out.splitlines()
+    starts = ["✗ Not quite. More terms", "✓ Right. The variance", "✓ Right. 6/4", "✗ Not quite. That is softmax(6, 4)"]
+    for line, start in zip(lines, [*starts, "✗ Not quite. Divide both"], strict=True):
+        assert line.startswith(start)
+    assert sorted(progress.state()["quiz"]) == ["04.q1", "04.q2"]
+
+
+def test_what_is_no_answer_is_refused():
+    with pytest.raises(ValueError, match="answer: expected one of A, B, C, D; got 'E'"):
+        answer("04.q1", "E")
+    with pytest.raises(ValueError, match="answer: expected one of A, B, C, D; got ''"):
+        answer("04.q1", "")
+    with pytest.raises(ValueError, match="answer: expected a number; got 'many'"):
+        answer("04.q2", "many")
+    with pytest.raises(ValueError, match=r"question_id: expected one of 01\.q1, .*; got '99.q1'"):
+        quiz("99.q1")
+
+
+# The widget ---------------------------------------------------------------------------------------------
+
+
+def test_pressing_a_letter_gives_the_explanation():
+    head, buttons, reply = pieces("04.q1")
+    assert "d_k grows from 64 to 256" in head.value
+    assert [button.description for button in buttons] == ["A", "B", "C", "D"]
+    assert buttons[1].tooltip == "B: It doubles."
+    buttons[0].click()
+    assert "✗ Not quite. More terms" in reply.value
+    assert buttons[0].description == "A ✗"
+    assert progress.state()["quiz"] == {}
+    buttons[1].click()
+    assert "✓ Right." in reply.value
+    assert 'role="status" aria-live="polite"' in reply.value
+    assert (buttons[1].description, buttons[1].style.font_weight) == ("B ✓", "bold")
+    assert list(progress.state()["quiz"]) == ["04.q1"]
+    buttons[0].click()
+    assert buttons[0].description == "A ✗"
+    assert "You answered this one before" in pieces("04.q1")[2].value
+
+
+def test_checking_a_number_gives_the_explanation():
+    _, (box, button), reply = pieces("04.q2")
+    box.value = 0.88
+    button.click()
+    assert "✗ Not quite. That is softmax(6, 4)" in reply.value
+    box.value = 0.62
+    button.click()
+    assert "✓ Right." in reply.value
+    box.value = 7
+    assert box.value == 1.0
+
+
+# Without a kernel ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("entry", QUESTIONS, ids=lambda entry: entry.id)
+def test_the_saved_form_has_everything_and_is_the_same_every_time(entry):
+    bundle = quiz(entry.id)._repr_mimebundle_()
+    again = quiz(entry.id)._repr_mimebundle_()
+    assert bundle["text/html"] == again["text/html"]
+    assert bundle["text/plain"] == again["text/plain"] == repr(quiz(entry.id))
+    assert "application/vnd.jupyter.widget-view+json" in bundle
+    before, folded = bundle["text/html"].split("<details>")
+    assert "Right." not in before
+    assert folded.count("✓ Right.") == 1
+    explained = entry.options if isinstance(entry, Choice) else (entry, *entry.near)
+    assert folded.count("<li>") == len(explained)
+    assert "Right" not in bundle["text/plain"]
+    assert f'answer("{entry.id}", ' in bundle["text/plain"]
+
+
+def test_texts_are_escaped_and_code_is_marked():
+    entry = Choice("99.q1", "Is `a < b` & c?", (Option("<yes>", "No, `x`.", right=True),))
+    html = view.html(entry)
+    assert "Is <code>a &lt; b</code> &amp; c?" in html
+    assert "&lt;yes&gt;" in html
+    assert not re.search(r"<yes>", html)
+
+
+def test_without_ipywidgets_the_text_is_enough(monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *args, **kwargs):
+        if name == "ipywidgets":
+            raise ImportError(name)
+        return real(name, *args, **kwargs)
+
+    monkeypatch.setattr(builtins, "__import__", refuse)
+    assert set(quiz("04.q1")._repr_mimebundle_()) == {"text/html", "text/plain"}

@@ -1,0 +1,152 @@
+"""Finds the sentence that tells a learner what is wrong.
+
+The known mistakes are the engine: each is run on the same cases, and the one that does exactly what the
+learner's function did, everywhere, names the problem. Only then come probes and general comparisons.
+"""
+
+from __future__ import annotations
+
+import inspect
+import linecache
+import re
+import traceback
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from .compare import difference, same, same_form
+from .model import Case, Exercise
+from .sandbox import Outcome, run_directly
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One case: what was expected, what the learner's function did, and the problem, if there is one."""
+
+    case: Case
+    expected: object
+    outcome: Outcome
+    problem: str | None
+
+
+def problem_of(
+    exercise: Exercise, expected: object, outcome: Outcome, names: tuple[str, ...] = ()
+) -> str | None:
+    """What is wrong with one outcome, as a general comparison sees it; None when it is right."""
+    if outcome.kind == "endless":
+        return "Your function did not come to an end: does every loop reach its last step?"
+    if outcome.kind == "raised":
+        return f"Your function stopped with {error_text(outcome.error)}.{_hint(outcome.error)}"
+    try:
+        problem = difference(expected, outcome.value, names or exercise.returns, exercise.rtol)
+    except Exception as error:  # a learner may return an object that cannot even be compared
+        return f"Your result could not be compared ({type(error).__name__}): return what the docstring says."
+    if problem is None and outcome.changed:
+        changed = " and ".join(outcome.changed)
+        return f"Right values, but your function changes its input {changed} in place: work on a copy."
+    return problem
+
+
+def matching_mistake(exercise: Exercise, trials: Sequence[Trial], wrap: Callable = lambda f: f) -> str | None:
+    """Diagnosis of the first known mistake that behaves as the learner's function did on every trial.
+
+    `wrap` turns a function into what was tried: itself, or its gradients.
+    """
+    for mistake in exercise.mistakes:
+        if all(_alike(exercise, wrap(mistake.function), trial) for trial in trials):
+            return mistake.diagnosis
+    return None
+
+
+def _alike(exercise: Exercise, function: Callable, trial: Trial) -> bool:
+    """Does `function` do on this case what the learner's function did, and is it wrong where that was?"""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a wrong answer of ours need not warn the learner
+        outcome = run_directly(function, trial.case.args, exercise.arguments)
+    if not same_outcome(outcome, trial.outcome, exercise.rtol):
+        return False
+    return trial.problem is None or problem_of(exercise, trial.expected, outcome) is not None
+
+
+def only_right_values(exercise: Exercise, trials: Sequence[Trial]) -> Exercise:
+    """The exercise with only those mistakes that, like the learner's function, give the right values."""
+    if not exercise.gradients:
+        return exercise
+    mistakes = [m for m in exercise.mistakes if all(_alike(exercise, m.function, trial) for trial in trials)]
+    return replace(exercise, mistakes=tuple(mistakes))
+
+
+def same_outcome(first: Outcome, second: Outcome, rtol: float | None = None) -> bool:
+    """Both endless, both an error of one type, or both the same value within tolerance."""
+    if first.kind != second.kind:
+        return False
+    if first.kind == "raised":
+        return type(first.error) is type(second.error)
+    if first.kind == "endless":
+        return True
+    try:
+        return same(first.value, second.value, rtol)
+    except Exception:  # an object that cannot be compared is like nothing else
+        return False
+
+
+def probed(exercise: Exercise, trial: Trial, call: Callable) -> str | None:
+    """What the exercise's own probes say about a wrong result, if it has the right form."""
+    if not same_form(trial.expected, trial.outcome.value):
+        return None
+    try:
+        found = (probe(call, trial.case, trial.outcome.value) for probe in exercise.probes)
+        return next((text for text in found if text), None)
+    except Exception:  # a probe calls the learner's function again, and this time it may return anything
+        return None
+
+
+def size_of(case: Case) -> int:
+    """Number of entries in the inputs, to find the smallest failing example."""
+    return sum(_entries(arg) for arg in case.args)
+
+
+def _entries(value: object) -> int:
+    if isinstance(value, torch.Tensor):
+        return value.numel()
+    return sum(map(_entries, value)) if isinstance(value, list | tuple) else 1
+
+
+def error_text(error: BaseException) -> str:
+    """Type and first line of an exception, without addresses."""
+    lines = str(error).strip().splitlines() or [""]
+    message = re.sub(r"0x[0-9a-fA-F]+", "0x…", lines[0])[:160].rstrip(".")
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
+
+
+def _hint(error: BaseException) -> str:
+    """What torch's message about shapes means, where it speaks of a matrix product."""
+    if "cannot be multiplied" in str(error) or "Expected size for first two dimensions of batch2" in str(error):
+        return " In A @ B the last axis of A and the last but one of B must be equal: is a transpose missing?"
+    return ""
+
+
+def learner_line(error: BaseException, function: Callable) -> str | None:
+    """The last line of the learner's own code that the exception passed through."""
+    frames = traceback.extract_tb(error.__traceback__)
+    home = getattr(inspect.unwrap(function), "__code__", None)
+    library = str(Path(__file__).parent)
+    own = [frame for frame in frames if home and frame.filename == home.co_filename]
+    own = own or [frame for frame in frames if not frame.filename.startswith(library)][:1]
+    if not own:
+        return None
+    return linecache.getline(own[-1].filename, own[-1].lineno).strip() or None
+
+
+def unattempted(outcome: Outcome, function: Callable) -> bool:
+    """The stub still stands: it raises NotImplementedError itself, or returns `...`."""
+    if outcome.kind == "returned":
+        return outcome.value is ...
+    if not isinstance(outcome.error, NotImplementedError):
+        return False
+    # torch raises NotImplementedError too (a softmax of integers): that is a real error to report.
+    line = learner_line(outcome.error, function)
+    return "NotImplementedError" in line if line else not str(outcome.error)

@@ -1,0 +1,109 @@
+"""What an exercise is made of: cases, a reference, known mistakes, and probes for properties."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+
+
+class Endless(Exception):
+    """A mistake raises this where a learner who made it would loop for ever."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of arguments with a few words that say what is special about it."""
+
+    label: str
+    args: tuple
+
+
+@dataclass(frozen=True)
+class Mistake:
+    """A known wrong answer: a short name, the wrong function, and what to tell whoever wrote it."""
+
+    name: str
+    function: Callable
+    diagnosis: str
+
+
+# A probe looks at a wrong result for a property that says more than "the numbers differ". It gets
+# `call` (runs the learner's function on fresh arguments; None if that fails), the case and the result.
+Probe = Callable[[Callable, Case, object], "str | None"]
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """A task that can be checked.
+
+    Args:
+        id: notebook and number, such as "01.2".
+        title: a few words.
+        minutes: time that a newcomer needs.
+        difficulty: 1 (apply), 2 (combine) or 3 (derive).
+        reference: an independent right answer. Its name, arguments and docstring are those of the stub.
+        cases: gives the seeded inputs: several sizes (distinct primes) and edge cases.
+        mistakes: known wrong answers, each with its own diagnosis.
+        gradients: names of the arguments whose gradients are compared too.
+        returns: names of the results when there is more than one.
+        probes: extra questions about a wrong result that no known mistake explains.
+        rtol: relative tolerance; by default 1e-4 in float32 and 1e-7 in float64.
+    """
+
+    id: str
+    title: str
+    minutes: int
+    difficulty: int
+    reference: Callable
+    cases: Callable[[], list[Case]]
+    mistakes: tuple[Mistake, ...]
+    gradients: tuple[str, ...] = ()
+    returns: tuple[str, ...] = ()
+    probes: tuple[Probe, ...] = ()
+    rtol: float | None = None
+
+    @property
+    def notebook(self) -> str:
+        """Number of the notebook that the exercise belongs to, such as "01"."""
+        return self.id.split(".")[0]
+
+    @cached_property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arguments, in order."""
+        return tuple(inspect.signature(self.reference).parameters)
+
+
+def normal(seed: int, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
+    """Standard normal tensors of the given shapes, the same on every run."""
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in shapes]
+
+
+def integers(seed: int, shape: tuple[int, ...], low: int, high: int) -> torch.Tensor:
+    """Integers in [low, high), the same on every run."""
+    return torch.randint(low, high, shape, generator=torch.Generator().manual_seed(seed))
+
+
+STUB = '''def {name}({arguments}):
+    """{title}  ({minutes} minutes, {stars})
+
+    {task}
+    """
+    raise NotImplementedError
+'''
+
+
+def stub_text(exercise: Exercise) -> str:
+    """The source of the stub that a learner fills in."""
+    return STUB.format(
+        name=exercise.reference.__name__,
+        arguments=", ".join(exercise.arguments),
+        title=exercise.title,
+        minutes=exercise.minutes,
+        stars="★" * exercise.difficulty + "☆" * (3 - exercise.difficulty),
+        task=inspect.getdoc(exercise.reference).replace("\n", "\n    ").replace("\n    \n", "\n\n"),
+    )

@@ -1,0 +1,133 @@
+"""Runs a learner's function so that nothing it does can hurt the notebook.
+
+Every call gets fresh copies of its inputs, runs in a thread of its own that is given up after a time
+limit (signals would not work on Windows), and reports what happened as an `Outcome`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from .compare import identical
+from .model import Endless
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one call did: "returned" a value, "raised" an error, or was "endless"."""
+
+    kind: str
+    value: object = None
+    error: BaseException | None = None
+    changed: tuple[str, ...] = ()
+
+
+class _Stop(SystemExit):
+    """Thrown into a thread that runs too long; threads end silently on SystemExit."""
+
+
+def copy_of(value: object) -> object:
+    """A copy that shares no memory with `value`; functions and numbers are returned as they are."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if isinstance(value, np.ndarray):
+        return value.copy()
+    if isinstance(value, list | tuple):
+        return type(value)(copy_of(item) for item in value)
+    return value
+
+
+def run_directly(function: Callable, args: tuple, names: tuple[str, ...]) -> Outcome:
+    """Call `function` on copies of `args`, here and now. For code that we wrote ourselves."""
+    given = [copy_of(arg) for arg in args]
+    try:
+        torch.default_generator.manual_seed(0)  # torch.manual_seed would also reach for every GPU
+        value = function(*given)
+    except (Endless, _Stop):
+        return Outcome("endless")
+    except BaseException as error:  # whatever a learner's code throws, SystemExit too, is a result here
+        return Outcome("raised", error=error)
+    changed = [name for name, old, new in zip(names, args, given, strict=False) if not identical(old, new)]
+    return Outcome("returned", value=value, changed=tuple(changed))
+
+
+def run_guarded(function: Callable, args: tuple, names: tuple[str, ...], time_limit: float) -> Outcome:
+    """The same in a thread of its own, given up after `time_limit` seconds."""
+    box: list[Outcome] = []
+
+    def work() -> None:
+        # Gradient mode belongs to a thread: a check inside `torch.no_grad()` works like any other.
+        torch.set_grad_enabled(True)
+        box.append(run_directly(function, args, names))
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(time_limit)
+    if thread.is_alive():
+        _stop(thread)
+        return Outcome("endless")
+    return box[0] if box else Outcome("endless")
+
+
+def _stop(thread: threading.Thread) -> None:
+    """End a Python loop; a call that is stuck outside Python is left alone and dies with the kernel."""
+    for _ in range(3):
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stop))
+        thread.join(0.2)
+        if not thread.is_alive():
+            return
+
+
+@contextmanager
+def preserved_state() -> Iterator[None]:
+    """Leave random numbers, default dtype and gradient mode as they were before the check."""
+    torch_state, numpy_state, python_state = torch.get_rng_state(), np.random.get_state(), random.getstate()
+    dtype = torch.get_default_dtype()
+    try:
+        torch.set_default_dtype(torch.float32)
+        np.random.seed(0)
+        random.seed(0)
+        with torch.enable_grad():
+            yield
+    finally:
+        torch.set_rng_state(torch_state)
+        np.random.set_state(numpy_state)
+        random.setstate(python_state)
+        torch.set_default_dtype(dtype)
+
+
+def with_gradients(function: Callable, position: list[int]) -> Callable:
+    """A function that returns the gradients of `function` at the arguments in these positions.
+
+    The results are contracted with fixed numbers, so one backward pass sees every entry of each.
+    An argument that no result depends on has the gradient None.
+    """
+
+    def gradients(*args: object) -> list[torch.Tensor | None]:
+        args = list(args)
+        for index in position:
+            args[index] = args[index].requires_grad_()
+        value = function(*args)
+        results = value if isinstance(value, list | tuple) else [value]
+        loss = sum(_contract(result) for result in results if isinstance(result, torch.Tensor))
+        if not getattr(loss, "requires_grad", False):
+            return [None for _ in position]
+        return list(torch.autograd.grad(loss, [args[index] for index in position], allow_unused=True))
+
+    return gradients
+
+
+def _contract(result: torch.Tensor) -> torch.Tensor | float:
+    """Sum of the entries, each times a different fixed number."""
+    if not result.is_floating_point():
+        return 0.0
+    factors = torch.linspace(0.5, 1.5, result.numel(), dtype=result.dtype).cos()
+    return (result.reshape(-1) * factors).sum()

@@ -1,0 +1,32 @@
+"""Static figures: functions that take arrays and return matplotlib ``Axes``, and ``figure`` to show them.
+
+Every figure of the course goes through ``figure(fig, alt)``: a picture on its own white card, with the
+alternative text that a screen reader reads and that the stored notebook keeps. Attention weights use
+cividis from 0 to 1; signed quantities use PuOr symmetric about 0; a masked cell is hatched and marked ×.
+Arrays may be NumPy arrays, nested lists or torch tensors on any device.
+"""
+
+from ._base import KEY, MAX_WIDTH, QUERY, VALUE
+from .curves import plot_bars, plot_curves, plot_lines
+from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores
+from .picture import SERIES, Shown, figure, style
+from .trees import plot_tree
+
+__all__ = [
+    "KEY",
+    "MAX_WIDTH",
+    "QUERY",
+    "SERIES",
+    "VALUE",
+    "Shown",
+    "figure",
+    "plot_attention",
+    "plot_bars",
+    "plot_curves",
+    "plot_encoding",
+    "plot_heads",
+    "plot_lines",
+    "plot_scores",
+    "plot_tree",
+    "style",
+]

@@ -1,0 +1,129 @@
+"""What static and interactive figures share: checks of arrays, labels, the ink on a cell, the saved HTML."""
+
+from __future__ import annotations
+
+import html
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+QUERY, KEY, VALUE = "#0072B2", "#D55E00", "#CC79A7"
+"""Colours of query (●), key (■) and value (◆), the same in every figure; always with the letter."""
+
+QUERY_AXIS, KEY_AXIS = "query (reads) ↓", "key (is read) →"
+MAX_WIDTH = 720
+"""The widest figure, in CSS pixels."""
+
+
+def checked_alt(alt: str) -> str:
+    """The alternative text, stripped; TypeError when it is no string, ValueError when it says nothing."""
+    if not isinstance(alt, str):
+        raise TypeError(f"alt must be a string, got {type(alt).__name__}")
+    if not alt.strip():
+        raise ValueError("alt must say what the picture shows, got an empty text")
+    return alt.strip()
+
+
+def as_array(name: str, data: Any, *ndims: int, allow_negative_infinity: bool = False) -> np.ndarray:
+    """``data`` as a float array with one of the given numbers of axes; ValueError names what does not fit."""
+    data = data.detach().cpu() if hasattr(data, "detach") else data
+    array = np.asarray(data, dtype=float)
+    if array.ndim not in ndims:
+        wanted = " or ".join(str(n) for n in ndims)
+        raise ValueError(f"{name} must be an array with {wanted} axes, got shape {array.shape}")
+    allowed = np.isfinite(array) | (np.isneginf(array) if allow_negative_infinity else False)
+    if not np.all(allowed):
+        raise ValueError(f"{name} must hold finite numbers, got {array[~allowed].flat[0]}")
+    return array
+
+
+def check_weights(name: str, weights: np.ndarray) -> None:
+    """ValueError unless every value lies in [0, 1], up to rounding."""
+    if weights.size and (weights.min() < -1e-6 or weights.max() > 1 + 1e-6):
+        low, high = weights.min(), weights.max()
+        raise ValueError(f"{name} must lie between 0 and 1, got {low:.3g} to {high:.3g}")
+
+
+def visible_cells(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """The boolean mask (True = may attend) as an array of this shape; without one, every cell may be read.
+
+    Leading axes of length 1, as `tl.causal_mask` has them, are dropped.
+    """
+    if mask is None:
+        return np.ones(shape, dtype=bool)
+    mask = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
+    if mask.dtype != bool:
+        raise TypeError(f"mask must be boolean (True = may attend), got {mask.dtype}")
+    mask = mask.reshape(mask.shape[-2:]) if set(mask.shape[:-2]) == {1} else mask
+    if mask.shape != shape:
+        raise ValueError(f"mask must have shape {shape}, got {mask.shape}")
+    return mask
+
+
+def distinct_tokens(tokens: Sequence[str]) -> list[str]:
+    """Tokens with the repeated ones numbered, so that a label names one: the cat the → the₁ cat the₂."""
+    tokens = [str(token) for token in tokens]
+    total, seen = Counter(tokens), Counter()
+    labels = []
+    for token in tokens:
+        seen[token] += 1
+        index = str(seen[token]).translate(str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉"))
+        labels.append(token + index if total[token] > 1 else token)
+    return labels
+
+
+def weight_text(weight: float, short: bool = False) -> str:
+    """A weight in two decimals; a small one is "<.01", never "0.00", and only an exact zero is "0"."""
+    if weight == 0:
+        return "0"
+    if weight < 0.005:
+        return "<.01"
+    text = f"{weight:.2f}"
+    return text.removeprefix("0") if short else text
+
+
+def signed_text(value: float) -> str:
+    """A signed number in two decimals, with a real minus sign and no negative zero."""
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+
+
+def shown_cells(weights: np.ndarray, visible: np.ndarray) -> np.ndarray:
+    """Which cells of a weight map carry their number: all up to 12 tokens, large ones up to 24, else none."""
+    longest = max(weights.shape)
+    if longest <= 12:
+        return visible
+    if longest > 24:
+        return np.zeros_like(visible)
+    return visible & ((weights >= 0.1) | (weights == weights.max(-1, keepdims=True)))
+
+
+def ink(red: float, green: float, blue: float) -> str:
+    """Black or white, whichever stands out more on a colour (components 0–1): at least 4.5 : 1 (WCAG 2)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "#000" if luminance > 0.179 else "#fff"
+
+
+def picture_html(
+    source: str,
+    alt: str,
+    width: int,
+    caption: str | None = None,
+    table: Sequence[Sequence[object]] | None = None,
+) -> str:
+    """The HTML that the saved notebook keeps: an image on a white card, its caption, its data folded away."""
+    parts = [
+        f'<img alt="{html.escape(alt)}" src="{source}" width="{width}" '
+        'style="background:#fff;border-radius:4px;max-width:100%;height:auto">'
+    ]
+    if caption:
+        parts.append(f"<p><em>{html.escape(caption)}</em></p>")
+    if table:
+        head, *rows = [[html.escape(str(cell)) for cell in row] for row in table]
+        lines = ["<tr>" + "".join(f'<th scope="col">{cell}</th>' for cell in head) + "</tr>"]
+        lines += ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
+        summary = "<summary>The data as a table</summary>"
+        parts.append(f"<details>{summary}<table>{''.join(lines)}</table></details>")
+    return "\n".join(parts)

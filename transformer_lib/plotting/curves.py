@@ -1,0 +1,180 @@
+"""Lines, training curves and bars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import NullFormatter, ScalarFormatter
+
+from ._base import as_array
+from .picture import FULL_WIDTH, SERIES, new_axes, style
+
+_DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
+_MARKERS = "os^Dv*P"
+_HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
+
+
+def plot_lines(
+    lines: Mapping[str, Any],
+    ax: Axes | None = None,
+    *,
+    xlabel: str,
+    ylabel: str,
+    title: str | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+    markers: bool = True,
+) -> Axes:
+    """Labelled lines {name: y} or {name: (x, y)}; without x the points count from 1."""
+    if not lines:
+        raise ValueError("lines must hold at least one named line, got none")
+    with style():
+        ax = new_axes(ax, (6.0, 3.4))
+        for index, (name, data) in enumerate(lines.items()):
+            x, y = _xy(name, data, 1)
+            ax.plot(x, y, label=name, **_line_look(index, markers and len(x) <= 40))
+        _finish(ax, xlabel, ylabel, title, log_x, log_y)
+    return ax
+
+
+def plot_curves(
+    runs: Mapping[str, Any],
+    ax: Axes | None = None,
+    *,
+    ylabel: str = "loss",
+    xlabel: str = "step",
+    title: str | None = None,
+    log_x: bool = False,
+    log_y: bool = False,
+) -> Axes:
+    """Training curves {name: values} with values [n_steps] or [n_seeds, n_steps] (mean and min–max band).
+
+    A pair ``(steps, values)`` gives the steps; without them they count from 1.
+    """
+    if not runs:
+        raise ValueError("runs must hold at least one named run, got none")
+    with style():
+        ax = new_axes(ax, (6.0, 3.4))
+        for index, (name, data) in enumerate(runs.items()):
+            x, values = _xy(name, data, 2)
+            values = np.atleast_2d(values)
+            look = _line_look(index, False)
+            if len(values) > 1:
+                ax.fill_between(x, values.min(0), values.max(0), color=look["color"], alpha=0.2, linewidth=0)
+                name = f"{name} (mean and range of {len(values)} seeds)"
+            ax.plot(x, values.mean(0), label=name, **look)
+        _finish(ax, xlabel, ylabel, title, log_x, log_y)
+    return ax
+
+
+def plot_bars(
+    scores: Mapping[str, Mapping[str, float]],
+    ax: Axes | None = None,
+    *,
+    ylabel: str,
+    intervals: Mapping[str, Mapping[str, tuple[float, float]]] | None = None,
+    reference: Mapping[str, float] | None = None,
+    title: str | None = None,
+) -> Axes:
+    """Grouped bars {series: {group: value}}, for scores beside baselines.
+
+    ``intervals`` holds (low, high) in the same nesting, drawn as whiskers; ``reference`` draws named
+    levels such as {"chance": 0.5}. Raises ValueError when the series do not share their groups.
+    """
+    groups = _shared_groups(scores)
+    width = 0.8 / len(scores)
+    with style():
+        ax = new_axes(ax, (min(FULL_WIDTH, 2.4 + 0.45 * len(groups) * len(scores)), 3.4))
+        for index, (name, values) in enumerate(scores.items()):
+            x = np.arange(len(groups)) + (index - (len(scores) - 1) / 2) * width
+            heights = [float(values[group]) for group in groups]
+            look = {"color": SERIES[index % 7], "hatch": _HATCHES[index % 7], "edgecolor": "white"}
+            ax.bar(x, heights, width * 0.92, label=name, **look)
+            tops = _whiskers(ax, x, heights, (intervals or {}).get(name, {}), groups)
+            _name_bars(ax, x, heights, tops)
+        for index, (name, level) in enumerate((reference or {}).items()):
+            look = {"color": "#333333", "linestyle": _DASHES[1 + index % 6], "linewidth": 1.2}
+            ax.axhline(level, label=f"{name} ({level:.3g})", **look)
+        ax.set_xticks(range(len(groups)), groups)
+        ax.margins(y=0.12)
+        ax.set(ylabel=ylabel, title=title or "")
+        _legend_below(ax)
+    return ax
+
+
+def _xy(name: str, data: Any, most_axes: int) -> tuple[np.ndarray, np.ndarray]:
+    """(x, y) of one line; the pair may be given, or y alone, whose points are then counted from 1."""
+    pair = isinstance(data, tuple) and len(data) == 2 and np.ndim(data[0]) == 1
+    y = as_array(name, data[1] if pair else data, *range(1, most_axes + 1))
+    x = as_array(f"{name} (x)", data[0], 1) if pair else np.arange(1.0, y.shape[-1] + 1)
+    if len(x) != y.shape[-1]:
+        raise ValueError(f"{name} must have as many x as y, got {len(x)} and {y.shape[-1]}")
+    return x, y
+
+
+def _line_look(index: int, markers: bool) -> dict[str, Any]:
+    """Colour, dash and marker of the index-th line: told apart without colour too."""
+    look = {"color": SERIES[index % 7], "linestyle": _DASHES[index % 7]}
+    return look | {"marker": _MARKERS[index % 7]} if markers else look
+
+
+def _plain_log_x(ax: Axes) -> None:
+    """A logarithmic x axis that writes 64, not 10^1.8: marked at the points themselves when they are few."""
+    points = sorted({float(x) for line in ax.lines for x in line.get_xdata()})
+    ax.set_xscale("log")
+    ax.xaxis.set_major_formatter(ScalarFormatter())
+    ax.xaxis.set_minor_formatter(NullFormatter())
+    if len(points) <= 10:
+        ax.set_xticks(points)
+
+
+def _finish(ax: Axes, xlabel: str, ylabel: str, title: str | None, log_x: bool, log_y: bool) -> None:
+    ax.set(xlabel=xlabel, ylabel=ylabel, title=title or "")
+    if log_x:
+        _plain_log_x(ax)
+    if log_y:
+        ax.set_yscale("log")
+    if len(ax.get_legend_handles_labels()[1]) > 1:
+        ax.legend()
+
+
+def _legend_below(ax: Axes) -> None:
+    """A legend under the axes, where it can hide no bar."""
+    names = ax.get_legend_handles_labels()[1]
+    if len(names) > 1:
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=min(4, len(names)))
+
+
+def _shared_groups(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
+    if not scores:
+        raise ValueError("scores must hold at least one named series, got none")
+    groups = list(next(iter(scores.values())))
+    for name, values in scores.items():
+        if list(values) != groups:
+            raise ValueError(f"scores must have the groups {groups} in series {name!r}, got {list(values)}")
+    return groups
+
+
+def _name_bars(ax: Axes, x: np.ndarray, heights: list[float], tops: list[float]) -> None:
+    look = {"textcoords": "offset points", "ha": "center", "va": "bottom", "fontsize": 8.5}
+    for centre, height, top in zip(x, heights, tops, strict=True):
+        ax.annotate(f"{height:.3g}", (centre, top), xytext=(0, 2), **look)
+
+
+def _whiskers(
+    ax: Axes, x: np.ndarray, heights: list[float], bounds: Mapping[str, Any], groups: list[str]
+) -> list[float]:
+    """Draw (low, high) whiskers where there are any; returns the top of each bar with its whisker."""
+    tops = []
+    for centre, height, group in zip(x, heights, groups, strict=True):
+        low, high = bounds.get(group, (height, height))
+        if not low <= height <= high:
+            raise ValueError(f"intervals of {group!r} must hold {height:.3g}, got ({low:.3g}, {high:.3g})")
+        if low < high:
+            ends = [[height - low], [high - height]]
+            ax.errorbar(centre, height, yerr=ends, color="#111111", capsize=3, linewidth=1.2)
+        tops.append(high)
+    return tops

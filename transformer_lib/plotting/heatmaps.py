@@ -1,0 +1,176 @@
+"""Heat maps over tokens: attention weights, scores, heads side by side, position encodings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.image import AxesImage
+from matplotlib.patches import Rectangle
+
+from ._base import (
+    KEY_AXIS,
+    QUERY_AXIS,
+    as_array,
+    check_weights,
+    distinct_tokens,
+    ink,
+    shown_cells,
+    signed_text,
+    visible_cells,
+    weight_text,
+)
+from .picture import FULL_WIDTH, PIXELS_PER_INCH, new_axes, style
+
+_QUERY_AXIS_TURNED = QUERY_AXIS.replace("↓", "←")  # turned by 90° like every y label, this points down
+
+
+def plot_attention(
+    weights: Any,
+    q_tokens: Sequence[str],
+    k_tokens: Sequence[str] | None = None,
+    ax: Axes | None = None,
+    *,
+    mask: Any = None,
+    title: str | None = None,
+    show_values: bool = True,
+) -> Axes:
+    """Heat map of attention weights [q_len, k_len] in [0, 1]; one row per query, cividis from 0 to 1.
+
+    ``k_tokens`` defaults to ``q_tokens``. ``mask`` [q_len, k_len] is boolean, True = may attend; the cells it
+    rules out are hatched. Up to 12 tokens every weight is printed, up to 24 only those ≥ .10 and row maxima.
+    """
+    grid = as_array("weights", weights, 2)
+    check_weights("weights", grid)
+    visible = visible_cells(mask, grid.shape)
+    ax = _token_axes("weights", grid.shape, q_tokens, k_tokens, ax, title)
+    short = max(grid.shape) > 12
+    with style():
+        image = _draw_grid(ax, grid, visible, "cividis", (0.0, 1.0))
+        if show_values:
+            _write_values(ax, image, grid, shown_cells(grid, visible), lambda w: weight_text(w, short))
+    return ax
+
+
+def plot_scores(
+    scores: Any,
+    q_tokens: Sequence[str],
+    k_tokens: Sequence[str] | None = None,
+    ax: Axes | None = None,
+    *,
+    mask: Any = None,
+    title: str | None = None,
+) -> Axes:
+    """Heat map of scores [q_len, k_len] before the softmax; PuOr symmetric about 0; −inf counts as masked."""
+    grid = as_array("scores", scores, 2, allow_negative_infinity=True)
+    visible = visible_cells(mask, grid.shape) & np.isfinite(grid)
+    grid = np.where(visible, grid, 0.0)
+    largest = float(np.abs(grid).max(initial=0.0)) or 1.0
+    ax = _token_axes("scores", grid.shape, q_tokens, k_tokens, ax, title)
+    with style():
+        image = _draw_grid(ax, grid, visible, "PuOr", (-largest, largest))
+        if max(grid.shape) <= 12:
+            _write_values(ax, image, grid, visible, signed_text)
+    return ax
+
+
+def plot_heads(
+    weights: Any,
+    q_tokens: Sequence[str],
+    k_tokens: Sequence[str] | None = None,
+    *,
+    mask: Any = None,
+    titles: Sequence[str] | None = None,
+) -> np.ndarray:
+    """One small heat map per head of weights [n_heads, q_len, k_len]; returns the array of Axes, one a head.
+
+    The cells carry no numbers; ``titles`` defaults to "head 1", "head 2" …
+    """
+    heads = as_array("weights", weights, 3)
+    k_tokens = q_tokens if k_tokens is None else k_tokens
+    titles = [f"head {i + 1}" for i in range(len(heads))] if titles is None else list(titles)
+    if len(titles) != len(heads):
+        raise ValueError(f"titles must hold one per head, {len(heads)}, got {len(titles)}")
+    columns = min(len(heads), 4 if len(k_tokens) <= 10 else 2)
+    rows = -(-len(heads) // columns)
+    height = 0.9 + (FULL_WIDTH - 1.0) / columns * len(q_tokens) / max(1, len(k_tokens))
+    size = (min(FULL_WIDTH, 3.6 * columns), rows * min(height, 4.2))
+    with style():
+        _, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+        for index, ax in enumerate(axes.flat):
+            if index >= len(heads):
+                ax.set_axis_off()
+                continue
+            look = {"mask": mask, "title": titles[index], "show_values": False}
+            plot_attention(heads[index], q_tokens, k_tokens, ax, **look)
+            if index % columns:
+                ax.set(ylabel="", yticklabels=[])
+            if index >= columns:
+                ax.set(xlabel="")
+    return axes.ravel()[: len(heads)]
+
+
+def plot_encoding(encoding: Any, ax: Axes | None = None, *, title: str | None = None) -> Axes:
+    """Heat map of a position encoding [seq_len, d_model]; PuOr from −1 to 1, wider where the values are."""
+    grid = as_array("encoding", encoding, 2)
+    largest = max(1.0, float(np.abs(grid).max(initial=0.0)))
+    with style():
+        ax = new_axes(ax, (FULL_WIDTH, 3.4))
+        image = ax.imshow(grid, cmap="PuOr", vmin=-largest, vmax=largest, aspect="auto")
+        ax.figure.colorbar(image, ax=ax, label="value", fraction=0.04, pad=0.02)
+        ax.set(xlabel="feature (column of d_model) →", ylabel="position ←", title=title or "")
+    return ax
+
+
+def _token_axes(
+    name: str,
+    shape: tuple[int, ...],
+    q_tokens: Sequence[str],
+    k_tokens: Sequence[str] | None,
+    ax: Axes | None,
+    title: str | None,
+) -> Axes:
+    """Axes of a token-by-token map: whole tokens on both sides, keys on top, queries from top to bottom."""
+    k_tokens = q_tokens if k_tokens is None else k_tokens
+    wanted = (len(q_tokens), len(k_tokens))
+    if shape != wanted:
+        raise ValueError(f"{name} must have shape {wanted} for these tokens, got {shape}")
+    cell = min(0.62, (FULL_WIDTH - 1.4) / max(1, len(k_tokens)))
+    with style():
+        ax = new_axes(ax, (max(3.2, 1.4 + cell * len(k_tokens)), max(1.8, 1.1 + cell * len(q_tokens))))
+        labels = distinct_tokens(k_tokens)
+        room = ax.get_window_extent().width / PIXELS_PER_INCH / max(1, len(k_tokens))
+        steep = max(map(len, labels), default=0) * 0.09 > room
+        turn = {"rotation": 60, "ha": "left", "rotation_mode": "anchor"} if steep else {}
+        ax.set_xticks(range(len(k_tokens)), labels, **turn)
+        ax.set_yticks(range(len(q_tokens)), distinct_tokens(q_tokens))
+        ax.tick_params(top=False, bottom=False, left=False, labeltop=True, labelbottom=False)
+        ax.xaxis.set_label_position("top")
+        ax.set_xlabel(KEY_AXIS, labelpad=7)
+        ax.set(ylabel=_QUERY_AXIS_TURNED, title=title or "")
+        ax.spines[:].set_visible(False)
+    return ax
+
+
+def _draw_grid(
+    ax: Axes, grid: np.ndarray, visible: np.ndarray, cmap: str, limits: tuple[float, float]
+) -> AxesImage:
+    shown = np.ma.array(grid, mask=~visible)
+    image = ax.imshow(shown, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto")
+    grey = {"facecolor": "#e4e4e4", "edgecolor": "#b5b5b5", "hatch": "//", "linewidth": 0}
+    for row, column in np.argwhere(~visible):
+        ax.add_patch(Rectangle((column - 0.5, row - 0.5), 1, 1, **grey))
+        ax.text(column, row, "×", ha="center", va="center", color="#333333")
+    return image
+
+
+def _write_values(
+    ax: Axes, image: AxesImage, grid: np.ndarray, cells: np.ndarray, text: Callable[[float], str]
+) -> None:
+    for row, column in np.argwhere(cells):
+        value = float(grid[row, column])
+        colour = ink(*image.cmap(image.norm(value))[:3])
+        ax.text(column, row, text(value), ha="center", va="center", color=colour, fontsize=8.5)

@@ -1,0 +1,75 @@
+"""A search tree: beginnings of a sentence, each grown from the one before it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from matplotlib.axes import Axes
+
+from .picture import FULL_WIDTH, SERIES, new_axes, style
+
+Path = tuple[str, ...]
+
+
+def plot_tree(
+    probabilities: Mapping[Path, float],
+    kept: Collection[Path],
+    ax: Axes | None = None,
+    *,
+    best: Path = (),
+    root: str = "<bos>",
+    title: str | None = None,
+) -> Axes:
+    """Draw the tree of {("ask", "my"): 0.2, …}: one column per token, and at each node the path's probability.
+
+    Args:
+        probabilities: of every path; a path's own beginning must be there too (the empty one is `root`).
+        kept: the paths that the search went on with (solid); the others are dashed and grey.
+        best: the path to draw in another colour, wider.
+    Raises:
+        ValueError: no paths, or one whose beginning is missing.
+    """
+    if not probabilities:
+        raise ValueError("probabilities must hold at least one path, got none")
+    for path in probabilities:
+        if path[:-1] and path[:-1] not in probabilities:
+            raise ValueError(f"probabilities must hold the beginning of every path, got {path} without {path[:-1]}")
+    heights = _heights(list(probabilities))
+    with style():
+        leaves = sum(1 for path in heights if not _children(path, heights))
+        ax = new_axes(ax, (FULL_WIDTH, 0.7 + 0.5 * leaves))
+        card = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}  # hides the line that passes below a label
+        for path, probability in probabilities.items():
+            on_best = best[: len(path)] == path
+            colour = SERIES[1] if on_best else SERIES[0] if path in kept else "#767676"
+            look = {"color": colour, "linestyle": "-" if path in kept else "--", "linewidth": 2.6 if on_best else 1.3}
+            ends = [heights[path[:-1]], heights[path]]
+            ax.plot([len(path) - 0.7, len(path) - 0.05], ends, **look)
+            ax.text(len(path), heights[path], f"{path[-1]}  {probability:.2f}", color=colour, va="center", bbox=card)
+        ax.text(0, heights[()], root, va="center", ha="left")
+        ax.set(xlim=(-0.05, max(map(len, heights)) + 0.8), ylim=(-leaves + 0.4, 0.6), title=title or "")
+        ax.set_axis_off()
+    return ax
+
+
+def _children(path: Path, paths: Collection[Path]) -> list[Path]:
+    return [other for other in paths if len(other) == len(path) + 1 and other[: len(path)] == path]
+
+
+def _heights(paths: list[Path]) -> dict[Path, float]:
+    """Where each path stands: leaves one below the other from 0 down, a beginning in the middle of its children."""
+    heights: dict[Path, float] = {}
+    leaves = 0
+
+    def place(path: Path) -> float:
+        nonlocal leaves
+        below = [place(child) for child in _children(path, paths)]
+        if below:
+            heights[path] = (below[0] + below[-1]) / 2
+        else:
+            heights[path] = -float(leaves)
+            leaves += 1
+        return heights[path]
+
+    place(())
+    return heights

@@ -1,0 +1,79 @@
+"""Remembers on this machine what a learner has passed, and shows it as a strip or a map.
+
+One small JSON file in the user's data folder:
+
+- Linux: `$XDG_DATA_HOME/transformer-course/progress.json`, by default below `~/.local/share`
+- macOS: `~/Library/Application Support/transformer-course/progress.json`
+- Windows: `%APPDATA%\\transformer-course\\progress.json`
+
+The environment variable TRANSFORMER_COURSE_PROGRESS names another file. With TRANSFORMER_COURSE_STATIC
+set, nothing is written and every display shows the neutral state: stored outputs must not depend on who
+made them. Nothing here uses the network.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import date
+
+from .. import course
+from .store import KINDS, State, empty, path, read, update
+from .view import View, map_view, strip_view
+
+__all__ = ["banner", "course_map", "mark", "path", "reset", "state", "static"]
+
+
+def static() -> bool:
+    """True while outputs are made to be stored or compared: show and write nothing personal."""
+    return os.environ.get("TRANSFORMER_COURSE_STATIC", "") not in ("", "0")
+
+
+def state() -> State:
+    """What has been passed: {kind: {id: date}}. A missing or damaged file counts as nothing passed."""
+    return empty() if static() else read(path()) or empty()
+
+
+def mark(kind: str, name: str) -> bool:
+    """Remember that something was passed or tried.
+
+    Args:
+        kind: "exercise", "quiz", "widget" or "notebook".
+        name: its id, such as "04.1".
+
+    Returns:
+        True when it is on disk; False when it could not be written, or must not be.
+
+    Raises:
+        ValueError: if `kind` is not one of the four.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind: expected one of {', '.join(KINDS)}; got {kind!r}")
+    if static() or os.environ.get("NBGRADER_EXECUTION"):
+        return False
+
+    def add(current: State) -> State:
+        current[kind].setdefault(name, date.today().isoformat())
+        return current
+
+    return update(path(), add)
+
+
+def reset() -> bool:
+    """Forget everything that was passed. True when that is on disk."""
+    return not static() and update(path(), lambda current: empty())
+
+
+def banner(notebook_id: str) -> View:
+    """The strip on top of a notebook: where it stands in the course, and what is done in it.
+
+    Raises:
+        ValueError: if there is no such notebook.
+    """
+    entry = course.notebook(notebook_id)
+    mark("notebook", notebook_id)
+    return View(lambda: strip_view(entry, state(), course.NOTEBOOKS))
+
+
+def course_map() -> View:
+    """The table of all notebooks with what is done, for the first notebook."""
+    return View(lambda: map_view(state(), course.NOTEBOOKS, course.written))

@@ -1,0 +1,85 @@
+"""Short questions with an explanation for every answer.
+
+`quiz("04.q1")` as the last expression of a cell shows buttons; `answer("04.q1", "B")` does the same by
+text. A right answer is remembered as progress, on this machine only.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from .. import progress
+from .bank import QUESTIONS
+from .model import Choice, Feedback, Number, Option, Question
+from .view import build, html, plain
+
+__all__ = ["Choice", "Feedback", "Number", "Option", "QuizView", "answer", "question", "quiz"]
+
+
+def question(question_id: str) -> Question:
+    """The question with this id, such as "04.q1".
+
+    Raises:
+        ValueError: if there is none.
+    """
+    for entry in QUESTIONS:
+        if entry.id == question_id:
+            return entry
+    ids = ", ".join(entry.id for entry in QUESTIONS)
+    raise ValueError(f"question_id: expected one of {ids}; got {question_id!r}")
+
+
+def submit(question_id: str, given: object) -> Feedback:
+    """Judge an answer, and remember it when it is right.
+
+    Raises:
+        ValueError: if there is no such question or option, or `given` is no number where one is asked for.
+    """
+    feedback = question(question_id).reply(given)
+    if feedback.right:
+        progress.mark("quiz", question_id)
+    return feedback
+
+
+def answer(question_id: str, given: object) -> None:
+    """Answer by text: print the verdict and its explanation.
+
+    Raises:
+        ValueError: as for `submit`.
+    """
+    print(submit(question_id, given).text)
+
+
+class QuizView:
+    """A question that shows itself: as a widget, or folded HTML, or plain text."""
+
+    def __init__(self, entry: Question) -> None:
+        """Show `entry`."""
+        self.question = entry
+
+    @cached_property
+    def widget(self) -> object:
+        """The ipywidgets box; made when it is first needed."""
+        before = self.question.id in progress.state()["quiz"]
+        return build(self.question, lambda given: submit(self.question.id, given), before)
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
+        bundle = {"text/html": html(self.question), "text/plain": plain(self.question)}
+        try:
+            live = self.widget._repr_mimebundle_() or {}
+        except ImportError:  # ipywidgets is not installed: the text is enough
+            live = {}
+        return {**live, **bundle}
+
+    def __repr__(self) -> str:
+        """The question as text."""
+        return plain(self.question)
+
+
+def quiz(question_id: str) -> QuizView:
+    """Show a question; use it as the last expression of a cell.
+
+    Raises:
+        ValueError: if there is no such question.
+    """
+    return QuizView(question(question_id))

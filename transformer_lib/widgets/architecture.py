@@ -1,0 +1,170 @@
+"""W15, the map of the whole model: its parts in order, the shape at each, and the notebook that builds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from .. import course
+from ..config import TransformerConfig
+from ..svg import flow
+from ..svg.elements import Picture, escape, text
+from .controls import number
+from .panel import Panel
+
+Sizes = dict[str, int]
+_ENCODER_X, _DECODER_X, _BOTTOM, _STEP = 190.0, 520.0, 490.0, 46.0
+
+
+@dataclass(frozen=True)
+class Step:
+    """One part of the model.
+
+    Args:
+        label, kind: what its box says, and its kind (see `flow.FILLS`).
+        axes: names of the axes of its output. idea: what it does, in a few words.
+        notebooks: numbers of the notebooks that build it.
+        module: its dotted name inside `tl.Transformer`, "" for what is no module.
+        inner: axes of what it computes on the way: attention weights, or the hidden layer.
+    """
+
+    label: str
+    kind: str
+    axes: str
+    idea: str
+    notebooks: tuple[str, ...]
+    module: str = ""
+    inner: str = ""
+
+
+_X, _Y = "batch, src_len, d_model", "batch, tgt_len, d_model"
+_ENC, _DEC = "encoder.layers.0.", "decoder.layers.0."
+_KEPT = "the input is kept and added"
+_ALONE = "each word is worked on alone"
+STEPS = (
+    Step("source ids", "data", "batch, src_len", "words as numbers", ("05",)),
+    Step("embedding × √d_model", "embedding", _X, "a learned vector per word", ("05",), "src_embedding"),
+    Step("+ positions", "embedding", _X, "where each word stands", ("06",), "position"),
+    Step("self-attention", "attention", _X, "every source word reads all of them",
+         ("01", "02", "03", "04", "08"), _ENC + "self_attention", "batch, n_heads, src_len, src_len"),
+    Step("add & norm", "norm", _X, _KEPT, ("09",), _ENC + "attention_residual"),
+    Step("feed-forward", "feed-forward", _X, _ALONE, ("09",), _ENC + "feed_forward", "batch, src_len, d_ff"),
+    Step("add & norm", "norm", _X, "the end of a layer", ("09", "10"), _ENC + "feed_forward_residual"),
+    Step("memory", "data", _X, "the source, ready to be read", ("10",), "encoder"),
+    Step("target ids, shifted", "data", "batch, tgt_len", "the translation so far", ("13",)),
+    Step("embedding × √d_model", "embedding", _Y, "a learned vector per word", ("05",), "tgt_embedding"),
+    Step("+ positions", "embedding", _Y, "where each word stands", ("06",), "position"),
+    Step("masked self-attention", "attention", _Y, "each target word reads itself and earlier ones",
+         ("07", "11"), _DEC + "self_attention", "batch, n_heads, tgt_len, tgt_len"),
+    Step("add & norm", "norm", _Y, _KEPT, ("09",), _DEC + "self_attention_residual"),
+    Step("cross-attention", "attention", _Y, "target words read the memory", ("11",),
+         _DEC + "cross_attention", "batch, n_heads, tgt_len, src_len"),
+    Step("add & norm", "norm", _Y, _KEPT, ("09",), _DEC + "cross_attention_residual"),
+    Step("feed-forward", "feed-forward", _Y, _ALONE, ("09",), _DEC + "feed_forward", "batch, tgt_len, d_ff"),
+    Step("add & norm", "norm", _Y, "the end of a layer", ("09", "11"), _DEC + "feed_forward_residual"),
+    Step("output head", "head", "batch, tgt_len, tgt_vocab_size", "a logit per target word", ("12",),
+         "output_head"),
+    Step("softmax", "head", "batch, tgt_len, tgt_vocab_size", "how likely each next word is", ("13", "14")),
+)  # fmt: skip
+
+
+def step_shapes(
+    config: TransformerConfig, *, batch: int = 1, src_len: int = 7, tgt_len: int = 5
+) -> list[tuple[int, ...]]:
+    """The output shape of every step of STEPS for these sizes: what a forward hook on its module sees."""
+    sizes = _sizes(config, batch, src_len, tgt_len)
+    return [shape_of(step.axes, sizes) for step in STEPS]
+
+
+def shape_of(axes: str, sizes: Sizes) -> tuple[int, ...]:
+    """Axes by name, such as "batch, src_len", as numbers."""
+    return tuple(sizes[axis] for axis in axes.split(", "))
+
+
+def model_map(
+    config: TransformerConfig | None = None,
+    *,
+    batch: int = 1,
+    src_len: int = 7,
+    tgt_len: int = 5,
+    step: int = 1,
+) -> Panel:
+    """The architecture with a step to move: the part, its shape for these sizes, its notebooks.
+
+    ``config`` defaults to the paper's base model with 37,000 tokens. Raises ValueError for sizes below 1.
+    """
+    config = config or TransformerConfig(src_vocab_size=37_000, tgt_vocab_size=37_000)
+    sizes = _sizes(config, batch, src_len, tgt_len)
+    controls = {"step": number("step", step, 1, len(STEPS))}
+    layers, steps = config.n_layers, steps_of(config)
+    return Panel(lambda step: draw_model(step, sizes, layers, steps), controls, widget_id="W15", footer=_links)
+
+
+def steps_of(config: TransformerConfig) -> tuple[Step, ...]:
+    """STEPS, named after what the model does where it normalises first: norm inside the branch, then add."""
+    if not config.norm_first:
+        return STEPS
+    inside = [step for step in STEPS if step.kind in ("attention", "feed-forward")]
+    named = {step.label: f"norm, {step.label}" for step in inside} | {"add & norm": "add"}
+    return tuple(replace(step, label=named.get(step.label, step.label)) for step in STEPS)
+
+
+def draw_model(step: int, sizes: Sizes, n_layers: int, steps: tuple[Step, ...] = STEPS) -> Picture:
+    """Encoder on the left, decoder on the right, from the bottom up; the ``step``-th part (from 1) framed."""
+    boxes = _boxes(steps)
+    encoder, decoder = boxes[:8], boxes[8:]
+    parts = [flow.frame(encoder[3:7], f"× {n_layers}", -1), flow.frame(decoder[3:9], f"× {n_layers}", 1)]
+    for stack in (encoder, decoder):
+        parts += [flow.up(lower, upper) for lower, upper in zip(stack, stack[1:], strict=False)]
+    for first, norm in ((3, 4), (5, 6), (11, 12), (13, 14), (15, 16)):
+        parts.append(flow.around(boxes[first], boxes[norm], 1))
+    parts.append(flow.across(boxes[7], boxes[13]))
+    parts += [flow.draw_box(box, step) for box in boxes]
+    parts.append(text(_ENCODER_X, 14, "encoder", "mid bold") + text(_DECODER_X, 14, "decoder", "mid bold"))
+    says = describe(step, sizes, steps)
+    alt = f"The Transformer as boxes: encoder of {n_layers} layers, decoder of {n_layers} layers. {says}"
+    table = [["step", "part", "shape", "notebooks"]]
+    for i, part in enumerate(steps, 1):
+        table.append([i, part.label, written_shape(part.axes, sizes), ", ".join(part.notebooks)])
+    return Picture("".join(parts), 700, 530, alt, says, table=table)
+
+
+def describe(step: int, sizes: Sizes, steps: tuple[Step, ...] = STEPS) -> str:
+    """The ``step``-th part in one line: name, shape in words and numbers, what it does."""
+    part = steps[step - 1]
+    side = "encoder" if step <= 8 else "decoder"
+    inner = f" (inside: {written_shape(part.inner, sizes)})" if part.inner else ""
+    return f"{step}. {side}, {part.label}: {written_shape(part.axes, sizes)}{inner}; {part.idea}."
+
+
+def written_shape(axes: str, sizes: Sizes) -> str:
+    """For example "[batch 1, src_len 7, d_model 512]"."""
+    return "[" + ", ".join(f"{axis} {sizes[axis]:,}" for axis in axes.split(", ")) + "]"
+
+
+def _sizes(config: TransformerConfig, batch: int, src_len: int, tgt_len: int) -> Sizes:
+    for name, value in (("batch", batch), ("src_len", src_len), ("tgt_len", tgt_len)):
+        if value < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    own = ("d_model", "n_heads", "d_ff", "tgt_vocab_size")
+    lengths = {"batch": batch, "src_len": src_len, "tgt_len": tgt_len}
+    return lengths | {name: getattr(config, name) for name in own}
+
+
+def _boxes(steps: tuple[Step, ...]) -> list[flow.Box]:
+    boxes = []
+    for i, step in enumerate(steps):
+        x, height = (_ENCODER_X, i) if i < 8 else (_DECODER_X, i - 8)
+        boxes.append(flow.Box(x, _BOTTOM - height * _STEP, step.label, step.kind, i + 1))
+    return boxes
+
+
+def _links(step: int, exists: Callable[[course.Notebook], bool] = course.written) -> str:
+    """Where the course builds this part, as links to the notebooks that are there."""
+    found = [course.notebook(name) for name in STEPS[step - 1].notebooks]
+    names = [f"{entry.id} {escape(entry.title)}" for entry in found]
+    links = [
+        f'<a href="{entry.filename}">{name}</a>' if exists(entry) else name
+        for entry, name in zip(found, names, strict=True)
+    ]
+    return f"<p>Built in: {' · '.join(links)}</p>"

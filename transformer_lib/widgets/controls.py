@@ -1,0 +1,87 @@
+"""Controls that work by keyboard inside JupyterLab and have a name: number, choice, switch.
+
+A slider's handle has no accessible name, so each is paired with a number box that has one. Dropdowns, radio
+buttons and lists are not used: JupyterLab takes some of their keys for its own commands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import ipywidgets
+import traitlets
+
+_NAMED = {"description_width": "initial"}
+
+
+class Number(ipywidgets.HBox):
+    """A number box with its slider; ``value`` is the number. ``powers`` makes the slider go 1, 2, 4, 8 …"""
+
+    value = traitlets.Any()
+
+    def __init__(
+        self, label: str, value: float, low: float, high: float, step: float, powers: bool = False
+    ) -> None:
+        whole = all(isinstance(number, int) for number in (value, low, high, step))
+        self._powers = powers
+        box = ipywidgets.BoundedIntText if whole else ipywidgets.BoundedFloatText
+        slider = ipywidgets.IntSlider if whole or powers else ipywidgets.FloatSlider
+        ends = (round(math.log2(low)), round(math.log2(high)), 1) if powers else (low, high, step)
+        jump = step if whole or not powers else None  # without a step, the box takes any number
+        self.box = box(value, min=low, max=high, step=jump, description=label, style=_NAMED)
+        self.box.layout.width = f"{90 + 8 * len(label)}px"
+        look = {"min": ends[0], "max": ends[1], "step": ends[2], "readout": False, "tooltip": label}
+        self.slider = slider(self._on_slider(value), **look)
+        self.slider.layout.width = "170px"
+        super().__init__([self.box, self.slider])
+        self.value = value
+        self.box.observe(lambda change: self.set_trait("value", change.new), "value")
+        self.slider.observe(self._slid, "value")
+        self.observe(self._changed, "value")
+
+    def _on_slider(self, value: float) -> float:
+        return round(math.log2(value)) if self._powers else value
+
+    def _slid(self, change: Any) -> None:
+        if change.new != self._on_slider(self.value):
+            self.value = 2.0**change.new if self._powers else change.new
+
+    def _changed(self, change: Any) -> None:
+        self.box.value = round(change.new, 6)  # 1.05 rather than 1.0499999999999998
+        self.slider.value = self._on_slider(self.box.value)
+        self.value = self.box.value  # the box keeps it within its bounds
+
+
+def number(
+    label: str, value: float, low: float, high: float, step: float = 1, *, powers: bool = False
+) -> Number:
+    """A number from ``low`` to ``high`` as box and slider; all four int make it whole.
+
+    ``powers`` lets the slider step through the powers of 2, while the box takes any number.
+    Raises ValueError unless low ≤ value ≤ high.
+    """
+    if not low <= value <= high:
+        raise ValueError(f"value must lie between {low} and {high}, got {value}")
+    return Number(label, value, low, high, step, powers)
+
+
+def choice(label: str, options: Sequence[Any], value: Any = None) -> ipywidgets.ToggleButtons | Any:
+    """One of several options: buttons side by side up to nine, else a slider; the first is the default."""
+    options = list(options)
+    if not options:
+        raise ValueError("options must hold at least one entry, got none")
+    value = options[0] if value is None else value
+    named = [(str(option), option) for option in options]
+    if len(options) <= 9:
+        buttons = ipywidgets.ToggleButtons(options=named, value=value, description=label)
+        buttons.style = {"description_width": "initial", "button_width": "auto"}
+        buttons.layout = {"width": "max-content"}
+        return buttons
+    return ipywidgets.SelectionSlider(options=named, value=value, description=label, style=_NAMED)
+
+
+def switch(label: str, value: bool = False) -> ipywidgets.Checkbox:
+    """Something that is on or off."""
+    return ipywidgets.Checkbox(value, description=label, indent=False, layout={"width": "auto"})

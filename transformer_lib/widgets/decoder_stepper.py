@@ -1,0 +1,198 @@
+"""W10, the decoder stepper: a sentence written token by token, by greedy choice or by several beams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..beam import BeamStep, Hypothesis, beam_hypotheses
+from ..plotting._base import distinct_tokens, signed_text, weight_text
+from ..recording import record_attention
+from ..svg.colours import CIVIDIS, ink_on, weight_levels
+from ..svg.elements import LINE, Picture, fit, line, rect, text, text_width
+from ..translator import Translator
+from .controls import choice, number
+from .panel import Panel
+
+BEAM_SIZES = (1, 2, 3, 4)
+_WIDTH, _ROW, _BAR_X, _BAR = 700, 22, 150, 320
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of writing a sentence.
+
+    Args:
+        before: the beginnings that the decoder reads, (ids from bos on, summed log-probability), best first.
+        kept, ended: what comes of them: beginnings that go on, and hypotheses that took eos.
+        top: (id, probability) of the likeliest next tokens after the best beginning.
+        cross: [src_len], the last layer's cross-attention in the best beginning's last row, mean over heads.
+    """
+
+    before: tuple[tuple[tuple[int, ...], float], ...]
+    kept: tuple[tuple[tuple[int, ...], float], ...]
+    ended: tuple[Hypothesis, ...]
+    top: tuple[tuple[int, float], ...]
+    cross: np.ndarray
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A sentence written to its end: the source's words, every step, the hypotheses, best first."""
+
+    source: tuple[str, ...]
+    words: tuple[str, ...]  # the target vocabulary
+    steps: tuple[Step, ...]
+    ranked: tuple[Hypothesis, ...]
+
+    def written(self, ids: Sequence[int]) -> str:
+        """The words of target ids."""
+        return " ".join(self.words[i] for i in ids)
+
+
+def decoder_stepper(translator: Translator, sentences: Sequence[str], *, max_new_tokens: int = 30) -> Panel:
+    """Watch `translator` write its translation of a sentence, step by step, with 1 (greedy) to 4 beams.
+
+    Raises:
+        TypeError, ValueError: `sentences` is one string or none, or has a word that the translator does not know.
+    """
+    if isinstance(sentences, str):
+        raise TypeError(f"sentences must be a list of strings, got one string: {sentences!r}")
+    if not sentences:
+        raise ValueError("sentences must hold at least one sentence, got none")
+    replays = cache(lambda index, beams: replay(translator, sentences[index], beams, max_new_tokens=max_new_tokens))
+    longest = max(len(replays(index, beams).steps) for index in range(len(sentences)) for beams in BEAM_SIZES)
+
+    def draw(step: int, beams: int, sentence: int = 1) -> Picture:
+        return draw_step(replays(sentence - 1, beams), step)
+
+    several = len(sentences) > 1
+    controls: dict[str, Any] = {"sentence": choice("sentence", range(1, len(sentences) + 1))} if several else {}
+    controls["step"] = number("step", 1, 1, longest)
+    controls["beams"] = choice("beams", BEAM_SIZES)
+    return Panel(draw, controls, widget_id="W10")
+
+
+@torch.no_grad()
+def replay(translator: Translator, sentence: str, beam_size: int, *, max_new_tokens: int = 30) -> Replay:
+    """Decode one sentence with `beam_size` beams and record every step."""
+    model, tokenizer = translator.model, translator.src_tokenizer
+    src = tokenizer.encode_batch([sentence])
+    seen: list[BeamStep] = []
+    limit = min(max_new_tokens, model.config.max_len)
+    ranked = beam_hypotheses(model, src, beam_size=beam_size, max_new_tokens=limit, on_step=seen.append)[0]
+    before, steps = (((model.config.bos_id,), 0.0),), []
+    for step in seen:
+        top, cross = _look(translator, src, before[0][0])
+        steps.append(Step(before, step.kept, step.ended, top, cross))
+        before = step.kept
+    source = tuple(tokenizer.words[i] for i in src[0].tolist())
+    return Replay(source, tuple(translator.tgt_tokenizer.words), tuple(steps), tuple(ranked))
+
+
+def _look(
+    translator: Translator, src: torch.Tensor, ids: tuple[int, ...], count: int = 5
+) -> tuple[tuple[tuple[int, float], ...], np.ndarray]:
+    """The likeliest next tokens after `ids`, and where the last layer reads the source to say so."""
+    model = translator.model
+    was_training = model.training
+    model.eval()
+    with record_attention(model) as weights:
+        logits = model(src, src.new_tensor([ids]))[0, -1]
+    model.train(was_training)
+    values, tokens = logits.softmax(-1).topk(min(count, len(logits)))
+    cross = weights[f"decoder.layers.{model.config.n_layers - 1}.cross_attention"][0, :, -1].mean(0)
+    return tuple(zip(tokens.tolist(), values.tolist(), strict=True)), cross.double().numpy()
+
+
+def draw_step(shown: Replay, step_number: int) -> Picture:
+    """One step, counted from 1; a number beyond the last step shows the last."""
+    step_number = min(step_number, len(shown.steps))
+    step = shown.steps[step_number - 1]
+    parts, y = _source(shown.source, step.cross)
+    parts.append(text(10, y + 20, "written so far", "bold"))
+    parts.append(text(_BAR_X, y + 20, fit(shown.written(step.before[0][0]), _WIDTH - _BAR_X - 10)))
+    y += 36
+    parts += _candidates(shown, step_number, y)
+    y += 8 + _ROW * len(step.top)
+    rows = max(len(_after(shown, n)) for n in range(1, len(shown.steps) + 1))  # so that the height stays
+    parts += _beams(shown, step_number, y)
+    says = describe(shown, step_number)
+    table = [["next token", "probability"], *([shown.words[i], weight_text(p)] for i, p in step.top)]
+    alt = f"The decoder writing, source {' '.join(shown.source)}: {says}."
+    return Picture("".join(parts), _WIDTH, int(y + 34 + _ROW * rows), alt, says, table=table)
+
+
+def describe(shown: Replay, step_number: int) -> str:
+    """The step in one line: what was written, what comes next, and at the end the sentence."""
+    step = shown.steps[step_number - 1]
+    token, probability = step.top[0]
+    ids, _ = step.before[0]
+    says = f"step {step_number} of {len(shown.steps)}: after “{shown.written(ids)}” the likeliest is "
+    says += f"{shown.words[token]} {weight_text(probability)}"
+    if step_number == len(shown.steps):
+        best = shown.ranked[0]
+        says += f"; result “{shown.written(best.ids[1:])}”, "
+        says += f"summed log-probability {signed_text(best.log_probability)}"
+    return says
+
+
+def _source(tokens: Sequence[str], cross: np.ndarray) -> tuple[list[str], float]:
+    """The source's words with their cross-attention weights, in lines; and where they end."""
+    parts = [text(10, 16, "cross-attention: what the last layer reads to choose the next token", "bold")]
+    x, y = 10.0, 24.0
+    for label, weight in zip(distinct_tokens(tokens), cross, strict=True):
+        width = max(40.0, text_width(label) + 6)
+        if x + width > _WIDTH - 6:
+            x, y = 10.0, y + 44
+        colour = CIVIDIS[int(weight_levels(np.array(weight)))]
+        ink = "white" if ink_on(colour) == "#fff" else "black"
+        parts.append(text(x + width / 2, y + 13, label, "mid"))
+        parts.append(rect(x, y + 18, width - 2, 20, colour))
+        parts.append(text(x + width / 2, y + 32, weight_text(float(weight)), f"mid {ink}", size=11))
+        x += width
+    return parts, y + 44
+
+
+def _candidates(shown: Replay, step_number: int, y: float) -> list[str]:
+    """The likeliest next tokens as bars; the ones that were taken are marked."""
+    step = shown.steps[step_number - 1]
+    taken = {ids for ids, *_ in _after(shown, step_number)}
+    parts = [text(10, y + 15, "next token", "bold")]
+    for rank, (token, probability) in enumerate(step.top):
+        at = y + rank * _ROW
+        colour = CIVIDIS[int(weight_levels(np.array(probability)))]
+        parts.append(text(_BAR_X, at + 15, fit(shown.words[token], 130)))
+        parts.append(rect(_BAR_X + 130, at + 3, _BAR, _ROW - 7, "none", f'stroke="{LINE}"'))
+        parts.append(rect(_BAR_X + 130, at + 3, max(1.0, _BAR * probability), _ROW - 7, colour))
+        mark = " ← kept" if (*step.before[0][0], token) in taken else ""
+        parts.append(text(_BAR_X + 138 + _BAR, at + 15, weight_text(probability) + mark))
+    return parts
+
+
+def _beams(shown: Replay, step_number: int, y: float) -> list[str]:
+    """What is there after the step, a line each, with its summed log-probability."""
+    rows, title = _after(shown, step_number), "kept after this step"
+    if step_number == len(shown.steps):
+        title = "hypotheses, best first"
+    parts = [line(10, y, _WIDTH - 10, y, LINE), text(10, y + 20, title, "bold")]
+    parts.append(text(_WIDTH - 10, y + 20, "sum of log p", "end bold"))
+    for rank, (ids, score, mark) in enumerate(rows):
+        at = y + 42 + rank * _ROW
+        parts.append(text(10, at, fit(mark + shown.written(ids[1:]), _WIDTH - 90)))
+        parts.append(text(_WIDTH - 10, at, signed_text(score), "end"))
+    return parts
+
+
+def _after(shown: Replay, step_number: int) -> list[tuple[tuple[int, ...], float, str]]:
+    """(ids, summed log-probability, mark): beginnings and what just ended; at the end every hypothesis."""
+    if step_number == len(shown.steps):
+        return [(h.ids, h.log_probability, "✓ ") for h in shown.ranked]
+    step = shown.steps[step_number - 1]
+    ended = [(h.ids, h.log_probability, "✓ ") for h in step.ended]
+    return ended + [(ids, score, "") for ids, score in step.kept]

@@ -1,0 +1,82 @@
+"""``Panel``: controls above a picture that a pure function draws from their values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import ipywidgets
+
+from ..progress import mark
+from ..svg import Picture
+from ..svg.elements import escape
+
+_WRAP = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 18px", "overflow": "visible"}
+
+
+class Panel(ipywidgets.VBox):
+    """Controls, their result in one line, and the picture; saved, it is the picture with alternative text.
+
+    Args:
+        draw: called with the value of every control by name; returns the Picture. It must be pure.
+        controls: widgets with a ``value``, by the names of ``draw``'s arguments.
+        widget_id: under which name the learner's first change is remembered, such as "W1".
+        footer: called like ``draw``; HTML below the picture, such as links to other notebooks.
+    """
+
+    def __init__(
+        self,
+        draw: Callable[..., Picture],
+        controls: Mapping[str, Any],
+        *,
+        widget_id: str | None = None,
+        footer: Callable[..., str] | None = None,
+    ) -> None:
+        self.controls = dict(controls)
+        self._draw, self._footer, self._widget_id = draw, footer, widget_id
+        self._by_code = False
+        self._says, self._view, self._below = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.Output()
+        self._redraw()
+        row = ipywidgets.HBox(list(self.controls.values()), layout=_WRAP)
+        super().__init__([row, self._says, self._view, *([self._below] if footer else [])])
+        for control in self.controls.values():
+            control.observe(self._changed, "value")
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The value of every control by name."""
+        return {name: control.value for name, control in self.controls.items()}
+
+    def set(self, **values: Any) -> Panel:
+        """Move controls from code; returns the panel. Raises ValueError on a name that it does not have."""
+        unknown = sorted(set(values) - set(self.controls))
+        if unknown:
+            raise ValueError(f"values must name controls among {sorted(self.controls)}, got {unknown}")
+        self._by_code = True
+        try:
+            for name, value in values.items():
+                self.controls[name].value = value
+        finally:
+            self._by_code = False
+        return self
+
+    def _changed(self, change: Any) -> None:
+        self._redraw()
+        if self._widget_id and not self._by_code:
+            mark("widget", self._widget_id)
+            self._widget_id = None  # once is enough
+
+    def _redraw(self) -> None:
+        self.picture = self._draw(**self.values)
+        self._view.value = self.picture.svg
+        self._says.value = f'<div role="status" aria-live="polite"><b>{escape(self.picture.says)}</b></div>'
+        self._foot = self._footer(**self.values) if self._footer else ""
+        if self._footer:  # shown as an output, since only there JupyterLab follows links between notebooks
+            data = {"text/html": self._foot, "text/plain": ""}
+            self._below.outputs = ({"output_type": "display_data", "data": data, "metadata": {}},)
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        says = f"<p><strong>{escape(self.picture.says)}</strong></p>\n" if self.picture.says else ""
+        saved = says + self.picture.saved_html + self._foot
+        return {**bundle, "text/html": saved, "text/plain": self.picture.alt}
