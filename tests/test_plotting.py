@@ -176,6 +176,30 @@ def test_curves_draw_the_mean_in_the_band_of_the_seeds():
     assert ax.get_yscale() == "log"
 
 
+def test_panels_share_one_legend_and_name_the_y_axis_once():
+    runs = {"raw": [[1, 2, 3], [3, 4, 5]], "scaled": ([2, 3, 5], [1.0, 2.0, 4.0])}
+    axes = plotting.plot_panels({"narrow": runs, "wide": runs}, ylabel="accuracy", share_y=True)
+    assert [ax.get_title() for ax in axes] == ["narrow", "wide"]
+    assert [ax.get_ylabel() for ax in axes] == ["accuracy", ""]
+    assert all(ax.get_legend() is None for ax in axes)
+    (legend,) = axes[0].figure.legends
+    names = [text.get_text() for text in legend.get_texts()]
+    assert names == ["raw (mean and range of 2 seeds)", "scaled"]
+    assert axes[0].get_ylim() == axes[1].get_ylim()
+    np.testing.assert_allclose(axes[1].lines[0].get_ydata(), [2, 3, 4])
+
+
+def test_one_curve_in_one_panel_needs_no_legend():
+    (ax,) = plotting.plot_panels({"alone": {"loss": [3.0, 2.0]}})
+    assert ax.get_xlabel() == "step" and ax.figure.legends == []
+
+
+@pytest.mark.parametrize("panels", [{}, {"a": {"x": [1.0]}, "b": {"y": [1.0]}}])
+def test_panels_must_show_the_same_names(panels):
+    with pytest.raises(ValueError, match="at least one panel, all with the same names"):
+        plotting.plot_panels(panels)
+
+
 def test_many_points_keep_matplotlib_ticks():
     ax = plotting.plot_lines({"a": np.arange(1.0, 100.0)}, xlabel="x", ylabel="y", log_x=True)
     assert len(ax.get_xticks()) < 99

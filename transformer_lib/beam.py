@@ -43,15 +43,17 @@ class _Sentence:
     index: int
     alpha: float
     beam_size: int
+    longest: int  # tokens after bos
     beams: list[tuple[tuple[int, ...], float]]
     finished: list[Hypothesis] = field(default_factory=list)
+    leading: float | None = None  # the best beam's log-probability, if it was among the beam_size best continuations
 
     def extend(self, log_probs: Tensor, eos_id: int) -> list[int]:
         """Keep the best continuations by log_probs [beams, vocab_size]; return which old beam each one extends."""
         totals = log_probs + log_probs.new_tensor([score for _, score in self.beams])[:, None]
         count = min(2 * self.beam_size, totals.numel())
         scores, flat = totals.flatten().topk(count)  # at most beam_size of them are eos
-        kept, parents = [], []
+        kept, parents, self.leading = [], [], None
         for rank, (score, position) in enumerate(zip(scores.tolist(), flat.tolist(), strict=True)):
             parent, token = divmod(position, log_probs.shape[1])
             ids = (*self.beams[parent][0], token)
@@ -59,6 +61,8 @@ class _Sentence:
                 if rank < self.beam_size:
                     self.finish(ids, score)
             elif len(kept) < self.beam_size:
+                if not kept and rank < self.beam_size:
+                    self.leading = score
                 kept.append((ids, score))
                 parents.append(parent)
         self.beams = kept
@@ -71,8 +75,15 @@ class _Sentence:
 
     @property
     def done(self) -> bool:
-        """Whether beam_size hypotheses have ended, or nothing is left to extend."""
-        return len(self.finished) >= self.beam_size or not self.beams
+        """Whether nothing is left to extend, or beam_size hypotheses have ended and no beam can still win.
+
+        A beam's log-probability only falls, and the penalty divides it by at most the divisor of the longest target.
+        Stopping at beam_size ended ones alone would let improbable early ends cut off the best sentence.
+        """
+        if not self.beams or len(self.finished) < self.beam_size:
+            return not self.beams
+        best = max(hypothesis.score for hypothesis in self.finished)
+        return self.leading is None or self.leading / length_normaliser(self.longest, self.alpha) <= best
 
 
 @torch.no_grad()
@@ -86,7 +97,7 @@ def beam_hypotheses(
     if length_penalty < 0:
         raise ValueError(f"length_penalty must be at least 0, got {length_penalty}")
     eos_id, start = model.config.eos_id, (model.config.bos_id,)
-    sentences = [_Sentence(i, length_penalty, beam_size, [(start, 0.0)]) for i in range(len(src))]
+    sentences = [_Sentence(i, length_penalty, beam_size, max_new_tokens, [(start, 0.0)]) for i in range(len(src))]
     with evaluating(model):
         stepper = Stepper(model, src, use_cache)
         active = sentences

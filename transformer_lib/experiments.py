@@ -30,6 +30,7 @@ SIZES = {"d_model": 96, "n_heads": 4, "n_layers": 2, "d_ff": 384, "dropout": 0.0
 TRAINING = {"epochs": 4, "learning_rate": 2.5e-3, "schedule": "onecycle", "warmup_steps": 300, "label_smoothing": 0.1}
 BATCH_SIZE = 48
 GRU_HIDDEN = 140  # as many parameters as the Transformer, within a few per cent
+SHORT_PAIRS = 960  # 20 steps
 TEST_SPLITS = ("heldout", "compositional", "hard")
 
 MODELS: dict[str, Callable[[TransformerConfig], nn.Module]] = {
@@ -91,6 +92,14 @@ def as_numbers(scores: dict[str, Score]) -> dict[str, list[float]]:
     return {name: [round(value, 4) for value in (s.mean, s.low, s.high)] for name, s in scores.items()}
 
 
+def short_run(corpus: Corpus, kind: str) -> list[float]:
+    """Return the losses of the first SHORT_PAIRS pairs' single epoch, seed 0: quick to repeat, for a test."""
+    pairs = corpus["train"][:SHORT_PAIRS]
+    translator = new_translator(pairs, seed=0, kind=kind)
+    history = train_translator(translator, pairs, seed=0, epochs=1, warmup_steps=10, progress=False)
+    return [round(loss, 4) for loss in history.loss]
+
+
 def run_dictionary(corpus: Corpus) -> dict:
     """Return the dictionary baseline's scores; it has no seed."""
     dictionary = DictionaryBaseline(corpus["train"])
@@ -105,6 +114,7 @@ def run(seeds: Sequence[int], results: Path = RESULTS, weights: Path | None = No
         "date": datetime.date.today().isoformat(),
         "threads": torch.get_num_threads(),
         "chance": {split: round(chance(corpus[split]), 4) for split in TEST_SPLITS},
+        "short": {kind: short_run(corpus, kind) for kind in MODELS},
         "dictionary": [run_dictionary(corpus)],
     }
     for kind in MODELS:

@@ -9,6 +9,7 @@ Arrays may be NumPy arrays, nested lists or torch tensors on any device.
 from ._base import KEY, MAX_WIDTH, QUERY, VALUE
 from .curves import plot_bars, plot_curves, plot_lines
 from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores
+from .panels import plot_panels
 from .picture import SERIES, Shown, figure, style
 from .trees import plot_tree
 
@@ -26,6 +27,7 @@ __all__ = [
     "plot_encoding",
     "plot_heads",
     "plot_lines",
+    "plot_panels",
     "plot_scores",
     "plot_tree",
     "style",

@@ -1,0 +1,36 @@
+# lab: open the course · test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench: measure
+PYTHON ?= python3
+WORKERS ?= 2
+BIN := .venv/bin
+# In a container one is often root, which JupyterLab must be told to accept.
+LAB_ARGS ?= $(if $(filter 0,$(shell id -u)),--allow-root)
+START := $(or $(wildcard notebooks/00_*.ipynb),notebooks)
+
+.PHONY: lab test refresh bench
+
+lab: .venv/lab.stamp
+	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/$(START) $(LAB_ARGS)
+
+test: .venv/test.stamp
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m pytest tests -n $(WORKERS) --cov
+	$(BIN)/python -m pytest notebooks -n $(WORKERS) --dist loadscope
+
+refresh: .venv/test.stamp
+	$(BIN)/python tests/refresh.py $(NB)
+
+bench: .venv/test.stamp
+	$(BIN)/python -m pytest tests/benchmarks -o python_files="bench_*.py" -s
+
+# Installed again only when what is to be installed has changed.
+.venv/lab.stamp: requirements.txt pyproject.toml | .venv/bin/python
+	$(BIN)/python -m pip install -r requirements.txt -e .
+	$(BIN)/jupyter labextension disable "@jupyterlab/apputils-extension:announcements"
+	touch $@
+
+.venv/test.stamp: .venv/lab.stamp
+	$(BIN)/python -m pip install -q -e ".[test]"
+	touch $@
+
+.venv/bin/python:
+	$(PYTHON) -m venv .venv

@@ -1,0 +1,236 @@
+"""What every notebook must satisfy as a file, without running it.
+
+A rule takes a `Notebook` and yields one sentence per violation. `tests/test_notebooks.py` applies all rules
+to all notebooks, and each rule to a small notebook that breaks it.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import nbformat
+from nbformat.validator import iter_validate
+
+from notebook_kernel import tags
+from refresh import to_text
+
+CELL_LINES = 30
+CODE_CELLS_IN_A_ROW = 2
+TAGS = {
+    "exercise", "check", "solution", "hide-input", "quiz", "widget", "gpu", "slide",
+    "raises-exception", "nbval-ignore-output",
+}  # fmt: skip
+CLAIM = re.compile(r"claim:C\d{3}")
+FRONT_MATTER = ("00_", "A_")  # orientation and ledger: no derivation, so not the anatomy of a lesson
+
+
+@dataclass(frozen=True)
+class Notebook:
+    """One notebook: its file name, its text as stored, and the text parsed without any repair."""
+
+    name: str
+    text: str
+
+    @classmethod
+    def read(cls, path: Path) -> Notebook:
+        return cls(path.name, path.read_bytes().decode("utf-8"))
+
+    @property
+    def raw(self) -> dict:
+        return json.loads(self.text)
+
+    @property
+    def cells(self) -> list[dict]:
+        return self.raw["cells"]
+
+    def numbered(self, kind: str) -> list[tuple[int, dict]]:
+        return [(number, cell) for number, cell in enumerate(self.cells) if cell["cell_type"] == kind]
+
+    @property
+    def prose(self) -> str:
+        """All Markdown without fenced code, whose comments look like headings."""
+        whole = "\n\n".join(source(cell) for _, cell in self.numbered("markdown"))
+        return re.sub(r"^```.*?^```", "", whole, flags=re.MULTILINE | re.DOTALL)
+
+
+Rule = Callable[[Notebook], Iterator[str]]
+
+
+def source(cell: dict) -> str:
+    return "".join(cell["source"])
+
+
+def asserts(code: str) -> bool:
+    """Whether the code has an `assert` or calls something named assert…, as torch.testing.assert_close."""
+    try:
+        nodes = list(ast.walk(ast.parse(code)))
+    except SyntaxError:
+        return False
+    called = [node.func for node in nodes if isinstance(node, ast.Call)]
+    names = [getattr(func, "attr", getattr(func, "id", "")) for func in called]
+    return any(isinstance(node, ast.Assert) for node in nodes) or any(n.startswith("assert") for n in names)
+
+
+def file_name(nb: Notebook) -> Iterator[str]:
+    if not re.fullmatch(r"(\d\d|A)_[a-z0-9_]+\.ipynb", nb.name):
+        yield "the file name is not 07_like_this.ipynb"
+
+
+def valid_format(nb: Notebook) -> Iterator[str]:
+    for error in iter_validate(nbformat.from_dict(nb.raw)):
+        yield f"not valid nbformat: {error.message}"
+
+
+def normal_form(nb: Notebook) -> Iterator[str]:
+    if nb.text != to_text(nb.raw):
+        yield "not in normal form (metadata, ids, line ends): run `make refresh`"
+
+
+def unique_ids(nb: Notebook) -> Iterator[str]:
+    ids = [cell.get("id") for cell in nb.cells]
+    for name in sorted({str(name) for name in ids if name is None or ids.count(name) > 1}):
+        yield f"the cell id {name} is missing or used twice"
+
+
+def executed_in_order(nb: Notebook) -> Iterator[str]:
+    for position, (number, cell) in enumerate(nb.numbered("code"), start=1):
+        if not source(cell).strip():
+            yield f"cell {number} is an empty code cell"
+        elif cell["execution_count"] != position:
+            yield f"cell {number} has execution count {cell['execution_count']}, expected {position}"
+
+
+def no_stored_error(nb: Notebook) -> Iterator[str]:
+    for number, cell in nb.numbered("code"):
+        for output in cell["outputs"]:
+            if output["output_type"] == "error" and "raises-exception" not in tags(cell):
+                yield f"cell {number} stores an error: {output['ename']}"
+            if output.get("name") == "stderr":
+                yield f"cell {number} stores text on stderr, such as a warning"
+
+
+def unchecked_output_asserts(nb: Notebook) -> Iterator[str]:
+    for number, cell in nb.numbered("code"):
+        if {"nbval-ignore-output", "gpu"} & set(tags(cell)) and not asserts(source(cell)):
+            yield f"the output of cell {number} is not compared, and nothing is asserted"
+
+
+def known_tags(nb: Notebook) -> Iterator[str]:
+    for number, cell in enumerate(nb.cells):
+        for tag in tags(cell):
+            if tag not in TAGS and not CLAIM.fullmatch(tag):
+                yield f"cell {number} has the unknown tag {tag!r}"
+        if cell["cell_type"] == "code" and re.search(r"#\s*(NBVAL|PYTEST_VALIDATE)_", source(cell)):
+            yield f"cell {number} steers nbval by a comment; use a tag"
+
+
+def claims_are_asserted(nb: Notebook) -> Iterator[str]:
+    for number, cell in enumerate(nb.cells):
+        claims = [tag for tag in tags(cell) if tag.startswith("claim:")]
+        if claims and not (cell["cell_type"] == "code" and asserts(source(cell))):
+            yield f"cell {number} is tagged {', '.join(claims)} and asserts nothing"
+
+
+def plain_python(nb: Notebook) -> Iterator[str]:
+    for number, cell in nb.numbered("code"):
+        code = source(cell)
+        try:
+            ast.parse(code)
+        except SyntaxError as error:
+            yield f"cell {number} is not plain Python (magics and shell commands included): {error.msg}"
+        if re.search(r"\b(filterwarnings|simplefilter)\(", code):
+            yield f"cell {number} filters warnings"
+        if code.rstrip().endswith(";"):
+            yield f"cell {number} ends with ';', which hides nothing when the notebook is tested"
+
+
+def short_cells(nb: Notebook) -> Iterator[str]:
+    for number, cell in nb.numbered("code"):
+        lines = [line for line in source(cell).splitlines() if line.strip()]
+        if len(lines) > CELL_LINES:
+            yield f"cell {number} has {len(lines)} lines of code, at most {CELL_LINES}"
+    kinds = "".join("c" if cell["cell_type"] == "code" else " " for cell in nb.cells)
+    for match in re.finditer("c" * (CODE_CELLS_IN_A_ROW + 1) + "+", kinds):
+        yield f"cells {match.start()} to {match.end() - 1} are code without prose between"
+
+
+def images_have_alt_text(nb: Notebook) -> Iterator[str]:
+    for number, cell in enumerate(nb.cells):
+        html = source(cell) if cell["cell_type"] == "markdown" else ""
+        for output in cell.get("outputs", []):
+            data = output.get("data", {})
+            html += "".join(data.get("text/html", ""))
+            if any(kind.startswith("image/") for kind in data):
+                yield f"cell {number} stores a bare image: show it with tl.plotting.figure(fig, alt)"
+            if "<svg" in "".join(data.get("text/html", "")):
+                yield f"cell {number} stores raw <svg>, which an untrusted notebook drops: use an <img>"
+        images = re.findall(r"<img\b[^>]*>", html)
+        if any(not re.search(r"""\balt=("[^"]*\w[^"]*"|'[^']*\w[^']*')""", image) for image in images):
+            yield f"cell {number} shows an <img> without alt text"
+        if re.search(r"!\[\s*\]", html):
+            yield f"cell {number} shows a Markdown image without alt text"
+
+
+def title_is_a_question(nb: Notebook) -> Iterator[str]:
+    headings = re.findall(r"^# .*$", nb.prose, flags=re.MULTILINE)
+    first = source(nb.cells[0]).splitlines()[:1] if nb.cells[0]["cell_type"] == "markdown" else []
+    if first != headings[:1] or len(headings) != 1:
+        yield f"expected one H1 and the notebook to begin with it, found {headings}"
+    elif "?" not in headings[0]:
+        yield f"the title is not a question: {headings[0]!r}"
+
+
+def anatomy(nb: Notebook) -> Iterator[str]:
+    pieces = {
+        "what you will be able to do": r"you will",
+        "the time it takes": r"\d\s*min",
+        "prerequisites": r"prerequisite",
+        "a table of terms": r"^#+ .*\bterms\b[^#]*?^\|",
+        "a summary": r"^#+ .*\bsummary\b",
+        "common misconceptions": r"misconception",
+    }
+    for piece, pattern in pieces.items():
+        found = re.search(pattern, nb.prose, flags=re.IGNORECASE | re.MULTILINE | re.DOTALL)
+        if not found and not nb.name.startswith(FRONT_MATTER):
+            yield f"lacks {piece}"
+
+
+def exercises_are_complete(nb: Notebook) -> Iterator[str]:
+    groups: list[tuple[int, set[str]]] = []
+    for number, cell in nb.numbered("code"):
+        if "exercise" in tags(cell):
+            groups.append((number, set()))
+        elif groups:
+            groups[-1][1].update(tags(cell))
+    for number, found in groups:
+        for piece in sorted({"check", "solution"} - found):
+            yield f"the exercise in cell {number} has no {piece}"
+    for number, cell in nb.numbered("code"):
+        if "solution" in tags(cell):
+            hidden = cell["metadata"].get("jupyter", {}).get("source_hidden")
+            if not (hidden and "hide-input" in tags(cell) and source(cell).startswith("# Solution")):
+                yield f"the solution in cell {number} is not folded (source_hidden, hide-input, '# Solution')"
+
+
+RULES: list[Rule] = [
+    file_name,
+    valid_format,
+    normal_form,
+    unique_ids,
+    executed_in_order,
+    no_stored_error,
+    unchecked_output_asserts,
+    known_tags,
+    claims_are_asserted,
+    plain_python,
+    short_cells,
+    images_have_alt_text,
+    title_is_a_question,
+    anatomy,
+    exercises_are_complete,
+]

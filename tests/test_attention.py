@@ -1,0 +1,203 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F
+
+import transformer_lib as tl
+from transformer_lib.attention import fused_attention, masked_softmax
+
+B, H, Q_LEN, K_LEN, D_K, D_V = 2, 3, 5, 11, 7, 13
+
+
+def draw(dtype=torch.float64, seed=0, grad=False):
+    generator = torch.Generator().manual_seed(seed)
+    shapes = [(B, H, Q_LEN, D_K), (B, H, K_LEN, D_K), (B, H, K_LEN, D_V)]
+    return [torch.randn(s, generator=generator, dtype=torch.float64).to(dtype).requires_grad_(grad) for s in shapes]
+
+
+def draw_mask(*shape, seed=1, empty_row=None):
+    mask = torch.rand(shape, generator=torch.Generator().manual_seed(seed)) > 0.4
+    mask[..., 0] = True  # every query sees something …
+    if empty_row is not None:
+        mask[..., empty_row, :] = False  # … but this one
+    return mask
+
+
+def explicit(*args, **kwargs):
+    return tl.scaled_dot_product_attention(*args, **kwargs)[0]
+
+
+PATHS = pytest.mark.parametrize("path", [explicit, fused_attention], ids=["explicit", "fused"])
+
+
+def test_one_query_by_hand():
+    query = torch.tensor([[1.0, 0.0, 1.0, 0.0]])
+    key = torch.tensor([[2.0, 0.0, 0.0, 0.0], [0.0, 9.0, 0.0, 9.0], [1.0, 5.0, 3.0, 5.0]])
+    value = torch.tensor([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
+    exponentials = [math.exp(2 / 2), math.exp(0), math.exp(4 / 2)]  # dot products 2, 0, 4 over the root of d_k = 4
+    wanted = [e / sum(exponentials) for e in exponentials]
+    output, weights = tl.scaled_dot_product_attention(query, key, value)
+    torch.testing.assert_close(weights, torch.tensor([wanted]))
+    mean = wanted[0] + 2 * wanted[1] + 3 * wanted[2]
+    torch.testing.assert_close(output, torch.tensor([[mean, 10 * mean]]))
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_it_equals_the_numpy_reference(masked):
+    query, key, value = draw()
+    mask = draw_mask(B, 1, Q_LEN, K_LEN, empty_row=2) if masked else None
+    output, weights = tl.scaled_dot_product_attention(query, key, value, mask)
+    wanted = tl.numpy_reference.attention(query.numpy(), key.numpy(), value.numpy(), mask.numpy() if masked else None)
+    np.testing.assert_allclose(output.numpy(), wanted[0], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(weights.numpy(), wanted[1], rtol=0, atol=1e-10)
+
+
+@PATHS
+@pytest.mark.parametrize(("dtype", "atol"), [(torch.float32, 1e-5), (torch.float64, 1e-10)])
+@pytest.mark.parametrize("mask_shape", [None, (B, H, Q_LEN, K_LEN), (B, 1, 1, K_LEN), (Q_LEN, K_LEN)])
+def test_it_equals_torch_with_gradients(path, dtype, atol, mask_shape):
+    mask = draw_mask(*mask_shape) if mask_shape else None
+    ours, theirs = draw(dtype, grad=True), draw(dtype, grad=True)
+    output, wanted = path(*ours, mask), F.scaled_dot_product_attention(*theirs, attn_mask=mask)
+    torch.testing.assert_close(output, wanted, rtol=0, atol=atol)
+    upstream = torch.randn(output.shape, dtype=dtype, generator=torch.Generator().manual_seed(3))
+    output.backward(upstream)
+    wanted.backward(upstream)
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine.grad, other.grad, rtol=0, atol=10 * atol)
+
+
+@PATHS
+def test_gradients_against_finite_differences(path):
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(1, 2, 3, 5), (1, 2, 7, 5), (1, 2, 7, 2), (2, 3, 7)]
+    *inputs, bias = [torch.randn(s, dtype=torch.float64, generator=generator, requires_grad=True) for s in shapes]
+    mask = draw_mask(3, 7, empty_row=1)
+    assert torch.autograd.gradcheck(lambda q, k, v, b: path(q, k, v, mask, bias=b), (*inputs, bias))
+
+
+@PATHS
+@pytest.mark.parametrize("shape", [(H, Q_LEN, K_LEN), (1, Q_LEN, K_LEN), (B, 1, 1, K_LEN)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_a_bias_is_added_after_scaling(path, shape, masked):
+    query, key, value = draw()
+    bias = torch.randn(shape, dtype=torch.float64)
+    mask = draw_mask(B, 1, Q_LEN, K_LEN) if masked else torch.ones(1, 1, 1, 1, dtype=torch.bool)
+    scores = torch.einsum("bhqd,bhkd->bhqk", query, key) / math.sqrt(D_K) + bias
+    weights = torch.where(mask, scores.exp(), 0.0)
+    wanted = weights / weights.sum(dim=-1, keepdim=True) @ value
+    torch.testing.assert_close(path(query, key, value, mask if masked else None, bias=bias), wanted)
+
+
+@PATHS
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("biased", [False, True])
+def test_a_row_that_sees_nothing_gives_zeros_and_finite_gradients(path, dtype, biased):
+    query, key, value = draw(dtype, grad=True)
+    bias = torch.zeros(H, Q_LEN, K_LEN, dtype=dtype, requires_grad=True) if biased else None
+    output = path(query, key, value, draw_mask(B, 1, Q_LEN, K_LEN, empty_row=2), bias=bias)
+    assert torch.equal(output[:, :, 2], torch.zeros(B, H, D_V, dtype=dtype))
+    assert output[:, :, :2].abs().min() > 0
+    output.square().sum().backward()
+    for tensor in (query, key, value, *([bias] if biased else [])):
+        assert tensor.grad.isfinite().all()
+    assert torch.equal(query.grad[:, :, 2], torch.zeros(B, H, D_K, dtype=dtype))
+
+
+@PATHS
+def test_nothing_to_see_anywhere(path):
+    query, key, value = draw(grad=True)
+    output = path(query, key, value, torch.zeros(Q_LEN, K_LEN, dtype=torch.bool))
+    output.sum().backward()
+    assert not output.any() and not query.grad.any() and not key.grad.any() and not value.grad.any()
+
+
+@PATHS
+@pytest.mark.parametrize("shape", [(K_LEN,), (), (1, K_LEN), (Q_LEN, 1), (B, 1, 1, K_LEN), (H, Q_LEN, K_LEN)])
+def test_a_mask_may_leave_axes_out(path, shape):
+    query, key, value = draw()
+    mask = torch.rand(shape, generator=torch.Generator().manual_seed(5)) > 0.3
+    whole = mask.expand(B, H, Q_LEN, K_LEN)
+    torch.testing.assert_close(path(query, key, value, mask), explicit(query, key, value, whole))
+
+
+@pytest.mark.parametrize("leading", [(), (H,), (B, H), (2, B, H)])
+def test_any_leading_axes(leading):
+    query, key, value = torch.randn(*leading, 5, 7), torch.randn(*leading, 11, 7), torch.randn(*leading, 11, 13)
+    output, weights = tl.scaled_dot_product_attention(query, key, value)
+    assert output.shape == (*leading, 5, 13) and weights.shape == (*leading, 5, 11)
+    torch.testing.assert_close(fused_attention(query, key, value), output)
+
+
+@PATHS
+def test_leading_axes_broadcast(path):
+    query, key, value = torch.randn(1, H, 5, 7), torch.randn(B, 1, 11, 7), torch.randn(B, 1, 11, 13)
+    wanted = torch.stack([torch.stack([explicit(query[0, h], key[b, 0], value[b, 0]) for h in range(H)])
+                          for b in range(B)])  # fmt: skip
+    torch.testing.assert_close(path(query, key, value), wanted)
+
+
+def test_rows_of_weights_sum_to_one_and_hidden_keys_weigh_nothing():
+    mask = draw_mask(B, 1, Q_LEN, K_LEN)
+    weights = tl.scaled_dot_product_attention(*draw(), mask)[1]
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(B, H, Q_LEN, dtype=torch.float64))
+    assert torch.equal(weights[~mask.expand_as(weights)], torch.zeros((~mask).sum() * H, dtype=torch.float64))
+
+
+@PATHS
+def test_large_scores_do_not_overflow(path):
+    query, key, value = draw(torch.float32)
+    output = path(query * 1e4, key * 1e4, value, draw_mask(Q_LEN, K_LEN))
+    assert output.isfinite().all()
+
+
+def test_the_softmax_alone():
+    scores = torch.tensor([[0.0, math.log(3.0), 5.0]])
+    torch.testing.assert_close(
+        masked_softmax(scores, torch.tensor([True, True, False])), torch.tensor([[0.25, 0.75, 0.0]])
+    )
+    torch.testing.assert_close(masked_softmax(scores[:, :2], None), torch.tensor([[0.25, 0.75]]))
+
+
+def test_the_fused_path_drops_weights():
+    query, key, value = draw(torch.float32)
+    torch.manual_seed(0)
+    dropped = torch.stack([fused_attention(query, key, value, dropout=0.5) for _ in range(400)])
+    assert not torch.equal(dropped[0], dropped[1])
+    assert (dropped.mean(dim=0) - explicit(query, key, value)).abs().mean() < 0.05
+
+
+@PATHS
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        (((7,), (11, 7), (11, 13)), r"query must have at least 2 axes, got 1: shape \(7,\)"),
+        (((5, 7), (7,), (11, 13)), "key must have at least 2 axes, got 1"),
+        (((5, 7), (11, 7), (13,)), "value must have at least 2 axes, got 1"),
+        (((5, 7), (11, 8), (11, 13)), r"key must end in query's d_k = 7 features, got 8: shape \(11, 8\)"),
+        (((5, 7), (11, 7), (10, 13)), r"key and value must have the same k_len, got 11 and 10: shapes \(11, 7\)"),
+        (((2, 5, 7), (3, 11, 7), (3, 11, 13)), r"the leading axes .* must broadcast, got shapes \(2, 5, 7\), \(3"),
+        (((2, 5, 7), (2, 11, 7), (3, 11, 13)), "the leading axes .* must broadcast"),
+        (((0, 5, 7), (1, 11, 7), (1, 11, 13)), r"query must not be empty, got shape \(0, 5, 7\)"),
+        (((5, 7), (0, 7), (0, 13)), r"key must not be empty, got shape \(0, 7\)"),
+        (((5, 7), (11, 7), (11, 0)), r"value must not be empty, got shape \(11, 0\)"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(path, shapes, message):
+    with pytest.raises(ValueError, match=message):
+        path(*(torch.zeros(shape) for shape in shapes))
+
+
+@PATHS
+def test_bad_types_and_masks_are_refused(path):
+    query, key, value = draw()
+    with pytest.raises(TypeError, match="key must be a torch.Tensor, got ndarray"):
+        path(query, key.numpy(), value)
+    with pytest.raises(TypeError, match="mask must be boolean, True = may attend, got dtype torch.float64"):
+        path(query, key, value, torch.ones(Q_LEN, K_LEN, dtype=torch.float64))
+    with pytest.raises(ValueError, match=r"mask must broadcast to the scores' shape \(2, 3, 5, 11\), got \(11, 5\)"):
+        path(query, key, value, torch.ones(K_LEN, Q_LEN, dtype=torch.bool))

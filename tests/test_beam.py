@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+import torch
+
+import transformer_lib as tl
+from factories import BATCH, POSITIONS, make_model, sources, with_frequent_eos
+from transformer_lib.beam import Hypothesis, length_normaliser
+
+EOS = 2
+
+
+def next_log_probabilities(model, row, beams):
+    with torch.no_grad():
+        logits = model(row.expand(len(beams), -1), torch.tensor([ids for _, ids in beams]))
+    return logits[:, -1].log_softmax(dim=-1).tolist()
+
+
+def log_probability(model, row, ids):
+    """Of a whole target, from one pass of the model."""
+    with torch.no_grad():
+        log_probs = model(row[None], torch.tensor([ids[:-1]]))[0].log_softmax(dim=-1)
+    return sum(float(log_probs[i, token]) for i, token in enumerate(ids[1:]))
+
+
+def plain_beam_search(model, row, beam_size, steps, alpha):
+    """Beam search for one sentence with lists, re-reading everything: [(score, ids)], best first."""
+    beams, finished = [(0.0, (1,))], []
+    eos_id = model.config.eos_id
+
+    def finish(total, ids):
+        finished.append((total / ((5 + len(ids) - 1) / 6) ** alpha, ids))
+
+    for _ in range(steps):
+        continuations = [
+            (total + log_p, (*ids, token))
+            for (total, ids), log_probs in zip(beams, next_log_probabilities(model, row, beams), strict=True)
+            for token, log_p in enumerate(log_probs)
+        ]
+        continuations.sort(reverse=True)
+        for total, ids in continuations[:beam_size]:
+            if ids[-1] == eos_id:
+                finish(total, ids)
+        still_open = [total for total, ids in continuations[:beam_size] if ids[-1] != eos_id]
+        beams = [(total, ids) for total, ids in continuations if ids[-1] != eos_id][:beam_size]
+        attainable = max(still_open, default=-float("inf")) / ((5 + steps) / 6) ** alpha
+        if len(finished) >= beam_size and attainable <= max(finished)[0]:
+            beams = []
+            break
+    for total, ids in beams:
+        finish(total, ids)
+    return sorted(finished, reverse=True)
+
+
+def lively_model(seed=0, **options):
+    return with_frequent_eos(make_model(seed, scale=2.0, norm_first=True, **options), sources(seed=seed), 11)
+
+
+@pytest.mark.parametrize(
+    ("length", "alpha", "wanted"),
+    [(1, 0.6, 1.0), (7, 1.0, 2.0), (13, 0.0, 1.0), (25, 0.5, 5**0.5), (31, 2.0, 36.0)],
+)
+def test_length_penalty_by_hand(length, alpha, wanted):
+    assert length_normaliser(length, alpha) == pytest.approx(wanted, rel=1e-12)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 2.0])
+@pytest.mark.parametrize("use_cache", [False, True])
+def test_a_beam_that_cuts_nothing_finds_every_target(alpha, use_cache):
+    """With five words and three steps there are 1 + 4 + 16 + 4·16 targets; a beam of 4³ keeps all of them."""
+    model = make_model(scale=2.0, src_vocab_size=5, tgt_vocab_size=5)
+    row = torch.tensor([3, 4, 4, 3])
+    found = tl.beam_hypotheses(
+        model, row[None], beam_size=5**3, max_new_tokens=3, length_penalty=alpha, use_cache=use_cache
+    )[0]
+    targets = [
+        (1, *ids)
+        for length in (1, 2, 3)
+        for ids in product(range(5), repeat=length)
+        if EOS not in ids[:-1] and (ids[-1] == EOS or length == 3)
+    ]
+    assert sorted(h.ids for h in found) == sorted(targets) and len(targets) == 85
+    for hypothesis in found:
+        wanted = log_probability(model, row, hypothesis.ids)
+        assert hypothesis.log_probability == pytest.approx(wanted, abs=1e-4)
+        penalty = ((5 + len(hypothesis.ids) - 1) / 6) ** alpha
+        assert hypothesis.score == pytest.approx(wanted / penalty, abs=1e-4)
+    scores = [h.score for h in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("beam_size", [1, 2, 5])
+def test_it_equals_plain_beam_search(beam_size):
+    for seed in (0, 1):
+        model, src = lively_model(seed), sources(seed=seed)
+        options = {"beam_size": beam_size, "max_new_tokens": 11, "length_penalty": 0.6}
+        wanted = [plain_beam_search(model, row, beam_size, 11, 0.6) for row in src]
+        for use_cache in (False, True):
+            found = tl.beam_hypotheses(model, src, **options, use_cache=use_cache)
+            best = tl.beam_search(model, src, **options, use_cache=use_cache)
+            assert best.shape == (BATCH, max(len(ranked[0].ids) for ranked in found))
+            for ours, theirs, row in zip(found, wanted, best.tolist(), strict=True):
+                assert [h.ids for h in ours] == [ids for _, ids in theirs]
+                assert [h.score for h in ours] == pytest.approx([score for score, _ in theirs], abs=1e-4)
+                winner = list(theirs[0][1])
+                assert row == winner + [0] * (len(row) - len(winner))
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_a_cache_changes_nothing(position):
+    model, src = lively_model(position=position), sources()
+    with_cache, without = (
+        tl.beam_search(model, src, beam_size=3, max_new_tokens=19, use_cache=use_cache) for use_cache in (True, False)
+    )
+    assert torch.equal(with_cache, without)
+
+
+def test_a_wider_beam_finds_likelier_targets():
+    gains = []
+    for seed in range(6):
+        model, src = lively_model(seed), sources(seed=seed)
+        options = {"max_new_tokens": 5, "length_penalty": 0.0}
+        narrow, wide = (tl.beam_hypotheses(model, src, beam_size=size, **options) for size in (1, 7))
+        gains += [other[0].score - one[0].score for one, other in zip(narrow, wide, strict=True)]
+    assert sum(gains) > 0
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.6])
+def test_improbable_early_ends_do_not_cut_off_the_likely_sentence(alpha):
+    """Words 3, 4, 5, … in a row have probability .9 each, eos .09; the sentence ends after the word 9."""
+    model = make_model()
+
+    def logits(_module, args, _output):
+        hidden_ids = args[0][..., 0].round().long()
+        rows = torch.full((*hidden_ids.shape, 29), 1e-6)
+        rows.scatter_(-1, (hidden_ids + 1).clamp(3, 9)[..., None], 0.9)
+        rows[..., EOS] = torch.where(hidden_ids == 9, 5.0, 0.09)
+        return rows.log()
+
+    model.decoder.register_forward_hook(lambda _m, args, _o: args[0])  # the embeddings go straight to the head
+    model._embed = lambda embedding, ids, start=0: ids[..., None].float().expand(*ids.shape, 30).contiguous()
+    model.output_head.register_forward_hook(logits)
+    for beam_size in (1, 2, 3):
+        options = {"beam_size": beam_size, "max_new_tokens": 11, "length_penalty": alpha}
+        best = tl.beam_search(model, torch.tensor([[3, 4]]), **options, use_cache=False)
+        assert best.tolist() == [[1, 3, 4, 5, 6, 7, 8, 9, EOS]]
+
+
+def test_a_stronger_length_penalty_prefers_longer_targets():
+    lengths = {alpha: 0 for alpha in (0.0, 5.0)}
+    for seed in range(4):
+        model, src = lively_model(seed), sources(seed=seed)
+        for alpha in lengths:
+            ranked = tl.beam_hypotheses(model, src, beam_size=5, max_new_tokens=11, length_penalty=alpha)
+            lengths[alpha] += sum(len(hypotheses[0].ids) for hypotheses in ranked)
+    assert lengths[5.0] > lengths[0.0]
+
+
+def test_targets_that_never_end_compete_as_they_are():
+    model, never = make_model(), torch.zeros(29)
+    never[EOS] = 1e9
+    model.output_head.register_forward_hook(lambda _module, _inputs, logits: logits - never)
+    for ranked in tl.beam_hypotheses(model, sources(), beam_size=3, max_new_tokens=4):
+        assert [len(h.ids) for h in ranked] == [5, 5, 5] and all(EOS not in h.ids for h in ranked)
+
+
+def test_every_step_can_be_watched():
+    model, src, steps = lively_model(), sources(), []
+    found = tl.beam_hypotheses(model, src, beam_size=2, max_new_tokens=11, on_step=steps.append)
+    for i in range(BATCH):
+        mine = [step for step in steps if step.sentence == i]
+        ended = [hypothesis for step in mine for hypothesis in step.ended]
+        assert set(ended) <= set(found[i])
+        for number, step in enumerate(mine, start=1):
+            assert all(len(ids) == number + 1 for ids, _ in step.kept)
+            assert all(len(h.ids) == number + 1 and h.ids[-1] == model.config.eos_id for h in step.ended)
+            scores = [score for _, score in step.kept]
+            assert scores == sorted(scores, reverse=True) and len(scores) <= 2
+        assert len(ended) >= 2 or len(mine) == 11
+    assert any(step.ended for step in steps)
+
+
+def test_a_vocabulary_smaller_than_the_beam():
+    model = make_model(src_vocab_size=4, tgt_vocab_size=4)
+    ranked = tl.beam_hypotheses(model, torch.tensor([[3]]), beam_size=7, max_new_tokens=1)[0]
+    assert sorted(h.ids for h in ranked) == [(1, 0), (1, 1), (1, 2), (1, 3)]
+
+
+def test_the_model_returns_to_its_mode():
+    model = make_model(dropout=0.5).train()
+    one, other = (tl.beam_search(model, sources(), beam_size=2, max_new_tokens=5) for _ in range(2))
+    assert torch.equal(one, other) and model.training
+
+
+def test_a_hypothesis_is_a_value():
+    assert Hypothesis((1, 5, 2), -1.5, -1.0) == Hypothesis((1, 5, 2), -1.5, -1.0)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"beam_size": 0}, ValueError, "beam_size must be at least 1, got 0"),
+        ({"beam_size": 2.0}, TypeError, "beam_size must be an int, got 2.0"),
+        ({"length_penalty": -0.1}, ValueError, "length_penalty must be at least 0, got -0.1"),
+    ],
+)
+def test_bad_options_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        tl.beam_search(make_model(), sources(), **{"beam_size": 2, "max_new_tokens": 3, **options})

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from factories import POSITIONS, make_model, sources, targets
+from transformer_lib.cache import DecoderCache, KeyValueCache
+
+BATCH, N_HEADS, D_K, D_V = 3, 2, 5, 7
+
+
+def draw(length, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(BATCH, N_HEADS, length, width, generator=generator) for width in (D_K, D_V)]
+
+
+def test_appending_gives_everything_so_far():
+    cache = KeyValueCache()
+    keys, values = draw(83)
+    start = 0
+    for step in (1, 1, 2, 11, 1, 1, 1, 29, 36):  # past 16, 32 and 64, where the buffers grow
+        end = start + step
+        all_keys, all_values = cache.append(keys[:, :, start:end], values[:, :, start:end])
+        assert torch.equal(all_keys, keys[:, :, :end]) and torch.equal(all_values, values[:, :, :end])
+        start = end
+    assert cache.length == 83 and torch.equal(cache.keys, keys) and torch.equal(cache.values, values)
+
+
+def test_the_type_is_kept():
+    cache = KeyValueCache()
+    keys, values = (x.double() for x in draw(3))
+    assert [x.dtype for x in cache.append(keys, values)] == [torch.float64] * 2
+
+
+@pytest.mark.parametrize("rows", [[2, 0], [1, 1, 0, 2], []])
+def test_selected_rows_go_on_by_themselves(rows):
+    cache = KeyValueCache()
+    keys, values = draw(4)
+    cache.append(keys[:, :, :3], values[:, :, :3])
+    cache.select(torch.tensor(rows, dtype=torch.long))
+    cache.append(keys[rows, :, 3:], values[rows, :, 3:])
+    assert torch.equal(cache.keys, keys[rows]) and torch.equal(cache.values, values[rows])
+
+
+def test_an_empty_cache_selects_nothing():
+    cache = DecoderCache(2)
+    cache.select(torch.tensor([0]))
+    assert cache.length == 0 and cache.ids is None and len(cache.layers) == 2
+
+
+def test_ids_are_appended_and_selected():
+    cache = DecoderCache(1)
+    cache.append_ids(torch.tensor([[1], [1]]))
+    assert cache.append_ids(torch.tensor([[5, 6], [7, 8]])).tolist() == [[1, 5, 6], [1, 7, 8]]
+    cache.select(torch.tensor([1]))
+    assert cache.length == 3 and cache.ids.tolist() == [[1, 7, 8]]
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+@pytest.mark.parametrize("steps", [[1] * 23, [2, 1, 5, 15]])
+def test_logits_with_a_cache_equal_those_without(position, steps):
+    model = make_model(position=position, dtype=torch.float64)
+    src, tgt_in = sources(), targets(length=23, padded=True)
+    memory, cache = model.encode(src), model.new_cache()
+    pieces = [model.decode(piece, memory, src, cache=cache) for piece in tgt_in.split(steps, dim=1)]
+    torch.testing.assert_close(torch.cat(pieces, dim=1), model(src, tgt_in), rtol=0, atol=1e-10)
+    assert cache.length == 23
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_rows_may_be_reordered_between_steps(position):
+    model = make_model(position=position, dtype=torch.float64)
+    src, tgt_in, rows = sources(), targets(), torch.tensor([4, 1, 1, 0])
+    memory, cache = model.encode(src), model.new_cache()
+    model.decode(tgt_in[:, :6], memory, src, cache=cache)
+    cache.select(rows)
+    later = model.decode(tgt_in[rows, 6:], memory[rows], src[rows], cache=cache)
+    torch.testing.assert_close(later, model(src, tgt_in)[rows, 6:], rtol=0, atol=1e-10)

@@ -1,0 +1,103 @@
+"""The stored results on the context corpus: that their command works, that a short run repeats, and what they say."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+
+from transformer_lib import experiments
+from transformer_lib.corpus import Corpus, Pair, load_corpus
+from transformer_lib.translator import load_trained
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return load_corpus("context")
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return experiments.load_results()
+
+
+@pytest.mark.parametrize("kind", experiments.MODELS)
+def test_a_short_run_repeats_the_stored_one(corpus, stored, kind):
+    losses = experiments.short_run(corpus, kind)
+    torch.testing.assert_close(losses, stored["short"][kind], atol=5e-3, rtol=1e-3)
+    assert losses[-1] < losses[0]
+
+
+def test_the_trained_model_scores_what_its_provenance_says(corpus):
+    translator = load_trained("context")
+    scores = experiments.evaluate(translator.translate, corpus["heldout"])
+    said = experiments.load_results()["transformer"][0]["scores"]["heldout"]
+    for metric, (mean, low, high) in said.items():
+        tolerance = 0.01 if mean <= 1 else 0.5  # another machine's rounding may turn a sentence or two
+        assert abs(scores[metric].mean - mean) <= tolerance and low <= mean <= high, metric
+
+
+def test_the_trained_weights_are_small_and_carry_their_provenance():
+    from transformer_lib.checkpoint import load_checkpoint
+    from transformer_lib.translator import TRAINED
+
+    assert TRAINED["context"].stat().st_size <= 3_000_000
+    provenance = load_checkpoint(TRAINED["context"]).extra["provenance"]
+    assert provenance["command"].startswith("python -m transformer_lib.experiments") and provenance["seed"] == 0
+
+
+def test_three_seeds_meet_the_bar(stored):
+    for run in stored["transformer"]:
+        assert run["scores"]["heldout"]["exact match"][0] >= 0.99
+        assert run["scores"]["compositional"]["sense accuracy"][0] >= 0.97
+    assert len({run["seed"] for run in stored["transformer"]}) >= 3
+
+
+def test_self_only_attention_is_at_chance(stored):
+    for run in stored["self-only attention"]:
+        for split in ("heldout", "compositional"):
+            assert run["scores"][split]["sense accuracy"][0] <= stored["chance"][split] + 0.05
+
+
+def test_baselines_are_all_there(stored):
+    for kind in ("dictionary", *experiments.MODELS):
+        for run in stored[kind]:
+            for split in experiments.TEST_SPLITS:
+                scores = run["scores"][split]
+                assert set(scores) == {"exact match", "sense accuracy", "BLEU", "chrF"}
+                assert all(low <= mean + 1e-3 and mean <= high + 1e-3 for mean, low, high in scores.values())
+
+
+def test_models_are_of_similar_size(stored):
+    sizes = [stored[kind][0]["parameters"] for kind in experiments.MODELS]
+    assert max(sizes) < 1.1 * min(sizes)
+
+
+def test_the_command_writes_results_and_weights(corpus, tmp_path, monkeypatch, capsys):
+    few = {split: corpus[split][:7] for split in ("train", *experiments.TEST_SPLITS)}
+    tiny = Corpus("context", {**few, "train": corpus["train"][:60]})
+    words = {pair.src: pair for pair in tiny["train"]}
+    for split in experiments.TEST_SPLITS:  # only known words
+        tiny.splits[split] = tuple(list(words.values())[:5])
+    monkeypatch.setattr(experiments, "load_corpus", lambda name: tiny)
+    monkeypatch.setitem(experiments.TRAINING, "epochs", 1)
+    results, weights = tmp_path / "results.json", tmp_path / "weights.safetensors"
+    arguments = ["experiments", "--seeds", "3", "--results", str(results), "--weights", str(weights), "--threads", "1"]
+    monkeypatch.setattr("sys.argv", arguments)
+    experiments.main()
+    content = json.loads(results.read_text(encoding="utf-8"))
+    assert content["transformer"][0]["seed"] == 3 and content["threads"] == 1
+    assert "transformer 3" in capsys.readouterr().out
+    assert weights.stat().st_size > 0
+
+
+def test_chance_counts_the_senses():
+    two = Pair("a", "x Bank y", contrast=("x Ufer y",), word="bank", expected="Bank")
+    three = Pair("b", "x Stamm y", contrast=("x Rüssel y", "x Koffer y"), word="trunk", expected="Stamm")
+    assert experiments.chance([two, three, Pair("c", "z")]) == pytest.approx((1 / 2 + 1 / 3) / 2)
+
+
+def test_unknown_kind(corpus):
+    with pytest.raises(ValueError, match="kind must be one of 'transformer'.*got 'LSTM'"):
+        experiments.new_translator(corpus["train"][:3], seed=0, kind="LSTM")

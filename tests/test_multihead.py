@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import transformer_lib as tl
+from factories import randomise
+
+BATCH, Q_LEN, K_LEN, D_MODEL, N_HEADS, D_K, D_V = 2, 5, 11, 35, 7, 3, 13
+
+
+def make(dtype=torch.float64, **options):
+    torch.manual_seed(0)
+    options = {"d_k": D_K, "d_v": D_V, **options}
+    return randomise(tl.MultiHeadAttention(D_MODEL, N_HEADS, **options)).to(dtype).eval()
+
+
+def draw(dtype=torch.float64, seed=1):
+    generator = torch.Generator().manual_seed(seed)
+    lengths = (Q_LEN, K_LEN, K_LEN)
+    return [torch.randn(BATCH, n, D_MODEL, generator=generator, dtype=torch.float64).to(dtype) for n in lengths]
+
+
+def draw_mask(*shape):
+    mask = torch.rand(shape, generator=torch.Generator().manual_seed(2)) > 0.4
+    mask[..., 3] = True
+    return mask
+
+
+def matrices(layer):
+    """W_Q, W_K, W_V, W_O as the paper writes them: they act from the right."""
+    return [linear.weight.detach().numpy().T for linear in (layer.w_q, layer.w_k, layer.w_v, layer.w_o)]
+
+
+@pytest.mark.parametrize(("d_k", "d_v"), [(D_K, D_V), (None, None), (17, None), (None, 2)])
+@pytest.mark.parametrize("masked", [False, True])
+def test_it_equals_a_loop_over_heads(d_k, d_v, masked):
+    layer, inputs = make(d_k=d_k, d_v=d_v), draw()
+    mask = draw_mask(BATCH, 1, Q_LEN, K_LEN) if masked else None
+    wanted = tl.numpy_reference.multi_head_attention(
+        *(x.numpy() for x in inputs), *matrices(layer), N_HEADS, mask.numpy() if masked else None
+    )
+    np.testing.assert_allclose(layer(*inputs, mask).detach().numpy(), wanted, rtol=0, atol=1e-10)
+    output, _ = layer(*inputs, mask, return_weights=True)
+    np.testing.assert_allclose(output.detach().numpy(), wanted, rtol=0, atol=1e-10)
+
+
+def test_the_widths_of_a_head():
+    layer = tl.MultiHeadAttention(35, 7)
+    assert (layer.d_k, layer.d_v) == (5, 5)
+    layer = tl.MultiHeadAttention(35, 3, d_k=2, d_v=11)
+    assert [tuple(p.shape) for p in layer.parameters()] == [(6, 35), (6, 35), (33, 35), (35, 33)]
+
+
+def test_biases_are_added_when_asked_for():
+    layer, inputs = make(bias=True), draw()
+    assert len(list(layer.parameters())) == 8
+    heads = []
+    q, k, v = (linear(x) for linear, x in zip((layer.w_q, layer.w_k, layer.w_v), inputs, strict=True))
+    for i in range(N_HEADS):
+        parts = q[..., i * D_K : (i + 1) * D_K], k[..., i * D_K : (i + 1) * D_K], v[..., i * D_V : (i + 1) * D_V]
+        heads.append(tl.scaled_dot_product_attention(*parts)[0])
+    torch.testing.assert_close(layer(*inputs), layer.w_o(torch.cat(heads, dim=-1)), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_both_paths_agree_with_gradients(bias):
+    inputs, mask = draw(), draw_mask(BATCH, N_HEADS, Q_LEN, K_LEN)
+    gradients = []
+    for return_weights in (False, True):
+        layer = make(bias=bias)
+        own = [x.clone().requires_grad_() for x in inputs]
+        result = layer(*own, mask, return_weights=return_weights)
+        (result[0] if return_weights else result).square().sum().backward()
+        gradients.append([x.grad for x in own] + [p.grad for p in layer.parameters()])
+    for fused, explicit in zip(*gradients, strict=True):
+        torch.testing.assert_close(fused, explicit, rtol=0, atol=1e-9)
+
+
+def test_the_weights_are_those_of_each_head():
+    layer, inputs = make(), draw()
+    mask = draw_mask(BATCH, 1, 1, K_LEN)
+    _, weights = layer(*inputs, mask, return_weights=True)
+    assert weights.shape == (BATCH, N_HEADS, Q_LEN, K_LEN)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(BATCH, N_HEADS, Q_LEN, dtype=torch.float64))
+    last = N_HEADS - 1
+    query = layer.w_q(inputs[0])[..., last * D_K :]
+    key = layer.w_k(inputs[1])[..., last * D_K :]
+    wanted = tl.scaled_dot_product_attention(query, key, key, mask[:, 0])[1]
+    torch.testing.assert_close(weights[:, last], wanted)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("return_weights", [False, True])
+def test_a_query_that_sees_nothing(dtype, return_weights):
+    layer, inputs = make(dtype, bias=True), draw(dtype)
+    mask = draw_mask(BATCH, 1, Q_LEN, K_LEN)
+    mask[:, :, 2] = False
+    result = layer(*inputs, mask, return_weights=return_weights)
+    output = result[0] if return_weights else result
+    torch.testing.assert_close(output[:, 2], layer.w_o.bias.expand(BATCH, D_MODEL))  # zeros, through W_O
+    output.float().square().sum().backward()
+    assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
+
+
+@pytest.mark.parametrize("return_weights", [False, True])
+def test_weights_are_dropped_in_training_only(return_weights):
+    layer, inputs = make(dropout=0.5), draw()
+
+    def run():
+        result = layer(*inputs, return_weights=return_weights)
+        return (result[0] if return_weights else result).detach()
+
+    still = run()
+    assert torch.equal(run(), still)
+    layer.train()
+    torch.manual_seed(0)
+    runs = torch.stack([run() for _ in range(300)])
+    assert not torch.equal(runs[0], runs[1])
+    torch.testing.assert_close(runs.mean(dim=0), still, rtol=0, atol=6 * float(runs.std()) / 300**0.5)
+
+
+def test_returned_weights_are_those_before_dropout():
+    layer, inputs = make(dropout=0.5).train(), draw()
+    weights = layer(*inputs, return_weights=True)[1]
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(BATCH, N_HEADS, Q_LEN, dtype=torch.float64))
+
+
+@pytest.mark.parametrize("return_weights", [False, True])
+def test_rotary_positions_turn_queries_and_keys_but_not_values(return_weights):
+    layer = make(d_k=6, position=tl.RotaryPosition())
+    x = draw()[1]
+    result = layer(x, x, x, return_weights=return_weights)
+    rotate = layer.position.rotate
+    heads = []
+    for i in range(N_HEADS):
+        query, key = (rotate(w(x)[..., 6 * i : 6 * i + 6]) for w in (layer.w_q, layer.w_k))
+        heads.append(tl.scaled_dot_product_attention(query, key, layer.w_v(x)[..., D_V * i : D_V * (i + 1)])[0])
+    wanted = layer.w_o(torch.cat(heads, dim=-1))
+    torch.testing.assert_close(result[0] if return_weights else result, wanted, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_relative_positions_add_to_the_scores(masked):
+    layer = make(position=tl.RelativeBias(N_HEADS, max_offset=2))
+    x = draw()[1]
+    mask = tl.causal_mask(K_LEN) if masked else None
+    q, k, v = (w(x).unflatten(-1, (N_HEADS, -1)).transpose(1, 2) for w in (layer.w_q, layer.w_k, layer.w_v))
+    heads = tl.scaled_dot_product_attention(q, k, v, mask, bias=layer.position(K_LEN, K_LEN))[0]
+    wanted = layer.w_o(heads.transpose(1, 2).flatten(2))
+    torch.testing.assert_close(layer(x, x, x, mask), wanted, rtol=0, atol=1e-10)
+    torch.testing.assert_close(layer(x, x, x, mask, return_weights=True)[0], wanted, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "options", "error", "message"),
+    [
+        ((35, 3), {}, ValueError, "d_model must be divisible by n_heads .*got d_model=35, n_heads=3"),
+        ((35, 3), {"d_k": 2}, ValueError, "unless d_k and d_v are given"),
+        ((35, 0), {}, ValueError, "n_heads must be at least 1, got 0"),
+        ((0, 7), {}, ValueError, "d_model must be at least 1, got 0"),
+        ((35, 7), {"d_k": 0}, ValueError, "d_k must be at least 1, got 0"),
+        ((35, 7), {"d_v": 2.5}, TypeError, "d_v must be an int, got 2.5"),
+        ((35, 7), {"dropout": -0.1}, ValueError, r"dropout must lie in \[0, 1\), got -0.1"),
+    ],
+)
+def test_bad_sizes_are_refused(sizes, options, error, message):
+    with pytest.raises(error, match=message):
+        tl.MultiHeadAttention(*sizes, **options)
+
+
+@pytest.mark.parametrize("name", ["query", "key", "value"])
+def test_bad_inputs_are_refused(name):
+    layer = make()
+    for bad, error, message in (
+        (torch.zeros(BATCH, D_MODEL), ValueError, rf"{name} must have 3 axes, got 2: shape \(2, 35\)"),
+        (torch.zeros(BATCH, K_LEN, 34), ValueError, f"{name} must end in d_model = 35 features, got 34"),
+        (torch.zeros(0, K_LEN, D_MODEL), ValueError, rf"{name} must not be empty, got shape \(0, 11, 35\)"),
+        ([1.0], TypeError, f"{name} must be a torch.Tensor, got list"),
+    ):
+        inputs = dict(zip(("query", "key", "value"), draw(), strict=True)) | {name: bad}
+        with pytest.raises(error, match=message):
+            layer(**inputs)
+
+
+@pytest.mark.parametrize("return_weights", [False, True])
+def test_inputs_that_do_not_fit_each_other_are_refused(return_weights):
+    layer = make()
+    query, key, value = draw()
+    with pytest.raises(ValueError, match="key and value must have the same k_len, got 11 and 10"):
+        layer(query, key, value[:, 1:], return_weights=return_weights)
+    with pytest.raises(ValueError, match="mask must broadcast to the scores' shape"):
+        layer(query, key, value, torch.ones(K_LEN, Q_LEN, dtype=torch.bool), return_weights=return_weights)
+    with pytest.raises(TypeError, match="mask must be boolean, True = may attend, got dtype torch.float32"):
+        layer(query, key, value, torch.zeros(Q_LEN, K_LEN), return_weights=return_weights)

@@ -1,0 +1,192 @@
+"""Every notebook keeps the rules of `notebook_rules`, and every rule notices when it is broken."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+import notebook_rules as rules
+from notebook_rules import Notebook
+from refresh import to_text
+
+PATHS = sorted((Path(__file__).parents[1] / "notebooks").glob("**/*.ipynb"))
+NOTEBOOKS = [path for path in PATHS if ".ipynb_checkpoints" not in path.parts]
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook_keeps_every_rule(path):
+    notebook = Notebook.read(path)
+    problems = [f"{rule.__name__}: {problem}" for rule in rules.RULES for problem in rule(notebook)]
+    assert not problems, f"{path.name}:\n" + "\n".join(problems)
+
+
+# A notebook that keeps every rule, and for each rule the ways to break it.
+
+OPENING = """# Why is a sum a sum?
+You will be able to add. Time: 5 min. Prerequisites: none.
+
+## Terms
+| word | symbol |
+|---|---|
+| sum | Σ |
+"""
+ENDING = "## Summary\nAdd.\n\nA common misconception: none.\n\n```python\n# not a heading\n```"
+
+
+def markdown(text: str) -> dict:
+    return {"cell_type": "markdown", "metadata": {}, "source": text}
+
+
+def code(text: str, *tags: str, outputs: tuple = (), **metadata) -> dict:
+    cell = {"cell_type": "code", "metadata": metadata, "source": text, "outputs": list(outputs)}
+    if tags:
+        cell["metadata"]["tags"] = list(tags)
+    return cell
+
+
+def display(**data: str) -> dict:
+    return {
+        "output_type": "display_data",
+        "metadata": {},
+        "data": {key.replace("_", "/"): value for key, value in data.items()},
+    }
+
+
+def build(cells: list[dict]) -> dict:
+    cells = copy.deepcopy(cells)
+    counts = iter(range(1, len(cells) + 1))
+    for index, cell in enumerate(cells):
+        cell["id"] = f"cell-{index}"
+        if cell["cell_type"] == "code":
+            cell["execution_count"] = next(counts)
+    raw = {"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}
+    return json.loads(to_text(raw))
+
+
+FIGURE = display(text_html='<img alt="a bar of height 5" src="data:image/png;base64,AAAA">')
+GOOD = [
+    markdown(OPENING),
+    code("import torch\nassert torch.ones(3).sum() == 3", "claim:C123"),
+    code("torch.testing.assert_close(1.0, 1.0)", "nbval-ignore-output", outputs=(FIGURE,)),
+    markdown("Now you. ![a plus sign](plus.png)"),
+    code("def add(a, b):\n    raise NotImplementedError", "exercise"),
+    code("print('not attempted yet')", "check"),
+    markdown("A hint."),
+    code("# Solution (click to open)\nadd = sum", "solution", "hide-input", jupyter={"source_hidden": True}),
+    code("if torch.cuda.is_available():\n    assert True", "gpu"),
+    markdown(ENDING),
+]  # fmt: skip
+
+
+def good_raw() -> dict:
+    return build(GOOD)
+
+
+def test_the_good_notebook_keeps_every_rule():
+    notebook = Notebook("07_sums.ipynb", to_text(good_raw()))
+    assert [problem for rule in rules.RULES for problem in rule(notebook)] == []
+
+
+def replace(number: int, cell: dict):
+    def change(raw: dict) -> None:
+        raw["cells"][number] = build([*GOOD[:number], cell, *GOOD[number + 1 :]])["cells"][number]
+
+    return change
+
+
+def put(number: int, key: str, value):
+    def change(raw: dict) -> None:
+        raw["cells"][number][key] = value
+
+    return change
+
+
+def error_output(**more) -> dict:
+    return {"output_type": "error", "ename": "KeyError", "evalue": "'x'", "traceback": [], **more}
+
+
+STDERR = {"output_type": "stream", "name": "stderr", "text": "UserWarning: careful"}
+NO_ALT = display(text_html='<img alt="" src="a.png">')
+BARE_PNG = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "AAAA", "text/plain": "fig"}}
+NO_FOLD = code("# Solution\nadd = sum", "solution", "hide-input")
+
+BROKEN = [
+    (rules.valid_format, put(1, "outputs", "none"), "not valid nbformat"),
+    (rules.normal_form, put(0, "metadata", {"collapsed": True}), "make refresh"),
+    (rules.normal_form, lambda raw: raw["metadata"].update(widgets={"state": {}}), "make refresh"),
+    (rules.unique_ids, put(2, "id", "cell-1"), "cell-1 is missing or used twice"),
+    (rules.unique_ids, lambda raw: raw["cells"][0].pop("id"), "None is missing"),
+    (rules.executed_in_order, put(1, "execution_count", None), "cell 1 has execution count None, expected 1"),
+    (rules.executed_in_order, put(2, "execution_count", 5), "cell 2 has execution count 5, expected 2"),
+    (rules.executed_in_order, put(2, "source", "  \n"), "cell 2 is an empty code cell"),
+    (rules.no_stored_error, put(1, "outputs", [error_output()]), "cell 1 stores an error: KeyError"),
+    (rules.no_stored_error, put(1, "outputs", [STDERR]), "cell 1 stores text on stderr"),
+    (rules.unchecked_output_asserts, put(2, "source", "print('assert')"), "cell 2 is not compared"),
+    (rules.unchecked_output_asserts, put(8, "source", "# assert nothing"), "cell 8 is not compared"),
+    (rules.known_tags, replace(1, code("x = 1", "excercise")), "unknown tag 'excercise'"),
+    (rules.known_tags, replace(1, code("x = 1", "claim:12")), "unknown tag 'claim:12'"),
+    (rules.known_tags, replace(1, code("x = 1", "nbval-skip")), "unknown tag 'nbval-skip'"),
+    (rules.known_tags, put(1, "source", "# NBVAL_SKIP\nx = 1"), "use a tag"),
+    (rules.claims_are_asserted, put(1, "source", "print('true')"), "tagged claim:C123 and asserts nothing"),
+    (rules.claims_are_asserted, put(0, "metadata", {"tags": ["claim:C007"]}), "tagged claim:C007"),
+    (rules.plain_python, put(1, "source", "%pip install torch"), "cell 1 is not plain Python"),
+    (rules.plain_python, put(1, "source", "!pip install torch"), "cell 1 is not plain Python"),
+    (rules.plain_python, put(1, "source", "warnings.filterwarnings('ignore')"), "cell 1 filters warnings"),
+    (rules.plain_python, put(1, "source", "ax.plot(x);\n"), "cell 1 ends with ';'"),
+    (rules.short_cells, put(1, "source", "x = 1\n" * 31), "cell 1 has 31 lines of code"),
+    (rules.short_cells, replace(3, code("x = 1")), "cells 1 to 5 are code without prose"),
+    (rules.images_have_alt_text, put(1, "outputs", [BARE_PNG]), "cell 1 stores a bare image"),
+    (rules.images_have_alt_text, put(2, "outputs", [NO_ALT]), "alt text"),
+    (rules.images_have_alt_text, put(2, "outputs", [display(text_html="<b>x</b><svg></svg>")]), "raw <svg>"),
+    (rules.images_have_alt_text, put(3, "source", "![](plus.png)"), "Markdown image without alt text"),
+    (rules.images_have_alt_text, put(3, "source", "<img src='a.png'>"), "cell 3 shows an <img> without alt"),
+    (rules.title_is_a_question, put(0, "source", "# Sums"), "not a question"),
+    (rules.title_is_a_question, put(0, "source", "Hello\n# Why?"), "begin with it"),
+    (rules.title_is_a_question, put(3, "source", "# A second title?"), "expected one H1"),
+    (rules.title_is_a_question, replace(0, code("x = 1")), "expected one H1"),
+    (rules.anatomy, put(0, "source", OPENING.replace("5 min", "short")), "the time it takes"),
+    (rules.anatomy, put(0, "source", OPENING.replace("Prerequisites", "Before")), "prerequisites"),
+    (rules.anatomy, put(0, "source", OPENING.replace("You will", "Be")), "what you will be able to do"),
+    (rules.anatomy, put(0, "source", OPENING.replace("|", " ")), "a table of terms"),
+    (rules.anatomy, put(9, "source", ENDING.replace("Summary", "The end")), "a summary"),
+    (rules.anatomy, put(9, "source", ENDING.replace("misconception", "error")), "common misconceptions"),
+    (rules.exercises_are_complete, replace(5, code("x = 1")), "the exercise in cell 4 has no check"),
+    (rules.exercises_are_complete, replace(7, code("x = 1")), "the exercise in cell 4 has no solution"),
+    (rules.exercises_are_complete, replace(7, NO_FOLD), "solution in cell 7 is not folded"),
+]  # fmt: skip
+
+
+BROKEN_IDS = [f"{rule.__name__}: {message}" for rule, _, message in BROKEN]
+
+
+@pytest.mark.parametrize(("rule", "change", "message"), BROKEN, ids=BROKEN_IDS)
+def test_a_broken_rule_is_noticed(rule, change, message):
+    raw = good_raw()
+    change(raw)
+    problems = list(rule(Notebook("07_sums.ipynb", json.dumps(raw))))
+    assert any(message in problem for problem in problems), problems
+
+
+BAD_NAMES = ["sums.ipynb", "7_sums.ipynb", "07_Sums.ipynb", "07-sums.ipynb", "B_sums.ipynb"]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_bad_file_name_is_noticed(name):
+    assert list(rules.file_name(Notebook(name, "{}")))
+
+
+def test_front_matter_needs_no_terms_but_a_lesson_does():
+    raw = build([markdown("# Where do I begin?")])
+    assert list(rules.anatomy(Notebook("00_start_here.ipynb", json.dumps(raw)))) == []
+    assert len(list(rules.anatomy(Notebook("01_start.ipynb", json.dumps(raw))))) == 6
+
+
+def test_every_rule_has_an_example_that_breaks_it():
+    assert {rule for rule, _, _ in BROKEN} | {rules.file_name} == set(rules.RULES)

@@ -1,0 +1,128 @@
+"""The README, the commands and the settings agree with the tree."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+
+from transformer_lib.course import NOTEBOOKS, Notebook
+
+ROOT = Path(__file__).parents[1]
+BINARY = {".png", ".jpg", ".gz", ".safetensors", ".npz", ".ico", ".woff2"}
+MACHINE_PATH = re.compile(r"(?<![\w.~$}])(/(?:home|root|work|tmp|Users|mnt)/\w|[A-Z]:\\+Users\b)")
+COMES_WITH = {"PIL": "matplotlib", "traitlets": "ipywidgets", "IPython": "ipywidgets"}  # they cannot do without
+
+
+def tracked_files() -> list[Path]:
+    """The project's files as git lists them (new ones included), or all that are not hidden without git."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
+    try:
+        listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        found = (path.relative_to(ROOT) for path in ROOT.rglob("*"))
+        names = [path for path in found if not any(part.startswith(".") for part in path.parts)]
+    else:
+        names = [Path(name) for name in listed.split("\0") if name]
+    return sorted(ROOT / name for name in names if (ROOT / name).is_file())
+
+
+def text_of(path: Path) -> str:
+    return path.read_bytes().decode("utf-8")
+
+
+def readme() -> str:
+    return text_of(ROOT / "README.md")
+
+
+def requirements() -> list[Requirement]:
+    lines = [line.split("#")[0].strip() for line in text_of(ROOT / "requirements.txt").splitlines()]
+    return [Requirement(line) for line in lines if line]
+
+
+def test_no_text_names_a_path_of_one_machine():
+    files = [path for path in tracked_files() if path.suffix not in BINARY]
+    assert ROOT / "README.md" in files
+    found = [f"{path.relative_to(ROOT)}: {hit}" for path in files for hit in MACHINE_PATH.findall(text_of(path))]
+    assert found == []
+
+
+@pytest.mark.parametrize("parts", [("/ho", "me/ann/x"), ("'/tm", "p/x'"), ("C:\\Us", "ers\\ann"), ("(/Us", "ers/a)")])
+def test_a_machine_path_is_noticed(parts):
+    assert MACHINE_PATH.search("".join(parts))
+
+
+@pytest.mark.parametrize("text", ["/usr/bin/chromium", "https://example.org/home/x", "the /home page", "~/x"])
+def test_other_paths_are_not(text):
+    assert not MACHINE_PATH.search(text)
+
+
+def test_text_files_end_lines_with_lf():
+    assert [path.name for path in tracked_files() if path.suffix not in BINARY and b"\r" in path.read_bytes()] == []
+
+
+def map_row(entry: Notebook) -> str:
+    """A row of the map: a link where the notebook is written, else the word planned."""
+    there = (ROOT / "notebooks" / entry.filename).is_file()
+    name = f"[{entry.title}](notebooks/{entry.filename})" if there else f"{entry.title} (planned)"
+    return f"| {entry.id} | {name} | {entry.minutes} | {entry.builds} |"
+
+
+def test_the_map_in_the_readme_is_true():
+    rows = [line for line in readme().splitlines() if re.match(r"\| (\d\d|A) \|", line)]
+    assert rows == [map_row(entry) for entry in NOTEBOOKS]
+
+
+def test_each_notebook_is_on_the_map():
+    known = {entry.filename for entry in NOTEBOOKS}
+    assert {path.name for path in (ROOT / "notebooks").glob("*.ipynb")} <= known
+
+
+def test_links_in_the_readme_lead_somewhere():
+    targets = re.findall(r"\]\(([^)#]+)\)", readme())
+    assert [target for target in targets if "://" not in target and not (ROOT / target).exists()] == []
+
+
+def test_the_commands_of_the_readme_exist():
+    makefile = text_of(ROOT / "Makefile")
+    commands = set(re.findall(r"(?:^|`)make (\w+)", readme(), re.MULTILINE))
+    assert {"lab", "test"} <= commands
+    assert [name for name in sorted(commands) if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
+
+
+def test_the_readme_says_what_make_test_runs():
+    recipe = re.search(r"^test:.*\n((?:\t.*\n)+)", text_of(ROOT / "Makefile"), re.MULTILINE).group(1)
+    for line in recipe.replace("$(BIN)/", "").replace("$(WORKERS)", "2").splitlines():
+        assert line.strip() in readme()
+
+
+def test_each_requirement_has_a_range_and_a_reason():
+    for line in text_of(ROOT / "requirements.txt").splitlines():
+        assert line.startswith("#") or re.search(r">=.+,<.+ # \w+", line), line
+    assert all(requirement.specifier for requirement in requirements())
+
+
+def test_the_library_imports_only_what_is_required():
+    required = {requirement.name.lower() for requirement in requirements()}
+    imported = set()
+    for file in (ROOT / "transformer_lib").rglob("*.py"):
+        for node in ast.walk(ast.parse(text_of(file))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                imported.add(node.module.split(".")[0])
+    imported -= set(sys.stdlib_module_names) | {"transformer_lib"}
+    assert {COMES_WITH.get(name, name) for name in imported} - required == set()
+
+
+def test_ci_runs_every_supported_python():
+    settings = tomllib.loads(text_of(ROOT / "pyproject.toml"))
+    assert settings["project"]["requires-python"] == ">=3.11,<3.14"
+    workflow = text_of(ROOT / ".github" / "workflows" / "test.yml")
+    assert set(re.findall(r'"(3\.\d+)"', workflow)) == {"3.11", "3.12", "3.13"}

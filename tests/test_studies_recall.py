@@ -1,0 +1,95 @@
+"""The recall study: its readers, its gradients, and a short run that must find what the stored one found."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+
+from transformer_lib.studies import recall
+
+ATTENDING = [kind for kind in recall.KINDS if "attention" in kind]
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return recall.load_results()
+
+
+@pytest.mark.parametrize("kind", recall.KINDS)
+def test_a_reader_gives_one_row_of_logits_for_each_row_of_symbols(kind):
+    assert recall.Reader(kind)(torch.zeros(3, 7, dtype=torch.long)).shape == (3, recall.SYMBOLS)
+
+
+@pytest.mark.parametrize("kind", ATTENDING)
+def test_an_attending_reader_also_returns_weights_that_sum_to_one(kind):
+    torch.manual_seed(0)
+    _, weights = recall.Reader(kind).read(torch.randn(3, 7, recall.WIDTH))
+    assert weights.shape == (3, 7)
+    torch.testing.assert_close(weights.sum(-1), torch.ones(3))
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match=r"kind must be one of 'RNN', .*, got 'GRU'"):
+        recall.Reader("GRU")
+
+
+def test_an_open_gate_starts_with_a_forget_bias_of_three():
+    bias = recall.Reader("LSTM, open gate").recurrent.bias_hh_l0.view(4, recall.WIDTH)
+    torch.testing.assert_close(bias[1], torch.full((recall.WIDTH,), 3.0))
+    assert bias[[0, 2, 3]].abs().max() < 1
+
+
+def test_the_gradient_ratio_is_that_of_finite_differences():
+    torch.manual_seed(5)
+    reader = recall.Reader("RNN").double()
+    x = torch.randn(1, 3, recall.WIDTH, dtype=torch.float64)
+
+    def slopes(position):
+        steps = 1e-6 * torch.eye(recall.WIDTH, dtype=torch.float64)
+        moved = x.repeat(recall.WIDTH, 1, 1)
+        with torch.no_grad():
+            moved[:, position] += steps
+            above = reader.read(moved)[0].sum(-1)
+            moved[:, position] -= 2 * steps
+            return (above - reader.read(moved)[0].sum(-1)) / 2e-6
+
+    expected = (slopes(0).norm() / slopes(2).norm()).item()
+    assert recall.gradient_ratio("RNN", 3, seed=5) == pytest.approx(expected, rel=1e-6)
+
+
+def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
+    assert stored["command"] == "python -m transformer_lib.studies.recall --seeds 0 1 2"
+    assert stored["lengths"] == list(recall.LENGTHS)
+    assert stored["steps"] == recall.STEPS
+    assert set(stored["accuracy"]) == set(recall.KINDS)
+    for rows in stored["accuracy"].values():
+        assert [len(row) for row in rows] == [len(recall.LENGTHS)] * 3
+
+
+def test_a_short_run_finds_what_is_stored(stored):
+    found = recall.run([1], kinds=("attention",), lengths=(5,))
+    assert found == {"attention": [[pytest.approx(stored["accuracy"]["attention"][1][0], abs=0.01)]]}
+
+
+def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
+    path = tmp_path / "recall.json"
+    monkeypatch.setattr(recall, "run", lambda seeds: {"RNN": [[0.5] for _ in seeds]})
+    monkeypatch.setattr(sys, "argv", ["recall", "--seeds", "4", "5", "--results", str(path)])
+    recall.main()
+    content = recall.load_results(path)
+    assert content["command"] == "python -m transformer_lib.studies.recall --seeds 4 5"
+    assert content["seeds"] == [4, 5]
+    assert content["accuracy"] == {"RNN": [[0.5], [0.5]]}
+
+
+def test_training_is_the_same_twice():
+    first, second = (recall.train_reader("RNN", 5, seed=3, steps=7) for _ in range(2))
+    for name, parameter in first.named_parameters():
+        assert torch.equal(parameter, dict(second.named_parameters())[name]), name
+
+
+def test_chance_level_for_an_untrained_reader():
+    torch.manual_seed(0)
+    assert recall.accuracy(recall.Reader("RNN"), 11) == pytest.approx(recall.CHANCE, abs=0.1)

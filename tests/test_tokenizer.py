@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+import transformer_lib as tl
+from transformer_lib.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
+
+TEXTS = ["Show me the money!", "The money is not the life.", "Not on your life, money."]
+
+
+@pytest.fixture(scope="module")
+def words():
+    return tl.WordTokenizer.from_texts(TEXTS)
+
+
+@pytest.fixture(scope="module")
+def bpe():
+    return tl.BPETokenizer.from_texts(TEXTS * 5, vocab_size=300)
+
+
+def test_special_tokens_come_first(words):
+    assert words.words[:4] == SPECIAL_TOKENS == ("<pad>", "<bos>", "<eos>", "<unk>")
+    assert (PAD_ID, BOS_ID, EOS_ID, UNK_ID) == (0, 1, 2, 3)
+
+
+def test_the_most_frequent_words_come_next(words):
+    # Three times "money" and "the", twice ".", "life" and "not", the rest once; ties in alphabetical order.
+    assert words.words[4:9] == ("money", "the", ".", "life", "not")
+    assert words.words[9:] == ("!", ",", "is", "me", "on", "show", "your")
+    assert len(words) == 16
+
+
+def test_rare_words_can_be_left_out():
+    assert tl.WordTokenizer.from_texts(TEXTS, min_count=3).words[4:] == ("money", "the")
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Show me!", ["show", "me", "!"]),
+        ("  The Bank, am Ufer… ", ["the", "Bank", ",", "am", "Ufer", "…"]),
+        ("Über 3 Äpfel?", ["über", "3", "Äpfel", "?"]),
+        ("", []),
+    ],
+)
+def test_splitting(text, tokens):
+    assert tl.WordTokenizer.tokenize(text) == tokens
+
+
+def test_encoding(words):
+    ids = words.encode("Show the money!")
+    assert [words.words[i] for i in ids] == ["show", "the", "money", "!"]
+    assert words.encode("Show the money!", bos=True) == [BOS_ID, *ids]
+    assert words.encode("Show the money!", bos=True, eos=True) == [BOS_ID, *ids, EOS_ID]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_decoding_gives_the_text_back(words, bpe, text):
+    for tokenizer in (words, bpe):
+        ids = tokenizer.encode(text, bos=True, eos=True)
+        assert tokenizer.decode(ids) == text
+        assert tokenizer.decode(torch.tensor([*ids, PAD_ID, PAD_ID])) == text
+
+
+def test_nothing_after_eos_is_decoded(words, bpe):
+    for tokenizer in (words, bpe):
+        more = tokenizer.encode("money")
+        assert tokenizer.decode([BOS_ID, *more, EOS_ID, *more]) == tokenizer.decode(more)
+        assert tokenizer.tokens([BOS_ID, *more, EOS_ID, *more, PAD_ID]) == tokenizer.tokens(more)
+
+
+def test_words_of_ids(words):
+    assert words.tokens(words.encode("Show me the money", bos=True, eos=True)) == ["show", "me", "the", "money"]
+
+
+def test_batches_are_padded(words):
+    batch = words.encode_batch(["Show me!", "money"], bos=True, eos=True)
+    assert batch.dtype == torch.long and batch.shape == (2, 5)
+    assert batch[0].tolist() == words.encode("Show me!", bos=True, eos=True)
+    assert batch[1].tolist() == [*words.encode("money", bos=True, eos=True), PAD_ID, PAD_ID]
+
+
+def test_padding_by_hand():
+    assert tl.pad_batch([[5], [6, 7, 8], []]).tolist() == [[5, 0, 0], [6, 7, 8], [0, 0, 0]]
+    assert tl.pad_batch([[5], [6, 7]], pad_id=9).tolist() == [[5, 9], [6, 7]]
+
+
+def test_an_empty_batch_is_refused(words):
+    with pytest.raises(ValueError, match="sequences must not be empty, got an empty batch"):
+        tl.pad_batch([])
+    with pytest.raises(ValueError, match="sequences must not be empty"):
+        words.encode_batch([])
+
+
+def test_an_unknown_word_is_refused_with_a_hint(words):
+    with pytest.raises(ValueError, match="unknown word 'lifes', not among the 12 known ones; close known words: life"):
+        words.encode("not your lifes")
+    with pytest.raises(ValueError, match="unknown word 'xyzzy', not among the 12 known ones$"):
+        words.encode("xyzzy")
+
+
+def test_a_special_token_cannot_be_written_in_a_text(words):
+    with pytest.raises(ValueError, match="unknown word '<'"):
+        words.encode("<eos>")
+
+
+def test_bad_words_and_texts_are_refused(words):
+    with pytest.raises(ValueError, match=r"words must be distinct, got repeats: \['a'\]"):
+        tl.WordTokenizer(["a", "b", "a"])
+    with pytest.raises(ValueError, match="texts must hold at least one word, got none"):
+        tl.WordTokenizer.from_texts(["", " "])
+    with pytest.raises(TypeError, match="text must be a string, got int"):
+        words.encode(7)
+    with pytest.raises(TypeError, match="texts must be a list of strings, got one string: 'money'"):
+        words.encode_batch("money")
+
+
+@pytest.mark.parametrize("ids", [[4, 16], [-1], [1.5], torch.tensor([[4, 5]])])
+def test_bad_ids_are_refused(words, ids):
+    with pytest.raises(ValueError, match=r"ids must be the ids of one sentence, each in \[0, 16\), got "):
+        words.decode(ids)
+
+
+def test_subwords_know_every_text(bpe):
+    text = "Ein völlig unbekannter Satz: 漢字 & €!"
+    assert bpe.decode(bpe.encode(text)) == text
+    assert UNK_ID not in bpe.encode(text)
+
+
+def test_frequent_words_become_one_subword(bpe):
+    assert len(bpe.encode("the money")) == 2 < len(bpe.encode("xq jvzk"))
+    assert bpe.tokens(bpe.encode("the money", bos=True, eos=True)) == ["Ġthe", "Ġmoney"]
+    assert len(bpe) <= 300
+
+
+def test_subwords_have_the_same_special_ids(bpe):
+    assert bpe.encode("the", bos=True, eos=True)[0] == BOS_ID and bpe.encode("the", bos=True, eos=True)[-1] == EOS_ID
+    assert bpe.decode([BOS_ID, EOS_ID]) == "" and bpe.tokens([PAD_ID, UNK_ID]) == []
+    assert bpe.encode_batch(["the", "the money"]).shape == (2, 2)
+
+
+def test_a_subword_tokenizer_can_be_stored_as_text(bpe):
+    again = tl.BPETokenizer(bpe.to_string())
+    assert again.encode("show me the money") == bpe.encode("show me the money") and len(again) == len(bpe)
+
+
+def test_bad_subword_ids_are_refused(bpe):
+    with pytest.raises(ValueError, match="ids must be the ids of one sentence"):
+        bpe.decode([len(bpe)])
+
+
+def test_the_shared_part_splits_nothing_itself():
+    from transformer_lib.tokenizer import _BatchEncoder
+
+    with pytest.raises(NotImplementedError):
+        _BatchEncoder().encode("money")

@@ -1,0 +1,379 @@
+from __future__ import annotations
+
+import math
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import transformer_lib as tl
+from factories import make_model, randomise, targets
+from transformer_lib.schedules import make_schedule
+from transformer_lib.training import TrainingOptions
+
+ROOT = Path(__file__).parents[1]
+EPOCHS, STEPS_PER_EPOCH = 3, 8
+STEPS = EPOCHS * STEPS_PER_EPOCH
+
+
+def make_batches(seed=0):
+    """Copying: 23 sentences in 8 batches."""
+    generator = torch.Generator().manual_seed(1)
+    src = [torch.randint(3, 23, (1 + i % 5,), generator=generator).tolist() for i in range(23)]
+    return tl.Batches(src, [[1, *ids, 2] for ids in src], 3, seed=seed)
+
+
+def make_learner(dropout=0.1, dtype=torch.float32, **changes):
+    return make_model(3, dropout=dropout, n_layers=1, dtype=dtype, **changes)
+
+
+def learn(model, **options):
+    torch.manual_seed(11)  # of the dropout
+    options = {"epochs": EPOCHS, "warmup_steps": 5, "progress": False, **options}
+    return tl.train(model, make_batches(), **options)
+
+
+def same_weights(one, other):
+    return all(torch.equal(a, b) for a, b in zip(one.parameters(), other.parameters(), strict=True))
+
+
+class Stopped(Exception):
+    pass
+
+
+def stop_at(last, error=Stopped):
+    def on_step(step, _loss):
+        if step == last:
+            raise error
+
+    return on_step
+
+
+# Targets and loss.
+
+
+def test_the_targets_are_shifted():
+    tgt = torch.tensor([[1, 5, 6, 7, 2], [1, 8, 2, 0, 0]])
+    tgt_in, tgt_out = tl.shift_right(tgt)
+    assert tgt_in.tolist() == [[1, 5, 6, 7], [1, 8, 2, 0]]
+    assert tgt_out.tolist() == [[5, 6, 7, 2], [8, 2, 0, 0]]
+
+
+def test_targets_too_short_to_shift_are_refused():
+    with pytest.raises(ValueError, match=r"tgt must have at least two tokens, bos and eos, got shape \(2, 1\)"):
+        tl.shift_right(torch.ones(2, 1, dtype=torch.long))
+    with pytest.raises(ValueError, match="tgt must have 2 axes, got 1"):
+        tl.shift_right(torch.ones(5, dtype=torch.long))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.6])
+def test_the_loss_equals_the_numpy_reference(smoothing):
+    logits = torch.randn(5, 11, 29, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    labels = targets(padded=True)
+    found = tl.translation_loss(logits, labels, pad_id=0, label_smoothing=smoothing)
+    wanted = tl.numpy_reference.label_smoothed_loss(logits.numpy(), labels.numpy(), 0, smoothing)
+    assert float(found) == pytest.approx(wanted, abs=1e-10)
+
+
+def test_a_uniform_guess_costs_the_log_of_the_vocabulary():
+    loss = tl.translation_loss(torch.zeros(5, 11, 29), targets(padded=True), pad_id=0, label_smoothing=0.1)
+    assert float(loss) == pytest.approx(math.log(29), rel=1e-6)
+
+
+def test_padding_costs_nothing():
+    logits, labels = torch.randn(5, 11, 29, requires_grad=True), targets(padded=True)
+    tl.translation_loss(logits, labels, pad_id=0, label_smoothing=0.1).backward()
+    assert not logits.grad[labels == 0].any() and logits.grad[labels != 0].any(dim=-1).all()
+
+
+@pytest.mark.parametrize(
+    ("logits", "labels", "smoothing", "message"),
+    [
+        (torch.zeros(5, 29), torch.ones(5, dtype=torch.long), 0.0, "logits must have 3 axes, got 2"),
+        (torch.zeros(2, 5, 29), torch.ones(10, dtype=torch.long), 0.0, "tgt_out must have 2 axes, got 1"),
+        (
+            torch.zeros(2, 5, 29), torch.ones(2, 4, dtype=torch.long), 0.0,
+            r"tgt_out must have one label per row of logits \(2, 5, 29\), got shape \(2, 4\)",
+        ),
+        (
+            torch.zeros(2, 5, 29), torch.ones(2, 5, dtype=torch.long), 1.0,
+            r"label_smoothing must lie in \[0, 1\), got 1.0",
+        ),
+    ],
+)  # fmt: skip
+def test_a_loss_of_shapes_that_do_not_fit_is_refused(logits, labels, smoothing, message):
+    with pytest.raises(ValueError, match=message):
+        tl.translation_loss(logits, labels, pad_id=0, label_smoothing=smoothing)
+
+
+# A run.
+
+
+def adam_by_hand(model, batches, rate, clip_norm, smoothing):
+    """Kingma and Ba's Adam with the paper's constants, number by number in NumPy."""
+    beta_1, beta_2, eps = 0.9, 0.98, 1e-9
+    moments = {name: (0.0, 0.0) for name, _ in model.named_parameters()}
+    model.train()
+    for step, (src, tgt) in enumerate(batches, start=1):
+        model.zero_grad()
+        tl.translation_loss(model(src, tgt[:, :-1]), tgt[:, 1:], pad_id=0, label_smoothing=smoothing).backward()
+        norm = math.sqrt(sum(float(p.grad.square().sum()) for p in model.parameters()))
+        for name, parameter in model.named_parameters():
+            gradient = parameter.grad.numpy() * min(1.0, clip_norm / norm)
+            first, second = moments[name]
+            first = beta_1 * first + (1 - beta_1) * gradient
+            second = beta_2 * second + (1 - beta_2) * gradient**2
+            moments[name] = (first, second)
+            change = (first / (1 - beta_1**step)) / (np.sqrt(second / (1 - beta_2**step)) + eps)
+            parameter.data -= rate(step) * torch.from_numpy(np.asarray(change))
+
+
+@pytest.mark.parametrize("clip_norm", [0.3, 1e9])
+@pytest.mark.parametrize("schedule", ["onecycle", "paper", "constant"])
+def test_a_run_equals_adam_by_hand(clip_norm, schedule):
+    ours, by_hand = (make_learner(dropout=0.0, dtype=torch.float64) for _ in range(2))
+    options = {"learning_rate": 0.01, "schedule": schedule, "warmup_steps": 5}
+    history = learn(ours, epochs=1, clip_norm=clip_norm, label_smoothing=0.2, **options)
+    rate = make_schedule(options.pop("schedule"), total_steps=8, d_model=30, **options)
+    adam_by_hand(by_hand, make_batches(), rate, clip_norm, 0.2)
+    for one, other in zip(ours.parameters(), by_hand.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-7)
+    assert history.rate == [rate(step) for step in range(1, 9)]
+
+
+def test_the_loss_falls():
+    history = learn(make_learner(dropout=0.0), epochs=12, learning_rate=0.01)
+    assert np.mean(history.loss[-8:]) < 0.6 * np.mean(history.loss[:8])
+
+
+def test_what_a_history_holds():
+    losses = []
+    history = learn(make_learner(), on_step=lambda step, loss: losses.append((step, loss)))
+    assert history.steps == list(range(1, STEPS + 1)) and not history.interrupted and history.epochs == []
+    assert list(zip(history.steps, history.loss, strict=True)) == losses
+    assert len(history.rate) == STEPS
+
+
+def test_the_first_loss_is_the_models():
+    model = make_learner(dropout=0.0)
+    src, tgt = next(make_batches().epoch(0))
+    with torch.no_grad():
+        wanted = tl.translation_loss(model(src, tgt[:, :-1]), tgt[:, 1:], pad_id=0, label_smoothing=0.3)
+    assert learn(model, epochs=1, label_smoothing=0.3).loss[0] == pytest.approx(float(wanted), rel=1e-5)
+
+
+def test_gradients_are_clipped():
+    model, norms = make_learner(), []
+
+    def on_step(_step, _loss):
+        norms.append(math.sqrt(sum(float(p.grad.square().sum()) for p in model.parameters())))
+
+    learn(model, epochs=1, clip_norm=0.01, on_step=on_step)
+    assert norms == [pytest.approx(0.01, rel=1e-3)] * 8
+
+
+def test_epochs_are_evaluated():
+    model, modes = make_learner(), []
+
+    def on_epoch(number):
+        model.eval()
+        return {"number": float(number)}
+
+    history = learn(model, on_epoch=on_epoch, on_step=lambda *_: modes.append(model.training))
+    assert history.epochs == [{"number": 1.0}, {"number": 2.0}, {"number": 3.0}]
+    assert modes == [True] * STEPS  # the model trains again after an evaluation
+
+
+def test_runs_repeat():
+    one, other = make_learner(), make_learner()
+    assert learn(one) == learn(other) and same_weights(one, other)
+
+
+def test_a_frozen_parameter_stays(tmp_path):
+    models = [make_learner() for _ in range(2)]
+    for model in models:
+        model.src_embedding.weight.requires_grad_(False)
+    before = models[0].src_embedding.weight.clone()
+    learn(models[0])
+    assert torch.equal(models[0].src_embedding.weight, before)
+    options = {"checkpoint": tmp_path / "run.safetensors", "checkpoint_every": 5}
+    with pytest.raises(Stopped):
+        learn(models[1], on_step=stop_at(7), **options)
+    learn(models[1], **options)
+    assert same_weights(*models)
+
+
+def test_progress_is_shown_when_asked_for(capsys):
+    learn(make_learner(), epochs=1)
+    assert capsys.readouterr().err == ""
+    learn(make_learner(), epochs=1, progress=True)
+    assert "8/8" in capsys.readouterr().err
+
+
+def test_a_keyboard_interrupt_ends_the_run_and_keeps_it():
+    history = learn(make_learner(), on_step=stop_at(7, KeyboardInterrupt))
+    assert history.interrupted and history.steps == list(range(1, 8))
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"epochs": 0}, ValueError, "epochs must be at least 1, got 0"),
+        ({"checkpoint_every": 0}, ValueError, "checkpoint_every must be at least 1, got 0"),
+        ({"label_smoothing": 1.0}, ValueError, r"label_smoothing must lie in \[0, 1\), got 1.0"),
+        ({"clip_norm": 0.0}, ValueError, "clip_norm must be positive, got 0.0"),
+        ({"schedule": "linear"}, ValueError, "schedule must be one of 'onecycle', .*, got 'linear'"),
+        ({"learning_rate": -1.0}, ValueError, "learning_rate must be positive, got -1.0"),
+        ({"warmup_steps": 0}, ValueError, "warmup_steps must be at least 1, got 0"),
+        ({"speed": 3}, TypeError, "unexpected keyword argument 'speed'"),
+    ],
+)
+def test_bad_options_are_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        learn(make_learner(), **options)
+
+
+def test_options_are_keyword_only():
+    with pytest.raises(TypeError, match="positional argument"):
+        TrainingOptions(3)
+
+
+# Resuming.
+
+
+@pytest.mark.parametrize(
+    ("stops", "every", "dtype"),
+    [
+        ((3,), 5, torch.float32),  # before the first checkpoint
+        ((13,), 5, torch.float32),  # within an epoch
+        ((9,), 8, torch.float32),  # just after a checkpoint that was written before an epoch's evaluation
+        ((6, 11, 23), 4, torch.float64),  # three times
+    ],
+)
+def test_a_stopped_run_goes_on_where_it_was(tmp_path, stops, every, dtype):
+    def on_epoch(number):
+        return {"number": number, "chance": float(torch.rand(()))}  # an evaluation may draw random numbers
+
+    whole, stopped = make_learner(dtype=dtype), make_learner(dtype=dtype)
+    wanted = learn(whole, on_epoch=on_epoch)
+    options = {"checkpoint": tmp_path / "run.safetensors", "checkpoint_every": every, "on_epoch": on_epoch}
+    for last in stops:
+        with pytest.raises(Stopped):
+            learn(stopped, on_step=stop_at(last), **options)
+        stopped = make_learner(dtype=dtype)  # a new process begins with the same weights,
+        if options["checkpoint"].exists():
+            randomise(stopped)  # and needs none where there is a checkpoint
+    assert learn(stopped, **options) == wanted
+    assert same_weights(whole, stopped)
+
+
+def test_a_run_stopped_during_an_evaluation_evaluates_again(tmp_path):
+    options = {"checkpoint": tmp_path / "run.safetensors", "checkpoint_every": 4}
+
+    def stop(number):
+        if number == 2:
+            raise Stopped
+        return {"number": float(number)}
+
+    model = make_learner()
+    with pytest.raises(Stopped):
+        learn(model, on_epoch=stop, **options)
+    history = learn(make_learner(), on_epoch=lambda number: {"number": float(number)}, **options)
+    assert history.epochs == [{"number": 1.0}, {"number": 2.0}, {"number": 3.0}] and history.steps[-1] == STEPS
+
+
+def test_a_finished_run_has_nothing_left_to_do(tmp_path):
+    options = {"checkpoint": tmp_path / "run.safetensors", "checkpoint_every": 100}
+    model, again, steps = make_learner(), make_learner(dropout=0.1), []
+    history = learn(model, **options)
+    assert learn(randomise(again), on_step=lambda *_: steps.append(1), **options) == history
+    assert steps == [] and same_weights(model, again)
+    assert same_weights(tl.load_checkpoint(options["checkpoint"]).model, model)
+
+
+def test_a_finished_run_can_be_made_longer(tmp_path):
+    options = {"checkpoint": tmp_path / "run.safetensors", "schedule": "constant"}
+    longer, whole = make_learner(), make_learner()
+    learn(longer, epochs=1, **options)
+    learn(longer, epochs=2, **options)
+    learn(whole, epochs=2, schedule="constant")
+    assert same_weights(longer, whole)
+
+
+def test_a_checkpoint_of_another_model_is_refused(tmp_path):
+    learn(make_learner(), epochs=1, checkpoint=tmp_path / "run.safetensors")
+    with pytest.raises(ValueError, match=r"checkpoint .* must be of this model, got config .*dropout=0.1"):
+        learn(make_learner(dropout=0.2), checkpoint=tmp_path / "run.safetensors")
+
+
+def test_a_checkpoint_that_is_no_runs_is_refused(tmp_path):
+    model = make_learner()
+    tl.save_checkpoint(tmp_path / "run.safetensors", model)
+    with pytest.raises(ValueError, match=r"must be one that `train` wrote, got one without an optimizer"):
+        learn(model, checkpoint=tmp_path / "run.safetensors")
+
+
+def test_a_damaged_checkpoint_stops_the_run_before_it_begins(tmp_path):
+    path = tmp_path / "run.safetensors"
+    learn(make_learner(), epochs=1, checkpoint=path)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="must be a complete safetensors file"):
+        learn(make_learner(), checkpoint=path)
+    assert path.exists()
+
+
+# Being killed: the child below is a process of its own.
+
+
+def be_killed(folder: str, when: str, threads: str) -> None:
+    """Train and wait to be killed: between two steps, or with half a checkpoint on the disk."""
+    torch.set_num_threads(int(threads))
+    folder = Path(folder)
+    fsync, writes = os.fsync, []
+
+    def hang_in_the_third_write(handle):
+        writes.append(handle)
+        if when == "while writing" and len(writes) == 3:
+            (folder / "ready").touch()
+            time.sleep(600)
+        fsync(handle)
+
+    def on_step(step, _loss):
+        if when == "between steps" and step == 17:
+            (folder / "ready").touch()
+            time.sleep(600)
+
+    os.fsync = hang_in_the_third_write
+    learn(make_learner(), checkpoint=folder / "run.safetensors", checkpoint_every=5, on_step=on_step)
+
+
+@pytest.mark.parametrize(("when", "saved"), [("between steps", 15), ("while writing", 10)])
+def test_a_killed_run_ends_with_the_weights_of_one_never_killed(tmp_path, when, saved):
+    script = "import sys, test_training; test_training.be_killed(*sys.argv[1:])"
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
+    child = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path), when, str(torch.get_num_threads())],
+        env=os.environ | {"PYTHONPATH": paths}, stderr=subprocess.PIPE, encoding="utf-8",
+    )  # fmt: skip
+    try:
+        while not (tmp_path / "ready").exists():
+            assert child.poll() is None, child.stderr.read()
+            time.sleep(0.01)
+    finally:
+        child.kill()  # SIGKILL, or TerminateProcess on Windows: nothing in the child can answer
+        child.communicate()
+    assert child.returncode != 0
+    checkpoint = tmp_path / "run.safetensors"
+    assert tl.load_checkpoint(checkpoint).extra["step"] == saved
+    whole, resumed, steps = make_learner(), randomise(make_learner()), []
+    wanted = learn(whole)
+    found = learn(resumed, checkpoint=checkpoint, checkpoint_every=5, on_step=lambda step, _: steps.append(step))
+    assert steps == list(range(saved + 1, STEPS + 1))
+    assert same_weights(resumed, whole) and found == wanted
+    learn(other := make_learner(), on_step=lambda *_: torch.rand(()))
+    assert not same_weights(whole, other)  # the random numbers of the dropout do matter

@@ -1,0 +1,1 @@
+"""Measurements that the notebooks show: too long to run in one, or used by several."""

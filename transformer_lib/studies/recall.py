@@ -1,0 +1,139 @@
+"""Who still knows the first token at the end? Recurrent nets beside attention, over length and seeds (notebook 01).
+
+`python -m transformer_lib.studies.recall` trains every kind at every length and writes data/recall.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..corpus import DATA
+from ..multihead import MultiHeadAttention
+from ..positional import SinusoidalPosition
+
+RESULTS = DATA / "recall.json"
+KINDS = ("RNN", "LSTM", "LSTM, open gate", "RNN + attention", "attention")
+LENGTHS = (5, 10, 20, 40, 80)
+SYMBOLS, WIDTH, BATCH_SIZE, LEARNING_RATE, STEPS = 8, 32, 64, 3e-3, 500
+CHANCE = 1 / SYMBOLS
+
+
+class Reader(nn.Module):
+    """Reads a row of symbols and says, at the last position, which symbol came first.
+
+    Args:
+        kind: one of KINDS. "LSTM, open gate" starts with a forget bias of 3 instead of about 0, so that it keeps
+            its state (Jozefowicz et al. 2015). "RNN + attention" attends from its last state to all its states,
+            "attention" from the last embedding to all embeddings; both need positions to know which is the first.
+    """
+
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
+        self.embedding = nn.Embedding(SYMBOLS, WIDTH)
+        self.recurrent = _recurrent(kind)
+        self.attention = MultiHeadAttention(WIDTH, 1) if "attention" in kind else None
+        self.positions = SinusoidalPosition(max(LENGTHS), WIDTH)
+        self.head = nn.Linear(WIDTH, SYMBOLS)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return logits [batch, SYMBOLS] for ids [batch, length]."""
+        return self.head(self.read(self.embedding(ids))[0])
+
+    def read(self, x: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Return the last position's result [batch, WIDTH] and its attention weights [batch, length], if it has any."""
+        states = x if self.recurrent is None else self.recurrent(x)[0]  # [batch, length, WIDTH]
+        if self.attention is None:
+            return states[:, -1], None
+        states = self.positions(states)
+        output, weights = self.attention(states[:, -1:], states, states, return_weights=True)
+        return output[:, 0], weights[:, 0, 0]
+
+
+def _recurrent(kind: str) -> nn.Module | None:
+    if kind == "attention":
+        return None
+    recurrent = (nn.LSTM if "LSTM" in kind else nn.RNN)(WIDTH, WIDTH, batch_first=True)
+    if kind == "LSTM, open gate":
+        nn.init.constant_(recurrent.bias_hh_l0[WIDTH : 2 * WIDTH], 3.0)  # torch's gates: input, forget, cell, output
+    return recurrent
+
+
+def train_reader(kind: str, length: int, seed: int, steps: int = STEPS) -> Reader:
+    """Train a new reader on random rows of `length` symbols, a fresh batch at every step."""
+    torch.manual_seed(seed)
+    reader = Reader(kind)
+    optimizer = torch.optim.Adam(reader.parameters(), LEARNING_RATE)
+    for _ in range(steps):
+        ids = torch.randint(SYMBOLS, (BATCH_SIZE, length))
+        loss = F.cross_entropy(reader(ids), ids[:, 0])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return reader
+
+
+@torch.no_grad()
+def accuracy(reader: Reader, length: int, examples: int = 2000) -> float:
+    """Return the share of new rows whose first symbol the reader names."""
+    ids = torch.randint(SYMBOLS, (examples, length), generator=torch.Generator().manual_seed(length))
+    return (reader(ids).argmax(dim=-1) == ids[:, 0]).double().mean().item()
+
+
+def gradient_ratio(kind: str, length: int, seed: int) -> float:
+    """Return |∂ output / ∂ first input| / |∂ output / ∂ last input| of an untrained reader, in float64.
+
+    The output is the sum of the last position's result; inputs are normal. 1 means that the first token is heard
+    as loudly as the last.
+    """
+    torch.manual_seed(seed)
+    reader = Reader(kind).double()
+    x = torch.randn(1, length, WIDTH, dtype=torch.float64, requires_grad=True)
+    (grad,) = torch.autograd.grad(reader.read(x)[0].sum(), x)
+    return (grad[0, 0].norm() / grad[0, -1].norm()).item()
+
+
+def run(
+    seeds: Sequence[int], kinds: Sequence[str] = KINDS, lengths: Sequence[int] = LENGTHS
+) -> dict[str, list[list[float]]]:
+    """Return {kind: accuracy [seeds, lengths]} after training each kind at each length with each seed."""
+    return {
+        kind: [[accuracy(train_reader(kind, length, seed), length) for length in lengths] for seed in seeds]
+        for kind in kinds
+    }
+
+
+def load_results(path: Path = RESULTS) -> dict:
+    """Return what the command of this module wrote: command, date, seeds, lengths, steps and accuracy."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    content = {
+        "command": f"python -m transformer_lib.studies.recall --seeds {' '.join(map(str, arguments.seeds))}",
+        "date": date.today().isoformat(),
+        "seeds": arguments.seeds,
+        "lengths": LENGTHS,
+        "steps": STEPS,
+        "accuracy": run(arguments.seeds),
+    }
+    arguments.results.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
