@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from itertools import product
 
 import pytest
@@ -164,6 +165,15 @@ def test_targets_that_never_end_compete_as_they_are():
     model.output_head.register_forward_hook(lambda _module, _inputs, logits: logits - never)
     for ranked in tl.beam_hypotheses(model, sources(), beam_size=3, max_new_tokens=4):
         assert [len(h.ids) for h in ranked] == [5, 5, 5] and all(EOS not in h.ids for h in ranked)
+
+
+def test_improbable_ends_do_not_cut_off_a_likely_target():
+    model, fixed = make_model(), torch.full((29,), -9.0)
+    fixed[5], fixed[EOS] = math.log(0.75), math.log(0.2)  # in every step
+    model.output_head.register_forward_hook(lambda _module, _inputs, logits: fixed.expand_as(logits))
+    best = tl.beam_search(model, sources()[:1], beam_size=2, max_new_tokens=4)
+    # After two steps two targets have ended, with log .2 = -1.6 and less; 5 5 5 5 reaches 4 log .75 / 1.5^.6 = -0.9.
+    assert best.tolist() == [[1, 5, 5, 5, 5]]
 
 
 def test_every_step_can_be_watched():

@@ -84,7 +84,8 @@ def _corpus_score(
         raise ValueError("translations must not be empty, got none")
     check_int("resamples", resamples, minimum=2)
     result = metric.corpus_score(list(translations), [[pair.tgt for pair in pairs]], n_bootstrap=resamples)
-    return Score(result.score, result._mean - result._ci, result._mean + result._ci)
+    low, high = result._mean - result._ci, result._mean + result._ci
+    return Score(float(result.score), float(low), float(high))  # sacrebleu's are NumPy numbers, which JSON refuses
 
 
 def _check_lengths(translations: Sequence[str], pairs: Sequence[Pair]) -> None:

@@ -192,7 +192,7 @@ def _beams(shown: Replay, step_number: int, y: float) -> list[str]:
 def _after(shown: Replay, step_number: int) -> list[tuple[tuple[int, ...], float, str]]:
     """(ids, summed log-probability, mark): beginnings and what just ended; at the end every hypothesis."""
     if step_number == len(shown.steps):
-        return [(h.ids, h.log_probability, "✓ ") for h in shown.ranked]
+        return [(h.ids, h.log_probability, "✓ ") for h in shown.ranked[:4]]
     step = shown.steps[step_number - 1]
     ended = [(h.ids, h.log_probability, "✓ ") for h in step.ended]
     return ended + [(ids, score, "") for ids, score in step.kept]
