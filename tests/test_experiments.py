@@ -57,7 +57,9 @@ def test_three_seeds_meet_the_bar(stored):
 def test_self_only_attention_is_at_chance(stored):
     for run in stored["self-only attention"]:
         for split in ("heldout", "compositional"):
-            assert run["scores"][split]["sense accuracy"][0] <= stored["chance"][split] + 0.05
+            chance = stored["chance"][split]
+            assert run["scores"][split]["sense accuracy"][0] <= chance + 0.05
+            assert abs(run["scores"][split]["sense choice"][0] - chance) < 0.1  # when it names a sense, it guesses
 
 
 def test_baselines_are_all_there(stored):
@@ -65,7 +67,7 @@ def test_baselines_are_all_there(stored):
         for run in stored[kind]:
             for split in experiments.TEST_SPLITS:
                 scores = run["scores"][split]
-                assert set(scores) == {"exact match", "sense accuracy", "BLEU", "chrF"}
+                assert set(scores) == {"exact match", "sense accuracy", "sense choice", "BLEU", "chrF"}
                 assert all(low <= mean + 1e-3 and mean <= high + 1e-3 for mean, low, high in scores.values())
 
 

@@ -19,7 +19,7 @@ from .baselines import DictionaryBaseline, GRUTranslator, SelfOnlyTransformer, c
 from .checkpoint import write_atomically
 from .config import TransformerConfig
 from .corpus import DATA, Corpus, Pair, load_corpus
-from .metrics import Score, bleu, bootstrap, chrf, exact_matches, other_forms, sense_matches
+from .metrics import Score, bleu, bootstrap, chrf, exact_matches, other_forms, sense_choices, sense_matches
 from .tokenizer import WordTokenizer
 from .training import History, train
 from .transformer import Transformer
@@ -61,11 +61,12 @@ def train_translator(translator: Translator, pairs: Sequence[Pair], *, seed: int
 
 
 def evaluate(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]) -> dict[str, Score]:
-    """Return exact match and sense accuracy (0–1), BLEU and chrF (0–100) of `translate` on `pairs`."""
+    """Return exact match, sense accuracy and sense choice (0–1), BLEU and chrF (0–100) of `translate` on `pairs`."""
     translations = translate([pair.src for pair in pairs])
     return {
         "exact match": bootstrap(exact_matches(translations, pairs)),
         "sense accuracy": bootstrap(sense_matches(translations, pairs)),
+        "sense choice": bootstrap(sense_choices(translations, pairs)),
         "BLEU": bleu(translations, pairs),
         "chrF": chrf(translations, pairs),
     }

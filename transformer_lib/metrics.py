@@ -44,6 +44,22 @@ def sense_matches(translations: Sequence[str], pairs: Sequence[Pair]) -> list[bo
     ]
 
 
+def sense_choices(translations: Sequence[str], pairs: Sequence[Pair]) -> list[bool]:
+    """Return, for each ambiguous pair whose translation uses exactly one sense of the word, whether it is the right one.
+
+    A translator that knows the word but not its context chooses at chance; `sense_matches` also counts against it
+    every sentence in which it names no sense at all.
+    """
+    _check_lengths(translations, pairs)
+    choices = []
+    for translation, pair in zip(translations, pairs, strict=True):
+        tokens = set(WordTokenizer.tokenize(translation))
+        named = {form for form in (pair.expected, *other_forms(pair)) if form in tokens} if pair.expected else set()
+        if len(named) == 1:
+            choices.append(named == {pair.expected})
+    return choices
+
+
 def other_forms(pair: Pair) -> list[str]:
     """Return the words that stand in the contrasting translations where `pair.expected` stands in the reference."""
     position = WordTokenizer.tokenize(pair.tgt).index(pair.expected)
