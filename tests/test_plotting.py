@@ -149,6 +149,13 @@ def test_heads_have_one_axes_each_without_numbers():
         plotting.plot_heads(np.full((2, 3, 3), 1 / 3), list("abc"), titles=["one"])
 
 
+def test_heads_carry_their_numbers_if_asked():
+    weights = np.arange(1, 31).reshape(2, 3, 5) / 100
+    axes = plotting.plot_heads(weights, list("abc"), list("vwxyz"), show_values=True)
+    shown = [[float(text.get_text()) for text in ax.texts] for ax in axes]
+    np.testing.assert_allclose(np.reshape(shown, weights.shape), weights, atol=1e-9)
+
+
 def test_encoding_range():
     assert plotting.plot_encoding(np.zeros((5, 7))).images[0].get_clim() == (-1, 1)
     assert plotting.plot_encoding(np.full((5, 7), -2.5), title="PE").images[0].get_clim() == (-2.5, 2.5)

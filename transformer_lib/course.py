@@ -63,7 +63,7 @@ NOTEBOOKS = (
     Notebook("11", "decoder_and_cross_attention", "The decoder and cross-attention", 50,
              "masked attention, and attention to the source"),
     Notebook("12", "the_transformer", "The whole Transformer", 60, "the complete model",
-             exercises=4, quizzes=3),
+             exercises=4, quizzes=3, widgets=("W15",)),
     Notebook("13", "training", "Training", 75, "a translator, trained on your machine",
              exercises=5, quizzes=3),
     Notebook("14", "translating", "Translating", 60, "greedy, sampled and beam decoding",

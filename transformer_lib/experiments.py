@@ -27,8 +27,8 @@ from .translator import TRAINED, Translator
 
 RESULTS = DATA / "context" / "results.json"
 SIZES = {"d_model": 96, "n_heads": 4, "n_layers": 2, "d_ff": 384, "dropout": 0.0, "max_len": 64}
-TRAINING = {"epochs": 4, "learning_rate": 2.5e-3, "schedule": "onecycle", "warmup_steps": 300, "label_smoothing": 0.1}
-BATCH_SIZE = 48
+TRAINING = {"epochs": 4, "learning_rate": 2e-3, "schedule": "onecycle", "warmup_steps": 400, "label_smoothing": 0.1}
+BATCH_SIZE = 32
 GRU_HIDDEN = 140  # as many parameters as the Transformer, within a few per cent
 SHORT_PAIRS = 960  # 20 steps
 TEST_SPLITS = ("heldout", "compositional", "hard")

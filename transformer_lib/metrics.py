@@ -45,7 +45,7 @@ def sense_matches(translations: Sequence[str], pairs: Sequence[Pair]) -> list[bo
 
 
 def sense_choices(translations: Sequence[str], pairs: Sequence[Pair]) -> list[bool]:
-    """Return, for each ambiguous pair whose translation uses exactly one sense of the word, whether it is the right one.
+    """Return, for each ambiguous pair whose translation uses exactly one of the senses, whether it is the right one.
 
     A translator that knows the word but not its context chooses at chance; `sense_matches` also counts against it
     every sentence in which it names no sense at all.

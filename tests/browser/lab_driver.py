@@ -25,10 +25,9 @@ QUIET = {
     "@jupyterlab/docmanager-extension:plugin": {"autosave": False},
 }
 ERROR = '.jp-OutputArea-output[data-mime-type="application/vnd.jupyter.error"]'
-ALL_HAVE_RUN = """() => {
-    const cells = [...document.querySelectorAll('.jp-Notebook .jp-CodeCell')];
-    return cells.length && cells.every(cell =>
-        /\\[\\d+\\]:/.test(cell.querySelector('.jp-InputPrompt').textContent));
+ALL_HAVE_RUN = """() => {  // asked of the model: a folded solution shows no prompt
+    const cells = [...window.jupyterapp.shell.currentWidget.content.model.cells].filter(cell => cell.type === 'code');
+    return cells.length && cells.every(cell => cell.executionCount);
 }"""
 
 

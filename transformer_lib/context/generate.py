@@ -20,8 +20,8 @@ from .pronouns import FAMILIES, ORDERS, Pronominal, all_pronominals
 from .scene import Scene
 
 # Pairs per sense of an ambiguous noun, and "it" sentences, in each split.
-PER_SENSE = {"train": 392, "heldout": 17, "compositional": 17, "hard": 18}
-PRONOMINAL = {"train": 2640, "heldout": 126, "compositional": 126, "hard": 0}
+PER_SENSE = {"train": 378, "heldout": 17, "compositional": 17, "hard": 18}
+PRONOMINAL = {"train": 3480, "heldout": 126, "compositional": 126, "hard": 0}
 HELD_FRAMES_PER_WORD = 2
 NOMINATIVE_FRAMES = ("predicate", "passive", "object-relative")
 SPLITS = tuple(PER_SENSE)

@@ -17,11 +17,11 @@ fox: m Fuchs; duck: f Ente; pig: n Schwein; wolf: m Wolf
 """
 _PLACES = """
 street: f Straße; river: m Fluss; bridge: f Brücke; field: n Feld; square: m Platz; meadow: f Wiese; ice: n Eis
-forest: m Wald
+forest: m Wald; valley: n Tal
 """
 _THINGS = """
 ball: m Ball; book: n Buch; guitar: f Gitarre; lamp: f Lampe; carpet: m Teppich; picture: n Bild; ladder: f Leiter
-sword: n Schwert; cake: m Kuchen
+sword: n Schwert; cake: m Kuchen; pillow: n Kissen; vase: f Vase; chair: m Stuhl
 """
 _CONTAINERS = """
 suitcase: m Koffer; box: f Kiste; drawer: f Schublade; car: n Auto; oven: m Ofen; room: n Zimmer; bag: f Tasche
@@ -33,6 +33,7 @@ leaf: n Blatt
 """
 _LOADS = """
 cart: m Karren; machine: f Maschine; boat: n Boot; box: f Kiste; sled: m Schlitten; car: n Auto
+trailer: m Anhänger; plow: m Pflug; carriage: f Kutsche; bell: f Glocke; barrel: n Fass; wheel: n Rad
 """
 
 # What the adjective says of the first noun, and of the second.
@@ -51,8 +52,8 @@ ADJECTIVES = {
         {"hot": "heiß", "hard": "hart", "salty": "salzig", "bitter": "bitter", "sour": "sauer"},
     ),
     "pull": (
-        {**_TIRED, "small": "klein", "young": "jung"},
-        {"heavy": "schwer", "big": "groß", "long": "lang", "full": "voll"},
+        {**_TIRED, "young": "jung"},
+        {"heavy": "schwer", "big": "groß", "full": "voll"},
     ),
 }
 ORDERS = ("last", "first", "colon")

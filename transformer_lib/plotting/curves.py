@@ -137,7 +137,10 @@ def _finish(ax: Axes, xlabel: str, ylabel: str, title: str | None, log_x: bool, 
         _plain_log_x(ax)
     if log_y:
         ax.set_yscale("log")
-    if len(ax.get_legend_handles_labels()[1]) > 1:
+    names = ax.get_legend_handles_labels()[1]
+    if len(names) > 3 and max(map(len, names)) > 20:  # too large to lie on the lines
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
+    elif len(names) > 1:
         ax.legend()
 
 

@@ -84,10 +84,11 @@ def plot_heads(
     *,
     mask: Any = None,
     titles: Sequence[str] | None = None,
+    show_values: bool = False,
 ) -> np.ndarray:
     """One small heat map per head of weights [n_heads, q_len, k_len]; returns the array of Axes, one a head.
 
-    The cells carry no numbers; ``titles`` defaults to "head 1", "head 2" …
+    ``titles`` defaults to "head 1", "head 2" …; with ``show_values`` the cells carry their numbers.
     """
     heads = as_array("weights", weights, 3)
     k_tokens = q_tokens if k_tokens is None else k_tokens
@@ -104,7 +105,7 @@ def plot_heads(
             if index >= len(heads):
                 ax.set_axis_off()
                 continue
-            look = {"mask": mask, "title": titles[index], "show_values": False}
+            look = {"mask": mask, "title": titles[index], "show_values": show_values}
             plot_attention(heads[index], q_tokens, k_tokens, ax, **look)
             if index % columns:
                 ax.set(ylabel="", yticklabels=[])
