@@ -8,7 +8,7 @@ import torch
 
 import transformer_lib as tl
 from factories import BATCH, POSITIONS, make_model, sources, with_frequent_eos
-from transformer_lib.beam import Hypothesis, length_normaliser
+from transformer_lib.beam import length_normaliser
 
 EOS = 2
 
@@ -202,10 +202,6 @@ def test_the_model_returns_to_its_mode():
     model = make_model(dropout=0.5).train()
     one, other = (tl.beam_search(model, sources(), beam_size=2, max_new_tokens=5) for _ in range(2))
     assert torch.equal(one, other) and model.training
-
-
-def test_a_hypothesis_is_a_value():
-    assert Hypothesis((1, 5, 2), -1.5, -1.0) == Hypothesis((1, 5, 2), -1.5, -1.0)
 
 
 @pytest.mark.parametrize(

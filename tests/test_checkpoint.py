@@ -188,30 +188,36 @@ def test_a_pickle_is_refused_and_not_run(path, tmp_path, write):
     assert not (tmp_path / "exploded").exists()
 
 
-@pytest.mark.parametrize("failing", ["fdopen", "fsync", "replace"])
+class HalfAFile:
+    """Takes half of what is written into it, then fails."""
+
+    def __init__(self, file, error):
+        self.file, self.error = file, error
+
+    def __enter__(self):
+        return self
+
+    def write(self, content):
+        self.file.write(content[: len(content) // 2])
+        raise self.error
+
+    def __exit__(self, *_):
+        self.file.close()
+
+
+@pytest.mark.parametrize("failing", ["write", "fsync", "replace"])
 @pytest.mark.parametrize("error", [OSError("disk full"), KeyboardInterrupt()], ids=["error", "interrupt"])
 def test_a_write_that_fails_leaves_the_old_file_alone(path, monkeypatch, failing, error):
     store(path, make_model(**TINY), extra={"step": 1})
-    old = path.read_bytes()
+    old, open_file = path.read_bytes(), Path.open
 
     def fail(*_args):
         raise error
 
-    class HalfAFile:
-        def __init__(self, handle, _mode):
-            self.handle = handle
-
-        def __enter__(self):
-            return self
-
-        def write(self, content):
-            os.write(self.handle, content[: len(content) // 2])
-            raise error
-
-        def __exit__(self, *_):
-            os.close(self.handle)
-
-    monkeypatch.setattr(os, failing, HalfAFile if failing == "fdopen" else fail)
+    if failing == "write":
+        monkeypatch.setattr(Path, "open", lambda self, mode: HalfAFile(open_file(self, mode), error))
+    else:
+        monkeypatch.setattr(os, failing, fail)
     with pytest.raises(type(error)):
         store(path, make_model(seed=1, **TINY), extra={"step": 2})
     monkeypatch.undo()

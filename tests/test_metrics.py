@@ -6,7 +6,16 @@ import pytest
 import sacrebleu
 
 import transformer_lib as tl
-from transformer_lib.metrics import Score, bleu, bootstrap, chrf, exact_matches, other_forms, sense_matches
+from transformer_lib.metrics import (
+    Score,
+    bleu,
+    bootstrap,
+    chrf,
+    exact_matches,
+    other_forms,
+    sense_choices,
+    sense_matches,
+)
 
 UFER = tl.Pair(
     "The man saw the bank near the river.", "Der Mann sah das Ufer am Fluss.",
@@ -63,6 +72,13 @@ def test_unambiguous_pairs_do_not_count():
     assert sense_matches(translations, PAIRS) == [True, False, True]
 
 
+def test_choices_are_counted_where_one_was_made():
+    pairs = [UFER, UFER, UFER, UFER, PLAIN, WAAGE]
+    translations = ["Das Ufer.", "Die Bank.", "Der Fluss.", "Das Ufer und die Bank.", "Er sieht.", "Eine Tonleiter."]
+    assert sense_choices(translations, pairs) == [True, False, False]
+    assert sense_matches(translations, pairs) == [True, False, False, False, False]
+
+
 def test_the_first_letter_of_a_sentence_does_not_hide_a_sense():
     pair = tl.Pair("It was tired.", "Es war müde.", contrast=("Sie war müde.",), expected="es")
     assert sense_matches(["Es war müde.", "Sie war müde."], [pair, pair]) == [True, False]
@@ -96,12 +112,13 @@ def test_corpus_scores_are_sacrebleus(ours, theirs):
     translations = ["Der Mann sah die Bank am Fluss.", "Er sieht die Schuppe eines Fisches.", "Er sieht.", IT.tgt]
     score = ours(translations, PAIRS, resamples=50)
     assert score.mean == pytest.approx(theirs(translations, [references]).score)
+    assert {type(number) for number in (score.mean, score.low, score.high)} == {float}  # which JSON takes
     assert score.low < score.high and score == ours(translations, PAIRS, resamples=50)
     assert ours(references, PAIRS, resamples=5) == Score(*[pytest.approx(100.0)] * 3)
 
 
 def test_bad_arguments_are_refused():
-    for metric in (exact_matches, sense_matches, bleu, chrf):
+    for metric in (exact_matches, sense_matches, sense_choices, bleu, chrf):
         with pytest.raises(ValueError, match="translations must be as many as pairs, got 1 and 4"):
             metric(["Er sieht."], PAIRS)
     for metric in (bleu, chrf):

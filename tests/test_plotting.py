@@ -183,6 +183,15 @@ def test_curves_draw_the_mean_in_the_band_of_the_seeds():
     assert ax.get_yscale() == "log"
 
 
+def test_many_curves_name_what_their_bands_share_once_below_the_axes():
+    ax = plotting.plot_curves({name: [[1, 2, 3], [3, 4, 5]] for name in "abcd"})
+    legend = ax.get_legend()
+    assert [text.get_text() for text in legend.get_texts()] == list("abcd")
+    assert legend.get_title().get_text() == "mean and range of 2 seeds"
+    ax.figure.draw_without_rendering()
+    assert legend.get_window_extent().y1 < ax.get_window_extent().y0
+
+
 def test_panels_share_one_legend_and_name_the_y_axis_once():
     runs = {"raw": [[1, 2, 3], [3, 4, 5]], "scaled": ([2, 3, 5], [1.0, 2.0, 4.0])}
     axes = plotting.plot_panels({"narrow": runs, "wide": runs}, ylabel="accuracy", share_y=True)

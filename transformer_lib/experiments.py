@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import functools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -48,10 +49,16 @@ def new_translator(pairs: Sequence[Pair], *, seed: int, kind: str = "transformer
     """
     if kind not in MODELS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, MODELS))}, got {kind!r}")
-    src, tgt = (WordTokenizer.from_texts(getattr(pair, side) for pair in pairs) for side in ("src", "tgt"))
+    src, tgt = _vocabularies(tuple(pairs))
     config = TransformerConfig(src_vocab_size=len(src), tgt_vocab_size=len(tgt), **{**SIZES, **changes})
     torch.manual_seed(seed)
     return Translator(MODELS[kind](config), src, tgt)
+
+
+@functools.lru_cache(maxsize=4)
+def _vocabularies(pairs: tuple[Pair, ...]) -> tuple[WordTokenizer, WordTokenizer]:
+    """Return the word tokenizers of both sides; counting 24,000 sentences takes seconds, so it is done once."""
+    return WordTokenizer.from_texts(p.src for p in pairs), WordTokenizer.from_texts(p.tgt for p in pairs)
 
 
 def train_translator(translator: Translator, pairs: Sequence[Pair], *, seed: int, **changes) -> History:

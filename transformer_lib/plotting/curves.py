@@ -14,6 +14,7 @@ from .picture import FULL_WIDTH, SERIES, new_axes, style
 
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
 _MARKERS = "os^Dv*P"
+_BAND = " (mean and range of "
 _HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
 
 
@@ -64,7 +65,7 @@ def plot_curves(
             look = _line_look(index, False)
             if len(values) > 1:
                 ax.fill_between(x, values.min(0), values.max(0), color=look["color"], alpha=0.2, linewidth=0)
-                name = f"{name} (mean and range of {len(values)} seeds)"
+                name = f"{name}{_BAND}{len(values)} seeds)"
             ax.plot(x, values.mean(0), label=name, **look)
         _finish(ax, xlabel, ylabel, title, log_x, log_y)
     return ax
@@ -137,9 +138,11 @@ def _finish(ax: Axes, xlabel: str, ylabel: str, title: str | None, log_x: bool, 
         _plain_log_x(ax)
     if log_y:
         ax.set_yscale("log")
-    names = ax.get_legend_handles_labels()[1]
-    if len(names) > 3 and max(map(len, names)) > 20:  # too large to lie on the lines
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=2)
+    handles, names = ax.get_legend_handles_labels()
+    short, notes = zip(*(name.split(_BAND) if _BAND in name else (name, "") for name in names), strict=True)
+    if len(names) > 3 and len(set(notes)) == 1 and notes[0]:  # too large to lie on the lines: what they share, once
+        look = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 3}
+        ax.legend(handles, short, title=f"mean and range of {notes[0].strip(')')}", **look)
     elif len(names) > 1:
         ax.legend()
 
