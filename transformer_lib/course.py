@@ -67,7 +67,7 @@ NOTEBOOKS = (
     Notebook("13", "training", "Training", 75, "a translator, trained on your machine",
              exercises=5, quizzes=3),
     Notebook("14", "translating", "Translating", 60, "greedy, sampled and beam decoding",
-             exercises=5, quizzes=3),
+             exercises=5, quizzes=3, widgets=("W10",)),
     Notebook("15", "what_the_heads_learned", "What the heads learned", 60, "an attention explorer, and ablations"),
     Notebook("16", "cost_speed_and_scale", "Cost, speed and scale", 60, "a calculator of operations and memory"),
     Notebook("17", "bug_clinic", "Bug clinic", 60, "a diagnosis for eight broken models"),
