@@ -94,6 +94,11 @@ def test_the_command_writes_results_and_weights(corpus, tmp_path, monkeypatch, c
     assert weights.stat().st_size > 0
 
 
+def test_a_model_that_names_no_sense_has_no_sense_choice(corpus):
+    scores = experiments.evaluate(lambda texts: ["nichts"] * len(texts), corpus["heldout"][:5])
+    assert "sense choice" not in scores and scores["sense accuracy"].mean == 0
+
+
 def test_chance_counts_the_senses():
     two = Pair("a", "x Bank y", contrast=("x Ufer y",), word="bank", expected="Bank")
     three = Pair("b", "x Stamm y", contrast=("x Rüssel y", "x Koffer y"), word="trunk", expected="Stamm")
