@@ -120,6 +120,12 @@ def test_padding_does_not_change_the_gru():
     torch.testing.assert_close(model(sources(), targets()), alone, rtol=0, atol=1e-5)
 
 
+def test_the_gru_needs_a_token_in_every_row():
+    src = torch.tensor([[5, 6, 0], [0, 0, 0], [7, 0, 0]])
+    with pytest.raises(ValueError, match="src must have at least one token in every row, got only padding in row 1"):
+        make_gru().encode(src)
+
+
 def test_the_gru_reads_in_order_and_not_ahead():
     model = make_gru()
     src, tgt_in = sources(padded=False), targets()

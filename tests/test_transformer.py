@@ -201,7 +201,7 @@ def test_a_cache_does_not_reach_past_max_len():
     model = make_model(position="rotary")
     memory, cache = model.encode(sources()), model.new_cache()
     model.decode(targets(length=36), memory, sources(), cache=cache)
-    with pytest.raises(ValueError, match="tgt_in has 2 tokens, more than max_len"):
+    with pytest.raises(ValueError, match="tgt_in has 2 tokens after 36 in the cache, more than max_len = 37"):
         model.decode(targets(length=2), memory, sources(), cache=cache)
     assert cache.length == 36
 

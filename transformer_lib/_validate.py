@@ -62,15 +62,19 @@ def check_sequence(name: str, value: object, d_model: int) -> Tensor:
     return value
 
 
-def check_ids(name: str, ids: object, vocab_size: int, *, max_len: int | None = None) -> Tensor:
-    """Return `ids` if it is a non-empty integer batch [batch, seq_len] with entries in [0, vocab_size)."""
+def check_ids(name: str, ids: object, vocab_size: int, *, max_len: int | None = None, start: int = 0) -> Tensor:
+    """Return `ids` if it is a non-empty integer batch [batch, seq_len] with entries in [0, vocab_size).
+
+    `start` tokens of the sequence were given before, to a cache; together they may be `max_len`.
+    """
     check_tensor(name, ids, rank=2)
     if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
         raise TypeError(f"{name} must hold integer token ids, got dtype {ids.dtype}")
     if ids.numel() == 0:
         raise ValueError(f"{name} must not be empty, got shape {tuple(ids.shape)} [batch, seq_len]")
-    if max_len is not None and ids.shape[1] > max_len:
-        raise ValueError(f"{name} has {ids.shape[1]} tokens, more than max_len = {max_len}")
+    if max_len is not None and start + ids.shape[1] > max_len:
+        before = f" after {start} in the cache" if start else ""
+        raise ValueError(f"{name} has {ids.shape[1]} tokens{before}, more than max_len = {max_len}")
     low, high = ids.aminmax()
     if low < 0 or high >= vocab_size:
         raise ValueError(f"{name} must hold ids in [0, {vocab_size}), got values from {low.item()} to {high.item()}")

@@ -117,6 +117,9 @@ class GRUTranslator(nn.Module):
         """Return the final state of every layer, [batch, n_layers, hidden]: all that the decoder will know."""
         check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
         lengths = (src != self.config.pad_id).sum(dim=1).cpu()
+        if not lengths.all():
+            row = int(lengths.argmin())
+            raise ValueError(f"src must have at least one token in every row, got only padding in row {row}")
         embedded = self.dropout(self.src_embedding(src))
         packed = nn.utils.rnn.pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
         return self.encoder(packed)[1].transpose(0, 1)  # [n_layers, batch, hidden] -> [batch, n_layers, hidden]

@@ -42,6 +42,8 @@ MODELS: dict[str, Callable[[TransformerConfig], nn.Module]] = {
     "self-only attention": SelfOnlyTransformer,
     "GRU": lambda config: GRUTranslator(config, GRU_HIDDEN),
 }
+# What is trained and reported: the name, the kind of model, and how its training differs from TRAINING.
+RUNS = {kind: (kind, {}) for kind in MODELS} | {"GRU, 12 passes": ("GRU", {"epochs": 12})}
 
 
 def new_translator(pairs: Sequence[Pair], *, seed: int, kind: str = "transformer", **changes) -> Translator:
@@ -133,13 +135,13 @@ def run(seeds: Sequence[int], results: Path = RESULTS, weights: Path | None = No
         "short": {kind: short_run(corpus, kind) for kind in MODELS},
         "dictionary": [run_dictionary(corpus)],
     }
-    for kind in MODELS:
-        content[kind] = []
+    for name, (kind, changes) in RUNS.items():
+        content[name] = []
         for seed in seeds:
-            translator, outcome = run_seed(corpus, kind, seed)
-            content[kind].append(outcome)
-            print(kind, seed, {s: outcome["scores"][s]["exact match"][0] for s in TEST_SPLITS}, flush=True)
-            if weights is not None and kind == "transformer" and seed == seeds[0]:
+            translator, outcome = run_seed(corpus, kind, seed, **changes)
+            content[name].append(outcome)
+            print(name, seed, {s: outcome["scores"][s]["exact match"][0] for s in TEST_SPLITS}, flush=True)
+            if weights is not None and name == "transformer" and seed == seeds[0]:
                 translator.save(weights, command=content["command"], seed=seed, scores=outcome["scores"])
     write_atomically(results, (json.dumps(content, indent=1) + "\n").encode("utf-8"))
     return content

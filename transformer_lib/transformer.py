@@ -81,7 +81,7 @@ class Transformer(nn.Module):
         """
         config = self.config
         start = cache.length if cache is not None else 0
-        check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len - start)
+        check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len, start=start)
         check_sequence("memory", memory, config.d_model)
         if memory.shape[:2] != src.shape:
             raise ValueError(f"memory must be the encoding of src {tuple(src.shape)}, got shape {tuple(memory.shape)}")
