@@ -100,7 +100,7 @@ def test_what_is_no_answer_is_refused():
         answer("04.q1", "")
     with pytest.raises(ValueError, match="answer: expected a number; got 'many'"):
         answer("04.q2", "many")
-    with pytest.raises(ValueError, match=r"question_id: expected one of 01\.q1, .*; got '99.q1'"):
+    with pytest.raises(ValueError, match=r"question_id: expected one of 00\.q1, .*; got '99.q1'"):
         quiz("99.q1")
 
 

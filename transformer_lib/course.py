@@ -44,7 +44,8 @@ class Notebook:
 
 
 NOTEBOOKS = (
-    Notebook("00", "start_here", "Start here", 15, "a picture of the whole course"),
+    Notebook("00", "start_here", "Start here", 45, "a picture of the whole course",
+             exercises=5, quizzes=3, widgets=("W15",)),
     Notebook("01", "attention_is_a_lookup", "Attention is a lookup", 115,
              "a dictionary that blends its answers", exercises=6, quizzes=3, widgets=("W1", "W2")),
     Notebook("02", "similarity_without_weights", "Similarity without weights", 45, "attention with nothing to learn"),
