@@ -49,7 +49,7 @@ def weighted_mean(weights, x):
 
 
 def _row_cases():
-    shapes = [(2, 3), (3, 3), (5, 7), (7, 2), (1, 5)]
+    shapes = [(2, 3), (3, 3), (5, 7), (7, 2), (11, 5)]
     return [Case(f"{n} rows of {d}", tuple(normal(seed, (n, d)))) for seed, (n, d) in enumerate(shapes)]
 
 
@@ -105,7 +105,8 @@ EXERCISES = (
         "00.2", "The shape of a product", 4, 1, product_shape, _shape_cases,
         (
             Mistake("first", lambda a, b: list(a), "You returned the first shape; its last axis is summed away."),
-            Mistake("second", lambda a, b: list(b), "You returned the second shape; its last axis but one is summed away."),
+            Mistake("second", lambda a, b: list(b),
+                    "You returned the second shape; its last axis but one is summed away."),
             Mistake("inner", lambda a, b: [*a[:-2], a[-1], b[-2]],
                     "You kept the two axes in the middle; these are summed over, and the outer two remain."),
             Mistake("swapped", lambda a, b: [*a[:-2], b[-1], a[-2]],
