@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .bank_03 import NOTEBOOK_03
 from .model import Choice, Number, Option
 
 NOTEBOOK_01 = (
@@ -201,4 +202,4 @@ NOTEBOOK_14 = (
     ),
 )
 
-QUESTIONS = (*NOTEBOOK_01, *NOTEBOOK_04, *NOTEBOOK_12, *NOTEBOOK_13, *NOTEBOOK_14)
+QUESTIONS = (*NOTEBOOK_01, *NOTEBOOK_03, *NOTEBOOK_04, *NOTEBOOK_12, *NOTEBOOK_13, *NOTEBOOK_14)
