@@ -13,6 +13,7 @@ from .decoder_stepper import decoder_stepper
 from .heads import attention_view
 from .lookup import lookup_weights, soft_lookup
 from .panel import Panel
+from .projections import projection_stepper
 from .scaling import Saturation, saturation, softmax_saturation
 from .vectors import dot_product
 
@@ -26,6 +27,7 @@ __all__ = [
     "lookup_weights",
     "model_map",
     "number",
+    "projection_stepper",
     "saturation",
     "soft_lookup",
     "smoothed_target",

@@ -1,0 +1,105 @@
+"""W16, the projection stepper: one token through W_Q, W_K, W_V to scores, weights and output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..plotting._base import as_array, distinct_tokens, signed_text
+from ..svg import projection
+from ..svg.elements import Picture
+from .controls import choice, number
+from .panel import Panel
+
+STEPS = ("its vector", "three projections", "scores", "weights", "output")
+_MOST = {"tokens": 8, "d_model": 8, "d_k": 4, "d_v": 4}
+
+
+@dataclass(frozen=True)
+class Head:
+    """One head's numbers: query, key [n_tokens, d_k], value [n_tokens, d_v], scores, weights, output."""
+
+    query: np.ndarray
+    key: np.ndarray
+    value: np.ndarray
+    scores: np.ndarray
+    weights: np.ndarray
+    output: np.ndarray
+
+
+def run_head(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray) -> Head:
+    """Scaled dot-product self-attention of the rows of X [n_tokens, d_model], every stage kept."""
+    query, key, value = X @ W_Q, X @ W_K, X @ W_V
+    scores = query @ key.T / np.sqrt(W_Q.shape[1])
+    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
+    weights = exponentials / exponentials.sum(axis=1, keepdims=True)
+    return Head(query, key, value, scores, weights, weights @ value)
+
+
+def projection_stepper(X: Any, W_Q: Any, W_K: Any, W_V: Any, tokens: Sequence[str]) -> Panel:
+    """Follow one token's vector through a head, step by step; what comes later shows its shape only.
+
+    X: [n_tokens, d_model]; W_Q, W_K: [d_model, d_k]; W_V: [d_model, d_v]; up to 8 tokens, d_model 8, d_k and d_v 4.
+    Raises ValueError when the sizes do not fit together or the picture.
+    """
+    given = {"X": X, "W_Q": W_Q, "W_K": W_K, "W_V": W_V}
+    X, W_Q, W_K, W_V = (as_array(name, data, 2) for name, data in given.items())
+    _check_sizes(X, W_Q, W_K, W_V, tokens)
+    labels, head = distinct_tokens(tokens), run_head(X, W_Q, W_K, W_V)
+
+    def draw(token: str, step: int) -> Picture:
+        return draw_step(X, head, labels, labels.index(token), step)
+
+    controls = {"token": choice("token", labels), "step": number("step", 1, 1, len(STEPS))}
+    return Panel(draw, controls, widget_id="W16")
+
+
+def draw_step(X: np.ndarray, head: Head, labels: Sequence[str], i: int, step: int) -> Picture:
+    """The picture for token ``i`` after ``step`` (from 1) of STEPS."""
+    d_k, n_tokens = head.key.shape[1], len(labels)
+    largest = max(float(np.abs(part).max()) for part in (X, head.query, head.key, head.value))
+    own = (head.query[i], head.key[i], head.value[i])
+    parts = [projection.top_part(labels[i], X[i], own, step >= 2, largest)]
+    rows = (head.key, head.scores[i], head.weights[i], head.value)
+    parts.append(projection.table_part(labels, *rows, current=i, step=step, largest=largest))
+    parts.append(projection.output_part(head.output[i], d_k, n_tokens, step >= 5, largest))
+    says = describe(X, head, labels, i, step)
+    alt = f"One head, token {labels[i]}, step {step} of {len(STEPS)}, {STEPS[step - 1]}. {says}"
+    return Picture("".join(parts), 710, projection.height(n_tokens), alt, says)
+
+
+def describe(X: np.ndarray, head: Head, labels: Sequence[str], i: int, step: int) -> str:
+    """What ``step`` computes for token ``i``, in one line with its shape."""
+    n_tokens, d_model = X.shape
+    d_k, d_v = head.key.shape[1], head.value.shape[1]
+    q, k, v = (written(part[i]) for part in (head.query, head.key, head.value))
+    best = labels[int(head.weights[i].argmax())]
+    return (
+        f"x of {labels[i]}: [d_model {d_model}], {written(X[i])}",
+        f"q {q} and k {k}: [d_k {d_k}]; v {v}: [d_v {d_v}]",
+        f"q · k_j / √{d_k}: [k_len {n_tokens}], {written(head.scores[i])}; the highest is with {best}",
+        f"softmax: [k_len {n_tokens}], {written(head.weights[i])}, sum 1; most goes to {best}",
+        f"sum of weight × v_j: [d_v {d_v}], {written(head.output[i])}",
+    )[step - 1]
+
+
+def written(values: np.ndarray) -> str:
+    """A vector in words: "(0.12, −0.63)"."""
+    return "(" + ", ".join(signed_text(float(value)) for value in values) + ")"
+
+
+def _check_sizes(X: Any, W_Q: Any, W_K: Any, W_V: Any, tokens: Sequence[str]) -> None:
+    sizes = {"tokens": len(X), "d_model": X.shape[1], "d_k": W_Q.shape[1], "d_v": W_V.shape[1]}
+    if len(tokens) != len(X):
+        raise ValueError(f"tokens must have one entry per row of X, {len(X)}, got {len(tokens)}")
+    for name, matrix in (("W_Q", W_Q), ("W_K", W_K), ("W_V", W_V)):
+        if len(matrix) != X.shape[1]:
+            raise ValueError(f"{name} must have d_model = {X.shape[1]} rows, got {len(matrix)}")
+    if W_Q.shape != W_K.shape:
+        raise ValueError(f"W_K must have the shape of W_Q, {W_Q.shape}, got {W_K.shape}")
+    for name, size in sizes.items():
+        if not 1 <= size <= _MOST[name]:
+            raise ValueError(f"{name} must be between 1 and {_MOST[name]} to fit the picture, got {size}")
