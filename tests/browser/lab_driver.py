@@ -135,11 +135,11 @@ def press_on(page, handle, *keys: str) -> None:
         page.keyboard.press(key)
 
 
-def changed(page, picture, before: str, seconds: float = 10) -> bool:
-    """Whether a picture's markup becomes another one."""
+def changed(page, found, before: str, seconds: float = 10) -> bool:
+    """Whether the markup of an element becomes another one."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        if picture.inner_html() != before:
+        if found.inner_html() != before:
             return True
         page.wait_for_timeout(20)
     return False
