@@ -62,6 +62,7 @@ def test_the_numbers_are_right():
     softmax = torch.softmax
     expected = {
         "01.q2": softmax(torch.tensor([1.0, 0.0]), 0)[0].item(),
+        "02.q1": (softmax(torch.tensor([2.0, 2.0]), 0) @ torch.tensor([2.0, 1.0])).item(),
         "03.q1": softmax(torch.tensor([0.0, 0.0, 0.0, 3.0]), 0)[3].item(),
         "04.q2": softmax(torch.tensor([6.0, 4.0]) / math.sqrt(16), 0)[0].item(),
         "12.q2": (2 * 512 * 2048 + 2048 + 512) / 1e6,

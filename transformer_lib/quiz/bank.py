@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .bank_00 import NOTEBOOK_00
+from .bank_02 import NOTEBOOK_02
 from .bank_03 import NOTEBOOK_03
 from .model import Choice, Number, Option
 
@@ -203,4 +204,13 @@ NOTEBOOK_14 = (
     ),
 )
 
-QUESTIONS = (*NOTEBOOK_00, *NOTEBOOK_01, *NOTEBOOK_03, *NOTEBOOK_04, *NOTEBOOK_12, *NOTEBOOK_13, *NOTEBOOK_14)
+QUESTIONS = (
+    *NOTEBOOK_00,
+    *NOTEBOOK_01,
+    *NOTEBOOK_02,
+    *NOTEBOOK_03,
+    *NOTEBOOK_04,
+    *NOTEBOOK_12,
+    *NOTEBOOK_13,
+    *NOTEBOOK_14,
+)

@@ -15,6 +15,7 @@ from .lookup import lookup_weights, soft_lookup
 from .panel import Panel
 from .projections import projection_stepper
 from .scaling import Saturation, saturation, softmax_saturation
+from .similarity import similarity_weights, token_length
 from .vectors import dot_product
 
 __all__ = [
@@ -30,9 +31,11 @@ __all__ = [
     "projection_stepper",
     "saturation",
     "soft_lookup",
+    "similarity_weights",
     "smoothed_target",
     "softmax_saturation",
     "step_shapes",
     "switch",
+    "token_length",
     "training_choices",
 ]

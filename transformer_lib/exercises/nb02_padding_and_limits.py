@@ -1,0 +1,169 @@
+"""Exercises of notebook 02, continued: padding, the end of repeated averaging, scores to order."""
+
+from __future__ import annotations
+
+import torch
+
+from .model import Case, Exercise, Mistake, normal
+
+
+def padded_context(X, real):
+    """Return context vectors of a padded batch: padding is never read, and its own rows come out as zeros.
+
+    X: [batch, seq_len, d_model]; real: boolean [batch, seq_len], True for tokens, False for padding; every sentence has
+    at least one token. Returns [batch, seq_len, d_model]. The scores x_i · x_j are not divided by anything.
+    """
+    output = torch.zeros_like(X)
+    for sentence, keep in enumerate(real):
+        tokens = X[sentence][keep]
+        output[sentence, keep] = torch.softmax(tokens @ tokens.T, dim=-1) @ tokens
+    return output
+
+
+def settled_shares(X):
+    """Return the shares [seq_len] with which all tokens enter the common limit of A X, A A X, A A A X, …
+
+    X: [seq_len, d_model]; A = softmax(X Xᵀ), over rows, computed once and kept.
+    """
+    weights = torch.softmax(X @ X.T, dim=-1)
+    size = len(X)
+    # π A = π and Σ π = 1, as one linear system: the last equation replaces one that follows from the others.
+    system = torch.cat([(weights.T - torch.eye(size, dtype=X.dtype))[:-1], torch.ones(1, size, dtype=X.dtype)])
+    return torch.linalg.solve(system, torch.eye(size, dtype=X.dtype)[-1])
+
+
+def scores_to_order(X, G):
+    """Return the matrix W for which x_i W x_jᵀ is the wanted score G[i, j], for all tokens i, j.
+
+    X: [n, n], invertible, tokens are rows; G: [n, n]. Returns W [n, n].
+    """
+    return torch.linalg.solve(X, torch.linalg.solve(X, G.T).T)
+
+
+def _padding_cases():
+    def case(label, seed, lengths, seq_len, d_model):
+        (X,) = normal(seed, (len(lengths), seq_len, d_model))
+        return Case(label, (X, torch.arange(seq_len) < torch.tensor(lengths)[:, None]))
+
+    (X,) = normal(226, (2, 5, 3))
+    gaps = torch.tensor([[True, False, True, True, False], [False, True, True, False, True]])
+    return [
+        case("one sentence of 2, padded to 3", 221, [2], 3, 2),
+        case("lengths 5, 2 and 3", 222, [5, 2, 3], 5, 7),
+        case("a sentence of one token", 223, [1, 7], 7, 3),
+        case("no padding at all", 224, [3, 3], 3, 5),
+        Case("padding in front and between", (X, gaps)),
+    ]
+
+
+def _limit_cases():
+    def case(label, seed, shape, scale):
+        (X,) = normal(seed, shape, dtype=torch.float64)
+        return Case(label, (scale * X,))
+
+    return [
+        case("2 tokens of width 3", 231, (2, 3), 0.7),
+        case("5 tokens of width 2", 232, (5, 2), 0.5),
+        case("7 tokens of width 7", 233, (7, 7), 0.3),
+        case("3 tokens of width 11", 234, (3, 11), 0.4),
+        Case("one token", (torch.tensor([[0.3, 0.5]], dtype=torch.float64),)),
+    ]
+
+
+def _order_cases():
+    def case(label, seed, size):
+        X, G = normal(seed, (size, size), (size, size), dtype=torch.float64)
+        return Case(label, (X + 2 * torch.eye(size, dtype=torch.float64), G))
+
+    ring = 4 * torch.eye(5, dtype=torch.float64).roll(1, dims=1)  # token i wants i + 1
+    (tokens,) = normal(244, (5, 5), dtype=torch.float64)
+    return [
+        case("2 tokens", 241, 2),
+        case("3 tokens", 242, 3),
+        case("7 tokens", 243, 7),
+        Case("each of 5 tokens looks for the next", (tokens + 2 * torch.eye(5, dtype=torch.float64), ring)),
+    ]
+
+
+def _padded(keys=True, queries=True, axis=-1, zero_scores=False, after=False):
+    """Context vectors of a padded batch, each slip a switch."""
+
+    def function(X, real):
+        scores = X @ X.mT
+        if keys and not after:
+            scores = scores.masked_fill(~real[:, None, :], 0.0 if zero_scores else -torch.inf)
+        weights = torch.softmax(scores, dim=axis)
+        if after:
+            weights = weights * real[:, None, :]
+        output = weights @ X
+        return output * real[..., None] if queries else output
+
+    return function
+
+
+def _inverted(X, real):
+    scores = (X @ X.mT).masked_fill(real[:, None, :], -torch.inf)
+    return torch.nan_to_num(torch.softmax(scores, dim=-1)) @ X * real[..., None]
+
+
+def _totals(X):
+    return torch.exp(X @ X.T).sum(-1)
+
+
+EXERCISES = (
+    Exercise(
+        "02.4", "A padded batch", 12, 2, padded_context, _padding_cases,
+        (
+            Mistake("padding read", _padded(keys=False),
+                    "Padding is still read: its scores must not enter the softmax."),
+            Mistake("padding answers", _padded(queries=False),
+                    "The rows of padding are not zero. They too asked a question; their answer must be dropped."),
+            Mistake("zero scores", _padded(zero_scores=True),
+                    "You set the scores of padding to 0, and exp(0) is 1: they must become −∞."),
+            Mistake("after", _padded(after=True),
+                    "You removed padding after the softmax: the remaining weights no longer sum to one."),
+            Mistake("zero vectors", lambda X, real: _padded(keys=False)(X * real[..., None], real),
+                    "You set the vectors of padding to zero. Their scores are then 0, and they still take a share."),
+            Mistake("inverted", _inverted,
+                    "You read the padding and left out the tokens: True in `real` marks a token."),
+            Mistake("scaled", lambda X, real: torch.softmax(
+                        (X @ X.mT / X.shape[-1] ** 0.5).masked_fill(~real[:, None, :], -torch.inf), dim=-1
+                    ) @ X * real[..., None],
+                    "You divided the scores by √d_model; here they stay as they are."),
+        ),
+        gradients=("X",),
+    ),
+    Exercise(
+        "02.5", "Where repeated averaging ends", 15, 3, settled_shares, _limit_cases,
+        (
+            Mistake("equal", lambda X: torch.full((len(X),), 1 / len(X), dtype=X.dtype),
+                    "Equal shares are the limit only if all rows of exp(X Xᵀ) have the same sum."),
+            Mistake("totals", _totals, "Those are the sums of the rows of exp(X Xᵀ); as shares they must sum to one."),
+            Mistake("diagonal", lambda X: (w := torch.softmax(X @ X.T, -1).diagonal()) / w.sum(),
+                    "You took the weight that each token gives itself."),
+            Mistake("columns", lambda X: torch.softmax(X @ X.T, -1).mean(0),
+                    "Those are the shares after one step, averaged over tokens; the limit is something else."),
+            Mistake("softmax of lengths", lambda X: torch.softmax(X.square().sum(-1), 0),
+                    "You used a token's score with itself; its scores with all the others count too."),
+            Mistake("reciprocal", lambda X: (1 / _totals(X)) / (1 / _totals(X)).sum(),
+                    "The other way round: a token with a larger sum has the larger share."),
+            Mistake("logarithm", lambda X: torch.softmax((X @ X.T).sum(-1), 0),
+                    "You summed the scores and then took exponentials; the exponentials come first."),
+        ),
+    ),
+    Exercise(
+        "02.6", "Scores to order", 12, 3, scores_to_order, _order_cases,
+        (
+            Mistake("inverse once", lambda X, G: torch.linalg.inv(X) @ G,
+                    "X W would be G: the tokens stand on both sides of W."),
+            Mistake("no transpose", lambda X, G: torch.linalg.inv(X) @ G @ torch.linalg.inv(X),
+                    "On the right stands Xᵀ: its inverse is the transpose of X⁻¹."),
+            Mistake("product", lambda X, G: X.T @ G @ X,
+                    "X W Xᵀ = G is undone by inverses; transposes undo it only where X is a rotation."),
+            Mistake("turned", lambda X, G: torch.linalg.inv(X) @ G.T @ torch.linalg.inv(X).T,
+                    "You got the scores of token j with token i: G came in transposed."),
+            Mistake("forward", lambda X, G: X @ G @ X.T, "That multiplies by X; you have to undo that."),
+            Mistake("wanted", lambda X, G: G, "G itself works only where the tokens are unit vectors, X = I."),
+        ),
+    ),
+)
