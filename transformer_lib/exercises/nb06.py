@@ -120,7 +120,7 @@ EXERCISES = (
             Mistake("cosine first", _tables(arrange=lambda a: torch.stack((a.cos(), a.sin()), -1).flatten(1)),
                     "Sine and cosine are swapped: the sine is the even feature, 2j."),
             Mistake("from one", _tables(lambda p, j, d: (p + 1) * 10000.0 ** (-2 * j / d)),
-                    "Your positions start at 1; the first token stands at position 0, with the encoding (0, 1, 0, 1, …)."),
+                    "Your positions start at 1; the first token stands at position 0, encoded (0, 1, 0, 1, …)."),
             Mistake("one frequency", _tables(lambda p, j, d: p.expand(-1, len(j))),
                     "Every pair turns at the same speed; pair j has the frequency 10000^(−2j/d_model)."),
             Mistake("position and pair swapped", _tables(lambda p, j, d: j * 10000.0 ** (-2 * p / d)),

@@ -13,7 +13,9 @@ from .decoder_stepper import decoder_stepper
 from .heads import attention_view
 from .lookup import lookup_weights, soft_lookup
 from .panel import Panel
+from .positions import position_dial
 from .projections import projection_stepper
+from .reordering import shuffle
 from .scaling import Saturation, saturation, softmax_saturation
 from .vectors import dot_product
 
@@ -27,8 +29,10 @@ __all__ = [
     "lookup_weights",
     "model_map",
     "number",
+    "position_dial",
     "projection_stepper",
     "saturation",
+    "shuffle",
     "soft_lookup",
     "smoothed_target",
     "softmax_saturation",
