@@ -47,28 +47,41 @@ def test_training_reaches_every_entry_of_the_narrow_bias_and_all_but_one_of_the_
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
     assert stored["command"] == "python -m transformer_lib.studies.extrapolation --seeds 0 1 2"
     assert (stored["trained"], stored["tested"], stored["steps"]) == (study.TRAINED, study.TESTED, study.STEPS)
-    assert list(stored["accuracy"]) == list(study.SCHEMES)
-    for rows in stored["accuracy"].values():
-        assert [len(row) for row in rows] == [study.TESTED - study.BACK] * 3
+    for measure in ("accuracy", "weight"):
+        assert list(stored[measure]) == list(study.SCHEMES)
+        for rows in stored[measure].values():
+            assert [len(row) for row in rows] == [study.TESTED - study.BACK] * 3
 
 
 def test_a_short_run_finds_what_is_stored(stored):
     scheme = "relative, clipped at 8"
-    found = study.run([2], schemes=(scheme,))[scheme][0]
-    kept = stored["accuracy"][scheme][2]
+    found = study.run([2], schemes=(scheme,))
     inside = study.TRAINED - study.BACK
-    for part in (slice(inside), slice(inside, None)):
-        assert mean(found[part]) == pytest.approx(mean(kept[part]), abs=0.03)
+    for measure in ("accuracy", "weight"):
+        for part in (slice(inside), slice(inside, None)):
+            now, then = (mean(results[measure][scheme][i][part]) for results, i in ((found, 0), (stored, 2)))
+            assert now == pytest.approx(then, abs=0.03)
 
 
 def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     path = tmp_path / "extrapolation.json"
-    monkeypatch.setattr(study, "run", lambda seeds: {"none": [[0.5] for _ in seeds]})
+    monkeypatch.setattr(study, "run", lambda seeds: {"accuracy": {"none": [[0.5] for _ in seeds]}})
     monkeypatch.setattr(sys, "argv", ["extrapolation", "--seeds", "4", "5", "--results", str(path)])
     study.main()
     content = study.load_results(path)
     assert content["command"] == "python -m transformer_lib.studies.extrapolation --seeds 4 5"
     assert (content["seeds"], content["accuracy"]) == ([4, 5], {"none": [[0.5], [0.5]]})
+
+
+def test_the_weight_on_the_answer_is_read_from_the_right_place():
+    torch.manual_seed(0)
+    copier = study.Copier("relative, clipped at 8")
+    torch.nn.init.zeros_(copier.attention.w_q.weight)  # no scores but the bias
+    weights = study.weight_on_answer(copier, 5)
+    assert weights == [round(1 / (position + 1), 3) for position in range(study.BACK, study.TESTED)]
+    with torch.no_grad():
+        copier.attention.position.table[0, 8 - study.BACK] = 50.0  # head 0 sees the token two back, and nothing else
+    assert study.weight_on_answer(copier, 5) == [1.0] * (study.TESTED - study.BACK)
 
 
 def test_chance_level_for_an_untrained_copier():

@@ -81,13 +81,31 @@ def accuracy(copier: Copier, examples: int = 500) -> list[float]:
     return [round(share, 3) for share in right.double().mean(dim=0).tolist()]
 
 
-def run(seeds: Sequence[int], schemes: Sequence[str] = SCHEMES) -> dict[str, list[list[float]]]:
-    """Return {scheme: accuracy [seeds, positions from BACK on]} after training each scheme with each seed."""
-    return {scheme: [accuracy(train_copier(scheme, seed)) for seed in seeds] for scheme in schemes}
+@torch.no_grad()
+def weight_on_answer(copier: Copier, examples: int = 500) -> list[float]:
+    """Return the mean weight on the token BACK places before, in the head that looks there most, by position.
+
+    The positions are those of `accuracy`.
+    """
+    ids = torch.randint(SYMBOLS, (examples, TESTED), generator=torch.Generator().manual_seed(TESTED))
+    x = copier.positions(copier.embedding(ids))
+    _, weights = copier.attention(x, x, x, causal_mask(TESTED), return_weights=True)  # [batch, heads, query, key]
+    looked = weights.mean(dim=0).diagonal(-BACK, dim1=-2, dim2=-1)  # [heads, positions from BACK on]
+    return [round(weight, 3) for weight in looked.amax(dim=0).tolist()]
+
+
+def run(seeds: Sequence[int], schemes: Sequence[str] = SCHEMES) -> dict[str, dict[str, list[list[float]]]]:
+    """Return {"accuracy": {scheme: [seeds, positions from BACK on]}, "weight": the same of `weight_on_answer`}."""
+    copiers = {scheme: [train_copier(scheme, seed) for seed in seeds] for scheme in schemes}
+    measures = {"accuracy": accuracy, "weight": weight_on_answer}
+    return {
+        name: {scheme: [measure(copier) for copier in trained] for scheme, trained in copiers.items()}
+        for name, measure in measures.items()
+    }
 
 
 def load_results(path: Path = RESULTS) -> dict:
-    """Return what the command of this module wrote: command, date, seeds, lengths, steps and accuracy."""
+    """Return what the command of this module wrote: command, date, seeds, lengths, steps, accuracy, weight."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
@@ -105,8 +123,8 @@ def main() -> None:
         "trained": TRAINED,
         "tested": TESTED,
         "steps": STEPS,
-        "accuracy": run(arguments.seeds),
     }
+    content |= run(arguments.seeds)
     arguments.results.write_text(json.dumps(content) + "\n", encoding="utf-8")
 
 
