@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,19 +15,7 @@ from .controls import choice, switch
 from .panel import Panel
 from .positions import encodings
 
-ORDERS = ("as written", "first two swapped", "reversed", "rotated")
-_MOST = {"tokens": 7, "d_v": 4}
-
-
-def order_of(name: str, n: int) -> list[int]:
-    """For each row of the new order, the row in which its token stood before; ``name`` is one of ORDERS."""
-    rows = list(range(n))
-    return {
-        "as written": rows,
-        "first two swapped": [*rows[:2][::-1], *rows[2:]],
-        "reversed": rows[::-1],
-        "rotated": [*rows[1:], *rows[:1]],
-    }[name]
+_MOST = {"tokens": 5, "d_v": 4}
 
 
 def attend(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray, causal: bool = False) -> np.ndarray:
@@ -40,23 +29,28 @@ def attend(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray, cau
 
 def shuffle(
     X: Any, W_Q: Any, W_K: Any, W_V: Any, tokens: Sequence[str],
-    *, order: str = "reversed", positions: bool = False, causal: bool = False,
+    *, order: Sequence[int] | None = None, positions: bool = False, causal: bool = False,
 ) -> Panel:
     """Reorder the tokens X [n, d_model] of a sentence, and see each token's output before and after.
 
-    ``positions`` adds sinusoids by row (so d_model must be even); ``causal`` masks. Up to 7 tokens, d_v up to 4.
-    Raises ValueError when the sizes do not fit together or the picture.
+    ``order[r]`` is the token that stands in row r of the new order; at first the first and the last are swapped.
+    ``positions`` adds sinusoids by row (so d_model must be even); ``causal`` masks. 2 to 5 tokens, d_v up to 4.
+    Raises ValueError when the sizes do not fit together or the picture, or order is no permutation.
     """
     given = {"X": X, "W_Q": W_Q, "W_K": W_K, "W_V": W_V}
     X, W_Q, W_K, W_V = (as_array(name, data, 2) for name, data in given.items())
     _check_sizes(X, W_V, tokens)
-    labels = distinct_tokens(tokens)
+    labels, rows = distinct_tokens(tokens), list(range(len(X)))
+    orders = {" ".join(labels[r] for r in order): list(order) for order in itertools.permutations(rows)}
+    first = [rows[-1], *rows[1:-1], rows[0]] if order is None else list(order)
+    if sorted(first) != rows:
+        raise ValueError(f"order must be a permutation of 0 to {len(X) - 1}, got {first}")
 
     def draw(order: str, positions: bool, causal: bool) -> Picture:
-        return draw_shuffle(X, (W_Q, W_K, W_V), labels, order, positions, causal)
+        return draw_shuffle(X, (W_Q, W_K, W_V), labels, orders[order], positions, causal)
 
     controls = {
-        "order": choice("order", ORDERS, order),
+        "order": choice("order", list(orders), " ".join(labels[r] for r in first)),
         "positions": switch("add positions", positions),
         "causal": switch("causal mask", causal),
     }
@@ -64,26 +58,26 @@ def shuffle(
 
 
 def draw_shuffle(
-    X: np.ndarray, matrices: Sequence[np.ndarray], labels: Sequence[str], order: str, positions: bool, causal: bool
+    X: np.ndarray, matrices: Sequence[np.ndarray], labels: Sequence[str], rows: Sequence[int],
+    positions: bool, causal: bool,
 ) -> Picture:
     """Outputs before and after; each token's line says whether its output is the same."""
-    rows = order_of(order, len(X))
     place = encodings(np.arange(len(X)), X.shape[1]) if positions else np.zeros_like(X)
-    before, after = attend(X + place, *matrices, causal), attend(X[rows] + place, *matrices, causal)
-    moved = np.linalg.norm(after - before[rows], axis=1)
+    before, after = attend(X + place, *matrices, causal), attend(X[list(rows)] + place, *matrices, causal)
+    moved = np.linalg.norm(after - before[list(rows)], axis=1)
     body = reorder.rows_before_and_after(labels, rows, before, after, moved)
-    says = describe(order, positions, causal, moved)
-    alt = f"Outputs of attention for {', '.join(labels)}; then for {', '.join(labels[r] for r in rows)}. {says}."
+    says = describe(" ".join(labels[r] for r in rows), positions, causal, moved)
+    alt = f"Outputs of attention for {' '.join(labels)}, and after reordering. {says}."
     return Picture(body, int(reorder.columns(before.shape[1])[2]) + 10, reorder.height(len(X)), alt, says)
 
 
 def describe(order: str, positions: bool, causal: bool, moved: np.ndarray) -> str:
     """The settings, and how many outputs are the same."""
-    setting = f"{order}, {'with' if positions else 'without'} positions, {'causal' if causal else 'no'} mask"
+    setting = f"{order}: {'with' if positions else 'without'} positions, {'causal' if causal else 'no'} mask"
     same = int((moved < 1e-9).sum())
     if same == len(moved):
-        return f"{setting}: every token has the output it had before, in its new row"
-    return f"{setting}: {same} of {len(moved)} outputs are the same; the largest change is {moved.max():.2f}"
+        return f"{setting}; every token has the output it had before, in its new row"
+    return f"{setting}; {same} of {len(moved)} outputs are the same; the largest change is {moved.max():.2f}"
 
 
 def _check_sizes(X: np.ndarray, W_V: np.ndarray, tokens: Sequence[str]) -> None:
