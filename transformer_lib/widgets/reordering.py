@@ -11,7 +11,7 @@ import numpy as np
 from ..plotting._base import as_array, distinct_tokens
 from ..svg import reorder
 from ..svg.elements import Picture
-from .controls import choice, switch
+from .controls import number, switch
 from .panel import Panel
 from .positions import encodings
 
@@ -33,7 +33,8 @@ def shuffle(
 ) -> Panel:
     """Reorder the tokens X [n, d_model] of a sentence, and see each token's output before and after.
 
-    ``order[r]`` is the token that stands in row r of the new order; at first the first and the last are swapped.
+    ``order[r]`` is the token that stands in row r of the new order; at first the first and the last are swapped. The
+    control numbers all orders, 1 being the sentence as written.
     ``positions`` adds sinusoids by row (so d_model must be even); ``causal`` masks. 2 to 5 tokens, d_v up to 4.
     Raises ValueError when the sizes do not fit together or the picture, or order is no permutation.
     """
@@ -41,16 +42,16 @@ def shuffle(
     X, W_Q, W_K, W_V = (as_array(name, data, 2) for name, data in given.items())
     _check_sizes(X, W_V, tokens)
     labels, rows = distinct_tokens(tokens), list(range(len(X)))
-    orders = {" ".join(labels[r] for r in order): list(order) for order in itertools.permutations(rows)}
+    orders = [list(order) for order in itertools.permutations(rows)]
     first = [rows[-1], *rows[1:-1], rows[0]] if order is None else list(order)
-    if sorted(first) != rows:
+    if first not in orders:
         raise ValueError(f"order must be a permutation of 0 to {len(X) - 1}, got {first}")
 
-    def draw(order: str, positions: bool, causal: bool) -> Picture:
-        return draw_shuffle(X, (W_Q, W_K, W_V), labels, orders[order], positions, causal)
+    def draw(order: int, positions: bool, causal: bool) -> Picture:
+        return draw_shuffle(X, (W_Q, W_K, W_V), labels, orders[order - 1], positions, causal)
 
     controls = {
-        "order": choice("order", list(orders), " ".join(labels[r] for r in first)),
+        "order": number(f"order, 1 to {len(orders)}", orders.index(first) + 1, 1, len(orders)),
         "positions": switch("add positions", positions),
         "causal": switch("causal mask", causal),
     }
