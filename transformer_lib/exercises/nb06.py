@@ -12,7 +12,7 @@ from .model import Case, Exercise, Mistake, normal
 def sinusoidal_table(seq_len, d_model):
     """Return the encodings of positions 0 to seq_len − 1, one per row: sine and cosine of pos · ω_j side by side.
 
-    d_model is even; ω_j = 10000^(−2j/d_model); angles in radians. Returns [seq_len, d_model], float32.
+    d_model is even; ω_j = 10000^(−2j/d_model); angles in radians. Returns [seq_len, d_model], in torch's default type.
     """
     rows = [[angle(p, j, d_model) for j in range(d_model // 2) for angle in (_sine, _cosine)] for p in range(seq_len)]
     return torch.tensor(rows)
@@ -30,7 +30,7 @@ def add_positions(X, table, start):
 def shift_matrix(offset, d_model):
     """Return the matrix M with M PE(p) = PE(p + offset) for every p, where PE(p) is a column of d_model features.
 
-    offset: an integer, negative too; d_model: even. Returns [d_model, d_model], float32.
+    offset: an integer, negative too; d_model: even. Returns [d_model, d_model], in torch's default type.
     """
     blocks = []
     for j in range(d_model // 2):
