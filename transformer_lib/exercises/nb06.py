@@ -84,6 +84,17 @@ def _tables(angle=None, arrange=None):
     return function
 
 
+def _by_feature(factor):
+    """Every feature f with a frequency of its own, 10000^(−factor · f / d_model)."""
+
+    def function(seq_len, d_model):
+        features = torch.arange(d_model)
+        angles = torch.arange(seq_len).double()[:, None] * 10000.0 ** (-factor * features / d_model)
+        return torch.where(features % 2 == 0, angles.sin(), angles.cos()).float()
+
+    return function
+
+
 def _shifts(angle=None, block=None, whole=None):
     """The shift matrix with another angle of (offset, pair, d_model), other 2×2 blocks, or a last change."""
 
@@ -113,6 +124,10 @@ EXERCISES = (
                     "Your exponent is −j/d_model; pair j has the exponent −2j/d_model."),
             Mistake("feature for pair", _tables(lambda p, j, d: p * 10000.0 ** (-4 * j / d)),
                     "Your exponent is −4j/d_model: 2j already stands for the even feature, do not double it again."),
+            Mistake("feature as j", _by_feature(2),
+                    "You took j for the feature; it is the pair: features 2j and 2j + 1 share the frequency ω_j."),
+            Mistake("cosine's own frequency", _by_feature(1),
+                    "The sines are right; the cosine in feature 2j + 1 has the same exponent, −2j/d_model."),
             Mistake("multiplied", _tables(lambda p, j, d: p * 10000.0 ** (2 * j / d)),
                     "You multiply by 10000^(2j/d_model); the frequency falls with j, so divide."),
             Mistake("halves", _tables(arrange=lambda a: torch.cat((a.sin(), a.cos()), 1)),
