@@ -13,7 +13,9 @@ from .decoder_stepper import decoder_stepper
 from .heads import attention_view
 from .lookup import lookup_weights, soft_lookup
 from .panel import Panel
+from .positions import position_dial
 from .projections import projection_stepper
+from .reordering import shuffle
 from .scaling import Saturation, saturation, softmax_saturation
 from .similarity import similarity_weights, token_length
 from .vectors import dot_product
@@ -28,8 +30,10 @@ __all__ = [
     "lookup_weights",
     "model_map",
     "number",
+    "position_dial",
     "projection_stepper",
     "saturation",
+    "shuffle",
     "soft_lookup",
     "similarity_weights",
     "smoothed_target",

@@ -1,0 +1,81 @@
+"""Right answers to the exercises of notebook 06 in another style: loops, lists, complex numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+import transformer_lib as tl
+from transformer_lib import exercises
+
+
+def sinusoidal_table(seq_len, d_model):
+    table = torch.zeros(seq_len, d_model)
+    angles = torch.arange(seq_len).outer(10000.0 ** (-torch.arange(0, d_model, 2) / d_model))
+    table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()
+    return table
+
+
+def table_by_numpy(n, d):
+    feature = np.arange(d)
+    angles = np.arange(n)[:, None] / 10000.0 ** ((feature - feature % 2) / d)
+    return torch.from_numpy(np.where(feature % 2, np.cos(angles), np.sin(angles))).float()
+
+
+def add_positions(X, table, start):
+    places = torch.arange(start, start + X.shape[1])
+    return X + torch.nn.functional.embedding(places, table)
+
+
+def shift_matrix(offset, d_model):
+    matrix = torch.zeros(d_model, d_model)
+    for j in range(d_model // 2):
+        angle = offset / 10000 ** (2 * j / d_model)
+        matrix[2 * j, 2 * j] = matrix[2 * j + 1, 2 * j + 1] = math.cos(angle)
+        matrix[2 * j, 2 * j + 1], matrix[2 * j + 1, 2 * j] = math.sin(angle), -math.sin(angle)
+    return matrix
+
+
+def recover_offset(pe_a, pe_b, max_offset):
+    misses = {k: float((shift_matrix(k, len(pe_a)) @ pe_a - pe_b).norm()) for k in range(-max_offset, max_offset + 1)}
+    return min(misses, key=misses.get)
+
+
+def offset_as_tensor(pe_a, pe_b, max_offset):
+    table = tl.sinusoidal_encoding(3 * max_offset + 11, len(pe_a))
+    a, b = (torch.cdist(pe[None], table)[0].argmin() for pe in (pe_a, pe_b))
+    return b - a
+
+
+def rotary(x, positions):
+    angles = positions[:, None] * 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+    cos, sin = (f(angles).repeat_interleave(2, dim=-1).to(x.dtype) for f in (torch.cos, torch.sin))
+    swapped = torch.stack((-x[..., 1::2], x[..., 0::2]), dim=-1).reshape(x.shape)
+    return x * cos + swapped * sin
+
+
+def relative_bias(scores, table, max_distance):
+    n = scores.shape[-1]
+    places = torch.arange(n)
+    offsets = (places[None, :] - places[:, None]).clip(-max_distance, max_distance)
+    return scores + table[offsets + max_distance]
+
+
+STYLES = [
+    ("06.1", sinusoidal_table), ("06.1", table_by_numpy), ("06.2", add_positions), ("06.3", shift_matrix),
+    ("06.4", recover_offset), ("06.4", offset_as_tensor), ("06.5", rotary), ("06.6", relative_bias),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
+def test_another_style_passes(exercise_id, function):
+    verdict = exercises.examine(exercises.get(exercise_id), function)
+    assert verdict.status == "passed", verdict.text
+
+
+def test_each_exercise_of_the_notebook_has_a_second_style():
+    here = {exercise.id for exercise in exercises.all_exercises() if exercise.notebook == "06"}
+    assert here == {exercise_id for exercise_id, _ in STYLES}

@@ -1,0 +1,224 @@
+"""Exercises of notebook 06, continued: offsets read back, rotary positions, a relative bias."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from .model import Case, Exercise, Mistake, normal
+
+
+def recover_offset(pe_a, pe_b, max_offset):
+    """Return the offset k of two sinusoidal encodings, pe_b = PE(p + k) and pe_a = PE(p), without knowing p.
+
+    pe_a, pe_b: [d_model]; k is an integer from −max_offset to max_offset. Returns k as a number.
+    """
+    sine_a, cosine_a, sine_b, cosine_b = pe_a[0::2], pe_a[1::2], pe_b[0::2], pe_b[1::2]
+    turned = torch.atan2(sine_b * cosine_a - cosine_b * sine_a, cosine_b * cosine_a + sine_b * sine_a)  # k ω_j mod 2π
+    candidates = torch.arange(-max_offset, max_offset + 1)
+    agreement = torch.cos(candidates[:, None] * _frequencies(len(pe_a)) - turned.double()).sum(dim=1)
+    return int(candidates[agreement.argmax()])
+
+
+def rotary(x, positions):
+    """Return x with the feature pair (2j, 2j + 1) of each token turned by the angle position · ω_j.
+
+    x: [..., seq_len, d_k], queries or keys, d_k even; positions: [seq_len], integers; ω_j = 10000^(−2j/d_k).
+    The turn takes (1, 0) to (cos, sin). Returns [..., seq_len, d_k].
+    """
+    pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2)).contiguous())
+    angles = positions[:, None] * _frequencies(x.shape[-1])
+    turned = pairs * torch.polar(torch.ones_like(angles), angles).to(pairs.dtype)
+    return torch.view_as_real(turned).flatten(-2)
+
+
+def relative_bias(scores, table, max_distance):
+    """Return the scores plus one learned number per offset; offsets beyond ±max_distance share the outermost ones.
+
+    scores: [..., seq_len, seq_len]; table: [2 · max_distance + 1], entry c for the offset j − i = c − max_distance
+    of key j from query i. Returns [..., seq_len, seq_len].
+    """
+    seq_len = scores.shape[-1]
+    bias = [
+        [table[max(-max_distance, min(max_distance, j - i)) + max_distance] for j in range(seq_len)]
+        for i in range(seq_len)
+    ]
+    return scores + torch.stack([torch.stack(row) for row in bias])
+
+
+def _frequencies(width):
+    return 10000.0 ** (-2 * torch.arange(width // 2, dtype=torch.float64) / width)
+
+
+def _encoding(position, width):
+    angles = position * _frequencies(width)
+    return torch.stack((angles.sin(), angles.cos()), dim=-1).flatten().float()
+
+
+def _offset_cases():
+    def case(d_model, p, offset, max_offset):
+        label = f"d_model {d_model}, offset {offset}, at most {max_offset}"
+        return Case(label, (_encoding(p, d_model), _encoding(p + offset, d_model), max_offset))
+
+    return [case(4, 5, 3, 7), case(4, 13, -2, 11), case(6, 7, 29, 47), case(4, 1013, -997, 1009),
+            case(10, 101, -61, 211), case(4, 3, 0, 5), case(4, 2, 499, 1009)]  # fmt: skip
+
+
+def _rotary_cases():
+    def case(label, seed, shape, positions):
+        return Case(label, (*normal(seed, shape), torch.tensor(positions)))
+
+    return [
+        case("2 tokens, d_k = 2", 71, (2, 2), [0, 1]),
+        case("5 tokens, d_k = 6", 72, (5, 6), [0, 1, 2, 3, 4]),
+        case("positions that start at 7", 73, (3, 4), [7, 8, 9]),
+        case("a batch of 2 with 3 heads", 74, (2, 3, 5, 4), [0, 1, 2, 3, 4]),
+        case("positions in another order", 75, (3, 10), [11, 2, 5]),
+        case("as many tokens as features", 76, (4, 4), [0, 1, 2, 3]),
+    ]
+
+
+def _bias_cases():
+    def case(label, seed, shape, max_distance):
+        return Case(label, (*normal(seed, shape, (2 * max_distance + 1,)), max_distance))
+
+    return [
+        case("2 tokens, at most 1 apart", 77, (2, 2), 1),
+        case("5 tokens, offsets clipped at 2", 78, (5, 5), 2),
+        case("7 tokens, clipped at 3", 79, (7, 7), 3),
+        case("3 tokens, room for offsets up to 5", 80, (3, 3), 5),
+        case("a batch of 2 with 3 heads", 81, (2, 3, 5, 5), 2),
+        case("one token", 82, (1, 1), 3),
+    ]
+
+
+def _turned(pe_a, pe_b):
+    """The angle by which each pair has turned, mod 2π."""
+    first, second = (torch.atan2(part[0::2], part[1::2]).double() for part in (pe_a, pe_b))
+    return torch.remainder(second - first + math.pi, 2 * math.pi) - math.pi
+
+
+def _one_pair(pair):
+    def function(pe_a, pe_b, max_offset):
+        return round(float(_turned(pe_a, pe_b)[pair] / _frequencies(len(pe_a))[pair]))
+
+    return function
+
+
+def _search(low=None, score=None):
+    """The candidate that agrees best, from ``low`` on; ``score`` rates [candidates, pairs] of angles."""
+
+    def function(pe_a, pe_b, max_offset):
+        candidates = torch.arange(-max_offset if low is None else low, max_offset + 1)
+        angles = candidates[:, None] * _frequencies(len(pe_a))
+        rated = score(angles, pe_a, pe_b) if score else torch.cos(angles - _turned(pe_a, pe_b)).sum(dim=1)
+        return int(candidates[rated.argmax()])
+
+    return function
+
+
+def _by_dot_product(angles, pe_a, pe_b):
+    """How close the dot product that each offset would have is to the one found; the first of two equals wins."""
+    return -(torch.cos(angles).sum(dim=1) - (pe_a.double() @ pe_b.double())).abs().round(decimals=5)
+
+
+def _by_degrees(angles, pe_a, pe_b):
+    return torch.cos(torch.deg2rad(angles) - _turned(pe_a, pe_b)).sum(dim=1)
+
+
+def _rotations(angle=None, combine=None, halves=False):
+    """Rotary positions with another angle of (positions, pairs, d_k), combination of pairs, or pairing."""
+
+    def function(x, positions):
+        width = x.shape[-1]
+        j = torch.arange(width // 2)
+        angles = angle(positions[:, None].double(), j, width) if angle else positions[:, None] * _frequencies(width)
+        cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        a, b = x.chunk(2, dim=-1) if halves else (x[..., 0::2], x[..., 1::2])
+        first, second = combine(a, b, cos, sin) if combine else (a * cos - b * sin, a * sin + b * cos)
+        return torch.cat((first, second), -1) if halves else torch.stack((first, second), -1).flatten(-2)
+
+    return function
+
+
+def _biased(index=None, result=None):
+    """The bias with another index of (offsets, max_distance), or another use of it."""
+
+    def function(scores, table, max_distance):
+        n = scores.shape[-1]
+        offsets = torch.arange(n)[None, :] - torch.arange(n)[:, None]
+        plain = offsets.clamp(-max_distance, max_distance) + max_distance
+        bias = table[index(offsets, max_distance) if index else plain]
+        return result(scores, bias) if result else scores + bias
+
+    return function
+
+
+EXERCISES = (
+    Exercise(
+        "06.4", "How far apart?", 15, 3, recover_offset, _offset_cases,
+        (
+            Mistake("reversed", lambda a, b, most: -recover_offset(a, b, most),
+                    "The sign is reversed: pe_b stands at p + k, so k is positive when b comes later."),
+            Mistake("dot product", _search(low=0, score=_by_dot_product),
+                    "The dot product is the same for k and −k, so it gives the distance without the side."),
+            Mistake("fast pair", _one_pair(0),
+                    "You read the first pair alone; it comes round every 6.28 positions and cannot tell 3 from 47."),
+            Mistake("slow pair", _one_pair(-1),
+                    "You read the last pair alone: at d_model 4 it comes round after 628 positions. Use all pairs."),
+            Mistake("forward only", _search(low=0),
+                    "You tried no negative offset; k runs from −max_offset to max_offset."),
+            Mistake("index", lambda a, b, most: recover_offset(a, b, most) + most,
+                    "You returned the index of the best candidate; the first candidate is −max_offset."),
+            Mistake("degrees", _search(score=_by_degrees),
+                    "Your candidates turn by degrees; sine and cosine mean radians."),
+        ),
+    ),
+    Exercise(
+        "06.5", "Rotary positions", 12, 2, rotary, _rotary_cases,
+        (
+            Mistake("other way", _rotations(combine=lambda a, b, c, s: (a * c + b * s, b * c - a * s)),
+                    "You turn the other way: (1, 0) must become (cos, sin). Scores would not notice, this check does."),
+            Mistake("halves", _rotations(halves=True),
+                    "You paired feature j with feature j + d_k/2; here the pairs are neighbours, 2j and 2j + 1."),
+            Mistake("one frequency", _rotations(lambda p, j, d: p.expand(-1, len(j))),
+                    "Every pair turns at the same speed; pair j has the frequency 10000^(−2j/d_k)."),
+            Mistake("j for 2j", _rotations(lambda p, j, d: p * 10000.0 ** (-j / d)),
+                    "Your exponent is −j/d_k; pair j has the exponent −2j/d_k."),
+            Mistake("degrees", _rotations(lambda p, j, d: torch.deg2rad(p * 10000.0 ** (-2 * j / d))),
+                    "Your angles are taken as degrees; sine and cosine mean radians."),
+            Mistake("added", lambda x, p: x + torch.stack(
+                ((p[:, None] * _frequencies(x.shape[-1])).sin(), (p[:, None] * _frequencies(x.shape[-1])).cos()), -1
+            ).flatten(1).to(x.dtype), "You added the sinusoids; rotary positions multiply each pair by a rotation."),
+            Mistake("no minus", _rotations(combine=lambda a, b, c, s: (a * c + b * s, a * s + b * c)),
+                    "One sign is missing: the first feature of the pair becomes x cos − y sin."),
+            Mistake("row numbers", lambda x, p: rotary(x, torch.arange(x.shape[-2])),
+                    "You counted the rows from 0; use the positions that are given."),
+        ),
+        gradients=("x",),
+    ),
+    Exercise(
+        "06.6", "A bias for each offset", 10, 2, relative_bias, _bias_cases,
+        (
+            Mistake("turned", _biased(lambda o, most: (-o).clamp(-most, most) + most),
+                    "Your offset is i − j; here it is j − i, positive when the key comes after the query."),
+            Mistake("no middle", _biased(lambda o, most: o.clamp(-most, most)),
+                    "You index with the offset itself, and a negative index counts from the end: "
+                    "add max_distance, so that offset 0 is the middle."),
+            Mistake("not clipped", _biased(lambda o, most: o + most),
+                    "Offsets beyond ±max_distance leave the table, or wrap round in it: clip them first."),
+            Mistake("wrapped", _biased(lambda o, most: (o + most) % (2 * most + 1)),
+                    "Far offsets come round to the other end of the table; they must share its outermost entries."),
+            Mistake("distance", _biased(lambda o, most: o.abs().clamp(max=most) + most),
+                    "You took the distance |j − i|; left and right have entries of their own."),
+            Mistake("bias alone", _biased(result=lambda s, b: b.expand(s.shape)),
+                    "You returned the bias; add it to the scores."),
+            Mistake("multiplied", _biased(result=lambda s, b: s * b),
+                    "You multiplied; the bias is added to the scores."),
+            Mistake("transposed", _biased(result=lambda s, b: s.mT + b),
+                    "The scores came out transposed: rows stay queries, columns stay keys."),
+        ),
+        gradients=("scores", "table"),
+    ),
+)

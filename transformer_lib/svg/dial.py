@@ -1,0 +1,113 @@
+"""A position as clock hands: the map of encodings, their similarity, one dial per pair of features."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..plotting._base import signed_text
+from .cells import cells
+from .colours import PUOR, signed_levels
+from .elements import FOCUS, LINE, TEXT, arrow, line, number, rect, text
+
+FROM, TO = "#0072b2", "#d55e00"  # position p, position p + k
+LEFT, CELL = 92, 10  # x of the map, side of its squares
+_RADIUS = 46
+
+
+def encoding_map(table: np.ndarray, y: float, p: int, q: int, pair: int) -> str:
+    """The encodings [n_positions, d_model] with positions to the right; p, q and the features of ``pair`` framed."""
+    positions, features = table.shape
+    levels = signed_levels(table.T, 1.0)
+    parts = [cells(levels, PUOR, np.ones(levels.shape, dtype=bool), LEFT, y, CELL)]
+    for feature in range(features):
+        name = f"{'cos' if feature % 2 else 'sin'} {feature // 2}"
+        kind = "end bold" if feature // 2 == pair else "end soft"
+        parts.append(text(LEFT - 6, y + (feature + 0.5) * CELL + 4, name, kind, size=11))
+    thin = f'stroke="{TEXT}" stroke-width="1.5"'
+    parts.append(rect(LEFT, y + 2 * pair * CELL, positions * CELL, 2 * CELL, "none", thin))
+    for position, colour in ((p, FROM), (q, TO)):
+        frame = f'stroke="{colour}" stroke-width="2.5"'
+        parts.append(rect(LEFT + position * CELL, y - 2, CELL, features * CELL + 4, "none", frame))
+    parts.append(_mark(p, "p", y - 6) + (_mark(q, "p + k", y - 6 if abs(q - p) > 3 else y - 20) if q != p else ""))
+    return "".join(parts)
+
+
+def _mark(position: int, label: str, y: float) -> str:
+    return text(LEFT + (position + 0.5) * CELL, y, label, "mid bold", size=11)
+
+
+def similarity_curve(
+    values: np.ndarray, y: float, height: float, p: int, q: int, limits: tuple[float, float]
+) -> str:
+    """PE(p) · PE(q) over all q below the map, on the same axis, with rings at p and q; ``limits`` of the values."""
+    low, high = limits
+
+    def at(value: float) -> float:
+        return y + height * (high - value) / (high - low)
+
+    def place(position: int) -> tuple[float, float]:
+        return LEFT + (position + 0.5) * CELL, at(values[position])
+
+    right = LEFT + len(values) * CELL
+    parts = [line(LEFT, at(0), right, at(0)), line(LEFT, y, LEFT, y + height)]
+    for level in (0.0, high / 2, high):
+        parts.append(text(LEFT - 6, at(level) + 4, f"{level:g}", "end soft", size=11))
+    for position in range(0, len(values), 10):
+        parts.append(text(LEFT + (position + 0.5) * CELL, y + height + 14, position, "mid soft", size=11))
+    points = " ".join(",".join(map(number, place(i))) for i in range(len(values)))
+    parts.append(f'<polyline points="{points}" fill="none" stroke="{TEXT}" stroke-width="1.5"/>')
+    for position, colour in ((p, FROM), (q, TO)):
+        cx, cy = map(number, place(position))
+        parts.append(f'<circle cx="{cx}" cy="{cy}" r="5" fill="none" stroke="{colour}" stroke-width="2.5"/>')
+    return "".join(parts)
+
+
+def dial(x: float, y: float, angles: tuple[float, float], label: str, chosen: bool) -> str:
+    """One pair as a clock around (x, y): its two hands at these angles, clockwise from the top, and what lies between.
+
+    A hand's tip is (sin, cos) of its angle, to the right and up: the two features of the pair.
+    """
+    ring = f'stroke="{FOCUS if chosen else LINE}" stroke-width="{3 if chosen else 1.2}"'
+    parts = [f'<circle cx="{number(x)}" cy="{number(y)}" r="{_RADIUS}" fill="none" {ring}/>']
+    parts.append(line(x, y - _RADIUS, x, y - _RADIUS + 6, LINE))
+    parts.append(_sector(x, y, *angles))
+    for angle, colour, reach in ((angles[0], FROM, 0.78), (angles[1], TO, 0.95)):
+        tip = x + reach * _RADIUS * math.sin(angle), y - reach * _RADIUS * math.cos(angle)
+        parts.append(arrow(x, y, *tip, colour, 3))
+    parts.append(text(x, y + _RADIUS + 18, label, "mid bold" if chosen else "mid"))
+    return "".join(parts)
+
+
+def _sector(x: float, y: float, start: float, end: float) -> str:
+    """The turn from one hand to the other as a pale slice; a turn of more than once round is the whole disc."""
+    reach = 0.6 * _RADIUS
+    look = f'fill="{TO}" fill-opacity=".22"'
+    if abs(end - start) >= 2 * math.pi:
+        return f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(reach)}" {look}/>'
+    corners = [(x + reach * math.sin(a), y - reach * math.cos(a)) for a in (start, end)]
+    (x1, y1), (x2, y2) = ((number(a), number(b)) for a, b in corners)
+    large, clockwise = int(abs(end - start) > math.pi), int(end > start)
+    r = number(reach)
+    return f'<path d="M{number(x)} {number(y)}L{x1} {y1}A{r} {r} 0 {large} {clockwise} {x2} {y2}Z" {look}/>'
+
+
+def rotation_line(matrix: np.ndarray, start: Sequence[float], end: Sequence[float], x: float, y: float) -> str:
+    """Matrix [2, 2] times column = column, with brackets, at (x, y)."""
+    parts, left = [], x
+    for block in (matrix, np.array(start)[:, None], None, np.array(end)[:, None]):
+        if block is None:
+            parts.append(text(left + 4, y + 18, "=", "mid bold"))
+            left += 18
+            continue
+        width = 40 * block.shape[1] + 6
+        for edge, inward in ((left, 5), (left + width, -5)):
+            points = f"{number(edge + inward)},{number(y - 4)} {number(edge)},{number(y - 4)} " \
+                     f"{number(edge)},{number(y + 34)} {number(edge + inward)},{number(y + 34)}"
+            parts.append(f'<polyline points="{points}" fill="none" stroke="{TEXT}"/>')
+        for i, j in np.ndindex(block.shape):
+            parts.append(text(left + 40 * (j + 1) + 1, y + 10 + 18 * i, signed_text(float(block[i, j])), "end"))
+        left += width + 10
+    return "".join(parts)
