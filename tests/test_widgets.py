@@ -251,6 +251,13 @@ def test_w2_shows_the_learners_own_vectors_exactly():
             widgets.dot_product([1.0, 0.0], bad)
 
 
+def test_w2_starts_on_the_steps_of_its_sliders_which_would_otherwise_move_it():
+    for query, key in (([2.0, 1.0], [1.0, 2.5]), ([3.0, 0.0], [1.0, 2.0]), ([0.1, 7.0], [-0.3, 0.0])):
+        for name, control in widgets.dot_product(query, key).controls.items():
+            steps = (control.value - control.slider.min) / control.slider.step
+            assert steps == pytest.approx(round(steps), abs=1e-9), name
+
+
 # W3
 
 

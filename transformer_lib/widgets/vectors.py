@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ..plotting._base import as_array
 from ..svg.elements import Picture
 from ..svg.plane import dot_product_facts, dot_product_plane
-from .controls import number
+from .controls import Number, number
 from .panel import Panel
 
 
@@ -32,11 +32,16 @@ def dot_product(query: Sequence[float] = (3.0, 0.0), key: Sequence[float] = (1.0
 
     longest = max(5.0, *lengths)
     controls = {
-        "angle": number("angle of k to q in °", start["angle"], -180, 180, 5),
-        "key_length": number("length of k", start["key_length"], 0.0, longest, 0.5),
-        "query_length": number("length of q", start["query_length"], 0.0, longest, 0.5),
+        "angle": number("angle of k to q in °", start["angle"], -180, 180),
+        "key_length": _length("length of k", start["key_length"], longest),
+        "query_length": _length("length of q", start["query_length"], longest),
     }
     return Panel(draw, controls, widget_id="W2")
+
+
+def _length(label: str, start: float, longest: float) -> Number:
+    """A length in steps of ½ that meet the start: a slider moves a value that is off its steps on to them."""
+    return number(label, start, round(start % 0.5, 2), longest, 0.5)
 
 
 def _vector(name: str, values: Sequence[float]) -> tuple[float, float]:
