@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .bank_00 import NOTEBOOK_00
 from .bank_03 import NOTEBOOK_03
+from .bank_05 import NOTEBOOK_05
 from .model import Choice, Number, Option
 
 NOTEBOOK_01 = (
@@ -203,4 +204,5 @@ NOTEBOOK_14 = (
     ),
 )
 
-QUESTIONS = (*NOTEBOOK_00, *NOTEBOOK_01, *NOTEBOOK_03, *NOTEBOOK_04, *NOTEBOOK_12, *NOTEBOOK_13, *NOTEBOOK_14)
+QUESTIONS = (*NOTEBOOK_00, *NOTEBOOK_01, *NOTEBOOK_03, *NOTEBOOK_04, *NOTEBOOK_05, *NOTEBOOK_12, *NOTEBOOK_13,
+             *NOTEBOOK_14)
