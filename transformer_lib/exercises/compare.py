@@ -29,6 +29,8 @@ def same(first: object, second: object, rtol: float | None = None) -> bool:
         first, second = torch.as_tensor(float(first)), torch.as_tensor(float(second))
     if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
         return first.shape == second.shape and kind(first) == kind(second) and close(first, second, rtol)
+    if isinstance(first, str) or isinstance(second, str):
+        return first == second
     return first is None and second is None
 
 
@@ -73,7 +75,7 @@ def difference(
     """A sentence that says how `got` differs from `expected`; None when it is right.
 
     Args:
-        expected: a tensor, a number, a list of integers, or a tuple of tensors.
+        expected: a tensor, a number, a string, a list of integers or strings, or a tuple of these.
         got: anything at all.
         names: what the parts of a tuple are called.
         rtol: relative tolerance.
@@ -84,6 +86,9 @@ def difference(
         return _tuple_difference(expected, got, names, rtol)
     if isinstance(expected, list):
         return _list_difference(expected, got)
+    if isinstance(expected, str):
+        came = repr(got) if isinstance(got, str) else describe(got)
+        return None if got == expected else f"Expected {expected!r}; you returned {came}."
     if is_number(expected) and not isinstance(expected, torch.Tensor):
         return _number_difference(expected, got, rtol)
     return _tensor_difference(expected, got, rtol)
@@ -103,17 +108,18 @@ def _tuple_difference(expected: tuple, got: object, names: tuple[str, ...], rtol
 
 
 def _list_difference(expected: list, got: object) -> str | None:
+    kinds, short = ("tokens", "tokens") if any(isinstance(item, str) for item in expected) else ("token ids", "ids")
     if isinstance(got, torch.Tensor | np.ndarray) and got.ndim == 1:
         got = got.tolist()
     if not isinstance(got, list | tuple):
-        return f"Return a list of token ids; you returned {describe(got)}."
+        return f"Return a list of {kinds}; you returned {describe(got)}."
     got = [item.item() if isinstance(item, torch.Tensor) and item.numel() == 1 else item for item in got]
     if got == expected:
         return None
     if len(got) != len(expected):
-        return f"The list has {len(got)} ids; expected {len(expected)}."
+        return f"The list has {len(got)} {short}; expected {len(expected)}."
     first = next(index for index, pair in enumerate(zip(expected, got, strict=True)) if pair[0] != pair[1])
-    return f"The ids differ from place {first} on."
+    return f"The {short} differ from place {first} on."
 
 
 def _number_difference(expected: float, got: object, rtol: float | None) -> str | None:

@@ -31,6 +31,8 @@ def _show(value: object) -> str:
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     if isinstance(value, bool) or value is None:
         return str(value)
+    if isinstance(value, str):
+        return repr(value)
     if isinstance(value, int | float):
         return number(value)
     return getattr(value, "__name__", f"<{type(value).__name__}>")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .bank_00 import NOTEBOOK_00
 from .bank_02 import NOTEBOOK_02
 from .bank_03 import NOTEBOOK_03
+from .bank_05 import NOTEBOOK_05
 from .bank_06 import NOTEBOOK_06
 from .model import Choice, Number, Option
 
@@ -211,6 +212,7 @@ QUESTIONS = (
     *NOTEBOOK_02,
     *NOTEBOOK_03,
     *NOTEBOOK_04,
+    *NOTEBOOK_05,
     *NOTEBOOK_06,
     *NOTEBOOK_12,
     *NOTEBOOK_13,

@@ -10,6 +10,7 @@ from .architecture import model_map, step_shapes
 from .calm import smoothed_target, training_choices
 from .controls import choice, number, switch
 from .decoder_stepper import decoder_stepper
+from .embeddings import embedding_plane
 from .heads import attention_view
 from .lookup import lookup_weights, soft_lookup
 from .panel import Panel
@@ -18,15 +19,18 @@ from .projections import projection_stepper
 from .reordering import shuffle
 from .scaling import Saturation, saturation, softmax_saturation
 from .similarity import similarity_weights, token_length
+from .tokens import bpe_stepper
 from .vectors import dot_product
 
 __all__ = [
     "Panel",
     "Saturation",
     "attention_view",
+    "bpe_stepper",
     "choice",
     "decoder_stepper",
     "dot_product",
+    "embedding_plane",
     "lookup_weights",
     "model_map",
     "number",

@@ -1,0 +1,100 @@
+"""Right answers to the exercises of notebook 05 in another style: counters, strings, scatter-add."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+
+from transformer_lib import exercises
+
+
+def build_vocabulary(texts, specials):
+    counts = Counter(" ".join(texts).split())
+    words = np.array(sorted(counts))
+    order = np.argsort([-counts[word] for word in words], kind="stable")
+    return tuple(specials) + tuple(str(words[i]) for i in order)
+
+
+def most_frequent_pair(words, counts):
+    found = Counter()
+    for word, count in zip(words, counts, strict=True):
+        for i in range(len(word) - 1):
+            found[(word[i], word[i + 1])] += count
+    highest = max(found.values())
+    return sorted(pair for pair in found if found[pair] == highest)[0]
+
+
+def merge_pair(tokens, pair):
+    merged, i = [], 0
+    while i < len(tokens):
+        if i + 1 < len(tokens) and tokens[i] == pair[0] and tokens[i + 1] == pair[1]:
+            merged.append(tokens[i] + tokens[i + 1])
+            i += 2
+        else:
+            merged.append(tokens[i])
+            i += 1
+    return merged
+
+
+def bpe_by_rank(word, merges):
+    """Join the pair of lowest rank until none is left, as libraries do."""
+    rank, tokens = {pair: i for i, pair in enumerate(merges)}, list(word)
+    while known := [pair for pair in zip(tokens, tokens[1:], strict=False) if pair in rank]:
+        tokens = merge_pair(tokens, min(known, key=rank.__getitem__))
+    return tokens
+
+
+def embedding_gradient(ids, grad_output, vocab_size):
+    grad = grad_output.new_zeros(vocab_size, grad_output.shape[-1])
+    return grad.index_add(0, ids.flatten(), grad_output.flatten(0, -2))
+
+
+def gradient_by_autograd(ids, grad_output, vocab_size):
+    table = torch.zeros(vocab_size, grad_output.shape[-1], requires_grad=True)
+    return torch.autograd.grad(table[ids], table, grad_output, create_graph=True)[0]
+
+
+def nearest_neighbours(table, token_id, k):
+    similar = torch.cosine_similarity(table, table[token_id][None], dim=1)
+    similar[token_id] = -2.0
+    return similar.topk(k).indices
+
+
+STYLES = [
+    ("05.1", build_vocabulary), ("05.2", most_frequent_pair), ("05.3", merge_pair), ("05.4", bpe_by_rank),
+    ("05.5", embedding_gradient), ("05.5", gradient_by_autograd), ("05.6", nearest_neighbours),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
+def test_another_style_passes(exercise_id, function):
+    verdict = exercises.examine(exercises.get(exercise_id), function)
+    assert verdict.status == "passed", verdict.text
+
+
+def test_each_exercise_of_the_notebook_has_a_second_style():
+    here = {exercise.id for exercise in exercises.all_exercises() if exercise.notebook == "05"}
+    assert here == {exercise_id for exercise_id, _ in STYLES}
+
+
+WORDS = exercises.get("05.4")
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "wrong", "said"),
+    [
+        ("05.4", lambda word, merges: word, "Return a list of tokens; you returned a str."),
+        ("05.4", lambda word, merges: [*word, "end"], "tokens; expected"),
+        ("05.4", lambda word, merges: ["?"] * len(WORDS.reference(word, merges)), "The tokens differ from place 0 on."),
+        ("05.2", lambda words, counts: ("?", "?"), "left: Expected '"),
+        ("05.2", lambda words, counts: (1, 2), "you returned an int."),
+        ("05.4", lambda word, merges: None, "Your function returned None"),
+    ],
+)  # fmt: skip
+def test_words_are_compared_and_shown_as_words(exercise_id, wrong, said):
+    verdict = exercises.examine(exercises.get(exercise_id), wrong)
+    assert said in verdict.text
+    assert "<str>" not in verdict.text
