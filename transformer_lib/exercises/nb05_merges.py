@@ -120,7 +120,7 @@ EXERCISES = (
         ),
     ),
     Exercise(
-        "05.4", "Encode a word", 10, 3, bpe_encode, _encode_cases,
+        "05.4", "Encode a word", 10, 2, bpe_encode, _encode_cases,
         (
             Mistake("characters", lambda word, merges: list(word), "These are the characters: no merge was applied."),
             Mistake("reversed", _encode(order=lambda merges: merges[::-1]),

@@ -86,7 +86,7 @@ def _by_column(table, i):
 
 EXERCISES = (
     Exercise(
-        "05.5", "The gradient of a lookup", 12, 2, embedding_gradient, _gradient_cases,
+        "05.5", "The gradient of a lookup", 12, 3, embedding_gradient, _gradient_cases,
         (
             Mistake("last wins", lambda i, g, v: _scattered(i, g, v, reduce=False),
                     "A row used twice kept only its last gradient; contributions of all occurrences are added."),
