@@ -24,7 +24,7 @@ WORDS = tuple(word for group in CLASSES.values() for word in group)
 KINDS = torch.tensor([kind for kind, group in enumerate(CLASSES.values()) for _ in group])
 TEMPLATE = ("article", "adjective", "noun", "verb", "article", "noun")
 WIDTH, BATCH_SIZE, LEARNING_RATE = 16, 64, 3e-3
-SNAPSHOTS = (0, 10, 20, 40, 80, 150, 300)
+SNAPSHOTS = (0, 10, 20, 40, 80, 120, 200)
 
 
 class NextWord(nn.Module):
