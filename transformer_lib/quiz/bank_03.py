@@ -35,7 +35,7 @@ NOTEBOOK_03 = (
         "03.q3",
         "You multiply W_Q by an invertible matrix R and want the same scores as before. What must become of W_K?",
         (
-            Option("W_K R", "Then the scores contain R Rᵀ, which is the identity only where R is a rotation."),
+            Option("W_K R", "Then the scores contain R Rᵀ, which is the identity only where R is orthogonal."),
             Option("W_K R⁻¹", "W_K enters the scores transposed: R (R⁻¹)ᵀ is not the identity in general."),
             Option("W_K (R⁻¹)ᵀ", "Transposed it becomes R⁻¹ W_Kᵀ, and R R⁻¹ cancels in the middle.", right=True),
             Option("It cannot be: other queries mean other scores.",
