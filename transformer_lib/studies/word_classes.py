@@ -63,10 +63,16 @@ def best_loss(template: Sequence[str] = TEMPLATE) -> float:
     return sum(math.log(len(CLASSES[name])) for name in template[1:]) / (len(template) - 1)
 
 
-def train(seed: int, std: float, template: Sequence[str] = TEMPLATE) -> tuple[dict[int, Tensor], float]:
-    """Train with Adam; return the table [22, 16] after each step of SNAPSHOTS, and the loss on fresh sentences."""
+def train(
+    seed: int, std: float, template: Sequence[str] = TEMPLATE, *, frozen: bool = False
+) -> tuple[dict[int, Tensor], float]:
+    """Train with Adam; return the table [22, 16] after each step of SNAPSHOTS, and the loss on fresh sentences.
+
+    ``frozen`` keeps the table as it starts and trains the layers above it alone.
+    """
     torch.manual_seed(seed)
     generator, model, snapshots = torch.Generator().manual_seed(seed), NextWord(std), {}
+    model.table.weight.requires_grad_(not frozen)
     optimizer = torch.optim.Adam(model.parameters(), LEARNING_RATE)
 
     def loss_on(ids: Tensor) -> Tensor:
