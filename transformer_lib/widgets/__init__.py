@@ -12,6 +12,7 @@ from .controls import choice, number, switch
 from .decoder_stepper import decoder_stepper
 from .heads import attention_view
 from .lookup import lookup_weights, soft_lookup
+from .masking import mask_lab
 from .panel import Panel
 from .positions import position_dial
 from .projections import projection_stepper
@@ -28,6 +29,7 @@ __all__ = [
     "decoder_stepper",
     "dot_product",
     "lookup_weights",
+    "mask_lab",
     "model_map",
     "number",
     "position_dial",
