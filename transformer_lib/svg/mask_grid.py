@@ -26,7 +26,7 @@ def right_edge(n_tokens: int) -> int:
 
 def labels(tokens: Sequence[str], row: int, column: int) -> str:
     """Queries down the left, keys at a slant above both grids; the chosen ones in bold."""
-    parts = [text(4, TOP - 8, QUERY_AXIS, "soft", size=11)]
+    parts = [text(4, TOP - 26, QUERY_AXIS, "soft", size=11)]
     for i, token in enumerate(tokens):
         kind = "end bold" if i == row else "end"
         parts.append(text(LEFT - 6, TOP + (i + 0.5) * CELL + 4, fit(token, LEFT - 12), kind))
