@@ -7,6 +7,7 @@ from .bank_02 import NOTEBOOK_02
 from .bank_03 import NOTEBOOK_03
 from .bank_05 import NOTEBOOK_05
 from .bank_06 import NOTEBOOK_06
+from .bank_07 import NOTEBOOK_07
 from .model import Choice, Number, Option
 
 NOTEBOOK_01 = (
@@ -214,6 +215,7 @@ QUESTIONS = (
     *NOTEBOOK_04,
     *NOTEBOOK_05,
     *NOTEBOOK_06,
+    *NOTEBOOK_07,
     *NOTEBOOK_12,
     *NOTEBOOK_13,
     *NOTEBOOK_14,

@@ -13,6 +13,7 @@ from .decoder_stepper import decoder_stepper
 from .embeddings import embedding_plane
 from .heads import attention_view
 from .lookup import lookup_weights, soft_lookup
+from .masking import mask_lab
 from .panel import Panel
 from .positions import position_dial
 from .projections import projection_stepper
@@ -32,6 +33,7 @@ __all__ = [
     "dot_product",
     "embedding_plane",
     "lookup_weights",
+    "mask_lab",
     "model_map",
     "number",
     "position_dial",

@@ -1,0 +1,84 @@
+"""Two grids side by side: scores with −∞ where a mask hides them, and the weights that are left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ..plotting._base import KEY_AXIS, QUERY_AXIS, signed_text, weight_text
+from .colours import CIVIDIS, GREY, PUOR, ink_on, signed_levels, weight_levels
+from .elements import FOCUS, LINE, POINTED, fit, rect, text, text_width
+
+CELL, LEFT, TOP, GAP, MOST = 33, 80, 96, 24, 8  # px; MOST tokens fit the page
+_NOTE = 84  # px for "sees nothing" beside a row
+
+
+def size(n_tokens: int) -> tuple[int, int]:
+    """Width and height of the picture in px."""
+    return max(LEFT + 2 * CELL * n_tokens + GAP + _NOTE, 480), TOP + CELL * n_tokens + 36
+
+
+def right_edge(n_tokens: int) -> int:
+    """The x of the second grid."""
+    return LEFT + CELL * n_tokens + GAP
+
+
+def labels(tokens: Sequence[str], row: int, column: int) -> str:
+    """Queries down the left, keys at a slant above both grids; the chosen ones in bold."""
+    parts = [text(4, TOP - 26, QUERY_AXIS, "soft", size=11)]
+    for i, token in enumerate(tokens):
+        kind = "end bold" if i == row else "end"
+        parts.append(text(LEFT - 6, TOP + (i + 0.5) * CELL + 4, fit(token, LEFT - 12), kind))
+    for x, title in ((LEFT, "scores"), (right_edge(len(tokens)), "weights")):
+        parts.append(text(x, 16, title, "bold"))
+        parts.append(text(x + text_width(title) + 10, 16, KEY_AXIS, "soft", size=11))
+        for j, token in enumerate(tokens):
+            kind = "bold" if j == column else ""
+            parts.append(text(x + (j + 0.5) * CELL + 4, TOP - 6, fit(token, LEFT - 12), kind, turn=-55))
+    return "".join(parts)
+
+
+def score_grid(scores: np.ndarray, mask: np.ndarray) -> str:
+    """Scores [n, n] in PuOr about 0, and −∞ on grey where the mask is False."""
+    levels = signed_levels(scores, float(np.abs(scores).max()))
+    parts = []
+    for i, j in np.ndindex(*scores.shape):
+        seen = bool(mask[i, j])
+        shown = signed_text(round(float(scores[i, j]), 1)).removesuffix("0") if seen else "−∞"
+        parts.append(_cell(LEFT, i, j, PUOR[levels[i, j]] if seen else GREY, shown))
+    return "".join(parts)
+
+
+def weight_grid(weights: np.ndarray, mask: np.ndarray) -> str:
+    """Weights [n, n] in cividis, and 0 on grey where the mask is False; allowed later keys have a frame."""
+    levels, x, parts, frames = weight_levels(weights), right_edge(len(mask)), [], []
+    for i, j in np.ndindex(*weights.shape):
+        shown = weight_text(float(weights[i, j]), short=True) if mask[i, j] else "0"
+        parts.append(_cell(x, i, j, CIVIDIS[levels[i, j]] if mask[i, j] else GREY, shown))
+        if mask[i, j] and j > i:
+            frames.append(_frame(x, i, j, POINTED))
+    for i in np.flatnonzero(~mask.any(axis=1)):
+        middle = TOP + (i + 0.5) * CELL + 4
+        parts.append(text(x + CELL * len(mask) + 6, middle, "sees nothing", "bold", size=11))
+    return "".join(parts + frames)
+
+
+def chosen_cell(n_tokens: int, row: int, column: int) -> str:
+    """The chosen cell's frame in both grids, and what the frames mean."""
+    parts = [_frame(x, row, column, FOCUS) for x in (LEFT, right_edge(n_tokens))]
+    y = TOP + CELL * n_tokens + 22
+    legend = "blue frame: chosen cell; orange frame: a later token is seen"
+    return "".join(parts) + text(LEFT, y, legend, "soft", size=11)
+
+
+def _cell(x: float, i: int, j: int, fill: str, shown: str) -> str:
+    kind = "mid white" if ink_on(fill) == "#fff" else "mid black"
+    left, top = x + j * CELL, TOP + i * CELL
+    box = rect(left, top, CELL - 1, CELL - 1, fill, f'stroke="{LINE}" stroke-width="0.5"')
+    return box + text(left + CELL / 2, top + CELL / 2 + 4, shown, kind, size=11)
+
+
+def _frame(x: float, i: int, j: int, colour: str) -> str:
+    extra = f'stroke="{colour}" stroke-width="2.5"'
+    return rect(x + j * CELL + 1, TOP + i * CELL + 1, CELL - 3, CELL - 3, "none", extra)
