@@ -6,6 +6,7 @@ from .bank_00 import NOTEBOOK_00
 from .bank_02 import NOTEBOOK_02
 from .bank_03 import NOTEBOOK_03
 from .bank_06 import NOTEBOOK_06
+from .bank_08 import NOTEBOOK_08
 from .model import Choice, Number, Option
 
 NOTEBOOK_01 = (
@@ -212,6 +213,7 @@ QUESTIONS = (
     *NOTEBOOK_03,
     *NOTEBOOK_04,
     *NOTEBOOK_06,
+    *NOTEBOOK_08,
     *NOTEBOOK_12,
     *NOTEBOOK_13,
     *NOTEBOOK_14,
