@@ -18,6 +18,7 @@ from .projections import projection_stepper
 from .reordering import shuffle
 from .scaling import Saturation, saturation, softmax_saturation
 from .similarity import similarity_weights, token_length
+from .splitting import head_splitter
 from .vectors import dot_product
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "choice",
     "decoder_stepper",
     "dot_product",
+    "head_splitter",
     "lookup_weights",
     "model_map",
     "number",
