@@ -44,12 +44,13 @@ NOTEBOOK_08 = (
     ),
     Choice(
         "08.q4",
-        "Two heads start from exactly the same values in all matrices, their rows of W_O included. After training …",
+        "Two heads start with exactly the same numbers in all matrices, their rows of W_O included. Suppose that no "
+        "rounding disturbs them. After training …",
         (
             Option("… they have specialised, since the loss rewards it.",
                    "Both get the same gradient at every step, so the loss has no way to pull them apart."),
             Option("… they are still the same head.",
-                   "Equal parameters give equal outputs and equal gradients, step after step.", right=True),
+                   "Equal numbers give equal outputs and equal gradients, step after step.", right=True),
             Option("… the second has died out.", "It moves exactly as the first one does."),
             Option("… nothing can be said; it depends on the data.",
                    "For every batch the two gradients are equal, whatever the data."),

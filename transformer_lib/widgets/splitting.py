@@ -23,7 +23,7 @@ _NOTES = (
     "transpose(1, 2) back and flatten(2): the heads side by side again, one row per token.",
     "Each output feature is a sum over all heads' columns: W_O mixes them.",
 )
-_WRONG = "The shape is right, but head 1 got the first tokens, not a piece of each (blue Show, orange me, green the, …)."
+_WRONG = "The shape is right, but head 1 got the first tokens, not a piece of each (blue Show, orange me, …)."
 
 
 def stage_shapes(batch: int, seq_len: int, d_model: int, n_heads: int) -> list[tuple[int, ...]]:
