@@ -8,6 +8,7 @@ from .bank_03 import NOTEBOOK_03
 from .bank_05 import NOTEBOOK_05
 from .bank_06 import NOTEBOOK_06
 from .bank_07 import NOTEBOOK_07
+from .bank_08 import NOTEBOOK_08
 from .model import Choice, Number, Option
 
 NOTEBOOK_01 = (
@@ -216,6 +217,7 @@ QUESTIONS = (
     *NOTEBOOK_05,
     *NOTEBOOK_06,
     *NOTEBOOK_07,
+    *NOTEBOOK_08,
     *NOTEBOOK_12,
     *NOTEBOOK_13,
     *NOTEBOOK_14,

@@ -20,6 +20,7 @@ from .projections import projection_stepper
 from .reordering import shuffle
 from .scaling import Saturation, saturation, softmax_saturation
 from .similarity import similarity_weights, token_length
+from .splitting import head_splitter
 from .tokens import bpe_stepper
 from .vectors import dot_product
 
@@ -32,6 +33,7 @@ __all__ = [
     "decoder_stepper",
     "dot_product",
     "embedding_plane",
+    "head_splitter",
     "lookup_weights",
     "mask_lab",
     "model_map",

@@ -1,0 +1,182 @@
+"""Exercises of notebook 08: splitting into heads, merging them, and multi-head attention itself."""
+
+from __future__ import annotations
+
+import torch
+
+from .model import Case, Exercise, Mistake, normal
+
+
+def split_heads(x, n_heads):
+    """Cut each token's vector into n_heads pieces of equal width, and let the head axis come before the tokens.
+
+    x: [batch, seq_len, n_heads · d]. Returns [batch, n_heads, seq_len, d]; head 0 gets the first d columns.
+    """
+    width = x.shape[-1] // n_heads
+    return torch.stack([x[..., h * width : (h + 1) * width] for h in range(n_heads)], dim=1)
+
+
+def merge_heads(x):
+    """Put the heads' vectors of each token side by side again: the way back from split_heads.
+
+    x: [batch, n_heads, seq_len, d]. Returns [batch, seq_len, n_heads · d].
+    """
+    return torch.cat([x[:, h] for h in range(x.shape[1])], dim=-1)
+
+
+def multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads):
+    """Return the output of multi-head self-attention, without biases or mask.
+
+    X: [batch, seq_len, d_model]; W_Q, W_K: [d_model, n_heads · d_k]; W_V: [d_model, n_heads · d_v];
+    W_O: [n_heads · d_v, d_model]. Head h owns the h-th block of columns. Returns [batch, seq_len, d_model].
+    """
+    heads = []
+    blocks = (W.chunk(n_heads, dim=1) for W in (W_Q, W_K, W_V))
+    for w_q, w_k, w_v in zip(*blocks, strict=True):
+        scores = torch.einsum("bic,bjc->bij", X @ w_q, X @ w_k) / w_q.shape[1] ** 0.5
+        heads.append(torch.einsum("bij,bjc->bic", torch.softmax(scores, dim=-1), X @ w_v))
+    return torch.cat(heads, dim=-1) @ W_O
+
+
+def _split_cases():
+    return [
+        Case("1 sentence of 2 tokens, 2 heads of width 2", (torch.arange(8.0).reshape(1, 2, 4), 2)),
+        Case("2 sentences of 5 tokens, 3 heads of width 7", (normal(61, (2, 5, 21))[0], 3)),
+        Case("one head", (normal(62, (3, 2, 5))[0], 1)),
+        Case("heads of width 1", (normal(63, (2, 3, 5))[0], 5)),
+        Case("one token", (normal(64, (2, 1, 15))[0], 5)),
+        Case("as many tokens as heads", (normal(65, (5, 3, 33))[0], 3)),
+    ]
+
+
+def _merge_cases():
+    return [
+        Case("2 heads, 2 tokens, width 2", (torch.arange(8.0).reshape(1, 2, 2, 2),)),
+        Case("2 sentences, 3 heads, 5 tokens, width 7", (normal(66, (2, 3, 5, 7))[0],)),
+        Case("one head", (normal(67, (3, 1, 2, 5))[0],)),
+        Case("heads of width 1", (normal(68, (2, 5, 3, 1))[0],)),
+        Case("one token", (normal(69, (2, 5, 1, 3))[0],)),
+    ]
+
+
+def _attention_case(label, seed, batch, seq_len, d_model, n_heads, d_k, d_v):
+    shapes = [(d_model, n_heads * d_k)] * 2 + [(d_model, n_heads * d_v), (n_heads * d_v, d_model)]
+    X, *matrices = normal(seed, (batch, seq_len, d_model), *shapes)
+    return Case(label, (X, *(W / len(W) ** 0.5 for W in matrices), n_heads))
+
+
+def _attention_cases():
+    return [
+        _attention_case("2 tokens, d_model 4, 2 heads of width 2", 70, 1, 2, 4, 2, 2, 2),
+        _attention_case("3 sentences of 5 tokens, 2 heads, d_model 14", 71, 3, 5, 14, 2, 7, 7),
+        _attention_case("d_k 5 and d_v 2 with 3 heads, d_model 11", 72, 2, 7, 11, 3, 5, 2),
+        _attention_case("one head", 73, 2, 3, 5, 1, 5, 5),
+        _attention_case("one token", 74, 2, 1, 6, 3, 2, 2),
+        _attention_case("5 heads of width 3", 75, 2, 3, 15, 5, 3, 3),
+    ]
+
+
+def _mha(split=split_heads, merge=merge_heads, scale=None, axis=-1, project=True, value_from_key=False):
+    """Multi-head attention, each slip a switch."""
+
+    def function(X, W_Q, W_K, W_V, W_O, n_heads):
+        q, k, v = (split(X @ W, n_heads) for W in (W_Q, W_K, W_V))
+        size = q.shape[-1] ** 0.5 if scale is None else scale(X, W_Q)
+        weights = torch.softmax(q @ k.mT / size, dim=axis)
+        merged = merge(weights @ v)
+        return merged @ W_O if project else merged
+
+    return function
+
+
+def _plain_reshape(x, n_heads):
+    return x.reshape(x.shape[0], n_heads, x.shape[1], -1)
+
+
+def _merge_unturned(x):
+    return x.reshape(x.shape[0], x.shape[2], -1)
+
+
+def _one_large_head(X, W_Q, W_K, W_V, W_O, n_heads):
+    return multi_head_attention(X, W_Q, W_K, W_V, W_O, 1)
+
+
+def _chunks_of_x(X, W_Q, W_K, W_V, W_O, n_heads):
+    """Head h sees only the h-th part of the features: the rows of all others are cut out of its columns."""
+
+    def cut(W):
+        rows, columns = (torch.arange(size) * n_heads // size for size in W.shape)
+        return W * (rows[:, None] == columns)
+
+    return multi_head_attention(X, cut(W_Q), cut(W_K), cut(W_V), W_O, n_heads)
+
+
+def _first_block_only(X, W_Q, W_K, W_V, W_O, n_heads):
+    heads = split_heads(multi_head_attention(X, W_Q, W_K, W_V, torch.eye(len(W_O)).to(X), n_heads), n_heads)
+    return heads.sum(dim=1) @ W_O[: len(W_O) // n_heads]
+
+
+EXERCISES = (
+    Exercise(
+        "08.1", "Split into heads", 8, 1, split_heads, _split_cases,
+        (
+            Mistake("reshape", _plain_reshape,
+                    "The shape is right, the contents are not: a reshape to [batch, n_heads, seq_len, d] cuts across "
+                    "tokens. Cut the last axis in two first, then swap axes."),
+            Mistake("no swap", lambda x, n: x.unflatten(-1, (n, -1)),
+                    "The last axis is cut rightly; the heads must still come before the tokens."),
+            Mistake("interleaved", lambda x, n: x.unflatten(-1, (-1, n)).permute(0, 3, 1, 2),
+                    "You dealt the columns out in turn; head 0 gets the first d columns, head 1 the next d."),
+            Mistake("columns", lambda x, n: x.unflatten(-1, (n, -1)).permute(0, 2, 3, 1),
+                    "Your tokens came out as columns: the axes are [batch, n_heads, d, seq_len]."),
+            Mistake("heads first", lambda x, n: x.unflatten(-1, (n, -1)).permute(2, 0, 1, 3),
+                    "The heads stand before the batch; the batch stays in front."),
+            Mistake("copies", lambda x, n: x[:, None].expand(-1, n, -1, -1),
+                    "Each head got the whole vector; it gets its own piece."),
+            Mistake("into the batch", lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flatten(0, 1),
+                    "Batch and heads are merged into one axis; they are asked for as two."),
+        ),
+        gradients=("x",),
+    ),
+    Exercise(
+        "08.2", "Merge the heads", 6, 1, merge_heads, _merge_cases,
+        (
+            Mistake("no swap", _merge_unturned,
+                    "The shape is right, the contents are not: the head axis must stand next to the last one before "
+                    "the two are flattened."),
+            Mistake("interleaved", lambda x: x.permute(0, 2, 3, 1).flatten(2),
+                    "The heads' columns alternate; put all of head 0 first, then all of head 1."),
+            Mistake("sum", lambda x: x.sum(dim=1), "You added the heads up; they stand side by side."),
+            Mistake("mean", lambda x: x.mean(dim=1), "You averaged the heads; they stand side by side."),
+            Mistake("along tokens", lambda x: x.flatten(1, 2),
+                    "You put the heads one after another as if they were tokens; join them along the last axis."),
+            Mistake("kept apart", lambda x: x.transpose(1, 2),
+                    "The heads stand after the tokens now; the last two axes must become one."),
+            Mistake("backwards", lambda x: x.flip(1).transpose(1, 2).flatten(2),
+                    "The last head comes first; head 0 gets the first columns."),
+        ),
+        gradients=("x",),
+    ),
+    Exercise(
+        "08.3", "Multi-head attention", 15, 2, multi_head_attention, _attention_cases,
+        (
+            Mistake("one large head", _one_large_head,
+                    "That is one head of the full width: Q, K and V are not split before the scores are taken."),
+            Mistake("full width", _mha(scale=lambda X, W: W.shape[1] ** 0.5),
+                    "You divided by the root of all heads' width together; d_k is the width of one head."),
+            Mistake("unscaled", _mha(scale=lambda X, W: 1.0), "The scores are not divided by √d_k."),
+            Mistake("axis", _mha(axis=-2), "The softmax runs over the queries; the keys are the last axis."),
+            Mistake("reshape", _mha(split=_plain_reshape),
+                    "The heads were cut by a plain reshape, which mixes tokens: cut the last axis, then swap axes 1 "
+                    "and 2."),
+            Mistake("merge", _mha(merge=_merge_unturned),
+                    "The heads were merged without swapping back: tokens and heads are mixed up."),
+            Mistake("no W_O", _mha(project=False), "The heads stand side by side, but W_O is missing."),
+            Mistake("chunks of X", _chunks_of_x,
+                    "Each head saw only its part of X. Every head projects the whole X; only Q, K and V are split."),
+            Mistake("first block", _first_block_only,
+                    "All heads went through the first rows of W_O; head h has the h-th block of rows."),
+        ),
+        gradients=("X", "W_Q", "W_K", "W_V", "W_O"),
+    ),
+)

@@ -1,0 +1,181 @@
+"""Exercises of notebook 08, continued: what each head adds, what heads cost, and what splitting X would mean."""
+
+from __future__ import annotations
+
+import torch
+
+from .model import Case, Exercise, Mistake, normal
+
+
+def head_contributions(heads, W_O):
+    """Return what each head adds to the output of the layer, through its own rows of W_O.
+
+    heads: [batch, n_heads, seq_len, d_v], the heads' outputs before they are merged; W_O: [n_heads · d_v, d_model].
+    Returns [batch, n_heads, seq_len, d_model], whose sum over the heads is the output.
+    """
+    blocks = W_O.reshape(heads.shape[1], heads.shape[3], W_O.shape[1])
+    return torch.einsum("bhtv,hvm->bhtm", heads, blocks)
+
+
+def multi_head_cost(d_model, n_heads, d_k, d_v, seq_len):
+    """Return (parameters, multiply_adds) of multi-head self-attention on one sentence, without biases.
+
+    Parameters: W_Q, W_K, W_V and W_O. Multiply-adds: those of every matrix product; the softmax is not counted.
+    A product of [a, b] and [b, c] takes a · b · c of them.
+    """
+    products = [(seq_len, d_model, width) for width in (d_k, d_k, d_v)]
+    products += [(seq_len, d_k, seq_len), (seq_len, seq_len, d_v), (seq_len, d_v, d_model)]
+    parameters = sum(d_model * width for width in (d_k, d_k, d_v, d_v))
+    return n_heads * parameters, n_heads * sum(a * b * c for a, b, c in products)
+
+
+def block_diagonal(blocks):
+    """Return one large matrix with the given blocks along its diagonal and zeros elsewhere.
+
+    blocks: [n_heads, rows, columns]. Returns [n_heads · rows, n_heads · columns].
+    """
+    n_heads, rows, columns = blocks.shape
+    placed = blocks[:, :, None, :] * torch.eye(n_heads).to(blocks)[:, None, :, None]
+    return placed.reshape(n_heads * rows, n_heads * columns)
+
+
+def _contribution_cases():
+    smallest = torch.tensor([1.0, 2.0]).reshape(1, 2, 1, 1), torch.tensor([[3.0, 5.0], [7.0, 11.0]])
+    return [
+        Case("2 heads of width 1, one token", smallest),
+        Case("3 heads of width 2, 5 tokens, d_model 7", tuple(normal(81, (2, 3, 5, 2), (6, 7)))),
+        Case("one head", tuple(normal(82, (3, 1, 2, 5), (5, 7)))),
+        Case("5 heads of width 3, d_model 15", tuple(normal(83, (2, 5, 7, 3), (15, 15)))),
+        Case("as many heads as features each", tuple(normal(84, (1, 3, 2, 3), (9, 11)))),
+    ]
+
+
+def _cost_cases():
+    return [
+        Case("d_model 4, 2 heads of width 2, 3 tokens", (4, 2, 2, 2, 3)),
+        Case("d_k 5 and d_v 3", (7, 2, 5, 3, 11)),
+        Case("one head", (13, 1, 7, 5, 3)),
+        Case("one token", (11, 3, 5, 2, 1)),
+        Case("the base model", (512, 8, 64, 64, 37)),
+        Case("a long sentence", (17, 3, 5, 7, 1009)),
+    ]
+
+
+def _block_cases():
+    return [
+        Case("2 blocks of 1 × 1", (torch.tensor([[[2.0]], [[3.0]]]),)),
+        Case("2 blocks of 2 × 2", (normal(85, (2, 2, 2))[0],)),
+        Case("3 blocks of 5 × 2", (normal(86, (3, 5, 2))[0],)),
+        Case("one block", (normal(87, (1, 3, 7))[0],)),
+        Case("5 blocks of 3 × 3", (normal(88, (5, 3, 3))[0],)),
+    ]
+
+
+def _blocks_of_rows(heads, W_O):
+    return W_O.reshape(heads.shape[1], heads.shape[3], -1)
+
+
+def _output(heads, W_O):
+    return torch.einsum("bhtm->btm", head_contributions(heads, W_O))
+
+
+def _cut_columns(heads, W_O):
+    """The output, its columns dealt out to the heads."""
+    owner = torch.arange(W_O.shape[1]) * heads.shape[1] // W_O.shape[1]
+    mine = owner == torch.arange(heads.shape[1])[:, None]
+    return _output(heads, W_O)[:, None] * mine[:, None, :]
+
+
+def _interleaved_rows(heads, W_O):
+    blocks = W_O.reshape(heads.shape[3], heads.shape[1], -1).transpose(0, 1)
+    return heads @ blocks
+
+
+def _cost(parameters=None, multiply_adds=None):
+    """The right counts with one of them replaced by a formula of (d_model, n_heads, d_k, d_v, seq_len)."""
+
+    def function(*sizes):
+        right = multi_head_cost(*sizes)
+        return parameters(*sizes) if parameters else right[0], multiply_adds(*sizes) if multiply_adds else right[1]
+
+    return function
+
+
+def _interleaved_blocks(blocks):
+    n_heads, rows, columns = blocks.shape
+    placed = blocks[:, :, None, :] * torch.eye(n_heads).to(blocks)[:, None, :, None]  # [heads, rows, heads, columns]
+    return placed.permute(1, 0, 3, 2).reshape(n_heads * rows, n_heads * columns)
+
+
+EXERCISES = (
+    Exercise(
+        "08.4", "What each head adds", 10, 2, head_contributions, _contribution_cases,
+        (
+            Mistake("first rows", lambda heads, W: heads @ W[: heads.shape[3]],
+                    "Every head went through the first rows of W_O; head h owns the rows from h · d_v on."),
+            Mistake("interleaved", _interleaved_rows,
+                    "Each head took every n_heads-th row of W_O; its rows are d_v neighbours."),
+            Mistake("output", _output,
+                    "That is the sum, the output of the layer; the heads are asked for one by one."),
+            Mistake("equal shares", lambda heads, W: (_output(heads, W) / heads.shape[1])[:, None].expand(
+                        -1, heads.shape[1], -1, -1).clone(),
+                    "You divided the output equally; each head adds what its own rows of W_O make of it."),
+            Mistake("columns", _cut_columns,
+                    "You dealt out the columns of the output. W_O mixes: each head may write to every column."),
+            Mistake("the rest", lambda heads, W: _output(heads, W)[:, None] - head_contributions(heads, W),
+                    "That is what remains when the head is taken away; asked for is what it adds."),
+            Mistake("axes", lambda heads, W: head_contributions(heads, W).transpose(1, 2),
+                    "Heads and tokens are swapped: the axes are [batch, n_heads, seq_len, d_model]."),
+        ),
+        gradients=("heads", "W_O"),
+    ),
+    Exercise(
+        "08.5", "What heads cost", 10, 2, multi_head_cost, _cost_cases,
+        (
+            Mistake("no W_O", _cost(parameters=lambda m, h, k, v, n: h * m * (2 * k + v)),
+                    "W_O is missing among the parameters: n_heads · d_v rows of d_model."),
+            Mistake("one head", _cost(parameters=lambda m, h, k, v, n: m * (2 * k + 2 * v)),
+                    "You counted the parameters of one head; d_k and d_v are the widths of one head, and there are "
+                    "n_heads of them."),
+            Mistake("square", _cost(parameters=lambda m, h, k, v, n: 4 * m * m),
+                    "4 · d_model² holds only where n_heads · d_k = n_heads · d_v = d_model."),
+            Mistake("one grid",
+                    _cost(multiply_adds=lambda m, h, k, v, n: n * m * h * (2 * k + 2 * v) + n * n * (k + v)),
+                    "Parameters are right; each head has a grid of scores of its own, and you counted one."),
+            Mistake("no weights times values",
+                    _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + n * n * k)),
+                    "Parameters are right; the product of weights and values, seq_len² · d_v per head, is missing."),
+            Mistake("no projections", _cost(multiply_adds=lambda m, h, k, v, n: h * n * n * (k + v)),
+                    "Parameters are right; the four projections take multiply-adds too: one per token and parameter."),
+            Mistake("linear", _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + n * (k + v))),
+                    "Parameters are right; scores exist for each pair of tokens, so seq_len enters squared."),
+            Mistake("twice", _cost(multiply_adds=lambda *sizes: 2 * multi_head_cost(*sizes)[1]),
+                    "Parameters are right; you counted multiplications and additions apart: a multiply-add is one."),
+            Mistake("swapped", lambda *sizes: multi_head_cost(*sizes)[::-1],
+                    "The two counts are swapped: parameters come first."),
+        ),
+        returns=("parameters", "multiply_adds"),
+    ),
+    Exercise(
+        "08.6", "The matrix behind a split X", 12, 3, block_diagonal, _block_cases,
+        (
+            Mistake("side by side", lambda blocks: torch.cat(list(blocks), dim=1),
+                    "The blocks stand side by side, so all share the same rows. That is how the heads of one full "
+                    "projection stand; here each block has rows of its own as well."),
+            Mistake("stacked", lambda blocks: torch.cat(list(blocks), dim=0),
+                    "The blocks stand below each other; each needs columns of its own as well."),
+            Mistake("other diagonal", lambda blocks: block_diagonal(blocks).flip(0).unflatten(
+                        0, (len(blocks), -1)).flip(1).flatten(0, 1),
+                    "The blocks run along the other diagonal, from bottom left to top right."),
+            Mistake("interleaved", _interleaved_blocks,
+                    "The rows and columns of the blocks alternate; each block must stay in one piece."),
+            Mistake("transposed", lambda blocks: block_diagonal(blocks.mT),
+                    "Each block is transposed."),
+            Mistake("one block", lambda blocks: block_diagonal(blocks[:1].expand(len(blocks), -1, -1)),
+                    "The first block is repeated; the h-th place takes blocks[h]."),
+            Mistake("no zeros", lambda blocks: torch.cat(list(blocks), dim=1).repeat(len(blocks), 1),
+                    "There is something outside the diagonal blocks; it must be zero."),
+        ),
+        gradients=("blocks",),
+    ),
+)
