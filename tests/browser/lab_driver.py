@@ -48,7 +48,7 @@ class Lab:
         self.wait_until_idle(page)
         return page
 
-    def run_all(self, page, seconds: float = 240) -> None:
+    def run_all(self, page, seconds: float = 600) -> None:
         """Run All Cells, after the stored outputs are cleared; returns when every code cell has run."""
         self.menu(page, "Edit", "editmenu:clear-all")
         self.menu(page, "Run", "runmenu:run-all")
