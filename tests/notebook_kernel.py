@@ -30,6 +30,7 @@ def kernel_environment(notebook: Mapping[str, Any], *, hide_cuda: bool = True) -
     environment = {
         "OMP_NUM_THREADS": str(threads(notebook)),
         "MKL_NUM_THREADS": str(threads(notebook)),
+        "OMP_WAIT_POLICY": "passive",  # a thread that waits must not keep the core that another worker needs
         "PYTHONHASHSEED": "0",
         "TRANSFORMER_COURSE_STATIC": "1",
         "MULTI30K_DIR": "",
