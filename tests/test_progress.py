@@ -185,7 +185,7 @@ def test_the_banner_says_where_one_is():
     assert lines == [
         "Notebook 04: Scaled dot-product attention",
         f"◐ started · {course.notebook('04').minutes} minutes · you will build {course.notebook('04').builds}",
-        "1 of 10 done: ○ 04.1 ✓ 04.2 ○ 04.3 ○ 04.4 ○ 04.5 ○ 04.6 ○ 04.q1 ○ 04.q2 ○ 04.q3",
+        "1 of 10 done: ○ 04.1 ✓ 04.2 ○ 04.3 ○ 04.4 ○ 04.5 ○ 04.6 ○ 04.q1 ○ 04.q2 ○ 04.q3 ○ W3",
         " ".join(f"[◐{n.id}]" if n.id == "04" else f"○{n.id}" for n in course.NOTEBOOKS),
     ]
     html = progress.banner("04")._repr_mimebundle_()["text/html"]

@@ -194,7 +194,7 @@ def test_w1_is_a_dict_at_zero_and_a_mean_at_infinity():
 def test_w1_at_both_ends_of_its_slider():
     shown = widgets.soft_lookup()
     says = shown.set(temperature=0.05).picture.says
-    assert says == "largest weight 1.00; blended value 9.00; a dict returns 9.00 (honey)"
+    assert says == "largest weight 1.00; blended value 9.00; the nearest key returns 9.00 (honey)"
     assert shown.set(temperature=100.0).picture.says.startswith("largest weight 0.26; blended value 3.79")
 
 
@@ -205,7 +205,7 @@ def test_w1_two_equal_keys_share_and_the_others_shrink():
     assert shared[0] == shared[1]
     assert shared[0] < alone[0]
     assert shared[2] < alone[1]
-    assert "2 keys tie, and a dict keeps one" in shown.picture.says
+    assert "2 keys tie for nearest" in shown.picture.says
 
 
 def test_w1_with_own_keys():
@@ -213,7 +213,7 @@ def test_w1_with_own_keys():
     assert list(shown.controls) == ["q1", "temperature", "copy"]
     weights = torch.softmax(torch.tensor([2.0, 4.0, 6.0]), 0)
     assert f"blended value {weights @ torch.tensor([10.0, 20, 30]):.2f}" in shown.picture.says
-    assert "a dict returns 30.00 (entry 3)" in shown.picture.says
+    assert "the nearest key returns 30.00 (entry 3)" in shown.picture.says
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ NOTEBOOKS = (
     Notebook("00", "start_here", "Start here", 45, "a picture of the whole course",
              exercises=5, quizzes=3, widgets=("W15",)),
     Notebook("01", "attention_is_a_lookup", "Attention is a lookup", 115,
-             "a dictionary that blends its answers", exercises=6, quizzes=3, widgets=("W1", "W2")),
+             "a dictionary that blends its answers", exercises=6, quizzes=4, widgets=("W1", "W2")),
     Notebook("02", "similarity_without_weights", "Similarity without weights", 105, "attention with nothing to learn",
              exercises=6, quizzes=3, widgets=("W2", "W17")),
     Notebook("03", "queries_keys_values", "Queries, keys, values", 110, "the three projections",

@@ -41,7 +41,7 @@ def strip_view(entry: Notebook, state: State, course: Sequence[Notebook]) -> tup
     word = standing(entry, state)
     passed = sum(name in state[kind] for kind, name in entry.parts)
     head = f"{SYMBOLS[word]} {word} · {entry.minutes} minutes · you will build {entry.builds}"
-    tasks = [f"{_tick(name in state[kind])} {name}" for kind, name in entry.parts if kind != "widget"]
+    tasks = [f"{_tick(name in state[kind])} {name}" for kind, name in entry.parts]
     count = f"{passed} of {len(entry.parts)} done: {' '.join(tasks)}" if entry.parts else ""
     path = " ".join(_place(other, entry, state) for other in course)
     lines = (f"Notebook {entry.id}: {entry.title}", head, count, _plain_path(course, entry, state))

@@ -52,6 +52,17 @@ NOTEBOOK_01 = (
                    "That would take a negative temperature; a high one just makes the scores alike."),
         ),
     ),
+    Choice(
+        "01.q4",
+        "All components of one query are zero. What does it get?",
+        (
+            Option("Nothing: the zero vector.", "The weights still sum to one, so some values must come through."),
+            Option("The plain mean of the values it may see.",
+                   "Every score is 0, equal scores give equal weights: no focus, yet no abstention.", right=True),
+            Option("The value of the first key.", "Nothing favours the first: all scores are equal."),
+            Option("An error, since 0 / 0 is undefined.", "The softmax divides by a sum of exponentials exp(0) = 1."),
+        ),
+    ),
 )
 
 NOTEBOOK_04 = (

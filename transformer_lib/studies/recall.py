@@ -32,7 +32,8 @@ class Reader(nn.Module):
     Args:
         kind: one of KINDS. "LSTM, open gate" starts with a forget bias of 3 instead of about 0, so that it keeps
             its state (Jozefowicz et al. 2015). "RNN + attention" attends from its last state to all its states,
-            "attention" from the last embedding to all embeddings; both need positions to know which is the first.
+            "attention" from the last embedding to all embeddings. Both add positions: attention alone cannot know
+            without them which token is the first; the RNN's states already tell.
     """
 
     def __init__(self, kind: str) -> None:
@@ -89,14 +90,17 @@ def accuracy(reader: Reader, length: int, examples: int = 2000) -> float:
     return (reader(ids).argmax(dim=-1) == ids[:, 0]).double().mean().item()
 
 
-def gradient_ratio(kind: str, length: int, seed: int) -> float:
+def gradient_ratio(kind: str, length: int, seed: int, *, radius: float | None = None) -> float:
     """Return |∂ output / ∂ first input| / |∂ output / ∂ last input| of an untrained reader, in float64.
 
     The output is the sum of the last position's result; inputs are normal. 1 means that the first token is heard
-    as loudly as the last.
+    as loudly as the last. With `radius` the recurrent matrix is scaled to that spectral radius first.
     """
     torch.manual_seed(seed)
     reader = Reader(kind).double()
+    if radius is not None:
+        matrix = reader.recurrent.weight_hh_l0.data
+        matrix *= radius / torch.linalg.eigvals(matrix).abs().max()
     x = torch.randn(1, length, WIDTH, dtype=torch.float64, requires_grad=True)
     (grad,) = torch.autograd.grad(reader.read(x)[0].sum(), x)
     return (grad[0, 0].norm() / grad[0, -1].norm()).item()

@@ -1,4 +1,4 @@
-"""W1, the soft lookup: a dictionary is its limit as the temperature goes to 0."""
+"""W1, the soft lookup: the nearest key alone is its limit as the temperature goes to 0."""
 
 from __future__ import annotations
 
@@ -79,9 +79,9 @@ def draw_lookup(
     scores = keys @ query
     weights = lookup_weights(scores, temperature)
     best = np.flatnonzero(np.isclose(scores, scores.max()))
-    hard = f"a dict returns {signed_text(values[best[0]])} ({names[best[0]]})"
+    hard = f"the nearest key returns {signed_text(values[best[0]])} ({names[best[0]]})"
     if len(best) > 1:
-        hard = f"{len(best)} keys tie, and a dict keeps one"
+        hard = f"{len(best)} keys tie for nearest"
     blended = signed_text(weights @ values)
     says = f"largest weight {weight_text(weights.max())}; blended value {blended}; {hard}"
     words = ["(" + ", ".join(f"{c:g}".replace("-", "−") for c in key) + ")" for key in keys]
