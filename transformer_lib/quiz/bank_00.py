@@ -21,9 +21,9 @@ NOTEBOOK_00 = (
         "00.q2",
         "Weights have the shape [q_len, k_len]: row i belongs to query i. Over which axis does the softmax run?",
         (
-            Option("Over the rows, axis 0.", "Then each key would share itself out among the queries, and a query "
+            Option("Over axis 0, the queries.", "Then each key would share itself out among the queries, and a query "
                    "could get weights that sum to anything."),
-            Option("Over the last axis, the keys.", "Each query spreads a total weight of one over the keys: every "
+            Option("Over axis 1, the keys.", "Each query spreads a total weight of one over the keys: every "
                    "row sums to one.", right=True),
             Option("Over both at once.", "Then the queries would compete for weight, and only the sum of all entries "
                    "would be one."),

@@ -21,7 +21,7 @@ def plain(question: Question) -> str:
         pairs = zip(question.letters, question.options, strict=True)
         lines += [f"  {letter}. {option.text}" for letter, option in pairs]
     example = '"A"' if isinstance(question, Choice) else "number"
-    return "\n".join([*lines, f'  By text: transformer_lib.quiz.answer("{question.id}", {example})'])
+    return "\n".join([*lines, f'  By text: tl.quiz.answer("{question.id}", {example})'])
 
 
 def html(question: Question) -> str:
