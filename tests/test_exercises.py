@@ -213,7 +213,7 @@ def test_what_cannot_be_called_as_asked(function, diagnosis):
 def test_other_names_and_further_defaults_are_fine():
     assert examine(SCORES, lambda q, k, scale=True: right(q, k))
     assert examine(SCORES, lambda *args: right(*args))
-    assert examine(exercises.get("12.4"), torch.nn.functional.linear)
+    assert examine(exercises.get("12.5"), torch.nn.functional.linear)
     assert not examine(SCORES, torch.add)  # built in; it does not say what it takes
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import torch
 
 import transformer_lib as tl
 from factories import make_model
 from transformer_lib import progress, widgets
-from transformer_lib.widgets.decoder_stepper import BEAM_SIZES, draw_step, replay
+from transformer_lib.svg import beam_tree
+from transformer_lib.svg.beam_tree import Node
+from transformer_lib.widgets.controls import steps
+from transformer_lib.widgets.decoder_stepper import BEAM_SIZES, draw_step, replay, tree
 
 SENTENCES = ["The cat sat near the river.", "A dog slept."]
 
@@ -50,6 +55,71 @@ def test_scores_are_summed_log_probabilities(translator):
         for ids, score in step.kept:
             log_probs = translator.model(src, torch.tensor([ids[:-1]])).log_softmax(-1)[0]
             assert score == pytest.approx(log_probs[range(len(ids) - 1), ids[1:]].sum().item(), abs=1e-9)
+
+
+@pytest.mark.parametrize("beams", BEAM_SIZES)
+def test_the_replay_is_what_a_padded_batch_decodes(translator, beams):
+    src = translator.src_tokenizer.encode_batch(SENTENCES)
+    batch = tl.beam_hypotheses(translator.model, src, beam_size=beams, max_new_tokens=19)
+    for sentence, expected in zip(SENTENCES, batch, strict=True):
+        best = replay(translator, sentence, beams, max_new_tokens=19).ranked[0]
+        assert best.ids == expected[0].ids
+        assert best.log_probability == pytest.approx(expected[0].log_probability, abs=1e-5)
+
+
+@pytest.mark.parametrize("beams", [1, 3])
+def test_the_dropped_are_the_best_of_all_continuations_that_were_not_taken(translator, beams):
+    src = translator.src_tokenizer.encode_batch(SENTENCES[:1])
+    for step in replay(translator, SENTENCES[0], beams).steps:
+        totals = {}
+        for ids, score in step.before:
+            log_probs = translator.model(src, torch.tensor([ids]))[0, -1].log_softmax(-1)
+            totals |= {(*ids, token): score + gain for token, gain in enumerate(log_probs.tolist())}
+        taken = [ids for ids, _ in step.kept] + [hypothesis.ids for hypothesis in step.ended]
+        left = sorted((ids for ids in totals if ids not in taken), key=totals.get, reverse=True)
+        assert [ids for ids, _ in step.dropped] == left[:2]
+        assert [score for _, score in step.dropped] == pytest.approx([totals[ids] for ids in left[:2]], abs=1e-9)
+
+
+def test_the_tree_has_every_beginning_below_its_own_and_the_best_first(translator):
+    shown = replay(translator, SENTENCES[0], 3)
+    columns = tree(shown, len(shown.steps))
+    assert [node.path for node in columns[0]] == [(translator.model.config.bos_id,)]
+    for before, column in itertools.pairwise(columns):
+        open_ones = {node.path for node in before if node.state == "kept"}
+        assert {node.path[:-1] for node in column} <= open_ones
+        assert [node.score for node in column] == sorted((node.score for node in column), reverse=True)
+    ends = {node.path for column in columns for node in column if node.state == "ended"}
+    ends |= {node.path for node in columns[-1] if node.state == "kept"}
+    assert ends == {hypothesis.ids for hypothesis in shown.ranked}
+    assert tree(shown, 2) == columns[:3]
+
+
+def test_the_drawn_tree_tells_what_leads_on_from_what_was_dropped():
+    columns = [
+        [Node((1,), "bos", 0.0, "kept")],
+        [Node((1, 5), "ask", -0.5, "kept"), Node((1, 6), "follow", -0.9, "kept")],
+        [Node((1, 6, 7), "the", -0.9, "ended"), Node((1, 5, 8), "my", -1.6, "dropped")],
+    ]
+    assert beam_tree.alive(columns) == {(1,), (1, 6), (1, 6, 7)}
+    assert beam_tree.alive(columns[:2]) == {(1,), (1, 5), (1, 6)}
+    drawn = beam_tree.draw_tree(columns, 0, (1, 6, 7))
+    assert (drawn.count("<line"), drawn.count("stroke-dasharray"), drawn.count(beam_tree.CURRENT)) == (4, 2, 2)
+    assert drawn.count('class="bold"') == 3 and "✓ the" in drawn
+    longer = [*columns[:1], *([Node((1, *[5] * n), f"w{n}", -n, "kept")] for n in range(1, 10))]
+    drawn = beam_tree.draw_tree(longer, 0, ())
+    assert "w4" in drawn and "w3" not in drawn and drawn.count("<line") == beam_tree.COLUMNS - 1
+    assert beam_tree.height(columns) == 2 * beam_tree.height(longer)
+
+
+def test_the_buttons_step_and_stay_within_the_bounds():
+    control = steps("step", 3)
+    assert list(control.buttons) == ["back", "next", "reset"]
+    for name, expected in [("back", 1), ("next", 2), ("next", 3), ("next", 3), ("back", 2), ("reset", 1)]:
+        control.buttons[name].click()
+        assert control.value == control.box.value == control.slider.value == expected
+    with pytest.raises(ValueError, match="last must be at least 1, got 0"):
+        steps("step", 0)
 
 
 def test_candidates_and_cross_attention_are_those_of_the_best_beginning(translator):
@@ -100,7 +170,8 @@ def test_the_controls_move_it_and_the_first_move_is_remembered(translator):
     before = panel.picture.svg
     assert panel.set(beams=2, step=2).picture.svg != before
     assert progress.state()["widget"] == {}
-    panel.controls["step"].slider.value = 3
+    panel.controls["step"].buttons["next"].click()
+    assert panel.values["step"] == 3 and panel.picture.says.startswith("step 3 of ")
     panel.controls["sentence"].value = 2
     assert "dog" in panel.picture.svg
     assert list(progress.state()["widget"]) == ["W10"]

@@ -9,6 +9,8 @@ from .bank_05 import NOTEBOOK_05
 from .bank_06 import NOTEBOOK_06
 from .bank_07 import NOTEBOOK_07
 from .bank_08 import NOTEBOOK_08
+from .bank_12 import NOTEBOOK_12
+from .bank_14 import NOTEBOOK_14
 from .model import Choice, Number, Option
 
 NOTEBOOK_01 = (
@@ -104,44 +106,6 @@ NOTEBOOK_04 = (
     ),
 )
 
-NOTEBOOK_12 = (
-    Choice(
-        "12.q1",
-        "A model was trained on sentences of up to 20 tokens. Which of its learned tensors has a shape that depends "
-        "on the sentence length?",
-        (
-            Option("W_Q, W_K and W_V.", "They are d_model by d_model, whatever the sentence."),
-            Option("The attention weights.", "Their shape does, but they are computed afresh, not learned."),
-            Option("None, with sinusoidal positions.", "Every learned tensor is shaped by d_model, d_ff and the "
-                   "vocabularies. That is why the same weights run on any length.", right=True),
-            Option("The embedding table.", "It has one row for each entry of the vocabulary, not for each place."),
-        ),
-    ),
-    Number(
-        "12.q2",
-        "How many million parameters does one feed-forward network have with d_model = 512 and d_ff = 2048, to one "
-        "decimal?",
-        2.1, "2 · 512 · 2048 for the two matrices and 2048 + 512 for the biases: 2,099,712.",
-        ((1.0, "That is one matrix; there are two."),
-         (4.2, "That is twice too many: each matrix has 512 · 2048 entries, about a million."),
-         (0.5, "That is 2 · 512²: the hidden layer has 2048 units, not 512.")),
-        "Count two matrices of 512 by 2048 and a bias for each.",
-        tolerance=0.051, high=100.0,
-    ),
-    Choice(
-        "12.q3",
-        "In the decoder's second attention, where do the keys come from?",
-        (
-            Option("From the target tokens so far.", "That is its first attention, the masked one."),
-            Option("From the embeddings of the source.", "Those are what the encoder starts from; the decoder reads "
-                   "what the encoder makes of them."),
-            Option("From the encoder's output, the memory.", "Keys and values both come from the memory; only the "
-                   "queries come from the decoder.", right=True),
-            Option("From the logits of the step before.", "Logits choose the next token; no attention reads them."),
-        ),
-    ),
-)
-
 NOTEBOOK_13 = (
     Choice(
         "13.q1",
@@ -175,46 +139,6 @@ NOTEBOOK_13 = (
                    right=True),
             Option("At the last step.", "After the warm-up it falls, like 1 / √step."),
             Option("It stays constant after step 4,000.", "Some schedules do that; the paper's falls like 1 / √step."),
-        ),
-    ),
-)
-
-NOTEBOOK_14 = (
-    Choice(
-        "14.q1",
-        "Greedy decoding takes the most likely token at every step. Does that give the most likely sentence?",
-        (
-            Option("Yes: each step is the best possible.",
-                   "Each step is the best given the tokens so far; a less likely start can lead to a likelier whole."),
-            Option("Not always: a less likely first token can begin a likelier sentence.",
-                   "The probability of a sentence is a product, and a good first factor can force poor later ones.",
-                   right=True),
-            Option("Never.", "It often does; it just need not."),
-            Option("Only with a temperature of 1.", "The temperature does not change which token is the most likely."),
-        ),
-    ),
-    Number(
-        "14.q2",
-        "First tokens: A with probability 0.6, B with 0.4. The best continuation of A has probability 0.3, that of B "
-        "0.9, and then the sentence ends. What probability has the sentence that beam search with 2 beams finds?",
-        0.36, "B then its continuation: 0.4 · 0.9 = 0.36, twice what greedy finds.",
-        ((0.18, "That is 0.6 · 0.3, the greedy sentence; two beams keep B as well."),
-         (0.54, "That is 0.6 · 0.9, but the two belong to different beginnings."),
-         (0.9, "That is the second step alone; multiply it by the first."),
-         (0.6, "That is the first step alone; multiply it by the second.")),
-        "Multiply along each of the two paths and take the larger product.",
-        tolerance=0.006,
-    ),
-    Choice(
-        "14.q3",
-        "You sample with a temperature close to 0. What do you get?",
-        (
-            Option("Uniformly random tokens.", "That is the other end, a very high temperature."),
-            Option("Nearly always the most likely token.",
-                   "Dividing by a small number spreads the logits far apart, so the softmax picks the largest.",
-                   right=True),
-            Option("The probabilities that the model learned.", "That is temperature 1."),
-            Option("The least likely token.", "That would take a negative temperature."),
         ),
     ),
 )

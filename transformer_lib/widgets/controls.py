@@ -67,6 +67,25 @@ def number(
     return Number(label, value, low, high, step, powers)
 
 
+class Steps(Number):
+    """A whole number from 1 with its slider, and the buttons back, next and reset."""
+
+    def __init__(self, label: str, last: int) -> None:
+        super().__init__(label, 1, 1, last, 1)
+        goes = {"back": lambda: max(1, self.value - 1), "next": lambda: min(last, self.value + 1), "reset": lambda: 1}
+        self.buttons = {name: ipywidgets.Button(description=name, layout={"width": "auto"}) for name in goes}
+        for name, go in goes.items():
+            self.buttons[name].on_click(lambda _, go=go: self.set_trait("value", go()))
+        self.children = (*self.children, *self.buttons.values())
+
+
+def steps(label: str, last: int) -> Steps:
+    """A step from 1 to ``last``: box, slider, and buttons. Raises ValueError when ``last`` is below 1."""
+    if last < 1:
+        raise ValueError(f"last must be at least 1, got {last}")
+    return Steps(label, last)
+
+
 def choice(label: str, options: Sequence[Any], value: Any = None) -> ipywidgets.ToggleButtons | Any:
     """One of several options: buttons side by side up to nine, else a slider; the first is the default."""
     options = list(options)

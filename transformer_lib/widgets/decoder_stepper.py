@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -13,14 +13,18 @@ import torch
 from ..beam import BeamStep, Hypothesis, beam_hypotheses
 from ..plotting._base import distinct_tokens, signed_text, weight_text
 from ..recording import record_attention
+from ..svg.beam_tree import Node, draw_tree
+from ..svg.beam_tree import height as tree_height
 from ..svg.colours import CIVIDIS, ink_on, weight_levels
 from ..svg.elements import LINE, Picture, fit, line, rect, text, text_width
 from ..translator import Translator
-from .controls import choice, number
+from .controls import choice, steps
 from .panel import Panel
 
 BEAM_SIZES = (1, 2, 3, 4)
 _WIDTH, _ROW, _BAR_X, _BAR = 700, 22, 150, 320
+_DROPPED = 2  # so many continuations that were not kept are shown at each step
+Beginnings = tuple[tuple[tuple[int, ...], float], ...]  # (ids, summed log-probability), best first
 
 
 @dataclass(frozen=True)
@@ -30,13 +34,15 @@ class Step:
     Args:
         before: the beginnings that the decoder reads, (ids from bos on, summed log-probability), best first.
         kept, ended: what comes of them: beginnings that go on, and hypotheses that took eos.
+        dropped: the best continuations that were neither, with their summed log-probabilities.
         top: (id, probability) of the likeliest next tokens after the best beginning.
         cross: [src_len], the last layer's cross-attention in the best beginning's last row, mean over heads.
     """
 
-    before: tuple[tuple[tuple[int, ...], float], ...]
-    kept: tuple[tuple[tuple[int, ...], float], ...]
+    before: Beginnings
+    kept: Beginnings
     ended: tuple[Hypothesis, ...]
+    dropped: Beginnings
     top: tuple[tuple[int, float], ...]
     cross: np.ndarray
 
@@ -73,7 +79,7 @@ def decoder_stepper(translator: Translator, sentences: Sequence[str], *, max_new
 
     several = len(sentences) > 1
     controls: dict[str, Any] = {"sentence": choice("sentence", range(1, len(sentences) + 1))} if several else {}
-    controls["step"] = number("step", 1, 1, longest)
+    controls["step"] = steps("step", longest)
     controls["beams"] = choice("beams", BEAM_SIZES)
     return Panel(draw, controls, widget_id="W10")
 
@@ -88,26 +94,32 @@ def replay(translator: Translator, sentence: str, beam_size: int, *, max_new_tok
     ranked = beam_hypotheses(model, src, beam_size=beam_size, max_new_tokens=limit, on_step=seen.append)[0]
     before, steps = (((model.config.bos_id,), 0.0),), []
     for step in seen:
-        top, cross = _look(translator, src, before[0][0])
-        steps.append(Step(before, step.kept, step.ended, top, cross))
+        taken = {ids for ids, _ in step.kept} | {hypothesis.ids for hypothesis in step.ended}
+        dropped, top, cross = _look(translator, src, before, taken)
+        steps.append(Step(before, step.kept, step.ended, dropped, top, cross))
         before = step.kept
     source = tuple(tokenizer.words[i] for i in src[0].tolist())
     return Replay(source, tuple(translator.tgt_tokenizer.words), tuple(steps), tuple(ranked))
 
 
 def _look(
-    translator: Translator, src: torch.Tensor, ids: tuple[int, ...], count: int = 5
-) -> tuple[tuple[tuple[int, float], ...], np.ndarray]:
-    """The likeliest next tokens after `ids`, and where the last layer reads the source to say so."""
+    translator: Translator, src: torch.Tensor, before: Beginnings, taken: Collection[tuple[int, ...]], count: int = 5
+) -> tuple[Beginnings, tuple[tuple[int, float], ...], np.ndarray]:
+    """The best continuations not taken; after the best beginning, its likeliest tokens and its cross-attention."""
     model = translator.model
     was_training = model.training
     model.eval()
     with record_attention(model) as weights:
-        logits = model(src, src.new_tensor([ids]))[0, -1]
+        logits = model(src.expand(len(before), -1), src.new_tensor([ids for ids, _ in before]))[:, -1]
     model.train(was_training)
-    values, tokens = logits.softmax(-1).topk(min(count, len(logits)))
+    totals = logits.log_softmax(-1) + logits.new_tensor([score for _, score in before])[:, None]
+    scores, flat = totals.flatten().topk(min(len(taken) + _DROPPED, totals.numel()))
+    ranked = [((*before[at // logits.shape[1]][0], at % logits.shape[1]), score)
+              for at, score in zip(flat.tolist(), scores.tolist(), strict=True)]  # fmt: skip
+    dropped = [(ids, score) for ids, score in ranked if ids not in taken][:_DROPPED]
+    values, tokens = logits[0].softmax(-1).topk(min(count, logits.shape[1]))
     cross = weights[f"decoder.layers.{model.config.n_layers - 1}.cross_attention"][0, :, -1].mean(0)
-    return tuple(zip(tokens.tolist(), values.tolist(), strict=True)), cross.double().numpy()
+    return tuple(dropped), tuple(zip(tokens.tolist(), values.tolist(), strict=True)), cross.double().numpy()
 
 
 def draw_step(shown: Replay, step_number: int) -> Picture:
@@ -122,10 +134,38 @@ def draw_step(shown: Replay, step_number: int) -> Picture:
     y += 8 + _ROW * len(step.top)
     rows = max(len(_after(shown, n)) for n in range(1, len(shown.steps) + 1))  # so that the height stays
     parts += _beams(shown, step_number, y)
+    y += 34 + _ROW * rows
+    parts += [line(10, y, _WIDTH - 10, y, LINE), text(10, y + 20, "the tree, with sums of log p", "bold")]
+    parts.append(text(_WIDTH - 10, y + 20, "solid: leads on; dashed: dropped; ✓ ended", "end soft"))
+    parts.append(draw_tree(tree(shown, step_number), y + 32, _leading(shown, step_number)))
+    y += 36 + tree_height(tree(shown, len(shown.steps)))
     says = describe(shown, step_number)
     table = [["next token", "probability"], *([shown.words[i], weight_text(p)] for i, p in step.top)]
     alt = f"The decoder writing, source {' '.join(shown.source)}: {says}."
-    return Picture("".join(parts), _WIDTH, int(y + 34 + _ROW * rows), alt, says, table=table)
+    return Picture("".join(parts), _WIDTH, int(y), alt, says, table=table)
+
+
+def tree(shown: Replay, step_number: int) -> list[list[Node]]:
+    """One column per token up to this step, each with its beginnings, the best first."""
+    columns = [[Node(ids, shown.written(ids), score, "kept") for ids, score in shown.steps[0].before]]
+    results = {hypothesis.ids for hypothesis in shown.ranked}
+    for number, step in enumerate(shown.steps[:step_number], 1):
+        over = number == len(shown.steps)  # what is still open then counts only if it became a result
+        kept = [(ids, score, "kept") for ids, score in step.kept if not over or ids in results]
+        lost = [(ids, score, "dropped") for ids, score in step.kept if over and ids not in results]
+        lost += [(ids, score, "dropped") for ids, score in step.dropped]
+        lost.sort(key=lambda node: -node[1])
+        found = kept + [(h.ids, h.log_probability, "ended") for h in step.ended] + lost[:_DROPPED]
+        found.sort(key=lambda node: -node[1])
+        columns.append([Node(ids, shown.words[ids[-1]], score, state) for ids, score, state in found])
+    return columns
+
+
+def _leading(shown: Replay, step_number: int) -> tuple[int, ...]:
+    """The beginning with the largest sum; at the end the sentence that won."""
+    if step_number == len(shown.steps):
+        return shown.ranked[0].ids
+    return max(_after(shown, step_number), key=lambda row: row[1])[0]
 
 
 def describe(shown: Replay, step_number: int) -> str:
@@ -135,6 +175,9 @@ def describe(shown: Replay, step_number: int) -> str:
     ids, _ = step.before[0]
     says = f"step {step_number} of {len(shown.steps)}: after “{shown.written(ids)}” the likeliest is "
     says += f"{shown.words[token]} {weight_text(probability)}"
+    if step.dropped:
+        lost, score = step.dropped[0]
+        says += f"; the best of the dropped ends in “{shown.words[lost[-1]]}”, {signed_text(score)}"
     if step_number == len(shown.steps):
         best = shown.ranked[0]
         says += f"; result “{shown.written(best.ids[1:])}”, "

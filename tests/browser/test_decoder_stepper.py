@@ -1,0 +1,69 @@
+"""The decoder stepper in a real browser: next, back and reset by keyboard alone, in both themes."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+from lab_driver import THEMES, cell, errors, press_on
+from nbclient import NotebookClient
+
+CODE = """import transformer_lib as tl
+sentences = ["The woman showed the children the board near the wall."]
+tl.widgets.decoder_stepper(tl.load_trained("context"), sentences).set(beams=2)"""
+
+
+@pytest.fixture(scope="module")
+def page(lab, server):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CODE)])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    NotebookClient(notebook, kernel_name="python3", timeout=120).execute()
+    notebook.metadata.pop("widgets", None)
+    (server[1] / "notebooks" / "stepper.ipynb").write_text(nbformat.writes(notebook), encoding="utf-8")
+    opened = lab.open("notebooks/stepper.ipynb")
+    lab.run_all(opened)
+    yield opened
+    opened.close()
+
+
+def says(page, words):
+    page.locator("[role=status]", has_text=words).first.wait_for(timeout=15_000)
+
+
+def drawn(found):
+    return found.locator(".jupyter-widgets svg.tl").first.inner_html()
+
+
+def test_the_buttons_move_the_picture_by_keyboard(lab, page):
+    found = cell(page, "decoder_stepper")
+    back, forward, reset = (found.locator("button", has_text=name) for name in ("back", "next", "reset"))
+    says(page, "step 1 of 12")
+    first = drawn(found)
+    press_on(page, back, "Enter")  # nothing lies before the first step
+    press_on(page, forward, "Enter")
+    says(page, "step 2 of 12")
+    second = drawn(found)
+    assert second != first
+    press_on(page, forward, "Space")
+    says(page, "step 3 of 12")
+    page.keyboard.press("Shift+Tab")  # from next to back
+    page.keyboard.press("Space")
+    says(page, "step 2 of 12")
+    assert drawn(found) == second
+    press_on(page, reset, "Enter")
+    says(page, "step 1 of 12")
+    assert drawn(found) == first
+
+
+def test_two_beams_turn_round_at_step_7_and_one_does_not(lab, page):
+    found = cell(page, "decoder_stepper")
+    forward = found.locator("button", has_text="next")
+    press_on(page, forward, *["Enter"] * 6)
+    says(page, "step 7 of 12: after “<bos> die Frau zeigte den Kindern den”")
+    press_on(page, forward, "Enter")
+    says(page, "step 8 of 12: after “<bos> die Frau zeigte den Kindern das Brett”")
+    for theme in THEMES:
+        lab.use_theme(page, theme)
+        lab.shoot(found, f"stepper_{theme}")
+    press_on(page, found.locator(".widget-toggle-button", has_text="1").first, "Enter")
+    says(page, "step 8 of 12: after “<bos> die Frau zeigte den Kindern den Brett”")
+    assert errors(page) == []
