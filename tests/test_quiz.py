@@ -9,7 +9,7 @@ import re
 import pytest
 import torch
 
-from transformer_lib import course, progress
+from transformer_lib import DecoderLayer, course, progress
 from transformer_lib.quiz import Choice, Number, Option, answer, question, quiz, view
 from transformer_lib.quiz.bank import QUESTIONS
 
