@@ -29,7 +29,7 @@ def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm
     return norm(torch.add(after_cross, feed_forward(after_cross)))
 
 
-def memory_mask(src_lengths, src_len):
+def memory_mask_from_lengths(src_lengths, src_len):
     """Return the mask of the memory as booleans [batch, 1, 1, src_len], True = may attend.
 
     src_lengths: [batch] integers, how many tokens of each source sentence are real; they come first.
@@ -210,7 +210,7 @@ EXERCISES = (
         gradients=("x", "memory"),
     ),
     Exercise(
-        "11.3", "A memory mask from lengths", 8, 1, memory_mask, _length_cases,
+        "11.3", "A memory mask from lengths", 8, 1, memory_mask_from_lengths, _length_cases,
         (
             Mistake("inverted", lambda n, size: ~_real(n, size)[:, None, None],
                     "The mask is the wrong way round: real tokens are True."),
