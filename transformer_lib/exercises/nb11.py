@@ -210,7 +210,7 @@ EXERCISES = (
         gradients=("x", "memory"),
     ),
     Exercise(
-        "11.3", "A memory mask from lengths", 8, 1, memory_mask_from_lengths, _length_cases,
+        "11.4", "A memory mask from lengths", 8, 1, memory_mask_from_lengths, _length_cases,
         (
             Mistake("inverted", lambda n, size: ~_real(n, size)[:, None, None],
                     "The mask is the wrong way round: real tokens are True."),

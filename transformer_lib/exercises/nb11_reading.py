@@ -160,7 +160,7 @@ def _gradient(by_key=1.0, by_value=1.0, scale=True, shared=True, softmax=True):
 
 EXERCISES = (
     Exercise(
-        "11.4", "Read an alignment", 10, 2, alignment, _alignment_cases,
+        "11.5", "Read an alignment", 10, 2, alignment, _alignment_cases,
         (
             Mistake("reads", _aligned(shift=0),
                     "You paired each row with the token that it reads; what it looks for is the token that it writes, "
@@ -181,7 +181,7 @@ EXERCISES = (
         ),
     ),
     Exercise(
-        "11.5", "One step from the cache", 12, 2, step_from_cache, _step_cases,
+        "11.3", "One step from the cache", 12, 2, step_from_cache, _step_cases,
         (
             Mistake("unscaled", _step(lambda keys: 1.0), "The scores are not divided by √d_k."),
             Mistake("all widths", _step(lambda keys: (keys.shape[1] * keys.shape[3]) ** 0.5),
