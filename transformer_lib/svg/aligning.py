@@ -41,7 +41,7 @@ def alignment_picture(
     body += "".join(text(at + (j + 0.6) * step, top - 5, word, turn=-55) for j, word in enumerate(src))
     body += rect(at, top + row * step, len(src) * step, step, "none", f'stroke="{FOCUS}" stroke-width="2.5"')
     spoken = [word if word[0].isalnum() else f"“{word}”" for word in src]
-    says = f"{title}: {tgt[row]} ← {top_words(weights[row], spoken)}"
+    says = f"{title} ← {top_words(weights[row], spoken)}"
     height = int(top + step * max(len(src), len(tgt)) + 12)
     alt = f"Lines from {len(tgt)} target words to {len(src)} source words, and their heat map. {says}."
     table = [["source word", "weight"], *([word, f"{w:.2f}"] for word, w in zip(src, weights[row], strict=True))]

@@ -103,5 +103,5 @@ def draw_alignment(shown: Aligned, layer: int, head: int | str, position: int) -
     grids, row = shown.weights[layer - 1], min(position, len(shown.writes)) - 1
     grid = grids.mean(axis=0) if head == "mean" else grids[int(head) - 1]
     who = "mean of heads" if head == "mean" else f"head {head}"
-    title = f"layer {layer}, {who}, the row that reads “{shown.reads[row]}” and writes “{shown.writes[row]}”"
+    title = f"layer {layer}, {who}: reads “{shown.reads[row]}”, writes “{shown.writes[row]}”"
     return alignment_picture(grid, shown.source, shown.writes, row, title)
