@@ -6,6 +6,7 @@
 'angle 90°, cosine 0.00, lengths 3.00 and 2.24: score 0.00'
 """
 
+from .aligning import alignment
 from .architecture import model_map, step_shapes
 from .calm import smoothed_target, training_choices
 from .controls import choice, number, switch
@@ -27,6 +28,7 @@ from .vectors import dot_product
 __all__ = [
     "Panel",
     "Saturation",
+    "alignment",
     "attention_view",
     "bpe_stepper",
     "choice",

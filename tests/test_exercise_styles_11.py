@@ -1,0 +1,75 @@
+"""Right answers to the exercises of notebook 11 in another style: library calls, loops, autograd."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from transformer_lib import exercises
+
+
+def cross_attention(x, memory, W_Q, W_K, W_V, memory_mask):
+    attend = torch.nn.functional.scaled_dot_product_attention
+    return attend(x @ W_Q, memory @ W_K, memory @ W_V, memory_mask)
+
+
+def cross_attention_sentence_by_sentence(x, memory, W_Q, W_K, W_V, mask):
+    outputs = []
+    for b in range(len(x)):
+        rows = memory[b][mask[b, 0]]  # what may not be read is not there
+        scores = x[b] @ W_Q @ W_K.T @ rows.T / W_K.shape[1] ** 0.5
+        outputs.append(scores.softmax(-1) @ rows @ W_V)
+    return torch.stack(outputs)
+
+
+def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm):
+    for sublayer in (self_attention, lambda y: cross_attention(y, memory), feed_forward):
+        x = norm(x + sublayer(x))
+    return x
+
+
+def memory_mask(src_lengths, src_len):
+    return (torch.arange(src_len) < src_lengths[:, None])[:, None, None, :]
+
+
+def memory_mask_by_filling(lengths, size):
+    mask = torch.zeros(len(lengths), 1, 1, size, dtype=torch.bool)
+    for row, length in zip(mask, lengths, strict=True):
+        row[..., :length] = True
+    return mask
+
+
+def alignment(weights, src_tokens, tgt_tokens):
+    chosen = weights.mean(0).argmax(-1)
+    return [(word, src_tokens[j]) for word, j in zip(tgt_tokens[1:], chosen, strict=True)]
+
+
+def step_from_cache(x_new, keys, values, W_Q, W_O):
+    query = (x_new @ W_Q).unflatten(-1, (keys.shape[1], 1, -1))  # [batch, n_heads, 1, d_k]
+    heads = torch.nn.functional.scaled_dot_product_attention(query, keys, values)
+    return heads.transpose(1, 2).flatten(2)[:, 0] @ W_O
+
+
+def memory_gradient(x, memory, W_Q, W_K, W_V, grad_output):
+    with torch.enable_grad():
+        leaf = memory.clone().requires_grad_()
+        weights = (x @ W_Q @ (leaf @ W_K).T / W_K.shape[1] ** 0.5).softmax(-1)
+        return torch.autograd.grad(weights @ leaf @ W_V, leaf, grad_output)[0]
+
+
+STYLES = [
+    ("11.1", cross_attention), ("11.1", cross_attention_sentence_by_sentence), ("11.2", decoder_layer),
+    ("11.4", memory_mask), ("11.4", memory_mask_by_filling), ("11.5", alignment), ("11.3", step_from_cache),
+    ("11.6", memory_gradient),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
+def test_another_style_passes(exercise_id, function):
+    verdict = exercises.examine(exercises.get(exercise_id), function)
+    assert verdict.status == "passed", verdict.text
+
+
+def test_each_exercise_of_the_notebook_has_a_second_style():
+    here = {exercise.id for exercise in exercises.all_exercises() if exercise.notebook == "11"}
+    assert here == {exercise_id for exercise_id, _ in STYLES}

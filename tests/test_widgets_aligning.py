@@ -1,0 +1,112 @@
+"""W9, the alignment panel: its numbers are the recorded weights, and its rows write what the model wrote."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import transformer_lib as tl
+from transformer_lib import progress, widgets
+from transformer_lib.svg.aligning import alignment_picture
+from transformer_lib.widgets.aligning import SENTENCES, draw_alignment, recorded_alignments
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return tl.load_trained()
+
+
+@pytest.fixture(scope="module")
+def shown(translator):
+    return recorded_alignments(translator, SENTENCES)
+
+
+@pytest.mark.parametrize("index", range(len(SENTENCES)))
+def test_the_values_are_those_of_a_separate_recording(translator, shown, index):
+    entry = shown[index]
+    text = translator.translate([SENTENCES[index]])[0]
+    src = translator.src_tokenizer.encode_batch([SENTENCES[index]])
+    tgt = translator.tgt_tokenizer.encode_batch([text], bos=True, eos=True)
+    with torch.no_grad(), tl.record_attention(translator.model) as record:
+        translator.model(src, tgt[:, :-1])
+    words = [translator.tgt_tokenizer.words[i] for i in tgt[0]]
+    assert [*entry.reads, entry.writes[-1]] == words
+    assert entry.reads[1:] == entry.writes[:-1]
+    for layer in (1, 2):
+        weights = record[f"decoder.layers.{layer - 1}.cross_attention"][0]
+        for head in ("mean", 1, 2, 3, 4):
+            grid = weights.mean(0) if head == "mean" else weights[head - 1]
+            for position in range(1, len(entry.writes) + 1):
+                picture = draw_alignment(entry, layer, head, position)
+                told = [float(row[1]) for row in picture.table[1:]]
+                np.testing.assert_allclose(told, grid[position - 1], atol=0.00501)
+
+
+def test_the_line_of_text_names_the_three_largest(shown):
+    entry = shown[0]
+    position = entry.writes.index("sehen") + 1
+    picture = draw_alignment(entry, 2, "mean", position)
+    row = entry.weights[1].mean(0)[position - 1]
+    assert f"writes “sehen” ← see {row.max():.2f}, " in picture.says
+    assert picture.says.count(",") == 4
+    assert "reads “Fluss”, writes “sehen”" in picture.says
+    assert picture.says in picture.alt
+
+
+def test_the_chosen_row_is_framed_and_its_lines_are_as_thick_as_their_weights():
+    weights = np.array([[0.75, 0.25, 0.0], [0.01, 0.99, 0.0]])
+    picture = alignment_picture(weights, ["a", "b", "c"], ["x", "y"], 0, "title")
+    strong = picture.body.split('opacity="0.95">')[1].split("</g>")[0]
+    assert [part.split('"')[0] for part in strong.split('stroke-width="')[1:]] == ["4.9", "1.9"]
+    faint = picture.body.split('opacity="0.13">')[1].split("</g>")[0]
+    assert faint.count("<path") == 1  # 0.01 and 0 are not drawn
+    assert 'class="bold">x<' in picture.body
+
+
+def test_a_position_beyond_the_end_shows_the_last(shown):
+    entry = shown[2]
+    assert entry.writes[-1] == "<eos>"
+    assert draw_alignment(entry, 1, 3, 99).says == draw_alignment(entry, 1, 3, len(entry.writes)).says
+
+
+def test_every_picture_fits(shown):
+    for entry in shown:
+        picture = draw_alignment(entry, 2, "mean", 1)
+        rects = [part.split('"') for part in picture.body.split("<rect ")[1:]]
+        assert max(float(part[1]) + float(part[5]) for part in rects) <= picture.width
+        assert max(float(part[3]) + float(part[7]) for part in rects) <= picture.height
+        assert len(picture.saved_html) < 60_000
+
+
+def test_controls_move_the_picture_and_are_remembered():
+    panel = widgets.alignment(sentence=2, position=3)
+    assert panel.picture.says.startswith("layer 2, mean of heads: reads “die”, writes “Frau” ← woman")
+    before = panel.set(head=1, layer=1).picture.svg
+    assert "W9" not in progress.state()["widget"]
+    panel.controls["position"].value = 4
+    assert panel.picture.svg != before
+    assert "W9" in progress.state()["widget"]
+
+
+def test_own_sentences(translator):
+    panel = widgets.alignment(translator, ["The man saw the key near the piano."])
+    assert panel.controls["sentence"].slider.max == 1
+    assert "Der" in panel.picture.says or "der" in panel.picture.says
+
+
+def test_bad_arguments(translator):
+    with pytest.raises(TypeError, match="sentences must be a list of strings, got one string: 'The man.'"):
+        widgets.alignment(translator, "The man.")
+    with pytest.raises(ValueError, match="sentences must hold at least one sentence, got none"):
+        widgets.alignment(translator, [])
+    with pytest.raises(ValueError, match=r"weights must have shape \(2, 3\), got \(3, 2\)"):
+        alignment_picture(np.ones((3, 2)) / 2, ["a", "b", "c"], ["x", "y"], 0, "title")
+    with pytest.raises(ValueError, match="row must lie between 0 and 1, got 2"):
+        alignment_picture(np.ones((2, 3)) / 3, ["a", "b", "c"], ["x", "y"], 2, "title")
