@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from dataclasses import dataclass
 
 import torch
 
@@ -64,10 +64,15 @@ def _norm(gain):
     return lambda x: gain * torch.layer_norm(x, x.shape[-1:]) + 0.1
 
 
-@cache
-def _layer(seed, d_model):
-    row = _by_row(seed, d_model)
-    return lambda x: x + row(x) * (1 + 0.1 * seed)
+@dataclass(frozen=True)
+class _Layer:
+    """A layer with weights of its own; two with the same seed are equal."""
+
+    seed: int
+    d_model: int
+
+    def __call__(self, x):
+        return x + _by_row(self.seed, self.d_model)(x) * (1 + 0.1 * self.seed)
 
 
 def _layer_case(label, seed, *shape):
@@ -87,7 +92,7 @@ def _layer_cases():
 
 
 def _stack_case(label, seed, n_layers, final_norm, *shape):
-    layers = [_layer(seed + i, shape[-1]) for i in range(1, n_layers + 1)]
+    layers = [_Layer(seed + i, shape[-1]) for i in range(1, n_layers + 1)]
     return Case(label, (normal(seed, shape)[0], layers, _norm(1.3) if final_norm else None))
 
 

@@ -124,7 +124,29 @@ def _kept_changes(encode, x, amount):
 
 EXERCISES = (
     Exercise(
-        "10.4", "A mean without padding", 8, 1, real_token_mean, _mean_cases,
+        "10.4", "Who reads whom?", 12, 3, influence, _influence_cases,
+        (
+            Mistake("transposed", lambda e, x, a: _grid(e, x, a).T,
+                    "Your grid is transposed: row i is the output, column j the input that was changed."),
+            Mistake("keeps changes", _kept_changes,
+                    "Earlier changes stay in x while you make the next: begin each time from the given x."),
+            Mistake("all rows", lambda e, x, a: _grid(e, x, a, lambda j, x: torch.ones(len(x)).to(x)),
+                    "You changed every row at once; change one row j at a time."),
+            Mistake("diagonal", lambda e, x, a: _grid(e, x, a) & torch.eye(len(x), dtype=torch.bool),
+                    "Only the changed row itself is looked at; ask every output row."),
+            Mistake("not the diagonal", lambda e, x, a: _grid(e, x, a) & ~torch.eye(len(x), dtype=torch.bool),
+                    "A row may influence its own output too; the diagonal counts."),
+            Mistake("unchanged", lambda e, x, a: ~_grid(e, x, a), "True must mean that the output changed."),
+            Mistake("by feature", lambda e, x, a: torch.stack(
+                        [d.abs() > 1e-6 for d in _perturb(e, x, a, _one)], dim=1),
+                    "There is a value per feature; ask whether any feature of the row has moved."),
+            Mistake("how much", lambda e, x, a: torch.stack(
+                        [d.abs().amax(dim=1) for d in _perturb(e, x, a, _one)], dim=1),
+                    "Those are the sizes of the changes; asked for is whether they exceed 1e-6."),
+        ),
+    ),
+    Exercise(
+        "10.5", "A mean without padding", 8, 1, real_token_mean, _mean_cases,
         (
             Mistake("all positions", _mean_with(lambda m, k: m.mean(dim=1)),
                     "The padding's vectors are in your mean: they depend on the batch that the sentence sits in."),
@@ -143,7 +165,7 @@ EXERCISES = (
         gradients=("memory",),
     ),
     Exercise(
-        "10.5", "Read one word's vector", 8, 2, sense_scores, _score_cases,
+        "10.6", "Read one word's vector", 8, 2, sense_scores, _score_cases,
         (
             Mistake("first place", lambda m, p, W, b: m[:, 0] @ W + b,
                     "You read the first position of every sentence; places says where the word stands."),
@@ -165,27 +187,5 @@ EXERCISES = (
                     "You scored every position; read one per sentence."),
         ),
         gradients=("memory", "W", "b"),
-    ),
-    Exercise(
-        "10.6", "Who reads whom?", 12, 3, influence, _influence_cases,
-        (
-            Mistake("transposed", lambda e, x, a: _grid(e, x, a).T,
-                    "Your grid is transposed: row i is the output, column j the input that was changed."),
-            Mistake("keeps changes", _kept_changes,
-                    "Earlier changes stay in x while you make the next: begin each time from the given x."),
-            Mistake("all rows", lambda e, x, a: _grid(e, x, a, lambda j, x: torch.ones(len(x)).to(x)),
-                    "You changed every row at once; change one row j at a time."),
-            Mistake("diagonal", lambda e, x, a: _grid(e, x, a) & torch.eye(len(x), dtype=torch.bool),
-                    "Only the changed row itself is looked at; ask every output row."),
-            Mistake("not the diagonal", lambda e, x, a: _grid(e, x, a) & ~torch.eye(len(x), dtype=torch.bool),
-                    "A row may influence its own output too; the diagonal counts."),
-            Mistake("unchanged", lambda e, x, a: ~_grid(e, x, a), "True must mean that the output changed."),
-            Mistake("by feature", lambda e, x, a: torch.stack(
-                        [d.abs() > 1e-6 for d in _perturb(e, x, a, _one)], dim=1),
-                    "There is a value per feature; ask whether any feature of the row has moved."),
-            Mistake("how much", lambda e, x, a: torch.stack(
-                        [d.abs().amax(dim=1) for d in _perturb(e, x, a, _one)], dim=1),
-                    "Those are the sizes of the changes; asked for is whether they exceed 1e-6."),
-        ),
     ),
 )
