@@ -154,7 +154,7 @@ EXERCISES = (
                     "The sum is right; divide it by the number of real tokens, not by src_len."),
             Mistake("inverted", _mean_with(lambda m, k: (m * (1 - k)).sum(1) / (1 - k).sum(1).clamp(min=1)),
                     "You averaged the padding: True marks the real tokens."),
-            Mistake("sum", _mean_with(lambda m, k: (m * k).sum(dim=1)), "That is the sum; divide by how many there are."),
+            Mistake("sum", _mean_with(lambda m, k: (m * k).sum(dim=1)), "That is the sum; divide it by the count."),
             Mistake("whole batch", _mean_with(lambda m, k: (m * k).sum(1) / k.sum() * len(m)),
                     "You divided every sentence by the mean length of the batch; each has its own count."),
             Mistake("first token", _mean_with(lambda m, k: m[:, 0]),

@@ -24,6 +24,7 @@ NOTEBOOK_10 = (
         "many million parameters does the stack have? (two decimals)",
         18.90, "6 · 3,150,336 = 18,902,016: each layer has weights of its own. A post-norm stack adds nothing.",
         ((3.15, "That is one layer; the six do not share their weights."),
+         (25.20, "That is eight layers; eight is the number of heads, the layers are six."),
          (44.10, "That is encoder and decoder together.")),
         "Multiply by the number of layers.",
         tolerance=0.011, high=100.0,
@@ -46,7 +47,7 @@ NOTEBOOK_10 = (
     Choice(
         "10.q4",
         "In a sentence of 12 words the word 'bank' comes third, and the word that tells which bank comes last. The "
-        "encoder is given a causal mask by mistake. What does the vector of 'bank' say about its sense after six layers?",
+        "encoder is given a causal mask by mistake. What does the vector of 'bank' tell after six layers?",
         (
             Option("All there is to say, since six layers can pass it on.",
                    "Information travels through positions that may be read; no path leads from a later to an earlier "
