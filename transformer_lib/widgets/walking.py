@@ -103,11 +103,11 @@ def _layer_steps(layer: EncoderLayer, x: Tensor, mask: Tensor) -> list[Step]:
     output = layer.feed_forward_residual.norm(summed)
     return [
         Step(STEPS[2], "softmax(Q Kᵀ / √d_k)", (("head 1", weights[0, 0]), ("head 2", weights[0, 1])),
-             "Rows are queries, columns keys. The only step where tokens meet, left and right."),
+             "Rows are queries, columns keys. Tokens meet here and in the next step, nowhere else."),
         Step(STEPS[3], "[A¹V¹ | A²V²] W_O", (("x", x), ("attention", attended)),
              "What each token collected from all tokens."),
         Step(STEPS[4], "x + attention", (("x", x), ("attention", attended), ("sum", added)),
-             "The dashed path brings x past the attention: nothing of it is lost."),
+             "The dashed path brings x past the attention, as it is."),
         Step(STEPS[5], "LayerNorm(sum)", (("sum", added), ("y", normed)),
              "Each row now has mean 0 and variance 1."),
         Step(STEPS[6], "max(0, y W_1 + b_1)", (("y", normed), ("hidden", hidden)),
