@@ -126,3 +126,8 @@ def test_a_step_by_hand_is_remembered():
 def test_a_step_out_of_range_is_refused():
     with pytest.raises(ValueError, match="value must lie between 1 and 18, got 19"):
         widgets.encoder_walk(step=19)
+
+
+def test_the_lines_of_text_end_within_the_picture():
+    steps = encoder_steps(True, False)
+    assert max(len(step.note) for step in steps) <= 74  # from x = 196, at about 6.8 px a letter

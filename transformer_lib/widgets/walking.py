@@ -103,7 +103,7 @@ def _layer_steps(layer: EncoderLayer, x: Tensor, mask: Tensor) -> list[Step]:
     output = layer.feed_forward_residual.norm(summed)
     return [
         Step(STEPS[2], "softmax(Q Kᵀ / √d_k)", (("head 1", weights[0, 0]), ("head 2", weights[0, 1])),
-             "Rows are queries, columns keys. Tokens meet here and in the next step, nowhere else."),
+             "Rows are queries, columns keys. Tokens meet only here and in step 4 (12)."),
         Step(STEPS[3], "[A¹V¹ | A²V²] W_O", (("x", x), ("attention", attended)),
              "What each token collected from all tokens."),
         Step(STEPS[4], "x + attention", (("x", x), ("attention", attended), ("sum", added)),
