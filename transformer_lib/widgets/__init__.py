@@ -24,6 +24,7 @@ from .similarity import similarity_weights, token_length
 from .splitting import head_splitter
 from .tokens import bpe_stepper
 from .vectors import dot_product
+from .walking import encoder_steps, encoder_walk, hand_made_layer
 
 __all__ = [
     "Panel",
@@ -35,6 +36,9 @@ __all__ = [
     "decoder_stepper",
     "dot_product",
     "embedding_plane",
+    "encoder_steps",
+    "encoder_walk",
+    "hand_made_layer",
     "head_splitter",
     "lookup_weights",
     "mask_lab",

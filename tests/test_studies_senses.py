@@ -1,0 +1,97 @@
+"""The study of senses: what each encoder may read, how answers are judged, and a short run against what is stored."""
+
+from __future__ import annotations
+
+import sys
+from statistics import mean
+
+import pytest
+import torch
+
+from transformer_lib.studies import senses as study
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return study.load_results()
+
+
+@pytest.fixture(scope="module")
+def loaded():
+    return study.load_senses()
+
+
+def test_the_places_and_labels_are_those_of_the_sentences(loaded):
+    tokenizer, senses, splits = loaded
+    assert len(senses) == 55
+    for split in splits.values():
+        ids = split.ids[torch.arange(len(split.ids)), split.places]
+        assert [tokenizer.words[i] for i in ids.tolist()] == [pair.word for pair in split.pairs]
+        assert [senses[i] for i in split.labels.tolist()] == [(pair.word, pair.sense) for pair in split.pairs]
+        assert split.candidates[torch.arange(len(split.ids)), split.labels].all()
+    gaps = [pair.gap for pair in splits["heldout"].pairs]
+    groups = splits["heldout"].groups
+    assert groups["cue before"].tolist() == [gap < 0 for gap in gaps]
+    assert (groups["cue before"] ^ groups["cue after"]).all()
+
+
+@pytest.mark.parametrize("kind", study.KINDS)
+def test_each_kind_reads_what_its_name_says(kind, loaded):
+    torch.manual_seed(0)
+    tagger, place = study.SenseTagger(kind, len(loaded[0]), 55), torch.tensor([3])
+    ids = torch.tensor([[5, 7, 11, 13, 17, 19, 23]])
+    before, noticed = tagger(ids, place), []
+    for j in range(7):
+        changed = ids.clone()
+        changed[0, j] = 29
+        noticed.append(not torch.allclose(tagger(changed, place), before, atol=1e-6))
+    wanted = {"no layer": [3], "self only": [3], "left side only": [0, 1, 2, 3]}.get(kind, list(range(7)))
+    assert [j for j, seen in enumerate(noticed) if seen] == wanted
+    padded = torch.cat([ids, torch.zeros(1, 2, dtype=torch.long)], dim=1)
+    torch.testing.assert_close(tagger(padded, place), before)
+
+
+def test_an_unknown_kind_is_refused():
+    with pytest.raises(ValueError, match="kind must be one of 'no layer', .*, got 'three layers'"):
+        study.SenseTagger("three layers", 5, 7)
+
+
+def test_only_the_words_own_senses_are_compared(loaded):
+    split = loaded[2]["hard"]
+
+    def scores(ids, places):
+        others = 100.0 * (~split.candidates)  # senses of other words score highest, and do not count
+        return others + torch.nn.functional.one_hot(split.labels, 55)
+
+    assert study.choices(scores, split).all()
+
+
+def test_the_majority_is_the_stored_one_and_near_one_over_the_senses(stored):
+    assert round(study.majority(), 3) == stored["majority"]
+    assert 1 / 3 < stored["majority"] < 1 / 2
+
+
+def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
+    assert stored["command"] == "python -m transformer_lib.studies.senses --seeds 0 1 2"
+    assert stored["steps"] == study.STEPS
+    assert list(stored["accuracy"]) == list(study.KINDS)
+    for groups in stored["accuracy"].values():
+        assert list(groups) == list(study.GROUPS)
+        assert all(len(values) == 3 for values in groups.values())
+
+
+def test_a_short_run_finds_what_is_stored(stored):
+    found = study.run([1], kinds=("one layer", "no layer"))
+    for kind, groups in found.items():
+        for group, (value,) in groups.items():
+            assert value == pytest.approx(stored["accuracy"][kind][group][1], abs=0.12 if group == "hard" else 0.03)
+
+
+def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
+    path = tmp_path / "senses.json"
+    monkeypatch.setattr(study, "run", lambda seeds: {"no layer": {"hard": [0.5 for _ in seeds]}})
+    monkeypatch.setattr(sys, "argv", ["senses", "--seeds", "4", "5", "--results", str(path)])
+    study.main()
+    content = study.load_results(path)
+    assert content["command"] == "python -m transformer_lib.studies.senses --seeds 4 5"
+    assert mean(content["accuracy"]["no layer"]["hard"]) == 0.5

@@ -1,0 +1,157 @@
+"""Does an encoder's vector of "bank" say which bank? Five small encoders name the sense of a word (notebook 10).
+
+`python -m transformer_lib.studies.senses` trains them all and writes data/senses.json.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from datetime import date
+from functools import cache
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..corpus import DATA, Pair, load_corpus
+from ..encoder import Encoder
+from ..masks import causal_mask, padding_mask
+from ..positional import sinusoidal_encoding
+from ..tokenizer import PAD_ID, WordTokenizer
+
+RESULTS = DATA / "senses.json"
+WIDTH, HEADS, HIDDEN, BATCH_SIZE, LEARNING_RATE, STEPS = 64, 4, 128, 64, 2e-3, 400
+KINDS = {"no layer": 0, "self only": 2, "left side only": 2, "one layer": 1, "two layers": 2}  # number of layers
+GROUPS = ("heldout", "compositional", "hard", "cue before", "cue after", "cue 7+ away")
+
+
+class SenseTagger(nn.Module):
+    """Embeddings and positions, an encoder, and one linear map from the vector of a word to the scores of all senses.
+
+    Args:
+        kind: one of KINDS. "self only" lets each position see itself alone, "left side only" nothing after itself;
+            "no layer" reads the embedding. n_words, n_senses: sizes of the two vocabularies.
+    """
+
+    def __init__(self, kind: str, n_words: int, n_senses: int) -> None:
+        super().__init__()
+        if kind not in KINDS:
+            raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
+        self.kind = kind
+        self.table = nn.Embedding(n_words, WIDTH)
+        nn.init.normal_(self.table.weight, std=WIDTH**-0.5)
+        self.encoder = Encoder(KINDS[kind], WIDTH, HEADS, HIDDEN) if KINDS[kind] else None
+        self.read_out = nn.Linear(WIDTH, n_senses)
+
+    def forward(self, ids: Tensor, places: Tensor) -> Tensor:
+        """Return scores [batch, n_senses] for ids [batch, src_len], read at one place per sentence, places [batch]."""
+        x = self.table(ids) * math.sqrt(WIDTH) + sinusoidal_encoding(ids.shape[1], WIDTH)
+        memory = self.encoder(x, self.mask(ids)) if self.encoder else x
+        return self.read_out(memory[torch.arange(len(ids)), places])
+
+    def mask(self, ids: Tensor) -> Tensor:
+        """Return what each position may see, True = may attend."""
+        mask = padding_mask(ids, PAD_ID)
+        if self.kind == "self only":
+            return mask & torch.eye(ids.shape[1], dtype=torch.bool)
+        return mask & causal_mask(ids.shape[1]) if self.kind == "left side only" else mask
+
+
+class Senses:
+    """The sentences of one split that have an ambiguous noun: ids, where the noun stands, and its sense."""
+
+    def __init__(self, pairs: Sequence[Pair], tokenizer: WordTokenizer, senses: Sequence[tuple[str, str]]) -> None:
+        self.pairs = [pair for pair in pairs if pair.word not in ("", "it")]
+        self.ids = tokenizer.encode_batch([pair.src for pair in self.pairs])
+        words = [WordTokenizer.tokenize(pair.src) for pair in self.pairs]
+        self.places = torch.tensor([row.index(pair.word) for row, pair in zip(words, self.pairs, strict=True)])
+        self.labels = torch.tensor([senses.index((pair.word, pair.sense)) for pair in self.pairs])
+        self.candidates = torch.tensor([[word == pair.word for word, _ in senses] for pair in self.pairs])
+        gaps = torch.tensor([pair.gap for pair in self.pairs])
+        self.groups = {"cue before": gaps < 0, "cue after": gaps > 0, "cue 7+ away": gaps.abs() >= 7}
+
+
+@cache
+def load_senses() -> tuple[WordTokenizer, tuple[tuple[str, str], ...], dict[str, Senses]]:
+    """Return the words, the 55 senses as (word, sense), and {split: Senses} for every split."""
+    corpus = load_corpus("context")
+    tokenizer = WordTokenizer.from_texts(pair.src for pair in corpus["train"])
+    senses = tuple(sorted({(pair.word, pair.sense) for pair in corpus["train"] if pair.word not in ("", "it")}))
+    names = ("train", "heldout", "compositional", "hard")
+    return tokenizer, senses, {name: Senses(corpus[name], tokenizer, senses) for name in names}
+
+
+def train_tagger(kind: str, seed: int, steps: int = STEPS) -> SenseTagger:
+    """Train a new tagger by cross-entropy over all senses, batches drawn at random from the training split."""
+    tokenizer, senses, splits = load_senses()
+    train = splits["train"]
+    torch.manual_seed(seed)
+    tagger = SenseTagger(kind, len(tokenizer), len(senses))
+    optimizer = torch.optim.Adam(tagger.parameters(), LEARNING_RATE)
+    for _ in range(steps):
+        rows = torch.randint(len(train.ids), (BATCH_SIZE,))
+        loss = F.cross_entropy(tagger(train.ids[rows], train.places[rows]), train.labels[rows])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return tagger
+
+
+@torch.no_grad()
+def choices(tagger: SenseTagger, split: Senses) -> Tensor:
+    """Return for each sentence whether the best of *its word's* senses is the right one, [sentences] boolean."""
+    scores = tagger(split.ids, split.places).masked_fill(~split.candidates, -math.inf)
+    return scores.argmax(dim=-1) == split.labels
+
+
+def accuracy(tagger: SenseTagger) -> dict[str, float]:
+    """Return the share of right choices by GROUPS; the groups of cues are those of the held-out sentences."""
+    splits = load_senses()[2]
+    found = {name: choices(tagger, splits[name]) for name in ("heldout", "compositional", "hard")}
+    found |= {name: found["heldout"][rows] for name, rows in splits["heldout"].groups.items()}
+    return {name: round(right.double().mean().item(), 3) for name, right in found.items()}
+
+
+def majority(split: str = "heldout") -> float:
+    """Return the share of right choices of whoever names each word's most frequent sense in training."""
+    train, tested = (load_senses()[2][name] for name in ("train", split))
+    counts = torch.bincount(train.labels, minlength=train.candidates.shape[1])
+    best = counts.expand(len(tested.labels), -1).masked_fill(~tested.candidates, -1).argmax(dim=-1)
+    return (best == tested.labels).double().mean().item()
+
+
+def run(seeds: Sequence[int], kinds: Sequence[str] = tuple(KINDS), steps: int = STEPS) -> dict[str, dict[str, list]]:
+    """Return {kind: {group: share right per seed}}."""
+    found = {kind: [accuracy(train_tagger(kind, seed, steps)) for seed in seeds] for kind in kinds}
+    return {kind: {group: [one[group] for one in rows] for group in GROUPS} for kind, rows in found.items()}
+
+
+def load_results(path: Path = RESULTS) -> dict:
+    """Return what the command of this module wrote: command, date, seeds, steps, majority, accuracy."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    content = {
+        "command": f"python -m transformer_lib.studies.senses --seeds {' '.join(map(str, arguments.seeds))}",
+        "date": date.today().isoformat(),
+        "seeds": arguments.seeds,
+        "steps": STEPS,
+        "majority": round(majority(), 3),
+        "accuracy": run(arguments.seeds),
+    }
+    arguments.results.write_text(json.dumps(content) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
