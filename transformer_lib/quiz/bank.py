@@ -9,6 +9,7 @@ from .bank_05 import NOTEBOOK_05
 from .bank_06 import NOTEBOOK_06
 from .bank_07 import NOTEBOOK_07
 from .bank_08 import NOTEBOOK_08
+from .bank_09 import NOTEBOOK_09
 from .model import Choice, Number, Option
 
 NOTEBOOK_01 = (
@@ -218,6 +219,7 @@ QUESTIONS = (
     *NOTEBOOK_06,
     *NOTEBOOK_07,
     *NOTEBOOK_08,
+    *NOTEBOOK_09,
     *NOTEBOOK_12,
     *NOTEBOOK_13,
     *NOTEBOOK_14,
