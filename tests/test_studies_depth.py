@@ -71,6 +71,18 @@ def test_signals_leave_the_random_numbers_alone():
     assert torch.equal(torch.rand(2), expected)
 
 
+def test_the_default_precision_changes_nothing():
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = study.signals.__wrapped__(2, True, "pre", seed=11)
+        trained = study.train_reverser(study.SETUPS[0], seed=0, steps=2)
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert found == study.signals.__wrapped__(2, True, "pre", seed=11)
+    assert trained == study.train_reverser(study.SETUPS[0], seed=0, steps=2)
+
+
 def test_without_sublayers_that_do_anything_all_passes_unchanged():
     found = study.signals(5, True, "none", gain=0.0)
     assert found.activation == pytest.approx([found.activation[0]] * 6)

@@ -35,15 +35,15 @@ def test_the_table_counts_the_seeds_that_reached_the_goal():
     body = draw_signals(True, "pre", 2, 1.0, 0).body
     chosen = [run["steps"] for run in stored if (run["residual"], run["norm"]) == (True, "pre")]
     counts = [sum(step is not None for step in steps) for steps in chosen]
-    drawn = [int(cell) for cell in re.findall(r'class="mid">(\d)<', body)]
+    drawn = [int(cell) for cell in re.findall(r'class="mid" font-size="11">(\d)<', body)]
     assert len(counts) == 10
     assert sorted(drawn) == sorted(counts)
-    assert "12 blocks, 0.003" in body
+    assert "12 blocks, rate 0.003" in body
     assert "not live" in body
 
 
 def test_what_was_not_trained_says_so():
-    assert "this set-up was not trained" in draw_signals(False, "pre", 2, 1.0, 0).body
+    assert "(This set-up was not trained.)" in draw_signals(False, "pre", 2, 1.0, 0).body
 
 
 @pytest.mark.parametrize(("value", "expected"), [(0.344, "0.34"), (99.4, "99.40"), (3.42e8, "3.4e+08")])

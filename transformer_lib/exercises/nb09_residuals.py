@@ -125,6 +125,12 @@ def _neighbours(jacobians, length):
     return sum(paths_of_length(jacobians[i : i + length], length) for i in starts)
 
 
+def _elementwise(jacobians, length):
+    if length == 0:
+        return paths_of_length(jacobians, 0)
+    return sum(jacobians[list(taken)].prod(dim=0) for taken in itertools.combinations(range(len(jacobians)), length))
+
+
 def _mean(jacobians, length):
     count = len(list(itertools.combinations(range(len(jacobians)), length)))
     return paths_of_length(jacobians, length) / count
@@ -146,8 +152,7 @@ EXERCISES = (
                     "length are asked for."),
             Mistake("up to", _up_to, "Shorter paths are in the sum too; exactly `length` sub-layers are asked for."),
             Mistake("mean", _mean, "That is the mean over the paths; gradients of paths add up."),
-            Mistake("elementwise", lambda J, k: torch.stack([torch.stack([J[i] for i in c]).prod(dim=0) if c
-                        else torch.eye(J.shape[-1]).to(J) for c in itertools.combinations(range(len(J)), k)]).sum(dim=0),
+            Mistake("elementwise", _elementwise,
                     "You multiplied entry by entry; Jacobians are chained by matrix products."),
         ),
     ),

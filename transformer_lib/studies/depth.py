@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date
 from functools import lru_cache
@@ -84,12 +85,23 @@ class Signals:
     own: tuple[float, ...]
 
 
+@contextmanager
+def _single_precision() -> Iterator[None]:
+    """Draw in float32 whatever the default is, so that the same seed gives the same numbers everywhere."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
 @lru_cache(maxsize=256)
 def signals(
     n_blocks: int, residual: bool, norm: str, *, gain: float = 1.0, feed_forward: bool = True, seed: int = 0
 ) -> Signals:
     """Send 8 × 12 random rows through an untrained stack, and a random gradient back; float64, no final norm."""
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), _single_precision():
         torch.manual_seed(seed)
         blocks = [Block(residual, norm, gain=gain, feed_forward=feed_forward).double() for _ in range(n_blocks)]
         x, last = torch.randn(2, 8, 12, WIDTH, dtype=torch.float64)
@@ -154,6 +166,7 @@ class Reverser(nn.Module):
         return self.readout(self.blocks(self.embedding(ids) + self.positions))
 
 
+@_single_precision()
 def train_reverser(setup: Setup, seed: int, steps: int = STEPS) -> dict:
     """Train until GOAL of a fresh batch's tokens are right, at most `steps` steps.
 

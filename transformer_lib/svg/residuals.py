@@ -69,5 +69,5 @@ def score_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence[
         level = y + 38 + 18 * line_number
         parts.append(text(x + 10, level, name))
         for i, cell in enumerate(cells):
-            parts.append(text(x + 175 + 104 * i, level, cell, "mid soft" if not name else "mid"))
+            parts.append(text(x + 150 + 116 * i, level, cell, "mid" if name else "mid soft", size=11))
     return "".join(parts)
