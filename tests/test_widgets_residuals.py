@@ -38,7 +38,7 @@ def test_the_table_counts_the_seeds_that_reached_the_goal():
     drawn = [int(cell) for cell in re.findall(r'class="mid" font-size="11">(\d)<', body)]
     assert len(counts) == 10
     assert sorted(drawn) == sorted(counts)
-    assert "12 blocks, rate 0.003" in body
+    assert "12 blocks, 0.003" in body
     assert "not live" in body
 
 

@@ -45,7 +45,7 @@ def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: in
     body = text(60, 16, "size of x and of its gradient (before training)", "bold")
     body += svg.block_chart(sizes, (60, 30, 285, 130), ticks)
     body += text(420, 16, "are the rows still different?", "bold")
-    rows = {"spread of the rows": found.spread, "recognisable rows": found.own}
+    rows = {"spread": found.spread, "recognised": found.own}
     body += svg.block_chart(rows, (420, 30, 270, 130), {0: "0", 0.5: ".5", 1: "1"})
     body += svg.score_table(*_trained(residual, norm), 10, 228)
     around = f"{'with' if residual else 'no'} residual, {_NAMES[norm]}"
@@ -53,7 +53,7 @@ def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: in
     says = f"{n_blocks} blocks, {around}, gain {gain:g}, untrained: gradient first/last {spoken(ratio)}, "
     says += f"activation last/first {spoken(found.activation[-1] / found.activation[0])}, "
     says += f"spread of the rows {found.spread[-1]:.2f}"
-    table = [["after block", "activation", "gradient", "spread", "recognisable"]]
+    table = [["after block", "activation", "gradient", "spread", "recognised"]]
     measured = zip(found.activation, found.gradient, found.spread, found.own, strict=True)
     for i, (activation, gradient, spread, own) in enumerate(measured):
         table.append([str(i), spoken(activation), spoken(gradient), f"{spread:.2f}", f"{own:.2f}"])
@@ -75,11 +75,11 @@ def _trained(residual: bool, norm: str) -> tuple[str, list[str], dict[str, list[
     """Title, headings and rows of the table of trained stacks: seeds that reach the goal, by depth, rate and gain."""
     stored = _stored()
     runs = [run for run in stored["runs"] if (run["residual"], run["norm"]) == (residual, norm)]
-    title = f"Trained (stored study, not live): of {len(stored['seeds'])} seeds, how many are 95 % right within "
-    title += f"{stored['steps']} steps?"
+    title = f"Trained (stored study, not live): seeds of {len(stored['seeds'])} that are 95 % right within "
+    title += f"{stored['steps']} steps, by learning rate"
     if not runs:
         return title, [], {"(This set-up was not trained.)": []}
-    columns = [f"{run['n_blocks']} blocks, rate {run['rate']:g}" for run in runs if run["gain"] == 1.0]
+    columns = [f"{run['n_blocks']} blocks, {run['rate']:g}" for run in runs if run["gain"] == 1.0]
     rows = {}
     for gain, name in ((depth.SMALL, "gain 0.58"), (1.0, "gain 1")):
         chosen = [run for run in runs if run["gain"] == gain]
