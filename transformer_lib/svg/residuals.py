@@ -9,7 +9,7 @@ from .elements import LINE, line, number, rect, text, text_width
 
 COLOURS = ("#0072b2", "#d55e00")
 WIDTH, HEIGHT = 710, 330
-REACHES = (2, 5, 10, 30, 110, 300)
+REACHES = (2, 5, 10, 15, 30, 60, 110, 300)
 """The largest powers of ten that the axis may show."""
 
 
