@@ -9,6 +9,7 @@ from .bank_05 import NOTEBOOK_05
 from .bank_06 import NOTEBOOK_06
 from .bank_07 import NOTEBOOK_07
 from .bank_08 import NOTEBOOK_08
+from .bank_09 import NOTEBOOK_09
 from .bank_10 import NOTEBOOK_10
 from .bank_11 import NOTEBOOK_11
 from .bank_12 import NOTEBOOK_12
@@ -155,6 +156,7 @@ QUESTIONS = (
     *NOTEBOOK_06,
     *NOTEBOOK_07,
     *NOTEBOOK_08,
+    *NOTEBOOK_09,
     *NOTEBOOK_10,
     *NOTEBOOK_11,
     *NOTEBOOK_12,

@@ -19,6 +19,7 @@ from .panel import Panel
 from .positions import position_dial
 from .projections import projection_stepper
 from .reordering import shuffle
+from .residuals import residual_and_norm
 from .scaling import Saturation, saturation, softmax_saturation
 from .similarity import similarity_weights, token_length
 from .splitting import head_splitter
@@ -46,6 +47,7 @@ __all__ = [
     "number",
     "position_dial",
     "projection_stepper",
+    "residual_and_norm",
     "saturation",
     "shuffle",
     "soft_lookup",

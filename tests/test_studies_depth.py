@@ -1,0 +1,130 @@
+"""The study of deep stacks: its blocks against the library's, its measures by hand, and a short repeated run."""
+
+from __future__ import annotations
+
+import math
+import sys
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import transformer_lib as tl
+from transformer_lib.studies import depth as study
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return study.load_results()
+
+
+@pytest.mark.parametrize(("norm", "norm_first"), [("post", False), ("pre", True)])
+def test_a_block_is_the_librarys_encoder_layer(norm, norm_first):
+    torch.manual_seed(0)
+    block, x = study.Block(True, norm), torch.randn(3, 7, study.WIDTH)
+    layer = tl.EncoderLayer(study.WIDTH, study.HEADS, 4 * study.WIDTH, norm_first=norm_first)
+    layer.self_attention.load_state_dict(block.attention.state_dict())
+    layer.feed_forward.load_state_dict(block.feed_forward.state_dict())
+    torch.testing.assert_close(block(x), layer(x))
+
+
+def test_what_is_switched_off_is_gone():
+    torch.manual_seed(0)
+    x = torch.randn(2, 5, study.WIDTH)
+    bare = study.Block(False, "none", feed_forward=False)
+    torch.testing.assert_close(bare(x), bare.attention(x, x, x))
+    with_residual = study.Block(True, "none", feed_forward=False)
+    torch.testing.assert_close(with_residual(x), x + with_residual.attention(x, x, x))
+    normed = study.Block(False, "post", feed_forward=False)
+    torch.testing.assert_close(normed(x), F.layer_norm(normed.attention(x, x, x), (study.WIDTH,)))
+
+
+@pytest.mark.parametrize("gain", [study.SMALL, 1.0, 1.5])
+def test_the_gain_is_the_spread_of_the_weights(gain):
+    torch.manual_seed(0)
+    block = study.Block(True, "none", gain=gain)
+    weights = block.feed_forward.expand.weight
+    assert weights.std().item() * math.sqrt(study.WIDTH) == pytest.approx(gain, rel=0.05)
+    assert not block.feed_forward.contract.bias.any()
+
+
+def test_an_unknown_norm_is_refused():
+    with pytest.raises(ValueError, match=r"norm must be one of 'none', 'post', 'pre', got 'batch'"):
+        study.Block(True, "batch")
+
+
+def test_signals_begin_with_the_input_and_end_with_the_given_gradient():
+    found = study.signals(3, True, "post", seed=5)
+    assert {len(part) for part in (found.activation, found.gradient, found.spread, found.own)} == {4}
+    assert found.activation[0] == pytest.approx(1, abs=0.05)
+    assert found.gradient[-1] == pytest.approx(1, abs=0.05)
+    assert found.activation[1:] == pytest.approx([1] * 3, abs=1e-4)  # post-norm
+    assert found.spread[0] == pytest.approx(math.sqrt(11 / 12), abs=0.02)
+    assert found.own[0] == 1
+
+
+def test_signals_leave_the_random_numbers_alone():
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    study.signals(2, False, "none", seed=7)
+    assert torch.equal(torch.rand(2), expected)
+
+
+def test_the_default_precision_changes_nothing():
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = study.signals.__wrapped__(2, True, "pre", seed=11)
+        trained = study.train_reverser(study.SETUPS[0], seed=0, steps=2)
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert found == study.signals.__wrapped__(2, True, "pre", seed=11)
+    assert trained == study.train_reverser(study.SETUPS[0], seed=0, steps=2)
+
+
+def test_without_sublayers_that_do_anything_all_passes_unchanged():
+    found = study.signals(5, True, "none", gain=0.0)
+    assert found.activation == pytest.approx([found.activation[0]] * 6)
+    assert found.gradient == pytest.approx([found.gradient[0]] * 6)
+    assert found.own == (1.0,) * 6
+
+
+def test_equal_rows_have_no_spread():
+    rows = torch.randn(1, 1, study.WIDTH).expand(2, 5, -1)
+    assert study._spread(rows) == pytest.approx(0, abs=1e-6)
+    assert study._own(rows, torch.randn(2, 5, study.WIDTH)) == pytest.approx(1 / 5)
+
+
+def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
+    assert stored["command"] == "python -m transformer_lib.studies.depth --seeds 0 1 2"
+    assert stored["steps"] == study.STEPS
+    keys = ("n_blocks", "residual", "norm", "gain", "rate")
+    assert [study.Setup(**{key: run[key] for key in keys}) for run in stored["runs"]] == list(study.SETUPS)
+    for run in stored["runs"]:
+        assert len(run["steps"]) == len(run["accuracy"]) == len(run["first_loss"]) == 3
+
+
+def test_a_short_run_finds_what_is_stored(stored):
+    setup = study.Setup(2, True, "pre", 1.0, 1e-2)
+    found = study.run([1], [setup])[0]
+    then = stored["runs"][study.SETUPS.index(setup)]
+    assert found["first_loss"][0] == pytest.approx(then["first_loss"][1], abs=0.02)
+    assert found["steps"][0] == pytest.approx(then["steps"][1], rel=0.2)
+    assert found["accuracy"][0] == pytest.approx(then["accuracy"][1], abs=0.05)
+
+
+def test_a_run_that_misses_the_goal_says_so():
+    found = study.train_reverser(study.Setup(2, True, "pre", 1.0, 1e-3), seed=4, steps=2)
+    assert found["steps"] is None
+    assert found["accuracy"] == pytest.approx(study.CHANCE, abs=0.1)
+
+
+def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
+    path = tmp_path / "depth.json"
+    monkeypatch.setattr(study, "run", lambda seeds: [{"steps": [7 for _ in seeds]}])
+    monkeypatch.setattr(sys, "argv", ["depth", "--seeds", "4", "5", "--results", str(path)])
+    study.main()
+    content = study.load_results(path)
+    assert content["command"] == "python -m transformer_lib.studies.depth --seeds 4 5"
+    assert (content["seeds"], content["runs"]) == ([4, 5], [{"steps": [7, 7]}])

@@ -1,0 +1,73 @@
+"""What passes through a stack of blocks: curves over the blocks, and a small table of scores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from .charts import DASHES
+from .elements import LINE, line, number, rect, text, text_width
+
+COLOURS = ("#0072b2", "#d55e00")
+WIDTH, HEIGHT = 710, 330
+REACHES = (2, 5, 10, 15, 30, 60, 110, 300)
+"""The largest powers of ten that the axis may show."""
+
+
+def reach(exponents: Sequence[float]) -> int:
+    """The smallest of REACHES that holds every exponent, up or down; the largest when none does."""
+    most = max(map(abs, exponents))
+    return next((limit for limit in REACHES if most <= limit), REACHES[-1])
+
+
+def power(exponent: int) -> str:
+    """A power of ten as text: "1", or "10" with its exponent raised."""
+    raised = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
+    return f"10{raised}" if exponent else "1"
+
+
+def block_chart(
+    series: Mapping[str, Sequence[float]],
+    box: tuple[float, float, float, float],
+    ticks: Mapping[float, str],
+) -> str:
+    """Lines over block 0 (the input), 1, 2, …, told apart by colour and dash, their names below.
+
+    ``box`` is (x, y, width, height); ``ticks`` are the marked heights with their labels, and their ends those of
+    the axis; what lies beyond is drawn at the edge.
+    """
+    x, y, width, height = box
+    low, high = min(ticks), max(ticks)
+    last = len(next(iter(series.values()))) - 1
+
+    def place(i: int, value: float) -> str:
+        held = min(max(value, low), high)
+        return f"{number(x + width * i / last)},{number(y + height * (high - held) / (high - low))}"
+
+    parts = [line(x, y, x, y + height, LINE)]
+    for at, label in ticks.items():
+        level = y + height * (high - at) / (high - low)
+        parts += [line(x, level, x + width, level, LINE), text(x - 6, level + 4, label, "end soft", size=11)]
+    for i in sorted({0, last // 2, last}):
+        parts.append(text(x + width * i / last, y + height + 16, i, "mid soft", size=11))
+    parts.append(text(x + width / 2, y + height + 31, "after block", "mid soft", size=11))
+    start = x
+    for (name, values), dash, colour in zip(series.items(), DASHES, COLOURS, strict=False):
+        look = f'fill="none" stroke-width="2.5" stroke-dasharray="{dash}"'
+        points = " ".join(place(i, value) for i, value in enumerate(values))
+        parts.append(f'<polyline points="{points}" stroke="{colour}" {look}/>')
+        parts.append(line(start, y + height + 45, start + 26, y + height + 45, colour, look))
+        parts.append(text(start + 32, y + height + 49, name, size=11))
+        start += 44 + text_width(name, 11)
+    return "".join(parts)
+
+
+def score_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]], x: float, y: float) -> str:
+    """A title, a row of headings, and named rows of short texts, in a frame of their own."""
+    parts = [rect(x, y, WIDTH - 2 * x, 32 + 18 * (len(rows) + 1), "none", f'rx="5" stroke="{LINE}"')]
+    parts.append(text(x + 10, y + 18, title, "bold"))
+    for line_number, (name, cells) in enumerate({"": columns, **rows}.items()):
+        level = y + 38 + 18 * line_number
+        parts.append(text(x + 10, level, name))
+        for i, cell in enumerate(cells):
+            parts.append(text(x + 150 + 116 * i, level, cell, "mid" if name else "mid soft", size=11))
+    return "".join(parts)

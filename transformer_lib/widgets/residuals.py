@@ -1,0 +1,87 @@
+"""W13, residual and norm: what a deep stack does to activations and gradients before any training."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+from ..studies import depth
+from ..svg import residuals as svg
+from ..svg.elements import Picture, text
+from .controls import choice, number, switch
+from .panel import Panel
+
+_NAMES = {"none": "no norm", "post": "post-norm", "pre": "pre-norm"}
+
+
+def residual_and_norm(
+    *, residual: bool = True, norm: str = "post", n_blocks: int = 24, gain: float = 1.0, seed: int = 0
+) -> Panel:
+    """Switch the residual connection and the norm of an untrained stack of blocks; see what passes through it.
+
+    ``gain`` is the size of the random weights: N(0, gain² / fan_in). Raises ValueError when norm is not "none",
+    "post" or "pre", n_blocks not 1 to 24, gain not 0.5 to 1.5 or seed not 0 to 9.
+    """
+    if norm not in depth.NORMS:
+        raise ValueError(f"norm must be one of {', '.join(map(repr, depth.NORMS))}, got {norm!r}")
+    controls = {
+        "residual": switch("residual: x + f(x)", residual),
+        "norm": choice("norm", depth.NORMS, norm),
+        "n_blocks": number("blocks", n_blocks, 1, 24),
+        "gain": number("gain of the weights", gain, 0.5, 1.5, 0.1),
+        "seed": number("seed", seed, 0, 9),
+    }
+    return Panel(draw_signals, controls, widget_id="W13")
+
+
+def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: int) -> Picture:
+    """Activation and gradient after each block on a logarithmic axis, the rows' differences, and stored scores."""
+    gain = round(gain, 6)
+    found = depth.signals(n_blocks, residual, norm, gain=gain, seed=seed)
+    sizes = {"activation": [math.log10(value) for value in found.activation],
+             "gradient": [math.log10(value) for value in found.gradient]}
+    top = svg.reach([exponent for values in sizes.values() for exponent in values])
+    ticks = {k: svg.power(k) for k in (-top, 0, top)}
+    body = text(60, 16, "size of x and of its gradient (before training)", "bold")
+    body += svg.block_chart(sizes, (60, 30, 285, 130), ticks)
+    body += text(420, 16, "are the rows still different?", "bold")
+    rows = {"spread": found.spread, "recognised": found.own}
+    body += svg.block_chart(rows, (420, 30, 270, 130), {0: "0", 0.5: ".5", 1: "1"})
+    body += svg.score_table(*_trained(residual, norm), 10, 228)
+    around = f"{'with' if residual else 'no'} residual, {_NAMES[norm]}"
+    ratio = found.gradient[0] / found.gradient[-1]
+    says = f"{n_blocks} blocks, {around}, gain {gain:g}, untrained: gradient first/last {spoken(ratio)}, "
+    says += f"activation last/first {spoken(found.activation[-1] / found.activation[0])}, "
+    says += f"spread of the rows {found.spread[-1]:.2f}"
+    table = [["after block", "activation", "gradient", "spread", "recognised"]]
+    measured = zip(found.activation, found.gradient, found.spread, found.own, strict=True)
+    for i, (activation, gradient, spread, own) in enumerate(measured):
+        table.append([str(i), spoken(activation), spoken(gradient), f"{spread:.2f}", f"{own:.2f}"])
+    alt = f"Curves over the blocks: size of x and of its gradient, and how different the rows are. {says}."
+    return Picture(body, svg.WIDTH, svg.HEIGHT, alt, says, table=table)
+
+
+def spoken(value: float) -> str:
+    """A size in two digits: 0.34, or 3.4e+08 where it is far from 1."""
+    return f"{value:.2f}" if 0.01 <= value < 100 else f"{value:.1e}"
+
+
+@lru_cache(maxsize=1)
+def _stored() -> dict:
+    return depth.load_results()
+
+
+def _trained(residual: bool, norm: str) -> tuple[str, list[str], dict[str, list[str]]]:
+    """Title, headings and rows of the table of trained stacks: seeds that reach the goal, by depth, rate and gain."""
+    stored = _stored()
+    runs = [run for run in stored["runs"] if (run["residual"], run["norm"]) == (residual, norm)]
+    title = f"Trained (stored study, not live): seeds of {len(stored['seeds'])} that are 95 % right within "
+    title += f"{stored['steps']} steps, by learning rate"
+    if not runs:
+        return title, [], {"(This set-up was not trained.)": []}
+    columns = [f"{run['n_blocks']} blocks, {run['rate']:g}" for run in runs if run["gain"] == 1.0]
+    rows = {}
+    for gain, name in ((depth.SMALL, "gain 0.58"), (1.0, "gain 1")):
+        chosen = [run for run in runs if run["gain"] == gain]
+        rows[name] = [str(sum(step is not None for step in run["steps"])) for run in chosen]
+    return title, columns, rows
