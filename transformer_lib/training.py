@@ -35,7 +35,7 @@ class TrainingOptions:
 
     epochs: int = 1
     learning_rate: float = 1e-3
-    schedule: str = "onecycle"
+    schedule: str | Callable[[int], float] = "onecycle"
     warmup_steps: int = 100
     label_smoothing: float = 0.1
     clip_norm: float = 1.0

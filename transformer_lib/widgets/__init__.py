@@ -6,6 +6,7 @@
 'angle 90°, cosine 0.00, lengths 3.00 and 2.24: score 0.00'
 """
 
+from .ablations import ablation_scores, ablations
 from .architecture import model_map, step_shapes
 from .calm import smoothed_target, training_choices
 from .controls import choice, number, switch
@@ -22,11 +23,14 @@ from .scaling import Saturation, saturation, softmax_saturation
 from .similarity import similarity_weights, token_length
 from .splitting import head_splitter
 from .tokens import bpe_stepper
+from .training import training_replay
 from .vectors import dot_product
 
 __all__ = [
     "Panel",
     "Saturation",
+    "ablation_scores",
+    "ablations",
     "attention_view",
     "bpe_stepper",
     "choice",
@@ -50,4 +54,5 @@ __all__ = [
     "switch",
     "token_length",
     "training_choices",
+    "training_replay",
 ]
