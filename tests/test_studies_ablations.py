@@ -9,7 +9,6 @@ import sys
 import pytest
 import torch
 
-from transformer_lib import experiments
 from transformer_lib.corpus import Corpus, load_corpus
 from transformer_lib.studies import ablations as study
 from transformer_lib.studies import warmup
@@ -32,7 +31,7 @@ def tiny(corpus) -> Corpus:
     return Corpus("context", {"train": few, "heldout": few[:9], "compositional": few[9:23]})
 
 
-@pytest.mark.parametrize("name", ["baseline", "no residual", "no scaling", "no warm-up", "no label smoothing"])
+@pytest.mark.parametrize("name", ["baseline", "no residual", "no scaling"])
 def test_a_short_run_repeats_the_stored_one(corpus, stored, name):
     losses = study.short_run(corpus, name)
     torch.testing.assert_close(losses, stored["short"][name], atol=5e-3, rtol=1e-3)
@@ -54,16 +53,6 @@ def test_variants_begin_with_the_baselines_weights(tiny):
 def test_unknown_variant(tiny):
     with pytest.raises(ValueError, match="name must be one of 'baseline', .*, got 'no decoder'"):
         study.new_variant(tiny, "no decoder", 0)
-
-
-def test_the_rate_without_a_rise_is_the_courses_from_the_peak_on():
-    recipe, total = experiments.TRAINING, 3000
-    rise = recipe["warmup_steps"]
-    rates = [study.held_at_peak(step, total) for step in range(1, total + 1)]
-    assert rates[:rise] == [recipe["learning_rate"]] * rise
-    assert rates[rise:] == [
-        study.onecycle_rate(step, total, recipe["learning_rate"], rise) for step in range(rise + 1, total + 1)
-    ]
 
 
 def test_the_teacher_forced_loss_is_the_mean_surprise_per_token(tiny):
@@ -112,7 +101,7 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     path = tmp_path / "ablations.json"
     monkeypatch.setattr(study, "load_corpus", lambda name: tiny)
     monkeypatch.setattr(study, "SAMPLES", tuple(pair.src for pair in tiny["heldout"][:2]))
-    monkeypatch.setattr(study, "VARIANTS", {name: study.VARIANTS[name] for name in ("baseline", "no warm-up")})
+    monkeypatch.setattr(study, "VARIANTS", {name: study.VARIANTS[name] for name in ("baseline", "no scaling")})
     monkeypatch.setattr(study, "off_at_test", lambda translator, corpus: {})
     monkeypatch.setattr(warmup, "ARMS", (("pre-norm", "with", 1e-2),))
     monkeypatch.setattr(warmup, "final_loss", lambda *arm: float(arm[-1]))
@@ -121,7 +110,7 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
         study.main()
     content = json.loads(path.read_text(encoding="utf-8"))
     assert {name: [run["seed"] for run in runs] for name, runs in content["trained"].items()} == {
-        "baseline": [4, 5], "no warm-up": [4, 5],
+        "baseline": [4, 5], "no scaling": [4, 5],
     }
     assert content["warm-up"] == {"pre-norm, with, 0.01": [4.0, 5.0]}
     assert content["command"].endswith("--seeds 4 5") and content["threads"] == 1

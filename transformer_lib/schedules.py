@@ -26,17 +26,13 @@ def onecycle_rate(step: int, total_steps: int, peak: float, warmup_steps: int) -
 
 
 def make_schedule(
-    kind: str | Callable[[int], float], *, total_steps: int, learning_rate: float, warmup_steps: int, d_model: int
+    kind: str, *, total_steps: int, learning_rate: float, warmup_steps: int, d_model: int
 ) -> Callable[[int], float]:
     """Return step -> rate. "paper" takes learning_rate as a factor on eq. 3; "constant" warms up and stays.
-
-    A function of the step is itself the schedule; the other arguments then have no effect.
 
     Raises:
         ValueError: unknown kind, or a rate or length that is not positive.
     """
-    if callable(kind):
-        return kind
     check_choice("schedule", kind, SCHEDULES)
     check_int("warmup_steps", warmup_steps)
     check_int("total_steps", total_steps)

@@ -35,7 +35,7 @@ class TrainingOptions:
 
     epochs: int = 1
     learning_rate: float = 1e-3
-    schedule: str | Callable[[int], float] = "onecycle"
+    schedule: str = "onecycle"
     warmup_steps: int = 100
     label_smoothing: float = 0.1
     clip_norm: float = 1.0

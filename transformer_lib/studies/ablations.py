@@ -24,8 +24,7 @@ from ..checkpoint import write_atomically
 from ..corpus import DATA, Corpus, Pair, load_corpus
 from ..decoding import greedy_decode
 from ..metrics import exact_matches, sense_matches
-from ..schedules import onecycle_rate
-from ..training import History, shift_right, train, translation_loss
+from ..training import History, shift_right, translation_loss
 from ..transformer import Transformer
 from ..translator import Translator, load_trained
 from . import warmup
@@ -46,17 +45,10 @@ SHORT_PAIRS = 640  # 20 steps
 
 @dataclass(frozen=True)
 class Variant:
-    """How one run differs from the baseline: fields of the configuration, a change to the model, the training."""
+    """How one run differs from the baseline: fields of the configuration, a change to the model."""
 
     config: dict[str, Any] = field(default_factory=dict)
     change: Callable[[Transformer], None] = lambda model: None
-    training: dict[str, Any] = field(default_factory=dict)
-
-
-def held_at_peak(step: int, total_steps: int) -> float:
-    """The course's learning rate without its rise: at the peak from the first step on, then the same fall."""
-    warmup_steps = experiments.TRAINING["warmup_steps"]
-    return onecycle_rate(max(step, warmup_steps), total_steps, experiments.TRAINING["learning_rate"], warmup_steps)
 
 
 VARIANTS = {
@@ -67,8 +59,6 @@ VARIANTS = {
     "one head": Variant(config={"n_heads": 1}),
     "no scaling": Variant(change=without_scaling),
     "no layer norm": Variant(change=without_layer_norm),
-    "no warm-up": Variant(training={"schedule": held_at_peak}),
-    "no label smoothing": Variant(training={"label_smoothing": 0.0}),
 }
 
 
@@ -81,15 +71,11 @@ def new_variant(corpus: Corpus, name: str, seed: int) -> Translator:
     return translator
 
 
-def train_variant(translator: Translator, name: str, pairs: Sequence[Pair], seed: int, **options) -> History:
-    """Train as the course does, with EPOCHS passes and the variant's changes."""
-    batches = translator.batches(pairs, experiments.BATCH_SIZE, seed=seed)
-    settings = {**experiments.TRAINING, "epochs": EPOCHS, "progress": False, **VARIANTS[name].training, **options}
-    if callable(settings["schedule"]):
-        settings["schedule"] = functools.partial(
-            settings["schedule"], total_steps=settings["epochs"] * len(batches)
-        )
-    return train(translator.model, batches, **settings)
+def train_variant(translator: Translator, pairs: Sequence[Pair], seed: int, **options) -> History:
+    """Train as the course does, with EPOCHS passes."""
+    return experiments.train_translator(
+        translator, pairs, seed=seed, **{"epochs": EPOCHS, "progress": False, **options}
+    )
 
 
 @torch.no_grad()
@@ -128,7 +114,7 @@ def run_variant(corpus: Corpus, name: str, seed: int) -> tuple[Translator, dict]
         if step in (*SAMPLED, EPOCHS * batches):
             samples[step] = translator.translate(SAMPLES)
 
-    history = train_variant(translator, name, corpus["train"], seed, on_step=sample)
+    history = train_variant(translator, corpus["train"], seed, on_step=sample)
     kept = sorted({*range(0, len(history.steps), 10), len(history.steps) - 1})
     curve = {
         "steps": [history.steps[i] for i in kept],
@@ -164,7 +150,7 @@ def greedy(translator: Translator, texts: Sequence[str], *, use_cache: bool = Tr
 def short_run(corpus: Corpus, name: str) -> list[float]:
     """Return the losses of the first SHORT_PAIRS pairs' single epoch, seed 0: quick to repeat, for a test."""
     translator = new_variant(corpus, name, seed=0)
-    history = train_variant(translator, name, corpus["train"][:SHORT_PAIRS], seed=0, epochs=1, warmup_steps=10)
+    history = train_variant(translator, corpus["train"][:SHORT_PAIRS], seed=0, epochs=1, warmup_steps=10)
     return [round(loss, 4) for loss in history.loss]
 
 

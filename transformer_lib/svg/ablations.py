@@ -24,7 +24,7 @@ def row_names(names: Sequence[str], chosen: str, y: float, width: float) -> str:
 def dot_rows(
     rows: Mapping[str, Sequence[float]], whole: Sequence[float], x: float, y: float, width: float
 ) -> str:
-    """One dot per value from 0 (at x) to 1 (at x + width), row under row; an empty row says that there is none.
+    """One dot per value from 0 (at x) to 1 (at x + width), row under row.
 
     ``whole`` are the whole model's values: their mean is a dashed line. Dots of a row stand a little apart in
     height, in their order, so that equal ones are seen.
@@ -38,8 +38,6 @@ def dot_rows(
     parts.append(line(mean, y, mean, bottom, WHOLE, 'stroke-width="2" stroke-dasharray="5 3"'))
     for i, values in enumerate(rows.values()):
         middle = y + ROW * (i + 0.5)
-        if not values:
-            parts.append(text(x + width / 2, middle + 4, "belongs to training", "mid soft", size=11))
         for j, value in enumerate(values):
             apart = 14 * (j / (len(values) - 1) - 0.5) if len(values) > 1 else 0.0
             parts.append(_dot(x + width * value, middle + apart))

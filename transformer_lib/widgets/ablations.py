@@ -18,8 +18,6 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "layer norm": ("no layer norm", ("layer norm",)),
     "scaling": ("no scaling", ("scaling",)),
     "all heads but one": ("one head", tuple(f"all heads but {head}" for head in (1, 2, 3, 4))),
-    "warm-up": ("no warm-up", ()),
-    "label smoothing": ("no label smoothing", ()),
 }
 SCORES = {
     "exact match, held-out": ("heldout", "exact match"),
@@ -32,8 +30,7 @@ SCORES = {
 def ablation_scores(part: str, score: str = "exact match, held-out") -> dict[str, list[float]]:
     """Return the scores by seed of the "baseline", "trained without" the part, and with it "off at test time".
 
-    For the heads, "off at test time" has each seed with each of its four heads alone; for what belongs to training,
-    nothing.
+    For the heads, "off at test time" has each seed with each of its four heads alone.
 
     Raises:
         ValueError: unknown part or score.
@@ -69,17 +66,14 @@ def draw_ablations(part: str, score: str) -> Picture:
     dots = "one seed (heads, on the right: one head of one seed)"
     body += drawn.key(150, top + drawn.ROW * len(PARTS) + 40, dots, "baseline, mean")
     says = f"{score}: baseline {_range(whole)}; {part}: trained without {_range(chosen['trained without'])}"
-    if chosen["off at test time"]:
-        says += f", off at test time {_range(chosen['off at test time'])}"
+    says += f", off at test time {_range(chosen['off at test time'])}"
     rows = [["part", "trained without", "off at test time"]]
     rows += [[name, _range(row["trained without"]), _range(row["off at test time"])] for name, row in table.items()]
-    alt = f"Dots per seed for eight parts of the model, from 0 to 1. {says[0].upper()}{says[1:]}."
+    alt = f"Dots per seed for six parts of the model, from 0 to 1. {says[0].upper()}{says[1:]}."
     return Picture(body, 712, top + drawn.ROW * len(PARTS) + 52, alt, says, table=rows)
 
 
 def _range(values: Sequence[float]) -> str:
-    """The values from least to largest in words: "0.61 to 0.64", "1.00", or "–" for none."""
-    if not values:
-        return "–"
+    """The values from least to largest in words: "0.61 to 0.64", or "1.00"."""
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
     return low if low == high else f"{low} to {high}"
