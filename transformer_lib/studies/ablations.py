@@ -28,7 +28,7 @@ from ..training import History, shift_right, translation_loss
 from ..transformer import Transformer
 from ..translator import Translator, load_trained
 from . import warmup
-from .parts import TEST_PARTS, without_layer_norm, without_mask, without_residual, without_scaling
+from .parts import TEST_PARTS, without_mask, without_residual, without_scaling
 
 RESULTS = DATA / "ablations.json"
 EPOCHS = 1  # a quarter of the passes of the course's recipe, so that the scores are not all at the top
@@ -58,7 +58,6 @@ VARIANTS = {
     "no residual": Variant(change=without_residual),
     "one head": Variant(config={"n_heads": 1}),
     "no scaling": Variant(change=without_scaling),
-    "no layer norm": Variant(change=without_layer_norm),
 }
 
 

@@ -15,7 +15,6 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "positions": ("no positions", ("positions",)),
     "causal mask": ("no causal mask", ("causal mask",)),
     "residual": ("no residual", ("residual",)),
-    "layer norm": ("no layer norm", ("layer norm",)),
     "scaling": ("no scaling", ("scaling",)),
     "all heads but one": ("one head", tuple(f"all heads but {head}" for head in (1, 2, 3, 4))),
 }
@@ -69,7 +68,7 @@ def draw_ablations(part: str, score: str) -> Picture:
     says += f", off at test time {_range(chosen['off at test time'])}"
     rows = [["part", "trained without", "off at test time"]]
     rows += [[name, _range(row["trained without"]), _range(row["off at test time"])] for name, row in table.items()]
-    alt = f"Dots per seed for six parts of the model, from 0 to 1. {says[0].upper()}{says[1:]}."
+    alt = f"Dots per seed for five parts of the model, from 0 to 1. {says[0].upper()}{says[1:]}."
     return Picture(body, 712, top + drawn.ROW * len(PARTS) + 52, alt, says, table=rows)
 
 
