@@ -26,7 +26,8 @@ ORDER = [
     {"decoding", "interop", "checkpoint"},
     {"beam", "training"},
     {"translator", "baselines"},
-    {"experiments", "studies"},
+    {"experiments"},
+    {"studies"},
     {"__init__"},
     {"widgets", "exercises"},
 ]

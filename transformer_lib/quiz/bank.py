@@ -13,6 +13,7 @@ from .bank_09 import NOTEBOOK_09
 from .bank_10 import NOTEBOOK_10
 from .bank_11 import NOTEBOOK_11
 from .bank_12 import NOTEBOOK_12
+from .bank_13 import NOTEBOOK_13
 from .bank_14 import NOTEBOOK_14
 from .model import Choice, Number, Option
 
@@ -105,43 +106,6 @@ NOTEBOOK_04 = (
             Option("Nothing.", "exp(s + 100) = exp(100) exp(s), and the factor cancels. This is why one may subtract "
                    "the largest score to keep exp from overflowing.", right=True),
             Option("They no longer sum to one.", "The softmax divides by the sum, whatever the scores are."),
-        ),
-    ),
-)
-
-NOTEBOOK_13 = (
-    Choice(
-        "13.q1",
-        "The target is <bos> not on your life <eos>. Which token must the decoder predict at the place where it reads "
-        "\"your\"?",
-        (
-            Option("on", "That came before; the decoder has read it already."),
-            Option("your", "It reads that very token: predicting it would be copying."),
-            Option("life", "The labels are the inputs shifted by one: at each place, the next token.", right=True),
-            Option("<eos>", "That is the label where it reads \"life\"."),
-        ),
-    ),
-    Number(
-        "13.q2",
-        "An untrained model gives each of 1,000 tokens the same probability. What is its cross-entropy, with the "
-        "natural logarithm, to one decimal?",
-        6.91, "-ln(1/1000) = ln 1000 = 6.9. A first loss far from this points to a mistake.",
-        ((9.97, "That is in bits, the logarithm to base 2."),
-         (3.0, "That is the logarithm to base 10."),
-         (0.001, "That is the probability; the loss is minus its logarithm."),
-         (1000.0, "That is the perplexity; its natural logarithm is the loss.")),
-        "Every right token has probability 1/1000: take minus its natural logarithm.",
-        tolerance=0.06, high=2000.0,
-    ),
-    Choice(
-        "13.q3",
-        "With 4,000 warm-up steps, when is the paper's learning rate largest?",
-        (
-            Option("At step 1.", "It starts almost at zero and rises first; that is the warm-up."),
-            Option("At step 4,000.", "It rises in proportion to the step until then, and falls like 1 / √step after.",
-                   right=True),
-            Option("At the last step.", "After the warm-up it falls, like 1 / √step."),
-            Option("It stays constant after step 4,000.", "Some schedules do that; the paper's falls like 1 / √step."),
         ),
     ),
 )

@@ -6,6 +6,7 @@
 'angle 90°, cosine 0.00, lengths 3.00 and 2.24: score 0.00'
 """
 
+from .ablations import ablation_scores, ablations
 from .aligning import alignment
 from .architecture import model_map, step_shapes
 from .calm import smoothed_target, training_choices
@@ -24,12 +25,15 @@ from .scaling import Saturation, saturation, softmax_saturation
 from .similarity import similarity_weights, token_length
 from .splitting import head_splitter
 from .tokens import bpe_stepper
+from .training import training_replay
 from .vectors import dot_product
 from .walking import encoder_steps, encoder_walk, hand_made_layer
 
 __all__ = [
     "Panel",
     "Saturation",
+    "ablation_scores",
+    "ablations",
     "alignment",
     "attention_view",
     "bpe_stepper",
@@ -58,4 +62,5 @@ __all__ = [
     "switch",
     "token_length",
     "training_choices",
+    "training_replay",
 ]

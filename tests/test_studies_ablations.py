@@ -1,0 +1,116 @@
+"""The ablation study: its variants, a short run that must repeat the stored one, and what is stored."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+
+import pytest
+import torch
+
+from transformer_lib.corpus import Corpus, load_corpus
+from transformer_lib.studies import ablations as study
+from transformer_lib.studies import warmup
+from transformer_lib.translator import load_trained
+
+
+@pytest.fixture(scope="module")
+def corpus() -> Corpus:
+    return load_corpus("context")
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+@pytest.fixture
+def tiny(corpus) -> Corpus:
+    few = corpus["train"][:64]
+    return Corpus("context", {"train": few, "heldout": few[:9], "compositional": few[9:23]})
+
+
+@pytest.mark.parametrize("name", ["baseline", "no residual", "no scaling"])
+def test_a_short_run_repeats_the_stored_one(corpus, stored, name):
+    losses = study.short_run(corpus, name)
+    torch.testing.assert_close(losses, stored["short"][name], atol=5e-3, rtol=1e-3)
+
+
+def test_the_stored_short_runs_differ(stored):
+    runs = {tuple(losses) for losses in stored["short"].values()}
+    assert list(stored["short"]) == list(study.VARIANTS) and len(runs) == len(study.VARIANTS)
+
+
+def test_variants_begin_with_the_baselines_weights(tiny):
+    baseline = study.new_variant(tiny, "baseline", 5).model.state_dict()
+    for name in study.VARIANTS:
+        for key, value in study.new_variant(tiny, name, 5).model.state_dict().items():
+            assert torch.equal(value, baseline[key]), (name, key)
+
+
+def test_unknown_variant(tiny):
+    with pytest.raises(ValueError, match="name must be one of 'baseline', .*, got 'no decoder'"):
+        study.new_variant(tiny, "no decoder", 0)
+
+
+def test_the_teacher_forced_loss_is_the_mean_surprise_per_token(tiny):
+    translator = study.new_variant(tiny, "baseline", 3)
+    log_probs = translator.log_probabilities([p.src for p in tiny["heldout"]], [p.tgt for p in tiny["heldout"]])
+    assert study.teacher_forced_loss(translator, tiny["heldout"]) == pytest.approx(
+        -log_probs[log_probs != 0].mean().item(), abs=1e-5
+    )
+
+
+def test_greedy_is_the_translators(corpus):
+    translator, texts = load_trained(), [pair.src for pair in corpus["heldout"][:7]]
+    assert study.greedy(translator, texts) == translator.translate(texts)
+
+
+def test_the_stored_study_is_complete_and_says_how_it_was_made(stored):
+    assert stored["command"] == "python -m transformer_lib.studies.ablations --seeds 0 1 2"
+    assert (stored["epochs"], stored["every"], stored["threads"]) == (study.EPOCHS, study.EVERY, 1)
+    assert tuple(stored["sentences"]) == study.SAMPLES
+    assert list(stored["trained"]) == list(study.VARIANTS)
+    for runs in stored["trained"].values():
+        assert [run["seed"] for run in runs] == [0, 1, 2]
+        for run in runs:
+            steps = run["curve"]["steps"]
+            assert len(steps) == len(run["curve"]["loss"]) == len(run["curve"]["rate"])
+            assert [int(step) for step in run["samples"]] == [*study.SAMPLED, steps[-1]]
+            assert math.isfinite(run["loss"])
+    assert [entry["seed"] for entry in stored["off at test"]["baseline"]] == [0, 1, 2]
+    for scores in (stored["off at test"]["full recipe"], *(e["scores"] for e in stored["off at test"]["baseline"])):
+        assert list(scores) == list(study.TEST_PARTS)
+    assert list(stored["warm-up"]) == [warmup.name_of(*arm) for arm in warmup.ARMS]
+    assert all(len(losses) == 3 for losses in stored["warm-up"].values())
+
+
+def test_taking_nothing_out_scores_as_the_run_itself(stored):
+    for run, entry in zip(stored["trained"]["baseline"], stored["off at test"]["baseline"], strict=True):
+        assert entry["scores"]["nothing"] == entry["scores"]["causal mask, cache kept"] == run["scores"]
+
+
+def test_a_short_warm_up_run(tiny):
+    losses = {w: warmup.final_loss(tiny, "pre-norm", w, 1e-2, 1, steps=2) for w in warmup.WARMUPS}
+    assert losses["with"] != losses["without"] and all(1 < loss < 20 for loss in losses.values())
+
+
+def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "ablations.json"
+    monkeypatch.setattr(study, "load_corpus", lambda name: tiny)
+    monkeypatch.setattr(study, "SAMPLES", tuple(pair.src for pair in tiny["heldout"][:2]))
+    monkeypatch.setattr(study, "VARIANTS", {name: study.VARIANTS[name] for name in ("baseline", "no scaling")})
+    monkeypatch.setattr(study, "off_at_test", lambda translator, corpus: {})
+    monkeypatch.setattr(warmup, "ARMS", (("pre-norm", "with", 1e-2),))
+    monkeypatch.setattr(warmup, "final_loss", lambda *arm: float(arm[-1]))
+    for seeds in (["4"], ["4", "5"]):
+        monkeypatch.setattr(sys, "argv", ["ablations", "--seeds", *seeds, "--results", str(path)])
+        study.main()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert {name: [run["seed"] for run in runs] for name, runs in content["trained"].items()} == {
+        "baseline": [4, 5], "no scaling": [4, 5],
+    }
+    assert content["warm-up"] == {"pre-norm, with, 0.01": [4.0, 5.0]}
+    assert content["command"].endswith("--seeds 4 5") and content["threads"] == 1
+    assert capsys.readouterr().out.count("baseline 4") == 1  # not again in the second call

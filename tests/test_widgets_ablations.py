@@ -1,0 +1,73 @@
+"""W13, the ablations: the numbers are the stored ones, and the two ways of leaving a part out stay apart."""
+
+from __future__ import annotations
+
+import pytest
+
+from transformer_lib import progress, widgets
+from transformer_lib.studies import ablations as study
+from transformer_lib.svg import ablations as drawn
+from transformer_lib.widgets.ablations import PARTS, SCORES, ablation_scores, draw_ablations
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
+
+
+def test_the_numbers_are_the_stored_ones():
+    stored = study.load_results()
+    row = ablation_scores("positions", "sense, compositional")
+    assert row["trained without"] == [
+        run["scores"]["compositional"]["sense accuracy"] for run in stored["trained"]["no positions"]
+    ]
+    assert row["off at test time"] == [
+        run["scores"]["positions"]["compositional"]["sense accuracy"] for run in stored["off at test"]["baseline"]
+    ]
+    assert row["baseline"] == [
+        run["scores"]["compositional"]["sense accuracy"] for run in stored["trained"]["baseline"]
+    ]
+
+
+def test_every_variant_has_its_row_and_heads_have_four_each_seed():
+    assert {variant for variant, _ in PARTS.values()} == set(study.VARIANTS) - {"baseline"}
+    for part in PARTS:
+        row = ablation_scores(part)
+        assert len(row["baseline"]) == len(row["trained without"]) == 3
+        assert len(row["off at test time"]) == (12 if part == "all heads but one" else 3)
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("score", SCORES)
+def test_every_choice_draws_all_dots_and_says_its_numbers(part, score):
+    picture, row = draw_ablations(part, score), ablation_scores(part, score)
+    dots = sum(len(ablation_scores(name, score)[kind]) for name in PARTS for kind in row if kind != "baseline")
+    assert picture.body.count("<circle") == dots + 1  # one in the key
+    assert f"{part}: trained without {min(row['trained without']):.2f}" in picture.says
+    assert f", off at test time {min(row['off at test time']):.2f}" in picture.says
+    assert f'class="bold">{part}<' in picture.body and picture.says[1:] in picture.alt
+
+
+@pytest.mark.parametrize(("part", "score", "message"), [
+    ("memory", "sense, held-out", "part must be one of 'positions', .*, got 'memory'"),
+    ("scaling", "BLEU", "score must be one of 'exact match, held-out', .*, got 'BLEU'"),
+])  # fmt: skip
+def test_an_unknown_part_or_score_is_refused(part, score, message):
+    with pytest.raises(ValueError, match=message):
+        widgets.ablations(part, score)
+
+
+def test_dots_lie_where_their_values_say():
+    body = drawn.dot_rows({"a": [0.0, 1.0]}, [0.5, 0.7], 100, 10, 200)
+    xs = [float(part.split('"')[1]) for part in body.split("<circle ")[1:]]
+    assert xs == [100, 300]
+    assert 'x1="220"' in body  # the mean of the whole model's
+
+
+def test_a_choice_by_hand_is_remembered():
+    panel = widgets.ablations()
+    panel.set(part="residual")
+    assert "W13" not in progress.state()["widget"]
+    panel.controls["part"].value = "scaling"
+    assert "W13" in progress.state()["widget"] and "scaling: trained without" in panel.picture.says

@@ -1,0 +1,81 @@
+"""W11, the training replay: its numbers are those of the stored runs."""
+
+from __future__ import annotations
+
+import pytest
+
+from transformer_lib import progress, widgets
+from transformer_lib.studies import ablations as study
+from transformer_lib.svg import training as drawn
+from transformer_lib.widgets.training import ANOTHER_SEED, draw_replay, logged, other_runs, run_called, translated
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return study.load_results()
+
+
+def test_the_last_point_is_the_logs(stored):
+    run = stored["trained"]["baseline"][0]
+    last = run["curve"]["steps"][-1]
+    panel = widgets.training_replay(step=last)
+    assert logged(run, last) == (last, run["curve"]["loss"][-1], run["curve"]["rate"][-1])
+    assert f"step {last:,}: loss {run['curve']['loss'][-1]:.2f} (baseline)" in panel.picture.says
+    assert f"after step {last:,}" in panel.picture.says
+
+
+def test_between_two_entries_the_earlier_holds(stored):
+    run = stored["trained"]["no scaling"][0]
+    assert run_called("no scaling") == run
+    assert logged(run, 20)[0] == 11 and logged(run, 21)[0] == 21
+    assert translated(run, 63) == (32, run["samples"]["32"]) and translated(run, 64)[0] == 64
+
+
+@pytest.mark.parametrize("beside", [*(name for name in study.VARIANTS if name != "baseline"), ANOTHER_SEED])
+@pytest.mark.parametrize("step", [1, 256])
+def test_every_run_can_be_laid_beside_the_baseline(stored, beside, step):
+    picture = draw_replay(step, beside)
+    runs = [stored["trained"]["baseline"][0], run_called(beside)]
+    right = [sum(map(str.__eq__, run["samples"][str(step)], stored["references"])) for run in runs]
+    assert f"{right[0]} and {right[1]} of 4 sentences" in picture.says
+    assert picture.body.count("✓") == sum(right)
+    assert picture.says in picture.alt and beside in picture.body
+    assert picture.body.count("<polyline") == 4
+
+
+def test_another_seed_is_another_run(stored):
+    assert other_runs()[-1] == ANOTHER_SEED and len(other_runs()) <= 9
+    assert run_called(ANOTHER_SEED)["seed"] == 1
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"beside": "no decoder"}, "beside must be one of 'no positions', .*, got 'no decoder'"),
+    ({"step": 0}, "value must lie between 1 and"),
+])  # fmt: skip
+def test_bad_arguments(options, message):
+    with pytest.raises(ValueError, match=message):
+        widgets.training_replay(**options)
+
+
+def test_a_curve_is_cut_at_the_top_and_ringed_at_its_step():
+    body = drawn.curve_chart({"a": ([1, 11, 21], [9.0, 4.0, 2.0])}, (100, 10, 210, 80), high=4.0, step=11, last=21)
+    assert 'points="110,10 210,10 310,50"' in body and 'cx="210" cy="10"' in body
+
+
+def test_nothing_said_is_said():
+    body = drawn.sample_lines(["a b"], ["x y"], [[""], ["x y"]], 20, 400)
+    assert "(nothing)" in body and body.count("✓") == 1
+
+
+def test_a_step_by_hand_is_remembered():
+    panel = widgets.training_replay()
+    panel.set(step=3)
+    assert "W11" not in progress.state()["widget"]
+    panel.controls["step"].value = 4
+    assert "W11" in progress.state()["widget"]

@@ -1,0 +1,211 @@
+"""What is each part of the Transformer for? Trained without it, or taken out of the trained model (notebook 13).
+
+`python -m transformer_lib.studies.ablations` trains every variant with every seed and writes data/ablations.json
+after each run; what the file already has is not run again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import functools
+import json
+import statistics
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from .. import experiments
+from ..checkpoint import write_atomically
+from ..corpus import DATA, Corpus, Pair, load_corpus
+from ..decoding import greedy_decode
+from ..metrics import exact_matches, sense_matches
+from ..training import History, shift_right, translation_loss
+from ..transformer import Transformer
+from ..translator import Translator, load_trained
+from . import warmup
+from .parts import TEST_PARTS, without_mask, without_residual, without_scaling
+
+RESULTS = DATA / "ablations.json"
+EPOCHS = 1  # a quarter of the passes of the course's recipe, so that the scores are not all at the top
+EVERY = 4  # every fourth sentence of a split is tested
+SAMPLED = (1, 32, 64, 128, 192, 256, 384, 512)  # steps at which the samples are translated, beside the last
+SAMPLES = (  # from the held-out split
+    "Did the sister find the bank near the safe?",
+    "The sister knew that the aunt had to find the bank near the bridge.",
+    "The horse did not cross the square because it was too tired.",
+    "Because it was too hard, the donkey did not eat the soup.",
+)
+SHORT_PAIRS = 640  # 20 steps
+
+
+@dataclass(frozen=True)
+class Variant:
+    """How one run differs from the baseline: fields of the configuration, a change to the model."""
+
+    config: dict[str, Any] = field(default_factory=dict)
+    change: Callable[[Transformer], None] = lambda model: None
+
+
+VARIANTS = {
+    "baseline": Variant(),
+    "no positions": Variant(config={"position": "none"}),
+    "no causal mask": Variant(change=without_mask),
+    "no residual": Variant(change=without_residual),
+    "one head": Variant(config={"n_heads": 1}),
+    "no scaling": Variant(change=without_scaling),
+}
+
+
+def new_variant(corpus: Corpus, name: str, seed: int) -> Translator:
+    """Return an untrained translator of the variant `name`; parts that both have begin with the baseline's weights."""
+    if name not in VARIANTS:
+        raise ValueError(f"name must be one of {', '.join(map(repr, VARIANTS))}, got {name!r}")
+    translator = experiments.new_translator(corpus["train"], seed=seed, **VARIANTS[name].config)
+    VARIANTS[name].change(translator.model)
+    return translator
+
+
+def train_variant(translator: Translator, pairs: Sequence[Pair], seed: int, **options) -> History:
+    """Train as the course does, with EPOCHS passes."""
+    return experiments.train_translator(
+        translator, pairs, seed=seed, **{"epochs": EPOCHS, "progress": False, **options}
+    )
+
+
+@torch.no_grad()
+def teacher_forced_loss(translator: Translator, pairs: Sequence[Pair]) -> float:
+    """Return the mean cross-entropy per target token without smoothing, in nats, the right earlier words given."""
+    model, total, tokens = translator.model.eval(), 0.0, 0
+    pad_id = model.config.pad_id
+    for src, tgt in translator.batches(pairs, 64):
+        tgt_in, tgt_out = shift_right(tgt)
+        real = (tgt_out != pad_id).sum().item()
+        total += translation_loss(model(src, tgt_in), tgt_out, pad_id=pad_id).item() * real
+        tokens += real
+    return total / tokens
+
+
+def scores(translate: Callable[[list[str]], list[str]], corpus: Corpus) -> dict[str, dict[str, float]]:
+    """Return exact match and sense accuracy on every fourth held-out and compositional sentence."""
+    result = {}
+    for split in ("heldout", "compositional"):
+        pairs = corpus[split][::EVERY]
+        said = translate([pair.src for pair in pairs])
+        exact, sense = exact_matches(said, pairs), sense_matches(said, pairs)
+        result[split] = {
+            "exact match": round(statistics.mean(map(float, exact)), 4),
+            "sense accuracy": round(statistics.mean(map(float, sense)), 4),
+        }
+    return result
+
+
+def run_variant(corpus: Corpus, name: str, seed: int) -> tuple[Translator, dict]:
+    """Train one variant and return it with its curve, its samples and its scores."""
+    translator, samples = new_variant(corpus, name, seed), {}
+    batches = -(-len(corpus["train"]) // experiments.BATCH_SIZE)
+
+    def sample(step: int, loss: float) -> None:
+        if step in (*SAMPLED, EPOCHS * batches):
+            samples[step] = translator.translate(SAMPLES)
+
+    history = train_variant(translator, corpus["train"], seed, on_step=sample)
+    kept = sorted({*range(0, len(history.steps), 10), len(history.steps) - 1})
+    curve = {
+        "steps": [history.steps[i] for i in kept],
+        "loss": [round(history.loss[i], 4) for i in kept],
+        "rate": [round(history.rate[i], 8) for i in kept],
+    }
+    loss = round(teacher_forced_loss(translator, corpus["heldout"][::EVERY]), 4)
+    return translator, {
+        "seed": seed, "loss": loss, "scores": scores(translator.translate, corpus), "curve": curve, "samples": samples,
+    }
+
+
+def off_at_test(translator: Translator, corpus: Corpus) -> dict[str, dict]:
+    """Return the scores of a trained model with each part taken out afterwards, the weights as they are."""
+    outcome = {}
+    for name, (remove, options) in TEST_PARTS.items():
+        changed = copy.deepcopy(translator)
+        remove(changed.model)
+        outcome[name] = scores(functools.partial(greedy, changed, **options), corpus)
+    return outcome
+
+
+def greedy(translator: Translator, texts: Sequence[str], *, use_cache: bool = True) -> list[str]:
+    """Translate as `Translator.translate` does, here with the choice to re-read the whole target at each step."""
+    translations = []
+    for start in range(0, len(texts), 100):
+        src = translator.src_tokenizer.encode_batch(list(texts[start : start + 100]))
+        ids = greedy_decode(translator.model, src, max_new_tokens=40, use_cache=use_cache)
+        translations += [translator.tgt_tokenizer.decode(row) for row in ids]
+    return translations
+
+
+def short_run(corpus: Corpus, name: str) -> list[float]:
+    """Return the losses of the first SHORT_PAIRS pairs' single epoch, seed 0: quick to repeat, for a test."""
+    translator = new_variant(corpus, name, seed=0)
+    history = train_variant(translator, corpus["train"][:SHORT_PAIRS], seed=0, epochs=1, warmup_steps=10)
+    return [round(loss, 4) for loss in history.loss]
+
+
+def run(seeds: Sequence[int], path: Path = RESULTS) -> dict:
+    """Run what `path` does not have yet, and write it after each run."""
+    corpus = load_corpus("context")
+    content = load_results(path) if path.exists() else {"trained": {}, "off at test": {}, "warm-up": {}, "short": {}}
+    content |= {
+        "command": f"python -m transformer_lib.studies.ablations --seeds {' '.join(map(str, seeds))}",
+        "date": date.today().isoformat(), "threads": torch.get_num_threads(), "epochs": EPOCHS, "every": EVERY,
+        "sentences": list(SAMPLES),
+        "references": [next(pair.tgt for pair in corpus["heldout"] if pair.src == text) for text in SAMPLES],
+    }
+    save = functools.partial(_save, content, path)
+    off = content["off at test"]
+    for name in VARIANTS:
+        if name not in content["short"]:
+            content["short"][name] = short_run(corpus, name)
+        runs = content["trained"].setdefault(name, [])
+        for seed in seeds[len(runs) :]:
+            translator, outcome = run_variant(corpus, name, seed)
+            runs.append(outcome)
+            if name == "baseline":
+                off.setdefault("baseline", []).append({"seed": seed, "scores": off_at_test(translator, corpus)})
+            save()
+            print(name, seed, outcome["loss"], outcome["scores"], flush=True)
+    if "full recipe" not in off:
+        off["full recipe"] = off_at_test(load_trained(), corpus)
+    for arm in warmup.ARMS:
+        found = content["warm-up"].setdefault(warmup.name_of(*arm), [])
+        for seed in seeds[len(found) :]:
+            found.append(warmup.final_loss(corpus, *arm, seed))
+            save()
+        print(*arm, found, flush=True)
+    save()
+    return content
+
+
+def _save(content: dict, path: Path) -> None:
+    write_atomically(path, (json.dumps(content) + "\n").encode("utf-8"))
+
+
+def load_results(path: Path = RESULTS) -> dict:
+    """Return what `run` wrote."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def main() -> None:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--results", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    run(arguments.seeds, arguments.results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,88 @@
+"""Taking parts out of a Transformer from outside, in place: what the ablations of notebook 13 change."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from ..layers import Residual
+from ..masks import padding_mask
+from ..multihead import MultiHeadAttention
+from ..positional import NoPosition
+from ..transformer import Transformer
+
+
+class NoSum(nn.Module):
+    """A `Residual` without its sum: LN(dropout(f(x))), the sub-layer's output alone."""
+
+    def __init__(self, residual: Residual) -> None:
+        super().__init__()
+        self.norm, self.dropout = residual.norm, residual.dropout
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return the normed output of the sub-layer; x [batch, seq_len, d_model] does not pass it by."""
+        return self.norm(self.dropout(sublayer(x)))
+
+
+def without_positions(model: Transformer) -> None:
+    """Take the position encoding out of both embeddings."""
+    model.position = NoPosition()
+
+
+def without_mask(model: Transformer) -> None:
+    """Let every target token see all others, later ones too; padding stays hidden."""
+    model.tgt_mask = lambda tgt_so_far, q_len: padding_mask(tgt_so_far, model.config.pad_id)
+
+
+def without_residual(model: Transformer) -> None:
+    """Replace every residual connection by its sub-layer alone."""
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, Residual):
+                setattr(parent, name, NoSum(child))
+
+
+def without_layer_norm(model: Transformer) -> None:
+    """Leave every sum of a residual connection as it is."""
+    for module in model.modules():
+        if isinstance(module, Residual):
+            module.norm = nn.Identity()
+
+
+def without_scaling(model: Transformer) -> None:
+    """Undo the division by √d_k: every query is made √d_k times longer, which the division then takes back."""
+    for module in _attentions(model):
+        factor = math.sqrt(module.d_k)
+        module.w_q.register_forward_hook(lambda layer, args, queries, factor=factor: queries * factor)
+
+
+def with_head_only(head: int) -> Callable[[Transformer], None]:
+    """Return the change that silences all heads but `head` (from 0) in every attention layer."""
+
+    def change(model: Transformer) -> None:
+        for module in _attentions(model):
+            kept = torch.zeros(module.n_heads * module.d_v)
+            kept[head * module.d_v : (head + 1) * module.d_v] = 1.0
+            module.w_o.register_forward_pre_hook(lambda layer, args, kept=kept: (args[0] * kept,))
+
+    return change
+
+
+def _attentions(model: Transformer) -> list[MultiHeadAttention]:
+    return [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
+
+
+TEST_PARTS = {
+    "nothing": (lambda model: None, {}),
+    "positions": (without_positions, {}),
+    "causal mask": (without_mask, {"use_cache": False}),  # with a cache no token ever sees a later one
+    "causal mask, cache kept": (without_mask, {}),
+    "residual": (without_residual, {}),
+    "scaling": (without_scaling, {}),
+    "layer norm": (without_layer_norm, {}),
+    **{f"all heads but {head + 1}": (with_head_only(head), {}) for head in range(4)},
+}
+"""What is taken out of a trained model, and how it is then decoded."""

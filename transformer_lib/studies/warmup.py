@@ -1,0 +1,36 @@
+"""Does the learning rate need its rise? Peak rates with and without it, post-norm and pre-norm (notebook 13).
+
+The study of `ablations` runs it and keeps its results.
+"""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+
+from .. import experiments
+from ..corpus import Corpus
+
+STEPS, RISE, LAST = 200, 50, 50  # of training; of the rise to the peak; over which the loss is averaged at the end
+NORMS, WARMUPS, RATES = ("post-norm",), ("with", "without"), (2e-3, 1e-2)
+ARMS = tuple(itertools.product(NORMS, WARMUPS, RATES))
+
+
+def name_of(norm: str, warmup: str, rate: float) -> str:
+    """Return the name under which the results of an arm are kept: "post-norm, with, 0.003"."""
+    return f"{norm}, {warmup}, {rate:g}"
+
+
+def final_loss(corpus: Corpus, norm: str, warmup: str, rate: float, seed: int, *, steps: int = STEPS) -> float:
+    """Return the mean training loss of the last steps at a constant rate, with or without a rise to it.
+
+    Arms of one seed read the same batches in the same order and, of one norm, begin with the same weights.
+    """
+    pairs = corpus["train"][: steps * experiments.BATCH_SIZE]
+    translator = experiments.new_translator(corpus["train"], seed=seed, norm_first=norm == "pre-norm")
+    rise = RISE if warmup == "with" else 1
+    history = experiments.train_translator(
+        translator, pairs, seed=seed, epochs=1, schedule="constant", learning_rate=rate, warmup_steps=rise,
+        progress=False,
+    )
+    return round(statistics.mean(history.loss[-LAST:]), 4)
