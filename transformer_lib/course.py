@@ -73,7 +73,7 @@ NOTEBOOKS = (
              exercises=5, quizzes=4, widgets=("W15",)),
     Notebook("13", "training", "Training", 95, "a translator, trained on your machine",
              exercises=5, quizzes=4, widgets=("W11", "W13", "W14")),
-    Notebook("14", "translating", "Translating", 120, "greedy, sampled and beam decoding",
+    Notebook("14", "translating", "Translating", 125, "greedy, sampled and beam decoding",
              exercises=6, quizzes=4, widgets=("W10",)),
     Notebook("15", "what_the_heads_learned", "What the heads learned", 60, "an attention explorer, and ablations"),
     Notebook("16", "cost_speed_and_scale", "Cost, speed and scale", 60, "a calculator of operations and memory"),
