@@ -48,14 +48,14 @@ NOTEBOOK_11 = (
     Choice(
         "11.q4",
         "In training, row t of the decoder reads target word t and must say word t + 1. Which row of the "
-        "cross-attention do we inspect to see what was read for writing 'money'?",
+        "cross-attention do we inspect to see what was read for writing 'life'?",
         (
-            Option("The row that reads 'money'.", "That row is busy with the word after it."),
-            Option("The row that reads the word before 'money'.",
-                   "Its output becomes the prediction of 'money'. In this grid, label each row with the word that it "
+            Option("The row that reads 'life'.", "That row is busy with the word after it."),
+            Option("The row that reads the word before 'life'.",
+                   "Its output becomes the prediction of 'life'. In this grid, label each row with the word that it "
                    "writes.", right=True),
             Option("All rows together.", "Each row makes one prediction; the weights of the others serve other words."),
-            Option("The column of 'money'.", "Columns are source words here; the target stands in the rows."),
+            Option("The column of 'life'.", "Columns are source words here; the target stands in the rows."),
         ),
     ),
 )
