@@ -55,7 +55,7 @@ def test_an_unknown_norm_is_refused():
 
 def test_signals_begin_with_the_input_and_end_with_the_given_gradient():
     found = study.signals(3, True, "post", seed=5)
-    assert {len(part) for part in (found.activation, found.gradient, found.spread, found.own)} == {4}
+    assert {len(part) for part in (found.activation, found.gradient, found.spread, found.own, found.own_centred)} == {4}
     assert found.activation[0] == pytest.approx(1, abs=0.05)
     assert found.gradient[-1] == pytest.approx(1, abs=0.05)
     assert found.activation[1:] == pytest.approx([1] * 3, abs=1e-4)  # post-norm
@@ -87,7 +87,7 @@ def test_without_sublayers_that_do_anything_all_passes_unchanged():
     found = study.signals(5, True, "none", gain=0.0)
     assert found.activation == pytest.approx([found.activation[0]] * 6)
     assert found.gradient == pytest.approx([found.gradient[0]] * 6)
-    assert found.own == (1.0,) * 6
+    assert found.own == found.own_centred == (1.0,) * 6
 
 
 def test_equal_rows_have_no_spread():

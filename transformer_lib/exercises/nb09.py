@@ -197,7 +197,7 @@ EXERCISES = (
                     "The gain is multiplied in at the end; it acts on x̂, so grad_output meets it before the means."),
             Mistake("not centred", _backward(centred=False), "The term of the mean, −1/d in the Jacobian, is missing."),
             Mistake("not projected", _backward(projected=False),
-                    "The term of the variance, −x̂_i x̂_j/d in the Jacobian, is missing."),
+                    "The term of the variance, −x̂_c x̂_j/d in the Jacobian, is missing."),
             Mistake("not divided", _backward(divided=False), "grad_x is not divided by √(σ² + ε)."),
             Mistake("divided twice", _backward(power=1.0), "grad_x is divided by σ² + ε; by its root it should be."),
             Mistake("not summed", _backward(summed=False),

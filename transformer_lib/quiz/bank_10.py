@@ -20,7 +20,7 @@ NOTEBOOK_10 = (
     ),
     Number(
         "10.q2",
-        "A layer of the base model has 3,150,336 parameters, and six are stacked. The embeddings not counted, how "
+        "A layer of the base model has 3,150,336 parameters, and six are stacked. How "
         "many million parameters does the stack have? (two decimals)",
         18.90, "6 · 3,150,336 = 18,902,016: each layer has weights of its own. A post-norm stack adds nothing.",
         ((3.15, "That is one layer; the six do not share their weights."),

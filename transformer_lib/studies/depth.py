@@ -77,12 +77,14 @@ class Signals:
         gradient: root mean square of the gradient by x, where that by the last x is drawn from N(0, 1).
         spread: share of x that the mean of its rows does not explain, ‖x − row mean‖ / ‖x‖; 0: all rows are equal.
         own: share of rows whose most similar row of the input, by cosine, is their own.
+        own_centred: the same after the mean of the rows is taken off.
     """
 
     activation: tuple[float, ...]
     gradient: tuple[float, ...]
     spread: tuple[float, ...]
     own: tuple[float, ...]
+    own_centred: tuple[float, ...]
 
 
 @contextmanager
@@ -109,8 +111,9 @@ def signals(
     for block in blocks:
         states.append(block(states[-1]))
     gradients = torch.autograd.grad(states[-1], states, last)
-    own = [_own(state, x) for state in states]
-    return Signals(tuple(map(_rms, states)), tuple(map(_rms, gradients)), tuple(map(_spread, states)), tuple(own))
+    own = tuple(_own(state, x) for state in states)
+    centred = tuple(_own(state - state.mean(dim=1, keepdim=True), x) for state in states)
+    return Signals(tuple(map(_rms, states)), tuple(map(_rms, gradients)), tuple(map(_spread, states)), own, centred)
 
 
 def _rms(x: Tensor) -> float:
