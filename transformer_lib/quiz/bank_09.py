@@ -45,12 +45,12 @@ NOTEBOOK_09 = (
     ),
     Choice(
         "09.q4",
-        "24 blocks, weights just drawn at a gain of 0.6 to 1.5, residual connections, no norm anywhere. The gradient at "
-        "the first block, "
-        "compared with that at the last, …",
+        "24 blocks, weights just drawn at a gain of 0.6 to 1.5, residual connections, no norm anywhere. The gradient "
+        "at the first block, compared with that at the last, …",
         (
             Option("… vanishes.",
-                   "Without residual connections it may. Here the identity path is among the paths, and freshly drawn ones do not cancel it."),
+                   "Without residual connections it may. Here the identity path is among the paths, and "
+                   "freshly drawn ones do not cancel it."),
             Option("… is about the same, by the identity path.",
                    "The identity path is one of 2⁴⁸; the others add to it."),
             Option("… is larger; how much depends on the size of the weights.",
