@@ -14,7 +14,7 @@ lab: .venv/lab.stamp
 test: .venv/test.stamp
 	$(BIN)/python -m ruff check .
 	$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal --cov
-	$(BIN)/python -m pytest notebooks -n $(WORKERS) --dist loadscope --no-loadscope-reorder
+	$(BIN)/python -m pytest notebooks -n $(WORKERS) --dist loadscope
 
 refresh: .venv/test.stamp
 	$(BIN)/python tests/refresh.py $(NB)

@@ -10,7 +10,7 @@ from unittest.mock import patch
 import pytest
 from nbval.plugin import IPyNbCell
 
-from notebook_kernel import has_gpu_cell, kernel_environment, tags, threads
+from notebook_kernel import has_gpu_cell, kernel_environment, tags
 
 # Before any test imports torch: several workers share the cores, and sums must not depend on their number.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -21,11 +21,6 @@ def cuda_available() -> bool:
     import torch
 
     return torch.cuda.is_available()
-
-
-def pytest_collection_modifyitems(items):
-    """Notebooks that train on several threads first: started last, they would keep one worker busy alone."""
-    items.sort(key=lambda item: not (isinstance(item, IPyNbCell) and threads(item.parent.nb) > 1))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

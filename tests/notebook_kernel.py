@@ -16,20 +16,16 @@ def has_gpu_cell(notebook: Mapping[str, Any]) -> bool:
     return any("gpu" in tags(cell) for cell in notebook["cells"])
 
 
-def threads(notebook: Mapping[str, Any]) -> int:
-    """How many threads its kernel may use."""
-    return notebook["metadata"].get(COURSE_KEY, {}).get("threads", 1)
-
-
 def kernel_environment(notebook: Mapping[str, Any], *, hide_cuda: bool = True) -> dict[str, str]:
     """What must be fixed for two runs to agree, whoever makes them and wherever.
 
     Threads decide the order of sums, the seed that of sets. The others keep out what belongs to one person:
     progress, a local copy of a corpus, grading, an accelerator.
     """
+    threads = str(notebook["metadata"].get(COURSE_KEY, {}).get("threads", 1))
     environment = {
-        "OMP_NUM_THREADS": str(threads(notebook)),
-        "MKL_NUM_THREADS": str(threads(notebook)),
+        "OMP_NUM_THREADS": threads,
+        "MKL_NUM_THREADS": threads,
         "OMP_WAIT_POLICY": "passive",  # a thread that waits must not keep the core that another worker needs
         "PYTHONHASHSEED": "0",
         "TRANSFORMER_COURSE_STATIC": "1",

@@ -72,12 +72,12 @@ def test_the_majority_is_the_stored_one_and_near_one_over_the_senses(stored):
 
 
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m transformer_lib.studies.senses --seeds 0 1 2"
+    assert stored["command"] == "python -m transformer_lib.studies.senses --seeds 0 1 2 3 4 5 6 7 8"
     assert stored["steps"] == study.STEPS
     assert list(stored["accuracy"]) == list(study.KINDS)
     for groups in stored["accuracy"].values():
         assert list(groups) == list(study.GROUPS)
-        assert all(len(values) == 3 for values in groups.values())
+        assert all(len(values) == 9 for values in groups.values())
 
 
 def test_a_short_run_finds_what_is_stored(stored):

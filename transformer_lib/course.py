@@ -71,7 +71,7 @@ NOTEBOOKS = (
              "masked attention, and attention to the source", exercises=6, quizzes=4, widgets=("W9",)),
     Notebook("12", "the_transformer", "The whole Transformer", 110, "the complete model",
              exercises=5, quizzes=4, widgets=("W15",)),
-    Notebook("13", "training", "Training", 95, "a translator, trained on your machine",
+    Notebook("13", "training", "Training", 100, "a translator, trained on your machine",
              exercises=5, quizzes=4, widgets=("W11", "W13", "W14")),
     Notebook("14", "translating", "Translating", 125, "greedy, sampled and beam decoding",
              exercises=6, quizzes=4, widgets=("W10",)),

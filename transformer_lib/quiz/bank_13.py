@@ -7,13 +7,13 @@ from .model import Choice, Number, Option
 NOTEBOOK_13 = (
     Choice(
         "13.q1",
-        "The target is <bos> not on your life <eos>. Which token must the decoder predict at the place where it reads "
-        "\"your\"?",
+        "The target is <bos> not on your life ! <eos>. Which token must the decoder predict at the place where it "
+        "reads \"your\"?",
         (
             Option("on", "That came before; the decoder has read it already."),
             Option("your", "It reads that very token: predicting it would be copying."),
             Option("life", "The labels are the inputs shifted by one: at each place, the next token.", right=True),
-            Option("<eos>", "That is the label where it reads \"life\"."),
+            Option("<eos>", "That is the label where it reads \"!\"."),
         ),
     ),
     Number(

@@ -28,7 +28,7 @@ from ..training import History, shift_right, translation_loss
 from ..transformer import Transformer
 from ..translator import Translator, load_trained
 from . import warmup
-from .parts import TEST_PARTS, without_mask, without_residual, without_scaling
+from .parts import TEST_PARTS, without_layer_norm, without_mask, without_residual, without_scaling
 
 RESULTS = DATA / "ablations.json"
 EPOCHS = 1  # a quarter of the passes of the course's recipe, so that the scores are not all at the top
@@ -58,6 +58,7 @@ VARIANTS = {
     "no residual": Variant(change=without_residual),
     "one head": Variant(config={"n_heads": 1}),
     "no scaling": Variant(change=without_scaling),
+    "no layer norm": Variant(change=without_layer_norm),
 }
 
 
@@ -157,6 +158,8 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict:
     """Run what `path` does not have yet, and write it after each run."""
     corpus = load_corpus("context")
     content = load_results(path) if path.exists() else {"trained": {}, "off at test": {}, "warm-up": {}, "short": {}}
+    if content.get("epochs", EPOCHS) != EPOCHS:
+        raise ValueError(f"{path} must have runs of {EPOCHS} passes, got {content['epochs']}; name another --results")
     content |= {
         "command": f"python -m transformer_lib.studies.ablations --seeds {' '.join(map(str, seeds))}",
         "date": date.today().isoformat(), "threads": torch.get_num_threads(), "epochs": EPOCHS, "every": EVERY,

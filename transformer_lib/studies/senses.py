@@ -138,7 +138,7 @@ def load_results(path: Path = RESULTS) -> dict:
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(9)))
     parser.add_argument("--results", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     torch.set_num_threads(1)

@@ -16,6 +16,7 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "causal mask": ("no causal mask", ("causal mask",)),
     "residual": ("no residual", ("residual",)),
     "scaling": ("no scaling", ("scaling",)),
+    "layer norm": ("no layer norm", ("layer norm",)),
     "all heads but one": ("one head", tuple(f"all heads but {head}" for head in (1, 2, 3, 4))),
 }
 SCORES = {
@@ -68,7 +69,7 @@ def draw_ablations(part: str, score: str) -> Picture:
     says += f", off at test time {_range(chosen['off at test time'])}"
     rows = [["part", "trained without", "off at test time"]]
     rows += [[name, _range(row["trained without"]), _range(row["off at test time"])] for name, row in table.items()]
-    alt = f"Dots per seed for five parts of the model, from 0 to 1. {says[0].upper()}{says[1:]}."
+    alt = f"Dots per seed for {len(PARTS)} parts of the model, from 0 to 1. {says[0].upper()}{says[1:]}."
     return Picture(body, 712, top + drawn.ROW * len(PARTS) + 52, alt, says, table=rows)
 
 
