@@ -190,7 +190,7 @@ def _source(tokens: Sequence[str], cross: np.ndarray) -> tuple[list[str], float]
     parts = [text(10, 16, "cross-attention: what the last layer reads to choose the next token", "bold")]
     x, y = 10.0, 24.0
     for label, weight in zip(distinct_tokens(tokens), cross, strict=True):
-        width = max(40.0, text_width(label) + 6)
+        width = max(40.0, text_width(label) + 14)
         if x + width > _WIDTH - 6:
             x, y = 10.0, y + 44
         colour = CIVIDIS[int(weight_levels(np.array(weight)))]
