@@ -224,7 +224,7 @@ def test_static_outputs_hide_and_keep_out_what_was_passed(file, monkeypatch):
     before = file.read_bytes()
     monkeypatch.setenv("TRANSFORMER_COURSE_STATIC", "1")
     assert repr(progress.course_map()) == neutral
-    assert "○ not yet · 75 minutes" in repr(progress.banner("04"))
+    assert "○ not yet · 155 minutes" in repr(progress.banner("04"))
     assert progress.banner("04")._repr_mimebundle_() == progress.banner("04")._repr_mimebundle_()
     assert not progress.mark("exercise", "04.2")
     assert not progress.reset()

@@ -52,7 +52,7 @@ NOTEBOOKS = (
              exercises=6, quizzes=3, widgets=("W2", "W17")),
     Notebook("03", "queries_keys_values", "Queries, keys, values", 110, "the three projections",
              exercises=6, quizzes=3, widgets=("W16",)),
-    Notebook("04", "scaled_dot_product_attention", "Scaled dot-product attention", 75,
+    Notebook("04", "scaled_dot_product_attention", "Scaled dot-product attention", 155,
              "attention as the paper defines it, forward and backward", exercises=6, quizzes=3,
              widgets=("W3",)),
     Notebook("05", "tokens_and_embeddings", "Tokens and embeddings", 110, "a subword tokenizer",
