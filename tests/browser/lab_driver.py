@@ -16,6 +16,9 @@ import urllib.request
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import nbformat
+from nbclient import NotebookClient
+
 REPOSITORY = Path(__file__).parents[2]
 TOKEN = "course"
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
@@ -88,6 +91,21 @@ class Lab:
         parts = urlsplit(request.url)
         if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname != "127.0.0.1":
             self.strangers.append(request.url)
+
+
+def store_notebook(root: Path, name: str, *sources: str) -> str:
+    """Write a notebook of these code cells into the server's folder, executed; return its name there."""
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    NotebookClient(notebook, kernel_name="python3", timeout=120).execute()
+    notebook.metadata.pop("widgets", None)
+    (root / "notebooks" / name).write_text(nbformat.writes(notebook), encoding="utf-8")
+    return f"notebooks/{name}"
+
+
+def says(page, words: str) -> None:
+    """Wait until a widget's line of text holds these words."""
+    page.locator("[role=status]", has_text=words).first.wait_for(timeout=15_000)
 
 
 def cell(page, text: str):

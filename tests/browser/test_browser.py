@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import nbformat
 import pytest
 from lab_driver import (
     REPOSITORY,
@@ -14,8 +13,8 @@ from lab_driver import (
     press_on,
     rewrite_and_run,
     run_cell,
+    store_notebook,
 )
-from nbclient import NotebookClient
 
 WITH_BROWSER = ("00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14")
 NOTEBOOKS = [path.name for path in sorted((REPOSITORY / "notebooks").glob("*.ipynb")) if path.name[:2] in WITH_BROWSER]
@@ -44,12 +43,7 @@ def toy(server):
     """A small notebook with every widget, an exercise and a figure, stored with its outputs."""
     code = [SETUP, 'progress.banner("01")', *WIDGETS.values(), STUB, CHECK]
     code.append('tl.plotting.figure(tl.plotting.plot_attention(weights[0], tokens, title="Head 1"), "One head.")')
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in code])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    NotebookClient(notebook, kernel_name="python3", timeout=120).execute()
-    notebook.metadata.pop("widgets", None)
-    (server[1] / "notebooks" / "toy.ipynb").write_text(nbformat.writes(notebook), encoding="utf-8")
-    return "notebooks/toy.ipynb"
+    return store_notebook(server[1], "toy.ipynb", *code)
 
 
 @pytest.fixture(scope="module")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import nbformat
 import pytest
-from lab_driver import THEMES, cell, errors, press_on
-from nbclient import NotebookClient
+from lab_driver import THEMES, cell, errors, press_on, says, store_notebook
 
 CODE = """import transformer_lib as tl
 sentences = ["The woman showed the children the board near the wall."]
@@ -14,19 +12,10 @@ tl.widgets.decoder_stepper(tl.load_trained("context"), sentences).set(beams=2)""
 
 @pytest.fixture(scope="module")
 def page(lab, server):
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(CODE)])
-    notebook.metadata.kernelspec = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    NotebookClient(notebook, kernel_name="python3", timeout=120).execute()
-    notebook.metadata.pop("widgets", None)
-    (server[1] / "notebooks" / "stepper.ipynb").write_text(nbformat.writes(notebook), encoding="utf-8")
-    opened = lab.open("notebooks/stepper.ipynb")
+    opened = lab.open(store_notebook(server[1], "stepper.ipynb", CODE))
     lab.run_all(opened)
     yield opened
     opened.close()
-
-
-def says(page, words):
-    page.locator("[role=status]", has_text=words).first.wait_for(timeout=15_000)
 
 
 def drawn(found):

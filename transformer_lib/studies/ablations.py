@@ -6,10 +6,8 @@ after each run; what the file already has is not run again.
 
 from __future__ import annotations
 
-import argparse
 import copy
 import functools
-import json
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,14 +18,13 @@ from typing import Any
 import torch
 
 from .. import experiments
-from ..checkpoint import write_atomically
 from ..corpus import DATA, Corpus, Pair, load_corpus
 from ..decoding import greedy_decode
 from ..metrics import exact_matches, sense_matches
 from ..training import History, shift_right, translation_loss
 from ..transformer import Transformer
 from ..translator import Translator, load_trained
-from . import warmup
+from . import stored, warmup
 from .parts import TEST_PARTS, without_layer_norm, without_mask, without_residual, without_scaling
 
 RESULTS = DATA / "ablations.json"
@@ -161,12 +158,12 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict:
     if content.get("epochs", EPOCHS) != EPOCHS:
         raise ValueError(f"{path} must have runs of {EPOCHS} passes, got {content['epochs']}; name another --results")
     content |= {
-        "command": f"python -m transformer_lib.studies.ablations --seeds {' '.join(map(str, seeds))}",
+        "command": stored.command("ablations", seeds),
         "date": date.today().isoformat(), "threads": torch.get_num_threads(), "epochs": EPOCHS, "every": EVERY,
         "sentences": list(SAMPLES),
         "references": [next(pair.tgt for pair in corpus["heldout"] if pair.src == text) for text in SAMPLES],
     }
-    save = functools.partial(_save, content, path)
+    save = functools.partial(stored.save, path, content)
     off = content["off at test"]
     for name in VARIANTS:
         if name not in content["short"]:
@@ -191,23 +188,14 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict:
     return content
 
 
-def _save(content: dict, path: Path) -> None:
-    write_atomically(path, (json.dumps(content) + "\n").encode("utf-8"))
-
-
 def load_results(path: Path = RESULTS) -> dict:
     """Return what `run` wrote."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return stored.read(path)
 
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    run(arguments.seeds, arguments.results)
+    run(*stored.arguments(__doc__, RESULTS))
 
 
 if __name__ == "__main__":

@@ -5,13 +5,10 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from datetime import date
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -24,6 +21,7 @@ from ..corpus import DATA
 from ..layers import FeedForward, LayerNorm
 from ..multihead import MultiHeadAttention
 from ..positional import sinusoidal_encoding
+from . import stored
 
 RESULTS = DATA / "depth.json"
 NORMS = ("none", "post", "pre")
@@ -209,22 +207,20 @@ def run(seeds: Sequence[int], setups: Sequence[Setup] = SETUPS) -> list[dict]:
     return records
 
 
+def measured(seeds: Sequence[int]) -> dict:
+    """Return what is stored: the limit of steps, and the runs."""
+    return {"steps": STEPS, "runs": run(seeds)}
+
+
 def load_results(path: Path = RESULTS) -> dict:
     """Return what the command of this module wrote: command, date, seeds, steps (the limit), runs."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return stored.read(path)
 
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    command = f"python -m transformer_lib.studies.depth --seeds {' '.join(map(str, arguments.seeds))}"
-    content = {"command": command, "date": date.today().isoformat(), "seeds": arguments.seeds, "steps": STEPS}
-    content["runs"] = run(arguments.seeds)
-    arguments.results.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    seeds, path = stored.arguments(__doc__, RESULTS)
+    stored.measure_and_save("depth", seeds, path, measured, indent=1)
 
 
 if __name__ == "__main__":

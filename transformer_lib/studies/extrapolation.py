@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 
 import torch
@@ -19,6 +16,7 @@ from ..corpus import DATA
 from ..masks import causal_mask
 from ..multihead import MultiHeadAttention
 from ..positional import RelativeBias, RotaryPosition, make_position
+from . import stored
 
 RESULTS = DATA / "extrapolation.json"
 TRAINED, TESTED, BACK = 16, 64, 2  # tokens in a row: in training, in the test; how far back the answer stands
@@ -104,28 +102,20 @@ def run(seeds: Sequence[int], schemes: Sequence[str] = SCHEMES) -> dict[str, dic
     }
 
 
+def measured(seeds: Sequence[int]) -> dict:
+    """Return what is stored: lengths, steps, accuracy and weight."""
+    return {"trained": TRAINED, "tested": TESTED, "steps": STEPS} | run(seeds)
+
+
 def load_results(path: Path = RESULTS) -> dict:
     """Return what the command of this module wrote: command, date, seeds, lengths, steps, accuracy, weight."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return stored.read(path)
 
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    content = {
-        "command": f"python -m transformer_lib.studies.extrapolation --seeds {' '.join(map(str, arguments.seeds))}",
-        "date": date.today().isoformat(),
-        "seeds": arguments.seeds,
-        "trained": TRAINED,
-        "tested": TESTED,
-        "steps": STEPS,
-    }
-    content |= run(arguments.seeds)
-    arguments.results.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    seeds, path = stored.arguments(__doc__, RESULTS)
+    stored.measure_and_save("extrapolation", seeds, path, measured)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,7 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 
 import torch
@@ -18,6 +15,7 @@ from torch import Tensor, nn
 from ..corpus import DATA
 from ..multihead import MultiHeadAttention
 from ..positional import SinusoidalPosition
+from . import stored
 
 RESULTS = DATA / "recall.json"
 KINDS = ("RNN", "LSTM", "LSTM, open gate", "RNN + attention", "attention")
@@ -116,27 +114,20 @@ def run(
     }
 
 
+def measured(seeds: Sequence[int]) -> dict:
+    """Return what is stored: lengths, steps, and the accuracy of every kind."""
+    return {"lengths": LENGTHS, "steps": STEPS, "accuracy": run(seeds)}
+
+
 def load_results(path: Path = RESULTS) -> dict:
     """Return what the command of this module wrote: command, date, seeds, lengths, steps and accuracy."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return stored.read(path)
 
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    content = {
-        "command": f"python -m transformer_lib.studies.recall --seeds {' '.join(map(str, arguments.seeds))}",
-        "date": date.today().isoformat(),
-        "seeds": arguments.seeds,
-        "lengths": LENGTHS,
-        "steps": STEPS,
-        "accuracy": run(arguments.seeds),
-    }
-    arguments.results.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    seeds, path = stored.arguments(__doc__, RESULTS)
+    stored.measure_and_save("recall", seeds, path, measured, indent=1)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,8 @@
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
 from collections.abc import Sequence
-from datetime import date
 from functools import cache
 from pathlib import Path
 
@@ -22,6 +19,7 @@ from ..encoder import Encoder
 from ..masks import causal_mask, padding_mask
 from ..positional import sinusoidal_encoding
 from ..tokenizer import PAD_ID, WordTokenizer
+from . import stored
 
 RESULTS = DATA / "senses.json"
 WIDTH, HEADS, HIDDEN, BATCH_SIZE, LEARNING_RATE, STEPS = 64, 4, 128, 64, 2e-3, 400
@@ -130,27 +128,20 @@ def run(seeds: Sequence[int], kinds: Sequence[str] = tuple(KINDS), steps: int = 
     return {kind: {group: [one[group] for one in rows] for group in GROUPS} for kind, rows in found.items()}
 
 
+def measured(seeds: Sequence[int]) -> dict:
+    """Return what is stored: steps, the majority's share, and the accuracy of every kind."""
+    return {"steps": STEPS, "majority": round(majority(), 3), "accuracy": run(seeds)}
+
+
 def load_results(path: Path = RESULTS) -> dict:
     """Return what the command of this module wrote: command, date, seeds, steps, majority, accuracy."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return stored.read(path)
 
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(range(9)))
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    content = {
-        "command": f"python -m transformer_lib.studies.senses --seeds {' '.join(map(str, arguments.seeds))}",
-        "date": date.today().isoformat(),
-        "seeds": arguments.seeds,
-        "steps": STEPS,
-        "majority": round(majority(), 3),
-        "accuracy": run(arguments.seeds),
-    }
-    arguments.results.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    seeds, path = stored.arguments(__doc__, RESULTS, range(9))
+    stored.measure_and_save("senses", seeds, path, measured)
 
 
 if __name__ == "__main__":
