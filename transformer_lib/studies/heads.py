@@ -6,27 +6,20 @@ it and the one that comes with the course, and writes data/heads.json.
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import date
 from functools import cache
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
-from .. import experiments
-from ..checkpoint import write_atomically
 from ..context.pronouns import FAMILIES
-from ..corpus import DATA, Corpus, Pair, load_corpus
+from ..corpus import DATA, Pair
 from ..multihead import MultiHeadAttention
 from ..recording import record_attention
 from ..tokenizer import WordTokenizer
 from ..transformer import Transformer
-from ..translator import Translator, load_trained
+from ..translator import Translator
 
 RESULTS = DATA / "heads.json"
 EPOCHS = 1
