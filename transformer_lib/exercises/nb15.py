@@ -185,7 +185,7 @@ EXERCISES = (
             Mistake("rescaled", _with_factors(lambda n, s: (~_one(n, s)) * (n / max(n - 1, 1))),
                     "You made the other heads larger to make up for it; they stay as they are."),
             Mistake("reshaped", _rows_reshaped,
-                    "The heads are mixed up: bring [n_heads, q_len, d_v] to [q_len, n_heads, d_v] before you join them."),
+                    "The heads are mixed up: make it [q_len, n_heads, d_v] before you join them."),
             Mistake("interleaved", _columns_silenced,
                     "The columns of a head stand together: head h has columns h · d_v to (h + 1) · d_v − 1."),
             Mistake("a query", _query_silenced, "A query was silenced; the first axis of heads is the head."),

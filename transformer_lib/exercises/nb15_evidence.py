@@ -8,7 +8,7 @@ from .model import Case, Exercise, Mistake, integers, normal
 
 
 def weighted_norms(weights, value, W_O):
-    """Return the length of what query i receives from key j: weights[i, j] times the vector value[j] W_O; [q_len, k_len].
+    """Return the length of what query i receives from key j, weights[i, j] value[j] W_O, as [q_len, k_len].
 
     weights: [q_len, k_len]; value: [k_len, d_v]; W_O: [d_v, d_model], the rows of this one head.
     """
@@ -136,14 +136,16 @@ EXERCISES = (
     Exercise(
         "15.3", "How much does a key add?", 10, 2, weighted_norms, _norm_cases,
         (
-            Mistake("weights alone", lambda w, v, W: w.clone(), "These are the weights; each is to be multiplied by a length."),
+            Mistake("weights alone", lambda w, v, W: w.clone(),
+                    "These are the weights; each is to be multiplied by a length."),
             Mistake("no weights", lambda w, v, W: (v @ W).norm(dim=-1).expand(len(w), -1).clone(),
                     "These are the lengths without the weights."),
             Mistake("value not projected", lambda w, v, W: w * v.norm(dim=-1),
                     "The length is that of the value before W_O; what arrives is value[j] W_O."),
             Mistake("product of norms", lambda w, v, W: w * v.norm(dim=-1) * W.norm(),
                     "The length of a product is not the product of the lengths: multiply value by W_O first."),
-            Mistake("squared", lambda w, v, W: w * (v @ W).square().sum(dim=-1), "That is the squared length; take its root."),
+            Mistake("squared", lambda w, v, W: w * (v @ W).square().sum(dim=-1),
+                    "That is the squared length; take its root."),
             Mistake("weight squared", lambda w, v, W: w.square() * (v @ W).norm(dim=-1),
                     "The weight multiplies the vector, so it multiplies the length once, not squared."),
             Mistake("length of the sum", lambda w, v, W: (w @ v @ W).norm(dim=-1)[:, None].expand_as(w).clone(),

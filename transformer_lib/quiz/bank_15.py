@@ -26,7 +26,7 @@ NOTEBOOK_15 = (
         "look for evidence that one attention does the deciding?",
         (
             Option("In the encoder's row of 'it': if its largest weight is on the noun, that settles it.",
-                   "A weight shows what is read there. It shows neither that the result is used, nor that it is needed."),
+                   "A weight shows what is read there. It does not show that the result is used."),
             Option("In every attention: forbid entries or hide rows, and see which of them change the pronoun.",
                    "An intervention changes one thing and looks at the answer. Where nothing changes, the entry was "
                    "not needed, whatever its weight.", right=True),
@@ -40,7 +40,8 @@ NOTEBOOK_15 = (
         "15.q3",
         "You silence one head, and the translations stay the same. What follows?",
         (
-            Option("The head learned nothing.", "It may do what another head does too. Then each alone can go, not both."),
+            Option("The head learned nothing.",
+                   "It may do what another head does too. Then each alone can go, not both."),
             Option("The head's part is not needed while all the others work.",
                    "That is all the experiment showed. Silence it together with others to see whether they stand in "
                    "for each other.", right=True),
