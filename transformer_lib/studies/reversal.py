@@ -41,7 +41,7 @@ def train_reverser(seed: int, steps: int = STEPS) -> Transformer:
 
 @torch.no_grad()
 def cross_weights(model: Transformer, size: int = 500, seed: int = 99) -> tuple[Tensor, Tensor, Tensor]:
-    """Return letters [size, LENGTH], cross-attention [size, n_heads, LENGTH, LENGTH], and the share of right letters."""
+    """Return letters [size, LENGTH], cross-attention [size, n_heads, LENGTH, LENGTH], share of right letters."""
     src, tgt_in, tgt_out = reversal(size, torch.Generator().manual_seed(seed))
     with record_attention(model) as record:
         right = (model(src, tgt_in).argmax(dim=-1) == tgt_out).double().mean()

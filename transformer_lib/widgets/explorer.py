@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,12 +13,12 @@ from torch import Tensor
 
 from ..decoding import greedy_decode
 from ..recording import record_attention
-from ..studies.heads import masked
+from ..studies.interventions import masked
 from ..svg import Picture
 from ..svg.cells import short_labels, top_words
 from ..transformer import Transformer
 from ..translator import Translator, load_trained
-from .controls import choice, number
+from .controls import choice, number, switch
 from .heads import draw_attention
 from .panel import Panel
 
@@ -52,7 +53,7 @@ class Recorded:
 
 def attention_explorer(translator: Translator | None = None, sentences: Sequence[str] = SENTENCES, *,
                        sentence: int = 1, part: str = "encoder", layer: int = 2, head: int | str = "all",
-                       token: int = 1, cut: int = 0) -> Panel:  # fmt: skip
+                       token: int = 1, cut: int = 0, everywhere: bool = False) -> Panel:  # fmt: skip
     """Look through every attention while `translator` (the trained one by default) translates `sentences`.
 
     Args:
@@ -60,6 +61,7 @@ def attention_explorer(translator: Translator | None = None, sentences: Sequence
         sentence, layer, head, token: shown first, from 1; head may be "all".
         part: "encoder", "decoder" (self-attention) or "cross".
         cut: number of the key that `token` may not read, in this layer and head; 0 cuts nothing.
+        everywhere: cut it in both layers and all heads of this kind of attention.
     Raises:
         TypeError, ValueError: `sentences` is one string or none, or has a word that the translator does not know.
     """
@@ -72,8 +74,9 @@ def attention_explorer(translator: Translator | None = None, sentences: Sequence
     n_layers, n_heads = translator.model.config.n_layers, translator.model.config.n_heads
     longest = max(len(words) for entry in shown for words in (entry.source, entry.target[:-1]))
 
-    def draw(sentence: int, part: str, layer: int, head: Any, show: str, token: int, cut: int) -> Picture:
-        return draw_explorer(shown[sentence - 1], part, layer, head, show, token, cut)
+    def draw(sentence: int, part: str, layer: int, head: Any, show: str, token: int, cut: int,
+             everywhere: bool) -> Picture:  # fmt: skip
+        return draw_explorer(shown[sentence - 1], part, layer, head, show, token, cut, everywhere)
 
     controls = {
         "sentence": number("sentence", sentence, 1, len(shown)),
@@ -83,6 +86,7 @@ def attention_explorer(translator: Translator | None = None, sentences: Sequence
         "show": choice("one head as", ["map", "lines"]),
         "token": number("query token", token, 1, longest),
         "cut": number("cut its key", cut, 0, longest),
+        "everywhere": switch("cut in all layers and heads", everywhere),
     }
     return Panel(draw, controls, widget_id="W9")
 
@@ -103,14 +107,21 @@ def recorded(translator: Translator, text: str) -> Recorded:
 
 
 @torch.no_grad()
-def cut_effect(entry: Recorded, name: str, head: int | str, row: int, column: int) -> tuple[float, list[int]]:
-    """Forbid one entry of a layer, in one head (from 1) or "all": the change of ln P of the whole translation, and
-    the places (from 0) of the words that would no longer be the likeliest, the earlier ones given.
+def cut_effect(
+    entry: Recorded, names: Sequence[str], head: int | str, row: int, column: int
+) -> tuple[float, list[int]]:
+    """Forbid one entry in the layers `names`, in one head (from 1) or "all".
+
+    Return the change of ln P of the whole translation, and the places (from 0) of the words that would no longer be
+    the likeliest, the earlier ones given.
     """
-    grid = entry.weights[name]
+    grid = entry.weights[names[0]]
     may = torch.ones(1, *grid.shape, dtype=torch.bool)
     may[0, slice(None) if head == "all" else int(head) - 1, row, column] = False
-    with masked(entry.model.get_submodule(name), may), record_attention(entry.model):  # explicit: no row is NaN
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(masked(entry.model.get_submodule(name), may))
+        stack.enter_context(record_attention(entry.model))  # the explicit path: a row that sees nothing is no NaN
         log_p = entry.model(entry.src, entry.tgt[:, :-1]).log_softmax(dim=-1)[0]
     labels = entry.tgt[0, 1:]
     changed = (log_p.argmax(dim=-1) != labels).nonzero()[:, 0].tolist()
@@ -118,7 +129,7 @@ def cut_effect(entry: Recorded, name: str, head: int | str, row: int, column: in
 
 
 def draw_explorer(
-    entry: Recorded, part: str, layer: int, head: int | str, show: str, token: int, cut: int
+    entry: Recorded, part: str, layer: int, head: int | str, show: str, token: int, cut: int, everywhere: bool = False
 ) -> Picture:
     """The weights of one layer, and in words the row of ``token`` and the effect of cutting its key ``cut``."""
     name = PARTS[part].format(layer - 1)
@@ -132,13 +143,15 @@ def draw_explorer(
     labels, readers = short_labels(k_tokens), short_labels(q_tokens)
     who = "mean of heads" if head == "all" else f"head {head}"
     says = f"{where}, {who}: “{readers[token - 1]}” reads {top_words(row, labels)}. "
+    where_cut = " in all layers and heads" if everywhere else ""
     if cut == 0:
         says += "Nothing is cut."
     elif row[cut - 1] == 0:
         says += f"It may not read “{labels[cut - 1]}” anyway."
     else:
-        says += f"Cut “{labels[cut - 1]}” ({row[cut - 1]:.2f}): " + _told(entry, *cut_effect(
-            entry, name, head, token - 1, cut - 1))
+        names = [PARTS[part].format(n) for n in range(entry.model.config.n_layers)] if everywhere else [name]
+        effect = cut_effect(entry, names, "all" if everywhere else head, token - 1, cut - 1)
+        says += f"Cut “{labels[cut - 1]}” ({row[cut - 1]:.2f}){where_cut}: {_told(entry, *effect)}"
     return replace(picture, says=says, alt=f"{picture.alt} {says}")
 
 
