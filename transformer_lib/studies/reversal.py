@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor
@@ -24,11 +26,12 @@ def reversal(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Ten
     return letters, torch.cat([bos, answer[:, :-1]], dim=1), answer
 
 
+@cache
 def train_reverser(seed: int, steps: int = STEPS) -> Transformer:
     """Return a small Transformer that has learned to reverse, in a second or two."""
     torch.manual_seed(seed)
     model, generator = Transformer(TransformerConfig(**CONFIG)), torch.Generator().manual_seed(seed)
-    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps)
     for _ in range(steps):
         src, tgt_in, tgt_out = reversal(BATCH_SIZE, generator)
