@@ -107,7 +107,7 @@ def test_the_row_of_the_pronoun_writes_it(trained, it):
 
 def test_the_stored_study_is_complete():
     stored = study.load_results()
-    assert list(stored["models"]) == ["course", "seed 1", "seed 2"]
+    assert list(stored["models"]) == ["course", "seed 1", "seed 2", "seed 1, one pass", "seed 2, one pass"]
     assert stored["command"] == "python -m transformer_lib.studies.heads --seeds 1 2"
     for found in stored["models"].values():
         assert all(len(grid) == 6 for grid in found["head silenced"].values())
@@ -126,7 +126,7 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(study.experiments, "train_translator", lambda *args, **options: None)
     monkeypatch.setattr(sys, "argv", ["heads", "--seeds", "5", "--results", str(path)])
     study.main()
-    assert list(study.load_results(path)["models"]) == ["course", "seed 5"]
+    assert list(study.load_results(path)["models"]) == ["course", "seed 5", "seed 5, one pass"]
 
 
 def test_a_reversed_source_is_the_answer_and_the_anti_diagonal_is_counted():

@@ -1,7 +1,7 @@
-"""Which heads, entries and memory rows decide a translation? Three translators, the same interventions (notebook 15).
+"""Which heads, entries and memory rows decide a translation? Five translators, the same interventions (notebook 15).
 
-`python -m transformer_lib.studies.heads` trains a translator for each seed as the course does, measures it and the one
-that comes with the course, and writes data/heads.json.
+`python -m transformer_lib.studies.heads` trains a translator for each seed as the course does, and one with a single
+pass over the corpus; measures them and the one that comes with the course, and writes data/heads.json.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from .interventions import (
 )
 
 RESULTS = DATA / "heads.json"
+PASSES = {"": experiments.TRAINING["epochs"], ", one pass": 1}  # over the corpus, by the ending of the model's name
 EVERY = 8  # every eighth held-out sentence with an ambiguous noun; the "it" sentences are all used
 
 
@@ -98,18 +99,19 @@ def _share_inside(change: Any, model: Transformer, asked: Questions, *places: Te
 
 
 def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Measure the course's translator and one trained anew per seed; write `path`."""
+    """Measure the course's translator and those trained anew with each seed; write `path`."""
     corpus = load_corpus("context")
     content: dict[str, Any] = {
         "command": f"python -m transformer_lib.studies.heads --seeds {' '.join(map(str, seeds))}",
         "date": date.today().isoformat(), "threads": torch.get_num_threads(), "every": EVERY,
         "models": {"course": measure(load_trained(), corpus)},
     }  # fmt: skip
-    for seed in seeds:
-        translator = experiments.new_translator(corpus["train"], seed=seed)
-        experiments.train_translator(translator, corpus["train"], seed=seed, progress=False)
-        content["models"][f"seed {seed}"] = measure(translator, corpus)
-        print(seed, content["models"][f"seed {seed}"]["right"], flush=True)
+    for ending, epochs in PASSES.items():
+        for seed in seeds:
+            translator = experiments.new_translator(corpus["train"], seed=seed)
+            experiments.train_translator(translator, corpus["train"], seed=seed, epochs=epochs, progress=False)
+            content["models"][f"seed {seed}{ending}"] = measure(translator, corpus)
+            print(seed, epochs, content["models"][f"seed {seed}{ending}"]["right"], flush=True)
     write_atomically(path, (json.dumps(content, indent=1) + "\n").encode("utf-8"))
     return content
 
