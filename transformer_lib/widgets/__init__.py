@@ -13,6 +13,7 @@ from .calm import smoothed_target, training_choices
 from .controls import choice, number, switch
 from .decoder_stepper import decoder_stepper
 from .embeddings import embedding_plane
+from .explorer import attention_explorer
 from .heads import attention_view
 from .lookup import lookup_weights, soft_lookup
 from .masking import mask_lab
@@ -21,6 +22,7 @@ from .positions import position_dial
 from .projections import projection_stepper
 from .reordering import shuffle
 from .residuals import residual_and_norm
+from .reversing import reversal_heads
 from .scaling import Saturation, saturation, softmax_saturation
 from .similarity import similarity_weights, token_length
 from .splitting import head_splitter
@@ -35,6 +37,7 @@ __all__ = [
     "ablation_scores",
     "ablations",
     "alignment",
+    "attention_explorer",
     "attention_view",
     "bpe_stepper",
     "choice",
@@ -52,6 +55,7 @@ __all__ = [
     "position_dial",
     "projection_stepper",
     "residual_and_norm",
+    "reversal_heads",
     "saturation",
     "shuffle",
     "soft_lookup",

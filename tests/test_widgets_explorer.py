@@ -1,0 +1,100 @@
+"""W8 and W9: their numbers are the recorded weights, and a cut does what a mask does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+import transformer_lib as tl
+from transformer_lib import progress, widgets
+from transformer_lib.widgets.explorer import SENTENCES, cut_effect, draw_explorer, recorded
+from transformer_lib.widgets.reversing import draw_reversal, trained_weights
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
+
+
+@pytest.fixture(scope="module")
+def translator():
+    return tl.load_trained()
+
+
+@pytest.fixture(scope="module")
+def shown(translator):
+    return recorded(translator, SENTENCES[0])
+
+
+def test_the_weights_are_those_of_a_separate_recording(translator, shown):
+    tgt = translator.tgt_tokenizer.encode_batch(translator.translate([SENTENCES[0]]), bos=True, eos=True)
+    with torch.no_grad(), tl.record_attention(translator.model) as record:
+        translator.model(translator.src_tokenizer.encode_batch([SENTENCES[0]]), tgt[:, :-1])
+    assert shown.weights.keys() == record.keys() and len(record) == 6
+    for name, grid in record.items():
+        np.testing.assert_allclose(shown.weights[name], grid[0], atol=1e-6)
+    told = draw_explorer(shown, "cross", 2, 3, "map", 4, 0).says
+    row = shown.weights["decoder.layers.1.cross_attention"][2, 3]
+    assert f"{shown.source[row.argmax()]} {row.max():.2f}" in told and told.endswith("Nothing is cut.")
+
+
+def test_a_cut_is_the_difference_of_two_translations_probabilities(translator, shown):
+    names = [f"encoder.layers.{n}.self_attention" for n in (0, 1)]
+    effect, changed = cut_effect(shown, names, "all", 4, 7)
+    model, may = translator.model, torch.ones(9, 9, dtype=torch.bool)
+    may[4, 7] = False
+    model.src_mask = lambda src: may[None, None]
+    after = translator.log_probabilities([SENTENCES[0]], [translator.tgt_tokenizer.decode(shown.tgt[0])]).sum().item()
+    del model.src_mask
+    assert effect == pytest.approx(after - shown.log_p.sum().item(), abs=1e-3)
+    assert [shown.target[1:][t] for t in changed] == ["das", "Ufer"]
+
+
+def test_the_only_key_can_be_cut_without_nan(shown):
+    told = draw_explorer(shown, "decoder", 1, "all", "map", 1, 1).says
+    assert "nan" not in told and "Cut “<bos>” (1.00)" in told
+    assert "may not read" in draw_explorer(shown, "decoder", 1, 2, "lines", 1, 3).says
+
+
+def test_the_explorers_controls_move_it_and_are_remembered():
+    panel = widgets.attention_explorer(token=5, cut=8, everywhere=True)
+    assert "“das”, “Ufer”" in panel.picture.says and panel.picture.says in panel.picture.alt
+    before = panel.set(part="cross", head=2).picture.svg
+    assert "W9" not in progress.state()["widget"]
+    panel.controls["token"].value = 7
+    assert panel.picture.svg != before and "W9" in progress.state()["widget"]
+
+
+def test_every_view_can_be_drawn(shown):
+    for part in ("encoder", "decoder", "cross"):
+        for head in ("all", 4):
+            for show in ("map", "lines"):
+                picture = draw_explorer(shown, part, 1, head, show, 99, 99, True)
+                assert len(picture.saved_html) < 60_000
+
+
+def test_bad_sentences_are_refused(translator):
+    with pytest.raises(TypeError, match="sentences must be a list of strings, got one string"):
+        widgets.attention_explorer(translator, "The man.")
+    with pytest.raises(ValueError, match="sentences must hold at least one sentence, got none"):
+        widgets.attention_explorer(translator, [])
+
+
+def test_the_reversers_weights_lie_on_the_anti_diagonal():
+    src, weights, right = trained_weights(0)
+    share = (weights.mean(axis=1).argmax(axis=-1) == np.arange(5, -1, -1)).mean()
+    assert share >= 0.95 and right > 0.95
+    picture = draw_reversal(0, 3, "mean", "map", 2)
+    row = weights[2].mean(axis=0)[1]
+    assert f"reads place {row.argmax() + 1} most, {row.max():.2f} (needed: place 5)" in picture.says
+    assert f"in {share:.0%} of rows" in picture.says
+
+
+def test_the_reversers_controls_move_it():
+    panel = widgets.reversal_heads()
+    first = panel.picture.svg
+    assert panel.set(head=2, show="lines").picture.svg != first
+    panel.controls["letters"].value = 5
+    assert "W8" in progress.state()["widget"]
