@@ -15,6 +15,7 @@ from .bank_11 import NOTEBOOK_11
 from .bank_12 import NOTEBOOK_12
 from .bank_13 import NOTEBOOK_13
 from .bank_14 import NOTEBOOK_14
+from .bank_16 import NOTEBOOK_16
 from .model import Choice, Number, Option
 
 NOTEBOOK_01 = (
@@ -126,4 +127,5 @@ QUESTIONS = (
     *NOTEBOOK_12,
     *NOTEBOOK_13,
     *NOTEBOOK_14,
+    *NOTEBOOK_16,
 )
