@@ -187,7 +187,7 @@ EXERCISES = (
         "16.6", "One gradient from uneven parts", 10, 2, joined_gradient, _gradient_cases,
         (
             Mistake("mean", lambda g, c: g.mean(0),
-                    "The plain mean counts every part alike, so a token in a short part weighs more. Weight by tokens."),
+                    "A plain mean counts every part alike, so a token in a short part weighs more: weight by tokens."),
             Mistake("sum", lambda g, c: g.sum(0),
                     "You added the gradients of means; weight each by its tokens and divide by all tokens."),
             Mistake("not divided", lambda g, c: (g * c[:, None]).sum(0),
