@@ -17,7 +17,7 @@ ORDER = [
     {"_validate", "numpy_reference", "plotting", "course"},
     {"cache", "schedules", "history", "progress", "svg"},
     {"config"},
-    {"masks", "positional", "tokenizer", "context", "quiz"},
+    {"masks", "positional", "tokenizer", "context", "quiz", "costs"},
     {"attention", "corpus", "batching"},
     {"multihead", "metrics"},
     {"layers", "recording"},

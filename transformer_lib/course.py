@@ -77,7 +77,8 @@ NOTEBOOKS = (
              exercises=6, quizzes=4, widgets=("W10",)),
     Notebook("15", "what_the_heads_learned", "What the heads learned", 110, "an attention explorer, and ablations",
              exercises=6, quizzes=4, widgets=("W8", "W9")),
-    Notebook("16", "cost_speed_and_scale", "Cost, speed and scale", 60, "a calculator of operations and memory"),
+    Notebook("16", "cost_speed_and_scale", "Cost, speed and scale", 120, "a calculator of operations and memory",
+             exercises=6, quizzes=4, widgets=("W12",)),
     Notebook("17", "bug_clinic", "Bug clinic", 60, "a diagnosis for eight broken models"),
     Notebook("A", "claims_and_corrections", "Claims and corrections", 30, "a habit of checking"),
 )

@@ -16,6 +16,7 @@ from .bank_12 import NOTEBOOK_12
 from .bank_13 import NOTEBOOK_13
 from .bank_14 import NOTEBOOK_14
 from .bank_15 import NOTEBOOK_15
+from .bank_16 import NOTEBOOK_16
 from .model import Choice, Number, Option
 
 NOTEBOOK_01 = (
@@ -128,4 +129,5 @@ QUESTIONS = (
     *NOTEBOOK_13,
     *NOTEBOOK_14,
     *NOTEBOOK_15,
+    *NOTEBOOK_16,
 )

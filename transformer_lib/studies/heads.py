@@ -6,10 +6,7 @@ pass over the corpus; measures them and the one that comes with the course, and 
 
 from __future__ import annotations
 
-import argparse
-import json
 from collections.abc import Sequence
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +14,11 @@ import torch
 from torch import Tensor
 
 from .. import experiments
-from ..checkpoint import write_atomically
 from ..corpus import DATA, Corpus, load_corpus
 from ..multihead import MultiHeadAttention
 from ..transformer import Transformer
 from ..translator import Translator, load_trained
+from . import stored
 from .interventions import (
     Questions,
     attention_layers,
@@ -98,37 +95,28 @@ def _share_inside(change: Any, model: Transformer, asked: Questions, *places: Te
         return share(margins(model, asked))
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Measure the course's translator and those trained anew with each seed; write `path`."""
+def run(seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what is stored: the measures of the course's translator and of those trained anew with each seed."""
     corpus = load_corpus("context")
-    content: dict[str, Any] = {
-        "command": f"python -m transformer_lib.studies.heads --seeds {' '.join(map(str, seeds))}",
-        "date": date.today().isoformat(), "threads": torch.get_num_threads(), "every": EVERY,
-        "models": {"course": measure(load_trained(), corpus)},
-    }  # fmt: skip
+    models = {"course": measure(load_trained(), corpus)}
     for ending, epochs in PASSES.items():
         for seed in seeds:
             translator = experiments.new_translator(corpus["train"], seed=seed)
             experiments.train_translator(translator, corpus["train"], seed=seed, epochs=epochs, progress=False)
-            content["models"][f"seed {seed}{ending}"] = measure(translator, corpus)
-            print(seed, epochs, content["models"][f"seed {seed}{ending}"]["right"], flush=True)
-    write_atomically(path, (json.dumps(content, indent=1) + "\n").encode("utf-8"))
-    return content
+            models[f"seed {seed}{ending}"] = measure(translator, corpus)
+            print(seed, epochs, models[f"seed {seed}{ending}"]["right"], flush=True)
+    return {"every": EVERY, "models": models}
 
 
 def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what `run` wrote."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    """Return what the command of this module wrote: command, date, seeds, every, models."""
+    return stored.read(path)
 
 
 def main() -> None:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    run(arguments.seeds, arguments.results)
+    seeds, path = stored.arguments(__doc__, RESULTS, seeds=(1, 2))
+    stored.measure_and_save("heads", seeds, path, run, indent=1)
 
 
 if __name__ == "__main__":

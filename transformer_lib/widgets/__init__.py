@@ -11,6 +11,7 @@ from .aligning import alignment
 from .architecture import model_map, step_shapes
 from .calm import smoothed_target, training_choices
 from .controls import choice, number, switch
+from .costs import cost_calculator
 from .decoder_stepper import decoder_stepper
 from .embeddings import embedding_plane
 from .explorer import attention_explorer
@@ -41,6 +42,7 @@ __all__ = [
     "attention_view",
     "bpe_stepper",
     "choice",
+    "cost_calculator",
     "decoder_stepper",
     "dot_product",
     "embedding_plane",

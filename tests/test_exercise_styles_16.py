@@ -1,0 +1,68 @@
+"""Right answers to the exercises of notebook 16 in another style: sums written out, NumPy, logarithms."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from transformer_lib import exercises
+
+
+def decoder_layer_multiply_adds(tgt_len, src_len, d_model, d_ff):
+    products = [(tgt_len, d_model, d_model)] * 6 + [(src_len, d_model, d_model)] * 2
+    products += [(tgt_len, d_model, length) for length in (tgt_len, tgt_len, src_len, src_len)]
+    products += [(tgt_len, d_model, d_ff), (tgt_len, d_ff, d_model)]
+    return sum(math.prod(product) for product in products)
+
+
+def crossover_length(d_model, d_attention, d_ff):
+    return math.floor(2 * d_model + d_model * d_ff / d_attention) + 1
+
+
+def merge_blocks(first, second):
+    total = torch.logsumexp(torch.stack([part[0] + part[1].log() for part in (first, second)]), dim=0)
+    blend = sum(part[2] / part[1] * (part[0] + part[1].log() - total).exp() for part in (first, second))
+    largest = max(first[0], second[0])
+    return largest, (total - largest).exp(), blend * (total - largest).exp()
+
+
+def blockwise_attention(query, key_blocks, value_blocks):
+    outputs = []
+    for row in query:
+        largest, total, blend = -math.inf, 0.0, 0.0
+        for keys, values in zip(key_blocks, value_blocks, strict=True):
+            for key, value in zip(keys, values, strict=True):
+                score = row @ key / math.sqrt(len(row))
+                new = score if score > largest else largest
+                shrink = torch.exp(torch.as_tensor(largest - new))
+                total, blend = total * shrink + torch.exp(score - new), blend * shrink + torch.exp(score - new) * value
+                largest = new
+        outputs.append(blend / total)
+    return torch.stack(outputs)
+
+
+def cache_bytes(tgt_len, src_len, n_layers, n_heads, d_k, d_v, batch, itemsize):
+    shapes = [(batch, n_heads, length, width) for length in (tgt_len, src_len) for width in (d_k, d_v)]
+    return n_layers * sum(math.prod(shape) for shape in shapes) * itemsize
+
+
+def joined_gradient(gradients, counts):
+    return torch.from_numpy(np.average(gradients.numpy(), axis=0, weights=counts.numpy()))
+
+
+def shares_in_float32(gradients, counts):
+    return (counts / counts.sum()).to(gradients) @ gradients
+
+
+STYLES = [("16.1", decoder_layer_multiply_adds), ("16.2", crossover_length), ("16.3", merge_blocks),
+          ("16.4", blockwise_attention), ("16.5", cache_bytes), ("16.6", joined_gradient),
+          ("16.6", shares_in_float32)]
+
+
+@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
+def test_another_style_passes(exercise_id, function):
+    verdict = exercises.examine(exercises.get(exercise_id), function)
+    assert verdict.status == "passed", verdict.text

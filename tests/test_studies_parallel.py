@@ -1,0 +1,60 @@
+"""Data-parallel training: gradients weighted by tokens are those of the whole batch; two processes stay together."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from transformer_lib.studies import parallel
+
+EXACT = {"rtol": 0, "atol": 1e-12}
+
+
+def gradient(rows):
+    """The gradient of the mean over the tokens of these rows of batch 0, as one vector, and their number."""
+    model = parallel.new_model()
+    src, tgt = (ids[rows] for ids in parallel.batch(0))
+    parallel.step_gradients(model, src, tgt)
+    vector = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+    return vector, parallel.summed_loss(model, src, tgt)[1]
+
+
+def test_the_halves_of_a_batch_are_uneven():
+    src, tgt = parallel.batch(0)
+    assert src.shape == tgt.shape == (6, 11)
+    assert [parallel.summed_loss(parallel.new_model(), *(x.chunk(2)[part] for x in (src, tgt)))[1]
+            for part in (0, 1)] == [20, 4]
+    assert not torch.equal(src, parallel.batch(1)[0])
+
+
+def test_means_weighted_by_tokens_are_the_mean_of_the_whole():
+    whole, tokens = gradient(slice(None))
+    parts = [gradient(slice(0, 3)), gradient(slice(3, 6))]
+    joined = sum(vector * count for vector, count in parts) / sum(count for _, count in parts)
+    assert tokens == 24
+    torch.testing.assert_close(joined, whole, **EXACT)
+    assert (sum(vector for vector, _ in parts) / 2 - whole).abs().max() > 0.01
+
+
+def test_two_processes_end_where_one_does():
+    found = parallel.launch(2)
+    alone = parallel.train()
+    assert len(found) == 2
+    for share in parallel.SHARES:
+        assert torch.equal(found[0][share], found[1][share])
+    torch.testing.assert_close(found[0]["by tokens"], alone, **EXACT)
+    assert (found[0]["by process"] - alone).abs().max() > 1e-3
+
+
+def test_training_moves_the_weights():
+    start = torch.nn.utils.parameters_to_vector(parallel.new_model().parameters())
+    assert (parallel.train() - start).abs().max() > 0.01
+    assert torch.equal(parallel.train(), parallel.train())
+
+
+def test_a_process_that_fails_is_named(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "")
+    monkeypatch.setattr(parallel, "STORE", "SOMEWHERE_ELSE")
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    with pytest.raises(RuntimeError, match="a process failed: .*MASTER_ADDR"):
+        parallel.launch(1)

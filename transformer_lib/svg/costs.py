@@ -1,0 +1,91 @@
+"""What a stack costs, drawn: a bar of shares, lines over the length, and a table of bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from .elements import LINE, TEXT, line, number, rect, text, text_width
+from .residuals import power
+
+WIDTH, HEIGHT = 710, 340
+PARTS = {"projections": "#0072b2", "pairs (scores, blends)": "#d55e00", "feed-forward": "#009e73"}
+
+
+def share_bar(parts: Mapping[str, int], x: float, y: float, width: float) -> str:
+    """One bar cut by share; each part's name and per cent stand below, with a square of its colour."""
+    total, start, label = sum(parts.values()), x, x
+    drawn = []
+    for name, value in parts.items():
+        wide = width * value / total
+        drawn.append(rect(start, y, max(wide - 1, 0.5), 20, PARTS[name]))
+        words = f"{name} {100 * value / total:.1f} %"
+        drawn += [rect(label, y + 28, 11, 11, PARTS[name]), text(label + 17, y + 38, words)]
+        start, label = start + wide, label + 41 + text_width(words)
+    return "".join(drawn)
+
+
+def length_chart(
+    lengths: Sequence[int],
+    series: Mapping[str, tuple[Sequence[int], str]],
+    box: tuple[float, float, float, float],
+    *,
+    here: int,
+    crossing: int,
+) -> str:
+    """Multiply-adds over the length, both axes logarithmic; `series` gives each name its values and colour.
+
+    A dashed line stands at `crossing`, where it lies within the axis, and a ring on each line at the length `here`.
+    """
+    x, y, width, height = box
+    values = [value for ys, _ in series.values() for value in ys]
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    first, span = math.log(lengths[0]), math.log(lengths[-1] / lengths[0])
+
+    def place(n: float, value: float) -> tuple[float, float]:
+        up = (math.log10(value) - low) / (high - low)
+        return x + width * (math.log(n) - first) / span, y + height * (1 - up)
+
+    parts = [line(x, y, x, y + height, LINE)]
+    for exponent in range(low, high + 1, 2):
+        level = place(lengths[0], 10**exponent)[1]
+        parts += [line(x, level, x + width, level, LINE), text(x - 6, level + 4, power(exponent), "end soft", size=11)]
+    for n in lengths[::4]:
+        parts.append(text(place(n, 10**low)[0], y + height + 16, f"{n:,}", "mid soft", size=11))
+    if lengths[0] <= crossing <= lengths[-1]:
+        at = place(crossing, 10**low)[0]
+        parts.append(line(at, y, at, y + height, TEXT, 'stroke-dasharray="4 4"'))
+        parts.append(text(at, y - 5, f"crossover {crossing:,}", "mid", size=11))
+    for i, (ys, colour) in enumerate(series.values()):
+        points = " ".join(",".join(map(number, place(n, v))) for n, v in zip(lengths, ys, strict=True))
+        dash = "" if i == 0 else ' stroke-dasharray="7 4"'
+        parts.append(f'<polyline points="{points}" fill="none" stroke-width="2.5" stroke="{colour}"{dash}/>')
+        cx, cy = map(number, place(here, ys[lengths.index(here)] if here in lengths else _between(lengths, ys, here)))
+        parts.append(f'<circle cx="{cx}" cy="{cy}" r="5" fill="none" stroke="{TEXT}" stroke-width="2"/>')
+    return "".join(parts) + _legend(series, x, y + height + 32)
+
+
+def _between(lengths: Sequence[int], ys: Sequence[int], here: int) -> float:
+    """The height of the drawn line at `here`: straight between two marked lengths on logarithmic axes."""
+    after = next(i for i, n in enumerate(lengths) if n >= here)
+    along = math.log(here / lengths[after - 1]) / math.log(lengths[after] / lengths[after - 1])
+    return ys[after - 1] * (ys[after] / ys[after - 1]) ** along
+
+
+def _legend(series: Mapping[str, tuple[Sequence[int], str]], x: float, y: float) -> str:
+    parts = []
+    for i, (name, (_, colour)) in enumerate(series.items()):
+        look = 'stroke-width="2.5"' + ('' if i == 0 else ' stroke-dasharray="7 4"')
+        parts += [line(x, y, x + 28, y, colour, look), text(x + 34, y + 4, name, size=11)]
+        x += 50 + text_width(name, 11)
+    return "".join(parts)
+
+
+def byte_table(title: str, rows: Mapping[str, str], x: float, y: float, width: float) -> str:
+    """A title, and rows of a name and a size, in a frame."""
+    parts = [rect(x, y, width, 34 + 24 * len(rows), "none", f'rx="5" stroke="{LINE}"')]
+    parts.append(text(x + 10, y + 20, title, "bold"))
+    for i, (name, size) in enumerate(rows.items()):
+        parts.append(text(x + 10, y + 46 + 24 * i, name, size=11))
+        parts.append(text(x + width - 10, y + 46 + 24 * i, size, "end"))
+    return "".join(parts)
