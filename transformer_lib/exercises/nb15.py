@@ -175,7 +175,7 @@ EXERCISES = (
         ),
     ),
     Exercise(
-        "15.2", "Silence a head", 10, 1, without_head, _head_cases,
+        "15.3", "Silence a head", 10, 1, without_head, _head_cases,
         (
             Mistake("nothing silenced", _with_factors(lambda n, s: torch.ones(n)),
                     "All heads still speak; that is the ordinary output."),

@@ -134,7 +134,7 @@ def _first_donor(memory, donor, places):
 
 EXERCISES = (
     Exercise(
-        "15.3", "How much does a key add?", 10, 2, weighted_norms, _norm_cases,
+        "15.2", "How much does a key add?", 10, 2, weighted_norms, _norm_cases,
         (
             Mistake("weights alone", lambda w, v, W: w.clone(),
                     "These are the weights; each is to be multiplied by a length."),
@@ -156,7 +156,7 @@ EXERCISES = (
         gradients=("weights", "value", "W_O"),
     ),
     Exercise(
-        "15.5", "A probe: the nearest mean", 12, 2, nearest_mean, _probe_cases,
+        "15.6", "A probe: the nearest mean", 12, 2, nearest_mean, _probe_cases,
         (
             Mistake("farthest", _probe(lambda a, m, h: torch.cdist(a, m)), "That is the farthest mean."),
             Mistake("dot product", _probe(lambda a, m, h: a @ m.T),
@@ -175,7 +175,7 @@ EXERCISES = (
         ),
     ),
     Exercise(
-        "15.6", "Exchange one row", 10, 2, patch, _patch_cases,
+        "15.5", "Exchange one row", 10, 2, patch, _patch_cases,
         (
             Mistake("in place", _in_place, "You changed memory itself; work on a copy."),
             Mistake("all but one", _patched(_all, lambda p: p, turned=True),

@@ -38,20 +38,6 @@ NOTEBOOK_15 = (
     ),
     Choice(
         "15.q3",
-        "You silence one head, and the translations stay the same. What follows?",
-        (
-            Option("The head learned nothing.",
-                   "It may do what another head does too. Then each alone can go, not both."),
-            Option("The head's part is not needed while all the others work.",
-                   "That is all the experiment showed. Silence it together with others to see whether they stand in "
-                   "for each other.", right=True),
-            Option("The model would have learned as well without it.",
-                   "This model was trained with it. What training without it gives is another experiment."),
-            Option("Its weights were small.", "Each row of weights sums to one, also in a head that nobody needs."),
-        ),
-    ),
-    Choice(
-        "15.q4",
         "A linear probe reads from the vector of 'it' which noun is meant, and is right in nearly all test sentences. "
         "What follows?",
         (
@@ -65,6 +51,20 @@ NOTEBOOK_15 = (
                    "also leaves traces of them."),
             Option("The head that reads the noun in that row is found.",
                    "A probe looks at a vector; it says nothing about how it came to be."),
+        ),
+    ),
+    Choice(
+        "15.q4",
+        "You silence one head, and the translations stay the same. What follows?",
+        (
+            Option("The head learned nothing.",
+                   "It may do what another head does too. Then each alone can go, not both."),
+            Option("The head's part is not needed while all the others work.",
+                   "That is all the experiment showed. Silence it together with others to see whether they stand in "
+                   "for each other.", right=True),
+            Option("The model would have learned as well without it.",
+                   "This model was trained with it. What training without it gives is another experiment."),
+            Option("Its weights were small.", "Each row of weights sums to one, also in a head that nobody needs."),
         ),
     ),
 )

@@ -6,7 +6,8 @@ pass over the corpus; measures them and the one that comes with the course, and 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -14,85 +15,112 @@ import torch
 from torch import Tensor
 
 from .. import experiments
-from ..corpus import DATA, Corpus, load_corpus
+from ..corpus import DATA, Corpus, Pair, load_corpus
 from ..multihead import MultiHeadAttention
 from ..transformer import Transformer
 from ..translator import Translator, load_trained
-from . import stored
+from . import entries, stored
 from .interventions import (
-    Questions,
     attention_layers,
     cut,
-    donors,
+    evened,
     flipped,
     hidden,
-    margins,
-    nouns,
     pronoun_rows,
-    share,
     silenced,
+    unread,
     weights_between,
 )
+from .questions import Questions, donors, margins, nouns, share
 
 RESULTS = DATA / "heads.json"
 PASSES = {"": experiments.TRAINING["epochs"], ", one pass": 1}  # over the corpus, by the ending of the model's name
-EVERY = 8  # every eighth held-out sentence with an ambiguous noun; the "it" sentences are all used
+EVERY = 8  # heads are changed on every eighth held-out sentence with an ambiguous noun; all else is asked of all
+LAYERS = {"": (0, 1), ", layer 1": (0,), ", layer 2": (1,)}  # by the ending of the intervention's name
+Change = Callable[[MultiHeadAttention, int], AbstractContextManager]
 
 
-def head_effects(model: Transformer, asked: Questions) -> dict[str, list[float]]:
-    """Return {layer: share of right decisions with each of its heads silenced in turn}."""
+def head_effects(model: Transformer, asked: Questions, change: Change) -> dict[str, list[float]]:
+    """Return {layer: share of right decisions with `change` applied to each of its heads in turn}."""
     return {
-        name: [_share_silenced(model, asked, layer, head) for head in range(layer.n_heads)]
+        name: [_share_inside(change(layer, head), model, asked) for head in range(layer.n_heads)]
         for name, layer in attention_layers(model).items()
     }
 
 
-def _share_silenced(model: Transformer, asked: Questions, layer: MultiHeadAttention, head: int) -> float:
-    with silenced(layer, head):
+def _share_inside(context: AbstractContextManager, model: Transformer, asked: Questions) -> float:
+    with context:
         return share(margins(model, asked))
+
+
+def questions(translator: Translator, pairs: Sequence[Pair]) -> tuple[Questions, Questions]:
+    """Return the sentences with an ambiguous noun, and those with "it"."""
+    return (
+        Questions(translator, [pair for pair in pairs if pair.word not in ("", "it")]),
+        Questions(translator, [pair for pair in pairs if pair.word == "it"]),
+    )
 
 
 def measure(translator: Translator, corpus: Corpus) -> dict[str, Any]:
     """Return everything that is stored about one model; shares of right decisions unless named otherwise."""
     model = translator.model.eval()
-    noun = Questions(translator, [pair for pair in corpus["heldout"] if pair.word not in ("", "it")][::EVERY])
-    it = Questions(translator, [pair for pair in corpus["heldout"] if pair.word == "it"])
-    meant, other = nouns(it)
-    before = noun.word - 1
+    noun, it = questions(translator, corpus["heldout"])
+    some = Questions(translator, noun.pairs[::EVERY])
     result: dict[str, Any] = {"right": {"noun": share(margins(model, noun)), "it": share(margins(model, it))}}
-    result["head silenced"] = {"noun": head_effects(model, noun), "it": head_effects(model, it)}
-    cuts = {
-        "noun reads cue": (noun, noun.word, noun.cue), "noun reads the word before": (noun, noun.word, before),
-        "cue reads noun": (noun, noun.cue, noun.word), "it reads the noun meant": (it, it.word, meant),
-        "it reads both nouns and the adjective": (it, it.word, meant, other, it.cue),
-    }
-    result["cut"] = {name: _share_inside(cut, model, *edge) for name, edge in cuts.items()}
-    rows = {"it": it.word, "the noun meant": meant, "the other noun": other, "the adjective": it.cue}
-    result["hidden"] = {name: _share_inside(hidden, model, it, place) for name, place in rows.items()}
-    donor = donors(translator, it, corpus["train"])
-    result["flipped, it"] = {name: flipped(model, it, donor, place) for name, place in rows.items()}
-    result["flipped, it"]["all rows"] = flipped(model, it, donor)
-    donor, rows = donors(translator, noun, corpus["train"]), {"the noun": noun.word, "the cue": noun.cue}
-    result["flipped, noun"] = {name: flipped(model, noun, donor, place) for name, place in rows.items()}
-    result["flipped, noun"]["all rows"] = flipped(model, noun, donor)
-    here = torch.arange(len(it))
-    of_pronoun = pronoun_rows(translator, it)
-    result["weight on the noun meant"] = _rounded({name: g[here, :, meant].mean(0) for name, g in of_pronoun.items()})
-    result["more on the noun meant"] = _rounded({
-        name: (g[here, :, meant] > g[here, :, other]).double().mean(0) for name, g in of_pronoun.items()
-    })
-    between = weights_between(model, noun, noun.word, noun.cue)
-    result["weight on the cue"] = _rounded({name: grid.mean(dim=0) for name, grid in between.items()})
+    for name, change in (("head silenced", silenced), ("head evened", evened)):
+        result[name] = {"noun": head_effects(model, some, change), "it": head_effects(model, it, change)}
+    result |= of_nouns(translator, noun, corpus) | of_pronouns(translator, it, corpus)
+    found = entries.of_sentences(translator, entries.short_sentences(corpus["heldout"]))
+    result["entries"] = {"noun": found.summary(found.of_noun), "others": found.summary(~found.of_noun)}
     return result
+
+
+def of_nouns(translator: Translator, noun: Questions, corpus: Corpus) -> dict[str, Any]:
+    """Return what decides the sense of an ambiguous noun: entries cut, rows of the memory lent."""
+    model, cuts = translator.model, {}
+    edges = {"noun reads cue": (noun.word, noun.cue), "noun reads the word before": (noun.word, noun.word - 1),
+             "cue reads noun": (noun.cue, noun.word)}  # fmt: skip
+    for name, edge in edges.items():
+        for ending, layers in LAYERS.items():
+            cuts[name + ending] = _share_inside(cut(model, noun, *edge, layers=layers), model, noun)
+    donor = donors(translator, noun, corpus["train"])
+    rows = {"the noun": noun.word, "the cue": noun.cue}
+    lent = {name: flipped(model, noun, donor, place) for name, place in rows.items()}
+    between = weights_between(model, noun, noun.word, noun.cue)
+    return {
+        "cut, noun": cuts, "flipped, noun": lent | {"all rows": flipped(model, noun, donor)},
+        "weight on the cue": _rounded({name: grid.mean(dim=0) for name, grid in between.items()}),
+    }  # fmt: skip
+
+
+def of_pronouns(translator: Translator, it: Questions, corpus: Corpus) -> dict[str, Any]:
+    """Return what decides er, sie or es: entries cut, rows of the memory hidden or lent, and the weights."""
+    model, (meant, other) = translator.model, nouns(it)
+    rows = {"it": it.word, "the noun meant": meant, "the other noun": other, "the adjective": it.cue}
+    donor, here = donors(translator, it, corpus["train"]), torch.arange(len(it))
+    of_pronoun = pronoun_rows(translator, it)
+    cuts = {
+        "it reads the noun meant": cut(model, it, it.word, meant),
+        "it reads both nouns and the adjective": cut(model, it, it.word, meant, other, it.cue),
+        "others read both nouns and the adjective": unread(model, it, meant, other, it.cue),
+    }
+    return {
+        "cut, it": {name: _share_inside(context, model, it) for name, context in cuts.items()},
+        "hidden": {
+            name + ending: _share_inside(hidden(model, it, place, layers=layers), model, it)
+            for name, place in rows.items() for ending, layers in LAYERS.items()
+        },
+        "flipped, it": {name: flipped(model, it, donor, place) for name, place in rows.items()}
+        | {"all rows": flipped(model, it, donor)},
+        "weight on the noun meant": _rounded({name: g[here, :, meant].mean(0) for name, g in of_pronoun.items()}),
+        "more on the noun meant": _rounded({
+            name: (g[here, :, meant] > g[here, :, other]).double().mean(0) for name, g in of_pronoun.items()
+        }),
+    }  # fmt: skip
 
 
 def _rounded(found: dict[str, Tensor]) -> dict[str, list[float]]:
     return {name: [round(value, 3) for value in row.tolist()] for name, row in found.items()}
-
-
-def _share_inside(change: Any, model: Transformer, asked: Questions, *places: Tensor) -> float:
-    with change(model, asked, *places):
-        return share(margins(model, asked))
 
 
 def run(seeds: Sequence[int]) -> dict[str, Any]:

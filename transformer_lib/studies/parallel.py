@@ -79,10 +79,12 @@ def step_gradients(model: Transformer, src: Tensor, tgt: Tensor, share: str = "b
 
 def train(part: int = 0, parts: int = 1, *, share: str = "by tokens", steps: int = 3) -> Tensor:
     """Return the weights after some steps of SGD on part `part` of `parts` of each batch, as one vector."""
+    if parts > len(LENGTHS):
+        raise ValueError(f"parts must be at most {len(LENGTHS)}, one sentence for each process, got {parts}")
     model = new_model()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     for step in range(steps):
-        src, tgt = (ids.chunk(parts)[part] for ids in batch(step))
+        src, tgt = (ids.tensor_split(parts)[part] for ids in batch(step))
         step_gradients(model, src, tgt, share)
         optimizer.step()
     return torch.nn.utils.parameters_to_vector(model.parameters()).detach()
@@ -105,15 +107,20 @@ def launch(n_processes: int = 2) -> list[dict[str, Tensor]]:
             for rank in range(n_processes)
         ]
         try:
-            for process in running:
-                error = process.communicate(timeout=120)[1]
-                if process.returncode:
-                    raise RuntimeError(f"a process failed: {(error.strip() or 'no message').splitlines()[-1]}")
+            errors = [process.communicate(timeout=120)[1] for process in running]
+            if any(process.returncode for process in running):
+                raise RuntimeError(f"a process failed: {_cause(errors)}")
         finally:
             for process in running:
                 process.kill()
                 process.wait()
         return [torch.load(Path(folder, f"result_{rank}.pt")) for rank in range(n_processes)]
+
+
+def _cause(errors: list[str]) -> str:
+    """Return the last line of the process that failed first: the others only say that they lost it."""
+    last = [error.strip().splitlines()[-1] for error in errors if error.strip()]
+    return next((line for line in last if "Connection" not in line), (last or ["no message"])[0])
 
 
 def main() -> None:
