@@ -108,7 +108,7 @@ def _tuple_difference(expected: tuple, got: object, names: tuple[str, ...], rtol
 
 
 def _list_difference(expected: list, got: object) -> str | None:
-    kinds, short = ("tokens", "tokens") if any(isinstance(item, str) for item in expected) else ("token ids", "ids")
+    kinds, short = ("tokens", "tokens") if any(isinstance(item, str) for item in expected) else ("integers", "entries")
     if isinstance(got, torch.Tensor | np.ndarray) and got.ndim == 1:
         got = got.tolist()
     if not isinstance(got, list | tuple):
@@ -188,9 +188,13 @@ def _related(expected: torch.Tensor, got: torch.Tensor) -> str | None:
         return None
     clear = expected.abs() > 1e-3
     ratios = got[clear] / expected[clear]
-    if len(ratios) > 1 and bool(torch.allclose(ratios, ratios[0].expand_as(ratios), rtol=1e-3)):
+    scaled = len(ratios) > 1 and bool(torch.allclose(ratios, ratios[0].expand_as(ratios), rtol=1e-3))
+    if scaled and bool((got[~clear].abs() <= 2e-3 * max(1.0, abs(float(ratios[0])))).all()):
         if abs(float(ratios[0])) < 1e-6:
             return "The result is all zeros."
+        if math.isclose(float(ratios[0]), 1.0, rel_tol=2e-3):
+            most = float((got - expected).abs().max())
+            return f"Nearly right: off by {most:.0e} at most. Was a number rounded, or a repetition stopped too early?"
         return f"Every value is {factor_words(float(ratios[0]))}."
     shift = got - expected
     if bool(torch.allclose(shift, shift[0].expand_as(shift), rtol=1e-3, atol=1e-5)):

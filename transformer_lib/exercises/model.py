@@ -52,6 +52,7 @@ class Exercise:
         returns: names of the results when there is more than one.
         probes: extra questions about a wrong result that no known mistake explains.
         rtol: relative tolerance; by default 1e-4 in float32 and 1e-7 in float64.
+        any_float: a result in float64 is as good as one in float32 (no tensor among the inputs sets a dtype).
     """
 
     id: str
@@ -65,6 +66,7 @@ class Exercise:
     returns: tuple[str, ...] = ()
     probes: tuple[Probe, ...] = ()
     rtol: float | None = None
+    any_float: bool = False
 
     @property
     def notebook(self) -> str:

@@ -77,6 +77,8 @@ EXERCISES = (
         (
             Mistake("features", lambda X: X.mT @ X,
                     "You compared features with features, [d_model, d_model]. Tokens are rows: X times its transpose."),
+            Mistake("all axes", lambda X: X @ X.permute(*reversed(range(X.dim()))),
+                    "Right for one sentence; with a batch in front swap the last two axes only: X.mT."),
             Mistake("elementwise", lambda X: X * X,
                     "You multiplied entry by entry; a score sums over the features of two tokens."),
             Mistake("scaled", lambda X: X @ X.mT / X.shape[-1] ** 0.5,
@@ -95,6 +97,8 @@ EXERCISES = (
         (
             Mistake("axis", _mix(axis=-2),
                     "Your weights sum to one down the columns; each token's own weights, a row, must sum to one."),
+            Mistake("axis 1", _mix(axis=1),
+                    "Right for one sentence; with a batch in front the keys are no longer axis 1: use dim=-1."),
             Mistake("scaled", _mix(lambda X: similarity_scores(X) / X.shape[-1] ** 0.5),
                     "You divided the scores by √d_model; here they enter the softmax as they are."),
             Mistake("cosine", _mix(lambda X: similarity_scores(_unit(X))),
@@ -125,6 +129,10 @@ EXERCISES = (
                     "You divided by the squared lengths: the root is missing."),
             Mistake("feature lengths", lambda X, T: torch.softmax(similarity_scores(_unit(X, -2)) / T, dim=-1),
                     "You normalised the columns of X; a token is a row."),
+            Mistake("first axis", lambda X, T: torch.softmax(similarity_scores(_unit(X, 0)) / T, dim=-1),
+                    "You normalised along axis 0; the length of a token is taken along its features, dim=-1."),
+            Mistake("after", lambda X, T: _cosine(X, 1.0) / T,
+                    "You divided by the temperature after the softmax; divide the cosines before it."),
             Mistake("times", lambda X, T: _cosine(X, 1 / T),
                     "You multiplied by the temperature; a low one must sharpen the weights."),
             Mistake("no temperature", lambda X, T: _cosine(X, 1.0), "The temperature has no effect on your weights."),

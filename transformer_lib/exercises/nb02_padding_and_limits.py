@@ -101,6 +101,14 @@ def _padded(keys=True, queries=True, axis=-1, zero_scores=False, after=False):
     return function
 
 
+def _hiding(keys, queries):
+    def function(X, real):
+        hidden = (~real[:, None, :] & keys) | (~real[:, :, None] & queries)
+        return torch.softmax((X @ X.mT).masked_fill(hidden, -torch.inf), dim=-1) @ X
+
+    return function
+
+
 def _inverted(X, real):
     scores = (X @ X.mT).masked_fill(real[:, None, :], -torch.inf)
     return torch.nan_to_num(torch.softmax(scores, dim=-1)) @ X * real[..., None]
@@ -118,6 +126,12 @@ EXERCISES = (
                     "Padding is still read: its scores must not enter the softmax."),
             Mistake("padding answers", _padded(queries=False),
                     "The rows of padding are not zero. They too asked a question; their answer must be dropped."),
+            Mistake("queries hidden", _hiding(keys=False, queries=True),
+                    "You hid the rows of padding, and a row of nothing but −∞ is NaN. Hide columns, real[:, None, :], "
+                    "and set the rows of padding to zero at the end."),
+            Mistake("both hidden", _hiding(keys=True, queries=True),
+                    "Tokens are right, but a row of nothing but −∞ is NaN: hide columns only, "
+                    "and set the rows of padding to zero at the end."),
             Mistake("zero scores", _padded(zero_scores=True),
                     "You set the scores of padding to 0, and exp(0) is 1: they must become −∞."),
             Mistake("after", _padded(after=True),
@@ -150,6 +164,7 @@ EXERCISES = (
             Mistake("logarithm", lambda X: torch.softmax((X @ X.T).sum(-1), 0),
                     "You summed the scores and then took exponentials; the exponentials come first."),
         ),
+        rtol=1e-5,
     ),
     Exercise(
         "02.6", "Scores to order", 12, 3, scores_to_order, _order_cases,

@@ -196,6 +196,8 @@ EXERCISES = (
             Mistake("nan gradient", _attend(lambda s, m: torch.softmax(s + _infinite(m), -1).nan_to_num(0.0)),
                     "Right values, but the gradient is NaN for a row that may attend to nothing: NaN replaced after "
                     "the softmax stays in its backward pass. Fill masked scores (masked_fill), do not add -inf."),
+            Mistake("0 times inf", _attend(lambda s, m: torch.softmax(s + ~m * -INF, -1)),
+                    "0 times −∞ is NaN, so scores that may be seen became NaN too: use masked_fill or torch.where."),
             Mistake("d_k", _rescaled(lambda d: d**-0.5), "You divided by d_k; the formula divides by √d_k."),
             Mistake("unscaled", _rescaled(lambda d: d**0.5), "The scores are not scaled: divide by √d_k."),
             Mistake("axis", _attend(lambda s, m: _softmax_of(_masked(s, m).mT).mT),

@@ -162,6 +162,8 @@ EXERCISES = (
                     "You passed the gradient of the weights straight on to the scores: the softmax lies between."),
             Mistake("axis", _backward(lambda w, g: w * (g - (w * g).sum(-2, keepdim=True))),
                     "In the softmax step you added up over queries (axis -2); sum over keys (axis -1)."),
+            Mistake("reversed", _backward(order=(2, 1, 0)),
+                    "You return them in the order in which they are found; return (grad_query, grad_key, grad_value)."),
             Mistake("order", _backward(order=(2, 0, 1)),
                     "The three gradients are right but in another order: return (grad_query, grad_key, grad_value)."),
         ),

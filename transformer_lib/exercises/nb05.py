@@ -39,6 +39,7 @@ def _vocabulary_cases():
         Case("equally frequent words", (["the money the life", "money life the"], ["<pad>", "<unk>"])),
         Case("rare before frequent", (["z y y x x x", "w"], marks)),
         Case("upper and lower case", (["The bank the Bank", "the bank"], marks)),
+        Case("a word inside another", (["he the the", "cat cat cat he"], ["<unk>"])),
         Case("no special tokens", (["not on your life", "on your bank", "your seal"], [])),
     ]
 
@@ -126,6 +127,12 @@ EXERCISES = (
             Mistake("ties as they come", _vocabulary(lambda n, word, place: (-n, place)),
                     "Right but for ties: equally frequent words come in alphabetical order, so that the result "
                     "does not depend on the order of the texts."),
+            Mistake("substrings", lambda t, s: [*s, *sorted({w for text in t for w in text.split()},
+                        key=lambda word: (-sum(text.count(word) for text in t), word))],
+                    "text.count counts inside longer words too ('he' in 'the'): count the words of text.split()."),
+            Mistake("ties backwards", lambda t, s: [*s, *sorted(_counted(t), reverse=True,
+                        key=lambda word: (_counted(t)[word], word))],
+                    "Right but for ties: reverse=True turns the alphabet round too; sort by the negative count."),
             Mistake("lower case", lambda t, s: build_vocabulary([text.lower() for text in t], s),
                     "You lower-cased the words; here 'The' and 'the' are two."),
             Mistake("characters", _vocabulary(lambda n, word, place: (-n, word), cut=list),

@@ -49,6 +49,7 @@ def _encode_cases():
         Case("twice the same part", ("onmonon", learned)),
         Case("the order decides", ("abc", [("b", "c"), ("a", "b"), ("ab", "c")])),
         Case("the second merge needs the first", ("lower", [("l", "o"), ("lo", "w"), ("e", "r"), ("low", "er")])),
+        Case("the second merge would also fit", ("abc", [("b", "c"), ("a", "bc"), ("a", "b")])),
         Case("one letter", ("s", learned)),
         Case("no merges", ("seal", [])),
     ]
@@ -73,6 +74,11 @@ def _merge(limit=None, put=lambda left, right: [left + right], step=2, either=Fa
     return function
 
 
+def _pairwise(tokens, pair):
+    neighbours = zip(tokens[:-1], tokens[1:], strict=True)
+    return [left + right if (left, right) == tuple(pair) else left for left, right in neighbours]
+
+
 def _from_the_right(tokens, pair):
     turned = _merge(put=lambda left, right: [right + left])(tokens[::-1], pair[::-1])
     return turned[::-1]
@@ -89,6 +95,13 @@ def _encode(merge=None, order=list, stop=False):
         return tokens
 
     return function
+
+
+def _leftmost(word, merges):
+    tokens = list(word)
+    while pair := next((p for p in zip(tokens[:-1], tokens[1:], strict=True) if p in merges), None):
+        tokens = merge_pair(tokens, pair)
+    return tokens
 
 
 def _longest_match(word, merges):
@@ -109,6 +122,9 @@ EXERCISES = (
                     "After a merge go on two tokens further; you used the right token of the pair again."),
             Mistake("from the right", _from_the_right,
                     "You merged from right to left; of three equal tokens the first two are joined."),
+            Mistake("for loop", _pairwise,
+                    "You walk over the pairs of neighbours: after a merge the right token must be skipped, and the "
+                    "last token must not get lost. A while loop can go on by 2 or by 1."),
             Mistake("either order", _merge(either=True),
                     "You joined (right, left) too; the order of the two tokens matters."),
             Mistake("deleted", _merge(put=lambda left, right: []),
@@ -127,6 +143,8 @@ EXERCISES = (
                     "You applied the last learned merge first; the first learned comes first."),
             Mistake("longest match", _longest_match,
                     "You took the longest known token from the left; BPE replays its merges in order."),
+            Mistake("leftmost", _leftmost,
+                    "You joined the leftmost pair that is a merge; of all that fit, the one learned first goes first."),
             Mistake("first merge only", _encode(order=lambda merges: merges[:1]),
                     "Only the first merge was applied; go through all of them."),
             Mistake("stops", _encode(stop=True),

@@ -105,7 +105,6 @@ EXERCISES = (
             Mistake("shared", lambda i, g, v: (_scattered(i, g, v) != 0) * g.reshape(-1, g.shape[-1]).sum(dim=0),
                     "Every used row got the sum over all tokens; it gets only that of its own occurrences."),
         ),
-        gradients=("grad_output",),
     ),
     Exercise(
         "05.6", "Nearest neighbours", 10, 2, nearest_neighbours, _neighbour_cases,

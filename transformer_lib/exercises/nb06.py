@@ -141,6 +141,7 @@ EXERCISES = (
             Mistake("position and pair swapped", _tables(lambda p, j, d: j * 10000.0 ** (-2 * p / d)),
                     "Position and pair index have changed places: the position is multiplied, j sets the frequency."),
         ),
+        any_float=True,
     ),
     Exercise(
         "06.2", "Add the positions", 5, 1, add_positions, _add_cases,
@@ -186,5 +187,6 @@ EXERCISES = (
             Mistake("frequency alone", _shifts(lambda k, j, d: 10000.0 ** (-2 * j / d)),
                     "The offset does not enter: your matrix always shifts by 1."),
         ),
+        any_float=True,
     ),
 )

@@ -155,6 +155,14 @@ def _biased(index=None, result=None):
     return function
 
 
+def _overwritten(x, positions):
+    angles = positions[:, None] * _frequencies(x.shape[-1])
+    c, s, x = angles.cos().to(x.dtype), angles.sin().to(x.dtype), x.clone()
+    x[..., 0::2] = x[..., 0::2] * c - x[..., 1::2] * s
+    x[..., 1::2] = x[..., 0::2] * s + x[..., 1::2] * c
+    return x
+
+
 EXERCISES = (
     Exercise(
         "06.4", "How far apart?", 15, 3, recover_offset, _offset_cases,
@@ -163,6 +171,11 @@ EXERCISES = (
                     "The sign is reversed: pe_b stands at p + k, so k is positive when b comes later."),
             Mistake("dot product", _search(low=0, score=_by_dot_product),
                     "The dot product is the same for k and −k, so it gives the distance without the side."),
+            Mistake("dot product, both sides", _search(score=_by_dot_product),
+                    "You compared dot products, which are the same for k and −k: they give no side."),
+            Mistake("fast pair, not wrapped", lambda a, b, most: round(
+                        math.atan2(b[0], b[1]) - math.atan2(a[0], a[1])),
+                    "You took the angle of the first pair alone; it comes round every 6.28 positions. Use all pairs."),
             Mistake("fast pair", _one_pair(0),
                     "You read the first pair alone; it comes round every 6.28 positions and cannot tell 3 from 47."),
             Mistake("slow pair", _one_pair(-1),
@@ -193,6 +206,8 @@ EXERCISES = (
             ).flatten(1).to(x.dtype), "You added the sinusoids; rotary positions multiply each pair by a rotation."),
             Mistake("no minus", _rotations(combine=lambda a, b, c, s: (a * c + b * s, a * s + b * c)),
                     "One sign is missing: the first feature of the pair becomes x cos − y sin."),
+            Mistake("overwritten", _overwritten,
+                    "You wrote the new even features first and then used them for the odd ones: keep a and b apart."),
             Mistake("row numbers", lambda x, p: rotary(x, torch.arange(x.shape[-2])),
                     "You counted the rows from 0; use the positions that are given."),
         ),
@@ -214,6 +229,8 @@ EXERCISES = (
                     "You took the distance |j − i|; left and right have entries of their own."),
             Mistake("bias alone", _biased(result=lambda s, b: b.expand(s.shape)),
                     "You returned the bias; add it to the scores."),
+            Mistake("grid alone", _biased(result=lambda s, b: b),
+                    "You returned the grid of biases; add it to the scores."),
             Mistake("multiplied", _biased(result=lambda s, b: s * b),
                     "You multiplied; the bias is added to the scores."),
             Mistake("transposed", _biased(result=lambda s, b: s.mT + b),

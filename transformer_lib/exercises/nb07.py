@@ -184,6 +184,10 @@ EXERCISES = (
             Mistake("renormalised", _renormalised,
                     "You masked the weights and divided by what is left. Where the hidden keys had all the weight "
                     "that is 0/0: mask the scores, before the softmax."),
+            Mistake("renormalised with care", lambda s, m: (w := s.softmax(-1) * m)
+                    / w.sum(-1, keepdim=True).clamp(min=1e-30),
+                    "You removed the hidden weights after the softmax and shared out the rest. Where a hidden score is "
+                    "far larger, nothing is left: mask the scores, before the softmax."),
             Mistake("NaN", _filled(-INF),
                     "A row of nothing but −∞ gives NaN: a query that may attend to nothing must get zeros."),
             Mistake("NaN replaced", lambda s, m: (s + _added(m)).softmax(-1).nan_to_num(0.0),

@@ -96,6 +96,15 @@ def _loss(prefix=lambda tgt, t: tgt[: t + 1], row=lambda t: -1, label=lambda tgt
     return function
 
 
+def _free_running(logits_of, tgt):
+    fed, losses = tgt[:1], []
+    for label in tgt[1:]:
+        log_p = torch.log_softmax(logits_of(fed)[-1], dim=-1)
+        losses.append(-log_p[label])
+        fed = torch.cat([fed, log_p.argmax()[None]])
+    return torch.stack(losses).mean()
+
+
 def _bare_logit(logits_of, tgt):
     return -sum(logits_of(tgt[: t + 1])[-1][tgt[t + 1]] for t in range(len(tgt) - 1)) / (len(tgt) - 1)
 
@@ -142,6 +151,12 @@ EXERCISES = (
                     "tokens so far, tgt[:t + 1]."),
             Mistake("answer in the prefix", _loss(prefix=lambda tgt, t: tgt[: t + 2], row=lambda t: t),
                     "Your prefix already holds the token to be predicted: feed tgt[:t + 1], compare with tgt[t + 1]."),
+            Mistake("prefix too long", _loss(prefix=lambda tgt, t: tgt[: t + 2]),
+                    "Your prefix is too long and holds the label: feed tgt[:t + 1], compare with tgt[t + 1]."),
+            Mistake("one step too many", lambda f, tgt: _loss(finish=lambda losses: losses.sum())(f, tgt) / len(tgt),
+                    "You divided by the length of tgt; there is one step less, len(tgt) - 1."),
+            Mistake("own guesses", _free_running,
+                    "You fed the model's own guesses; teacher forcing feeds the true tokens, tgt[:t + 1]."),
             Mistake("unshifted", _loss(label=lambda tgt, t: tgt[t]),
                     "You compared with the token just read; the label is the next one."),
             Mistake("first row", _loss(row=lambda t: 0),

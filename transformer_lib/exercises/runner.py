@@ -13,6 +13,7 @@ from .diagnose import (
     error_text,
     learner_line,
     matching_mistake,
+    nearly_matching_mistake,
     only_right_values,
     probed,
     problem_of,
@@ -67,7 +68,8 @@ def check(exercise_id: str, function: Callable, *, time_limit: float = 5.0) -> V
 def check_solution(exercise_id: str, function: Callable, *, time_limit: float = 5.0) -> Verdict:
     """The same check for the notebook's own solution: it is never recorded as the learner's progress."""
     verdict = examine(get(exercise_id), function, time_limit=time_limit)
-    print(verdict.text)
+    ours = verdict and getattr(function, "__name__", "").endswith("_solution")
+    print(f"{verdict.text} (The notebook's solution.)" if ours else verdict.text)
     if not verdict and os.environ.get("NBGRADER_EXECUTION"):
         raise CheckFailed(verdict.text)
     return verdict
@@ -117,7 +119,12 @@ def _explain(exercise: Exercise, function: Callable, trials: list[Trial], time_l
     def call(*args: object) -> object:
         return run_guarded(function, args, exercise.arguments, time_limit).value
 
-    diagnosis = matching_mistake(exercise, trials) or probed(exercise, worst, call) or worst.problem
+    diagnosis = (
+        matching_mistake(exercise, trials)
+        or nearly_matching_mistake(exercise, trials)
+        or probed(exercise, worst, call)
+        or worst.problem
+    )
     rows = _error_rows(worst.outcome, function, diagnosis)
     rows += example(exercise, worst.case, worst.expected, worst.outcome)
     if len(failing) < len(trials):
