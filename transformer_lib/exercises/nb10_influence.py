@@ -39,9 +39,9 @@ def _unchanged(x):
     return x.clone()
 
 
-def _last_feature_only(x):
-    """A change shows in the last feature alone."""
-    return torch.cat([torch.zeros_like(x[:, 1:]), x.cumsum(dim=0).sum(dim=1, keepdim=True)], dim=1)
+def _only_feature(place):
+    """An encoder in which a change shows in one feature alone."""
+    return lambda x: torch.eye(x.shape[1])[place].to(x) * x.cumsum(dim=0).sum(dim=1, keepdim=True)
 
 
 def _opposite_features(x):
@@ -63,7 +63,8 @@ def _influence_cases():
         case("7 tokens, each reads itself and the next", "next", 143, 7, 3),
         case("one token", "all", 144, 1, 2),
         Case("3 tokens, an encoder that changes nothing", (_unchanged, *small)),
-        Case("a change shows in the last feature only", (_last_feature_only, *small)),
+        Case("a change shows in the first feature only", (_only_feature(0), *small)),
+        Case("a change shows in the last feature only", (_only_feature(-1), *small)),
         Case("two features move by opposite amounts", (_opposite_features, *small)),
     ]
 
@@ -117,7 +118,11 @@ EXERCISES = (
             Mistake("sum", _judged(lambda d: d.sum(dim=1).abs() > 1e-6),
                     "Changes of different features can cancel in a sum; ask whether any feature has moved."),
             Mistake("first feature", _judged(lambda d: d[:, 0].abs() > 1e-6),
-                    "You looked at one feature; ask whether any feature of the row has moved."),
+                    "You looked at the first feature alone; ask whether any feature of the row has moved."),
+            Mistake("last feature", _judged(lambda d: d[:, -1].abs() > 1e-6),
+                    "You looked at the last feature alone; ask whether any feature of the row has moved."),
+            Mistake("every feature", _judged(lambda d: (d.abs() > 1e-6).all(dim=1)),
+                    "You asked for every feature of the row to move; one is enough."),
             Mistake("by feature", _judged(lambda d: d.abs() > 1e-6),
                     "There is a value per feature; ask whether any feature of the row has moved."),
             Mistake("how much", _judged(lambda d: d.abs().amax(dim=1)),
