@@ -145,7 +145,7 @@ EXERCISES = (
         returns=("src_mask", "tgt_mask"), probes=(future_leak(1),),
     ),
     Exercise(
-        "12.5", "An output head that shares the embeddings", 8, 1, tied_logits, _logit_cases,
+        "12.5", "An output head that shares the embeddings", 3, 1, tied_logits, _logit_cases,
         (
             Mistake("scaled", lambda h, t: h @ t.T * t.shape[1] ** 0.5,
                     "You multiplied by √d_model; that factor belongs to the embeddings, not to the logits."),
