@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import itertools
+import json
+import re
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,12 @@ def test_an_unknown_id_is_refused_with_the_known_ones():
         exercises.get("04.9")
     with pytest.raises(ValueError, match=r"expected one of 00\.1, .*16\.6; got 7"):
         exercises.get(7)
+
+
+@each_exercise
+def test_the_heading_in_the_notebook_gives_the_minutes_and_the_stars(exercise):
+    path = next((Path(__file__).parents[1] / "notebooks").glob(f"{exercise.notebook}_*.ipynb"))
+    text = "".join("".join(cell["source"]) + "\n" for cell in json.loads(path.read_text(encoding="utf-8"))["cells"])
+    stars = "★" * exercise.difficulty + "☆" * (3 - exercise.difficulty)
+    heading = rf"^### Exercise {re.escape(exercise.id)} · .+ \({exercise.minutes} minutes, {stars}\)$"
+    assert re.search(heading, text, flags=re.MULTILINE), f"no such heading in {path.name}: {heading}"

@@ -44,6 +44,10 @@ def alignment(weights, src_tokens, tgt_tokens):
     return [(word, src_tokens[j]) for word, j in zip(tgt_tokens[1:], chosen, strict=True)]
 
 
+def alignment_in_lists(weights, src_tokens, tgt_tokens):
+    return [list(pair) for pair in alignment(weights, src_tokens, tgt_tokens)]
+
+
 def step_from_cache(x_new, keys, values, W_Q, W_O):
     query = (x_new @ W_Q).unflatten(-1, (keys.shape[1], 1, -1))  # [batch, n_heads, 1, d_k]
     heads = torch.nn.functional.scaled_dot_product_attention(query, keys, values)
@@ -59,8 +63,8 @@ def memory_gradient(x, memory, W_Q, W_K, W_V, grad_output):
 
 STYLES = [
     ("11.1", cross_attention), ("11.1", cross_attention_sentence_by_sentence), ("11.2", decoder_layer),
-    ("11.4", memory_mask), ("11.4", memory_mask_by_filling), ("11.5", alignment), ("11.3", step_from_cache),
-    ("11.6", memory_gradient),
+    ("11.4", memory_mask), ("11.4", memory_mask_by_filling), ("11.5", alignment), ("11.5", alignment_in_lists),
+    ("11.3", step_from_cache), ("11.6", memory_gradient),
 ]  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 import re
 
@@ -22,6 +23,12 @@ def own_progress_file(tmp_path, monkeypatch):
     monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
     monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+
+
+def letter(entry, start):
+    """The letter of the option whose text begins so."""
+    texts = [option.text for option in entry.options]
+    return entry.letters[[text.startswith(start) for text in texts].index(True)]
 
 
 def pieces(entry):
@@ -45,6 +52,19 @@ def test_one_option_is_right_and_each_is_explained(entry):
     assert 3 <= len(entry.options) <= 5
     assert len({option.text for option in entry.options}) == len(entry.options)
     assert all(len(option.why) > 20 for option in entry.options)
+
+
+def test_no_letter_gives_the_answer_away():
+    right = [[option.right for option in entry.options].index(True) for entry in CHOICES]
+    assert max(right.count(place) for place in right) <= 0.4 * len(CHOICES)
+    assert set(right) >= {0, 1, 2, 3}
+
+
+def test_the_order_of_the_options_does_not_depend_on_how_they_are_written_down():
+    options = [Option(text, "why", right=text == "five") for text in ("two", "three", "five", "seven")]
+    orders = {Choice("99.q1", "?", tuple(given)).options for given in itertools.permutations(options)}
+    assert len(orders) == 1
+    assert len({Choice(f"99.q{n}", "?", tuple(options)).options for n in range(20)}) > 5
 
 
 @pytest.mark.parametrize("entry", NUMBERS, ids=lambda entry: entry.id)
@@ -90,9 +110,10 @@ def test_the_numbers_are_right():
 
 
 def test_answers_by_text(capsys):
-    answer("04.q1", "a")
+    wrong, right = (letter(question("04.q1"), start) for start in ("It stays the same", "It doubles"))
+    answer("04.q1", wrong.lower())
     assert progress.state()["quiz"] == {}
-    answer("04.q1", " B ")
+    answer("04.q1", f" {right} ")
     answer("04.q2", "0.62")
     answer("04.q2", 0.88)
     answer("04.q2", 0.1)
@@ -121,18 +142,20 @@ def test_pressing_a_letter_gives_the_explanation():
     head, buttons, reply = pieces("04.q1")
     assert "d_k grows from 64 to 256" in head.value
     assert [button.description for button in buttons] == ["A", "B", "C", "D"]
-    assert buttons[1].tooltip == "B: It doubles."
-    buttons[0].click()
+    by_letter = {button.description: button for button in buttons}
+    wrong, right = (letter(question("04.q1"), start) for start in ("It stays the same", "It doubles"))
+    assert by_letter[right].tooltip == f"{right}: It doubles."
+    by_letter[wrong].click()
     assert "✗ Not quite. More terms" in reply.value
-    assert buttons[0].description == "A ✗"
+    assert by_letter[wrong].description == f"{wrong} ✗"
     assert progress.state()["quiz"] == {}
-    buttons[1].click()
+    by_letter[right].click()
     assert "✓ Right." in reply.value
     assert 'role="status" aria-live="polite"' in reply.value
-    assert (buttons[1].description, buttons[1].style.font_weight) == ("B ✓", "bold")
+    assert (by_letter[right].description, by_letter[right].style.font_weight) == (f"{right} ✓", "bold")
     assert list(progress.state()["quiz"]) == ["04.q1"]
-    buttons[0].click()
-    assert buttons[0].description == "A ✗"
+    by_letter[wrong].click()
+    assert by_letter[wrong].description == f"{wrong} ✗"
     assert "You answered this one before" in pieces("04.q1")[2].value
 
 

@@ -108,18 +108,28 @@ def _tuple_difference(expected: tuple, got: object, names: tuple[str, ...], rtol
 
 
 def _list_difference(expected: list, got: object) -> str | None:
-    kinds, short = ("tokens", "tokens") if any(isinstance(item, str) for item in expected) else ("integers", "entries")
+    kinds, short = _what_is_listed(expected)
     if isinstance(got, torch.Tensor | np.ndarray) and got.ndim == 1:
         got = got.tolist()
     if not isinstance(got, list | tuple):
         return f"Return a list of {kinds}; you returned {describe(got)}."
     got = [item.item() if isinstance(item, torch.Tensor) and item.numel() == 1 else item for item in got]
+    if kinds == "pairs":
+        got = [tuple(item) if isinstance(item, list) else item for item in got]
     if got == expected:
         return None
     if len(got) != len(expected):
         return f"The list has {len(got)} {short}; expected {len(expected)}."
     first = next(index for index, pair in enumerate(zip(expected, got, strict=True)) if pair[0] != pair[1])
     return f"The {short} differ from place {first} on."
+
+
+def _what_is_listed(expected: list) -> tuple[str, str]:
+    """What a list holds, in words: after "a list of", and after a number."""
+    named = {tuple: "pairs", str: "tokens", list: "lists"}
+    kinds = {named.get(type(item), "integers") for item in expected}
+    word = kinds.pop() if len(kinds) == 1 else "integers"
+    return word, "entries" if word == "integers" else word
 
 
 def _number_difference(expected: float, got: object, rtol: float | None) -> str | None:

@@ -117,7 +117,7 @@ EXERCISES = (
         gradients=("X", "W_Q", "W_K", "W_V"),
     ),
     Exercise(
-        "03.3", "The matrix behind the scores", 8, 2, score_matrix, _matrix_cases,
+        "03.3", "The matrix behind the scores", 3, 1, score_matrix, _matrix_cases,
         (
             Mistake("turned", lambda Q, K: K @ Q.T,
                     "That is the transpose of M: it gives the score of query j with key i."),

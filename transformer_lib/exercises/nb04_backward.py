@@ -104,7 +104,7 @@ def _backward(jacobian=softmax_backward, swap=lambda m: m.mT, swap_weights=lambd
 
 EXERCISES = (
     Exercise(
-        "04.4", "Attention with tokens as columns", 12, 2, column_attention, _column_cases,
+        "04.4", "Attention with tokens as columns", 5, 1, column_attention, _column_cases,
         (
             Mistake("axis", _columns(softmax_axis=-1),
                     "Your weights sum to one over the queries. In the grid K' Q (keys down, queries across) the "

@@ -101,6 +101,16 @@ def _cost(parameters=None, multiply_adds=None):
     return function
 
 
+def _cost_of(parameters, same_width=False):
+    """Both counts from a wrong number of parameters, a formula of (d_model, n_heads, d_k, d_v)."""
+
+    def function(d_model, n_heads, d_k, d_v, seq_len):
+        count = parameters(d_model, n_heads, d_k, d_v)
+        return count, seq_len * count + n_heads * seq_len**2 * (d_k + (d_k if same_width else d_v))
+
+    return function
+
+
 def _interleaved_blocks(blocks):
     n_heads, rows, columns = blocks.shape
     placed = blocks[:, :, None, :] * torch.eye(n_heads).to(blocks)[:, None, :, None]  # [heads, rows, heads, columns]
@@ -139,12 +149,21 @@ EXERCISES = (
                     "n_heads of them."),
             Mistake("square", _cost(parameters=lambda m, h, k, v, n: 4 * m * m),
                     "4 · d_model² holds only where n_heads · d_k = n_heads · d_v = d_model."),
+            Mistake("values as wide as keys", _cost_of(lambda m, h, k, v: h * m * (3 * k + v)),
+                    "W_V is d_model by n_heads · d_v, not · d_k: the values have a width of their own."),
+            Mistake("d_k everywhere", _cost_of(lambda m, h, k, v: 4 * h * m * k, same_width=True),
+                    "You took d_k for every width; W_V, W_O and the product of weights and values have d_v."),
+            Mistake("W_O square", _cost_of(lambda m, h, k, v: h * m * (2 * k + v) + m * m),
+                    "W_O has n_heads · d_v rows, not d_model."),
             Mistake("one grid",
                     _cost(multiply_adds=lambda m, h, k, v, n: n * m * h * (2 * k + 2 * v) + n * n * (k + v)),
                     "Parameters are right; each head has a grid of scores of its own, and you counted one."),
             Mistake("no weights times values",
                     _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + n * n * k)),
                     "Parameters are right; the product of weights and values, seq_len² · d_v per head, is missing."),
+            Mistake("A V with d_k",
+                    _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + 2 * n * n * k)),
+                    "Parameters are right; weights times values takes seq_len² · d_v per head, not · d_k."),
             Mistake("no projections", _cost(multiply_adds=lambda m, h, k, v, n: h * n * n * (k + v)),
                     "Parameters are right; the four projections take multiply-adds too: one per token and parameter."),
             Mistake("linear", _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + n * (k + v))),

@@ -78,6 +78,11 @@ def _residual_from_x(x, attention, feed_forward, norm_1, norm_2):
     return norm_2(x + feed_forward(norm_1(x + attention(x))))
 
 
+def _sum_carried_on(x, attention, feed_forward, norm_1, norm_2):
+    middle = x + attention(x)
+    return norm_2(middle + feed_forward(norm_1(middle)))
+
+
 def _side_by_side(x, attention, feed_forward, norm_1, norm_2):
     return norm_2(norm_1(x + attention(x)) + feed_forward(x))
 
@@ -108,11 +113,17 @@ EXERCISES = (
             Mistake("from x", _residual_from_x,
                     "The second sum adds x; it must add what the feed-forward network was given, the first norm's "
                     "output."),
+            Mistake("no second residual", lambda x, a, f, n, m: m(f(n(x + a(x)))),
+                    "What the feed-forward network was given is not added to its result."),
+            Mistake("sum carried on", _sum_carried_on,
+                    "You added the sum before its norm; the second residual adds what norm_1 returned."),
             Mistake("side by side", _side_by_side,
                     "The feed-forward network read x; it reads what the first norm returned."),
             Mistake("norm before sum", _norm_before_sum, "You normalised the sub-layer's output; normalise the sum."),
             Mistake("no last norm", _last_norm_missing, "The norm after the second sum is missing."),
             Mistake("no first norm", _first_norm_missing, "The norm after the first sum is missing."),
+            Mistake("one norm twice", lambda x, a, f, n, m: _post_norm(x, a, f, n, n),
+                    "norm_1 is used twice; the second sum has a norm of its own, norm_2."),
             Mistake("swapped sub-layers", lambda x, a, f, n, m: _post_norm(x, f, a, n, m),
                     "The feed-forward network comes first; attention must."),
             Mistake("swapped norms", lambda x, a, f, n, m: _post_norm(x, a, f, m, n),

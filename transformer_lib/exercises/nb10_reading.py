@@ -1,4 +1,4 @@
-"""Exercises of notebook 10, continued: what to do with the memory, and who reads whom."""
+"""Exercises of notebook 10, continued: what to do with the memory."""
 
 from __future__ import annotations
 
@@ -25,19 +25,6 @@ def sense_scores(memory, places, W, b):
     """
     scores = [vectors[place] @ W + b for vectors, place in zip(memory, places.tolist(), strict=True)]
     return torch.stack(scores)
-
-
-def influence(encode, x, amount):
-    """Return which outputs change when one input changes: boolean [seq_len, seq_len], entry [i, j].
-
-    Entry [i, j] is True when adding amount [d_model] to row j of x moves any number of row i of encode(x) by more
-    than 1e-6. x: [seq_len, d_model]; encode: a function of one such tensor that returns one.
-    """
-    before, columns = encode(x), []
-    for j in range(len(x)):
-        changed = torch.cat([x[:j], (x[j] + amount)[None], x[j + 1 :]])
-        columns.append(((encode(changed) - before).abs() > 1e-6).any(dim=1))
-    return torch.stack(columns, dim=1)
 
 
 def _mask(lengths, src_len):
@@ -68,35 +55,6 @@ def _score_cases():
     ]
 
 
-def _encode(kind, seed, d_model):
-    """A map on [seq_len, d_model] whose rows read all rows, none but themselves, earlier ones, or the next one."""
-    matrix = normal(seed, (d_model, d_model))[0]
-
-    def encode(x):
-        n = len(x)
-        seen = {
-            "all": torch.ones(n, n), "self": torch.eye(n), "past": torch.ones(n, n).tril(),
-            "next": torch.eye(n) + torch.eye(n).roll(1, dims=1).triu(),
-        }[kind]  # fmt: skip
-        return torch.tanh(seen.to(x) @ x @ matrix.to(x) / n)
-
-    return encode
-
-
-def _influence_cases():
-    def case(label, kind, seed, seq_len, d_model):
-        x, amount = normal(seed, (seq_len, d_model), (d_model,))
-        return Case(label, (_encode(kind, seed, d_model), x, amount))
-
-    return [
-        case("2 tokens, each reads itself and the past", "past", 140, 2, 3),
-        case("5 tokens, all read all", "all", 141, 5, 2),
-        case("3 tokens, each alone", "self", 142, 3, 5),
-        case("7 tokens, each reads itself and the next", "next", 143, 7, 3),
-        case("one token", "all", 144, 1, 2),
-    ]
-
-
 def _mean_with(weights):
     def function(memory, mask):
         kept = mask[:, 0, 0, :, None].to(memory)
@@ -105,46 +63,7 @@ def _mean_with(weights):
     return function
 
 
-def _perturb(encode, x, amount, spread):
-    before = encode(x)
-    return [encode(x + spread(j, x)[:, None] * amount) - before for j in range(len(x))]
-
-
-def _one(j, x):
-    return (torch.arange(len(x)) == j).to(x)
-
-
-def _grid(encode, x, amount, spread=_one, reduce=torch.any):
-    return torch.stack([reduce(d.abs() > 1e-6, dim=1) for d in _perturb(encode, x, amount, spread)], dim=1)
-
-
-def _kept_changes(encode, x, amount):
-    return _grid(encode, x, amount, lambda j, x: (torch.arange(len(x)) <= j).to(x))
-
-
 EXERCISES = (
-    Exercise(
-        "10.4", "Who reads whom?", 12, 3, influence, _influence_cases,
-        (
-            Mistake("transposed", lambda e, x, a: _grid(e, x, a).T,
-                    "Your grid is transposed: row i is the output, column j the input that was changed."),
-            Mistake("keeps changes", _kept_changes,
-                    "Earlier changes stay in x while you make the next: begin each time from the given x."),
-            Mistake("all rows", lambda e, x, a: _grid(e, x, a, lambda j, x: torch.ones(len(x)).to(x)),
-                    "You changed every row at once; change one row j at a time."),
-            Mistake("diagonal", lambda e, x, a: _grid(e, x, a) & torch.eye(len(x), dtype=torch.bool),
-                    "Only the changed row itself is looked at; ask every output row."),
-            Mistake("not the diagonal", lambda e, x, a: _grid(e, x, a) & ~torch.eye(len(x), dtype=torch.bool),
-                    "A row may influence its own output too; the diagonal counts."),
-            Mistake("unchanged", lambda e, x, a: ~_grid(e, x, a), "True must mean that the output changed."),
-            Mistake("by feature", lambda e, x, a: torch.stack(
-                        [d.abs() > 1e-6 for d in _perturb(e, x, a, _one)], dim=1),
-                    "There is a value per feature; ask whether any feature of the row has moved."),
-            Mistake("how much", lambda e, x, a: torch.stack(
-                        [d.abs().amax(dim=1) for d in _perturb(e, x, a, _one)], dim=1),
-                    "Those are the sizes of the changes; asked for is whether they exceed 1e-6."),
-        ),
-    ),
     Exercise(
         "10.5", "A mean without padding", 8, 1, real_token_mean, _mean_cases,
         (

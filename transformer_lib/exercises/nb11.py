@@ -1,4 +1,4 @@
-"""Exercises of notebook 11: cross-attention, a decoder layer from its parts, and the mask of the memory."""
+"""Exercises of notebook 11: cross-attention, and the mask of the memory."""
 
 from __future__ import annotations
 
@@ -16,17 +16,6 @@ def cross_attention(x, memory, W_Q, W_K, W_V, memory_mask):
     scores = torch.einsum("bic,bjc->bij", x @ W_Q, memory @ W_K) / W_K.shape[1] ** 0.5
     weights = torch.softmax(scores.masked_fill(~memory_mask, -torch.inf), dim=-1)
     return torch.einsum("bij,bjc->bic", weights, memory @ W_V)
-
-
-def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm):
-    """Return x after the three sub-layers of a post-norm decoder layer, each with its residual and its norm.
-
-    x: [batch, tgt_len, d_model]; memory: [batch, src_len, d_model]. The others are functions:
-    self_attention(x), masked already; cross_attention(x, memory); feed_forward(x); norm(x).
-    """
-    after_self = norm(torch.add(x, self_attention(x)))
-    after_cross = norm(torch.add(after_self, cross_attention(after_self, memory)))
-    return norm(torch.add(after_cross, feed_forward(after_cross)))
 
 
 def memory_mask_from_lengths(src_lengths, src_len):
@@ -59,40 +48,6 @@ def _attention_cases():
     ]
 
 
-def _parts(seed, d_model):
-    """Three sub-layers and a norm, all simple, differentiable and different from each other."""
-    first, second, third = (W / d_model**0.5 for W in normal(seed, *[(d_model, d_model)] * 3))
-
-    def self_attention(x):
-        steps = torch.arange(1, x.shape[1] + 1).to(x)[:, None]
-        return (x @ first).cumsum(dim=1) / steps  # equal weights on itself and the tokens before
-
-    def cross_attention(x, memory):
-        return torch.softmax(x @ second @ memory.mT, dim=-1) @ memory
-
-    def feed_forward(x):
-        return torch.relu(x) @ third
-
-    def norm(x):
-        return torch.nn.functional.layer_norm(x, x.shape[-1:])
-
-    return self_attention, cross_attention, feed_forward, norm
-
-
-def _layer_cases():
-    def case(label, seed, batch, tgt_len, src_len, d_model):
-        shapes = (batch, tgt_len, d_model), (batch, src_len, d_model)
-        return Case(label, (*normal(seed, *shapes), *_parts(seed + 1, d_model)))
-
-    return [
-        case("2 target tokens, 3 memory rows", 120, 1, 2, 3, 4),
-        case("3 sentences, 5 by 7", 122, 3, 5, 7, 11),
-        case("one target token", 124, 2, 1, 3, 5),
-        case("as many target tokens as memory rows", 126, 2, 5, 5, 7),
-        case("more target tokens than memory rows", 128, 1, 7, 2, 5),
-    ]
-
-
 def _length_cases():
     return [
         Case("lengths 2 and 1 of 2", (torch.tensor([2, 1]), 2)),
@@ -103,14 +58,17 @@ def _length_cases():
     ]
 
 
-def _cross(query="x", key="memory", value="memory", scale=lambda W: W.shape[1] ** 0.5, axis=-1, hide=lambda m: ~m):
+def _cross(
+    query="x", key="memory", value="memory", scale=lambda W: W.shape[1] ** 0.5, axis=-1, hide=lambda m: ~m,
+    fill=-torch.inf,
+):  # fmt: skip
     """One head of cross-attention, each slip a switch."""
 
     def function(x, memory, W_Q, W_K, W_V, memory_mask):
         source = {"x": x, "memory": memory, "projected": memory @ W_K}
         q, k = source[query] @ W_Q, source[key] @ W_K
         v = source["projected"] if value == "projected" else source[value] @ W_V
-        scores = (q @ k.mT / scale(W_K)).masked_fill(hide(memory_mask), -torch.inf)
+        scores = (q @ k.mT / scale(W_K)).masked_fill(hide(memory_mask), fill)
         return torch.softmax(scores, dim=axis) @ v
 
     return function
@@ -119,40 +77,6 @@ def _cross(query="x", key="memory", value="memory", scale=lambda W: W.shape[1] *
 def _after_softmax(x, memory, W_Q, W_K, W_V, memory_mask):
     weights = torch.softmax((x @ W_Q) @ (memory @ W_K).mT / W_K.shape[1] ** 0.5, dim=-1)
     return weights * memory_mask @ (memory @ W_V)
-
-
-def _layer(first=None, second=None, third=None, order="scf"):
-    """The decoder layer with one sub-layer's step exchanged, or their order."""
-
-    def function(x, memory, self_attention, cross_attention, feed_forward, norm):
-        steps = {
-            "s": first or (lambda x, m, f, norm: norm(x + f(x))),
-            "c": second or (lambda x, m, f, norm: norm(x + f(x, m))),
-            "f": third or (lambda x, m, f, norm: norm(x + f(x))),
-        }
-        parts = {"s": self_attention, "c": cross_attention, "f": feed_forward}
-        for name in order:
-            x = steps[name](x, memory, parts[name], norm)
-        return x
-
-    return function
-
-
-def _pre_norm(x, memory, self_attention, cross_attention, feed_forward, norm):
-    x = x + self_attention(norm(x))
-    x = x + cross_attention(norm(x), memory)
-    return x + feed_forward(norm(x))
-
-
-def _parallel(x, memory, self_attention, cross_attention, feed_forward, norm):
-    x = norm(x + self_attention(x) + cross_attention(x, memory))
-    return norm(x + feed_forward(x))
-
-
-def _one_residual(x, memory, self_attention, cross_attention, feed_forward, norm):
-    y = norm(x + self_attention(x))
-    y = norm(x + cross_attention(y, memory))
-    return norm(x + feed_forward(y))
 
 
 def _real(lengths, size):
@@ -179,35 +103,14 @@ EXERCISES = (
                     "You removed the padding's weights after the softmax, so the rest no longer sums to one: set the "
                     "scores to −∞ before it."),
             Mistake("inverted", _cross(hide=lambda m: m), "The mask is the wrong way round: True means may be read."),
+            Mistake("inverted, a large number", _cross(hide=lambda m: m, fill=-1e9),
+                    "The mask is the wrong way round: True means may be read, so the large negative score belongs "
+                    "where it is False."),
             Mistake("unprojected", lambda x, memory, W_Q, W_K, W_V, m: _cross()(
                         x, memory, W_Q, W_K, torch.eye(memory.shape[2]), m),
                     "The values are memory itself; project it by W_V."),
         ),
         gradients=("x", "memory", "W_Q", "W_K", "W_V"),
-    ),
-    Exercise(
-        "11.2", "A decoder layer from its parts", 10, 1, decoder_layer, _layer_cases,
-        (
-            Mistake("pre-norm", _pre_norm,
-                    "You normalised before each sub-layer (pre-norm); asked for is the norm after each addition."),
-            Mistake("cross first", _layer(order="csf"),
-                    "The cross-attention came first; the target reads itself before it reads the source."),
-            Mistake("no residual around cross-attention", _layer(second=lambda x, m, f, norm: norm(f(x, m))),
-                    "The residual around the cross-attention is missing: add what went in."),
-            Mistake("no norm after cross-attention", _layer(second=lambda x, m, f, norm: x + f(x, m)),
-                    "The norm after the cross-attention is missing; there are three, one per sub-layer."),
-            Mistake("no norm at the end", _layer(third=lambda x, m, f, norm: x + f(x)),
-                    "The norm after the feed-forward network is missing."),
-            Mistake("no cross-attention", _layer(order="sf"),
-                    "That is an encoder layer: nothing reads memory."),
-            Mistake("in parallel", _parallel,
-                    "Both attentions got the same x; the cross-attention gets what comes out of the first norm."),
-            Mistake("one residual", _one_residual,
-                    "You added the layer's input x each time; each residual adds the input of its own sub-layer."),
-            Mistake("memory asks", _layer(second=lambda x, m, f, norm: norm(x + f(m, x).mean(1, keepdim=True))),
-                    "memory asked and x was read; call cross_attention(x, memory)."),
-        ),
-        gradients=("x", "memory"),
     ),
     Exercise(
         "11.4", "A memory mask from lengths", 8, 1, memory_mask_from_lengths, _length_cases,

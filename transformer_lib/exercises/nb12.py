@@ -1,4 +1,4 @@
-"""Exercises of notebook 12: the whole Transformer."""
+"""Exercises of notebook 12: what enters the Transformer, its masks, and what leaves it."""
 
 from __future__ import annotations
 
@@ -6,18 +6,6 @@ import torch
 
 from .model import Case, Exercise, Mistake, integers, normal
 from .probes import future_leak
-
-
-def encoder_layer_parameters(d_model, d_ff, attention_bias):
-    """Return the number of parameters of one encoder layer.
-
-    Attention has W_Q, W_K, W_V and W_O, each d_model x d_model, and with attention_bias a bias for each;
-    the feed-forward network has two matrices and two biases; two LayerNorms have a gain and a bias each.
-    """
-    layer = torch.nn.TransformerEncoderLayer(d_model, 1, d_ff, device="meta")
-    total = sum(parameter.numel() for parameter in layer.parameters())
-    biases = layer.self_attn.in_proj_bias.numel() + layer.self_attn.out_proj.bias.numel()
-    return total if attention_bias else total - biases
 
 
 def embed_with_positions(ids, table, positions):
@@ -52,15 +40,6 @@ def tied_logits(hidden, table):
     hidden: [batch, tgt_len, d_model]; table: [vocab_size, d_model]. Returns [batch, tgt_len, vocab_size].
     """
     return torch.nn.functional.linear(hidden, table)
-
-
-def _parameter_cases():
-    sizes = [("small", 3, 5), ("d_ff = 4 d_model", 7, 28), ("the paper's base model", 512, 2048), ("narrow", 11, 2)]
-    return [
-        Case(f"{label}, {'with' if bias else 'without'} attention biases", (d_model, d_ff, bias))
-        for label, d_model, d_ff in sizes
-        for bias in (False, True)
-    ]
 
 
 def _embedding_cases():
@@ -99,11 +78,6 @@ def _logit_cases():
     ]
 
 
-def _layer(d, f, bias, *, square=4, attention_biases=None, ff_biases=True, norms=4):
-    attention = square * d * d + (4 * d if attention_biases is None else attention_biases) * bool(bias)
-    return attention + 2 * d * f + (d + f) * ff_biases + norms * d
-
-
 def _embed(scale=lambda t: t.shape[1] ** 0.5, pick=lambda ids, p: p[: ids.shape[1]]):
     return lambda ids, table, positions: table[ids] * scale(table) + pick(ids, positions)
 
@@ -125,26 +99,6 @@ def _masked_queries(src, tgt_in, pad_id):
 
 
 EXERCISES = (
-    Exercise(
-        "12.1", "Count the parameters of a layer", 10, 1, encoder_layer_parameters, _parameter_cases,
-        (
-            Mistake("no W_O", lambda d, f, b: _layer(d, f, b, square=3, attention_biases=3 * d),
-                    "You counted three attention matrices; the output projection W_O is the fourth."),
-            Mistake("no norms", lambda d, f, b: _layer(d, f, b, norms=0),
-                    "The two LayerNorms are missing: a gain and a bias of d_model numbers each."),
-            Mistake("half norms", lambda d, f, b: _layer(d, f, b, norms=2),
-                    "You counted 2 d_model for the norms; there are two LayerNorms, each with a gain and a bias."),
-            Mistake("no feed-forward biases", lambda d, f, b: _layer(d, f, b, ff_biases=False),
-                    "The biases of the feed-forward network are missing: d_ff for the first, d_model for the second."),
-            Mistake("never biases", lambda d, f, b: _layer(d, f, False), "You did not count the attention's biases."),
-            Mistake("always biases", lambda d, f, b: _layer(d, f, True),
-                    "You counted the attention's biases also when attention_bias is False."),
-            Mistake("12 d squared", lambda d, f, b: _layer(d, 4 * d, b),
-                    "You took d_ff = 4 d_model, as in the paper; use the d_ff that is given."),
-            Mistake("one matrix", lambda d, f, b: _layer(d, f, b) - d * f,
-                    "The feed-forward network has two matrices: d_model x d_ff and d_ff x d_model."),
-        ),
-    ),
     Exercise(
         "12.2", "What enters the first layer", 10, 1, embed_with_positions, _embedding_cases,
         (
@@ -191,7 +145,7 @@ EXERCISES = (
         returns=("src_mask", "tgt_mask"), probes=(future_leak(1),),
     ),
     Exercise(
-        "12.5", "An output head that shares the embeddings", 8, 1, tied_logits, _logit_cases,
+        "12.5", "An output head that shares the embeddings", 3, 1, tied_logits, _logit_cases,
         (
             Mistake("scaled", lambda h, t: h @ t.T * t.shape[1] ** 0.5,
                     "You multiplied by √d_model; that factor belongs to the embeddings, not to the logits."),

@@ -83,6 +83,12 @@ def _log_of_softmax(logits, labels, pad_id):
     return -torch.softmax(logits, -1).gather(-1, labels[..., None])[..., 0].log()[labels != pad_id].mean()
 
 
+def _mean_of_means(logits, labels, pad_id):
+    """The mean over sentences of torch's mean over a sentence; NaN where one has no real token."""
+    loss = torch.nn.functional.cross_entropy
+    return torch.stack([loss(z, y, ignore_index=pad_id) for z, y in zip(logits, labels, strict=True)]).mean()
+
+
 def _smoothed(on, off, finish=torch.mean):
     """The smoothed loss with weight on(epsilon, vocab_size) for the right token and off(…) for each other one."""
 
@@ -126,8 +132,15 @@ EXERCISES = (
             Mistake("per sentence", lambda z, y, pad: (
                         (-_right(z, y) * (y != pad)).sum(1) / (y != pad).sum(1).clamp(min=1)).mean(),
                     "You averaged each sentence first; every token counts alike, so divide once by all real tokens."),
+            Mistake("per sentence, with NaN", _mean_of_means,
+                    "You averaged each sentence first; every token counts alike, so divide once by all real tokens. "
+                    "(A sentence of padding alone even gives 0/0.)"),
             Mistake("sign", lambda z, y, pad: -masked_cross_entropy(z, y, pad),
                     "The minus is missing: log-probabilities are negative, a loss is positive."),
+            Mistake("probability", lambda z, y, pad: -_right(z, y).exp()[y != pad].mean(),
+                    "That is minus the mean probability; take the logarithm of each probability before the mean."),
+            Mistake("logit", lambda z, y, pad: -z.gather(-1, y[..., None])[..., 0][y != pad].mean(),
+                    "You took the logit itself; take the logarithm of its softmax, log_softmax."),
             Mistake("twice", lambda z, y, pad: masked_cross_entropy(torch.softmax(z, -1), y, pad),
                     "You took a softmax before a loss that takes one itself: pass it the logits."),
             Mistake("pad is 0", lambda z, y, pad: masked_cross_entropy(z, y, 0),

@@ -19,8 +19,9 @@ def warmup_rate(step, d_model, warmup_steps):
 
 
 def exact_match(predicted, references, eos_id):
-    """Return the fraction of sentences that are right in full; each is cut at its first eos, the rest is ignored.
+    """Return the fraction of sentences that are right in full.
 
+    Each is cut before its first eos, so that one that breaks off without eos can match; the rest is ignored.
     predicted, references: lists of lists of token ids, one list a sentence. Returns a float from 0 to 1.
     """
     right = 0
@@ -48,8 +49,12 @@ def _match_cases():
     ]
 
 
-def _cut(ids, eos_id):
-    return ids[: ids.index(eos_id)] if eos_id in ids else ids
+def _cut(ids, eos_id, kept=0):
+    return ids[: ids.index(eos_id) + kept] if eos_id in ids else ids
+
+
+def _without(ids, eos_id):
+    return [token for token in ids if token != eos_id]
 
 
 def _share(alike):
@@ -69,7 +74,7 @@ def _last_cut(ids, eos_id):
 
 EXERCISES = (
     Exercise(
-        "13.4", "The paper's learning rate", 8, 1, warmup_rate, _rate_cases,
+        "13.4", "The paper's learning rate", 5, 1, warmup_rate, _rate_cases,
         (
             Mistake("max", lambda s, d, w: d**-0.5 * max(s**-0.5, s * w**-1.5),
                     "You took the larger of the two; the rate is the smaller."),
@@ -92,6 +97,15 @@ EXERCISES = (
         (
             Mistake("whole rows", _share(lambda a, b, eos: a == b),
                     "You compared whole rows, so what comes after eos counts: cut each sentence at its first eos."),
+            Mistake("eos kept", _share(lambda a, b, eos: _cut(a, eos, 1) == _cut(b, eos, 1)),
+                    "You kept eos in what you compare; cut before it, so that a sentence without eos can match one "
+                    "with it."),
+            Mistake("only predictions cut", _share(lambda a, b, eos: _cut(a, eos) == b),
+                    "You cut the predictions only; the references end at their eos too."),
+            Mistake("eos required", _share(lambda a, b, eos: a[: a.index(eos)] == b[: b.index(eos)]),
+                    "A sentence need not contain eos, and index then raises; such a sentence stays as it is."),
+            Mistake("eos removed", _share(lambda a, b, eos: _without(a, eos) == _without(b, eos)),
+                    "You removed eos and kept what follows it; cut there."),
             Mistake("last eos", _share(lambda a, b, eos: _last_cut(a, eos) == _last_cut(b, eos)),
                     "You cut at the last eos; the sentence ends at the first."),
             Mistake("same length", _share(lambda a, b, eos: a[: len(_cut(b, eos))] == _cut(b, eos)),

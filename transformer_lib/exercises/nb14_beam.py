@@ -68,10 +68,21 @@ def _beam(table=lambda s, z: s[:, None] + z, split=lambda i, z: (i // z.shape[1]
     return function
 
 
-def _best_of_each(scores, next_log_probs, beam_size):
-    best, tokens = next_log_probs.max(1)
-    totals, order = (scores + best).sort(descending=True)
-    return totals, order, tokens[order]
+def _best_of_each(added_first, ranked):
+    """Each beam's best continuation alone. Dead beams (score −∞) choose another token when scores are added first."""
+
+    def function(scores, next_log_probs, beam_size):
+        tokens = (scores[:, None] + next_log_probs if added_first else next_log_probs).argmax(dim=1)
+        totals = scores + next_log_probs[torch.arange(len(scores)), tokens]
+        order = totals.argsort(descending=True) if ranked else torch.arange(len(scores))
+        return totals[order], order, tokens[order]
+
+    return function
+
+
+def _as_probabilities(scores, next_log_probs, beam_size):
+    totals, *rest = beam_step(scores, next_log_probs, beam_size)
+    return totals.exp(), *rest
 
 
 def _greedy_parent(scores, next_log_probs, beam_size):
@@ -84,9 +95,18 @@ EXERCISES = (
     Exercise(
         "14.4", "One step of beam search", 15, 3, beam_step, _beam_cases,
         (
-            Mistake("best of each", _best_of_each,
+            Mistake("best of each", _best_of_each(added_first=False, ranked=True),
                     "You kept the best continuation of each beam; choose among all continuations of all beams: a good "
                     "beam may keep several."),
+            Mistake("best of each, in beam order", _best_of_each(added_first=False, ranked=False),
+                    "You kept the best continuation of each beam, in the order of the beams; choose among all "
+                    "continuations of all beams, the best first: a good beam may keep several."),
+            Mistake("best sum of each", _best_of_each(added_first=True, ranked=True),
+                    "You kept the best sum of each beam; choose among the sums of all beams: a good beam may keep "
+                    "several."),
+            Mistake("best sum of each, in beam order", _best_of_each(added_first=True, ranked=False),
+                    "You kept the best sum of each beam, in the order of the beams; choose among the sums of all "
+                    "beams, the best first: a good beam may keep several."),
             Mistake("best beam only", _greedy_parent,
                     "You continued the best beam only; the other beams compete too."),
             Mistake("no sum", _beam(lambda s, z: z),
@@ -95,6 +115,8 @@ EXERCISES = (
                     "You multiplied the log-probabilities; probabilities multiply, so their logarithms add."),
             Mistake("probabilities", _beam(lambda s, z: s[:, None] + z.exp()),
                     "You added probabilities to log-probabilities; stay with logarithms."),
+            Mistake("probabilities returned", _as_probabilities,
+                    "The scores came back as probabilities; they stay summed log-probabilities."),
             Mistake("swapped", _beam(split=lambda i, z: (i % z.shape[1], i // z.shape[1])),
                     "parents and tokens are swapped: parent = index // vocab_size, token = index % vocab_size."),
             Mistake("by beams", _beam(split=lambda i, z: (i // z.shape[0], i % z.shape[0])),
@@ -104,7 +126,7 @@ EXERCISES = (
         returns=("new_scores", "parents", "tokens"),
     ),
     Exercise(
-        "14.5", "A fair score for length", 8, 1, length_penalised_score, _penalty_cases,
+        "14.5", "A fair score for length", 4, 1, length_penalised_score, _penalty_cases,
         (
             Mistake("plain length", lambda s, n, a: s / n**a,
                     "You divided by length^alpha; the formula takes ((5 + length) / 6)^alpha."),
@@ -115,6 +137,13 @@ EXERCISES = (
                     "alpha is an exponent, not a factor."),
             Mistake("brackets", lambda s, n, a: s / (5 + n / 6) ** a,
                     "The brackets are off: (5 + length) / 6, not 5 + length / 6."),
+            Mistake("power of the six", lambda s, n, a: s / ((5 + n) / 6**a),
+                    "The power takes the whole fraction: ((5 + length) / 6) ** alpha; yours takes the 6 alone."),
+            Mistake("power of the length", lambda s, n, a: s / ((5 + n) ** a / 6),
+                    "The power takes the whole fraction: ((5 + length) / 6) ** alpha; yours takes 5 + length alone."),
+            Mistake("divided twice", lambda s, n, a: s / (5 + n) / 6**a,
+                    "You divided by 5 + length and by a power of 6. The power takes the whole fraction: "
+                    "((5 + length) / 6) ** alpha."),
             Mistake("no sixth", lambda s, n, a: s / (5 + n) ** a,
                     "Divide 5 + length by 6, so that a sentence of one token keeps its score."),
             Mistake("no penalty", lambda s, n, a: s, "You returned the sum as it is: the penalty is missing."),

@@ -24,7 +24,7 @@ NOTEBOOK_13 = (
         ((9.97, "That is in bits, the logarithm to base 2."),
          (3.0, "That is the logarithm to base 10."),
          (0.001, "That is the probability; the loss is minus its logarithm."),
-         (1000.0, "That is the perplexity; its natural logarithm is the loss.")),
+         (1000.0, "That is e to the loss, called perplexity; its natural logarithm is the loss.")),
         "Every right token has probability 1/1000: take minus its natural logarithm.",
         tolerance=0.06, high=2000.0,
     ),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import zlib
 from dataclasses import dataclass
+
+SALT = 5  # with it the right options of the course are spread evenly over the letters
 
 
 @dataclass(frozen=True)
@@ -29,11 +32,21 @@ class Option:
 
 @dataclass(frozen=True)
 class Choice:
-    """A question with options A, B, C, …, of which one is right."""
+    """A question with options A, B, C, …, of which one is right.
+
+    The options stand in an order of chance, the same every time, so that no letter gives the answer away.
+    """
 
     id: str
     prompt: str
     options: tuple[Option, ...]
+
+    def __post_init__(self) -> None:
+        """Put the options in their order."""
+        object.__setattr__(self, "options", tuple(sorted(self.options, key=self._place)))
+
+    def _place(self, option: Option) -> int:
+        return zlib.crc32(f"{SALT}{self.id}{option.text}".encode())
 
     @property
     def letters(self) -> str:

@@ -51,7 +51,7 @@ STEPS = (
     Step("feed-forward", "feed-forward", _X, _ALONE, ("09",), _ENC + "feed_forward", "batch, src_len, d_ff"),
     Step("add & norm", "norm", _X, "the end of a layer", ("09", "10"), _ENC + "feed_forward_residual"),
     Step("memory", "data", _X, "the source, ready to be read", ("10",), "encoder"),
-    Step("target ids, shifted", "data", "batch, tgt_len", "the translation so far", ("13",)),
+    Step("target ids, shifted", "data", "batch, tgt_len", "the translation so far", ("07", "13")),
     Step("embedding × √d_model", "embedding", _Y, "a learned vector per word", ("05",), "tgt_embedding"),
     Step("+ positions", "embedding", _Y, "where each word stands", ("06",), "position"),
     Step("masked self-attention", "attention", _Y, "each target word reads itself and earlier ones",
