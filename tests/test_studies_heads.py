@@ -10,9 +10,9 @@ import torch
 
 import transformer_lib as tl
 from factories import make_model, random_ids
+from transformer_lib.studies import entries, questions, reversal
 from transformer_lib.studies import heads as study
 from transformer_lib.studies import interventions as change
-from transformer_lib.studies import reversal
 
 
 @pytest.fixture(scope="module")
@@ -27,12 +27,12 @@ def heldout():
 
 @pytest.fixture(scope="module")
 def it(trained, heldout):
-    return change.Questions(trained, [pair for pair in heldout if pair.word == "it"][:23])
+    return questions.Questions(trained, [pair for pair in heldout if pair.word == "it"][:23])
 
 
 @pytest.fixture(scope="module")
 def noun(trained, heldout):
-    return change.Questions(trained, [pair for pair in heldout if pair.word != "it"][:17])
+    return questions.Questions(trained, [pair for pair in heldout if pair.word != "it"][:17])
 
 
 def test_questions_find_the_word_and_its_cue(noun):
@@ -42,14 +42,14 @@ def test_questions_find_the_word_and_its_cue(noun):
 
 
 def test_the_margin_is_the_difference_of_the_log_probabilities(trained, noun):
-    for pair, margin in zip(noun.pairs[:5], change.margins(trained.model.eval(), noun)[:5], strict=True):
+    for pair, margin in zip(noun.pairs[:5], questions.margins(trained.model.eval(), noun)[:5], strict=True):
         texts = [pair.tgt, *pair.contrast]
         log_p = trained.log_probabilities([pair.src] * len(texts), texts).sum(dim=1)
         torch.testing.assert_close(margin, log_p[0] - log_p[1:].max(), rtol=0, atol=1e-3)
 
 
 def test_the_nouns_of_it_are_the_one_meant_and_the_other(it):
-    meant, other = change.nouns(it)
+    meant, other = questions.nouns(it)
     for words, pair, m, o in zip(it.words, it.pairs, meant, other, strict=True):
         assert m != o and not {words[m], words[o]} & {"it", "the", pair.cue}
     dog = next(i for i, pair in enumerate(it.pairs) if pair.sense == "das Pferd")
@@ -83,15 +83,73 @@ def test_cutting_and_hiding_reach_every_layer(trained, it):
         model.encode(it.src)
     assert all((grid[here, :, it.word, it.cue] == 0).all() for grid in record.values()) and len(record) == 2
     with change.hidden(model, it, it.cue), tl.record_attention(model) as record:
-        change.margins(model, it)
+        questions.margins(model, it)
     crossed = [grid for name, grid in record.items() if "cross" in name]
     assert len(crossed) == 2
     for grid in crossed:
         assert (grid[torch.arange(len(it.owner)), :, :, it.cue[it.owner]] == 0).all()
 
 
+def test_cutting_in_one_layer_leaves_the_other_alone(trained, it):
+    model, here = trained.model.eval(), torch.arange(len(it))
+    with change.cut(model, it, it.word, it.cue, layers=(1,)), tl.record_attention(model) as record:
+        model.encode(it.src)
+    first, second = (grid[here, :, it.word, it.cue] for grid in record.values())
+    assert (first > 0).all() and (second == 0).all()
+    with change.hidden(model, it, it.cue, layers=(0,)), tl.record_attention(model) as record:
+        questions.margins(model, it)
+    rows, places = torch.arange(len(it.owner)), it.cue[it.owner]
+    crossed = [grid[rows, :, 0, places] for name, grid in record.items() if "cross" in name]
+    assert (crossed[0] == 0).all() and (crossed[1] > 0).all()
+
+
+def test_closed_places_are_read_by_themselves_alone(trained, it):
+    model, here = trained.model.eval(), torch.arange(len(it))
+    with change.unread(model, it, it.cue, it.word), tl.record_attention(model) as record:
+        model.encode(it.src)
+    for grid in record.values():
+        column = grid[here, :, :, it.cue]  # [n, n_heads, src_len]
+        assert (column[here, :, it.cue] > 0).all()
+        column[here, :, it.cue] = 0
+        assert (column == 0).all()
+
+
+def test_an_evened_head_gives_every_key_it_may_read_the_same_weight():
+    model = make_model()
+    layer, x = model.encoder.layers[1].self_attention, torch.randn(5, 7, 30)
+    may = torch.arange(7)[None, None, None] < torch.tensor([7, 6, 5, 4, 3])[:, None, None, None]  # [5, 1, 1, 7]
+    before, weights = layer(x, x, x, may, return_weights=True)
+    weights = weights.clone()
+    weights[:, 2] = may[:, 0].expand(5, 7, 7) / may[:, 0].sum(dim=-1, keepdim=True)
+    value = layer.w_v(x).unflatten(-1, (3, 10)).transpose(1, 2)  # [5, 3, 7, 10]
+    expected = layer.w_o((weights @ value).transpose(1, 2).flatten(2))
+    with change.evened(layer, 2):
+        torch.testing.assert_close(layer(x, x, x, may), expected)
+    torch.testing.assert_close(layer(x, x, x, may), before)
+
+
+def test_entries_have_the_weights_lengths_and_effects_of_one_sentence(trained, noun):
+    pair, model = noun.pairs[0], trained.model.eval()
+    weight, length, effect, of_noun, is_cue = entries.of_sentence(trained, pair)
+    one = questions.Questions(trained, [pair])
+    n, place = one.src.shape[1], int(one.word[0] * one.src.shape[1] + one.cue[0])
+    assert len(weight) == n * n and of_noun.sum() == n and is_cue.nonzero()[0].tolist() == [place]
+    with tl.record_attention(model) as record:
+        model.encode(one.src)
+    grids = torch.stack([record[f"encoder.layers.{k}.self_attention"][0] for k in (0, 1)])
+    torch.testing.assert_close(torch.from_numpy(weight), grids.amax(dim=(0, 1)).flatten())
+    with change.cut(model, one, one.word, one.cue):
+        after = questions.margins(model, one)
+    assert effect[place] == pytest.approx(abs((after - questions.margins(model, one)).item()), abs=1e-3)
+    layer, x = model.encoder.layers[0].self_attention, torch.randn(2, 5, 96)
+    recorded = layer(x, x, x, return_weights=True)[1]
+    found = entries.carried_lengths(layer, x, recorded)
+    by_hand = layer.w_v(x)[1, 3, 24:48] @ layer.w_o.weight[:, 24:48].T
+    torch.testing.assert_close(found[1, 1, 2, 3], recorded[1, 1, 2, 3] * by_hand.norm())
+
+
 def test_a_donor_differs_in_the_deciding_word_alone_and_turns_the_decision(trained, noun):
-    donor = change.donors(trained, noun, tl.load_corpus("context")["train"])
+    donor = questions.donors(trained, noun, tl.load_corpus("context")["train"])
     differs = donor != noun.src
     assert differs.sum() == 17 and differs[torch.arange(17), noun.cue].all()
     assert change.flipped(trained.model, noun, donor) > 0.9
@@ -110,14 +168,17 @@ def test_the_stored_study_is_complete():
     assert list(stored["models"]) == ["course", "seed 1", "seed 2", "seed 1, one pass", "seed 2, one pass"]
     assert stored["command"] == "python -m transformer_lib.studies.heads --seeds 1 2"
     for found in stored["models"].values():
-        assert all(len(grid) == 6 for grid in found["head silenced"].values())
+        for change_of_heads in ("head silenced", "head evened"):
+            assert all(len(grid) == 6 for grid in found[change_of_heads].values())
 
 
 def test_measuring_again_finds_what_is_stored(trained, monkeypatch):
-    monkeypatch.setattr(study, "head_effects", lambda model, asked: {})
+    monkeypatch.setattr(study, "head_effects", lambda model, asked, change: {})
     found, stored = study.measure(trained, tl.load_corpus("context")), study.load_results()["models"]["course"]
-    for key in ("right", "cut", "hidden", "flipped, it", "flipped, noun"):
+    for key in ("right", "cut, noun", "cut, it", "hidden", "flipped, it", "flipped, noun"):
         assert found[key] == pytest.approx(stored[key], abs=0.02)
+    for rows in ("noun", "others"):
+        assert found["entries"][rows] == pytest.approx(stored["entries"][rows], abs=0.02)
 
 
 def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
