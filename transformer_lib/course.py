@@ -96,7 +96,12 @@ def notebook(notebook_id: str) -> Notebook:
     raise ValueError(f"notebook_id: expected one of 00 to 17 or A; got {notebook_id!r}")
 
 
+def path_of(entry: Notebook) -> Path | None:
+    """The notebook's file, beside this package or in the working directory; None when it is not there."""
+    folders = (Path(__file__).resolve().parent.parent / "notebooks", Path.cwd())
+    return next((folder / entry.filename for folder in folders if (folder / entry.filename).is_file()), None)
+
+
 def written(entry: Notebook) -> bool:
     """True when the notebook's file is there, beside this package or in the working directory."""
-    folders = (Path(__file__).resolve().parent.parent / "notebooks", Path.cwd())
-    return any((folder / entry.filename).is_file() for folder in folders)
+    return path_of(entry) is not None
