@@ -80,7 +80,8 @@ NOTEBOOKS = (
     Notebook("16", "cost_speed_and_scale", "Cost, speed and scale", 120, "a calculator of operations and memory",
              exercises=6, quizzes=4, widgets=("W12",)),
     Notebook("17", "bug_clinic", "Bug clinic", 60, "a diagnosis for eight broken models"),
-    Notebook("A", "claims_and_corrections", "Claims and corrections", 30, "a habit of checking"),
+    Notebook("A", "claims_and_corrections", "Claims and corrections", 75, "a habit of checking",
+             exercises=4, quizzes=3, widgets=("W23",)),
 )
 
 

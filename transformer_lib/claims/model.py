@@ -13,6 +13,8 @@ from typing import Any
 DATA = Path(__file__).resolve().parents[2] / "data" / "claims.json"
 VERDICTS = {"true": "✓", "imprecise": "△", "false": "✗", "cannot be checked": "?"}
 """The four verdicts, each with its sign. Imprecise: true under a condition that the text leaves out."""
+COLOURS = {"true": "#9ecae1", "imprecise": "#f0a800", "false": "#c1272d", "cannot be checked": "#8c8c8c"}
+"""The colour of each verdict in figures."""
 
 
 @dataclass(frozen=True)

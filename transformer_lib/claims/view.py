@@ -44,7 +44,7 @@ def show(row_id: str) -> Shown:
             return Shown(_correction(row), plain(f"{row.id} {row.title}. {row.right}"))
     row = get(row_id)
     lines = [f"**{row.id}** · text {row.text} · {load().topics[row.topic]} · **{signed(row.verdict)}**", row.claim]
-    lines += [f"*What is right:* {row.right}"] if row.right else []
+    lines += [commented(row)] if row.right else []
     where = [f"[{place.notebook}: {place.heading}]({place.link})" for place in shown_in(row)]
     lines += ["*Shown in:* " + " · ".join(dict.fromkeys(where))]
     lines += [f"*Correction {entry.id}:* {entry.title}" for entry in errata(row.id)]
@@ -59,7 +59,7 @@ def table(rows: Iterable[Claim] | Iterable[Erratum]) -> Shown:
         body = [(row.id, row.title, row.says, row.why, row.right, ", ".join(row.claims) or "–", _links(_of(row)))
                 for row in rows]
     else:
-        head = ("id", "text", "claim", "verdict", "what is right", "shown in")
+        head = ("id", "text", "claim", "verdict", "what is right, or to add", "shown in")
         body = [(row.id, row.text, row.claim, signed(row.verdict), row.right or "–", _links(shown_in(row)))
                 for row in rows]
     lines = [head, tuple(":---" for _ in head), *body]
@@ -72,6 +72,12 @@ def titles() -> Shown:
     """The five texts by number, as the ledger calls them."""
     texts = load().texts
     return Shown("\n".join(f"- **Text {i}**: {text}" for i, text in enumerate(texts, 1)), f"{len(texts)} texts")
+
+
+def commented(row: Claim) -> str:
+    """What is right, or what is worth adding to a true claim, with a label in front; empty when there is nothing."""
+    label = "To add" if row.verdict == "true" else "What is right"
+    return f"{label}: {row.right}" if row.right else ""
 
 
 def signed(verdict: str) -> str:
@@ -92,8 +98,15 @@ def _spoken(formula: str) -> str:
     formula = re.sub(r"\\t?frac\{([^{}]*)\}\{([^{}]*)\}", r"\1/\2", formula)
     formula = re.sub(r"\\[,;:! ]", " ", formula.replace("{,}", ","))
     formula = re.sub(r"\\([A-Za-z]+) ?", lambda m: _SIGNS.get(m[1], m[1]), formula)
-    formula = formula.replace("^ᵀ", "ᵀ").replace("^{ᵀ}", "ᵀ").replace("^°", "°").replace("^2", "²").replace("-", "−")
+    formula = re.sub(r"\^(?:\{([^{}]*)\}|(.))", lambda m: _raised(m[1] or m[2]), formula.replace("-", "−"))
     return re.sub(r"[{}\\]", "", formula)
+
+
+def _raised(exponent: str) -> str:
+    """An exponent in small raised signs where they exist, else in brackets."""
+    if set(exponent) <= set("0123456789−nᵀ°"):
+        return exponent.translate(str.maketrans("0123456789−n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻ⁿ"))
+    return f"^({exponent})"
 
 
 def _of(row: Erratum) -> tuple[Place, ...]:
