@@ -9,13 +9,14 @@
 The claims are data, in data/claims.json; the links are found in the notebooks, by the tags of their cells.
 """
 
-from .model import COLOURS, VERDICTS, Claim, Erratum, Ledger, load
+from .model import COLOURS, KINDS, VERDICTS, Claim, Erratum, Ledger, load
 from .places import Place, places
 from .search import counts, errata, find, get, topics
 from .view import Shown, plain, show, table, titles
 
 __all__ = [
     "COLOURS",
+    "KINDS",
     "VERDICTS",
     "Claim",
     "Erratum",

@@ -16,6 +16,14 @@ VERDICTS = {"true": "✓", "imprecise": "△", "false": "✗", "cannot be checke
 COLOURS = {"true": "#9ecae1", "imprecise": "#f0a800", "false": "#c1272d", "cannot be checked": "#8c8c8c"}
 """The colour of each verdict in figures."""
 
+KINDS = {
+    "number": "Wrong numbers",
+    "statement": "False statements and formulas",
+    "condition": "True under a condition that is missing",
+    "damage": "Lost or damaged",
+}
+"""The kinds of corrections, each with a heading."""
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -47,9 +55,20 @@ class Claim:
 
 @dataclass(frozen=True)
 class Erratum:
-    """One correction: what is printed (`says`), `why` it is wrong, and what is `right`; `claims` are its rows' ids."""
+    """One correction.
+
+    Args:
+        id: "R01", "R02", …
+        kind: one of KINDS.
+        title: a few words.
+        claims: ids of the rows it concerns.
+        says: what is printed, in our words.
+        why: why that is wrong, or which condition is missing.
+        right: what is right.
+    """
 
     id: str
+    kind: str
     title: str
     claims: tuple[str, ...]
     says: str
@@ -110,6 +129,8 @@ def _problems(whole: Ledger) -> Iterator[str]:
         yield from _bad_texts(row.id, row.text, row.claim, row.right or "-")
     known = {row.id for row in whole.claims}
     for row in whole.errata:
+        if row.kind not in KINDS:
+            yield f"{row.id} has the unknown kind {row.kind!r}"
         for claim in row.claims:
             if claim not in known:
                 yield f"{row.id} names the unknown claim {claim}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from .model import VERDICTS, Claim, Erratum, load
+from .model import KINDS, VERDICTS, Claim, Erratum, load
 from .places import Place, places
 
 
@@ -74,6 +74,15 @@ def counts(rows: Iterable[Claim]) -> dict[str, int]:
     return {verdict: found[verdict] for verdict in VERDICTS}
 
 
-def errata(claim_id: str | None = None) -> tuple[Erratum, ...]:
-    """All corrections, or those that concern one claim."""
-    return tuple(row for row in load().errata if claim_id is None or claim_id in row.claims)
+def errata(claim_id: str | None = None, *, kind: str | None = None) -> tuple[Erratum, ...]:
+    """All corrections, or those that concern one claim, or those of one kind.
+
+    Raises:
+        ValueError: if there is no such kind.
+    """
+    if kind is not None and kind not in KINDS:
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
+    return tuple(
+        row for row in load().errata
+        if (claim_id is None or claim_id in row.claims) and (kind is None or row.kind == kind)
+    )

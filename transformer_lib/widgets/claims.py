@@ -29,7 +29,8 @@ def claim_browser(*, text: int | str = ALL, verdict: str = ALL, notebook: str = 
         ValueError: if there is no such text, verdict, notebook or row.
     """
     texts = [ALL, *range(1, len(load().texts) + 1)]
-    notebooks = [ALL, *(entry.id for entry in NOTEBOOKS if any(_settled_in(entry.id, claim) for claim in load().claims))]
+    used = {place.notebook for claim in load().claims for place in shown_in(claim)}
+    notebooks = [ALL, *(entry.id for entry in NOTEBOOKS if entry.id in used)]
     allowed = {"text": (text, texts), "verdict": (verdict, [ALL, *VERDICTS]), "notebook": (notebook, notebooks)}
     for name, (value, options) in allowed.items():
         if value not in options:
@@ -54,7 +55,7 @@ def draw_claims(text: int | str, verdict: str, notebook: str, row: int) -> Pictu
         words = f" {plain(claim.claim)} {plain(commented(claim))}".rstrip()
     else:
         says, words = "no claim fits: choose “all” in one of the lines", ""
-    alt = f"A square for each of {len(load().claims)} claims in {len(topics)} rows by topic, {len(rows)} of them filled."
+    alt = f"A square for each of {len(load().claims)} claims, a row for each topic; {len(rows)} are filled."
     return Picture(body, svg.WIDTH, top + svg.words_height(), f"{alt} {says[0].upper()}{says[1:]}.{words}", says)
 
 
@@ -68,10 +69,6 @@ def fitting(text: int | str, verdict: str, notebook: str) -> tuple[Claim, ...]:
 def chosen(rows: tuple[Claim, ...], row: int) -> Claim | None:
     """The row-th of them, counted from 1, or the last when there are fewer."""
     return rows[min(row, len(rows)) - 1] if rows else None
-
-
-def _settled_in(notebook: str, claim: Claim) -> bool:
-    return any(place.notebook == notebook for place in shown_in(claim))
 
 
 def _links(text: int | str, verdict: str, notebook: str, row: int) -> str:
