@@ -10,9 +10,9 @@ The claims are data, in data/claims.json; the links are found in the notebooks, 
 """
 
 from .model import COLOURS, KINDS, VERDICTS, Claim, Erratum, Ledger, load
-from .places import Place, places
-from .search import counts, errata, find, get, topics
+from .search import counts, errata, find, get, shown_in, topics
 from .view import Shown, plain, show, table, titles
+from .where import Place, places
 
 __all__ = [
     "COLOURS",
@@ -31,6 +31,7 @@ __all__ = [
     "places",
     "plain",
     "show",
+    "shown_in",
     "table",
     "titles",
     "topics",

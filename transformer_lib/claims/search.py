@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from .model import KINDS, VERDICTS, Claim, Erratum, load
-from .places import Place, places
+from .where import Place, places
 
 
 def get(claim_id: str) -> Claim:

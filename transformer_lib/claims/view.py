@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from .model import VERDICTS, Claim, Erratum, load
-from .places import Place
 from .search import errata, get, shown_in
+from .where import Place
 
 _SIGNS = {"times": "×", "cdot": "·", "top": "ᵀ", "le": "≤", "ge": "≥", "ne": "≠", "neq": "≠", "infty": "∞", "pi": "π",
           "omega": "ω", "delta": "δ", "mu": "μ", "sigma": "σ", "varepsilon": "ε", "epsilon": "ε", "Delta": "Δ",
@@ -97,7 +97,7 @@ def _spoken(formula: str) -> str:
     formula = re.sub(r"\\sqrt ?(\w)", r"√\1", formula)
     formula = re.sub(r"\\t?frac\{([^{}]*)\}\{([^{}]*)\}", r"\1/\2", formula)
     formula = re.sub(r"\\[,;:! ]", " ", formula.replace("{,}", ","))
-    formula = re.sub(r"\\([A-Za-z]+) ?", lambda m: _SIGNS.get(m[1], m[1]), formula)
+    formula = re.sub(r"\\([A-Za-z]+)", lambda m: _SIGNS.get(m[1], m[1]), formula)
     formula = re.sub(r"\^(?:\{([^{}]*)\}|(.))", lambda m: _raised(m[1] or m[2]), formula.replace("-", "−"))
     return re.sub(r"[{}\\]", "", formula)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..claims import COLOURS, VERDICTS, Claim, find, load, plain
-from ..claims.search import shown_in
+from ..claims import COLOURS, VERDICTS, Claim, find, load, plain, shown_in
 from ..claims.view import commented
 from ..course import NOTEBOOKS
 from ..svg import claims as svg
