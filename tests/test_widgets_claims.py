@@ -84,7 +84,8 @@ def test_links_lead_to_the_cells_and_a_change_by_hand_is_remembered():
     assert "W23" not in progress.state()["widget"]
     for row in claims.find(verdict="false")[:5]:
         panel.set(row=claims.find(verdict="false").index(row) + 1)
-        assert all(place.link in panel._foot or place.label in panel._foot for place in claims.shown_in(row))
+        assert {f">{place.notebook}: " in panel._foot for place in claims.shown_in(row)} == {True}
+        assert claims.shown_in(row)[0].link in panel._foot
         assert f"{row.id} is false" in panel.picture.says
     panel.controls["verdict"].value = "true"
     assert "W23" in progress.state()["widget"]

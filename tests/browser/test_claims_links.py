@@ -10,9 +10,10 @@ from transformer_lib.claims.search import find, get
 
 LATE = get("C184")  # asserted far down in its notebook
 PLACE = next(place for place in shown_in(LATE) if place.asserted)
-CODE = """import transformer_lib as tl
+ROW = find(notebook="06").index(LATE) + 1
+CODE = f"""import transformer_lib as tl
 display(tl.claims.table([tl.claims.get("C184")]))
-tl.widgets.claim_browser(notebook="06", row=%d)""" % (find(notebook="06").index(LATE) + 1)
+tl.widgets.claim_browser(notebook="06", row={ROW})"""
 IN_SIGHT = """id => {
     const panel = window.jupyterapp.shell.currentWidget.content;
     const found = panel.widgets && panel.widgets.find(widget => widget.model.id === id);
@@ -27,7 +28,7 @@ def test_a_link_opens_the_notebook_at_the_cell(lab, server, place):
     page = lab.open(store_notebook(server[1], "links.ipynb", CODE))
     lab.run_all(page)
     assert PLACE.link in table([LATE]).markdown
-    link = cell(page, "claim_browser").locator(f'.jp-OutputArea-output {place} a[href*="{PLACE.filename}"]').first
+    link = cell(page, "claim_browser").locator(f'{place} a[href*="{PLACE.filename}"]').first
     link.scroll_into_view_if_needed()
     lab.shoot(page, f"claim_{place.strip('.')}")
     link.click()

@@ -70,7 +70,7 @@ def places_in(path: Path, notebook: str) -> Iterator[tuple[str, Place]]:
             continue
         for line in "".join(cell["source"]).splitlines():
             title = re.match(r"(#+) +(.+)", line)
-            if title:
+            if title and not title[2].startswith("Exercise"):  # after its exercises a section goes on
                 heading = title[2].strip()
                 number = re.match(r"(\d+)\. ", heading)
                 section = number[1] if number else section if len(title[1]) > 2 else ""

@@ -52,7 +52,7 @@ def plot_stacks(
 def _write_counts(ax: Axes, left: np.ndarray, widths: np.ndarray, colour: str) -> None:
     """Each value on a card of the bar's colour, so that no hatching crosses it; none on a part without width."""
     text = ink(*(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))
-    card = {"facecolor": colour, "edgecolor": "none", "pad": 0.8}
+    card = {"facecolor": colour, "edgecolor": "none", "pad": 1.5}
     for row, (start, width) in enumerate(zip(left, widths, strict=True)):
         if width:
             look = {"ha": "center", "va": "center", "fontsize": 8, "color": text, "bbox": card}

@@ -27,7 +27,7 @@ def ledger_map(
     parts, frame = [_key(signs, colours)], ""
     for i, (topic, row) in enumerate(zip(topics, verdicts, strict=True)):
         y = 26 + i * (SQUARE + 2)
-        parts.append(text(LABELS - 8, y + 9, fit(topic, LABELS - 8, 11), "end", size=11))
+        parts.append(text(LABELS - 8, y + 9, fit(topic, LABELS, 11), "end", size=11))
         for j, (claim, verdict) in enumerate(row):
             x = LABELS + j * APART
             look = (colours[verdict], "") if claim in fitting else ("none", f'stroke="{LINE}"')
