@@ -211,6 +211,12 @@ def test_a_section_is_linked_once():
         assert claims.table([row]).markdown.splitlines()[2].count("](") == len(found)
 
 
+def test_a_section_stays_on_one_line():
+    line = claims.table([claims.get("C157")]).markdown.splitlines()[2]
+    assert "| 5\u00a0eq\u00a02 |" in line
+    assert "[06\u00a0§" in line
+
+
 def test_corrections_of_a_claim_or_a_kind():
     assert [entry.id for entry in claims.errata("C164")] == ["R01"]
     assert sum(len(claims.errata(kind=kind)) for kind in claims.KINDS) == len(claims.errata()) == 59

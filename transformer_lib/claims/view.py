@@ -60,7 +60,7 @@ def table(rows: Iterable[Claim] | Iterable[Erratum]) -> Shown:
                 for row in rows]
     else:
         head = ("id", "text", "claim", "verdict", "what is right, or to add", "shown in")
-        body = [(row.id, row.text, row.claim, signed(row.verdict), row.right or "–", _links(shown_in(row)))
+        body = [(row.id, _unbroken(row.text), row.claim, signed(row.verdict), row.right or "–", _links(shown_in(row)))
                 for row in rows]
     lines = [head, tuple(":---" for _ in head), *body]
     ends = f", {rows[0].id} to {rows[-1].id}" if rows else ""
@@ -119,7 +119,12 @@ def _links(where: Iterable[Place]) -> str:
     first: dict[str, Place] = {}
     for place in where:
         first.setdefault(place.label, place)
-    return ", ".join(f"[{label}]({place.link})" for label, place in first.items()) or "–"
+    return ", ".join(f"[{_unbroken(label)}]({place.link})" for label, place in first.items()) or "–"
+
+
+def _unbroken(place: str) -> str:
+    """A section or an equation that stays on one line with what precedes it."""
+    return re.sub(r" (§|eq )", lambda found: "\u00a0" + found[1].replace(" ", "\u00a0"), place)
 
 
 def _correction(row: Erratum) -> str:
