@@ -15,7 +15,7 @@ PACKAGE = Path(__file__).parents[1] / "transformer_lib"
 # A module may import only from lines above its own. `__init__` stands for `import transformer_lib` itself.
 ORDER = [
     {"_validate", "numpy_reference", "plotting", "course"},
-    {"cache", "schedules", "history", "progress", "svg"},
+    {"cache", "schedules", "history", "progress", "svg", "claims"},
     {"config"},
     {"masks", "positional", "tokenizer", "context", "quiz", "costs"},
     {"attention", "corpus", "batching"},
@@ -40,6 +40,7 @@ ONLY = {
     "context": {"_validate"},
     "plotting": set(),
     "svg": {"plotting"},
+    "claims": {"course"},
     "numpy_reference": set(),
 }
 WITHOUT_MODEL = {"corpus", "tokenizer", "context", "batching", "metrics", "progress", "quiz", "history"}

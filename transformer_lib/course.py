@@ -80,7 +80,8 @@ NOTEBOOKS = (
     Notebook("16", "cost_speed_and_scale", "Cost, speed and scale", 120, "a calculator of operations and memory",
              exercises=6, quizzes=4, widgets=("W12",)),
     Notebook("17", "bug_clinic", "Bug clinic", 60, "a diagnosis for eight broken models"),
-    Notebook("A", "claims_and_corrections", "Claims and corrections", 30, "a habit of checking"),
+    Notebook("A", "claims_and_corrections", "Claims and corrections", 75, "a habit of checking",
+             exercises=4, quizzes=3, widgets=("W23",)),
 )
 
 
@@ -96,7 +97,12 @@ def notebook(notebook_id: str) -> Notebook:
     raise ValueError(f"notebook_id: expected one of 00 to 17 or A; got {notebook_id!r}")
 
 
+def path_of(entry: Notebook) -> Path | None:
+    """The notebook's file, beside this package or in the working directory; None when it is not there."""
+    folders = (Path(__file__).resolve().parent.parent / "notebooks", Path.cwd())
+    return next((folder / entry.filename for folder in folders if (folder / entry.filename).is_file()), None)
+
+
 def written(entry: Notebook) -> bool:
     """True when the notebook's file is there, beside this package or in the working directory."""
-    folders = (Path(__file__).resolve().parent.parent / "notebooks", Path.cwd())
-    return any((folder / entry.filename).is_file() for folder in folders)
+    return path_of(entry) is not None

@@ -10,6 +10,7 @@ from .ablations import ablation_scores, ablations
 from .aligning import alignment
 from .architecture import model_map, step_shapes
 from .calm import smoothed_target, training_choices
+from .claims import claim_browser
 from .controls import choice, number, switch
 from .costs import cost_calculator
 from .decoder_stepper import decoder_stepper
@@ -42,6 +43,7 @@ __all__ = [
     "attention_view",
     "bpe_stepper",
     "choice",
+    "claim_browser",
     "cost_calculator",
     "decoder_stepper",
     "dot_product",

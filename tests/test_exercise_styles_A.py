@@ -1,0 +1,59 @@
+"""Right answers to the exercises of notebook A in another style: comprehensions, NumPy, bisection."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from transformer_lib import exercises
+
+
+def first_counterexample(claim, cases):
+    holds = [bool(claim(case)) for case in cases]
+    return holds.index(False) if False in holds else -1
+
+
+def could_be_printed(printed, exact, decimals):
+    return torch.from_numpy(np.isclose(np.round(exact.numpy(), decimals), printed.numpy(), rtol=0, atol=1e-9))
+
+
+def agreeing_entries(printed, decimals):
+    n, width = printed.shape
+    counts = {1.0: 0, 180.0: 0}
+    for row in range(n):
+        for feature in range(width):
+            angle = row / 10000 ** (2 * (feature // 2) / width)
+            for unit in counts:
+                turned = angle if unit == 1 else math.radians(angle)
+                exact = math.cos(turned) if feature % 2 else math.sin(turned)
+                counts[unit] += abs(float(printed[row, feature]) - exact) <= 0.5 * 10**-decimals
+    return list(counts.values())
+
+
+def width_range(scores, printed, decimals):
+    half, (small, large) = 0.5 * 10**-decimals, sorted(scores.tolist())
+
+    def weight(width):
+        return 1 / (1 + math.exp((small - large) / math.sqrt(width)))
+
+    def width_of(target):
+        low, high = 1e-9, 1e9
+        for _ in range(300):
+            middle = math.sqrt(low * high)
+            low, high = (middle, high) if weight(middle) > target else (low, middle)
+        return low
+
+    most, least = float(printed.max()) + half, float(printed.max()) - half
+    return (0.0 if most >= 1 else width_of(most)), (math.inf if least <= 0.5 else width_of(least))
+
+
+STYLES = [("A.1", first_counterexample), ("A.2", could_be_printed), ("A.3", agreeing_entries), ("A.4", width_range)]
+
+
+@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
+def test_another_style_passes(exercise_id, function):
+    verdict = exercises.examine(exercises.get(exercise_id), function)
+    assert verdict.status == "passed", verdict.text

@@ -1,0 +1,101 @@
+"""W23, the claim browser: what fits is drawn, counted, told in words, and linked."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from transformer_lib import claims, progress, widgets
+from transformer_lib.svg import claims as svg
+from transformer_lib.widgets.claims import draw_claims
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
+
+
+def squares(picture):
+    """How many squares of each colour lie in the map, its key left out."""
+    return {verdict: picture.body.count(f'fill="{colour}"') - 1 for verdict, colour in claims.COLOURS.items()}
+
+
+def test_all_claims_are_drawn_once_in_their_colours():
+    picture = draw_claims("all", "all", "all", 1)
+    assert squares(picture) == claims.counts(claims.load().claims)
+    assert picture.says == "row 1 of 352: C001 is cannot be checked"
+
+
+def test_what_does_not_fit_is_an_outline():
+    picture = draw_claims("all", "false", "06", 2)
+    rows = claims.find(verdict="false", notebook="06")
+    assert squares(picture) == {"true": 0, "imprecise": 0, "false": len(rows), "cannot be checked": 0}
+    assert picture.says == f"row 2 of {len(rows)}: {rows[1].id} is false"
+    assert picture.body.count('fill="none" stroke="var(--jp-border-color1, #bbb)"') == 352 - len(rows)
+    assert claims.plain(rows[1].claim) in picture.alt
+
+
+def test_a_number_beyond_the_last_row_shows_the_last():
+    last = claims.find(text=4)[-1]
+    assert draw_claims(4, "all", "all", 300).says.endswith(f"{last.id} is {last.verdict}")
+
+
+def test_nothing_fits():
+    picture = draw_claims(4, "false", "16", 1)
+    assert picture.says == "no claim fits: choose “all” in one of the lines"
+    assert sum(squares(picture).values()) == 0
+    assert widgets.claim_browser(text=4, verdict="false", notebook="16")._foot == "<p>–</p>"
+
+
+@pytest.mark.parametrize("row", [1, 7, 94, 110, 192, 224, 281, 352])
+def test_words_and_squares_fit_the_picture(row):
+    picture = draw_claims("all", "all", "all", row)
+    places = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"', picture.body)
+    assert max(float(y) for _, y in places) <= picture.height - 4
+    boxes = re.findall(r'<rect x="([\d.-]+)" y="[\d.-]+" width="([\d.]+)"', picture.body)
+    assert max(float(x) + float(width) for x, width in boxes) <= picture.width
+    assert len(picture.saved_html) < 60_000
+
+
+def test_no_claim_is_cut_off():
+    for row in claims.load().claims:
+        for text, most in ((row.claim, "claim"), (f"What is right: {row.right}", "comment")):
+            assert not svg.wrapped(claims.plain(text), svg.LINES[most])[-1].endswith("…"), row.id
+
+
+def test_wrapping_breaks_between_words_and_says_when_it_cuts():
+    assert svg.wrapped("one two three", 2, width=60) == ["one two", "three"]
+    assert svg.wrapped("one two three", 1, width=60) == ["one t …"]
+    assert svg.wrapped("unbreakable", 2, width=10) == ["unbreakable"]
+
+
+def test_the_frame_marks_the_chosen_square():
+    drawn = svg.ledger_map(["a", "b"], [[("C1", "true")], [("C2", "true"), ("C3", "false")]], {"C2"}, "C3",
+                           claims.VERDICTS, claims.COLOURS)
+    frame = re.search(r'<rect x="([\d.]+)" y="([\d.]+)"[^>]*stroke-width="2.5"', drawn)
+    assert float(frame[1]) == svg.LABELS + svg.APART - 1.5
+    assert float(frame[2]) == 26 + svg.SQUARE + 2 - 1.5
+
+
+def test_links_lead_to_the_cells_and_a_change_by_hand_is_remembered():
+    panel = widgets.claim_browser(verdict="false", row=2)
+    assert "W23" not in progress.state()["widget"]
+    for row in claims.find(verdict="false")[:5]:
+        panel.set(row=claims.find(verdict="false").index(row) + 1)
+        assert {f">{place.notebook}: " in panel._foot for place in claims.shown_in(row)} == {True}
+        assert claims.shown_in(row)[0].link in panel._foot
+        assert f"{row.id} is false" in panel.picture.says
+    panel.controls["verdict"].value = "true"
+    assert "W23" in progress.state()["widget"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [({"text": 6}, "text must be one of all, 1, 2, 3, 4, 5, got 6"), ({"verdict": "no"}, "verdict must be one of all"),
+     ({"notebook": "A"}, "notebook must be one of all, 00, .*16, got 'A'"), ({"row": 0}, "value must lie between 1")],
+)
+def test_bad_choices_are_refused(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        widgets.claim_browser(**arguments)
