@@ -158,4 +158,4 @@ def draw_explorer(
 def _told(entry: Recorded, effect: float, changed: list[int]) -> str:
     words = entry.target[1:]
     told = ", ".join(f"“{words[t]}”" for t in changed) or "no word"
-    return f"ln P of the translation changes by {effect:+.2f}; no longer the likeliest: {told}."
+    return f"ln P of the translation changes by {round(effect, 2) + 0.0:+.2f}; no longer the likeliest: {told}."
