@@ -10,6 +10,7 @@ import statistics
 import time
 from collections.abc import Callable
 
+import pytest
 import torch
 from torch import Tensor, nn
 
@@ -93,6 +94,7 @@ def test_training_step():
     print(f"\ntraining step: {ratio:.2f} × torch.nn.Transformer ({torch.get_num_threads()} threads)")
 
 
+@pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")  # of PyTorch's own encoder
 def test_greedy_decoding():
     theirs, ours, src = TorchTransformer().eval(), tl.Transformer(CONFIG).eval(), padded_batch(8, 32)
     ratio = median_ratio(
