@@ -16,7 +16,7 @@ from lab_driver import (
     store_notebook,
 )
 
-WITH_BROWSER = ("00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14", "15", "16")
+WITH_BROWSER = tuple(f"{number:02}" for number in range(18))
 NOTEBOOKS = [path.name for path in sorted((REPOSITORY / "notebooks").glob("*.ipynb")) if path.name[:2] in WITH_BROWSER]
 WIDGETS = {
     "W1": "tl.widgets.soft_lookup()",

@@ -10,11 +10,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..training import shift_right
+from .insides import embedding_factor, position_factor, score_factor
 from .patients import Patient
-from .task import CONFIG, FIRST_ID, LETTERS, PAD_ID, held_out
+from .task import CONFIG, FIRST_ID, LETTERS, PAD_ID, full_rows, rows
 
 PADDING = 3  # how many padding tokens `padding` adds
+EXCHANGED = 3  # the place of the target whose token `future` exchanges; every row has a letter there
 
 
 def _last(values: list[float]) -> float:
@@ -46,9 +47,14 @@ def reverses(patient: Patient) -> float:
     return patient.reverses()
 
 
+def reverses_padded(patient: Patient) -> float:
+    """The same with three more padding tokens behind each source."""
+    return patient.reverses(extra=PADDING)
+
+
 def copies(patient: Patient) -> float:
     """Share of places where the likeliest token is the one just read."""
-    src, tgt_in = _rows()
+    src, tgt_in = rows()
     same = patient.logits(src, tgt_in).argmax(dim=-1) == tgt_in
     return same[tgt_in != PAD_ID].double().mean().item()
 
@@ -62,7 +68,7 @@ def reported_over_real(patient: Patient) -> float:
 
 def row_sums(patient: Patient) -> float:
     """How far the weights of a real query are from summing to one, at most."""
-    src, tgt_in = _rows()
+    src, tgt_in = rows()
     real = {"encoder": src != PAD_ID, "decoder": tgt_in != PAD_ID, "cross": tgt_in != PAD_ID}
     sums = {name: weights.sum(dim=-1).mean(dim=1) for name, weights in patient.attention(src, tgt_in).items()}
     return max((sums[name] - 1)[real[name]].abs().max().item() for name in sums)
@@ -70,14 +76,14 @@ def row_sums(patient: Patient) -> float:
 
 def above_diagonal(patient: Patient) -> float:
     """Weight that a real query of the decoder's self-attention gives to later tokens, mean."""
-    src, tgt_in = _rows()
+    src, tgt_in = rows()
     later = patient.attention(src, tgt_in)["decoder"].triu(1).sum(dim=-1).mean(dim=1)
     return later[tgt_in != PAD_ID].mean().item()
 
 
 def on_padding(patient: Patient) -> float:
     """Weight that a real query gives to padding, mean over the attention that gives most."""
-    src, tgt_in = _rows()
+    src, tgt_in = rows()
     keys, queries = {"encoder": src, "decoder": tgt_in, "cross": src}, {"encoder": src}
     shares = []
     for name, weights in patient.attention(src, tgt_in).items():
@@ -86,97 +92,59 @@ def on_padding(patient: Patient) -> float:
     return max(shares)
 
 
+@torch.no_grad()
+def change_by_place(patient: Patient, probe: str) -> list[float]:
+    """Return how much a second pass differs from the first at each real place of a held-out batch.
+
+    Args:
+        probe: what the second pass is given. "repeat": the same. "future": another token in place EXCHANGED of the
+            target. "padding": PADDING more padding tokens behind source and target; each of these gives the largest
+            change of a logit, per target place. "order": the source turned round; the mean change of the memory of
+            each token, per source place.
+    """
+    if probe == "order":
+        src = full_rows()
+        change = patient.model.encode(src) - patient.model.encode(src.flip(1)).flip(1)
+        return change.abs().mean(dim=(0, 2)).tolist()
+    src, tgt_in = rows()
+    before = patient.model(src, tgt_in)
+    second = {"repeat": (src, tgt_in), "future": (src, _exchanged(tgt_in)),
+              "padding": tuple(F.pad(ids, (0, PADDING), value=PAD_ID) for ids in (src, tgt_in))}  # fmt: skip
+    change = (before - patient.model(*second[probe])[:, : tgt_in.shape[1]]).abs().amax(dim=-1)
+    return (change * (tgt_in != PAD_ID)).amax(dim=0).tolist()
+
+
+def _exchanged(tgt_in: Tensor) -> Tensor:
+    changed = tgt_in.clone()
+    changed[:, EXCHANGED] = FIRST_ID + (changed[:, EXCHANGED] - FIRST_ID + 1) % len(LETTERS)
+    return changed
+
+
 def repeat(patient: Patient) -> float:
     """Largest difference of the logits when the same batch is read twice."""
-    src, tgt_in = _rows()
-    return (patient.logits(src, tgt_in) - patient.logits(src, tgt_in)).abs().max().item()
+    return max(change_by_place(patient, "repeat"))
 
 
 def future(patient: Patient) -> float:
     """Largest change of the logits at earlier places when one token in the middle of the target is exchanged."""
-    src, tgt_in = _rows()
-    changed, place = tgt_in.clone(), 3
-    changed[:, place] = FIRST_ID + (changed[:, place] - FIRST_ID + 1) % len(LETTERS)
-    difference = patient.logits(src, tgt_in) - patient.logits(src, changed)
-    return difference[:, :place].abs().max().item()
+    return max(change_by_place(patient, "future")[:EXCHANGED])
 
 
 def padding(patient: Patient) -> float:
     """Largest change of the logits at real places when three padding tokens are put behind source and target."""
-    src, tgt_in = _rows()
-    longer = patient.logits(F.pad(src, (0, PADDING), value=PAD_ID), F.pad(tgt_in, (0, PADDING), value=PAD_ID))
-    difference = patient.logits(src, tgt_in) - longer[:, : tgt_in.shape[1]]
-    return difference[tgt_in != PAD_ID].abs().max().item()
+    return max(change_by_place(patient, "padding"))
 
 
 def order(patient: Patient) -> float:
-    """How much the memory of a token changes when the others change places, mean over its entries."""
-    src = _full_rows()
-    turned = src.flip(1)
-    with torch.no_grad():
-        before, after = patient.model.encode(src), patient.model.encode(turned).flip(1)
-    return (before - after).abs().mean().item()
-
-
-def embedding_factor(patient: Patient) -> float:
-    """The factor with which rows of the table enter the encoder, over √d_model."""
-    return _entering(patient)[0] / math.sqrt(CONFIG.d_model)
-
-
-def position_factor(patient: Patient) -> float:
-    """The factor with which the position encodings enter the encoder."""
-    return _entering(patient)[1]
-
-
-def score_factor(patient: Patient) -> float:
-    """The slope of ln(weight) over q · k / √d_k in the encoder, by least squares from each row's largest weight."""
-    src = _full_rows()
-    layer, x = patient.model.encoder.layers[0].self_attention, _entered(patient, src)
-    with torch.no_grad():
-        q, k = (F.linear(x, part.weight).unflatten(-1, (layer.n_heads, -1)).transpose(1, 2)
-                for part in (layer.w_q, layer.w_k))
-    scores = (q @ k.mT).double() / math.sqrt(layer.d_k)
-    weights = patient.attention(src, src)["encoder"].double()
-    best = weights.argmax(dim=-1, keepdim=True)
-    scores, logs = (part - part.gather(-1, best) for part in (scores, weights.log()))
-    felt = weights > 1e-30  # smaller ones have no digits left in single precision
-    return ((scores * logs)[felt].sum() / scores[felt].square().sum()).item()
+    """How much the memory of a token changes when the source is turned round, mean over tokens and entries."""
+    changes = change_by_place(patient, "order")
+    return sum(changes) / len(changes)
 
 
 def largest_weight(patient: Patient) -> float:
     """The largest weight of a real query in the cross-attention, mean."""
-    src, tgt_in = _rows()
+    src, tgt_in = rows()
     return patient.attention(src, tgt_in)["cross"].amax(dim=-1).mean(dim=1)[tgt_in != PAD_ID].mean().item()
-
-
-def _rows() -> tuple[Tensor, Tensor]:
-    src, tgt = held_out(64)
-    return src, shift_right(tgt)[0]
-
-
-def _full_rows() -> Tensor:
-    src = held_out(256)[0]
-    return src[(src != PAD_ID).all(dim=1)]
-
-
-def _entered(patient: Patient, src: Tensor) -> Tensor:
-    """What the encoder receives for src, [batch, src_len, d_model]."""
-    seen: list[Tensor] = []
-    handle = patient.model.encoder.register_forward_pre_hook(lambda module, args: seen.append(args[0].detach()))
-    with torch.no_grad():
-        patient.model.encode(src)
-    handle.remove()
-    return seen[0]
-
-
-def _entering(patient: Patient) -> tuple[float, float]:
-    """The best a and b in x = a · table row + b · position encoding, by least squares."""
-    src = _full_rows()
-    rows = patient.model.src_embedding.weight.detach()[src]
-    places = patient.model.position.table[: src.shape[1]].expand_as(rows)
-    parts = torch.stack([rows.flatten(), places.flatten()], dim=1)
-    a, b = torch.linalg.lstsq(parts, _entered(patient, src).flatten()[:, None]).solution[:, 0].tolist()
-    return a, b
 
 
 @dataclass(frozen=True)
@@ -219,6 +187,7 @@ INSTRUMENTS = {
     "padding": Instrument(padding, _TWO, 0.0, EXACT),
     "order": Instrument(order, _TWO, 0.1, 2.0),
     "reverses": Instrument(reverses, _DECODE, 0.8, 1.0),
+    "reverses, padded": Instrument(reverses_padded, _DECODE, 0.8, 1.0),
 }
 """By name, cheapest first."""
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ..config import TransformerConfig
@@ -42,7 +43,7 @@ class Log:
 class Patient:
     """A trained model as its owner hands it in: the model, what its training script feeds it, and the log.
 
-    Attributes:
+    Args:
         name: a letter, "control" or "example". model: a `Transformer` in evaluation mode. log: a `Log`.
     """
 
@@ -79,11 +80,16 @@ class Patient:
             self.model(src, tgt_in)
         return dict(zip(("encoder", "decoder", "cross"), record.values(), strict=True))
 
-    def reverses(self, size: int = 200) -> float:
-        """Return the share of held-out rows that come out right when the model reads its own words."""
+    def reverses(self, size: int = 200, extra: int = 0) -> float:
+        """Return the share of held-out rows that come out right when the model reads its own words.
+
+        Args:
+            size: how many rows. extra: how many more padding tokens stand behind each source.
+        """
         src, tgt = held_out(size)
-        written = greedy_decode(self.model, src, max_new_tokens=tgt.shape[1] - 1, use_cache=False)
-        wide = torch.nn.functional.pad(written, (0, tgt.shape[1] - written.shape[1]), value=PAD_ID)
+        longer = F.pad(src, (0, extra), value=PAD_ID)
+        written = greedy_decode(self.model, longer, max_new_tokens=tgt.shape[1] - 1, use_cache=False)
+        wide = F.pad(written, (0, tgt.shape[1] - written.shape[1]), value=PAD_ID)
         return (wide == tgt).all(dim=1).double().mean().item()
 
     def teacher_forced(self, size: int = 200) -> float:

@@ -36,6 +36,18 @@ def held_out(size: int, seed: int = 99) -> tuple[Tensor, Tensor]:
     return reversals(size, torch.Generator().manual_seed(10_000 + seed))
 
 
+def rows() -> tuple[Tensor, Tensor]:
+    """Return the batch that most instruments read: held-out src, and tgt_in as it should be fed."""
+    src, tgt = held_out(64)
+    return src, tgt[:, :-1]
+
+
+def full_rows() -> Tensor:
+    """Return held-out sources without padding, [size, LONGEST]."""
+    src = held_out(256)[0]
+    return src[(src != PAD_ID).all(dim=1)]
+
+
 def words(ids: Sequence[int] | Tensor) -> list[str]:
     """Return ids as text: letters, and · for padding."""
     names = ["·", "<bos>", "<eos>", *LETTERS]

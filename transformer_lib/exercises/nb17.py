@@ -39,9 +39,9 @@ def reported_and_real(losses, labels, pad_id):
 
     losses: [batch, tgt_len], -ln p of the label in each place, padding included. labels: ids [batch, tgt_len].
     """
-    everything = torch.mean(losses)
-    real = [loss for loss, label in zip(losses.flatten(), labels.flatten(), strict=True) if label != pad_id]
-    return everything, sum(real) / len(real)
+    pairs = list(zip(losses.flatten().tolist(), labels.flatten().tolist(), strict=True))
+    real = [loss for loss, label in pairs if label != pad_id]
+    return sum(loss for loss, _ in pairs) / len(pairs), sum(real) / len(real)
 
 
 def _reader(seed, vocab, width, may_see):

@@ -182,8 +182,9 @@ EXERCISES = (
                     "You compared the rows of padding too; nobody reads these, so they may change."),
             Mistake("in front", _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (extra, 0), value=p)),
                     "You put the padding in front; put it behind."),
-            Mistake("in front, cut there", _padded(
-                        lambda ids, p, extra: torch.nn.functional.pad(ids, (extra, 0), value=p), lambda m, n: m[:, -n:]),
+            Mistake("front, cut there", _padded(
+                        lambda ids, p, extra: torch.nn.functional.pad(ids, (extra, 0), value=p),
+                        lambda rows, n: rows[:, -n:]),
                     "With padding in front every token changes its place, and positions alone move the rows."),
             Mistake("id 0", _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (0, extra))),
                     "You padded with 0; the padding has the id pad_id."),

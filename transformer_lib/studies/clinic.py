@@ -57,6 +57,12 @@ def detected(found: dict[str, dict[str, list[float]]], name: str, instrument: st
     return sum(map(instruments.INSTRUMENTS[instrument].abnormal, found[name][instrument]))
 
 
+def higher_loss(found: dict[str, dict[str, list[float]]], name: str) -> bool:
+    """Return whether the fault's last loss is above the healthy model's on every seed."""
+    pairs = zip(found[name]["last loss"], found[HEALTHY.name]["last loss"], strict=True)
+    return all(loss > healthy for loss, healthy in pairs)
+
+
 def with_sign(found: dict[str, dict[str, list[float]]], name: str) -> list[str]:
     """Return the faults in which the sign of the fault `name` is seen on any seed; it should be that fault alone."""
     sign = diagnosis.SIGNS[name]
