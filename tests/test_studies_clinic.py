@@ -50,6 +50,14 @@ def test_measuring_again_finds_what_is_stored(stored):
         assert found[name] == pytest.approx(then[name][1], abs=0.02), name
 
 
+def test_one_batch_is_learned_by_heart_or_as_stored(stored):
+    assert {name: list(one) for name, one in stored["one batch"].items()} == dict.fromkeys(
+        study.NAMES, ["loss", "right"])
+    found, then = study.overfit("target not shifted", 1), stored["one batch"]["target not shifted"]
+    assert found["loss"] == pytest.approx(then["loss"][1], abs=0.02)
+    assert found["right"] == then["right"][1] == 0
+
+
 def test_another_recipe_is_another_run():
     assert study.retrain("healthy", 0, steps=2, n_heads=4) < 0.1
 
@@ -57,6 +65,7 @@ def test_another_recipe_is_another_run():
 def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     path = tmp_path / "clinic.json"
     monkeypatch.setattr(study, "measure", lambda name, seed: {"last loss": 0.5 + seed})
+    monkeypatch.setattr(study, "overfit", lambda name, seed: {"loss": 0.1, "right": 1.0})
     monkeypatch.setattr(study, "retrain", lambda name, seed, **changes: 0.25)
     monkeypatch.setattr(sys, "argv", ["clinic", "--seeds", "3", "4", "--results", str(path)])
     study.main()

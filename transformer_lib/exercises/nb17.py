@@ -145,7 +145,7 @@ def _losses(first=lambda x, real: x.mean(), second=lambda x, real: x[real].mean(
 
 EXERCISES = (
     Exercise(
-        "17.1", "Does the future leak?", 10, 1, future_effect, _future_cases,
+        "17.3", "Does the future leak?", 10, 1, future_effect, _future_cases,
         (
             Mistake("all rows", _future(look=lambda d, t: d),
                     "You look at all rows; those from t on have read an exchanged token and may change."),
@@ -169,7 +169,7 @@ EXERCISES = (
         ),
     ),
     Exercise(
-        "17.2", "Over which axis do the weights sum to one?", 8, 1, sums_to_one_over, _weights_cases,
+        "17.4", "Over which axis do the weights sum to one?", 8, 1, sums_to_one_over, _weights_cases,
         (
             Mistake("swapped", _sums(rows=-2, columns=-1),
                     "The names are exchanged: a sum over the last axis is a sum over the keys."),
@@ -187,7 +187,7 @@ EXERCISES = (
         ),
     ),
     Exercise(
-        "17.3", "The loss reported, and the loss per real token", 6, 1, reported_and_real, _loss_cases,
+        "17.1", "The loss reported, and the loss per real token", 6, 1, reported_and_real, _loss_cases,
         (
             Mistake("swapped", lambda x, y, p: _losses()(x, y, p)[::-1], "The two numbers are exchanged."),
             Mistake("padding instead", _losses(real=lambda y, p: y == p),

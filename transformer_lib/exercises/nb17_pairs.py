@@ -157,7 +157,7 @@ def _ordered(permute=lambda ids, o: ids[:, o], back=lambda m, o: m[:, o], after=
 
 EXERCISES = (
     Exercise(
-        "17.4", "The same every time?", 8, 1, same_every_time, _repeat_cases,
+        "17.2", "The same every time?", 8, 1, same_every_time, _repeat_cases,
         (
             Mistake("in training", _repeats(training=True),
                     "You called it with training=True; dropout is right there. Ask for evaluation."),

@@ -25,18 +25,21 @@ def curves(log: Mapping[str, Sequence[float]], control: Mapping[str, Sequence[fl
 
 
 def bars(title: str, changes: Sequence[float], control: Sequence[float], places: Sequence[str], name: str) -> str:
-    """Two bars per place, the patient's and the control's, from 0 to the largest, with the patient's as numbers."""
-    top = max(*changes, *control, 0.1)
+    """Bars per place from 0 to the largest, the patient's with numbers, and the control's beside another patient's."""
+    top, shown = max(*changes, *control, 0.1), 1 if name == "control" else 2
     x, y, height, step = 60.0, 40.0, 200.0, 560 / len(changes)
     parts = [text(x, 16, title, "bold"), line(x, y + height, x + 560, y + height, LINE)]
     for level, mark in ((y, f"{top:.2g}"), (y + height, "0")):
         parts.append(text(x - 6, level + 4, mark, "end soft", size=11))
     for i, (value, other, place) in enumerate(zip(changes, control, places, strict=True)):
         left = x + step * i + 6
-        for shift, size, colour in ((0.0, value, COLOURS[0]), (0.42 * step, other, COLOURS[1])):
+        pair = [(0.0, value, COLOURS[0]), (0.42 * step, other, COLOURS[1])]
+        for shift, size, colour in pair[:shown]:
             tall = max(height * size / top, 0.7)
             parts.append(rect(left + shift, y + height - tall, 0.38 * step, tall, colour))
         parts.append(text(left + 0.19 * step, y + height - height * value / top - 4, f"{value:.1f}", "mid", size=11))
         parts.append(text(left + 0.4 * step, y + height + 16, place, "mid soft", size=11))
     parts.append(rect(x, 286, 10, 10, COLOURS[0]) + text(x + 16, 296, name))
-    return "".join(parts) + rect(x + 120, 286, 10, 10, COLOURS[1]) + text(x + 136, 296, "control")
+    if shown == 2:
+        parts.append(rect(x + 120, 286, 10, 10, COLOURS[1]) + text(x + 136, 296, "control"))
+    return "".join(parts)
