@@ -150,11 +150,14 @@ def test_instruments_that_count_are_right_about_a_made_up_model(monkeypatch):
 
 
 def test_changes_by_place_are_zero_where_nothing_may_change():
-    healthy = young("healthy")
-    future = instruments.change_by_place(healthy, "future")
-    assert max(future[: instruments.EXCHANGED]) < 1e-4 < min(future[instruments.EXCHANGED :])
-    assert max(instruments.change_by_place(healthy, "repeat")) == 0
-    assert len(instruments.change_by_place(healthy, "order")) == task.LONGEST
+    healthy, (_, tgt_in) = young("healthy"), task.rows()
+    future = instruments.changes(healthy, "future")
+    assert future.shape == tgt_in.shape and (future[tgt_in == task.PAD_ID] == 0).all()
+    assert future[:, : instruments.EXCHANGED].max() < 1e-4 < future[:, instruments.EXCHANGED].min()
+    assert instruments.changes(healthy, "repeat").max() == 0
+    assert instruments.changes(healthy, "order").shape == task.full_rows().shape
+    for probe, expected in (("future", 3.0), ("repeat", 7.0), ("order", 4.0)):
+        assert instruments.summary(probe, torch.tensor([[1.0, 2, 3, 4, 5, 6, 7]])) == expected
 
 
 def test_an_unknown_instrument_is_refused():

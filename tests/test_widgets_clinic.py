@@ -29,9 +29,6 @@ def young_patients(monkeypatch):
         return patients.Patient(letter, *trained(case.name, 0, Recipe(steps=20)), case)
 
     monkeypatch.setattr(chart, "admit", admit)
-    chart._healthy.cache_clear()
-    yield
-    chart._healthy.cache_clear()
 
 
 LOOKS = ("curves", *chart.MAPS, *chart.PROBES)
@@ -49,12 +46,12 @@ def test_the_line_measures_and_does_not_diagnose(patient, look):
 
 
 def test_a_probes_line_is_the_instruments_number():
-    patient = chart.admit("E")
-    picture = chart.draw_chart("E", "future", 1)
-    assert f"places 1 to {instruments.EXCHANGED} {instruments.future(patient):.2f}" in picture.says
-    assert [row[0] for row in picture.table[1:]] == [str(i) for i in range(1, 8)]
-    padded = chart.draw_chart("control", "padding", 1)
-    assert f"to {instruments.padding(chart.admit('control')):.2f}, by place" in padded.says
+    for probe in ("future", "padding", "order"):
+        picture = chart.draw_chart("E", probe, 5)
+        assert picture.says.endswith(f"all rows: {probe} {tl.clinic.read(probe, chart.admit('E')):.2f}")
+        here = instruments.changes(chart.admit("E"), probe)[4].tolist()
+        assert [row[1] for row in picture.table[1:]] == [f"{value:.2f}" for value in here]
+    assert "places 1 to 3 0.00, places 4 to 7" in chart.draw_chart("control", "future", 2).says
 
 
 def test_a_map_shows_real_queries_and_all_keys():

@@ -93,25 +93,24 @@ def on_padding(patient: Patient) -> float:
 
 
 @torch.no_grad()
-def change_by_place(patient: Patient, probe: str) -> list[float]:
-    """Return how much a second pass differs from the first at each real place of a held-out batch.
+def changes(patient: Patient, probe: str) -> Tensor:
+    """Return how much a second pass differs from the first, [rows, places] of a held-out batch, 0 at padding.
 
     Args:
         probe: what the second pass is given. "repeat": the same. "future": another token in place EXCHANGED of the
             target. "padding": PADDING more padding tokens behind source and target; each of these gives the largest
-            change of a logit, per target place. "order": the source turned round; the mean change of the memory of
-            each token, per source place.
+            change of a logit at each target place. "order": the source turned round; the mean change of the entries
+            of each token's memory, by source place, in the rows without padding.
     """
     if probe == "order":
         src = full_rows()
-        change = patient.model.encode(src) - patient.model.encode(src.flip(1)).flip(1)
-        return change.abs().mean(dim=(0, 2)).tolist()
+        return (patient.model.encode(src) - patient.model.encode(src.flip(1)).flip(1)).abs().mean(dim=2)
     src, tgt_in = rows()
     before = patient.model(src, tgt_in)
     second = {"repeat": (src, tgt_in), "future": (src, _exchanged(tgt_in)),
               "padding": tuple(F.pad(ids, (0, PADDING), value=PAD_ID) for ids in (src, tgt_in))}  # fmt: skip
     change = (before - patient.model(*second[probe])[:, : tgt_in.shape[1]]).abs().amax(dim=-1)
-    return (change * (tgt_in != PAD_ID)).amax(dim=0).tolist()
+    return change * (tgt_in != PAD_ID)
 
 
 def _exchanged(tgt_in: Tensor) -> Tensor:
@@ -120,25 +119,31 @@ def _exchanged(tgt_in: Tensor) -> Tensor:
     return changed
 
 
+def summary(probe: str, changed: Tensor) -> float:
+    """Return one number for `changes`: the largest, for "future" before the exchanged place; for "order" the mean."""
+    if probe == "order":
+        return changed.mean().item()
+    return (changed[:, :EXCHANGED] if probe == "future" else changed).max().item()
+
+
 def repeat(patient: Patient) -> float:
     """Largest difference of the logits when the same batch is read twice."""
-    return max(change_by_place(patient, "repeat"))
+    return summary("repeat", changes(patient, "repeat"))
 
 
 def future(patient: Patient) -> float:
     """Largest change of the logits at earlier places when one token in the middle of the target is exchanged."""
-    return max(change_by_place(patient, "future")[:EXCHANGED])
+    return summary("future", changes(patient, "future"))
 
 
 def padding(patient: Patient) -> float:
     """Largest change of the logits at real places when three padding tokens are put behind source and target."""
-    return max(change_by_place(patient, "padding"))
+    return summary("padding", changes(patient, "padding"))
 
 
 def order(patient: Patient) -> float:
     """How much the memory of a token changes when the source is turned round, mean over tokens and entries."""
-    changes = change_by_place(patient, "order")
-    return sum(changes) / len(changes)
+    return summary("order", changes(patient, "order"))
 
 
 def largest_weight(patient: Patient) -> float:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import lru_cache
 
 from ..clinic import LETTERS, Patient, admit, words
-from ..clinic.instruments import EXCHANGED, PADDING, change_by_place
+from ..clinic.instruments import EXCHANGED, PADDING, changes, summary
 from ..clinic.task import PAD_ID
 from ..svg import Picture, attention_map
 from ..svg import clinic as svg
@@ -32,7 +31,7 @@ def patient_chart(patient: str = "control", look: str = "curves", row: int = 1) 
 
     Args:
         patient: "control" or "A" to "H". look: "curves", one of MAPS or one of PROBES.
-        row: which held-out row the maps show, from 1.
+        row: which held-out row the maps and the probes show, from 1.
 
     Raises:
         ValueError: there is no such patient, look or row.
@@ -44,7 +43,7 @@ def patient_chart(patient: str = "control", look: str = "curves", row: int = 1) 
     controls = {
         "patient": choice("patient", WARD, patient),
         "look": choice("look at", looks, look),
-        "row": number("row (maps)", row, 1, ROWS),
+        "row": number("row (maps and probes)", row, 1, ROWS),
     }
     return Panel(draw_chart, controls, widget_id="W22")
 
@@ -54,7 +53,7 @@ def draw_chart(patient: str, look: str, row: int) -> Picture:
     found = admit(patient)
     if look in MAPS:
         return _map(found, look, row)
-    return _curves(found) if look == "curves" else _probe(found, look)
+    return _curves(found) if look == "curves" else _probe(found, look, row)
 
 
 def _curves(found: Patient) -> Picture:
@@ -77,7 +76,7 @@ def _map(found: Patient, part: str, row: int) -> Picture:
     weights, later, queries = weights[real], later[real], [queries[i] for i in real]
     sums = weights.sum(dim=1)
     later = f", to later tokens {later.sum(dim=1).mean():.2f}" if part == "decoder" else ""
-    says = f"{found.name}, {part}, mean of both heads: weights of a query sum to {sums.min():.2f} to {sums.max():.2f}; "
+    says = f"{found.name}, row {row}, {part}, mean of both heads: weights of a query sum to {sums.min():.2f} to {sums.max():.2f}; "
     says += f"a query gives to padding {weights[:, hidden].sum(dim=1).mean():.2f}{later}"
     picture = attention_map(weights.numpy(), queries, keys)
     return replace(picture, says=says, alt=f"{picture.alt} {says}.")
@@ -87,23 +86,19 @@ def _numbered(ids: object) -> list[str]:
     return [f"{word} {place}" for place, word in enumerate(words(ids), start=1)]
 
 
-@lru_cache(maxsize=64)
-def _healthy(probe: str) -> tuple[float, ...]:
-    return tuple(change_by_place(admit("control"), probe))
-
-
-def _probe(found: Patient, probe: str) -> Picture:
-    changes, control = change_by_place(found, probe), _healthy(probe)
+def _probe(found: Patient, probe: str, row: int) -> Picture:
+    every, healthy = changes(found, probe), changes(admit("control"), probe)
+    here, control = every[row - 1].tolist(), healthy[row - 1].tolist()
     side = "source" if probe == "order" else "target"
-    places = [f"{side} {i}" if i == 1 else str(i) for i in range(1, len(changes) + 1)]
+    places = [f"{side} {i}" if i == 1 else str(i) for i in range(1, len(here) + 1)]
+    parts = {f"places 1 to {len(here)}": here}
     if probe == "future":
-        parts = f"places 1 to {EXCHANGED} {max(changes[:EXCHANGED]):.2f}, places {EXCHANGED + 1} to {len(changes)} "
-        said = parts + f"{max(changes[EXCHANGED:]):.2f} at most"
-    else:
-        said = f"{min(changes):.2f} to {max(changes):.2f}, by place (control {min(control):.2f} to {max(control):.2f})"
-    says = f"{found.name}: {PROBES[probe]}: {said}"
-    body = svg.bars(PROBES[probe], changes, control, places, found.name)
+        earlier, later = f"places 1 to {EXCHANGED}", f"places {EXCHANGED + 1} to {len(here)}"
+        parts = {earlier: here[:EXCHANGED], later: here[EXCHANGED:]}
+    said = ", ".join(f"{name} {max(part):.2f}" for name, part in parts.items())
+    says = f"{found.name}, row {row}: {PROBES[probe]}: {said} at most; all rows: {probe} {summary(probe, every):.2f}"
+    body = svg.bars(PROBES[probe], here, control, places, found.name)
     table = [["place", found.name, "control"]]
-    table += [[str(i), f"{a:.2f}", f"{b:.2f}"] for i, (a, b) in enumerate(zip(changes, control, strict=True), 1)]
-    alt = f"Bars by place, {len(changes)} of them, beside the control's. {says}."
+    table += [[str(i), f"{a:.2f}", f"{b:.2f}"] for i, (a, b) in enumerate(zip(here, control, strict=True), 1)]
+    alt = f"Bars by place, {len(here)} of them, beside the control's. {says}."
     return Picture(body, svg.WIDTH, svg.HEIGHT, alt, says, table=table)
