@@ -48,7 +48,7 @@ def test_the_line_measures_and_does_not_diagnose(patient, look):
 def test_a_probes_line_is_the_instruments_number():
     for probe in ("future", "padding", "order"):
         picture = chart.draw_chart("E", probe, 5)
-        assert picture.says.endswith(f"all rows: {probe} {tl.clinic.read(probe, chart.admit('E')):.2f}")
+        assert picture.says.endswith(f"instrument “{probe}”: {tl.clinic.read(probe, chart.admit('E')):.2f}")
         here = instruments.changes(chart.admit("E"), probe)[4].tolist()
         assert [row[1] for row in picture.table[1:]] == [f"{value:.2f}" for value in here]
     assert "places 1 to 3 0.00, places 4 to 7" in chart.draw_chart("control", "future", 2).says

@@ -76,7 +76,8 @@ def _map(found: Patient, part: str, row: int) -> Picture:
     weights, later, queries = weights[real], later[real], [queries[i] for i in real]
     sums = weights.sum(dim=1)
     later = f", to later tokens {later.sum(dim=1).mean():.2f}" if part == "decoder" else ""
-    says = f"{found.name}, row {row}, {part}, mean of both heads: weights of a query sum to {sums.min():.2f} to {sums.max():.2f}; "
+    says = f"{found.name}, row {row}, {part}, mean of both heads: "
+    says += f"weights of a query sum to {sums.min():.2f} to {sums.max():.2f}; "
     says += f"a query gives to padding {weights[:, hidden].sum(dim=1).mean():.2f}{later}"
     picture = attention_map(weights.numpy(), queries, keys)
     return replace(picture, says=says, alt=f"{picture.alt} {says}.")
@@ -96,7 +97,7 @@ def _probe(found: Patient, probe: str, row: int) -> Picture:
         earlier, later = f"places 1 to {EXCHANGED}", f"places {EXCHANGED + 1} to {len(here)}"
         parts = {earlier: here[:EXCHANGED], later: here[EXCHANGED:]}
     said = ", ".join(f"{name} {max(part):.2f}" for name, part in parts.items())
-    says = f"{found.name}, row {row}: {PROBES[probe]}: {said} at most; all rows: {probe} {summary(probe, every):.2f}"
+    says = f"{found.name}, row {row}: {PROBES[probe]}: {said} at most; instrument “{probe}”: {summary(probe, every):.2f}"
     body = svg.bars(PROBES[probe], here, control, places, found.name)
     table = [["place", found.name, "control"]]
     table += [[str(i), f"{a:.2f}", f"{b:.2f}"] for i, (a, b) in enumerate(zip(here, control, strict=True), 1)]
