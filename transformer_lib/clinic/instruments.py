@@ -191,8 +191,8 @@ INSTRUMENTS = {
     "future": Instrument(future, _TWO, 0.0, EXACT),
     "padding": Instrument(padding, _TWO, 0.0, EXACT),
     "order": Instrument(order, _TWO, 0.1, 2.0),
-    "reverses": Instrument(reverses, _DECODE, 0.8, 1.0),
-    "reverses, padded": Instrument(reverses_padded, _DECODE, 0.8, 1.0),
+    "reverses": Instrument(reverses, _DECODE, 0.75, 1.0),
+    "reverses, padded": Instrument(reverses_padded, _DECODE, 0.75, 1.0),
 }
 """By name, cheapest first."""
 

@@ -97,7 +97,8 @@ def _probe(found: Patient, probe: str, row: int) -> Picture:
         earlier, later = f"places 1 to {EXCHANGED}", f"places {EXCHANGED + 1} to {len(here)}"
         parts = {earlier: here[:EXCHANGED], later: here[EXCHANGED:]}
     said = ", ".join(f"{name} {max(part):.2f}" for name, part in parts.items())
-    says = f"{found.name}, row {row}: {PROBES[probe]}: {said} at most; instrument “{probe}”: {summary(probe, every):.2f}"
+    says = f"{found.name}, row {row}: {PROBES[probe]}: {said} at most; "
+    says += f"instrument “{probe}”: {summary(probe, every):.2f}"
     body = svg.bars(PROBES[probe], here, control, places, found.name)
     table = [["place", found.name, "control"]]
     table += [[str(i), f"{a:.2f}", f"{b:.2f}"] for i, (a, b) in enumerate(zip(here, control, strict=True), 1)]
