@@ -26,7 +26,7 @@ ORDER = [
     {"decoding", "interop", "checkpoint"},
     {"beam", "training"},
     {"translator", "baselines"},
-    {"experiments"},
+    {"experiments", "clinic"},
     {"studies"},
     {"__init__"},
     {"widgets", "exercises"},

@@ -34,7 +34,7 @@ def ids(kind="exercise"):
 
 
 def test_what_is_marked_is_remembered(file):
-    assert progress.state() == {"exercise": {}, "quiz": {}, "widget": {}, "notebook": {}}
+    assert progress.state() == {"exercise": {}, "quiz": {}, "case": {}, "widget": {}, "notebook": {}}
     assert progress.mark("exercise", "04.1")
     assert progress.mark("quiz", "04.q1")
     assert progress.mark("exercise", "04.1")
@@ -44,7 +44,7 @@ def test_what_is_marked_is_remembered(file):
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="kind: expected one of exercise, quiz, widget, notebook; got 'exam'"):
+    with pytest.raises(ValueError, match="kind: expected one of exercise, quiz, case, widget, notebook; got 'exam'"):
         progress.mark("exam", "04.1")
 
 

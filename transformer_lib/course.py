@@ -19,6 +19,7 @@ class Notebook:
         exercises: how many; their ids are "04.1", "04.2", …
         quizzes: how many; their ids are "04.q1", "04.q2", …
         widgets: ids of interactive figures that count as part of the notebook once tried.
+        cases: letters of what there is to diagnose; their ids are "17.A", "17.B", …
     """
 
     id: str
@@ -29,6 +30,7 @@ class Notebook:
     exercises: int = 0
     quizzes: int = 0
     widgets: tuple[str, ...] = ()
+    cases: str = ""
 
     @property
     def filename(self) -> str:
@@ -40,7 +42,8 @@ class Notebook:
         """Everything that has to be passed, as (kind, id)."""
         tasks = [("exercise", f"{self.id}.{number + 1}") for number in range(self.exercises)]
         questions = [("quiz", f"{self.id}.q{number + 1}") for number in range(self.quizzes)]
-        return (*tasks, *questions, *(("widget", name) for name in self.widgets))
+        cases = [("case", f"{self.id}.{letter}") for letter in self.cases]
+        return (*tasks, *questions, *cases, *(("widget", name) for name in self.widgets))
 
 
 NOTEBOOKS = (
@@ -79,7 +82,8 @@ NOTEBOOKS = (
              exercises=6, quizzes=4, widgets=("W8", "W9")),
     Notebook("16", "cost_speed_and_scale", "Cost, speed and scale", 120, "a calculator of operations and memory",
              exercises=6, quizzes=4, widgets=("W12",)),
-    Notebook("17", "bug_clinic", "Bug clinic", 60, "a diagnosis for eight broken models"),
+    Notebook("17", "bug_clinic", "Bug clinic", 110, "a diagnosis for eight broken models",
+             exercises=6, quizzes=4, widgets=("W22",), cases="ABCDEFGH"),
     Notebook("A", "claims_and_corrections", "Claims and corrections", 75, "a habit of checking",
              exercises=4, quizzes=3, widgets=("W23",)),
 )

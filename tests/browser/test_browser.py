@@ -16,10 +16,7 @@ from lab_driver import (
     store_notebook,
 )
 
-WITH_BROWSER = ("00", "01", "02", "03", "04", "05", "06", "07", "08", "09", "10", "11", "12", "13", "14", "15", "16",
-                "A")
-FILES = sorted((REPOSITORY / "notebooks").glob("*.ipynb"))
-NOTEBOOKS = [path.name for path in FILES if path.name.split("_")[0] in WITH_BROWSER]
+WITH_BROWSER = ()
 WIDGETS = {
     "W1": "tl.widgets.soft_lookup()",
     "W2": "tl.widgets.dot_product()",

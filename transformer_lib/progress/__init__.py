@@ -37,14 +37,14 @@ def mark(kind: str, name: str) -> bool:
     """Remember that something was passed or tried.
 
     Args:
-        kind: "exercise", "quiz", "widget" or "notebook".
+        kind: "exercise", "quiz", "case" (a diagnosis), "widget" or "notebook".
         name: its id, such as "04.1".
 
     Returns:
         True when it is on disk; False when it could not be written, or must not be.
 
     Raises:
-        ValueError: if `kind` is not one of the four.
+        ValueError: if `kind` is not one of the five.
     """
     if kind not in KINDS:
         raise ValueError(f"kind: expected one of {', '.join(KINDS)}; got {kind!r}")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-KINDS = ("exercise", "quiz", "widget", "notebook")
+KINDS = ("exercise", "quiz", "case", "widget", "notebook")
 FOLDER = "transformer-course"
 LOCK_IS_STALE = 4.0  # seconds; a write takes milliseconds, so whoever held the lock is gone
 LOCK_PATIENCE = 8.0  # longer than that, so that a crashed kernel's lock is outlived

@@ -17,6 +17,7 @@ from .bank_13 import NOTEBOOK_13
 from .bank_14 import NOTEBOOK_14
 from .bank_15 import NOTEBOOK_15
 from .bank_16 import NOTEBOOK_16
+from .bank_17 import NOTEBOOK_17
 from .bank_A import NOTEBOOK_A
 from .model import Choice, Number, Option
 
@@ -131,5 +132,6 @@ QUESTIONS = (
     *NOTEBOOK_14,
     *NOTEBOOK_15,
     *NOTEBOOK_16,
+    *NOTEBOOK_17,
     *NOTEBOOK_A,
 )

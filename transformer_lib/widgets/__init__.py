@@ -11,6 +11,7 @@ from .aligning import alignment
 from .architecture import model_map, step_shapes
 from .calm import smoothed_target, training_choices
 from .claims import claim_browser
+from .clinic import patient_chart
 from .controls import choice, number, switch
 from .costs import cost_calculator
 from .decoder_stepper import decoder_stepper
@@ -56,6 +57,7 @@ __all__ = [
     "mask_lab",
     "model_map",
     "number",
+    "patient_chart",
     "position_dial",
     "projection_stepper",
     "residual_and_norm",

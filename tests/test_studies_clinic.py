@@ -1,0 +1,75 @@
+"""The stored study of the clinic: complete, every sign separates its fault from all others, and a short repeat."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from transformer_lib.clinic import INSTRUMENTS, SIGNS
+from transformer_lib.studies import clinic as study
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return study.load_results()
+
+
+def test_the_stored_study_is_complete(stored):
+    assert stored["command"] == "python -m transformer_lib.studies.clinic --seeds 0 1 2 3 4"
+    assert list(stored["found"]) == list(study.NAMES)
+    for numbers in stored["found"].values():
+        assert list(numbers) == list(INSTRUMENTS)
+        assert {len(values) for values in numbers.values()} == {5}
+    assert {name: list(one) for name, one in stored["recipes"].items()} == dict.fromkeys(
+        study.RECIPES, list(study.CHANGES))
+
+
+@pytest.mark.parametrize("name", SIGNS)
+def test_a_sign_is_seen_on_every_seed_of_its_fault_and_nowhere_else(stored, name):
+    sign, found = SIGNS[name], stored["found"]
+    assert all(map(sign.present, found[name][sign.instrument]))
+    assert study.with_sign(found, name) == [name]
+    assert study.detected(found, name, sign.instrument) == 5
+
+
+@pytest.mark.parametrize("name", INSTRUMENTS)
+def test_a_healthy_model_is_normal_on_every_instrument(stored, name):
+    assert study.detected(stored["found"], "healthy", name) == 0
+
+
+def test_which_losses_are_higher(stored):
+    higher = [name for name in study.NAMES if study.higher_loss(stored["found"], name)]
+    assert higher == ["scores not scaled", "positions lost"]
+
+
+def test_measuring_again_finds_what_is_stored(stored):
+    found, then = study.measure("target not shifted", 1), stored["found"]["target not shifted"]
+    for name in ("first loss / ln V", "last loss", "training accuracy", "copies", "teacher-forced", "reverses",
+                 "row sums", "embedding factor", "score factor"):  # fmt: skip
+        assert found[name] == pytest.approx(then[name][1], abs=0.02), name
+
+
+def test_one_batch_is_learned_by_heart_or_as_stored(stored):
+    assert {name: list(one) for name, one in stored["one batch"].items()} == dict.fromkeys(
+        study.NAMES, ["loss", "right"])
+    found, then = study.overfit("target not shifted", 1), stored["one batch"]["target not shifted"]
+    assert found["loss"] == pytest.approx(then["loss"][1], abs=0.02)
+    assert found["right"] == then["right"][1] == 0
+
+
+def test_another_recipe_is_another_run():
+    assert study.retrain("healthy", 0, steps=2, n_heads=4) < 0.1
+
+
+def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
+    path = tmp_path / "clinic.json"
+    monkeypatch.setattr(study, "measure", lambda name, seed: {"last loss": 0.5 + seed})
+    monkeypatch.setattr(study, "overfit", lambda name, seed: {"loss": 0.1, "right": 1.0})
+    monkeypatch.setattr(study, "retrain", lambda name, seed, **changes: 0.25)
+    monkeypatch.setattr(sys, "argv", ["clinic", "--seeds", "3", "4", "--results", str(path)])
+    study.main()
+    content = study.load_results(path)
+    assert content["command"] == "python -m transformer_lib.studies.clinic --seeds 3 4"
+    assert content["found"]["healthy"] == {"last loss": [3.5, 4.5]}
+    assert content["recipes"]["as in the clinic"]["healthy"] == [0.25, 0.25]

@@ -1,0 +1,89 @@
+"""W22, the patient chart: its line gives the instruments' numbers and never a diagnosis."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import transformer_lib as tl
+from transformer_lib import progress, widgets
+from transformer_lib.clinic import CATALOGUE, instruments, patients
+from transformer_lib.clinic.patients import Recipe, trained
+from transformer_lib.svg import clinic as svg
+from transformer_lib.widgets import clinic as chart
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
+
+
+@pytest.fixture(autouse=True)
+def young_patients(monkeypatch):
+    """Everybody after two steps of training; what is drawn does not depend on the number of steps."""
+
+    def admit(letter):
+        case = patients.case_of(letter)
+        return patients.Patient(letter, *trained(case.name, 0, Recipe(steps=20)), case)
+
+    monkeypatch.setattr(chart, "admit", admit)
+
+
+LOOKS = ("curves", *chart.MAPS, *chart.PROBES)
+
+
+@pytest.mark.parametrize("look", LOOKS)
+@pytest.mark.parametrize("patient", ["control", "A", "D", "E"])
+def test_the_line_measures_and_does_not_diagnose(patient, look):
+    picture = chart.draw_chart(patient, look, 3)
+    assert picture.says.startswith(patient) and picture.says in picture.alt
+    assert not any(name in picture.says + picture.body for name in CATALOGUE)
+    places = re.findall(r'<text x="([\d.-]+)" y="([\d.-]+)"', picture.body)
+    assert max(float(y) for _, y in places) <= picture.height - 4
+    assert min(float(y) for _, y in places) > 8 and max(float(x) for x, _ in places) <= picture.width
+
+
+def test_a_probes_line_is_the_instruments_number():
+    for probe in ("future", "padding", "order"):
+        picture = chart.draw_chart("E", probe, 5)
+        assert picture.says.endswith(f"instrument “{probe}”: {tl.clinic.read(probe, chart.admit('E')):.2f}")
+        here = instruments.changes(chart.admit("E"), probe)[4].tolist()
+        assert [row[1] for row in picture.table[1:]] == [f"{value:.2f}" for value in here]
+    assert "places 1 to 3 0.00, places 4 to 7" in chart.draw_chart("control", "future", 2).says
+
+
+def test_a_map_shows_real_queries_and_all_keys():
+    src, tgt_in, _ = chart.admit("control").batch()
+    row = next(i for i in range(chart.ROWS) if (src[i] == 0).any())
+    real = int((tgt_in[row] != 0).sum())
+    assert f"{real} queries (rows) by {src.shape[1]} keys" in chart.draw_chart("control", "cross", row + 1).alt
+    assert "sum to 1.00 to 1.00" in chart.draw_chart("control", "encoder", row + 1).says
+
+
+def test_bars_and_curves_are_drawn_to_scale():
+    drawn = svg.bars("changes", [0.0, 2.0], [1.0, 4.0], ["1", "2"], "A")
+    assert [float(h) for h in re.findall(r'height="([\d.]+)" fill', drawn)][:4] == [0.7, 50.0, 100.0, 200.0]
+    one = {"loss": [4.0, 0.0], "accuracy": [0.0, 1.0]}
+    assert svg.curves(one, one, "A").count("<polyline") == 4
+    assert svg.curves(one, one, "control").count("<polyline") == 2
+
+
+def test_a_change_by_hand_is_remembered():
+    panel = widgets.patient_chart()
+    panel.set(row=2)
+    assert "W22" not in progress.state()["widget"]
+    panel.controls["look"].value = "repeat"
+    assert "W22" in progress.state()["widget"]
+    assert "once more" in panel.picture.says
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    ({"patient": "Z"}, "patient must be one of control, A, .*, got 'Z'"),
+    ({"look": "pulse"}, "look must be one of curves, encoder, .*, got 'pulse'"),
+    ({"row": 21}, "value must lie between 1 and 20, got 21"),
+])  # fmt: skip
+def test_what_there_is_not_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
+        tl.widgets.patient_chart(**options)

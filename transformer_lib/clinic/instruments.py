@@ -1,0 +1,208 @@
+"""Measurements that tell a sound model from an unsound one; each takes a patient and gives one number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from .insides import embedding_factor, position_factor, score_factor
+from .patients import Patient
+from .task import CONFIG, FIRST_ID, LETTERS, PAD_ID, full_rows, rows
+
+PADDING = 3  # how many padding tokens `padding` adds
+EXCHANGED = 3  # the place of the target whose token `future` exchanges; every row has a letter there
+
+
+def _last(values: list[float]) -> float:
+    return sum(values[-20:]) / 20
+
+
+def first_loss(patient: Patient) -> float:
+    """The loss of the first step over ln V."""
+    return patient.log.loss[0] / math.log(CONFIG.tgt_vocab_size)
+
+
+def last_loss(patient: Patient) -> float:
+    """The loss as the script reports it, mean of the last 20 steps, in nats."""
+    return _last(patient.log.loss)
+
+
+def training_accuracy(patient: Patient) -> float:
+    """Share of right tokens as the script reports it, mean of the last 20 steps."""
+    return _last(patient.log.accuracy)
+
+
+def teacher_forced(patient: Patient) -> float:
+    """Share of right tokens on held-out rows, where the model reads the right earlier tokens."""
+    return patient.teacher_forced()
+
+
+def reverses(patient: Patient) -> float:
+    """Share of held-out rows written without a mistake, where the model reads its own tokens."""
+    return patient.reverses()
+
+
+def reverses_padded(patient: Patient) -> float:
+    """The same with three more padding tokens behind each source."""
+    return patient.reverses(extra=PADDING)
+
+
+def copies(patient: Patient) -> float:
+    """Share of places where the likeliest token is the one just read."""
+    src, tgt_in = rows()
+    same = patient.logits(src, tgt_in).argmax(dim=-1) == tgt_in
+    return same[tgt_in != PAD_ID].double().mean().item()
+
+
+def reported_over_real(patient: Patient) -> float:
+    """The loss that the script reports on a held-out batch, over the loss per real token on the same logits."""
+    src, tgt_in, tgt_out = patient.batch()
+    logits = patient.logits(src, tgt_in)
+    return patient.reported_loss(logits, tgt_out) / F.cross_entropy(logits.mT, tgt_out, ignore_index=PAD_ID).item()
+
+
+def row_sums(patient: Patient) -> float:
+    """How far the weights of a real query are from summing to one, at most."""
+    src, tgt_in = rows()
+    real = {"encoder": src != PAD_ID, "decoder": tgt_in != PAD_ID, "cross": tgt_in != PAD_ID}
+    sums = {name: weights.sum(dim=-1).mean(dim=1) for name, weights in patient.attention(src, tgt_in).items()}
+    return max((sums[name] - 1)[real[name]].abs().max().item() for name in sums)
+
+
+def above_diagonal(patient: Patient) -> float:
+    """Weight that a real query of the decoder's self-attention gives to later tokens, mean."""
+    src, tgt_in = rows()
+    later = patient.attention(src, tgt_in)["decoder"].triu(1).sum(dim=-1).mean(dim=1)
+    return later[tgt_in != PAD_ID].mean().item()
+
+
+def on_padding(patient: Patient) -> float:
+    """Weight that a real query gives to padding, mean over the attention that gives most."""
+    src, tgt_in = rows()
+    keys, queries = {"encoder": src, "decoder": tgt_in, "cross": src}, {"encoder": src}
+    shares = []
+    for name, weights in patient.attention(src, tgt_in).items():
+        given = (weights * (keys[name] == PAD_ID)[:, None, None, :]).sum(dim=-1).mean(dim=1)
+        shares.append(given[queries.get(name, tgt_in) != PAD_ID].mean().item())
+    return max(shares)
+
+
+@torch.no_grad()
+def changes(patient: Patient, probe: str) -> Tensor:
+    """Return how much a second pass differs from the first, [rows, places] of a held-out batch, 0 at padding.
+
+    Args:
+        probe: what the second pass is given. "repeat": the same. "future": another token in place EXCHANGED of the
+            target. "padding": PADDING more padding tokens behind source and target; each of these gives the largest
+            change of a logit at each target place. "order": the source turned round; the mean change of the entries
+            of each token's memory, by source place, in the rows without padding.
+    """
+    if probe == "order":
+        src = full_rows()
+        return (patient.model.encode(src) - patient.model.encode(src.flip(1)).flip(1)).abs().mean(dim=2)
+    src, tgt_in = rows()
+    before = patient.model(src, tgt_in)
+    second = {"repeat": (src, tgt_in), "future": (src, _exchanged(tgt_in)),
+              "padding": tuple(F.pad(ids, (0, PADDING), value=PAD_ID) for ids in (src, tgt_in))}  # fmt: skip
+    change = (before - patient.model(*second[probe])[:, : tgt_in.shape[1]]).abs().amax(dim=-1)
+    return change * (tgt_in != PAD_ID)
+
+
+def _exchanged(tgt_in: Tensor) -> Tensor:
+    changed = tgt_in.clone()
+    changed[:, EXCHANGED] = FIRST_ID + (changed[:, EXCHANGED] - FIRST_ID + 1) % len(LETTERS)
+    return changed
+
+
+def summary(probe: str, changed: Tensor) -> float:
+    """Return one number for `changes`: the largest, for "future" before the exchanged place; for "order" the mean."""
+    if probe == "order":
+        return changed.mean().item()
+    return (changed[:, :EXCHANGED] if probe == "future" else changed).max().item()
+
+
+def repeat(patient: Patient) -> float:
+    """Largest difference of the logits when the same batch is read twice."""
+    return summary("repeat", changes(patient, "repeat"))
+
+
+def future(patient: Patient) -> float:
+    """Largest change of the logits at earlier places when one token in the middle of the target is exchanged."""
+    return summary("future", changes(patient, "future"))
+
+
+def padding(patient: Patient) -> float:
+    """Largest change of the logits at real places when three padding tokens are put behind source and target."""
+    return summary("padding", changes(patient, "padding"))
+
+
+def order(patient: Patient) -> float:
+    """How much the memory of a token changes when the source is turned round, mean over tokens and entries."""
+    return summary("order", changes(patient, "order"))
+
+
+def largest_weight(patient: Patient) -> float:
+    """The largest weight of a real query in the cross-attention, mean."""
+    src, tgt_in = rows()
+    return patient.attention(src, tgt_in)["cross"].amax(dim=-1).mean(dim=1)[tgt_in != PAD_ID].mean().item()
+
+
+@dataclass(frozen=True)
+class Instrument:
+    """A measurement with the range that a healthy model stays in.
+
+    Args:
+        measure: gives the number. cost: what it takes. low, high: outside of these the finding is abnormal.
+    """
+
+    measure: Callable[[Patient], float]
+    cost: str
+    low: float
+    high: float
+
+    def abnormal(self, value: float) -> bool:
+        """Whether the value lies outside of the healthy range."""
+        return not self.low <= value <= self.high
+
+
+EXACT = 1e-3  # what should be zero stays below this in single precision
+_LOG, _ONE, _MAPS, _INSIDE = "reads the log", "one pass", "one pass, its weights", "one pass, its insides"
+_TWO, _DECODE = "two passes", "decoding"
+INSTRUMENTS = {
+    "first loss / ln V": Instrument(first_loss, _LOG, 0.9, 1.6),
+    "last loss": Instrument(last_loss, _LOG, 0.1, 0.4),
+    "training accuracy": Instrument(training_accuracy, _LOG, 0.85, 0.975),
+    "reported / real loss": Instrument(reported_over_real, _ONE, 1 - EXACT, 1 + EXACT),
+    "copies": Instrument(copies, _ONE, 0.0, 0.3),
+    "teacher-forced": Instrument(teacher_forced, _ONE, 0.93, 1.0),
+    "row sums": Instrument(row_sums, _MAPS, 0.0, EXACT),
+    "weight on the future": Instrument(above_diagonal, _MAPS, 0.0, EXACT),
+    "weight on padding": Instrument(on_padding, _MAPS, 0.0, EXACT),
+    "largest weight": Instrument(largest_weight, _MAPS, 0.5, 0.75),
+    "embedding factor": Instrument(embedding_factor, _INSIDE, 0.9, 1.1),
+    "position factor": Instrument(position_factor, _INSIDE, 0.9, 1.1),
+    "score factor": Instrument(score_factor, _INSIDE, 0.9, 1.1),
+    "repeat": Instrument(repeat, _TWO, 0.0, EXACT),
+    "future": Instrument(future, _TWO, 0.0, EXACT),
+    "padding": Instrument(padding, _TWO, 0.0, EXACT),
+    "order": Instrument(order, _TWO, 0.1, 2.0),
+    "reverses": Instrument(reverses, _DECODE, 0.75, 1.0),
+    "reverses, padded": Instrument(reverses_padded, _DECODE, 0.75, 1.0),
+}
+"""By name, cheapest first."""
+
+
+def read(name: str, patient: Patient) -> float:
+    """Return the number that the instrument `name` gives for the patient.
+
+    Raises:
+        ValueError: there is no such instrument.
+    """
+    if name not in INSTRUMENTS:
+        raise ValueError(f"name: expected one of {', '.join(INSTRUMENTS)}; got {name!r}")
+    return INSTRUMENTS[name].measure(patient)

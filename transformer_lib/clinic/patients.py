@@ -1,0 +1,158 @@
+"""The patients: small models, each trained in two seconds with at most one fault."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..config import TransformerConfig
+from ..decoding import greedy_decode
+from ..recording import record_attention
+from ..training import shift_right
+from ..transformer import Transformer
+from .faults import BY_NAME, FAULTS, HEALTHY, Fault
+from .task import BATCH_SIZE, CONFIG, LEARNING_RATE, PAD_ID, STEPS, held_out, reversals
+
+LETTERS = "ABCDEFGH"
+CONTROL, EXAMPLE = "control", "example"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a patient is trained: the model's sizes, Adam's largest rate, and the number of steps."""
+
+    config: TransformerConfig = CONFIG
+    rate: float = LEARNING_RATE
+    steps: int = STEPS
+
+
+@dataclass
+class Log:
+    """What the training script wrote down after each step, with its own loss and its own labels."""
+
+    loss: list[float] = field(default_factory=list)
+    accuracy: list[float] = field(default_factory=list)  # share of right real tokens in the batch
+
+
+class Patient:
+    """A trained model as its owner hands it in: the model, what its training script feeds it, and the log.
+
+    Args:
+        name: a letter, "control" or "example". model: a `Transformer` in evaluation mode. log: a `Log`.
+    """
+
+    def __init__(self, name: str, model: Transformer, log: Log, case: Fault) -> None:
+        self.name, self.model, self.log, self._case = name, model, log, case
+
+    def __repr__(self) -> str:
+        return f"Patient {self.name}: {self.complaint}"
+
+    @property
+    def complaint(self) -> str:
+        """The last losses and accuracies of the log, and how many held-out rows the model reverses, in a line."""
+        loss, accuracy = (sum(values[-20:]) / 20 for values in (self.log.loss, self.log.accuracy))
+        return f"loss {loss:.2f}, accuracy {accuracy:.2f} at the end of training; reverses {self.reverses():.2f}"
+
+    def batch(self, size: int = 64) -> tuple[Tensor, Tensor, Tensor]:
+        """Return held-out (src, tgt_in, tgt_out) as the training script would feed them."""
+        src, tgt = held_out(size)
+        return (src, *self._case.feed(tgt))
+
+    def reported_loss(self, logits: Tensor, tgt_out: Tensor) -> float:
+        """Return the loss that the training script would write down."""
+        return self._case.loss(logits, tgt_out).item()
+
+    @torch.no_grad()
+    def logits(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """Return the model's logits [batch, tgt_len, vocab_size]."""
+        return self.model(src, tgt_in)
+
+    @torch.no_grad()
+    def attention(self, src: Tensor, tgt_in: Tensor) -> dict[str, Tensor]:
+        """Return the weights [batch, n_heads, q_len, k_len] of the three attentions by short name."""
+        with record_attention(self.model) as record:
+            self.model(src, tgt_in)
+        return dict(zip(("encoder", "decoder", "cross"), record.values(), strict=True))
+
+    def reverses(self, size: int = 200, extra: int = 0) -> float:
+        """Return the share of held-out rows that come out right when the model reads its own words.
+
+        Args:
+            size: how many rows. extra: how many more padding tokens stand behind each source.
+        """
+        src, tgt = held_out(size)
+        longer = F.pad(src, (0, extra), value=PAD_ID)
+        written = greedy_decode(self.model, longer, max_new_tokens=tgt.shape[1] - 1, use_cache=False)
+        wide = F.pad(written, (0, tgt.shape[1] - written.shape[1]), value=PAD_ID)
+        return (wide == tgt).all(dim=1).double().mean().item()
+
+    def teacher_forced(self, size: int = 200) -> float:
+        """Return the share of right tokens when the model reads the right earlier ones (shifted as it should be)."""
+        src, tgt = held_out(size)
+        tgt_in, tgt_out = shift_right(tgt)
+        right = self.logits(src, tgt_in).argmax(dim=-1) == tgt_out
+        return right[tgt_out != PAD_ID].double().mean().item()
+
+
+def case_of(letter: str) -> Fault:
+    """Return what a patient has. This is the answer: `diagnose` asks here."""
+    if letter in (CONTROL, EXAMPLE):
+        return HEALTHY if letter == CONTROL else FAULTS[-1]
+    if letter not in tuple(LETTERS):
+        raise ValueError(f"letter: expected one of {', '.join(LETTERS)}, {CONTROL}, {EXAMPLE}; got {letter!r}")
+    order = sorted(FAULTS[:-1], key=lambda fault: hashlib.sha256(f"ward 3304: {fault.name}".encode()).hexdigest())
+    return order[LETTERS.index(letter)]
+
+
+def admit(letter: str, *, seed: int = 0, steps: int = STEPS) -> Patient:
+    """Return patient "A" to "H", the healthy "control" or the worked "example", trained when first asked for.
+
+    Args:
+        letter: which one. seed: of the weights and of the training rows. steps: of training.
+
+    Raises:
+        ValueError: there is no such patient.
+    """
+    case = case_of(letter)
+    return Patient(letter, *trained(case.name, seed, Recipe(steps=steps)), case)
+
+
+@lru_cache(maxsize=64)
+def trained(name: str, seed: int, recipe: Recipe = Recipe()) -> tuple[Transformer, Log]:
+    """Train a model with the named fault and return it with its log; the global random numbers are left alone."""
+    case = BY_NAME[name]
+    if case.late:
+        model, log = copy.deepcopy(trained(HEALTHY.name, seed, recipe))
+        case.change(model)
+        return model, log
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Transformer(recipe.config)
+        case.change(model)
+        log = train(model, case, torch.Generator().manual_seed(seed), recipe)
+    return model.eval(), log
+
+
+def train(model: Transformer, case: Fault, generator: torch.Generator, recipe: Recipe) -> Log:
+    """Train in place with Adam and one cycle, and return what the script of this case writes down."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=recipe.rate, fused=True)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.rate, total_steps=recipe.steps)
+    log = Log()
+    for _ in range(recipe.steps):
+        src, tgt = reversals(BATCH_SIZE, generator)
+        tgt_in, tgt_out = case.feed(tgt)
+        logits = model(src, tgt_in)
+        loss = case.loss(logits, tgt_out)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        schedule.step()
+        log.loss.append(loss.item())
+        log.accuracy.append((logits.argmax(dim=-1) == tgt_out)[tgt_out != PAD_ID].double().mean().item())
+    return log

@@ -1,0 +1,207 @@
+"""Exercises of notebook 17: instruments for a model's future, its weights, and its loss."""
+
+from __future__ import annotations
+
+import torch
+
+from .model import Case, Exercise, Mistake, integers, normal
+
+
+def future_effect(model, tokens, other):
+    """Return the largest absolute change of a row of logits when only later tokens are exchanged, a number.
+
+    model: called as model(tokens) -> logits [batch, tgt_len, vocab_size]. tokens: ids [batch, tgt_len].
+    other: ids of that shape, different in every place. For each place t from 1 on, exchange tokens t, t + 1, … for
+    those of other, and look at the logits of the places before t.
+    """
+    before, largest = model(tokens), 0.0
+    for t in range(1, tokens.shape[1]):
+        after = model(torch.cat([tokens[:, :t], other[:, t:]], dim=1))
+        largest = max(largest, (after - before)[:, :t].abs().max().item())
+    return largest
+
+
+def sums_to_one_over(weights):
+    """Return over which axis attention weights sum to one: "keys", "queries", "both" or "neither".
+
+    weights: [n_heads, q_len, k_len]. "keys": each row, one for each query, sums to one. "queries": each column does.
+    Rows or columns of zeros alone (fully masked) do not count against it. All heads must agree.
+    """
+    over_keys = all(abs(s - 1) < 1e-4 or s == 0 for head in weights.tolist() for s in map(sum, head))
+    over_queries = all(abs(s - 1) < 1e-4 or s == 0 for head in weights.mT.tolist() for s in map(sum, head))
+    if over_keys and over_queries:
+        return "both"
+    return "keys" if over_keys else "queries" if over_queries else "neither"
+
+
+def reported_and_real(losses, labels, pad_id):
+    """Return two numbers: the mean loss over all places, and the mean loss per real token.
+
+    losses: [batch, tgt_len], -ln p of the label in each place, padding included. labels: ids [batch, tgt_len].
+    """
+    pairs = list(zip(losses.flatten().tolist(), labels.flatten().tolist(), strict=True))
+    real = [loss for loss, label in pairs if label != pad_id]
+    return sum(loss for loss, _ in pairs) / len(pairs), sum(real) / len(real)
+
+
+def _reader(seed, vocab, width, may_see):
+    """A pretend model: each place is the mean of what it may see, a vector per token and another per place."""
+    table, places = normal(seed, (vocab, width), (32, width))
+
+    def model(tokens):
+        n = tokens.shape[1]
+        see = may_see(torch.arange(n)[:, None], torch.arange(n)[None, :]).to(table)
+        see = see / see.sum(dim=1, keepdim=True).clamp(min=1)
+        return see @ (table[tokens] * (1 + places[:n] ** 2))
+
+    return model
+
+
+def _signed(seed):
+    """A pretend model whose earlier rows can only grow when the last token is exchanged (from 0 to 1)."""
+    table = normal(seed, (5, 3))[0]
+
+    def model(tokens):
+        return table[tokens] - 2.0 * tokens[:, -1][:, None, None]
+
+    return model
+
+
+def _future_cases():
+    def case(label, seed, shape, may_see):
+        tokens = integers(seed, shape, 0, 11)
+        return Case(label, (_reader(seed, 11, 3, may_see), tokens, (tokens + 1 + integers(seed + 1, shape, 0, 7)) % 11))
+
+    return [
+        case("reads itself and earlier tokens", 1701, (2, 5), lambda i, j: j <= i),
+        case("reads everything", 1702, (3, 5), lambda i, j: j >= 0),
+        case("reads itself and later tokens", 1703, (2, 7), lambda i, j: j >= i),
+        case("reads its right neighbour", 1704, (5, 7), lambda i, j: (j == i) | (j == i + 1)),
+        case("only the first place peeks, at the second", 1705, (3, 11), lambda i, j: (j <= i) | ((i == 0) & (j == 1))),
+        Case("rows can only fall", (_signed(1706), integers(1706, (2, 3), 0, 1), integers(1707, (2, 3), 1, 2))),
+    ]
+
+
+def _future(mix=lambda a, b, t: torch.cat([a[:, :t], b[:, t:]], dim=1), look=lambda d, t: d[:, :t],
+            size=lambda d: d.abs().max().item(), places=lambda n: range(1, n)):
+    def function(model, tokens, other):
+        before = model(tokens)
+        return max(size(look(model(mix(tokens, other, t)) - before, t)) for t in places(tokens.shape[1]))
+
+    return function
+
+
+def _weights_cases():
+    def over(axis, seed, *shape):
+        return torch.softmax(2 * normal(seed, shape)[0], dim=axis)
+
+    masked = over(-1, 1713, 2, 5, 3)
+    masked[:, 2] = 0
+    gone = over(-2, 1714, 3, 5, 7)
+    gone[:, :, 4] = 0
+    mixed = torch.stack([over(-1, 1715, 5, 5), over(-2, 1716, 5, 5)])
+    late = over(-1, 1717, 3, 7, 5)
+    late[:, 1:] = over(-2, 1718, 3, 6, 5)
+    return [
+        Case("softmax over the keys, 2 heads", (over(-1, 1711, 2, 3, 5),)),
+        Case("softmax over the queries, 3 heads", (over(-2, 1712, 3, 5, 2),)),
+        Case("over the keys, one query may see nothing", (masked,)),
+        Case("over the queries, one key is seen by nobody", (gone,)),
+        Case("one head each way", (mixed,)),
+        Case("only the first query is right", (late,)),
+        Case("all weights 1 / 3, three by three", (torch.full((2, 3, 3), 1 / 3),)),
+    ]
+
+
+def _sums(rows=-1, columns=-2, one=lambda s: bool((((s - 1).abs() < 1e-4) | (s == 0)).all()), of=lambda w: w,
+          both="both"):
+    def function(weights):
+        keys, queries = (one(of(weights).sum(dim=axis)) for axis in (rows, columns))
+        return both if keys and queries else "keys" if keys else "queries" if queries else "neither"
+
+    return function
+
+
+def _loss_cases():
+    def case(label, seed, lengths, tgt_len, pad_id=0):
+        shape = (len(lengths), tgt_len)
+        labels = integers(seed, shape, 3, 13)
+        for row, length in enumerate(lengths):
+            labels[row, length:] = pad_id
+        return Case(label, (normal(seed, shape, dtype=torch.float64)[0].abs(), labels, pad_id))
+
+    return [
+        case("lengths 3 and 1", 1721, [3, 1], 5),
+        case("no padding", 1722, [7, 7, 7], 7),
+        case("one long, four short", 1723, [11, 2, 2, 2, 2], 11),
+        case("padding is id 2", 1724, [5, 3, 2], 7, 2),
+        case("as many rows as places", 1725, [2, 3, 5], 3 + 2 - 2),
+    ]
+
+
+def _losses(first=lambda x, real: x.mean(), second=lambda x, real: x[real].mean(), real=lambda y, p: y != p):
+    return lambda losses, labels, pad_id: (first(losses, real(labels, pad_id)), second(losses, real(labels, pad_id)))
+
+
+EXERCISES = (
+    Exercise(
+        "17.3", "Does the future leak?", 10, 1, future_effect, _future_cases,
+        (
+            Mistake("all rows", _future(look=lambda d, t: d),
+                    "You look at all rows; those from t on have read an exchanged token and may change."),
+            Mistake("one row too many", _future(look=lambda d, t: d[:, : t + 1]),
+                    "One row too many: place t has read the exchanged token itself. Look at the places before t."),
+            Mistake("past exchanged", _future(mix=lambda a, b, t: torch.cat([b[:, :t], a[:, t:]], dim=1)),
+                    "You exchanged the earlier tokens; leave these and exchange those from t on."),
+            Mistake("later rows of an earlier change", _future(
+                        mix=lambda a, b, t: torch.cat([b[:, :t], a[:, t:]], dim=1), look=lambda d, t: d[:, t:]),
+                    "That is how much the past acts on later rows, as it should; ask it the other way round."),
+            Mistake("last token only", _future(places=lambda n: [n - 1]),
+                    "You exchanged the last token only; a leak between earlier places goes unseen."),
+            Mistake("second token on only", _future(places=lambda n: [1]),
+                    "You tried t = 1 only; every t has to be tried."),
+            Mistake("signed", _future(size=lambda d: d.max().item()),
+                    "Without the absolute value a change downwards goes unseen."),
+            Mistake("mean", _future(size=lambda d: d.abs().mean().item()),
+                    "That is a mean change; one row that leaks is enough, so take the largest."),
+            Mistake("first sentence", lambda model, tokens, other: future_effect(model, tokens[:1], other[:1]),
+                    "You looked at the first sentence of the batch only."),
+        ),
+    ),
+    Exercise(
+        "17.4", "Over which axis do the weights sum to one?", 8, 1, sums_to_one_over, _weights_cases,
+        (
+            Mistake("swapped", _sums(rows=-2, columns=-1),
+                    "The names are exchanged: a sum over the last axis is a sum over the keys."),
+            Mistake("zeros count", _sums(one=lambda s: bool(((s - 1).abs() < 1e-4).all())),
+                    "A query that may see nothing has a row of zeros; that is no fault."),
+            Mistake("exactly one", _sums(one=lambda s: bool(((s == 1) | (s == 0)).all())),
+                    "In floating point a sum may be 0.9999999: compare with a tolerance."),
+            Mistake("on average", _sums(one=lambda s: bool((s.mean() - 1).abs() < 1e-4)),
+                    "That is the mean of the sums; each of them has to be one."),
+            Mistake("any head", _sums(one=lambda s: bool((((s - 1).abs() < 1e-4) | (s == 0)).all(dim=-1).any())),
+                    "All heads must agree; you were content with one of them."),
+            Mistake("first query and key", lambda w: _sums()(w[:, :1, :]) if _sums()(w) != "both" else "both",
+                    "You looked at the first query only."),
+            Mistake("never both", _sums(both="keys"), 'When rows and columns both sum to one, the answer is "both".'),
+        ),
+    ),
+    Exercise(
+        "17.1", "The loss reported, and the loss per real token", 6, 1, reported_and_real, _loss_cases,
+        (
+            Mistake("swapped", lambda x, y, p: _losses()(x, y, p)[::-1], "The two numbers are exchanged."),
+            Mistake("padding instead", _losses(real=lambda y, p: y == p),
+                    "The second number is the mean over the padding; the real tokens are the others."),
+            Mistake("divided by all", _losses(second=lambda x, real: x[real].sum() / x.numel()),
+                    "You summed over the real tokens, but divided by all places."),
+            Mistake("mean of means", _losses(second=lambda x, real: ((x * real).sum(dim=1) / real.sum(dim=1)).mean()),
+                    "That is the mean over the rows of each row's mean; short rows then weigh more per token."),
+            Mistake("by row", _losses(second=lambda x, real: x[real].sum() / len(x)),
+                    "You divided by the number of rows; divide by the number of real tokens."),
+            Mistake("sums", _losses(lambda x, real: x.sum(), lambda x, real: x[real].sum()),
+                    "These are sums; divide each by the number of its places."),
+            Mistake("id 0", lambda x, y, p: _losses()(x, y, 0), "Padding has the id pad_id, which need not be 0."),
+        ),
+        returns=("reported", "real"),
+    ),
+)

@@ -1,0 +1,118 @@
+"""What each instrument of the clinic finds in models with each fault, over several seeds (notebook 17).
+
+`python -m transformer_lib.studies.clinic` trains a healthy model and one of each fault per seed, takes every
+measurement, repeats three of them with other learning rates and heads, lets each learn 16 rows by heart, and writes
+data/clinic.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+
+from ..clinic import diagnosis, instruments, patients, task
+from ..clinic.faults import BY_NAME, FAULTS, HEALTHY
+from ..corpus import DATA
+from ..decoding import greedy_decode
+from ..transformer import Transformer
+from . import stored
+
+RESULTS = DATA / "clinic.json"
+SEEDS = (0, 1, 2, 3, 4)
+NAMES = (HEALTHY.name, *(fault.name for fault in FAULTS))
+CHANGES = ("healthy", "scores not scaled", "embeddings not scaled")
+ONE_BATCH, ONE_BATCH_STEPS = 16, 150
+RECIPES = {
+    "as in the clinic": {},
+    "a third of the rate, twice the steps": {"rate": task.LEARNING_RATE / 3, "steps": 400},
+    "one head of width 32": {"n_heads": 1},
+    "four heads of width 8": {"n_heads": 4},
+}
+
+
+def measure(name: str, seed: int) -> dict[str, float]:
+    """Return every instrument's number for a model trained with the named fault."""
+    patient = patients.Patient(name, *patients.trained(name, seed), BY_NAME[name])
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)  # one of them is random where it should not be
+        return {key: round(one.measure(patient), 4) for key, one in instruments.INSTRUMENTS.items()}
+
+
+def overfit(name: str, seed: int, steps: int = ONE_BATCH_STEPS) -> dict[str, float]:
+    """Train on the same few rows again and again; return the reported loss at the end and the share written right."""
+    case, (src, tgt) = BY_NAME[name], task.held_out(ONE_BATCH, seed)
+    tgt_in, tgt_out = case.feed(tgt)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Transformer(task.CONFIG)
+        case.change(model)
+        optimizer = torch.optim.Adam(model.parameters(), lr=task.LEARNING_RATE / 2, fused=True)
+        losses = []
+        for _ in range(steps):
+            loss = case.loss(model(src, tgt_in), tgt_out)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+        written = greedy_decode(model, src, max_new_tokens=tgt.shape[1] - 1, use_cache=False)
+    wide = F.pad(written, (0, tgt.shape[1] - written.shape[1]), value=task.PAD_ID)
+    return {"loss": round(sum(losses[-20:]) / 20, 4), "right": (wide == tgt).all(dim=1).double().mean().item()}
+
+
+def retrain(
+    name: str, seed: int, *, rate: float = task.LEARNING_RATE, steps: int = task.STEPS, n_heads: int = 2
+) -> float:
+    """Return the share of rows reversed by a model trained with another recipe."""
+    recipe = patients.Recipe(replace(task.CONFIG, n_heads=n_heads), rate, steps)
+    return round(patients.Patient(name, *patients.trained(name, seed, recipe), BY_NAME[name]).reverses(), 3)
+
+
+def measured(seeds: Sequence[int]) -> dict:
+    """Return what is stored: numbers by fault and instrument, and shares reversed by recipe and fault."""
+    found = {}
+    for name in NAMES:
+        rows = [measure(name, seed) for seed in seeds]
+        found[name] = {key: [row[key] for row in rows] for key in rows[0]}
+    recipes = {recipe: {name: [retrain(name, seed, **changes) for seed in seeds[:3]] for name in CHANGES}
+               for recipe, changes in RECIPES.items()}  # fmt: skip
+    one_batch = {}
+    for name in NAMES:
+        rows = [overfit(name, seed) for seed in seeds[:3]]
+        one_batch[name] = {key: [row[key] for row in rows] for key in rows[0]}
+    return {"found": found, "recipes": recipes, "one batch": one_batch}
+
+
+def detected(found: dict[str, dict[str, list[float]]], name: str, instrument: str) -> int:
+    """Return in how many seeds of the fault `name` the instrument is abnormal."""
+    return sum(map(instruments.INSTRUMENTS[instrument].abnormal, found[name][instrument]))
+
+
+def higher_loss(found: dict[str, dict[str, list[float]]], name: str) -> bool:
+    """Return whether the fault's last loss is above the healthy model's on every seed."""
+    pairs = zip(found[name]["last loss"], found[HEALTHY.name]["last loss"], strict=True)
+    return all(loss > healthy for loss, healthy in pairs)
+
+
+def with_sign(found: dict[str, dict[str, list[float]]], name: str) -> list[str]:
+    """Return the faults in which the sign of the fault `name` is seen on any seed; it should be that fault alone."""
+    sign = diagnosis.SIGNS[name]
+    return [other for other in found if any(map(sign.present, found[other][sign.instrument]))]
+
+
+def load_results(path: Path = RESULTS) -> dict:
+    """Return what the command of this module wrote: command, date, seeds, found, recipes, one batch."""
+    return stored.read(path)
+
+
+def main() -> None:
+    """Run the command line."""
+    seeds, path = stored.arguments(__doc__, RESULTS, SEEDS)
+    stored.measure_and_save("clinic", seeds, path, measured)
+
+
+if __name__ == "__main__":
+    main()
