@@ -10,9 +10,9 @@ import torch.nn.functional as F
 
 import transformer_lib as tl
 from transformer_lib import progress
-from transformer_lib.clinic import diagnosis, faults, instruments, patients, task
+from transformer_lib.clinic import diagnosis, faults, instruments, patients, task, training, ward
 
-SHORT = patients.Recipe(steps=2)
+SHORT = training.Recipe(steps=2)
 BEFORE_TRAINING = [fault.name for fault in faults.FAULTS if fault.name not in ("target not shifted",)]
 each_fault = pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.name)
 
@@ -25,7 +25,7 @@ def own_progress(tmp_path, monkeypatch):
 
 def young(name, seed=3):
     """A patient after two steps of training."""
-    return patients.Patient(name, *patients.trained(name, seed, SHORT), faults.BY_NAME[name])
+    return patients.Patient(name, *training.trained(name, seed, SHORT), faults.BY_NAME[name])
 
 
 def test_a_target_is_its_source_in_reverse():
@@ -59,9 +59,9 @@ def test_training_leaves_the_random_numbers_alone_and_repeats_itself():
     torch.manual_seed(7)
     expected = torch.rand(2)
     torch.manual_seed(7)
-    first, log = patients.trained.__wrapped__("healthy", 5, SHORT)
+    first, log = training.trained.__wrapped__("healthy", 5, SHORT)
     assert torch.equal(torch.rand(2), expected)
-    second, again = patients.trained.__wrapped__("healthy", 5, SHORT)
+    second, again = training.trained.__wrapped__("healthy", 5, SHORT)
     assert log == again
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
@@ -73,7 +73,7 @@ def test_dropout_in_evaluation_is_trained_like_the_healthy_model():
         torch.manual_seed(3)
         model = tl.Transformer(task.CONFIG)
         late.change(model)
-        log = patients.train(model, late, torch.Generator().manual_seed(3), SHORT)
+        log = training.train(model, late, torch.Generator().manual_seed(3), SHORT)
     assert log == young("healthy").log == young(late.name).log
     batch = young("healthy").batch()[:2]
     assert torch.equal(young("healthy").logits(*batch), young("healthy").logits(*batch))
@@ -211,3 +211,31 @@ def test_a_right_diagnosis_is_remembered_and_a_wrong_one_is_not(capsys, monkeypa
 def test_an_unknown_diagnosis_is_refused_with_the_known_ones():
     with pytest.raises(ValueError, match="name: expected one of causal mask upside down, .*; got 'flu'"):
         judged("positions lost", "flu")
+
+
+@pytest.mark.parametrize("letter", ["control", "example", *patients.LETTERS])
+def test_a_stored_patient_is_the_one_that_training_makes(letter):
+    found, made = tl.clinic.admit(letter), tl.clinic.admit(letter, fresh=True)
+    assert found.log.loss == pytest.approx(made.log.loss, abs=0.05)
+    src, tgt = task.held_out(7)
+    torch.manual_seed(0)  # one of them draws dropout
+    stored = found.logits(src, tgt[:, :-1])
+    torch.manual_seed(0)
+    torch.testing.assert_close(stored, made.logits(src, tgt[:, :-1]), rtol=0, atol=0.2)
+    assert (found.reported_loss(stored, tgt[:, 1:]), tl.clinic.admit(letter).log) == (
+        made.reported_loss(stored, tgt[:, 1:]), found.log
+    )
+
+
+def test_the_ward_names_no_fault():
+    with open(ward.WARD, "rb") as file:
+        content = file.read()
+    assert not any(fault.name.encode() in content for fault in faults.FAULTS)
+
+
+def test_a_missing_ward_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(ward, "WARD", tmp_path / "none.safetensors")
+    ward._stored.cache_clear()
+    with pytest.raises(FileNotFoundError, match="none.safetensors"):
+        tl.clinic.admit("A")
+    ward._stored.cache_clear()

@@ -5,9 +5,13 @@ from __future__ import annotations
 import sys
 
 import pytest
+import torch
 
 from transformer_lib.clinic import INSTRUMENTS, SIGNS
+from transformer_lib.clinic import ward as clinic_ward
+from transformer_lib.clinic.training import Recipe, trained
 from transformer_lib.studies import clinic as study
+from transformer_lib.studies import ward
 
 
 @pytest.fixture(scope="module")
@@ -73,3 +77,19 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     assert content["command"] == "python -m transformer_lib.studies.clinic --seeds 3 4"
     assert content["found"]["healthy"] == {"last loss": [3.5, 4.5]}
     assert content["recipes"]["as in the clinic"]["healthy"] == [0.25, 0.25]
+
+
+def test_the_ward_that_is_written_is_the_one_that_is_read(tmp_path, monkeypatch):
+    path = tmp_path / "ward.safetensors"
+    short = ward.content(Recipe(steps=2))
+    monkeypatch.setattr(ward, "WARD", path)
+    monkeypatch.setattr(ward, "content", lambda: short)
+    ward.main()
+    monkeypatch.setattr(clinic_ward, "WARD", path)
+    clinic_ward._stored.cache_clear()
+    model, log = clinic_ward.load("positions lost")
+    clinic_ward._stored.cache_clear()
+    trained_model, trained_log = trained("positions lost", 0, Recipe(steps=2))
+    assert log == trained_log
+    for name, parameter in trained_model.named_parameters():
+        assert torch.equal(parameter, model.get_parameter(name))

@@ -35,8 +35,8 @@ from .training import History, shift_right, train, translation_loss
 from .transformer import Transformer
 from .translator import Translator, load_trained
 
-_SUBMODULES = ("baselines", "claims", "clinic", "costs", "course", "exercises", "experiments", "plotting", "progress", "quiz",
-               "studies", "svg", "widgets")
+_SUBMODULES = ("baselines", "claims", "clinic", "costs", "course", "exercises", "experiments", "plotting", "progress",
+               "quiz", "studies", "svg", "widgets")
 
 __all__ = [
     "BPETokenizer",

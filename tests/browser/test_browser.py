@@ -16,7 +16,7 @@ from lab_driver import (
     store_notebook,
 )
 
-WITH_BROWSER = ()
+NOTEBOOKS = [path.name for path in sorted((REPOSITORY / "notebooks").glob("*.ipynb"))]
 WIDGETS = {
     "W1": "tl.widgets.soft_lookup()",
     "W2": "tl.widgets.dot_product()",

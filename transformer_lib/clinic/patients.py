@@ -1,43 +1,24 @@
-"""The patients: small models, each trained in two seconds with at most one fault."""
+"""The patients: small models, each trained with at most one fault."""
 
 from __future__ import annotations
 
-import copy
 import hashlib
-from dataclasses import dataclass, field
-from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..config import TransformerConfig
 from ..decoding import greedy_decode
 from ..recording import record_attention
 from ..training import shift_right
 from ..transformer import Transformer
-from .faults import BY_NAME, FAULTS, HEALTHY, Fault
-from .task import BATCH_SIZE, CONFIG, LEARNING_RATE, PAD_ID, STEPS, held_out, reversals
+from . import ward
+from .faults import FAULTS, HEALTHY, Fault
+from .task import PAD_ID, STEPS, held_out
+from .training import Log, Recipe, trained
 
 LETTERS = "ABCDEFGH"
 CONTROL, EXAMPLE = "control", "example"
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a patient is trained: the model's sizes, Adam's largest rate, and the number of steps."""
-
-    config: TransformerConfig = CONFIG
-    rate: float = LEARNING_RATE
-    steps: int = STEPS
-
-
-@dataclass
-class Log:
-    """What the training script wrote down after each step, with its own loss and its own labels."""
-
-    loss: list[float] = field(default_factory=list)
-    accuracy: list[float] = field(default_factory=list)  # share of right real tokens in the batch
 
 
 class Patient:
@@ -110,49 +91,16 @@ def case_of(letter: str) -> Fault:
     return order[LETTERS.index(letter)]
 
 
-def admit(letter: str, *, seed: int = 0, steps: int = STEPS) -> Patient:
-    """Return patient "A" to "H", the healthy "control" or the worked "example", trained when first asked for.
+def admit(letter: str, *, seed: int = 0, steps: int = STEPS, fresh: bool = False) -> Patient:
+    """Return patient "A" to "H", the healthy "control" or the worked "example".
 
     Args:
         letter: which one. seed: of the weights and of the training rows. steps: of training.
+        fresh: train seed 0 anew too (two or three seconds), instead of taking it from the stored ward.
 
     Raises:
         ValueError: there is no such patient.
     """
     case = case_of(letter)
-    return Patient(letter, *trained(case.name, seed, Recipe(steps=steps)), case)
-
-
-@lru_cache(maxsize=64)
-def trained(name: str, seed: int, recipe: Recipe = Recipe()) -> tuple[Transformer, Log]:
-    """Train a model with the named fault and return it with its log; the global random numbers are left alone."""
-    case = BY_NAME[name]
-    if case.late:
-        model, log = copy.deepcopy(trained(HEALTHY.name, seed, recipe))
-        case.change(model)
-        return model, log
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = Transformer(recipe.config)
-        case.change(model)
-        log = train(model, case, torch.Generator().manual_seed(seed), recipe)
-    return model.eval(), log
-
-
-def train(model: Transformer, case: Fault, generator: torch.Generator, recipe: Recipe) -> Log:
-    """Train in place with Adam and one cycle, and return what the script of this case writes down."""
-    optimizer = torch.optim.Adam(model.parameters(), lr=recipe.rate, fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.rate, total_steps=recipe.steps)
-    log = Log()
-    for _ in range(recipe.steps):
-        src, tgt = reversals(BATCH_SIZE, generator)
-        tgt_in, tgt_out = case.feed(tgt)
-        logits = model(src, tgt_in)
-        loss = case.loss(logits, tgt_out)
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        schedule.step()
-        log.loss.append(loss.item())
-        log.accuracy.append((logits.argmax(dim=-1) == tgt_out)[tgt_out != PAD_ID].double().mean().item())
-    return log
+    stored = (seed, steps) == (0, STEPS) and not fresh
+    return Patient(letter, *(ward.load(case.name) if stored else trained(case.name, seed, Recipe(steps=steps))), case)

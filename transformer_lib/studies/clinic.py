@@ -14,7 +14,7 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from ..clinic import diagnosis, instruments, patients, task
+from ..clinic import diagnosis, instruments, patients, task, training
 from ..clinic.faults import BY_NAME, FAULTS, HEALTHY
 from ..corpus import DATA
 from ..decoding import greedy_decode
@@ -36,7 +36,7 @@ RECIPES = {
 
 def measure(name: str, seed: int) -> dict[str, float]:
     """Return every instrument's number for a model trained with the named fault."""
-    patient = patients.Patient(name, *patients.trained(name, seed), BY_NAME[name])
+    patient = patients.Patient(name, *training.trained(name, seed), BY_NAME[name])
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # one of them is random where it should not be
         return {key: round(one.measure(patient), 4) for key, one in instruments.INSTRUMENTS.items()}
@@ -67,8 +67,8 @@ def retrain(
     name: str, seed: int, *, rate: float = task.LEARNING_RATE, steps: int = task.STEPS, n_heads: int = 2
 ) -> float:
     """Return the share of rows reversed by a model trained with another recipe."""
-    recipe = patients.Recipe(replace(task.CONFIG, n_heads=n_heads), rate, steps)
-    return round(patients.Patient(name, *patients.trained(name, seed, recipe), BY_NAME[name]).reverses(), 3)
+    recipe = training.Recipe(replace(task.CONFIG, n_heads=n_heads), rate, steps)
+    return round(patients.Patient(name, *training.trained(name, seed, recipe), BY_NAME[name]).reverses(), 3)
 
 
 def measured(seeds: Sequence[int]) -> dict:

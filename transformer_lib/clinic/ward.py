@@ -1,0 +1,48 @@
+"""The ward: seed 0 of every patient, trained once and stored, so that all readers examine the same numbers.
+
+`studies.ward` writes the file.
+"""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+
+import torch
+from safetensors.torch import load_file
+from torch import Tensor
+
+from ..corpus import DATA
+from ..transformer import Transformer
+from .faults import BY_NAME, FAULTS, HEALTHY
+from .task import CONFIG
+from .training import Log
+
+WARD = DATA / "ward.safetensors"
+NUMBERS = {fault.name: number for number, fault in enumerate((HEALTHY, *FAULTS)) if not fault.late}
+
+
+@cache
+def _stored() -> dict[str, Tensor]:
+    return load_file(WARD)
+
+
+def load(name: str) -> tuple[Transformer, Log]:
+    """Return the stored model with the named fault, in evaluation mode, and its log.
+
+    Raises:
+        FileNotFoundError: the ward is missing.
+    """
+    case = BY_NAME[name]
+    if case.late:
+        model, log = load(HEALTHY.name)
+        case.change(model)
+        return model, copy.deepcopy(log)
+    with torch.random.fork_rng(devices=[]):
+        model = Transformer(CONFIG)
+    case.change(model)
+    prefix = f"{NUMBERS[name]}."
+    own = {key.removeprefix(prefix): value for key, value in _stored().items() if key.startswith(prefix)}
+    loss, accuracy = own.pop("log").tolist()
+    model.load_state_dict(own, strict=False)  # buffers are computed, not stored
+    return model.eval(), Log(loss, accuracy)
