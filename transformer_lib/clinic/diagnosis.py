@@ -40,7 +40,7 @@ SIGNS = {
     "causal mask upside down": Sign("weight on the future", 0.2, 1.0,
                                     "the decoder's queries would give much of their weight to later tokens",
                                     "Exchange one target token: which rows of the logits move?"),
-    "softmax over the queries": Sign("row sums", 0.5, 99.0, "the weights of a query would not sum to one",
+    "softmax over the queries": Sign("row sums", 0.5, 99.0, "the sums of a query's weights would be far from one, and *row sums*, that distance, far from 0",
                                      "Add up the weights along both axes."),
     "padding counted in the loss": Sign("reported / real loss", 0.0, 0.95,
                                         "the reported loss would be lower than the loss per real token",
@@ -111,12 +111,14 @@ def evidence(patient: Patient, name: str) -> str:
         return "None of the nine signs is there."
     sign = SIGNS[name]
     instrument, value = INSTRUMENTS[sign.instrument], read(sign.instrument, patient)
-    return f"Evidence: {sign.instrument} {value:.2f}; healthy: {instrument.low:.2g} to {instrument.high:.2g}."
+    return f"Evidence: {sign.instrument} {value:.2f}; healthy: {instrument.low:.4g} to {instrument.high:.4g}."
 
 
 def _would_see(patient: Patient, name: str) -> str:
     sign = SIGNS[name]
-    return f"If it were so, {sign.words}. Measured: {sign.instrument} {read(sign.instrument, patient):.2f}."
+    instrument, value = INSTRUMENTS[sign.instrument], read(sign.instrument, patient)
+    return (f"If it were so, {sign.words}. Measured: {sign.instrument} {value:.2f}; "
+            f"healthy: {instrument.low:.4g} to {instrument.high:.4g}.")
 
 
 def _hint(case: Fault) -> str:

@@ -110,6 +110,8 @@ def _weights_cases():
         Case("one head each way", (mixed,)),
         Case("only the first query is right", (late,)),
         Case("all weights 1 / 3, three by three", (torch.full((2, 3, 3), 1 / 3),)),
+        Case("rows sum to 0.5 in one head and to 1.5 in the other",
+             (over(-1, 1719, 2, 3, 5) * torch.tensor([0.5, 1.5])[:, None, None],)),
     ]
 
 
@@ -158,6 +160,11 @@ EXERCISES = (
                     "That is how much the past acts on later rows, as it should; ask it the other way round."),
             Mistake("last token only", _future(places=lambda n: [n - 1]),
                     "You exchanged the last token only; a leak between earlier places goes unseen."),
+            Mistake("one token at a time", _future(
+                        mix=lambda a, b, t: torch.cat([a[:, :t], b[:, t : t + 1], a[:, t + 1 :]], dim=1)),
+                    "You exchanged token t alone; exchange all from t on, so that their effects come together."),
+            Mistake("one token too late", _future(mix=lambda a, b, t: torch.cat([a[:, : t + 1], b[:, t + 1 :]], dim=1)),
+                    "You kept token t too; the first one to exchange is t itself."),
             Mistake("second token on only", _future(places=lambda n: [1]),
                     "You tried t = 1 only; every t has to be tried."),
             Mistake("signed", _future(size=lambda d: d.max().item()),
@@ -167,6 +174,7 @@ EXERCISES = (
             Mistake("first sentence", lambda model, tokens, other: future_effect(model, tokens[:1], other[:1]),
                     "You looked at the first sentence of the batch only."),
         ),
+        rtol=1e-5,
     ),
     Exercise(
         "17.4", "Over which axis do the weights sum to one?", 8, 1, sums_to_one_over, _weights_cases,
@@ -183,6 +191,9 @@ EXERCISES = (
                     "All heads must agree; you were content with one of them."),
             Mistake("first query and key", lambda w: _sums()(w[:, :1, :]) if _sums()(w) != "both" else "both",
                     "You looked at the first query only."),
+            Mistake("first head", lambda w: _sums()(w[:1]), "You looked at the first head only; all heads must agree."),
+            Mistake("mean of heads", lambda w: _sums()(w.mean(dim=0, keepdim=True)),
+                    "You took the mean of the heads first; sums of 0.5 and 1.5 then pass. Look at each head."),
             Mistake("never both", _sums(both="keys"), 'When rows and columns both sum to one, the answer is "both".'),
         ),
     ),

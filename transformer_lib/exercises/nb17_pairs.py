@@ -110,6 +110,9 @@ def _padding_cases():
         x[:, -1] = 5.0
         return x
 
+    def heavier(ids):  # sentence b changes by b for each token that is added
+        return (torch.arange(len(ids))[:, None, None] * ids.shape[1]).expand(*ids.shape, 2).double()
+
     def falling(ids):
         return -torch.full((*ids.shape, 3), float(ids.shape[1]))
 
@@ -119,6 +122,8 @@ def _padding_cases():
         Case("padding is id 3 and is read", (_mixer(1753, 3, masked=False), _ids(1753, [7, 5, 3], 7, 3), 3, 5)),
         Case("padding is id 3 and is masked", (_mixer(1754, 3, masked=True), _ids(1754, [7, 2], 7, 3), 3, 11)),
         Case("only the last place changes", (last_row, _ids(1755, [2, 3, 5], 7, 0), 0, 2)),
+        Case("padding is id 3, only the last place changes", (last_row, _ids(1757, [2, 3, 5], 7, 3), 3, 2)),
+        Case("the later sentences change most", (heavier, _ids(1758, [5, 3, 2], 5, 0), 0, 3)),
         Case("all rows fall", (falling, _ids(1756, [3, 2], 3, 0), 0, 7)),
     ]
 
@@ -188,6 +193,12 @@ EXERCISES = (
                     "With padding in front every token changes its place, and positions alone move the rows."),
             Mistake("id 0", _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (0, extra))),
                     "You padded with 0; the padding has the id pad_id."),
+            Mistake("real is not 0", _padded(real=lambda ids, p: ids != 0),
+                    "You took all ids but 0 for real tokens; padding has the id pad_id."),
+            Mistake("first sentence", lambda model, ids, pad_id, extra: _padded(
+                        cut=lambda rows, n: rows[:1, :n], real=lambda ids, p: (ids != p)[:1])(
+                            lambda x: model(x)[:1], ids, pad_id, extra),
+                    "You looked at the first sentence of the batch only."),
             Mistake("one token", _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (0, 1), value=p)),
                     "You put one padding token behind, not as many as extra says."),
             Mistake("last rows", _padded(cut=lambda rows, n: rows[:, -n:]),
@@ -196,6 +207,7 @@ EXERCISES = (
                     "Without the absolute value a change downwards goes unseen."),
             Mistake("mean", _padded(size=lambda d: d.abs().mean().item()), "That is a mean; take the largest change."),
         ),
+        rtol=1e-5,
     ),
     Exercise(
         "17.6", "Does it notice the order?", 12, 2, order_effect, _order_cases,
@@ -215,5 +227,6 @@ EXERCISES = (
             Mistake("mean change", _ordered(size=lambda d: d.abs().mean().item()),
                     "That is the mean difference; take the largest."),
         ),
+        rtol=1e-5,
     ),
 )

@@ -193,6 +193,9 @@ EXERCISES = (
                     "You allow a whole unit of the last digit. Rounding moves a number by at most half of one."),
             Mistake("equal", lambda p, e, d: p == e,
                     "You ask for equality, which rounded numbers almost never have."),
+            Mistake("rounded and equal", lambda p, e, d: torch.round(e, decimals=d) == p,
+                    "You round, and then compare floats with ==, which differ in their last bits. Compare the distance "
+                    "with half a unit."),
             Mistake("relative", lambda p, e, d: (p - e).abs() <= 10.0**-d * e.abs(),
                     "Your tolerance grows with the number. Digits after the point give the same room to all numbers."),
             Mistake("cut off", lambda p, e, d: (p - (e * 10.0**d).trunc() / 10.0**d).abs() < 1e-9,

@@ -37,7 +37,8 @@ NOTEBOOK_17 = (
     ),
     Choice(
         "17.q3",
-        "All sentences of your test batch have the same length. Which fault can it never show?",
+        "All sentences of your test batch have the same length, and no check adds padding. Which fault can it never "
+        "show?",
         (
             Option("A mask of the wrong triangle.", "Later tokens are there in every row, whatever the lengths are."),
             Option("A softmax over the wrong axis.", "The sums of weights are wrong in a batch without padding too."),

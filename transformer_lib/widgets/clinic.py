@@ -27,7 +27,7 @@ PADDED = words([PAD_ID])[0]
 def patient_chart(patient: str = "control", look: str = "curves", row: int = 1) -> Panel:
     """Choose a patient and what to look at: its training curves, an attention map, or a probe by two passes.
 
-    A patient is trained when first chosen, in two or three seconds.
+    The patients come from the stored ward.
 
     Args:
         patient: "control" or "A" to "H". look: "curves", one of MAPS or one of PROBES.
