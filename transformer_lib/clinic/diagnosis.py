@@ -40,7 +40,9 @@ SIGNS = {
     "causal mask upside down": Sign("weight on the future", 0.2, 1.0,
                                     "the decoder's queries would give much of their weight to later tokens",
                                     "Exchange one target token: which rows of the logits move?"),
-    "softmax over the queries": Sign("row sums", 0.5, 99.0, "the sums of a query's weights would be far from one, and *row sums*, that distance, far from 0",
+    "softmax over the queries": Sign("row sums", 0.5, 99.0,
+                                     "the sums of a query's weights would be far from one, and “row sums”, that "
+                                     "distance, far from 0",
                                      "Add up the weights along both axes."),
     "padding counted in the loss": Sign("reported / real loss", 0.0, 0.95,
                                         "the reported loss would be lower than the loss per real token",
