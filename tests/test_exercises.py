@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import operator
 import random
+import sys
+import threading
 import time
 from dataclasses import replace
 
@@ -506,3 +508,22 @@ def test_values_that_cannot_be_shown_or_are_too_long():
     assert show((None, -0.0, np.float64(0.5), np.ones((2, 2)))) == "(None, 0, 0.5, [[1, 1],\n [1, 1]])"
     assert show(torch.zeros(2, 0)) == "[[],\n []]"
     assert show({}) == "<dict>"
+
+
+def test_no_tracer_runs_where_a_function_may_be_stopped():
+    """A tracer that is stopped while it holds a lock would block the next check for ever."""
+    seen = []
+
+    def scores(query, key):
+        seen.append(sys.gettrace())
+        while True:
+            pass
+
+    before = threading.gettrace()
+    threading.settrace(lambda *event: None)
+    try:
+        verdict = examine(SCORES, scores, time_limit=0.2)
+    finally:
+        threading.settrace(before)
+    assert verdict.diagnosis.startswith("Your function did not come to an end")
+    assert seen and set(seen) == {None}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -62,14 +63,19 @@ def run_directly(function: Callable, args: tuple, names: tuple[str, ...]) -> Out
 def run_guarded(function: Callable, args: tuple, names: tuple[str, ...], time_limit: float) -> Outcome:
     """The same in a thread of its own, given up after `time_limit` seconds."""
     box: list[Outcome] = []
+    started = threading.Event()
 
     def work() -> None:
+        # A tracer (a debugger, or whatever measures coverage) that is stopped midway would keep its locks for ever.
+        sys.settrace(None)
+        started.set()
         # Gradient mode belongs to a thread: a check inside `torch.no_grad()` works like any other.
         torch.set_grad_enabled(True)
         box.append(run_directly(function, args, names))
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
+    started.wait()
     thread.join(time_limit)
     if thread.is_alive():
         _stop(thread)
