@@ -58,7 +58,7 @@ def in_words(head: str, claim: str, comment: str, y: float) -> str:
         parts.append(text(10, y, line))
         y += 18
     for i, line in enumerate(wrapped(comment, LINES["comment"]) if comment else ()):
-        parts.append(text(10, y + 6 + 18 * i, line, "soft"))
+        parts.append(text(10, y + 6 + 18 * i, line))
     return "".join(parts)
 
 
