@@ -214,13 +214,24 @@ STYLES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
+# Those of one notebook stand in a file of their own: exercise_styles_NN, with a test_ in front if it has further tests.
+FILES = sorted(Path(__file__).parent.glob("*exercise_styles_*.py"))
+BY_FILE = {file.stem: importlib.import_module(file.stem).STYLES for file in FILES}
+ALL = [*STYLES, *(style for styles in BY_FILE.values() for style in styles)]
+MIXED = {"exercise_styles_12"}  # what the base file had no room for
+
+
+@pytest.mark.parametrize(("exercise_id", "function"), ALL)
 def test_a_right_answer_in_another_style_passes(exercise_id, function):
     verdict = exercises.examine(exercises.get(exercise_id), function)
     assert verdict.status == "passed", verdict.text
 
 
+@pytest.mark.parametrize("stem", sorted(BY_FILE.keys() - MIXED))
+def test_a_notebooks_file_solves_each_of_its_exercises_and_no_other(stem):
+    here = {exercise.id for exercise in exercises.all_exercises() if exercise.notebook == stem.split("_")[-1]}
+    assert here == {exercise_id for exercise_id, _ in BY_FILE[stem]}
+
+
 def test_every_exercise_is_solved_in_another_style():
-    files = Path(__file__).parent.glob("test_exercise_styles*.py")  # those of one notebook stand in a file of their own
-    solved = {name for file in files for name, _ in importlib.import_module(file.stem).STYLES}
-    assert solved == {exercise.id for exercise in exercises.all_exercises()}
+    assert {name for name, _ in ALL} == {exercise.id for exercise in exercises.all_exercises()}

@@ -69,17 +69,6 @@ STYLES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
-def test_another_style_passes(exercise_id, function):
-    verdict = exercises.examine(exercises.get(exercise_id), function)
-    assert verdict.status == "passed", verdict.text
-
-
-def test_each_exercise_of_the_notebook_has_a_second_style():
-    here = {exercise.id for exercise in exercises.all_exercises() if exercise.notebook == "05"}
-    assert here == {exercise_id for exercise_id, _ in STYLES}
-
-
 WORDS = exercises.get("05.4")
 
 

@@ -18,10 +18,6 @@ PADDING = 3  # how many padding tokens `padding` adds
 EXCHANGED = 3  # the place of the target whose token `future` exchanges; every row has a letter there
 
 
-def _last(values: list[float]) -> float:
-    return sum(values[-20:]) / 20
-
-
 def first_loss(patient: Patient) -> float:
     """The loss of the first step over ln V."""
     return patient.log.loss[0] / math.log(CONFIG.tgt_vocab_size)
@@ -29,12 +25,12 @@ def first_loss(patient: Patient) -> float:
 
 def last_loss(patient: Patient) -> float:
     """The loss as the script reports it, mean of the last 20 steps, in nats."""
-    return _last(patient.log.loss)
+    return patient.log.at_the_end()[0]
 
 
 def training_accuracy(patient: Patient) -> float:
     """Share of right tokens as the script reports it, mean of the last 20 steps."""
-    return _last(patient.log.accuracy)
+    return patient.log.at_the_end()[1]
 
 
 def teacher_forced(patient: Patient) -> float:

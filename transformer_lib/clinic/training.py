@@ -30,6 +30,10 @@ class Log:
     loss: list[float] = field(default_factory=list)
     accuracy: list[float] = field(default_factory=list)  # share of right real tokens in the batch
 
+    def at_the_end(self) -> tuple[float, float]:
+        """Return loss and accuracy, each the mean of the last 20 steps."""
+        return sum(self.loss[-20:]) / 20, sum(self.accuracy[-20:]) / 20
+
 
 @lru_cache(maxsize=64)
 def trained(name: str, seed: int, recipe: Recipe = Recipe()) -> tuple[Transformer, Log]:

@@ -74,9 +74,7 @@ def nearly_matching_mistake(exercise: Exercise, trials: Sequence[Trial]) -> str 
     for mistake in exercise.mistakes:
         failing = 0
         for trial in trials:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                outcome = run_directly(mistake.function, trial.case.args, exercise.arguments)
+            outcome = _tried(exercise, mistake.function, trial)
             if not (_finite(outcome) and _finite(trial.outcome)):
                 continue
             wrong = problem_of(exercise, trial.expected, outcome) is not None
@@ -105,11 +103,16 @@ def _finite(outcome: Outcome) -> bool:
         return False
 
 
+def _tried(exercise: Exercise, function: Callable, trial: Trial) -> Outcome:
+    """What a function of ours does on this case; that it is wrong need not warn the learner."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return run_directly(function, trial.case.args, exercise.arguments)
+
+
 def _alike(exercise: Exercise, function: Callable, trial: Trial) -> bool:
     """Does `function` do on this case what the learner's function did, and is it wrong where that was?"""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a wrong answer of ours need not warn the learner
-        outcome = run_directly(function, trial.case.args, exercise.arguments)
+    outcome = _tried(exercise, function, trial)
     if not same_outcome(outcome, trial.outcome, exercise.rtol):
         return False
     return trial.problem is None or problem_of(exercise, trial.expected, outcome) is not None

@@ -36,7 +36,7 @@ from .questions import Questions, donors, margins, nouns, share
 RESULTS = DATA / "heads.json"
 PASSES = {"": experiments.TRAINING["epochs"], ", one pass": 1}  # over the corpus, by the ending of the model's name
 EVERY = 8  # heads are changed on every eighth held-out sentence with an ambiguous noun; all else is asked of all
-LAYERS = {"": (0, 1), ", layer 1": (0,), ", layer 2": (1,)}  # by the ending of the intervention's name
+LAYERS = {"": None, ", layer 1": (0,), ", layer 2": (1,)}  # by the ending of the intervention's name
 Change = Callable[[MultiHeadAttention, int], AbstractContextManager]
 
 

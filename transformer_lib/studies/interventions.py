@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 import torch
 from torch import Tensor
 
+from ..decoder import Decoder
+from ..encoder import Encoder
 from ..multihead import MultiHeadAttention
 from ..recording import record_attention
 from ..transformer import Transformer
@@ -91,22 +93,28 @@ def masked_in(attentions: Iterable[MultiHeadAttention], may: Tensor) -> Iterator
         yield
 
 
+def chosen(stack: Encoder | Decoder, layers: Sequence[int] | None) -> list[torch.nn.Module]:
+    """Return these layers of the stack, or all."""
+    return [layer for n, layer in enumerate(stack.layers) if layers is None or n in layers]
+
+
 def cut(
-    model: Transformer, asked: Questions, rows: Tensor, *columns: Tensor, layers: Sequence[int] = (0, 1)
+    model: Transformer, asked: Questions, rows: Tensor, *columns: Tensor, layers: Sequence[int] | None = None
 ) -> AbstractContextManager[None]:
-    """Forbid the encoder's row rows[i] to read the places columns[i], in all heads of these layers (from 0)."""
+    """Forbid the encoder's row rows[i] to read the columns[i], in all heads of `layers` (from 0; all by default)."""
     may = torch.stack([all_but(asked, rows, places) for places in columns]).all(dim=0)
-    return masked_in([model.encoder.layers[n].self_attention for n in layers], may)
+    return masked_in([layer.self_attention for layer in chosen(model.encoder, layers)], may)
 
 
 def hidden(
-    model: Transformer, asked: Questions, *places: Tensor, layers: Sequence[int] = (0, 1)
+    model: Transformer, asked: Questions, *places: Tensor, layers: Sequence[int] | None = None
 ) -> AbstractContextManager[None]:
-    """Forbid the decoder to read the memory rows at these places, in all heads of these layers (from 0)."""
+    """Forbid the decoder to read the memory at these places, in all heads of `layers` (from 0; all by default)."""
     may = torch.ones(len(asked), 1, 1, asked.src.shape[1], dtype=torch.bool)
     for place in places:
         may[torch.arange(len(asked)), 0, 0, place] = False
-    return masked_in([model.decoder.layers[n].cross_attention for n in layers], may[asked.owner])
+    attentions = [layer.cross_attention for layer in chosen(model.decoder, layers)]
+    return masked_in(attentions, may[asked.owner])
 
 
 def unread(model: Transformer, asked: Questions, *places: Tensor) -> AbstractContextManager[None]:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
-
-from transformer_lib import exercises
 
 
 def top_weights(weights, tokens, k):
@@ -49,14 +46,3 @@ STYLES = [
     ("15.1", top_weights), ("15.3", without_head), ("15.2", weighted_norms), ("15.4", row_entropy),
     ("15.4", row_entropy_by_torch), ("15.6", nearest_mean), ("15.5", patch), ("15.5", patch_by_index),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
-def test_another_style_passes(exercise_id, function):
-    verdict = exercises.examine(exercises.get(exercise_id), function)
-    assert verdict.status == "passed", verdict.text
-
-
-def test_each_exercise_of_the_notebook_has_a_second_style():
-    here = {exercise.id for exercise in exercises.all_exercises() if exercise.notebook == "15"}
-    assert here == {exercise_id for exercise_id, _ in STYLES}

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import pytest
 import torch
 from torch.nn import functional as F
-
-from transformer_lib import exercises
 
 
 def causal_mask(seq_len):
@@ -80,14 +77,3 @@ STYLES = [
     ("07.4", packed_mask_by_numpy),
     ("07.5", stepwise_loss), ("07.6", leak_map),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
-def test_another_style_passes(exercise_id, function):
-    verdict = exercises.examine(exercises.get(exercise_id), function)
-    assert verdict.status == "passed", verdict.text
-
-
-def test_each_exercise_of_the_notebook_has_a_second_style():
-    here = {exercise.id for exercise in exercises.all_exercises() if exercise.notebook == "07"}
-    assert here == {exercise_id for exercise_id, _ in STYLES}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
-
-from transformer_lib import exercises
 
 
 def cross_attention(x, memory, W_Q, W_K, W_V, memory_mask):
@@ -66,14 +63,3 @@ STYLES = [
     ("11.4", memory_mask), ("11.4", memory_mask_by_filling), ("11.5", alignment), ("11.5", alignment_in_lists),
     ("11.3", step_from_cache), ("11.6", memory_gradient),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
-def test_another_style_passes(exercise_id, function):
-    verdict = exercises.examine(exercises.get(exercise_id), function)
-    assert verdict.status == "passed", verdict.text
-
-
-def test_each_exercise_of_the_notebook_has_a_second_style():
-    here = {exercise.id for exercise in exercises.all_exercises() if exercise.notebook == "11"}
-    assert here == {exercise_id for exercise_id, _ in STYLES}

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
-
-from transformer_lib import exercises
 
 
 def split_heads(x, n_heads):
@@ -68,14 +65,3 @@ STYLES = [
     ("08.3", multi_head_attention), ("08.3", sum_of_heads), ("08.4", head_contributions), ("08.5", multi_head_cost),
     ("08.6", block_diagonal), ("08.6", block_diagonal_by_slices),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
-def test_another_style_passes(exercise_id, function):
-    verdict = exercises.examine(exercises.get(exercise_id), function)
-    assert verdict.status == "passed", verdict.text
-
-
-def test_each_exercise_of_the_notebook_has_a_second_style():
-    here = {exercise.id for exercise in exercises.all_exercises() if exercise.notebook == "08"}
-    assert here == {exercise_id for exercise_id, _ in STYLES}

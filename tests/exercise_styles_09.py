@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import math
 
-import pytest
 import torch
-
-from transformer_lib import exercises
 
 
 def layer_norm(x, gain, bias, eps):
@@ -85,14 +82,3 @@ STYLES = [
     ("09.4", feed_forward_parameters), ("09.6", residual_sublayer), ("09.5", paths_of_length),
     ("09.5", paths_by_polynomial),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
-def test_another_style_passes(exercise_id, function):
-    verdict = exercises.examine(exercises.get(exercise_id), function)
-    assert verdict.status == "passed", verdict.text
-
-
-def test_each_exercise_of_the_notebook_has_a_second_style():
-    here = {exercise.id for exercise in exercises.all_exercises() if exercise.notebook == "09"}
-    assert here == {exercise_id for exercise_id, _ in STYLES}

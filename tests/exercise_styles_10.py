@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import functools
 
-import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib import exercises
 
 
 def encoder_layer(x, sublayer_1, sublayer_2, norm_1, norm_2):
@@ -54,14 +52,3 @@ STYLES = [
     ("10.1", encoder_layer), ("10.2", encoder_stack), ("10.3", encoder_parameters), ("10.5", real_token_mean),
     ("10.6", sense_scores), ("10.6", sense_scores_by_gather), ("10.4", influence),
 ]  # fmt: skip
-
-
-@pytest.mark.parametrize(("exercise_id", "function"), STYLES)
-def test_another_style_passes(exercise_id, function):
-    verdict = exercises.examine(exercises.get(exercise_id), function)
-    assert verdict.status == "passed", verdict.text
-
-
-def test_each_exercise_of_the_notebook_has_a_second_style():
-    here = {exercise.id for exercise in exercises.all_exercises() if exercise.notebook == "10"}
-    assert here == {exercise_id for exercise_id, _ in STYLES}
