@@ -74,3 +74,9 @@ def test_the_cause_is_not_the_process_that_lost_another():
     lost, cause = "RuntimeError: Connection closed by peer", "Traceback\nValueError: parts must be at most 6"
     assert parallel._cause([lost, "", cause]) == "ValueError: parts must be at most 6"
     assert parallel._cause([lost]) == lost and parallel._cause([""]) == "no message"
+
+
+def test_the_cause_is_not_how_the_process_died_of_it():
+    died = "terminate called without an active exception"
+    assert parallel._cause([f"torch.distributed.DistStoreError: timed out\n{died}\n"]).endswith("timed out")
+    assert parallel._cause([f"{died}\n"]) == died

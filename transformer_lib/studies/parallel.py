@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
+import socket
 import subprocess
 import sys
 import tempfile
@@ -94,11 +96,11 @@ def launch(n_processes: int = 2) -> list[dict[str, Tensor]]:
     """Start the processes here, wait, and return what each ends with: {share: weights as one vector}.
 
     Raises:
-        RuntimeError: a process failed; the message is its last line.
+        RuntimeError: a process failed; the message is its exception.
     """
     root = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryDirectory() as folder:
-        shared = {**os.environ, "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(n_processes),
+        shared = {**_loopback(), **os.environ, "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(n_processes),
                   STORE: Path(folder, "store").as_uri()}
         command = [sys.executable, "-m", "transformer_lib.studies.parallel", str(Path(folder, "result"))]
         running = [
@@ -117,10 +119,17 @@ def launch(n_processes: int = 2) -> list[dict[str, Tensor]]:
         return [torch.load(Path(folder, f"result_{rank}.pt")) for rank in range(n_processes)]
 
 
+def _loopback() -> dict[str, str]:
+    """Return what tells gloo to stay on this machine's own interface, whatever its host name resolves to."""
+    names = {name for _, name in socket.if_nameindex()} & {"lo", "lo0"}
+    return {"GLOO_SOCKET_IFNAME": names.pop()} if names else {}
+
+
 def _cause(errors: list[str]) -> str:
-    """Return the last line of the process that failed first: the others only say that they lost it."""
-    last = [error.strip().splitlines()[-1] for error in errors if error.strip()]
-    return next((line for line in last if "Connection" not in line), (last or ["no message"])[0])
+    """Return the exception of the process that failed first: the others only say that they lost it."""
+    lines = [line for error in errors for line in error.splitlines() if line.strip()]
+    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Interrupt)\b", line)]
+    return next((line for line in raised if "Connection" not in line), (raised or lines[-1:] or ["no message"])[0])
 
 
 def main() -> None:
@@ -130,8 +139,11 @@ def main() -> None:
     name = parser.parse_args().result
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     dist.init_process_group("gloo", init_method=os.environ.get(STORE, "env://"), rank=rank, world_size=world)
-    torch.save({share: train(rank, world, share=share) for share in SHARES}, f"{name}_{rank}.pt")
-    dist.destroy_process_group()
+    try:
+        torch.save({share: train(rank, world, share=share) for share in SHARES}, f"{name}_{rank}.pt")
+        dist.barrier()  # who left early would break the connection under the others' last words
+    finally:
+        dist.destroy_process_group()
 
 
 if __name__ == "__main__":
