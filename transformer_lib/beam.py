@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from ._validate import check_int
-from .decoding import Stepper, check_request, evaluating
+from .decoding import Stepper, check_request, evaluating, make_stepper
+from .fast_decoding import FastStepper
 from .transformer import Transformer
 
 
@@ -99,7 +100,7 @@ def beam_hypotheses(
     eos_id, start = model.config.eos_id, (model.config.bos_id,)
     sentences = [_Sentence(i, length_penalty, beam_size, max_new_tokens, [(start, 0.0)]) for i in range(len(src))]
     with evaluating(model):
-        stepper = Stepper(model, src, use_cache)
+        stepper = make_stepper(model, src, max_new_tokens, use_cache)
         active = sentences
         for _ in range(max_new_tokens):
             active = _step(stepper, active, eos_id, on_step)
@@ -112,7 +113,7 @@ def beam_hypotheses(
 
 
 def _step(
-    stepper: Stepper, active: list[_Sentence], eos_id: int, on_step: Callable[[BeamStep], None] | None
+    stepper: Stepper | FastStepper, active: list[_Sentence], eos_id: int, on_step: Callable[[BeamStep], None] | None
 ) -> list[_Sentence]:
     """Extend every active sentence by one token and return those that go on; the stepper's rows follow the beams."""
     tgt = stepper.src.new_tensor([ids for s in active for ids, _ in s.beams])  # [beams of all sentences, tgt_len]

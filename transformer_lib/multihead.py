@@ -71,35 +71,49 @@ class MultiHeadAttention(nn.Module):
         for name, tensor in (("query", query), ("key", key), ("value", value)):
             check_sequence(name, tensor, self.d_model)
         q, k, v = self._project(query, key, value, cache)
-        bias = self.position(q.shape[2], k.shape[2]) if isinstance(self.position, RelativeBias) else None
         if return_weights or self.recorder is not None:
-            heads, weights = self._attend_explicitly(q, k, v, mask, bias)
+            heads, weights = self._attend_explicitly(q, k, v, mask)
         else:
-            heads, weights = fused_attention(q, k, v, mask, bias=bias, dropout=self._active_dropout()), None
-        output = self.w_o(heads.transpose(1, 2).flatten(2))  # [batch, n_heads, q_len, d_v] -> [batch, q_len, d_model]
+            heads, weights = self.attend(q, k, v, mask), None
+        output = self.w_o(self.join_heads(heads))
         return (output, weights) if return_weights else output
 
     def _project(self, query: Tensor, key: Tensor, value: Tensor, cache: KeyValueCache | None) -> tuple[Tensor, ...]:
         """Return q, k [batch, n_heads, len, d_k] and v [batch, n_heads, k_len, d_v], through the cache if any."""
         grows = key is query
-        q = self._split(self.w_q(query))
+        q = self.split_heads(self.w_q(query))
         if cache is not None and cache.length and not grows:
             return q, cache.keys, cache.values
-        k, v = self._split(self.w_k(key)), self._split(self.w_v(value))
-        if isinstance(self.position, RotaryPosition):
-            start = cache.length if cache is not None else 0
-            q, k = self.position.rotate(q, start), self.position.rotate(k, start)
+        k, v = self.split_heads(self.w_k(key)), self.split_heads(self.w_v(value))
+        start = cache.length if cache is not None else 0
+        q, k = self.rotate(q, start), self.rotate(k, start)
         if cache is not None:
             k, v = cache.append(k, v)
         return q, k, v
 
-    def _split(self, x: Tensor) -> Tensor:
+    def split_heads(self, x: Tensor) -> Tensor:
         """[batch, seq_len, n_heads · d] -> [batch, n_heads, seq_len, d]."""
         return x.unflatten(-1, (self.n_heads, -1)).transpose(1, 2)
 
-    def _attend_explicitly(
-        self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None, bias: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
+    def join_heads(self, heads: Tensor) -> Tensor:
+        """[batch, n_heads, seq_len, d] -> [batch, seq_len, n_heads · d]."""
+        return heads.transpose(1, 2).flatten(2)
+
+    def rotate(self, x: Tensor, start: int = 0) -> Tensor:
+        """Return queries or keys x [batch, n_heads, seq_len, d_k], turned by their positions if those are rotary."""
+        return self.position.rotate(x, start) if isinstance(self.position, RotaryPosition) else x
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+        """Return each head's output [batch, n_heads, q_len, d_v], by the kernel that stores no weights."""
+        bias = self.score_bias(q.shape[2], k.shape[2])
+        return fused_attention(q, k, v, mask, bias=bias, dropout=self._active_dropout())
+
+    def score_bias(self, q_len: int, k_len: int) -> Tensor | None:
+        """Return what relative positions add to the scores, [n_heads, q_len, k_len]; None for other positions."""
+        return self.position(q_len, k_len) if isinstance(self.position, RelativeBias) else None
+
+    def _attend_explicitly(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> tuple[Tensor, Tensor]:
+        bias = self.score_bias(q.shape[2], k.shape[2])
         heads, weights = scaled_dot_product_attention(q, k, v, mask, bias=bias)
         if self.recorder is not None:
             self.recorder(weights.detach())

@@ -1,0 +1,84 @@
+"""Output head and cross-entropy in one: the gradient is formed where the logits lie, a few rows at a time."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from ._validate import check_fraction, check_tensor
+
+CHUNK_ENTRIES = 2**23  # logits held at a time: 32 MiB in float32
+
+
+def head_loss(states: Tensor, weight: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
+    """Return the cross-entropy of `states @ weight.T` against `labels`, summed over the tokens, in nats.
+
+    The same as `F.cross_entropy(states @ weight.T, labels, label_smoothing=…, reduction="sum")`, and the same
+    gradients. With z the logits of a token, p their softmax, V the vocabulary's size and ε the smoothing:
+    loss = log Σ exp z − (1 − ε) z_label − ε Σ z / V, and ∂loss/∂z = p − (1 − ε) onehot(label) − ε / V. The logits
+    are overwritten by exp z, by p, and by that gradient in turn, and are gone before the backward pass begins.
+
+    Args:
+        states: [tokens, d_model]. weight: the head's, [vocab_size, d_model]. labels: ids [tokens], no padding.
+        label_smoothing: ε of Vaswani et al. §5.4.
+    """
+    check_tensor("states", states, rank=2)
+    check_tensor("labels", labels, rank=1)
+    if labels.shape[0] != states.shape[0]:
+        raise ValueError(f"labels must have one id per row of states {tuple(states.shape)}, got {tuple(labels.shape)}")
+    return _HeadLoss.apply(states, weight, labels, check_fraction("label_smoothing", label_smoothing))
+
+
+class _HeadLoss(torch.autograd.Function):
+    """Computes both gradients on the way forward; the backward pass only scales them."""
+
+    @staticmethod
+    def forward(ctx, states: Tensor, weight: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+        ctx.dtypes = states.dtype, weight.dtype
+        states, weight = (x.to(_product_dtype(x)) for x in (states, weight))
+        wanted = any(ctx.needs_input_grad)
+        d_states, d_weight = (torch.empty_like(x) if wanted else None for x in (states, weight))
+        total = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
+        rows = max(1, CHUNK_ENTRIES // len(weight))
+        with torch.autocast(states.device.type, enabled=False):
+            for start in range(0, len(states), rows):
+                part = slice(start, start + rows)
+                logits = (states[part] @ weight.T).to(total.dtype)  # [rows, vocab_size]
+                loss, gradient = _loss_and_gradient(logits, labels[part, None], smoothing, wanted)
+                total += loss
+                if wanted:
+                    gradient = gradient.to(states.dtype)
+                    torch.mm(gradient, weight, out=d_states[part])
+                    d_weight.addmm_(gradient.T, states[part], beta=int(start > 0))  # the first chunk finds no sum
+        if wanted:
+            ctx.save_for_backward(d_states, d_weight)
+        return total
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, scale: Tensor) -> tuple[Tensor | None, ...]:
+        # In place, for speed; a second backward pass finds them changed, and autograd says so.
+        scaled = (x.mul_(scale).to(dtype) for x, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True))
+        return *scaled, None, None
+
+
+def _product_dtype(x: Tensor) -> torch.dtype:
+    """Return the dtype in which products are taken: autocast's where it is on."""
+    device = x.device.type
+    return torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else x.dtype
+
+
+def _loss_and_gradient(z: Tensor, labels: Tensor, smoothing: float, wanted: bool) -> tuple[Tensor, Tensor]:
+    """Return the loss of logits z [rows, vocab_size] and labels [rows, 1], and ∂loss/∂z in the memory of z."""
+    right = z.gather(1, labels).sum()
+    mean = z.mean(dim=1).sum() if smoothing else 0.0
+    peak = z.amax(dim=1, keepdim=True)
+    sums = z.sub_(peak).exp_().sum(dim=1, keepdim=True)
+    loss = (sums.log() + peak).sum() - (1 - smoothing) * right - smoothing * mean
+    if wanted:
+        z.div_(sums)  # the softmax
+        if smoothing:
+            z.sub_(smoothing / z.shape[1])
+        z.scatter_add_(1, labels, z.new_full(labels.shape, smoothing - 1))
+    return loss, z
