@@ -38,8 +38,9 @@ def applies_to(model: nn.Module) -> bool:
 def _altered(module: nn.Module) -> bool:
     own = vars(module)
     replaced = any(callable(value) and hasattr(type(module), name) for name, value in own.items())
+    biased = isinstance(module, MultiHeadAttention) and module.w_q.bias is not None
     watched = module._forward_hooks or module._forward_pre_hooks or own.get("recorder") is not None
-    return type(module) not in _PARTS or replaced or bool(watched)
+    return type(module) not in _PARTS or replaced or biased or bool(watched)
 
 
 def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Tensor) -> Tensor:
@@ -88,10 +89,8 @@ def memory_keys_values(model: Transformer, memory: Tensor, source: RealTokens) -
 
 
 def joint_linear(x: Tensor, linears: list[nn.Linear]) -> Tensor:
-    """Return what the linear maps make of x [..., width], side by side: one product instead of several."""
-    weight = torch.cat([linear.weight for linear in linears])
-    bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
-    return F.linear(x, weight, bias)
+    """Return what the linear maps (without bias) make of x [..., width], side by side, by one product."""
+    return F.linear(x, torch.cat([linear.weight for linear in linears]))
 
 
 def _embed(model: Transformer, table: nn.Embedding, ids: Tensor, where: RealTokens) -> Tensor:

@@ -1,7 +1,8 @@
 """Step-by-step decoding arranged for speed: the numbers of `Transformer.decode` with its cache, in fewer operations.
 
-A step has one query per sentence, so its time goes into starting operations and reading weights. Hence projections are
-joined once, keys and values are written into buffers of full length, and a mask is added by the product of q and k.
+A step has one query per sentence: its time goes into starting operations and reading weights, hardly into arithmetic.
+Hence projections are joined once, keys and values are written into buffers of full length, 1/√d_k is multiplied into
+weights and stored keys beforehand, masks and residual sums are added by products.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch import Tensor
 
 from . import fast
 from .decoder import DecoderLayer
+from .layers import ACTIVATIONS, Residual
 from .packing import RealTokens
 from .transformer import Transformer
 
@@ -31,12 +33,11 @@ class FastStepper:
         source = RealTokens(src != model.config.pad_id)
         memory = fast.memory_keys_values(model, fast.encode(model, src, source), source)
         self.layers = [
-            _LayerState(layer, key, value, max_len)
-            for layer, (key, value) in zip(model.decoder.layers, memory, strict=True)
+            _LayerState(layer, keys, values, max_len)
+            for layer, (keys, values) in zip(model.decoder.layers, memory, strict=True)
         ]
         self.sentence = torch.arange(len(src), device=src.device)  # which source each row translates
         self.src_bias = self._bias(src)
-        self.tgt_bias: Tensor | None = None  # as long as the target has no padding
 
     def next_logits(self, tgt: Tensor) -> Tensor:
         """Return [batch, tgt_vocab_size] for the token after tgt [batch, tgt_len], which continues the last call's."""
@@ -44,32 +45,32 @@ class FastStepper:
             raise ValueError(f"tgt must be longer than the {self.length} tokens seen so far, got {tgt.shape[1]}")
         while self.length < tgt.shape[1]:
             states = self._step(tgt[:, : self.length + 1])
-        return self.model.output_head(states)
+        return (self.model.output_head.weight @ states.T).T  # for few rows, faster than states @ weight.T
 
     def select(self, rows: Tensor) -> None:
         """Keep the batch rows `rows` (repeats allowed), in that order."""
         sentence = self.sentence[rows]
         same_sources = torch.equal(sentence, self.sentence)  # beams of one sentence share its memory
-        if same_sources and torch.equal(rows, torch.arange(len(self.sentence), device=rows.device)):
+        if same_sources and torch.equal(rows, torch.arange(len(rows), device=rows.device)):
             return
-        self.sentence, self.src = sentence, self.src[rows]
         for layer in self.layers:
             layer.select_own(rows, self.length)
             if not same_sources:
                 layer.select_memory(rows)
         if not same_sources:
+            self.sentence, self.src = sentence, self.src[rows]
             self.src_bias = self._bias(self.src)
 
     def _step(self, tgt: Tensor) -> Tensor:
         """Return the decoder's output [batch, d_model] for the last token of tgt, and keep its keys and values."""
         model, position = self.model, self.length
-        self.tgt_bias = self._bias(tgt)
-        x = model.tgt_embedding(tgt[:, position : position + 1]) * math.sqrt(model.config.d_model)
+        bias = self._bias(tgt)
+        x = model.tgt_embedding(tgt[:, position:]) * math.sqrt(model.config.d_model)
         x = model.position(x, position)[:, 0]  # [batch, 1, d_model] -> [batch, d_model]
-        for state in self.layers:
-            x = state.layer.self_attention_residual(x, lambda y, s=state: s.attend_own(y, position, self.tgt_bias))
-            x = state.layer.cross_attention_residual(x, lambda y, s=state: s.attend_memory(y, self.src_bias))
-            x = state.layer.feed_forward_residual(x, state.layer.feed_forward)
+        for layer in self.layers:
+            x = layer.attend_own(x, position, bias)
+            x = layer.attend_memory(x, self.src_bias)
+            x = layer.feed_forward(x)
         self.length += 1
         return model.decoder.norm(x)
 
@@ -84,63 +85,71 @@ class FastStepper:
 
 
 class _LayerState:
-    """A decoder layer's keys and values, [batch · n_heads, len, d_k]: its own, and the memory's."""
+    """A decoder layer with its weights as they are needed, and its keys and values [batch, n_heads, len, d_k]."""
 
     def __init__(self, layer: DecoderLayer, memory_keys: Tensor, memory_values: Tensor, max_len: int) -> None:
-        self.layer, self.n_heads = layer, layer.self_attention.n_heads
-        own = layer.self_attention
-        linears = [own.w_q, own.w_k, own.w_v]
-        self.weight = torch.cat([linear.weight for linear in linears])
-        self.bias = None if own.w_q.bias is None else torch.cat([linear.bias for linear in linears])
-        self.memory_keys, self.memory_values = memory_keys.flatten(0, 1), memory_values.flatten(0, 1)
-        self.keys, self.values = (
-            x.new_empty(len(x), max_len, x.shape[2]) for x in (self.memory_keys, self.memory_values)
-        )
+        self.layer, own = layer, layer.self_attention
+        self.n_heads, self.scale = own.n_heads, 1 / math.sqrt(own.d_k)
+        self.own_weight = torch.cat((own.w_q.weight * self.scale, own.w_k.weight, own.w_v.weight))
+        self.memory_keys, self.memory_values = (memory_keys * self.scale).contiguous(), memory_values.contiguous()
+        batch, n_heads, _, width = memory_keys.shape
+        self.own = memory_keys.new_empty(2, batch, n_heads, max_len, width)  # keys, and values
 
-    def attend_own(self, y: Tensor, position: int, bias: Tensor | None) -> Tensor:
-        """Return the self-attention's output for y, the token at `position`; both [batch, d_model]."""
-        own = self.layer.self_attention
-        q, k, v = (self._heads(part) for part in F.linear(y, self.weight, self.bias).chunk(3, dim=-1))
-        q, k = own.rotate(q, position), own.rotate(k, position)
-        self.keys[:, position], self.values[:, position] = k[:, 0], v[:, 0]
-        relative = own.score_bias(1, position + 1)  # [n_heads, 1, position + 1]
-        if relative is not None:
-            relative = relative.repeat(len(y), 1, 1)
-            bias = relative if bias is None else bias + relative
-        return own.w_o(_attend(q, self.keys[:, : position + 1], self.values[:, : position + 1], bias).view(len(y), -1))
+    def attend_own(self, x: Tensor, position: int, bias: Tensor | None) -> Tensor:
+        """Return x [batch, d_model], the token at `position`, after the self-attention and its residual connection."""
+        attention, residual = self.layer.self_attention, self.layer.self_attention_residual
+        joint = F.linear(_before(residual, x), self.own_weight).view(len(x), 3, self.n_heads, -1)
+        if attention.position is not None:
+            joint, bias = self._with_offsets(joint, position, bias)
+        self.own[:, :, :, position] = joint[:, 1:].transpose(0, 1)
+        keys, values = self.own[:, :, :, : position + 1]
+        return _after(residual, torch.addmm(x, _attend(joint[:, 0], keys, values, bias), attention.w_o.weight.T))
 
-    def attend_memory(self, y: Tensor, bias: Tensor | None) -> Tensor:
-        """Return the cross-attention's output for y; both [batch, d_model]."""
-        cross = self.layer.cross_attention
-        heads = _attend(self._heads(cross.w_q(y)), self.memory_keys, self.memory_values, bias)
-        return cross.w_o(heads.view(len(y), -1))
+    def attend_memory(self, x: Tensor, bias: Tensor | None) -> Tensor:
+        """Return x [batch, d_model] after the cross-attention and its residual connection."""
+        attention, residual = self.layer.cross_attention, self.layer.cross_attention_residual
+        q = F.linear(_before(residual, x), attention.w_q.weight).view(len(x), self.n_heads, -1)
+        heads = _attend(q, self.memory_keys, self.memory_values, bias)
+        return _after(residual, torch.addmm(x, heads, attention.w_o.weight.T))
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        """Return x [batch, d_model] after the feed-forward network and its residual connection."""
+        inner, residual = self.layer.feed_forward, self.layer.feed_forward_residual
+        hidden = F.linear(_before(residual, x), inner.expand.weight, inner.expand.bias)
+        hidden = ACTIVATIONS[inner.activation](hidden)
+        return _after(residual, x + F.linear(hidden, inner.contract.weight, inner.contract.bias))
 
     def select_own(self, rows: Tensor, length: int) -> None:
         """Keep the rows' own keys and values, of which `length` places are filled."""
-        self.keys, self.values = (self._rows(x, rows, length) for x in (self.keys, self.values))
+        before, (two, _, n_heads, max_len, width) = self.own, self.own.shape
+        self.own = before.new_empty(two, len(rows), n_heads, max_len, width)
+        self.own[:, :, :, :length] = before[:, rows, :, :length]
 
     def select_memory(self, rows: Tensor) -> None:
         """Keep the rows' memory."""
-        self.memory_keys, self.memory_values = (
-            self._rows(x, rows, x.shape[1]) for x in (self.memory_keys, self.memory_values)
-        )
+        self.memory_keys, self.memory_values = self.memory_keys[rows], self.memory_values[rows]
 
-    def _heads(self, x: Tensor) -> Tensor:
-        """[batch, n_heads · d] -> [batch · n_heads, 1, d]."""
-        return x.reshape(-1, 1, x.shape[1] // self.n_heads)
+    def _with_offsets(self, joint: Tensor, position: int, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        """Return queries, keys and values [batch, 3, n_heads, d_k] turned, or the bias with a relative one added."""
+        attention = self.layer.self_attention
+        qk = attention.rotate(joint[:, :2, :, None], position)[:, :, :, 0]  # the rotation wants an axis of positions
+        relative = attention.score_bias(1, position + 1)  # [n_heads, 1, position + 1]
+        if relative is not None:
+            relative = relative.repeat(len(joint), 1, 1)
+            bias = relative if bias is None else bias + relative
+        return torch.cat((qk, joint[:, 2:]), dim=1), bias
 
-    def _rows(self, x: Tensor, rows: Tensor, length: int) -> Tensor:
-        """Return x [batch · n_heads, len, d] with the batch rows `rows`; only `length` places are copied."""
-        kept = x.unflatten(0, (-1, self.n_heads))[rows, :, :length].flatten(0, 1)
-        if length == x.shape[1]:
-            return kept
-        result = x.new_empty(len(kept), *x.shape[1:])
-        result[:, :length] = kept
-        return result
+
+def _before(residual: Residual, x: Tensor) -> Tensor:
+    return residual.norm(x) if residual.norm_first else x
+
+
+def _after(residual: Residual, x: Tensor) -> Tensor:
+    return x if residual.norm_first else residual.norm(x)
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
-    """Return the output [n, 1, d_v] of one query each, q [n, 1, d_k], over k [n, len, d_k] and v [n, len, d_v]."""
-    q = q / math.sqrt(q.shape[-1])
-    scores = q @ k.transpose(1, 2) if bias is None else torch.baddbmm(bias, q, k.transpose(1, 2))  # [n, 1, len]
-    return scores.softmax(dim=-1) @ v
+    """Return [batch, n_heads · d_v] for one scaled query each, q [batch, n_heads, d_k], over k and v [..., len, d]."""
+    queries, keys, values = q.reshape(-1, 1, q.shape[-1]), k.flatten(0, 1), v.flatten(0, 1)  # [batch · n_heads, ...]
+    scores = torch.bmm(queries, keys.mT) if bias is None else torch.baddbmm(bias, queries, keys.mT)
+    return torch.bmm(scores.softmax(dim=-1), values).view(len(q), -1)
