@@ -85,32 +85,39 @@ class FastStepper:
 
 
 class _LayerState:
-    """A decoder layer with its weights as they are needed, and its keys and values [batch, n_heads, len, d_k]."""
+    """A decoder layer with its weights as a step needs them, and the keys and values so far.
+
+    Batch and heads are one axis, "rows"; in `own`, a position's key and value lie side by side.
+    """
 
     def __init__(self, layer: DecoderLayer, memory_keys: Tensor, memory_values: Tensor, max_len: int) -> None:
-        self.layer, own = layer, layer.self_attention
-        self.n_heads, self.scale = own.n_heads, 1 / math.sqrt(own.d_k)
-        self.own_weight = torch.cat((own.w_q.weight * self.scale, own.w_k.weight, own.w_v.weight))
-        self.memory_keys, self.memory_values = (memory_keys * self.scale).contiguous(), memory_values.contiguous()
-        batch, n_heads, _, width = memory_keys.shape
-        self.own = memory_keys.new_empty(2, batch, n_heads, max_len, width)  # keys, and values
+        attention = layer.self_attention
+        self.layer, self.n_heads, self.d_k = layer, attention.n_heads, attention.d_k
+        scale = 1 / math.sqrt(self.d_k)
+        maps = (attention.w_q.weight * scale, attention.w_k.weight, attention.w_v.weight)
+        by_head = [weight.unflatten(0, (self.n_heads, 1, self.d_k)) for weight in maps]  # [n_heads, 1, d_k, d_model]
+        self.own_weight = torch.cat(by_head, dim=1).flatten(0, 2)  # [n_heads · 3 · d_k, d_model]
+        self.memory_keys = (memory_keys * scale).flatten(0, 1)  # [rows, src_len, d_k]
+        self.memory_values = memory_values.flatten(0, 1)
+        self.own = memory_keys.new_empty(len(self.memory_keys), max_len, 2, self.d_k)
 
     def attend_own(self, x: Tensor, position: int, bias: Tensor | None) -> Tensor:
         """Return x [batch, d_model], the token at `position`, after the self-attention and its residual connection."""
         attention, residual = self.layer.self_attention, self.layer.self_attention_residual
-        joint = F.linear(_before(residual, x), self.own_weight).view(len(x), 3, self.n_heads, -1)
+        joint = F.linear(_before(residual, x), self.own_weight).view(-1, 3, self.d_k)  # [rows, 3, d_k]
         if attention.position is not None:
             joint, bias = self._with_offsets(joint, position, bias)
-        self.own[:, :, :, position] = joint[:, 1:].transpose(0, 1)
-        keys, values = self.own[:, :, :, : position + 1]
-        return _after(residual, torch.addmm(x, _attend(joint[:, 0], keys, values, bias), attention.w_o.weight.T))
+        self.own[:, position] = joint[:, 1:]
+        so_far = self.own[:, : position + 1]
+        heads = _attend(joint[:, :1], so_far[:, :, 0], so_far[:, :, 1], bias)
+        return _after(residual, torch.addmm(x, heads.view(len(x), -1), attention.w_o.weight.T))
 
     def attend_memory(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """Return x [batch, d_model] after the cross-attention and its residual connection."""
         attention, residual = self.layer.cross_attention, self.layer.cross_attention_residual
-        q = F.linear(_before(residual, x), attention.w_q.weight).view(len(x), self.n_heads, -1)
+        q = F.linear(_before(residual, x), attention.w_q.weight).view(-1, 1, self.d_k)
         heads = _attend(q, self.memory_keys, self.memory_values, bias)
-        return _after(residual, torch.addmm(x, heads, attention.w_o.weight.T))
+        return _after(residual, torch.addmm(x, heads.view(len(x), -1), attention.w_o.weight.T))
 
     def feed_forward(self, x: Tensor) -> Tensor:
         """Return x [batch, d_model] after the feed-forward network and its residual connection."""
@@ -120,36 +127,42 @@ class _LayerState:
         return _after(residual, x + F.linear(hidden, inner.contract.weight, inner.contract.bias))
 
     def select_own(self, rows: Tensor, length: int) -> None:
-        """Keep the rows' own keys and values, of which `length` places are filled."""
-        before, (two, _, n_heads, max_len, width) = self.own, self.own.shape
-        self.own = before.new_empty(two, len(rows), n_heads, max_len, width)
-        self.own[:, :, :, :length] = before[:, rows, :, :length]
+        """Keep the sentences' own keys and values, of which `length` places are filled."""
+        before = self.own.unflatten(0, (-1, self.n_heads))
+        self.own = self.own.new_empty(len(rows) * self.n_heads, *self.own.shape[1:])
+        self.own[:, :length] = before[rows, :, :length].flatten(0, 1)
 
     def select_memory(self, rows: Tensor) -> None:
-        """Keep the rows' memory."""
-        self.memory_keys, self.memory_values = self.memory_keys[rows], self.memory_values[rows]
+        """Keep the sentences' memory."""
+        self.memory_keys, self.memory_values = (
+            x.unflatten(0, (-1, self.n_heads))[rows].flatten(0, 1) for x in (self.memory_keys, self.memory_values)
+        )
 
     def _with_offsets(self, joint: Tensor, position: int, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
-        """Return queries, keys and values [batch, 3, n_heads, d_k] turned, or the bias with a relative one added."""
+        """Return queries, keys and values [rows, 3, d_k] with rotary positions, or the bias with relative ones."""
         attention = self.layer.self_attention
-        qk = attention.rotate(joint[:, :2, :, None], position)[:, :, :, 0]  # the rotation wants an axis of positions
+        turned = attention.rotate(joint[:, :2, None], position)[:, :, 0]  # the rotation wants an axis of positions
         relative = attention.score_bias(1, position + 1)  # [n_heads, 1, position + 1]
         if relative is not None:
-            relative = relative.repeat(len(joint), 1, 1)
+            relative = relative.repeat(len(joint) // self.n_heads, 1, 1)
             bias = relative if bias is None else bias + relative
-        return torch.cat((qk, joint[:, 2:]), dim=1), bias
+        return torch.cat((turned, joint[:, 2:]), dim=1), bias
 
 
 def _before(residual: Residual, x: Tensor) -> Tensor:
-    return residual.norm(x) if residual.norm_first else x
+    return _normalised(residual, x) if residual.norm_first else x
 
 
 def _after(residual: Residual, x: Tensor) -> Tensor:
-    return x if residual.norm_first else residual.norm(x)
+    return x if residual.norm_first else _normalised(residual, x)
+
+
+def _normalised(residual: Residual, x: Tensor) -> Tensor:
+    norm = residual.norm
+    return F.layer_norm(x, norm.weight.shape, norm.weight, norm.bias, norm.eps)  # without a module's checks
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:
-    """Return [batch, n_heads · d_v] for one scaled query each, q [batch, n_heads, d_k], over k and v [..., len, d]."""
-    queries, keys, values = q.reshape(-1, 1, q.shape[-1]), k.flatten(0, 1), v.flatten(0, 1)  # [batch · n_heads, ...]
-    scores = torch.bmm(queries, keys.mT) if bias is None else torch.baddbmm(bias, queries, keys.mT)
-    return torch.bmm(scores.softmax(dim=-1), values).view(len(q), -1)
+    """Return [rows, 1, d_v] for one scaled query each, q [rows, 1, d_k], over k and v [rows, len, d]."""
+    scores = torch.bmm(q, k.mT) if bias is None else torch.baddbmm(bias, q, k.mT)  # [rows, 1, len]
+    return torch.bmm(scores.softmax(dim=-1), v)

@@ -1,0 +1,144 @@
+"""The fast training pass gives the readable one's numbers, and takes only the models it computes rightly."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+import transformer_lib as tl
+from factories import BATCH, POSITIONS, make_model, random_ids
+from transformer_lib import fast
+from transformer_lib.baselines import GRUTranslator, SelfOnlyTransformer
+from transformer_lib.losses import head_loss
+
+EXACT = {"rtol": 0, "atol": 1e-11}
+
+
+def batch(gaps=False):
+    """Source and target ids with padding behind, and with `gaps` also inside; targets begin with bos."""
+    src, tgt = random_ids(23, BATCH, 7, padded=True), random_ids(29, BATCH, 12, seed=1, padded=True)
+    tgt[:, 0] = 1
+    if gaps:
+        src[0, 2] = tgt[0, 4] = tgt[2, 5] = 0
+    return src, tgt
+
+
+def both_ways(model, src, tgt, smoothing=0.1):
+    """(loss, gradients) of the fast pass and of the readable one."""
+    tgt_in, tgt_out = tl.shift_right(tgt)
+    counted = tgt_out != 0
+    states = fast.decoder_states(model, src, tgt_in, counted)
+    quick = head_loss(states, model.output_head.weight, tgt_out[counted], label_smoothing=smoothing) / counted.sum()
+    plain = tl.translation_loss(model(src, tgt_in), tgt_out, pad_id=0, label_smoothing=smoothing)
+    weights = list(model.parameters())
+    return [(loss.detach(), torch.autograd.grad(loss, weights, allow_unused=True)) for loss in (quick, plain)]
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("position", POSITIONS)
+def test_loss_and_gradients_equal_the_readable_ones(position, norm_first, gaps):
+    model = make_model(position=position, norm_first=norm_first, dtype=torch.float64)
+    quick, plain = both_ways(model, *batch(gaps))
+    torch.testing.assert_close(quick, plain, **EXACT)
+    assert all(gradient.abs().max() > 1e-6 for gradient in plain[1])
+
+
+def test_tied_embeddings_get_the_gradients_of_all_three_uses():
+    model = make_model(tie_embeddings=True, tgt_vocab_size=23, dtype=torch.float64)
+    src, tgt = batch()
+    quick, plain = both_ways(model, src, tgt.clamp(max=22))
+    torch.testing.assert_close(quick, plain, **EXACT)
+
+
+def test_a_source_of_padding_alone_makes_no_nan():
+    model = make_model(dtype=torch.float64)
+    src, tgt = batch()
+    src[1] = 0
+    quick, plain = both_ways(model, src, tgt)
+    torch.testing.assert_close(quick, plain, **EXACT)
+    assert all(gradient.isfinite().all() for gradient in quick[1])
+
+
+def test_only_the_counted_positions_come_back():
+    model, (src, tgt) = make_model(dtype=torch.float64), batch()
+    tgt_in = tgt[:, :-1]
+    counted = torch.zeros(tgt_in.shape, dtype=torch.bool)
+    counted[1, 3] = counted[3, 0] = counted[3, 6] = True
+    states = []
+    hook = model.output_head.register_forward_pre_hook(lambda module, args: states.append(args[0]))
+    model(src, tgt_in)
+    hook.remove()
+    torch.testing.assert_close(fast.decoder_states(model, src, tgt_in, counted), states[0][counted], **EXACT)
+
+
+def test_dropout_acts_and_keeps_the_mean():
+    model, (src, tgt) = make_model(dropout=0.2), batch()
+    counted = tgt[:, 1:] != 0
+    still = fast.decoder_states(model, src, tgt[:, :-1], counted)
+    model.train()
+    first, second = (fast.decoder_states(model, src, tgt[:, :-1], counted) for _ in range(2))
+    assert not torch.equal(first, second) and not torch.equal(first, still)
+
+
+def test_it_applies_to_a_plain_transformer_only():
+    model = make_model()
+    assert fast.applies_to(model) and fast.applies_to(copy.deepcopy(model))
+    assert fast.applies_to(make_model(position="rotary")) and fast.applies_to(make_model(norm_first=True))
+    assert not fast.applies_to(SelfOnlyTransformer(model.config))
+    assert not fast.applies_to(GRUTranslator(model.config, 8))
+
+
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def replaced_part(model):
+    model.decoder.layers[1].feed_forward.expand = Doubled(30, 17)
+
+
+def replaced_method(model):
+    model.encoder.layers[0].self_attention.w_v.forward = lambda x: x
+
+
+def replaced_mask(model):
+    model.tgt_mask = lambda tgt_so_far, q_len: None
+
+
+def hooked(model):
+    model.decoder.layers[0].cross_attention.w_o.register_forward_hook(lambda *_: None)
+
+
+def hooked_before(model):
+    model.encoder.register_forward_pre_hook(lambda *_: None)
+
+
+def biased(model):
+    model.encoder.layers[0].self_attention = tl.MultiHeadAttention(30, 3, bias=True)
+
+
+@pytest.mark.parametrize("change", [replaced_part, replaced_method, replaced_mask, hooked, hooked_before, biased])
+def test_a_changed_model_takes_the_readable_path(change):
+    model = make_model()
+    change(model)
+    assert not fast.applies_to(model)
+
+
+def test_a_recorded_model_takes_the_readable_path():
+    model = make_model()
+    with tl.record_attention(model):
+        assert not fast.applies_to(model)
+    assert fast.applies_to(model)
+
+
+def test_bad_ids_are_named():
+    model, (src, tgt) = make_model(), batch()
+    counted = tgt != 0
+    with pytest.raises(ValueError, match=r"src must hold ids in \[0, 23\)"):
+        fast.decoder_states(model, src + 23, tgt, counted)
+    with pytest.raises(ValueError, match=r"tgt_in must hold ids in \[0, 29\)"):
+        fast.decoder_states(model, src, tgt + 29, counted)

@@ -1,0 +1,35 @@
+from __future__ import annotations
+
+import pytest
+import torch
+
+from transformer_lib.packing import RealTokens
+
+REAL = torch.tensor([[1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]], dtype=torch.bool)
+
+
+def values(*shape):
+    generator = torch.Generator().manual_seed(0)
+    return torch.randn(shape, generator=generator, dtype=torch.float64, requires_grad=True)
+
+
+def test_pick_takes_the_real_tokens_in_order():
+    x = values(3, 5, 7)
+    assert torch.equal(RealTokens(REAL).pick(x), x[REAL])
+
+
+def test_spread_puts_them_back_with_zeros_between():
+    x = values(8, 7)
+    spread = RealTokens(REAL).spread(x)
+    assert spread.shape == (3, 5, 7)
+    assert torch.equal(spread[REAL], x) and not spread[~REAL].any()
+
+
+@pytest.mark.parametrize(("name", "shape"), [("pick", (3, 5, 2)), ("spread", (8, 2))])
+def test_gradients_are_those_of_finite_differences(name, shape):
+    assert torch.autograd.gradcheck(getattr(RealTokens(REAL), name), values(*shape))
+
+
+def test_a_mask_of_another_rank_is_refused():
+    with pytest.raises(ValueError, match="real must have 2 axes"):
+        RealTokens(REAL[0])
