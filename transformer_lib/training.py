@@ -174,7 +174,8 @@ class _Run:
         self._save_if_due(last=True)
 
     def _told_to_stop(self) -> bool:
-        return bool(self.history.epochs and self.history.epochs[-1].get("stop"))
+        last = self.history.epochs[-1] if self.history.epochs else None
+        return isinstance(last, dict) and bool(last.get("stop"))  # an `on_epoch` may also only look, and return nothing
 
     def _train_epoch(self, epoch: int, bar: tqdm, on_step: OnStep | None) -> bool:
         """Train on what is left of an epoch; return whether the time sufficed."""
