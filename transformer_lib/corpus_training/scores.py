@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import shlex
 from collections.abc import Sequence
@@ -74,7 +75,8 @@ def describe(arguments: argparse.Namespace, argv: Sequence[str], data: Data, lea
         "epochs": round(len(history.steps) / learned.steps_per_epoch, 2),
         "best": learned.best, "validation": [round(epoch["validation"], 4) for epoch in history.epochs],
         "length_penalty": arguments.length_penalty, "torch": torch.__version__, "python": platform.python_version(),
-        "threads": torch.get_num_threads(), "device": next(learned.model.parameters()).device.type,
+        "processes": int(os.environ.get("WORLD_SIZE", 1)), "threads": torch.get_num_threads(),
+        "device": next(learned.model.parameters()).device.type,
     }  # fmt: skip
 
 
