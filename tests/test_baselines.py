@@ -7,7 +7,13 @@ import torch
 
 import transformer_lib as tl
 from factories import BATCH, POSITIONS, SIZES, greedy_by_forward, make_config, randomise, sources, targets
-from transformer_lib.baselines import DictionaryBaseline, GRUTranslator, SelfOnlyTransformer, count_parameters
+from transformer_lib.baselines import (
+    DictionaryBaseline,
+    GRUTranslator,
+    SelfOnlyTransformer,
+    TorchTranslator,
+    count_parameters,
+)
 
 HOUSES = [
     tl.Pair("The house.", "Das Haus."),
@@ -187,3 +193,48 @@ def test_counting_parameters():
     layer = torch.nn.Linear(3, 5)
     layer.bias.requires_grad_(False)
     assert count_parameters(layer) == 15
+
+
+# PyTorch's own.
+
+
+def as_ours(theirs):
+    """Our model with the same weights, by `interop`."""
+    ours = tl.Transformer(theirs.config).eval()
+    converted = tl.interop.from_torch(theirs.transformer)
+    ours.encoder, ours.decoder = converted.encoder, converted.decoder
+    for name in ("src_embedding", "tgt_embedding", "output_head"):
+        setattr(ours, name, getattr(theirs, name))
+    return ours
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_pytorchs_transformer_says_what_ours_does_with_its_weights(norm_first):
+    theirs = make(TorchTranslator, norm_first=norm_first, dropout=0.2)
+    src, tgt = sources(padded=True), targets(padded=True)
+    found, wanted = theirs(src, tgt), as_ours(theirs)(src, tgt)
+    real = tgt != 0
+    torch.testing.assert_close(found[real], wanted[real], rtol=0, atol=1e-4)
+
+
+def test_pytorchs_transformer_decodes_by_our_code():
+    theirs = make(TorchTranslator)
+    ours, src = as_ours(theirs), sources(padded=True)
+    assert torch.equal(tl.greedy_decode(theirs, src, max_new_tokens=9), tl.greedy_decode(ours, src, max_new_tokens=9))
+    beams = [tl.beam_search(model, src, beam_size=3, max_new_tokens=9) for model in (theirs, ours)]
+    assert torch.equal(*beams)
+
+
+def test_pytorchs_transformer_trains_by_our_code():
+    model = TorchTranslator(make_config(src_vocab_size=29, tie_embeddings=True))
+    assert model.src_embedding.weight is model.tgt_embedding.weight is model.output_head.weight
+    pairs = [[3 + i, 5, 7] for i in range(12)]
+    batches = tl.Batches(pairs, [[1, *ids, 2] for ids in pairs], 4)
+    history = tl.train(model, batches, epochs=15, learning_rate=0.01, warmup_steps=5, progress=False)
+    assert history.loss[-1] < 0.6 * history.loss[0]
+
+
+@pytest.mark.parametrize("position", ["learned", "rotary", "none"])
+def test_pytorchs_transformer_has_sinusoids_only(position):
+    with pytest.raises(ValueError, match=f"config must have sinusoidal positions, got '{position}'"):
+        TorchTranslator(make_config(position=position))

@@ -93,3 +93,46 @@ def test_another_pad_id():
 def test_bad_arguments_are_refused(args, options, error, message):
     with pytest.raises(error, match=message):
         tl.Batches(*args, **options)
+
+
+# By tokens.
+
+MAX_TOKENS = 101
+
+
+def make_by_tokens(**options):
+    return tl.Batches(*draw(), max_tokens=MAX_TOKENS, **options)
+
+
+def test_batches_by_tokens_hold_every_pair_once_in_every_epoch():
+    for number in range(3):
+        seen = [src[i, 0].item() - 10 for src, _ in make_by_tokens().epoch(number) for i in range(len(src))]
+        assert sorted(seen) == list(range(COUNT))
+
+
+def test_no_batch_has_more_tokens_than_asked_and_most_have_nearly_as_many():
+    sizes = [src.numel() + tgt.numel() for number in range(3) for src, tgt in make_by_tokens().epoch(number)]
+    assert max(sizes) <= MAX_TOKENS
+    assert sum(sizes) / len(sizes) > 0.6 * MAX_TOKENS
+    rows = [len(src) for src, _ in make_by_tokens().epoch(0)]
+    assert max(rows) > 3 * min(rows)  # many short sentences, few long ones
+
+
+def test_every_epoch_by_tokens_has_as_many_batches_but_others():
+    batches = make_by_tokens(seed=5)
+    assert {len(list(batches.epoch(number))) for number in range(5)} == {len(batches)}
+    assert first_words(batches.epoch(2)) == first_words(make_by_tokens(seed=5).epoch(2))
+    sets = [{frozenset(words) for words in first_words(batches.epoch(number))} for number in range(2)]
+    assert len(sets[0] & sets[1]) < len(batches) / 4
+
+
+def test_a_pair_that_alone_is_too_long_is_refused():
+    assert len(tl.Batches([[3] * 4, [3]], [[1, 2]] * 2, max_tokens=8)) == 2
+    with pytest.raises(ValueError, match="max_tokens must hold the longest pair, 2 · 4 tokens, got 7"):
+        tl.Batches([[3] * 4, [3]], [[1, 2]] * 2, max_tokens=7)
+
+
+@pytest.mark.parametrize("sizes", [{}, {"batch_size": 3, "max_tokens": 9}])
+def test_one_of_two_ways_to_measure_a_batch_is_needed(sizes):
+    with pytest.raises(ValueError, match="give batch_size or max_tokens, not both, got (None and None|3 and 9)"):
+        tl.Batches([[3]], [[1, 2]], **sizes)

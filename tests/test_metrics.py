@@ -130,3 +130,10 @@ def test_bad_arguments_are_refused():
         bootstrap([])
     with pytest.raises(ValueError, match="resamples must be at least 1, got 0"):
         bootstrap([1.0], resamples=0)
+
+
+def test_bleu_can_ignore_case():
+    pairs = [tl.Pair("", "Ein Hund läuft durch den Schnee.")] * 3
+    texts = ["ein hund läuft Durch den Schnee."] * 3
+    assert tl.metrics.bleu(texts, pairs, resamples=5).mean < 60
+    assert tl.metrics.bleu(texts, pairs, resamples=5, lowercase=True).mean == pytest.approx(100)

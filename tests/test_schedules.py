@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from transformer_lib.schedules import SCHEDULES, make_schedule, onecycle_rate, paper_rate
+from transformer_lib.schedules import SCHEDULES, make_schedule, make_timed_schedule, onecycle_rate, paper_rate
 
 TOTAL, WARMUP, PEAK = 211, 17, 0.003
 
@@ -83,3 +83,40 @@ def test_steps_count_from_one(kind):
 def test_bad_options_are_refused(kind, changes, message):
     with pytest.raises(ValueError, match=message):
         make(kind, **changes)
+
+
+# By the clock.
+
+
+def make_timed(kind, **changes):
+    return make_timed_schedule(kind, **{"learning_rate": PEAK, "warmup_steps": WARMUP, "d_model": 512, **changes})
+
+
+def test_by_the_clock_the_rate_warms_up_by_steps_and_falls_with_the_time():
+    schedule = make_timed("onecycle")
+    assert schedule(1, 0.0) == pytest.approx(PEAK / WARMUP)
+    assert schedule(WARMUP, 0.0) == pytest.approx(PEAK) == schedule(9999, 0.0)
+    assert schedule(9999, 0.5) == pytest.approx(PEAK / 2)
+    assert schedule(9999, 0.25) == pytest.approx(PEAK * (1 + math.sqrt(0.5)) / 2)
+    falling = [schedule(9999, i / 100) for i in range(101)]
+    assert falling == sorted(falling, reverse=True) and falling[-1] == schedule(9999, 1.3) == 0
+
+
+def test_many_short_steps_are_rated_like_a_run_by_steps():
+    schedule = make_timed("onecycle", warmup_steps=1)
+    by_step = make("onecycle", warmup_steps=1)
+    for step in range(2, TOTAL + 1):
+        assert schedule(step, (step - 1) / TOTAL) == pytest.approx(by_step(step), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["paper", "constant"])
+def test_schedules_without_an_end_go_by_steps_alone(kind):
+    for step in (1, WARMUP, 100):
+        assert make_timed(kind)(step, 0.7) == make(kind)(step)
+
+
+def test_a_time_before_the_beginning_is_refused():
+    with pytest.raises(ValueError, match="fraction must be at least 0, got -0.1"):
+        make_timed("onecycle")(3, -0.1)
+    with pytest.raises(ValueError, match="schedule must be one of .*, got 'linear'"):
+        make_timed("linear")

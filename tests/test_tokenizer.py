@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import os
+
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 import transformer_lib as tl
 from transformer_lib.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
@@ -126,6 +130,34 @@ def test_subwords_know_every_text(bpe):
     text = "Ein völlig unbekannter Satz: 漢字 & €!"
     assert bpe.decode(bpe.encode(text)) == text
     assert UNK_ID not in bpe.encode(text)
+
+
+HARD_TEXTS = [
+    "", " ", "   ", " leading", "trailing ", "  two  inside  ", "tab\tand\nline\r\n", "a\u00a0b\u2009c\u3000d", "don't",
+    "Mann-Frau", "«Ja», sagt er … „nein“!", "3,50 € (ca. 4 $)", "U.S.A.", "a ,b ; c", "Ünï\u0308cödé",
+    "漢字カナ", "👩‍👧 🚲",
+    "<eos> and <pad>", "<unk>", "Ġthe", "\x00\x7f", "word" * 99,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", HARD_TEXTS)
+def test_subwords_lose_nothing_of_a_text(bpe, text):
+    ids = bpe.encode(text, bos=True, eos=True)
+    assert bpe.decode(ids) == text and bpe.decode(bpe.encode(text)) == text
+    assert not set(ids[1:-1]) & {PAD_ID, BOS_ID, EOS_ID, UNK_ID}  # special tokens are ours to set
+
+
+@given(text=st.text())
+def test_subwords_lose_nothing_of_any_text(bpe, text):
+    assert bpe.decode(bpe.encode(text)) == text
+
+
+@pytest.mark.skipif("MULTI30K_DIR" not in os.environ, reason="MULTI30K_DIR is not set")
+def test_subwords_lose_nothing_of_multi30k():
+    corpus = tl.load_corpus("multi30k")
+    texts = [text for split in corpus.splits.values() for pair in split for text in (pair.src, pair.tgt)]
+    bpe = tl.BPETokenizer.from_texts(texts[:58_000], vocab_size=8000)
+    assert [text for text in texts if bpe.decode(bpe.encode(text)) != text] == []
 
 
 def test_frequent_words_become_one_subword(bpe):

@@ -10,11 +10,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import transformer_lib as tl
 from factories import make_model, randomise, targets
+from transformer_lib.gradients import count_targets
+from transformer_lib.history import TrainingOptions
 from transformer_lib.schedules import make_schedule
-from transformer_lib.training import TrainingOptions
+from transformer_lib.training import TrainingLoss
 
 ROOT = Path(__file__).parents[1]
 EPOCHS, STEPS_PER_EPOCH = 3, 8
@@ -230,6 +233,9 @@ def test_a_keyboard_interrupt_ends_the_run_and_keeps_it():
         ({"schedule": "linear"}, ValueError, "schedule must be one of 'onecycle', .*, got 'linear'"),
         ({"learning_rate": -1.0}, ValueError, "learning_rate must be positive, got -1.0"),
         ({"warmup_steps": 0}, ValueError, "warmup_steps must be at least 1, got 0"),
+        ({"accumulate": 0}, ValueError, "accumulate must be at least 1, got 0"),
+        ({"precision": "float16"}, ValueError, "precision must be one of 'float32', 'bfloat16', got 'float16'"),
+        ({"time_limit": 0.0}, ValueError, "time_limit must be positive, got 0.0"),
         ({"speed": 3}, TypeError, "unexpected keyword argument 'speed'"),
     ],
 )
@@ -241,6 +247,162 @@ def test_bad_options_are_refused(options, error, message):
 def test_options_are_keyword_only():
     with pytest.raises(TypeError, match="positional argument"):
         TrainingOptions(3)
+
+
+def test_a_run_can_be_told_to_stop(tmp_path):
+    options = {"on_epoch": lambda number: {"stop": float(number == 2)}, "checkpoint": tmp_path / "run.safetensors"}
+    history = learn(make_learner(), **options)
+    assert len(history.epochs) == 2 and len(history.steps) == 2 * STEPS_PER_EPOCH
+    assert learn(make_learner(), **options) == history  # and it stays stopped
+
+
+# The same step in other ways.
+
+
+def test_the_summed_loss_is_the_mean_times_the_tokens():
+    model = make_learner(dropout=0.0, dtype=torch.float64)
+    src, tgt = next(make_batches().epoch(0))
+    mean = tl.translation_loss(model(src, tgt[:, :-1]), tgt[:, 1:], pad_id=0, label_smoothing=0.3)
+    tokens = count_targets(tgt, 0)
+    assert tokens == sum(len([i for i in row[1:] if i]) for row in tgt.tolist())
+    torch.testing.assert_close(TrainingLoss(model, 0.3)(src, tgt), mean * tokens, rtol=0, atol=1e-10)
+    with pytest.raises(ValueError, match="label_smoothing must lie in"):
+        TrainingLoss(model, 1.0)
+
+
+@pytest.mark.parametrize("accumulate", [2, 3, 7])
+def test_parts_of_a_batch_make_the_step_of_the_whole(accumulate):
+    whole, cut = (make_learner(dropout=0.0, dtype=torch.float64) for _ in range(2))
+    wanted, found = learn(whole), learn(cut, accumulate=accumulate)
+    assert found.loss == pytest.approx(wanted.loss, abs=1e-10)
+    for one, other in zip(whole.parameters(), cut.parameters(), strict=True):
+        torch.testing.assert_close(one, other, rtol=0, atol=1e-8)
+
+
+def test_parts_are_computed_one_after_the_other():
+    model, rows = make_learner(dropout=0.0), []
+    model.register_forward_pre_hook(lambda _model, inputs: rows.append(len(inputs[0])))
+    learn(model, epochs=1, accumulate=2)
+    assert sorted(rows) == [1] * 9 + [2] * 7 and sum(rows) == 23
+
+
+def test_in_bfloat16_the_weights_stay_in_float32_and_learn_alike():
+    models = [make_learner(dropout=0.0) for _ in range(2)]
+    wanted, found = (
+        learn(model, epochs=12, learning_rate=0.01, precision=precision)
+        for model, precision in zip(models, ("float32", "bfloat16"), strict=True)
+    )
+    assert {parameter.dtype for parameter in models[1].parameters()} == {torch.float32}
+    assert found.loss[0] != wanted.loss[0] and found.loss[0] == pytest.approx(wanted.loss[0], rel=0.01)
+    assert np.mean(found.loss[-8:]) < 0.6 * np.mean(found.loss[:8])
+
+
+# The average of the weights.
+
+
+def make_average(model, decay=0.9):
+    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(decay))
+
+
+def test_the_average_follows_the_weights_after_the_warm_up(tmp_path):
+    model = make_learner()
+    average = make_average(model)
+    seen = []
+    learn(model, average=average, on_step=lambda *_: seen.append(model.output_head.weight.detach().clone()))
+    assert average.n_averaged == STEPS - 5
+    by_hand = seen[5]
+    for weight in seen[6:]:
+        by_hand = 0.9 * by_hand + 0.1 * weight
+    torch.testing.assert_close(average.module.output_head.weight.detach(), by_hand, rtol=0, atol=1e-6)
+
+
+def test_the_average_is_resumed(tmp_path):
+    whole, stopped, options = make_learner(), make_learner(), {"checkpoint": tmp_path / "run.safetensors"}
+    wanted = make_average(whole)
+    learn(whole, average=wanted)
+    with pytest.raises(Stopped):
+        learn(stopped, average=make_average(stopped), on_step=stop_at(13), checkpoint_every=5, **options)
+    found = make_average(randomise(stopped))
+    learn(stopped, average=found, **options)
+    assert same_weights(found, wanted) and found.n_averaged == wanted.n_averaged
+
+
+def test_a_checkpoint_without_the_average_is_refused(tmp_path):
+    learn(model := make_learner(), epochs=1, checkpoint=tmp_path / "run.safetensors")
+    with pytest.raises(ValueError, match="must be of a run with an average, got one without"):
+        learn(model, average=make_average(model), checkpoint=tmp_path / "run.safetensors")
+
+
+# By the clock.
+
+
+class Clock:
+    """Every step takes a second, an evaluation four: the clock only moves when something is done."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def monotonic(self):
+        return self.now
+
+    def on_step(self, _step, _loss):
+        self.now += 1
+
+    def on_epoch(self, number):
+        self.now += 4
+        return {"number": float(number)}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr("transformer_lib.training.time", clock)
+    return clock
+
+
+def learn_by_clock(clock, **options):
+    options = {"epochs": None, "on_step": clock.on_step, "on_epoch": clock.on_epoch, **options}
+    return learn(make_learner(), **options)
+
+
+def test_a_run_ends_with_its_time_and_is_evaluated_then(clock):
+    history = learn_by_clock(clock, time_limit=27.0, learning_rate=0.01, warmup_steps=1)
+    assert len(history.steps) == 19  # 8 steps, 4 s, 8 steps, 4 s, 3 steps
+    assert history.epochs == [{"number": 1.0}, {"number": 2.0}, {"number": 3.0}]
+    assert history.seconds == 19 + 3 * 4
+    spent = [*range(8), *range(12, 20), *range(24, 27)]
+    assert history.rate == pytest.approx([0.005 * (1 + math.cos(math.pi * seconds / 27)) for seconds in spent])
+
+
+def test_the_time_counts_on_after_a_stop(clock, tmp_path):
+    options = {"checkpoint": tmp_path / "run.safetensors", "checkpoint_every": 1, "time_limit": 27.0}
+    seconds = []
+
+    def stop(step, loss):
+        clock.on_step(step, loss)
+        if step == 10:
+            raise Stopped
+
+    with pytest.raises(Stopped):
+        learn_by_clock(clock, on_step=stop, **options)
+    clock.now += 3600  # nobody trains
+    again = learn_by_clock(clock, **options)
+    assert len(again.steps) == 19  # the lost step took its second with it
+    assert again.epochs == [{"number": 1.0}, {"number": 2.0}, {"number": 3.0}]
+    done = learn_by_clock(clock, on_step=lambda *_: seconds.append(1), **options)
+    assert done == again and seconds == []  # a run whose time is up has nothing left to do, nor to evaluate
+
+
+def test_an_epoch_cut_by_the_clock_is_finished_when_there_is_more_time(clock, tmp_path):
+    options = {"checkpoint": tmp_path / "run.safetensors"}
+    learn_by_clock(clock, time_limit=5.0, **options)
+    history = learn_by_clock(clock, time_limit=500.0, epochs=2, **options)
+    assert history.steps == list(range(1, 17)) and history.epochs == [{"number": 1.0}, {"number": 2.0}]
+
+
+def test_time_and_epochs_together_end_with_what_comes_first(clock):
+    assert len(learn_by_clock(clock, time_limit=500.0, epochs=2).steps) == 16
+    assert len(learn_by_clock(clock, time_limit=6.0, epochs=2).steps) == 6
 
 
 # Resuming.

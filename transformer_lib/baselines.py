@@ -1,4 +1,4 @@
-"""What a Transformer must beat: a word-by-word dictionary, attention cut to the token itself, and a GRU."""
+"""What a Transformer must beat: a dictionary, attention cut to the token itself, a GRU; and PyTorch's own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from ._validate import check_ids, check_int
 from .config import TransformerConfig
 from .corpus import Pair
+from .masks import causal_mask
+from .positional import SinusoidalPosition
 from .tokenizer import WordTokenizer
 from .transformer import Transformer
 
@@ -132,6 +134,72 @@ class GRUTranslator(nn.Module):
 
     def new_cache(self) -> None:
         """A GRU keeps no keys and values; decoding re-reads the target."""
+
+
+class TorchTranslator(nn.Module):
+    """`torch.nn.Transformer` with embeddings, sinusoids and output head like those of `Transformer`.
+
+    It has `encode`, `decode` and `forward` like `Transformer`, so training and decoding are the same code; decoding
+    re-reads the target, as PyTorch's layers keep no keys and values. Unlike ours, its attention has biases, dropout
+    acts within attention and feed-forward too, and both stacks end in a LayerNorm.
+
+    Args:
+        config: as for `Transformer`; the position must be sinusoidal.
+    """
+
+    def __init__(self, config: TransformerConfig) -> None:
+        super().__init__()
+        if config.position != "sinusoidal":
+            raise ValueError(f"config must have sinusoidal positions, got {config.position!r}")
+        self.config = config
+        self.src_embedding = nn.Embedding(config.src_vocab_size, config.d_model)
+        self.tgt_embedding = nn.Embedding(config.tgt_vocab_size, config.d_model)
+        self.position = SinusoidalPosition(config.max_len, config.d_model)
+        self.dropout = nn.Dropout(config.dropout)
+        options = {"dropout": config.dropout, "batch_first": True, "norm_first": config.norm_first}
+        layer = nn.TransformerEncoderLayer(config.d_model, config.n_heads, config.d_ff, **options)
+        norm = nn.LayerNorm(config.d_model)
+        # Given, not left to nn.Transformer: its own turns padded batches into nested tensors, a prototype that warns.
+        encoder = nn.TransformerEncoder(layer, config.n_layers, norm, enable_nested_tensor=False)
+        self.transformer = nn.Transformer(
+            config.d_model, config.n_heads, num_decoder_layers=config.n_layers, dim_feedforward=config.d_ff,
+            custom_encoder=encoder, **options,
+        )
+        self.output_head = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
+        nn.init.xavier_uniform_(self.output_head.weight)
+        for embedding in (self.src_embedding, self.tgt_embedding):
+            nn.init.normal_(embedding.weight, std=config.d_model**-0.5)
+        if config.tie_embeddings:
+            self.tgt_embedding.weight = self.output_head.weight = self.src_embedding.weight
+
+    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """Return logits [batch, tgt_len, tgt_vocab_size] for src [batch, src_len] and tgt_in [batch, tgt_len]."""
+        return self.decode(tgt_in, self.encode(src), src)
+
+    def encode(self, src: Tensor) -> Tensor:
+        """Return the memory [batch, src_len, d_model]."""
+        check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
+        embedded = self._embed(self.src_embedding, src)
+        return self.transformer.encoder(embedded, src_key_padding_mask=self._padding(src))
+
+    def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor) -> Tensor:
+        """Return logits for all of tgt_in; PyTorch's masks are True where one may *not* attend."""
+        check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
+        x = self.transformer.decoder(
+            self._embed(self.tgt_embedding, tgt_in), memory,
+            tgt_mask=~causal_mask(tgt_in.shape[1], device=tgt_in.device)[0, 0], tgt_is_causal=True,
+            tgt_key_padding_mask=self._padding(tgt_in), memory_key_padding_mask=self._padding(src),
+        )
+        return self.output_head(x)
+
+    def new_cache(self) -> None:
+        """PyTorch's layers keep no keys and values; decoding re-reads the target."""
+
+    def _padding(self, ids: Tensor) -> Tensor:
+        return ids == self.config.pad_id
+
+    def _embed(self, embedding: nn.Embedding, ids: Tensor) -> Tensor:
+        return self.dropout(self.position(embedding(ids) * math.sqrt(self.config.d_model)))
 
 
 def count_parameters(model: nn.Module) -> int:

@@ -20,25 +20,34 @@ class Batches:
     Args:
         src, tgt: one list of ids per sentence, equally many.
         batch_size: sentences per batch (the last of an epoch may be smaller).
+        max_tokens: instead of batch_size: as many sentences as fit this many tokens of source and target, padding
+            included, so that short sentences fill a batch as well as long ones.
         seed: of the order; epoch e is shuffled by (seed, e), so that a resumed run sees what it would have seen.
         pad_id: fills shorter sentences up.
     """
 
     def __init__(
-        self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]], batch_size: int, *, seed: int = 0,
-        pad_id: int = PAD_ID,
+        self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]], batch_size: int | None = None, *,
+        max_tokens: int | None = None, seed: int = 0, pad_id: int = PAD_ID,
     ) -> None:
         if len(src) != len(tgt):
             raise ValueError(f"src and tgt must have equally many sentences, got {len(src)} and {len(tgt)}")
         if not src:
             raise ValueError("src and tgt must not be empty, got no sentence")
+        if (batch_size is None) == (max_tokens is None):
+            raise ValueError(f"give batch_size or max_tokens, not both, got {batch_size} and {max_tokens}")
         self.src, self.tgt = src, tgt
-        self.batch_size = check_int("batch_size", batch_size)
+        self.batch_size, self.max_tokens = batch_size, max_tokens
+        if max_tokens is None:
+            check_int("batch_size", batch_size)
+        else:
+            self._ends = self._cut(check_int("max_tokens", max_tokens))
         self.seed = check_int("seed", seed, minimum=0)
         self.pad_id = pad_id
 
     def __len__(self) -> int:
-        return -(-len(self.src) // self.batch_size)  # rounded up
+        """Return how many batches an epoch has, every one as many."""
+        return len(self._ends) if self.max_tokens is not None else -(-len(self.src) // self.batch_size)  # rounded up
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         return self.epoch(0)
@@ -55,10 +64,39 @@ class Batches:
         rng = random.Random(f"{self.seed}/{number}")
         order = list(range(len(self.src)))
         rng.shuffle(order)
+        batches = self._by_sentences(order) if self.max_tokens is None else self._by_tokens(order)
+        rng.shuffle(batches)
+        return batches
+
+    def _by_sentences(self, order: list[int]) -> list[list[int]]:
         pool = _POOL * self.batch_size
         batches = []
         for start in range(0, len(order), pool):
             near = sorted(order[start : start + pool], key=lambda i: (len(self.src[i]), len(self.tgt[i])))
             batches += [near[i : i + self.batch_size] for i in range(0, len(near), self.batch_size)]
-        rng.shuffle(batches)
         return batches
+
+    def _longer(self, i: int) -> int:
+        """Return the length of a pair's longer side."""
+        return max(len(self.src[i]), len(self.tgt[i]))
+
+    def _by_tokens(self, order: list[int]) -> list[list[int]]:
+        """Cut the pairs, sorted by their longer side: pairs of one length change places, the cuts stay."""
+        by_length = sorted(order, key=self._longer)
+        return [by_length[start:end] for start, end in zip([0, *self._ends], self._ends, strict=False)]
+
+    def _cut(self, max_tokens: int) -> list[int]:
+        """Return where the batches end among the pairs sorted by their longer side.
+
+        Counting both sides of a batch as wide as its longest sentence, the cuts depend on the lengths alone: every
+        epoch has as many batches, and the limit holds in each.
+        """
+        lengths = sorted(map(self._longer, range(len(self.src))))
+        if 2 * lengths[-1] > max_tokens:
+            raise ValueError(f"max_tokens must hold the longest pair, 2 · {lengths[-1]} tokens, got {max_tokens}")
+        ends, start = [], 0
+        for i, length in enumerate(lengths):
+            if (i + 1 - start) * 2 * length > max_tokens:
+                ends.append(i)
+                start = i
+        return [*ends, len(lengths)]

@@ -82,9 +82,11 @@ def bootstrap(values: Sequence[float], *, resamples: int = 1000, seed: int = 0) 
     return Score(sum(values) / count, means[int(0.025 * resamples)], means[int(0.975 * resamples)])
 
 
-def bleu(translations: Sequence[str], pairs: Sequence[Pair], *, resamples: int = 1000) -> Score:
-    """Return corpus BLEU (0–100) as sacrebleu computes it (13a tokens, case matters)."""
-    return _corpus_score(sacrebleu.BLEU(), translations, pairs, resamples)
+def bleu(
+    translations: Sequence[str], pairs: Sequence[Pair], *, resamples: int = 1000, lowercase: bool = False
+) -> Score:
+    """Return corpus BLEU (0–100) as sacrebleu computes it (13a tokens; case matters unless `lowercase`)."""
+    return _corpus_score(sacrebleu.BLEU(lowercase=lowercase), translations, pairs, resamples)
 
 
 def chrf(translations: Sequence[str], pairs: Sequence[Pair], *, resamples: int = 1000) -> Score:

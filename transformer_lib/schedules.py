@@ -22,7 +22,7 @@ def onecycle_rate(step: int, total_steps: int, peak: float, warmup_steps: int) -
     if step <= warmup_steps:
         return peak * step / warmup_steps
     done = (step - warmup_steps) / max(1, total_steps - warmup_steps + 1)
-    return peak * (1 + math.cos(math.pi * min(1.0, done))) / 2
+    return peak * cosine_fall(done)
 
 
 def make_schedule(
@@ -43,3 +43,30 @@ def make_schedule(
     if kind == "onecycle":
         return lambda step: onecycle_rate(step, total_steps, learning_rate, warmup_steps)
     return lambda step: learning_rate * min(1.0, step / warmup_steps)
+
+
+def make_timed_schedule(
+    kind: str, *, learning_rate: float, warmup_steps: int, d_model: int
+) -> Callable[[int, float], float]:
+    """Return (step, fraction of the time spent) -> rate, for a run that ends by the clock, after unknown many steps.
+
+    "onecycle" warms up by steps and falls on a cosine by the clock: learning_rate · min(1, step / warmup_steps) ·
+    (1 + cos(π · fraction)) / 2, which is 0 at the end. "paper" and "constant" have no end; they go by steps alone.
+
+    Raises:
+        ValueError: as for `make_schedule`; the schedule itself refuses a negative fraction.
+    """
+    kind_of_warmup = "constant" if kind == "onecycle" else kind
+    by_step = make_schedule(
+        kind_of_warmup, total_steps=1, learning_rate=learning_rate, warmup_steps=warmup_steps, d_model=d_model
+    )
+    if kind != "onecycle":
+        return lambda step, _fraction: by_step(step)
+    return lambda step, fraction: by_step(step) * cosine_fall(fraction)
+
+
+def cosine_fall(fraction: float) -> float:
+    """Return (1 + cos(π · fraction)) / 2: 1 at the beginning, 1/2 half-way, 0 at the end and after it."""
+    if not fraction >= 0:
+        raise ValueError(f"fraction must be at least 0, got {fraction}")
+    return (1 + math.cos(math.pi * min(1.0, fraction))) / 2

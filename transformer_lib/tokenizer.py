@@ -96,12 +96,16 @@ class WordTokenizer(_BatchEncoder):
 
 
 class BPETokenizer(_BatchEncoder):
-    """Byte-pair subwords (Sennrich et al. 2016), trained and applied by the `tokenizers` library."""
+    """Byte-pair subwords (Sennrich et al. 2016), trained and applied by the `tokenizers` library.
+
+    Nothing of a text is lost: `decode(encode(text)) == text`, whatever its spaces, punctuation and alphabet.
+    """
 
     def __init__(self, serialised: str) -> None:
         from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_str(serialised)
+        self._tokenizer.encode_special_tokens = True  # "<eos>" written in a text is text
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], *, vocab_size: int = 8000) -> BPETokenizer:
@@ -122,11 +126,12 @@ class BPETokenizer(_BatchEncoder):
         return self._tokenizer.get_vocab_size()
 
     def _ids(self, text: str) -> list[int]:
-        return self._tokenizer.encode(text).ids
+        # A space in front, so that a word is the same subword at the beginning of a text and within it.
+        return self._tokenizer.encode(" " + text).ids if text else []
 
     def decode(self, ids: Sequence[int] | Tensor) -> str:
         """Return the text of one sentence's ids, without special tokens and up to the first <eos>."""
-        return self._tokenizer.decode(_until_eos(ids, len(self)), skip_special_tokens=True).strip()
+        return self._tokenizer.decode(_until_eos(ids, len(self)), skip_special_tokens=True).removeprefix(" ")
 
     def tokens(self, ids: Sequence[int] | Tensor) -> list[str]:
         """Return the subwords of one sentence's ids, without special tokens and up to the first <eos>."""

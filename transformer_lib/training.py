@@ -2,53 +2,26 @@
 
 from __future__ import annotations
 
-import os
+import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
-from ._validate import check_fraction, check_int, check_tensor
+from . import distributed, fast
+from ._validate import check_fraction, check_tensor
 from .batching import Batches
-from .checkpoint import load_weights, read_checkpoint, save_checkpoint
-from .schedules import make_schedule
+from .gradients import BatchGradient
+from .history import History, TrainingOptions
+from .losses import head_loss
+from .resuming import read_run, write_run
+from .schedules import make_schedule, make_timed_schedule
 
-
-@dataclass
-class History:
-    """What a training run measured, one entry per step (and per epoch in `epochs`)."""
-
-    steps: list[int] = field(default_factory=list)
-    loss: list[float] = field(default_factory=list)  # smoothed cross-entropy per target token, in nats
-    rate: list[float] = field(default_factory=list)  # learning rate
-    epochs: list[dict[str, float]] = field(default_factory=list)  # what `on_epoch` returned
-    interrupted: bool = False  # by the keyboard (JupyterLab's stop button)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrainingOptions:
-    """Everything `train` can be told; see there."""
-
-    epochs: int = 1
-    learning_rate: float = 1e-3
-    schedule: str = "onecycle"
-    warmup_steps: int = 100
-    label_smoothing: float = 0.1
-    clip_norm: float = 1.0
-    checkpoint: str | os.PathLike[str] | None = None
-    checkpoint_every: int = 100
-    progress: bool = True
-
-    def __post_init__(self) -> None:
-        check_int("epochs", self.epochs)
-        check_int("checkpoint_every", self.checkpoint_every)
-        check_fraction("label_smoothing", self.label_smoothing)
-        if not self.clip_norm > 0:
-            raise ValueError(f"clip_norm must be positive, got {self.clip_norm}")
+OnStep = Callable[[int, float], None]
+OnEpoch = Callable[[int], dict[str, float]]
 
 
 def shift_right(tgt: Tensor) -> tuple[Tensor, Tensor]:
@@ -85,9 +58,37 @@ def translation_loss(logits: Tensor, tgt_out: Tensor, *, pad_id: int, label_smoo
     )
 
 
+class TrainingLoss(nn.Module):
+    """A model and its loss as one module, so that what computes gradients has one `forward` that can be wrapped.
+
+    A plain `Transformer` takes the fast path: real tokens only, and no logits kept. Every other model, and one that
+    is hooked or recorded, is called as it stands. Both give the same loss and the same gradients, to rounding.
+
+    Args:
+        model: called as model(src, tgt_in) -> logits. label_smoothing: ε as in `translation_loss`.
+    """
+
+    def __init__(self, model: nn.Module, label_smoothing: float = 0.0) -> None:
+        super().__init__()
+        self.model, self.label_smoothing = model, check_fraction("label_smoothing", label_smoothing)
+
+    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """Return the cross-entropy summed over the real target tokens of src [batch, src_len], tgt [batch, tgt_len]."""
+        tgt_in, tgt_out = shift_right(tgt)
+        counted = tgt_out != self.model.config.pad_id
+        if fast.applies_to(self.model):
+            states = fast.decoder_states(self.model, src, tgt_in, counted)
+            weight = self.model.output_head.weight
+            return head_loss(states, weight, tgt_out[counted], label_smoothing=self.label_smoothing)
+        logits = self.model(src, tgt_in)[counted]
+        if logits.dtype == torch.bfloat16:
+            logits = logits.float()  # a sum over thousands of words would lose its small terms
+        return F.cross_entropy(logits, tgt_out[counted], reduction="sum", label_smoothing=self.label_smoothing)
+
+
 def train(
-    model: nn.Module, batches: Batches, *, on_step: Callable[[int, float], None] | None = None,
-    on_epoch: Callable[[int], dict[str, float]] | None = None, **options,
+    model: nn.Module, batches: Batches, *, on_step: OnStep | None = None, on_epoch: OnEpoch | None = None,
+    average: AveragedModel | None = None, **options,
 ) -> History:
     """Train `model` in place with Adam (β 0.9, 0.98; ε 1e-9, as in the paper) and return its history.
 
@@ -95,18 +96,32 @@ def train(
         model: called as model(src, tgt_in) -> logits; has `config` with pad_id and d_model.
         batches: one epoch after another is taken from `batches.epoch(number)`.
         on_step: called with (step, loss) after every step. on_epoch: called with the epoch's number after it; what
-            it returns is kept in `history.epochs`.
-        epochs, learning_rate, schedule, warmup_steps: see `make_schedule`; the rate peaks at learning_rate.
+            it returns is kept in `history.epochs`. A true entry "stop" in it ends the run.
+        average: PyTorch's running average of the model's weights, updated after every step past the warm-up.
+        epochs: how many; 1 unless there is a time_limit.
+        time_limit: seconds, evaluations and earlier, resumed parts of the run included, after which the run ends,
+            and is evaluated. The schedule then ends with the time; see `make_timed_schedule`.
+        learning_rate, schedule, warmup_steps: see `make_schedule`; the rate peaks at learning_rate.
         label_smoothing, clip_norm: ε of the loss; the gradient's norm is cut to clip_norm.
+        accumulate: cut each batch into so many parts, one after the other: less memory, the same step.
+        precision: "bfloat16" computes the forward pass in 16 bits where PyTorch's autocast finds that safe; weights,
+            loss and optimizer stay as they are.
         checkpoint: a file written every `checkpoint_every` steps. If it exists, training goes on from it and ends
             with the weights of a run that was never stopped (on a CPU with the same number of threads).
         progress: show a progress bar.
 
     Returns:
         The history. Interrupting from the keyboard ends the run early and keeps it.
+
+    In a group of processes (`torch.distributed`, any backend) each takes its rows of every batch, and the step is
+    that of the whole batch: losses are weighted by tokens. Each calls `train` with the same arguments and ends with
+    the same weights and history. Process 0 alone shows progress, calls on_step and on_epoch, and writes the
+    checkpoint, which all must be able to read; with the same number of processes, dropout too goes on as it would
+    have. On several machines, with the same command on each:
+
+        torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400 program.py
     """
-    run = _Run(model, batches, TrainingOptions(**options))
-    run.resume()
+    run = _Run(model, batches, TrainingOptions(**options), average)
     try:
         run.go(on_step, on_epoch)
     except KeyboardInterrupt:
@@ -115,88 +130,100 @@ def train(
 
 
 class _Run:
-    """One training run: the optimizer, the schedule, the step count, and the history."""
+    """One training run: the gradient, the optimizer, the schedule, and the history."""
 
-    def __init__(self, model: nn.Module, batches: Batches, options: TrainingOptions) -> None:
-        self.model, self.batches, self.options = model, batches, options
-        self.parameters = dict(model.named_parameters())
-        self.optimizer = torch.optim.Adam(self.parameters.values(), lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
-        self.total_steps = options.epochs * len(batches)
-        self.rate = make_schedule(
-            options.schedule, total_steps=self.total_steps, learning_rate=options.learning_rate,
-            warmup_steps=options.warmup_steps, d_model=model.config.d_model,
-        )
-        self.step = 0
-        self.history = History()
-        self.device = next(iter(self.parameters.values())).device
-
-    def go(
-        self, on_step: Callable[[int, float], None] | None, on_epoch: Callable[[int], dict[str, float]] | None
+    def __init__(
+        self, model: nn.Module, batches: Batches, options: TrainingOptions, average: AveragedModel | None
     ) -> None:
+        self.model, self.batches, self.options, self.average = model, batches, options, average
+        self.parameters = list(model.parameters())
+        self.optimizer = torch.optim.Adam(self.parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        self.total_steps = None if options.time_limit else options.last_epoch * len(batches)
+        self.rate = self._schedule()
+        self.gradient = BatchGradient(
+            TrainingLoss(model, options.label_smoothing), pad_id=model.config.pad_id, accumulate=options.accumulate,
+            precision=options.precision,
+        )
+        if distributed.rank() > 0:
+            torch.manual_seed(torch.initial_seed() + distributed.rank())  # each drops out for itself
+        self.history = History()
+        if options.checkpoint is not None:
+            self.history = read_run(options.checkpoint, model, self.optimizer, average)
+        self.step = len(self.history.steps)
+        self.started = time.monotonic() - self.history.seconds
+
+    def _schedule(self) -> Callable[[int, float], float]:
+        """Return (step, fraction of the time) -> rate."""
+        options = self.options
+        shape = {"learning_rate": options.learning_rate, "warmup_steps": options.warmup_steps,
+                 "d_model": self.model.config.d_model}
+        if options.time_limit is not None:
+            return make_timed_schedule(options.schedule, **shape)
+        by_step = make_schedule(options.schedule, total_steps=self.total_steps, **shape)
+        return lambda step, _fraction: by_step(step)
+
+    def go(self, on_step: OnStep | None, on_epoch: OnEpoch | None) -> None:
         """Train from the current step to the last."""
-        with tqdm(total=self.total_steps, initial=self.step, unit="step", disable=not self.options.progress) as bar:
-            first = self.step // len(self.batches)
-            if on_epoch is not None and first > len(self.history.epochs):
-                first -= 1  # stopped between an epoch's last step and its evaluation
-            for epoch in range(first, self.options.epochs):
-                self.model.train()
-                for number, (src, tgt) in enumerate(self.batches.epoch(epoch), start=epoch * len(self.batches)):
-                    if number < self.step:
-                        continue  # already done before the interruption
-                    loss = self._train_step(src.to(self.device), tgt.to(self.device))
-                    bar.update()
-                    bar.set_postfix(loss=f"{loss:.3f}", refresh=False)
-                    if on_step is not None:
-                        on_step(self.step, loss)
-                    self._save_if_due()
-                if on_epoch is not None:
-                    self.history.epochs.append(on_epoch(epoch + 1))
+        first = distributed.rank() == 0
+        with tqdm(total=self.total_steps, initial=self.step, unit="step",
+                  disable=not (first and self.options.progress)) as bar:
+            epoch = self.step // len(self.batches)
+            if on_epoch is not None and epoch > len(self.history.epochs):
+                epoch -= 1  # stopped between an epoch's last step and its evaluation
+            in_time = True
+            while in_time and epoch < self.options.last_epoch and not self._told_to_stop():
+                before = self.step
+                in_time = self._train_epoch(epoch, bar, on_step if first else None)
+                if on_epoch is not None and (self.step > before or len(self.history.epochs) <= epoch):
+                    self.history.epochs[epoch:] = [distributed.from_first(on_epoch(epoch + 1) if first else None)]
+                epoch += 1
         self._save_if_due(last=True)
 
-    def _train_step(self, src: Tensor, tgt: Tensor) -> float:
+    def _told_to_stop(self) -> bool:
+        last = self.history.epochs[-1] if self.history.epochs else None
+        return isinstance(last, dict) and bool(last.get("stop"))  # an `on_epoch` may also only look, and return nothing
+
+    def _train_epoch(self, epoch: int, bar: tqdm, on_step: OnStep | None) -> bool:
+        """Train on what is left of an epoch; return whether the time sufficed."""
+        self.model.train()
+        for number, (src, tgt) in enumerate(self.batches.epoch(epoch), start=epoch * len(self.batches)):
+            if number < self.step:
+                continue  # already done before the interruption
+            fraction = self._time_spent()
+            if fraction >= 1:
+                return False
+            loss = self._train_step(src, tgt, self.rate(number + 1, fraction))
+            bar.update()
+            time_left = {"time": f"{fraction:.0%}"} if self.options.time_limit else {}
+            bar.set_postfix(loss=f"{loss:.3f}", **time_left, refresh=False)
+            if on_step is not None:
+                on_step(self.step, loss)
+            self._save_if_due()
+        return True
+
+    def _time_spent(self) -> float:
+        """Return the spent fraction of the time limit by the clock of process 0, so that all agree; 0 without one."""
+        if self.options.time_limit is None:
+            return 0.0
+        seconds = time.monotonic() - self.started
+        return distributed.add_up(seconds if distributed.rank() == 0 else 0.0) / self.options.time_limit
+
+    def _train_step(self, src: Tensor, tgt: Tensor, rate: float) -> float:
         self.step += 1
-        rate = self.rate(self.step)
         for group in self.optimizer.param_groups:
             group["lr"] = rate
-        tgt_in, tgt_out = shift_right(tgt)
-        loss = translation_loss(
-            self.model(src, tgt_in), tgt_out, pad_id=self.model.config.pad_id,
-            label_smoothing=self.options.label_smoothing,
-        )
         self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        nn.utils.clip_grad_norm_(self.parameters.values(), self.options.clip_norm)
+        loss = self.gradient.add(src, tgt)
+        nn.utils.clip_grad_norm_(self.parameters, self.options.clip_norm)
         self.optimizer.step()
-        value = loss.item()
+        if self.average is not None and self.step > self.options.warmup_steps:
+            self.average.update_parameters(self.model)
         self.history.steps.append(self.step)
-        self.history.loss.append(value)
+        self.history.loss.append(loss)
         self.history.rate.append(rate)
-        return value
+        return loss
 
     def _save_if_due(self, last: bool = False) -> None:
-        path = self.options.checkpoint
-        if path is None or not (last or self.step % self.options.checkpoint_every == 0):
-            return
-        state = {"rng": torch.get_rng_state()}
-        for name, parameter in self.parameters.items():
-            state |= {f"{key}.{name}": value for key, value in self.optimizer.state[parameter].items()}
-        save_checkpoint(path, self.model, state=state, extra={"step": self.step, "history": asdict(self.history)})
-
-    def resume(self) -> None:
-        """Go back to the checkpoint's step, if there is a checkpoint: weights, optimizer, history, random numbers."""
-        path = self.options.checkpoint
-        if path is None or not Path(path).exists():
-            return
-        config, weights, state, extra = read_checkpoint(path)
-        if config != self.model.config:
-            raise ValueError(f"checkpoint {path} must be of this model, got config {config}")
-        if "rng" not in state:
-            raise ValueError(f"checkpoint {path} must be one that `train` wrote, got one without an optimizer")
-        load_weights(self.model, weights, str(path))
-        for name, parameter in self.parameters.items():
-            if f"step.{name}" in state:  # absent for a frozen parameter
-                self.optimizer.state[parameter] = {
-                    key: state[f"{key}.{name}"].to(parameter.device) for key in ("step", "exp_avg", "exp_avg_sq")
-                }
-        self.step, self.history = extra["step"], History(**extra["history"])
-        torch.set_rng_state(state["rng"])
+        self.history.seconds = time.monotonic() - self.started
+        if self.options.checkpoint is not None and (last or self.step % self.options.checkpoint_every == 0):
+            write_run(self.options.checkpoint, self.model, self.optimizer, self.average, self.history)

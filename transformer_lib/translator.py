@@ -33,8 +33,12 @@ class Translator:
                 raise ValueError(f"{name} must have the model's vocabulary size {size}, got {len(tokenizer)}")
         self.model, self.src_tokenizer, self.tgt_tokenizer = model, src_tokenizer, tgt_tokenizer
 
-    def translate(self, texts: Sequence[str], *, beam_size: int = 1, max_new_tokens: int = 40) -> list[str]:
+    def translate(
+        self, texts: Sequence[str], *, beam_size: int = 1, max_new_tokens: int = 40, length_penalty: float = 0.6
+    ) -> list[str]:
         """Return one translation per text, by greedy decoding or, with beam_size > 1, by beam search.
+
+        Args: see `greedy_decode` and `beam_search`.
 
         Raises:
             TypeError, ValueError: `texts` is one string, a text is empty or has an unknown word.
@@ -46,7 +50,8 @@ class Translator:
         results = [""] * len(encoded)
         for start in range(0, len(order), _BATCH):
             indices = order[start : start + _BATCH]
-            ids = self._decode(pad_batch([encoded[i] for i in indices]), beam_size, max_new_tokens)
+            src = pad_batch([encoded[i] for i in indices])
+            ids = self._decode(src, beam_size, max_new_tokens, length_penalty)
             for i, row in zip(indices, ids, strict=True):
                 results[i] = self.tgt_tokenizer.decode(row)
         return results
@@ -57,12 +62,14 @@ class Translator:
             raise ValueError(f"each text must have at least one word, got {text!r}")
         return ids
 
-    def _decode(self, src: Tensor, beam_size: int, max_new_tokens: int) -> Tensor:
+    def _decode(self, src: Tensor, beam_size: int, max_new_tokens: int, length_penalty: float) -> Tensor:
         limit = min(max_new_tokens, self.model.config.max_len)
         src = src.to(next(self.model.parameters()).device)
         if beam_size == 1:
             return greedy_decode(self.model, src, max_new_tokens=limit)
-        return beam_search(self.model, src, beam_size=beam_size, max_new_tokens=limit)
+        return beam_search(
+            self.model, src, beam_size=beam_size, max_new_tokens=limit, length_penalty=length_penalty
+        )
 
     def batches(self, pairs: Sequence[Pair], batch_size: int, *, seed: int = 0) -> Batches:
         """Return `pairs` as training batches in this translator's ids."""

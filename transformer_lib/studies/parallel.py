@@ -11,26 +11,22 @@ through gloo, which needs no GPU.
 from __future__ import annotations
 
 import argparse
-import os
-import re
-import socket
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
 from torch import Tensor
 
+from .. import distributed
 from ..config import TransformerConfig
-from ..training import shift_right
+from ..gradients import count_targets
+from ..training import TrainingLoss
 from ..transformer import Transformer
 
 SHARES = ("by tokens", "by process")
 LENGTHS = (11, 7, 5, 3, 2, 2)  # of the sentences of a batch, bos included; longest first, so the halves are uneven
-STORE = "TRANSFORMER_COURSE_STORE"
 
 
 def new_model() -> Transformer:
@@ -52,10 +48,7 @@ def batch(step: int) -> tuple[Tensor, Tensor]:
 
 def summed_loss(model: Transformer, src: Tensor, tgt: Tensor) -> tuple[Tensor, int]:
     """Return the cross-entropy summed over the real target tokens, and how many these are."""
-    (tgt_in, tgt_out), pad_id = shift_right(tgt), model.config.pad_id
-    logits = model(src, tgt_in)
-    loss = F.cross_entropy(logits.flatten(0, 1), tgt_out.flatten(), ignore_index=pad_id, reduction="sum")
-    return loss, int((tgt_out != pad_id).sum())
+    return TrainingLoss(model)(src, tgt), count_targets(tgt, model.config.pad_id)
 
 
 def step_gradients(model: Transformer, src: Tensor, tgt: Tensor, share: str = "by tokens") -> None:
@@ -67,7 +60,7 @@ def step_gradients(model: Transformer, src: Tensor, tgt: Tensor, share: str = "b
     """
     model.zero_grad()
     loss, tokens = summed_loss(model, src, tgt)
-    together = dist.is_initialized()
+    together = distributed.together()
     count = torch.tensor(float(tokens))
     if share == "by process":
         count *= dist.get_world_size() if together else 1
@@ -98,38 +91,10 @@ def launch(n_processes: int = 2) -> list[dict[str, Tensor]]:
     Raises:
         RuntimeError: a process failed; the message is its exception.
     """
-    root = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryDirectory() as folder:
-        shared = {**_loopback(), **os.environ, "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(n_processes),
-                  STORE: Path(folder, "store").as_uri()}
         command = [sys.executable, "-m", "transformer_lib.studies.parallel", str(Path(folder, "result"))]
-        running = [
-            subprocess.Popen(command, cwd=root, env={**shared, "RANK": str(rank)}, text=True,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            for rank in range(n_processes)
-        ]
-        try:
-            errors = [process.communicate(timeout=120)[1] for process in running]
-            if any(process.returncode for process in running):
-                raise RuntimeError(f"a process failed: {_cause(errors)}")
-        finally:
-            for process in running:
-                process.kill()
-                process.wait()
+        distributed.launch(command, n_processes)
         return [torch.load(Path(folder, f"result_{rank}.pt")) for rank in range(n_processes)]
-
-
-def _loopback() -> dict[str, str]:
-    """Return what tells gloo to stay on this machine's own interface, whatever its host name resolves to."""
-    names = {name for _, name in socket.if_nameindex()} & {"lo", "lo0"}
-    return {"GLOO_SOCKET_IFNAME": names.pop()} if names else {}
-
-
-def _cause(errors: list[str]) -> str:
-    """Return the exception of the process that failed first: the others only say that they lost it."""
-    lines = [line for error in errors for line in error.splitlines() if line.strip()]
-    raised = [line for line in lines if re.match(r"[\w.]*(Error|Exception|Interrupt)\b", line)]
-    return next((line for line in raised if "Connection" not in line), (raised or lines[-1:] or ["no message"])[0])
 
 
 def main() -> None:
@@ -137,13 +102,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("result", help="beginning of the file names to write")
     name = parser.parse_args().result
-    rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    dist.init_process_group("gloo", init_method=os.environ.get(STORE, "env://"), rank=rank, world_size=world)
-    try:
+    with distributed.process_group():
+        rank, world = distributed.rank(), distributed.world_size()
         torch.save({share: train(rank, world, share=share) for share in SHARES}, f"{name}_{rank}.pt")
-        dist.barrier()  # who left early would break the connection under the others' last words
-    finally:
-        dist.destroy_process_group()
 
 
 if __name__ == "__main__":

@@ -1,0 +1,275 @@
+"""`python -m transformer_lib.train` from a folder of sentences to a file of scores, on a corpus written here."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import itertools
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import transformer_lib as tl
+from transformer_lib import corpus, corpus_training, distributed
+from transformer_lib.baselines import TorchTranslator
+from transformer_lib.corpus_training import data, learning, scores
+from transformer_lib.corpus_training.arguments import folder_problem, parse
+
+TESTS = Path(__file__).parent
+WHO = {"A man": "Ein Mann", "A woman": "Eine Frau", "The dog": "Der Hund", "A child": "Ein Kind"}
+DOES = {"sees": "sieht", "hears": "hört", "likes": "mag"}
+WHAT = {"the house.": "das Haus.", "a book!": "ein Buch!", "the water, too.": "auch das Wasser."}
+TINY = ["--corpus", "multi30k", "--vocab", "300", "--d-model", "16", "--heads", "2", "--layers", "1", "--d-ff", "32",
+        "--dropout", "0", "--max-tokens", "200", "--warmup-steps", "3", "--quiet", "--device", "cpu"]  # fmt: skip
+
+
+def write_corpus(folder):
+    """Write 36 pairs in the files of Multi30k and return what these files' checksums are."""
+    lines = [
+        (f"{who} {does} {what}", f"{WHO[who]} {DOES[does]} {WHAT[what]}")
+        for who, does, what in itertools.product(WHO, DOES, WHAT)
+    ]
+    parts = {"train": lines, "val": lines[::7], "test_2016_flickr": lines[::9]}
+    checksums = {}
+    for name in corpus.MULTI30K_FILES:
+        stem, language, _ = name.split(".")
+        text = "".join(f"{pair[language == 'de']}\n" for pair in parts[stem])
+        (folder / name).write_bytes(gzip.compress(text.encode("utf-8"), mtime=0))
+        checksums[name] = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+    return checksums
+
+
+@pytest.fixture
+def multi30k(tmp_path, monkeypatch):
+    """The folder of a tiny corpus that passes for Multi30k."""
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    monkeypatch.setattr(corpus, "MULTI30K_FILES", write_corpus(folder))
+    monkeypatch.setenv("MULTI30K_DIR", str(folder))
+    return folder
+
+
+def run(out, *options):
+    """Run the command; return its status and what it wrote."""
+    status = corpus_training.main([*TINY, "--out", str(out), *options])
+    path = out / "scores.json"
+    return status, json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def test_from_sentences_to_scores(multi30k, tmp_path, capsys):
+    status, found = run(tmp_path / "out", "--epochs", "3", "--learning-rate", "0.01", "--beam", "2")
+    assert status == 0
+    assert found["pairs"] == {"train": 36, "validation": 6, "test": 4}
+    assert found["command"].startswith("python -m transformer_lib.train --corpus multi30k --vocab 300")
+    assert found["epochs"] == 3 and found["steps"] % 3 == 0 and found["minutes"] >= 0
+    assert len(found["validation"]) == 3 and found["validation"][-1] < found["validation"][0]
+    assert found["best"] == {"epoch": 3, "loss": pytest.approx(found["validation"][-1], abs=1e-4)}
+    assert found["torch"] == torch.__version__ and found["device"] == "cpu"
+    assert list(found["scores"]) == ["val, greedy", "test_2016_flickr, greedy", "test_2016_flickr, beam 2"]
+    for metrics in found["scores"].values():
+        assert list(metrics) == ["BLEU", "BLEU, lower-cased", "chrF"]
+        assert all(0 <= mean <= 100 and low <= high for mean, low, high in metrics.values())
+    out = capsys.readouterr().out
+    assert "BLEU, lower-cased" in out and "test_2016_flickr, beam 2" in out and "epoch 3: validation loss" in out
+    written = (tmp_path / "out" / "test_2016_flickr.beam2.txt").read_text(encoding="utf-8")
+    assert len(written.splitlines()) == 4
+
+
+def test_a_trained_model_translates(multi30k, tmp_path):
+    """Enough epochs to know the 36 sentences by heart."""
+    options = ("--epochs", "20", "--learning-rate", "0.03", "--average", "0.8", "--max-tokens", "100")
+    _, found = run(tmp_path / "out", *options, "--beam", "1", "--checkpoint-every", "1000")
+    assert found["scores"]["test_2016_flickr, greedy"]["BLEU"][0] > 60
+    model = tl.load_checkpoint(tmp_path / "out" / "best.safetensors")
+    bpe = tl.BPETokenizer(model.extra["tokenizer"])
+    translation = tl.Translator(model.model, bpe, bpe).translate(["A man sees the house."])
+    assert translation[0].startswith("Ein Mann")
+
+
+@pytest.mark.parametrize("model", ["ours", "torch"])
+def test_a_stopped_run_goes_on(multi30k, tmp_path, monkeypatch, capsys, model):
+    options = ("--epochs", "3", "--model", model, "--dropout", "0.3", "--checkpoint-every", "2")
+    _, wanted = run(tmp_path / "whole", *options)
+
+    validate = learning.Validation.__call__
+
+    def stop(self, epoch):
+        if epoch == 2:
+            raise KeyboardInterrupt
+        return validate(self, epoch)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(learning.Validation, "__call__", stop)
+        assert run(tmp_path / "stopped", *options) == (130, None)
+    assert "the same command goes on" in capsys.readouterr().out
+    _, found = run(tmp_path / "stopped", *options, "--threads", str(torch.get_num_threads()))
+    assert found["scores"] == wanted["scores"] and found["steps"] == wanted["steps"]
+    assert found["best"] == wanted["best"]
+
+
+def test_pytorchs_model_is_trained_by_the_same_loop(multi30k, tmp_path):
+    arguments = parse([*TINY, "--out", str(tmp_path), "--epochs", "1", "--model", "torch"])
+    assert isinstance(learning.new_model(arguments, 300), TorchTranslator)
+    ours = learning.new_model(parse([*TINY, "--out", str(tmp_path), "--epochs", "1"]), 300)
+    assert type(ours) is tl.Transformer and ours.config.norm_first and ours.config.tie_embeddings
+
+
+def test_by_the_clock(multi30k, tmp_path):
+    _, found = run(tmp_path / "out", "--minutes", "0.01", "--average", "0", "--beam", "1")
+    assert found["minutes"] >= 0.01 and found["steps"] >= 1
+    assert list(found["scores"]) == ["val, greedy", "test_2016_flickr, greedy"]
+
+
+def test_the_context_corpus_has_its_splits(tmp_path, monkeypatch):
+    few = {name: tl.load_corpus("context")[name][:8] for name in ("train", "heldout", "compositional")}
+    monkeypatch.setattr(data, "load_corpus", lambda name, download: corpus.Corpus(name, few))
+    _, found = run(tmp_path / "out", "--corpus", "context", "--epochs", "1", "--beam", "1")
+    assert list(found["scores"]) == ["heldout, greedy", "compositional, greedy"]
+
+
+# Validation.
+
+
+def make_validation(tmp_path, monkeypatch, losses, patience=0):
+    losses = iter(losses)
+    monkeypatch.setattr(learning, "loss_per_token", lambda *_: next(losses))
+    model = tl.Transformer(tl.TransformerConfig(src_vocab_size=5, tgt_vocab_size=5, d_model=4, n_heads=1, n_layers=1))
+    bpe = tl.BPETokenizer.from_texts(["a"], vocab_size=300)
+    return learning.Validation(
+        model, None, None, tmp_path / "best.safetensors", patience=patience, precision="float32", tokenizer=bpe
+    )
+
+
+def test_the_best_epoch_is_kept_and_patience_ends(tmp_path, monkeypatch):
+    validation = make_validation(tmp_path, monkeypatch, [3.0, 2.0, 2.5, 2.0, 1.0], patience=2)
+    assert [validation(epoch)["stop"] for epoch in (1, 2, 3, 4)] == [0, 0, 0, 1]
+    assert validation.best == {"epoch": 2, "loss": 2.0}
+    again = make_validation(tmp_path, monkeypatch, [2.1, 1.0])  # another process reads what was best
+    assert again.best == validation.best
+    assert [again(epoch)["stop"] for epoch in (3, 9)] == [0, 0] and again.best["epoch"] == 9
+
+
+def test_the_validation_loss_is_that_of_all_tokens():
+    torch.manual_seed(0)
+    model = tl.Transformer(tl.TransformerConfig(src_vocab_size=11, tgt_vocab_size=13, d_model=6, n_heads=1, n_layers=1))
+    src, tgt = [[3, 4], [5], [6, 7, 8]], [[1, 3, 2], [1, 4, 5, 6, 2], [1, 2]]
+    found = learning.loss_per_token(model, tl.Batches(src, tgt, 2))
+    assert model.training
+    summed = 0.0
+    for source, target in zip(src, tgt, strict=True):
+        target = torch.tensor([target])
+        logits = model.eval()(torch.tensor([source]), target[:, :-1])
+        mean = tl.translation_loss(logits, target[:, 1:], pad_id=0)
+        summed += mean.item() * (target.shape[1] - 1)
+    assert found == pytest.approx(summed / 7, abs=1e-5)
+
+
+def test_the_average_first_forgets_faster():
+    model = torch.nn.Linear(1, 1, bias=False)
+    average = learning.new_average(model, 0.5)
+    wanted = None
+    for n, value in enumerate((1.0, 3.0, -2.0, 8.0, 5.0, 4.0, 2.0, 1.0, 6.0, 3.0)):
+        torch.nn.init.constant_(model.weight, value)
+        average.update_parameters(model)
+        decay = min(0.5, (1 + n) / (10 + n))
+        wanted = value if n == 0 else decay * wanted + (1 - decay) * value
+    assert average.module.weight.item() == pytest.approx(wanted, rel=1e-6)
+    assert learning.new_average(model, 0.0) is None
+
+
+# What it is told.
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--epochs", "1"], "the following arguments are required: --out"),
+        (["--out", "x"], "one of the arguments --minutes --epochs is required"),
+        (["--out", "x", "--epochs", "1", "--minutes", "2"], "not allowed with argument"),
+        (["--out", "x", "--epochs", "0"], "argument --epochs: must be positive, got 0"),
+        (["--out", "x", "--minutes", "many"], "argument --minutes: invalid float value: 'many'"),
+        (["--out", "x", "--epochs", "1", "--dropout", "1"], "--dropout: must be at least 0 and below 1, got 1"),
+        (["--out", "x", "--epochs", "1", "--length-penalty", "-1"], "--length-penalty: must be at least 0, got -1"),
+        (["--out", "x", "--epochs", "1", "--corpus", "wmt"], "argument --corpus: invalid choice: 'wmt'"),
+        (["--out", "x", "--epochs", "1", "--precision", "int8"], "argument --precision: invalid choice: 'int8'"),
+    ],
+)
+def test_wrong_options_are_named(options, message, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        parse(options)
+    assert message in capsys.readouterr().err
+
+
+def test_a_folder_begun_with_other_options_is_refused(multi30k, tmp_path, capsys):
+    out = tmp_path / "out"
+    run(out, "--epochs", "1", "--beam", "1")
+    before = (out / "run.safetensors").read_bytes()
+    with pytest.raises(SystemExit, match="2"):
+        run(out, "--epochs", "1", "--d-model", "18")
+    assert f"--d-model: {out} was begun with 16, got 18; give the same, or another --out" in capsys.readouterr().err
+    assert (out / "run.safetensors").read_bytes() == before
+
+
+def test_options_that_do_not_change_what_is_learned_may_change(tmp_path):
+    base = [*TINY, "--out", str(tmp_path), "--epochs", "2"]
+    assert folder_problem(parse(base)) is None
+    assert folder_problem(parse([*base, "--threads", "7", "--beam", "9", "--download"])) is None
+    assert "--epochs: " in folder_problem(parse([*base, "--epochs", "3"]))
+
+
+def test_without_its_folder_the_corpus_is_not_found(tmp_path, monkeypatch):
+    monkeypatch.delenv("MULTI30K_DIR", raising=False)
+    with pytest.raises(FileNotFoundError, match="set MULTI30K_DIR to a folder"):
+        run(tmp_path / "out", "--epochs", "1")
+
+
+def test_every_option_has_help():
+    text = " ".join(corpus_training.make_parser().format_help().split())
+    assert "(default: None)" not in text
+    assert "(default: 8000)" in text
+
+
+def test_a_table_of_scores():
+    found = {"val, greedy": {"BLEU": scores.Score(31.26, 29.0, 33.0)}, "test": {"BLEU": scores.Score(5, 4, 6)}}
+    assert scores.table(found).splitlines() == [
+        "                            BLEU", "val, greedy    31.3 [29.0, 33.0]", "test              5.0 [4.0, 6.0]"
+    ]  # fmt: skip
+
+
+# The command and the function of the same name.
+
+
+def test_the_function_is_not_replaced_by_the_command():
+    with pytest.raises(ImportError, match="is a function and a command"):
+        import transformer_lib.train  # noqa: F401
+    assert callable(tl.train) and tl.train.__module__ == "transformer_lib.training"
+
+
+def test_the_command_is_there():
+    found = subprocess.run(
+        [sys.executable, "-m", "transformer_lib.train", "--out", "x"], cwd=TESTS.parent, capture_output=True, text=True
+    )
+    assert found.returncode == 2 and "one of the arguments --minutes --epochs is required" in found.stderr
+
+
+def be_one_of_two(folder: str) -> None:
+    """Run the command as one of two processes."""
+    corpus.MULTI30K_FILES = json.loads(Path(folder, "checksums.json").read_text(encoding="utf-8"))
+    raise SystemExit(run(Path(folder, "two"), "--epochs", "2", "--beam", "1")[0])
+
+
+def test_two_processes_train_what_one_does(multi30k, tmp_path):
+    _, alone = run(tmp_path / "one", "--epochs", "2", "--beam", "1")
+    (tmp_path / "checksums.json").write_text(json.dumps(corpus.MULTI30K_FILES), encoding="utf-8")
+    script = "import sys, test_corpus_training; test_corpus_training.be_one_of_two(*sys.argv[1:])"
+    paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    distributed.launch([sys.executable, "-c", script, str(tmp_path)], 2, environment={"PYTHONPATH": paths})
+    found = json.loads((tmp_path / "two" / "scores.json").read_text(encoding="utf-8"))
+    assert found["validation"] == pytest.approx(alone["validation"], abs=1e-3)
+    assert found["steps"] == alone["steps"] and math.isfinite(found["best"]["loss"])

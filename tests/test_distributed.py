@@ -1,0 +1,165 @@
+"""Two real processes train as one does; stopped in the middle, they go on as if they had not been.
+
+The processes are started twice for all tests: the first time one of them dies at the end, the second they go on.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+import transformer_lib as tl
+from factories import make_model
+from transformer_lib import distributed, resuming
+
+TESTS = Path(__file__).parent
+STEPS_PER_EPOCH, EPOCHS, DIES_AT = 8, 3, 13
+PLAIN, CUT, DROPPED, KILLED = "plain", "accumulate 2", "dropout", "killed"
+
+
+def make_batches():
+    """23 sentences of 1 to 7 words in 8 batches; the last has 2 rows, fewer than two processes with two parts need."""
+    generator = torch.Generator().manual_seed(1)
+    src = [torch.randint(3, 23, (1 + i * i % 7,), generator=generator).tolist() for i in range(23)]
+    return tl.Batches(src, [[1, *ids[::-1], *ids[:3], 2] for ids in src], 3)
+
+
+def learn(name, checkpoint=None, dies=False):
+    """Run one of the scenarios; return its weights, history, and what it did beside training."""
+    model = make_model(3, n_layers=1, dtype=torch.float64, dropout=0.0 if name in (PLAIN, CUT) else 0.3)
+    torch.manual_seed(11)
+    calls, writers = [], []
+
+    def on_step(step, _loss):
+        calls.append(step)
+        if dies and step == DIES_AT:
+            os._exit(9)
+
+    def save(*args, **kwargs):
+        writers.append(distributed.rank())
+        return save_checkpoint(*args, **kwargs)
+
+    save_checkpoint, resuming.save_checkpoint = resuming.save_checkpoint, save
+    try:
+        history = tl.train(
+            model, make_batches(), epochs=EPOCHS, warmup_steps=5, accumulate=2 if name == CUT else 1, progress=False,
+            on_step=on_step, on_epoch=lambda epoch: calls.append(f"epoch {epoch}") or {"score": epoch / 2},
+            checkpoint=checkpoint, checkpoint_every=5,
+        )
+    finally:
+        resuming.save_checkpoint = save_checkpoint
+    weights = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
+    return {"weights": weights, "loss": history.loss, "epochs": history.epochs, "calls": calls, "writers": writers}
+
+
+def be_one_of_two(folder: str, part: str) -> None:
+    """Run in each process."""
+    folder = Path(folder)
+    with distributed.process_group():
+        found = {}
+        if part == "first":
+            for name in (PLAIN, CUT, DROPPED):
+                found[name] = learn(name, folder / f"{name}.safetensors")
+            rank = distributed.rank()
+            first, everyone = distributed.from_first(f"of {rank}"), distributed.gather(rank)
+            facts = {"sum": distributed.add_up(rank + 1), "first": first, "all": everyone}
+            torch.save({**found, "facts": facts}, folder / f"first_{rank}.pt")
+        found[KILLED] = learn(KILLED, folder / "killed.safetensors", dies=part == "first")
+        torch.save(found, folder / f"second_{distributed.rank()}.pt")
+
+
+def start(folder, part):
+    script = "import sys, test_distributed; test_distributed.be_one_of_two(*sys.argv[1:])"
+    paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
+    distributed.launch([sys.executable, "-c", script, str(folder), part], 2, environment={"PYTHONPATH": paths})
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory):
+    """What both processes found, [rank][scenario]."""
+    folder = tmp_path_factory.mktemp("group")
+    with pytest.raises(RuntimeError, match="a process failed"):  # one died, so the other could not go on
+        start(folder, "first")
+    assert tl.load_checkpoint(folder / "killed.safetensors").extra["step"] == 10
+    start(folder, "second")
+    return [{**torch.load(folder / f"first_{n}.pt"), **torch.load(folder / f"second_{n}.pt")} for n in range(2)]
+
+
+@pytest.mark.parametrize("name", [PLAIN, CUT])
+def test_two_processes_end_where_one_does(processes, name):
+    alone = learn(PLAIN)
+    for process in processes:
+        torch.testing.assert_close(process[name]["weights"], alone["weights"], rtol=0, atol=1e-9)
+        assert process[name]["loss"] == pytest.approx(alone["loss"], abs=1e-9)
+        assert process[name]["epochs"] == alone["epochs"] == [{"score": 0.5}, {"score": 1.0}, {"score": 1.5}]
+    assert torch.equal(processes[0][name]["weights"], processes[1][name]["weights"])
+
+
+def test_a_killed_group_goes_on_as_if_it_had_not_been(processes):
+    for process in processes:
+        assert torch.equal(process[KILLED]["weights"], process[DROPPED]["weights"])
+        assert process[KILLED]["loss"] == process[DROPPED]["loss"]
+        assert process[KILLED]["epochs"] == process[DROPPED]["epochs"]
+    assert [step for step in processes[0][KILLED]["calls"] if step != "epoch 2" and step != "epoch 3"] == list(
+        range(11, STEPS_PER_EPOCH * EPOCHS + 1)
+    )
+
+
+def test_each_process_drops_out_for_itself_but_all_keep_the_same_weights(processes):
+    first, second = (process[DROPPED] for process in processes)
+    assert torch.equal(first["weights"], second["weights"])
+    assert not torch.allclose(first["weights"], processes[0][PLAIN]["weights"], atol=1e-3)
+
+
+def test_the_first_process_alone_writes_and_reports(processes):
+    first, second = (process[PLAIN] for process in processes)
+    assert first["writers"] == [0] * 5 and second["writers"] == []
+    assert second["calls"] == []
+    assert first["calls"][-2:] == [24, "epoch 3"] and len(first["calls"]) == 24 + 3
+
+
+def test_what_processes_tell_each_other(processes):
+    for process in processes:
+        assert process["facts"] == {"sum": 3.0, "first": "of 0", "all": [0, 1]}
+
+
+def test_alone_there_is_nobody_to_tell():
+    assert not distributed.together()
+    assert (distributed.rank(), distributed.world_size()) == (0, 1)
+    assert (distributed.add_up(0.5), distributed.from_first("a"), distributed.gather("b")) == (0.5, "a", ["b"])
+
+
+def test_without_a_launcher_a_group_is_one_process(monkeypatch):
+    monkeypatch.delenv("RANK", raising=False)
+    with distributed.process_group():
+        assert not distributed.together()
+
+
+def test_each_process_must_see_the_same_checkpoint(monkeypatch, tmp_path):
+    monkeypatch.setattr(resuming, "gather", lambda steps: [steps, 5])
+    with pytest.raises(ValueError, match=r"must be the same file for every process, got the steps \[0, 5\] in it"):
+        resuming.read_run(tmp_path / "none", None, None, None)
+
+
+def test_a_process_that_fails_is_named(monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", "")
+    monkeypatch.setattr(distributed, "STORE", "SOMEWHERE_ELSE")
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    with pytest.raises(RuntimeError, match="a process failed: .*MASTER_ADDR"):
+        distributed.launch([sys.executable, "-m", "transformer_lib.studies.parallel", "unused"], 1)
+
+
+def test_the_cause_is_not_the_process_that_lost_another():
+    lost, cause = "RuntimeError: Connection closed by peer", "Traceback\nValueError: parts must be at most 6"
+    assert distributed._cause([lost, "", cause]) == "ValueError: parts must be at most 6"
+    assert distributed._cause([lost]) == lost and distributed._cause([""]) == "no message"
+
+
+def test_the_cause_is_not_how_the_process_died_of_it():
+    died = "terminate called without an active exception"
+    assert distributed._cause([f"torch.distributed.DistStoreError: timed out\n{died}\n"]).endswith("timed out")
+    assert distributed._cause([f"{died}\n"]) == died

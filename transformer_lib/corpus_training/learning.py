@@ -1,0 +1,131 @@
+"""Training for the command: the model, the average of its weights, validation, and the best weights."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
+from tqdm.auto import tqdm
+
+from ..baselines import TorchTranslator
+from ..batching import Batches
+from ..checkpoint import load_weights, read_checkpoint, save_checkpoint
+from ..config import TransformerConfig
+from ..decoding import evaluating
+from ..distributed import rank
+from ..gradients import computing, count_targets
+from ..history import History
+from ..tokenizer import BPETokenizer
+from ..training import TrainingLoss, train
+from ..transformer import Transformer
+from .data import Data
+
+MODELS: dict[str, Callable[[TransformerConfig], nn.Module]] = {"ours": Transformer, "torch": TorchTranslator}
+MAX_LEN = 256  # tokens of the longest sentence, written or read
+OPTIONS = ("epochs", "learning_rate", "schedule", "warmup_steps", "label_smoothing", "clip_norm", "accumulate",
+           "precision", "checkpoint_every")  # of the command and of `train`, by the same names
+
+
+@dataclass(frozen=True)
+class Learned:
+    """The model with its best weights, when these were reached, and what training measured."""
+
+    model: nn.Module
+    best: dict[str, float]  # "epoch" and "loss", the validation loss in nats per token
+    history: History
+    steps_per_epoch: int
+
+
+def new_model(arguments: argparse.Namespace, vocabulary: int) -> nn.Module:
+    """Return the untrained model; both languages and the output share one table of embeddings."""
+    torch.manual_seed(arguments.seed)
+    config = TransformerConfig(
+        src_vocab_size=vocabulary, tgt_vocab_size=vocabulary, d_model=arguments.d_model, n_heads=arguments.heads,
+        n_layers=arguments.layers, d_ff=arguments.d_ff, dropout=arguments.dropout, max_len=MAX_LEN,
+        norm_first=arguments.norm == "pre", tie_embeddings=True,
+    )
+    return MODELS[arguments.model](config)
+
+
+def new_average(model: nn.Module, decay: float) -> AveragedModel | None:
+    """Return an exponential moving average of the model's weights, or None for decay 0.
+
+    At first it forgets faster, by (1 + n) / (10 + n) after n updates, so that a short run is not held back by its
+    beginning.
+    """
+    if not decay:
+        return None
+
+    def mix(averaged: Tensor, current: Tensor, n: Tensor) -> Tensor:
+        return torch.lerp(averaged, current, 1 - min(decay, (1 + float(n)) / (10 + float(n))))
+
+    return AveragedModel(model, avg_fn=mix)
+
+
+@torch.no_grad()
+def loss_per_token(model: nn.Module, batches: Batches, precision: str = "float32") -> float:
+    """Return the cross-entropy per real target token over all batches, in nats, without smoothing or dropout."""
+    loss, device = TrainingLoss(model), next(model.parameters()).device
+    summed, tokens = 0.0, 0
+    with evaluating(model), computing(precision, device):
+        for src, tgt in batches:
+            summed += float(loss(src.to(device), tgt.to(device)))
+            tokens += count_targets(tgt, model.config.pad_id)
+    return summed / tokens
+
+
+class Validation:
+    """After each epoch: the validation loss, the best weights kept in a file, and whether to stop.
+
+    Args:
+        model, average: what is trained; the average is what counts once there is one.
+        batches: of the validation pairs. path: of the best weights.
+        patience: stop after so many epochs that were not better; 0 for never.
+    """
+
+    def __init__(
+        self, model: nn.Module, average: AveragedModel | None, batches: Batches, path: Path, *,
+        patience: int, precision: str, tokenizer: BPETokenizer,
+    ) -> None:
+        self.model, self.average, self.batches, self.path = model, average, batches, path
+        self.patience, self.precision, self.tokenizer = patience, precision, tokenizer
+        self.best = read_checkpoint(path)[3]["best"] if path.exists() else {"epoch": 0, "loss": math.inf}
+
+    def __call__(self, epoch: int) -> dict[str, float]:
+        """Return the epoch's validation loss, and "stop" as `train` understands it."""
+        averaged = self.average is not None and self.average.n_averaged > 0
+        model = self.average.module if averaged else self.model
+        loss = loss_per_token(model, self.batches, self.precision)
+        if loss < self.best["loss"]:
+            self.best = {"epoch": epoch, "loss": loss}
+            save_checkpoint(self.path, model, extra={"best": self.best, "tokenizer": self.tokenizer.to_string()})
+        verdict = "best so far" if self.best["epoch"] == epoch else f"best was epoch {self.best['epoch']}"
+        tqdm.write(f"epoch {epoch}: validation loss {loss:.4f} nats per token, {verdict}")
+        stop = 0 < self.patience <= epoch - self.best["epoch"]
+        return {"validation": loss, "stop": float(stop)}
+
+
+def learn(arguments: argparse.Namespace, data: Data, device: torch.device) -> Learned:
+    """Train to the end, from the folder's checkpoint if there is one; in process 0 the model has its best weights."""
+    model = new_model(arguments, len(data.tokenizer)).to(device)
+    average = new_average(model, arguments.average)
+    batches = data.batches(data.train, arguments.max_tokens, arguments.seed)
+    best = arguments.out / "best.safetensors"
+    validation = Validation(
+        model, average, data.batches(data.validation, arguments.max_tokens), best, patience=arguments.patience,
+        precision=arguments.precision, tokenizer=data.tokenizer,
+    )
+    history = train(
+        model, batches, on_epoch=validation, average=average, checkpoint=arguments.out / "run.safetensors",
+        time_limit=None if arguments.minutes is None else 60 * arguments.minutes, progress=not arguments.quiet,
+        **{name: getattr(arguments, name) for name in OPTIONS},
+    )
+    if rank() == 0 and not history.interrupted:
+        load_weights(model, read_checkpoint(best)[1], str(best))
+    return Learned(model, validation.best, history, len(batches))
