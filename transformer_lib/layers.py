@@ -53,30 +53,13 @@ class FeedForward(nn.Module):
         return self.contract(hidden)
 
 
-class Dropout(nn.Dropout):
-    """Zeroes each entry with probability p in training and divides the others by 1 − p (Srivastava et al. 2014).
-
-    On a CPU torch draws one random number per entry, one after the other; here 64 random bits serve four entries,
-    so p is rounded to a multiple of 2^−16, and what is kept is divided by exactly one minus that.
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return x with entries dropped in training, x itself in evaluation."""
-        if not self.training or not 0 < self.p < 1 or x.device.type != "cpu":
-            return super().forward(x)
-        dropped = round(self.p * 2**16)
-        bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)  # None: to the largest
-        kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
-        return x * (kept.to(x.dtype) / (1 - dropped / 2**16))
-
-
 class Residual(nn.Module):
     """Wraps a sub-layer f: LN(x + dropout(f(x))) post-norm (the paper), or x + dropout(f(LN(x))) pre-norm."""
 
     def __init__(self, d_model: int, *, dropout: float = 0.0, norm_first: bool = False, bias: bool = True) -> None:
         super().__init__()
         self.norm = LayerNorm(d_model, bias=bias)
-        self.dropout = Dropout(check_fraction("dropout", dropout))
+        self.dropout = nn.Dropout(check_fraction("dropout", dropout))
         self.norm_first = norm_first
 
     def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:

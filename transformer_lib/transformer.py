@@ -11,7 +11,6 @@ from .cache import DecoderCache
 from .config import TransformerConfig
 from .decoder import Decoder
 from .encoder import Encoder
-from .layers import Dropout
 from .masks import causal_mask, padding_mask
 from .positional import make_position
 
@@ -37,7 +36,7 @@ class Transformer(nn.Module):
         self.src_embedding = nn.Embedding(config.src_vocab_size, config.d_model)
         self.tgt_embedding = nn.Embedding(config.tgt_vocab_size, config.d_model)
         self.position = make_position(config.position, config.max_len, config.d_model)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.encoder = Encoder(*sizes, **options)
         self.decoder = Decoder(*sizes, **options)
         self.output_head = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)

@@ -81,7 +81,7 @@ def no_memory_mask(model: Transformer) -> None:
 
 
 def _attend(
-    layer: MultiHeadAttention, scale: float, axis: int, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, bias: None
+    layer: MultiHeadAttention, scale: float, axis: int, q: Tensor, k: Tensor, v: Tensor, mask: Tensor
 ) -> tuple[Tensor, Tensor]:
     scores = q @ k.mT * scale
     weights = masked_softmax(scores, mask) if axis == -1 else masked_softmax(scores.mT, mask.mT).mT
