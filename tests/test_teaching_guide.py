@@ -1,0 +1,59 @@
+"""The teaching guide speaks of the notebooks as they are: their cells, sections, minutes and exercises."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from notebook_rules import Notebook, source
+from transformer_lib.course import NOTEBOOKS
+
+ROOT = Path(__file__).parents[1]
+GUIDE = ROOT / "docs" / "teaching"
+PAGES = sorted(GUIDE.glob("*.md"))
+CELL = re.compile(r"`((?:\d\d|a_)-\d{3})`")
+
+
+def read(entry) -> tuple[Notebook, str]:
+    return Notebook.read(ROOT / "notebooks" / entry.filename), (GUIDE / f"{entry.filename[:-6]}.md").read_text("utf-8")
+
+
+def section_of(notebook: Notebook) -> dict[str, str]:
+    """{cell id: the section, a level-2 heading, in which it stands}"""
+    found, section = {}, ""
+    for cell in notebook.cells:
+        headings = re.findall(r"^## (.*)$", source(cell), re.MULTILINE) if cell["cell_type"] == "markdown" else []
+        section = headings[-1] if headings else section
+        found[cell["id"]] = section
+    return found
+
+
+def test_every_notebook_has_its_page_and_the_index_links_it():
+    names = {f"{entry.filename[:-6]}.md" for entry in NOTEBOOKS}
+    assert {page.name for page in PAGES} == names | {"index.md"}
+    assert names <= set(re.findall(r"\]\(([^)#]+)\)", (GUIDE / "index.md").read_text("utf-8")))
+
+
+@pytest.mark.parametrize("entry", NOTEBOOKS, ids=lambda entry: entry.id)
+def test_a_page_fits_its_notebook(entry):
+    notebook, page = read(entry)
+    sections, stated = section_of(notebook), re.search(r"about (\d+) minutes to read and run, (\d+)", notebook.prose)
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| (\d+) \|$", page, re.MULTILINE)
+    assert [heading for heading, _ in rows] == re.findall(r"^## (.*)$", notebook.prose, re.MULTILINE)
+    assert sum(int(minutes) for _, minutes in rows) == int(stated[1]) == entry.minutes - int(stated[2])
+    assert f"{stated[1]} minutes to read and run, {stated[2]} for" in page
+    asked = re.findall(r"^\d+\. \*\*(.+?)\*\*, before `(.+?)`: .+ \*Expect:\* .+ \*Typical:\* .+$", page, re.MULTILINE)
+    assert len(asked) >= 3 and [heading for heading, _ in asked] == [sections[cell] for _, cell in asked]
+    tasks = re.findall(r"^### Exercise (.+?) · (.+) \((\d+) minutes, (.+)\)$", notebook.prose, re.MULTILINE)
+    assert [f"{i} {title}, {minutes} min {stars}" for i, title, minutes, stars in tasks] == re.findall(
+        r"^\| (.+ min [★☆]+) \|", page, re.MULTILINE)
+    assert [name for kind, name in entry.parts if kind in ("exercise", "case") and name not in page] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_cells_and_links_exist(page):
+    text, cells = page.read_text("utf-8"), {cell for entry in NOTEBOOKS for cell in section_of(read(entry)[0])}
+    assert [name for name in CELL.findall(text) if name not in cells] == []
+    assert [link for link in re.findall(r"\]\(([^)#]+)\)", text) if not (GUIDE / link).exists()] == []
