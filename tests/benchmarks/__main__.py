@@ -1,0 +1,51 @@
+"""The command line: measure, print the tables, write the JSON; with --store also data/bench.json and the README."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+
+from transformer_lib.studies import speed, stored
+
+from .run import measured
+from .work import FULL, QUICK
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build" / "bench.json"
+
+
+def put_between_marks(text: str, report: str) -> str:
+    """Return the text with the report in place of what stands between the two marks."""
+    before, rest = text.split(speed.BEGIN, 1)
+    after = rest.split(speed.END, 1)[1]
+    return f"{before}{speed.BEGIN}\n{report}\n{speed.END}{after}"
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes, in seconds: does it run? says nothing of speed")
+    parser.add_argument("--store", action="store_true", help="write data/bench.json and the README's tables")
+    parser.add_argument("--results", type=Path, default=BUILD, help="where the JSON goes without --store")
+    given = parser.parse_args(argv)
+    if given.quick and given.store:
+        parser.error("--quick measures nothing that is worth storing")
+    # PyTorch's own encoder computes with nested tensors in evaluation, and says each time that they are new.
+    warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors")
+    results = measured(QUICK if given.quick else FULL)
+    report = speed.report(results)
+    print(f"\n{report}")
+    path = speed.RESULTS if given.store else given.results
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stored.save(path, results, indent=1)
+    print(f"\nwritten: {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
+    if given.store:
+        readme = ROOT / "README.md"
+        readme.write_text(put_between_marks(readme.read_text(encoding="utf-8"), report), encoding="utf-8", newline="\n")
+        print("and the README's tables; notebook 16 shows the stored numbers: make refresh NB=notebooks/16_*.ipynb")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
