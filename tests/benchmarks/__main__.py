@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 from transformer_lib.studies import speed, stored
@@ -25,15 +26,19 @@ def put_between_marks(text: str, report: str) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="tiny sizes, in seconds: does it run? says nothing of speed")
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run? says nothing of speed")
+    parser.add_argument("--rounds", type=int, help="how often each candidate is measured")
     parser.add_argument("--store", action="store_true", help="write data/bench.json and the README's tables")
     parser.add_argument("--results", type=Path, default=BUILD, help="where the JSON goes without --store")
     given = parser.parse_args(argv)
     if given.quick and given.store:
         parser.error("--quick measures nothing that is worth storing")
+    if given.rounds is not None and given.rounds < 2:
+        parser.error(f"--rounds must be at least 2, to see a spread, got {given.rounds}")
     # PyTorch's own encoder computes with nested tensors in evaluation, and says each time that they are new.
     warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors")
-    results = measured(QUICK if given.quick else FULL)
+    work = QUICK if given.quick else FULL
+    results = measured(replace(work, rounds=given.rounds or work.rounds))
     report = speed.report(results)
     print(f"\n{report}")
     path = speed.RESULTS if given.store else given.results

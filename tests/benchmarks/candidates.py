@@ -92,9 +92,12 @@ def trained(peer: Peer) -> Entry:
         _, clock = peer.train(work.steps + 1)
         return (clock[-1] - clock[0]) / work.steps
 
-    parameters = sum(value.numel() for value in before.values())
-    counted = counter.get_total_flops() // 2
-    return Entry(seconds, {"note": peer.note, "parameters": parameters, "counted_flops": counted or None})
+    facts = {
+        "note": _notes(peer.note, peer.training_note),
+        "parameters": sum(value.numel() for value in before.values()),
+        "counted_flops": counter.get_total_flops() // 2 or None,
+    }
+    return Entry(seconds, facts)
 
 
 def _decoded(peer: Peer, way: str) -> Entry:
@@ -107,4 +110,9 @@ def _decoded(peer: Peer, way: str) -> Entry:
     ids = decode()
     if ids.shape != (len(src), 1 + work.new_tokens) or not (ids[:, 0] == BOS).all():
         raise AssertionError(f"expected bos and {work.new_tokens} tokens a sentence, got shape {tuple(ids.shape)}")
-    return Entry(lambda: timed(decode), {"note": peer.note})
+    return Entry(lambda: timed(decode), {"note": _notes(peer.note, peer.decoding_note)})
+
+
+
+def _notes(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)

@@ -1,4 +1,4 @@
-"""The training step on a GPU: the paper's base model in bfloat16, compiled, with fused attention. Skips without CUDA."""
+"""The training step on a GPU: the paper's base model in bfloat16, compiled, attention fused. Left out without CUDA."""
 
 from __future__ import annotations
 

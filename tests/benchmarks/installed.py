@@ -22,7 +22,7 @@ def needed(name: str) -> ModuleType:
 class Marian(Peer):
     """MarianMT with random weights: the paper's encoder-decoder in transformers, from its configuration alone."""
 
-    note = f"biases in attention; its own loss, labels of −100; {FUSED}; decoding with a cache"
+    note, training_note, decoding_note = "biases in attention", f"its own loss, labels of −100; {FUSED}", "a cache"
 
     def __init__(self, work: Work) -> None:
         library = needed("transformers")
@@ -59,7 +59,8 @@ class Marian(Peer):
 class XTransformers(Peer):
     """x-transformers' XTransformer, told to be the paper's: post-norm, ReLU, sinusoids, dropout after sub-layers."""
 
-    note = f"norms without bias, embeddings not scaled, positions scaled by a learned number; {FUSED}; with a cache"
+    note = "norms without bias, embeddings not scaled, positions scaled by a learned number"
+    training_note, decoding_note = f"its own loss; {FUSED}", "a cache"
 
     def __init__(self, work: Work) -> None:
         library = needed("x_transformers")

@@ -1,8 +1,8 @@
 """Peak memory of one self-attention layer, forward and backward: with the grid of weights, and without.
 
 What is counted are the bytes that PyTorch's own allocator holds (`torch.profiler`, profile_memory): the same on every
-machine, while the memory that a process holds also contains what the C library keeps for later. Each measurement
-has a process of its own, so that one that does not fit ends alone.
+machine, while the memory that a process holds also contains what the C library keeps for later. Each way has
+a process of its own, so that one that does not fit ends alone.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def peak_bytes(length: int, way: str) -> int:
     return most
 
 
-def in_own_process(length: int, way: str) -> int | None:
-    """Return `peak_bytes` as a fresh process finds it; None if it does not come back with a number."""
-    command = [sys.executable, "-m", "benchmarks.memory", str(length), way]
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
-    last = done.stdout.strip().splitlines()[-1:]
-    return int(last[0]) if done.returncode == 0 and last else None
+def in_own_process(lengths: Sequence[int], way: str) -> list[int | None]:
+    """Return `peak_bytes` of each length as a fresh process finds it; None from where its memory did not suffice."""
+    command = [sys.executable, "-m", "benchmarks.memory", way, *map(str, lengths)]
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=False)
+    found = [int(line) for line in done.stdout.split()]
+    return found + [None] * (len(lengths) - len(found))
 
 
 def growth(lengths: Sequence[int], peaks: Sequence[int | None]) -> float | None:
@@ -61,10 +61,11 @@ def growth(lengths: Sequence[int], peaks: Sequence[int | None]) -> float | None:
 
 def measured(lengths: Sequence[int]) -> dict:
     """Return the lengths, and for each way the peaks in bytes and the exponent of their growth."""
-    peaks = {way: [in_own_process(length, way) for length in lengths] for way in WAYS}
+    peaks = {way: in_own_process(lengths, way) for way in WAYS}
     ways = {way: {"peak_bytes": found, "exponent": growth(lengths, found)} for way, found in peaks.items()}
     return {"d_model": D_MODEL, "n_heads": N_HEADS, "lengths": list(lengths)} | ways
 
 
 if __name__ == "__main__":
-    print(peak_bytes(int(sys.argv[1]), sys.argv[2]))
+    for given in sys.argv[2:]:
+        print(peak_bytes(int(given), sys.argv[1]), flush=True)

@@ -20,9 +20,9 @@ class Missing(Exception):
 
 
 class Peer:
-    """A model of someone, and how it is used; a subclass sets `model` and says in `note` what differs from ours."""
+    """A model of someone, and how it is used; a subclass sets `model` and says in the notes what differs."""
 
-    note = ""
+    note, training_note, decoding_note = "", "", ""
 
     def __init__(self, work: Work, model: nn.Module, head: nn.Linear, *, fused: bool | None = True) -> None:
         self.work, self.fused = work, fused
@@ -64,12 +64,15 @@ class Peer:
 class Ours(Peer):
     """This library, through `tl.train`, whose step also cuts the gradient's norm and sets the learning rate."""
 
-    note = "the step of tl.train, which also clips the gradient; decoding with a cache"
+    note = "the paper's"
+    training_note, decoding_note = f"the step of tl.train: {FUSED}, and it clips the gradient", "a cache"
 
     def __init__(self, work: Work, *, precision: str = "float32") -> None:
         model = tl.Transformer(work.config())
         super().__init__(work, model, model.output_head)
         precision = "bfloat16" if work.bfloat16 else precision
+        if precision == "bfloat16":
+            self.training_note += "; products in bfloat16"
         self.options = {} if precision == "float32" else {"precision": precision}
         if not set(self.options) <= set(tl.training.TrainingOptions.__dataclass_fields__):
             raise Missing("tl.train has no option precision")
@@ -125,10 +128,11 @@ class TorchModel(nn.Module):
 class Torch(Peer):
     """`torch.nn.Transformer` as one uses it: Adam as it comes (or fused), decoding that reads the target again."""
 
-    note = "biases in attention, a norm after each stack; decoding without a cache"
+    note, decoding_note = "biases in attention, a norm after each stack", "no cache: the target is read again"
 
     def __init__(self, work: Work, *, fused: bool | None = None) -> None:
         model = TorchModel(work)
+        self.training_note = FUSED if fused else "Adam as it comes"
         super().__init__(work, model, model.head, fused=fused)
 
     def loss(self, src: Tensor, tgt: Tensor) -> Tensor:

@@ -55,9 +55,10 @@ def _setting(results: dict) -> str:
     versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items() if number)
     units = {True: "has units for bfloat16", False: "has no units for bfloat16", None: "may have units for bfloat16"}
     return (
-        f"Measured on {results['date']}: {machine['processor']}, {machine['threads']} threads, {versions}. The processor "
-        f"{units[machine['bfloat16_units']]}. {work['rounds']} interleaved rounds; “× as fast” compares the seconds of "
-        "the baseline with a candidate's own, round by round: median, and in brackets the 10th to 90th percentile."
+        f"Measured on {results['date']}: {machine['processor']}, {machine['threads']} threads, {versions}. The "
+        f"processor {units[machine['bfloat16_units']]}. {work['rounds']} interleaved rounds; “× as fast” compares the "
+        f"seconds of {results['baseline']} with a candidate's own, round by round: median, and in brackets the 10th to "
+        "90th percentile."
     )
 
 
@@ -71,8 +72,9 @@ def _training(results: dict) -> str:
         for row in training["rows"]
     ]  # fmt: skip
     rate = (
-        f"The machine's product rate, {training['best_gigaflops']:,.0f} GFLOP/s, is that of the fastest matrix product of "
-        "the step, measured alone in the same rounds. The share counts the products that a candidate really computes."
+        f"The machine's product rate, {training['best_gigaflops']:,.0f} GFLOP/s, is that of the fastest matrix product "
+        "of the step, measured alone in the same rounds. The share counts the products that a candidate really "
+        "computes (without those inside a fused attention)."
     )
     return table(head, rows) + "\n\n" + rate
 
