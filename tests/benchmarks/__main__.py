@@ -23,18 +23,29 @@ def put_between_marks(text: str, report: str) -> str:
     return f"{before}{speed.BEGIN}\n{report}\n{speed.END}{after}"
 
 
+def write_tables(report: str) -> None:
+    """Put the report into the README."""
+    readme = ROOT / "README.md"
+    readme.write_text(put_between_marks(readme.read_text(encoding="utf-8"), report), encoding="utf-8", newline="\n")
+    print("written: the README's tables")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run? says nothing of speed")
     parser.add_argument("--rounds", type=int, help="how often each candidate is measured")
     parser.add_argument("--store", action="store_true", help="write data/bench.json and the README's tables")
+    parser.add_argument("--tables", action="store_true", help="only write the README's tables, from data/bench.json")
     parser.add_argument("--results", type=Path, default=BUILD, help="where the JSON goes without --store")
     given = parser.parse_args(argv)
-    if given.quick and given.store:
-        parser.error("--quick measures nothing that is worth storing")
+    if given.quick + given.store + given.tables > 1:
+        parser.error("--quick, --store and --tables exclude each other: --quick measures nothing that is worth storing")
     if given.rounds is not None and given.rounds < 2:
         parser.error(f"--rounds must be at least 2, to see a spread, got {given.rounds}")
+    if given.tables:
+        write_tables(speed.report(speed.load_results()))
+        return 0
     # PyTorch's own encoder computes with nested tensors in evaluation, and says each time that they are new.
     warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors")
     work = QUICK if given.quick else FULL
@@ -46,9 +57,8 @@ def main(argv: list[str] | None = None) -> int:
     stored.save(path, results, indent=1)
     print(f"\nwritten: {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
     if given.store:
-        readme = ROOT / "README.md"
-        readme.write_text(put_between_marks(readme.read_text(encoding="utf-8"), report), encoding="utf-8", newline="\n")
-        print("and the README's tables; notebook 16 shows the stored numbers: make refresh NB=notebooks/16_*.ipynb")
+        write_tables(report)
+        print("notebook 16 shows the stored numbers, too: make refresh NB=notebooks/16_cost_speed_and_scale.ipynb")
     return 0
 
 

@@ -9,16 +9,17 @@ from dataclasses import dataclass, field
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
+from transformer_lib.studies.speed import BASELINE, OURS
+
 from .installed import Marian, XTransformers
 from .measure import timed
 from .peers import FUSED, Missing, Ours, Peer, Torch
 from .work import BOS, Work
 
-BASELINE = "torch.nn.Transformer"
-OURS = "transformer_lib"
 TRAINED: dict[str, Callable[[Work], Peer]] = {
     BASELINE: Torch,
     f"{BASELINE}, {FUSED}": lambda work: Torch(work, fused=True),
+    f"{BASELINE}, {FUSED}, the paper's dropout": lambda work: Torch(work, fused=True, as_paper=True),
     "transformers MarianMT": Marian,
     "x-transformers XTransformer": XTransformers,
     OURS: Ours,
@@ -69,7 +70,7 @@ def decoding(work: Work) -> Entries:
     """Return the candidates of decoding."""
     result = Entries()
     for name, (build, way) in DECODING.items():
-        result.add(name, lambda build=build, way=way: _decoded(build(work), way))
+        result.add(name, lambda build=build, way=way: decoded(build(work), way))
     return result
 
 
@@ -100,7 +101,7 @@ def trained(peer: Peer) -> Entry:
     return Entry(seconds, facts)
 
 
-def _decoded(peer: Peer, way: str) -> Entry:
+def decoded(peer: Peer, way: str) -> Entry:
     work, src = peer.work, peer.work.source()
     peer.model.eval()
 

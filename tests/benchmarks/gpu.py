@@ -7,8 +7,10 @@ from collections.abc import Callable
 
 import torch
 
+from transformer_lib.studies.speed import BASELINE, OURS
+
 from . import candidates, measure
-from .candidates import BASELINE, OURS, Entries
+from .candidates import Entries
 from .work import Work
 
 BASE = Work(

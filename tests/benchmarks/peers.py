@@ -126,13 +126,23 @@ class TorchModel(nn.Module):
 
 
 class Torch(Peer):
-    """`torch.nn.Transformer` as one uses it: Adam as it comes (or fused), decoding that reads the target again."""
+    """`torch.nn.Transformer` as one uses it: Adam as it comes (or fused), decoding that reads the target again.
+
+    Its one argument `dropout` also acts on the attention weights and inside the feed-forward network, where the paper
+    has none; with `as_paper` it does not. (On a CPU, dropout of the weights rules the fused attention out.)
+    """
 
     note, decoding_note = "biases in attention, a norm after each stack", "no cache: the target is read again"
 
-    def __init__(self, work: Work, *, fused: bool | None = None) -> None:
+    def __init__(self, work: Work, *, fused: bool | None = None, as_paper: bool = False) -> None:
         model = TorchModel(work)
-        self.training_note = FUSED if fused else "Adam as it comes"
+        if as_paper:
+            for layer in (*model.stack.encoder.layers, *model.stack.decoder.layers):
+                layer.dropout.p = layer.self_attn.dropout = 0.0
+            for layer in model.stack.decoder.layers:
+                layer.multihead_attn.dropout = 0.0
+        dropout = "" if as_paper else "; dropout also of attention weights and of the hidden layer"
+        self.training_note = (FUSED if fused else "Adam as it comes") + dropout
         super().__init__(work, model, model.head, fused=fused)
 
     def loss(self, src: Tensor, tgt: Tensor) -> Tensor:

@@ -12,17 +12,18 @@ from pathlib import Path
 
 import torch
 
+from transformer_lib.studies.speed import BASELINE
+
 from . import candidates, gpu, measure, memory
-from .candidates import BASELINE, Entries
+from .candidates import Entries
 from .work import Work
 
-THREADS = 2
 COMMAND = "make bench BENCH=--store"
 
 
 def measured(work: Work, say: Callable[[str], None] = print) -> dict:
     """Return all that `make bench` stores."""
-    torch.set_num_threads(THREADS)
+    torch.set_num_threads(work.threads)
     torch.manual_seed(0)
     say("training step …")
     training = trained(work)

@@ -31,6 +31,7 @@ class Work:
     rounds: int = 11
     steps: int = 2  # timed in each round, after one that is not
     memory_lengths: tuple[int, ...] = (512, 1_024, 2_048, 4_096, 8_192)
+    threads: int = 2
     device: str = "cpu"
     bfloat16: bool = False  # mixed precision for all candidates
     compiled: bool = False  # torch.compile for all candidates
@@ -87,5 +88,5 @@ class Repeat:
 FULL = Work()
 QUICK = Work(
     vocabulary=97, d_model=16, n_heads=2, n_layers=1, d_ff=32, batch=4, length=8, decode_batch=2, new_tokens=5,
-    beam_size=2, rounds=2, memory_lengths=(128, 256),
+    beam_size=2, rounds=2, threads=1, memory_lengths=(128, 256),
 )
