@@ -45,7 +45,9 @@ def peak_bytes(length: int, way: str) -> int:
 def in_own_process(lengths: Sequence[int], way: str) -> list[int | None]:
     """Return `peak_bytes` of each length as a fresh process finds it; None from where its memory did not suffice."""
     command = [sys.executable, "-m", "benchmarks.memory", way, *map(str, lengths)]
-    done = subprocess.run(command, cwd=Path(__file__).parents[1], stdout=subprocess.PIPE, text=True, check=False)
+    done = subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"memory, {way}: the process ended with status {done.returncode}: {done.stderr[-500:]}", file=sys.stderr)
     found = [int(line) for line in done.stdout.split()]
     return found + [None] * (len(lengths) - len(found))
 
