@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import warnings
 from types import ModuleType
 
 from torch import Tensor, nn
@@ -14,7 +15,8 @@ from .work import BOS, EOS, PAD, Work
 def needed(name: str) -> ModuleType:
     """Import a package of the extra."""
     try:
-        return importlib.import_module(name)
+        with warnings.catch_warnings(action="ignore"):  # they are for whoever wrote the package
+            return importlib.import_module(name)
     except ImportError as error:
         raise Missing(f"{name} is not installed: {error}") from error
 
