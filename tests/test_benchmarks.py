@@ -76,6 +76,12 @@ def test_what_is_stored_is_of_the_full_work():
     assert differing <= {"rounds"}
 
 
+@pytest.mark.parametrize(("part", "names"), [("training", candidates.TRAINED), ("decoding", candidates.DECODING)])
+def test_each_candidate_has_a_stored_row_or_a_reason(part, names):
+    stored = speed.load_results()[part]
+    assert {row["name"] for row in stored["rows"]} | set(stored["missing"]) == set(names)
+
+
 def test_the_models_are_the_same_but_for_biases_and_norms():
     ours, theirs = Ours(QUICK).model, Torch(QUICK).model
     count = [sum(p.numel() for p in model.parameters()) for model in (ours, theirs)]
