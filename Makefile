@@ -1,4 +1,4 @@
-# lab: open the course · test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench: measure
+# lab: open the course · test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
@@ -19,8 +19,8 @@ test: .venv/test.stamp
 refresh: .venv/test.stamp
 	$(BIN)/python tests/refresh.py $(NB)
 
-bench: .venv/test.stamp
-	$(BIN)/python -m pytest tests/benchmarks -o python_files="bench_*.py" -s
+bench: .venv/bench.stamp
+	cd tests && ../$(BIN)/python -m benchmarks $(BENCH)
 
 # Installed again only when what is to be installed has changed.
 .venv/lab.stamp: requirements.txt pyproject.toml | .venv/bin/python
@@ -30,6 +30,10 @@ bench: .venv/test.stamp
 
 .venv/test.stamp: .venv/lab.stamp
 	$(BIN)/python -m pip install -q -e ".[test]"
+	touch $@
+
+.venv/bench.stamp: .venv/lab.stamp
+	$(BIN)/python -m pip install -q -e ".[bench]"
 	touch $@
 
 .venv/bin/python:

@@ -11,6 +11,7 @@ from .curves import plot_bars, plot_curves, plot_lines
 from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores
 from .panels import plot_panels
 from .picture import SERIES, Shown, figure, style
+from .ratios import plot_ratios
 from .stacks import plot_stacks
 from .trees import plot_tree
 
@@ -29,6 +30,7 @@ __all__ = [
     "plot_heads",
     "plot_lines",
     "plot_panels",
+    "plot_ratios",
     "plot_scores",
     "plot_stacks",
     "plot_tree",

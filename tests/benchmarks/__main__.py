@@ -1,0 +1,66 @@
+"""The command line: measure, print the tables, write the JSON; with --store also data/bench.json and the README."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+from transformer_lib.studies import speed, stored
+
+from .run import measured
+from .work import FULL, QUICK
+
+ROOT = Path(__file__).parents[2]
+BUILD = ROOT / "build" / "bench.json"
+
+
+def put_between_marks(text: str, report: str) -> str:
+    """Return the text with the report in place of what stands between the two marks."""
+    before, rest = text.split(speed.BEGIN, 1)
+    after = rest.split(speed.END, 1)[1]
+    return f"{before}{speed.BEGIN}\n{report}\n{speed.END}{after}"
+
+
+def write_tables(report: str) -> None:
+    """Put the report into the README."""
+    readme = ROOT / "README.md"
+    readme.write_text(put_between_marks(readme.read_text(encoding="utf-8"), report), encoding="utf-8", newline="\n")
+    print("written: the README's tables")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line."""
+    parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run? says nothing of speed")
+    parser.add_argument("--rounds", type=int, help="how often each candidate is measured")
+    parser.add_argument("--store", action="store_true", help="write data/bench.json and the README's tables")
+    parser.add_argument("--tables", action="store_true", help="only write the README's tables, from data/bench.json")
+    parser.add_argument("--results", type=Path, default=BUILD, help="where the JSON goes without --store")
+    given = parser.parse_args(argv)
+    if given.quick + given.store + given.tables > 1:
+        parser.error("--quick, --store and --tables exclude each other: --quick measures nothing that is worth storing")
+    if given.rounds is not None and given.rounds < 2:
+        parser.error(f"--rounds must be at least 2, to see a spread, got {given.rounds}")
+    if given.tables:
+        write_tables(speed.report(speed.load_results()))
+        return 0
+    # PyTorch's own encoder computes with nested tensors in evaluation, and says each time that they are new.
+    warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors")
+    work = QUICK if given.quick else FULL
+    results = measured(replace(work, rounds=given.rounds or work.rounds))
+    report = speed.report(results)
+    print(f"\n{report}")
+    path = speed.RESULTS if given.store else given.results
+    path.parent.mkdir(parents=True, exist_ok=True)
+    stored.save(path, results, indent=1)
+    print(f"\nwritten: {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
+    if given.store:
+        write_tables(report)
+        print("notebook 16 shows the stored numbers, too: make refresh NB=notebooks/16_cost_speed_and_scale.ipynb")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,100 @@
+"""Measure everything, and put it together as one JSON object."""
+
+from __future__ import annotations
+
+import platform
+import statistics
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import date
+from importlib import metadata
+from pathlib import Path
+
+import torch
+
+from transformer_lib.studies.speed import BASELINE
+
+from . import candidates, gpu, measure, memory
+from .candidates import Entries
+from .work import Work
+
+COMMAND = "make bench BENCH=--store"
+
+
+def measured(work: Work, say: Callable[[str], None] = print) -> dict:
+    """Return all that `make bench` stores."""
+    torch.set_num_threads(work.threads)
+    torch.manual_seed(0)
+    say("training step …")
+    training = trained(work)
+    say("decoding …")
+    decoding = decoded(work)
+    say("memory …")
+    peaks = memory.measured(work.memory_lengths)
+    return {
+        "command": COMMAND, "date": date.today().isoformat(), "machine": machine(), "work": asdict(work),
+        "baseline": BASELINE, "training": training, "decoding": decoding, "memory": peaks, "gpu": gpu.measured(say),
+    }  # fmt: skip
+
+
+def trained(work: Work) -> dict:
+    """Return the rows of the training step, and the rate of the machine's matrix products between the rounds."""
+    found, products = candidates.training(work), measure.products(work)
+    works = {name: entry.seconds for name, entry in found.entries.items()} | products
+    seconds = measure.interleaved(works, work.rounds)
+    rates = {shape: statistics.median(seconds.pop(shape)) for shape in products}
+    best = max(rates.values())
+    result = table(found, seconds)
+    for row in result["rows"]:
+        counted = row["counted_flops"]
+        row["share_of_product_rate"] = round(counted / row["seconds"]["median"] / best, 3) if counted else None
+    gigaflops = {shape: round(rate / 1e9, 1) for shape, rate in rates.items()}
+    return result | {"flops": work.flops(), "product_gigaflops": gigaflops, "best_gigaflops": round(best / 1e9, 1)}
+
+
+def decoded(work: Work) -> dict:
+    """Return the rows of decoding."""
+    found = candidates.decoding(work)
+    return table(found, measure.interleaved({name: e.seconds for name, e in found.entries.items()}, work.rounds))
+
+
+def table(found: Entries, seconds: Mapping[str, list[float]]) -> dict:
+    """Return one row per candidate: its seconds, how many times faster than the baseline, and what is known of it."""
+    rows = [
+        {"name": name, "seconds": measure.spread(own), "ratio": measure.times_faster(seconds[BASELINE], own)}
+        | found.entries[name].facts
+        for name, own in seconds.items()
+    ]
+    return {"rows": rows, "missing": found.missing}
+
+
+def machine() -> dict:
+    """Return what the numbers depend on: processor, threads, units for bfloat16, versions."""
+    packages = ("torch", "transformers", "x-transformers")
+    return {
+        "processor": processor(), "threads": torch.get_num_threads(), "bfloat16_units": bfloat16_units(),
+        "python": platform.python_version(), "versions": {name: version(name) for name in packages},
+    }  # fmt: skip
+
+
+def processor() -> str:
+    """Return the processor's name, as far as the system tells."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
+def bfloat16_units() -> bool | None:
+    """Return whether this processor multiplies bfloat16 in hardware (AMX or AVX-512); None if it does not say."""
+    asked = [getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported")]
+    known = [bool(ask()) for ask in asked if ask is not None]
+    return any(known) if known else None
+
+
+def version(package: str) -> str | None:
+    """Return the installed version, or None."""
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

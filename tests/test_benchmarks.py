@@ -1,0 +1,239 @@
+"""The benchmarks run, do what they say, and the README's tables follow from the stored numbers. No time decides."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+import transformer_lib as tl
+from benchmarks import __main__ as command
+from benchmarks import candidates, gpu, measure, memory, run
+from benchmarks.peers import Missing, Ours, Peer, Torch
+from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
+from transformer_lib.studies import speed
+
+ROOT = Path(__file__).parents[1]
+NESTED = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
+
+
+def shape_of(value: object) -> object:
+    """What a JSON value is made of: keys, and kinds of numbers, without the numbers."""
+    if isinstance(value, dict):
+        return {key: shape_of(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [shape_of(part) for part in value]
+    return float if isinstance(value, (int, float)) and not isinstance(value, bool) else type(value)
+
+
+@pytest.fixture(scope="module")
+def quick(tmp_path_factory):
+    """What the command writes with --quick."""
+    threads = torch.get_num_threads()
+    path = tmp_path_factory.mktemp("bench") / "bench.json"
+    try:
+        with torch.random.fork_rng(devices=[]):
+            assert command.main(["--quick", "--results", str(path)]) == 0
+    finally:
+        torch.set_num_threads(threads)
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def test_the_quick_run_has_the_form_of_what_is_stored(quick):
+    full = speed.load_results()
+    assert list(quick) == list(full)
+    for part in ("training", "decoding"):
+        missing = {f"{name}: {reason}" for name, reason in quick[part]["missing"].items()}
+        allowed = ("is not installed", "no option precision")
+        assert all(any(words in reason for words in allowed) for reason in missing), missing
+        stored = {row["name"]: shape_of(row) for row in full[part]["rows"]}
+        found = {row["name"]: shape_of(row) for row in quick[part]["rows"]}
+        assert {speed.BASELINE, speed.OURS} <= set(found)
+        assert all(found[name] == stored[name] for name in set(found) & set(stored))
+    for part in ("machine", "work", "memory"):
+        assert list(quick[part]) == list(full[part])
+    assert (quick["gpu"] is None) == (not torch.cuda.is_available())
+    text = speed.report(quick)
+    names = {row["name"] for part in ("training", "decoding") for row in quick[part]["rows"]}
+    assert all(f"| {name} |" in text for name in names)
+    first = next(line for line in text.splitlines() if line.startswith(f"| {speed.BASELINE} |"))
+    assert first.split(" | ")[1] == "1.00"
+
+
+def test_the_readme_shows_the_stored_numbers():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    expected = f"{speed.BEGIN}\n{speed.report(speed.load_results())}\n{speed.END}"
+    assert expected in readme, "python -m benchmarks --tables, in the folder tests, writes the README's tables again"
+
+
+def test_what_is_stored_is_of_the_full_work():
+    stored = speed.load_results()["work"]
+    differing = {name for name, value in json.loads(json.dumps(FULL.__dict__)).items() if stored[name] != value}
+    assert differing <= {"rounds"}
+
+
+@pytest.mark.parametrize(("part", "names"), [("training", candidates.TRAINED), ("decoding", candidates.DECODING)])
+def test_each_candidate_has_a_stored_row_or_a_reason(part, names):
+    stored = speed.load_results()[part]
+    assert {row["name"] for row in stored["rows"]} | set(stored["missing"]) == set(names)
+
+
+def test_the_models_are_the_same_but_for_biases_and_norms():
+    ours, theirs = Ours(QUICK).model, Torch(QUICK).model
+    count = [sum(p.numel() for p in model.parameters()) for model in (ours, theirs)]
+    attentions, width = 3 * QUICK.n_layers, QUICK.d_model
+    assert count[1] - count[0] == attentions * 4 * width + 2 * 2 * width  # biases; two last norms
+    for row in speed.load_results()["training"]["rows"]:
+        paper = 3 * FULL.vocabulary * FULL.d_model
+        assert abs(row["parameters"] - sum(p.numel() for p in tl.Transformer(FULL.config()).parameters())) < paper / 400
+
+
+def test_the_paper_dropout_takes_the_other_dropout_away():
+    as_it_comes, as_paper = Torch(QUICK), Torch(QUICK, as_paper=True)
+    assert [peer.model.stack.decoder.layers[0].multihead_attn.dropout for peer in (as_it_comes, as_paper)] == [0.1, 0.0]
+    assert [peer.model.stack.encoder.layers[0].dropout.p for peer in (as_it_comes, as_paper)] == [0.1, 0.0]
+    assert as_paper.model.stack.encoder.layers[0].dropout1.p == 0.1  # after the sub-layer: as the paper's
+
+
+@NESTED
+@pytest.mark.parametrize("build", [Ours, Torch], ids=["ours", "torch"])
+def test_greedy_decoding_says_the_likeliest_words(build):
+    torch.manual_seed(5)
+    peer = build(QUICK)
+    peer.model.eval()
+    src = torch.randint(3, QUICK.vocabulary, (2, QUICK.length))
+    ids = peer.greedy(src, 5)
+    with torch.no_grad():
+        again = peer.model(src, ids[:, :-1]).argmax(-1)
+    assert torch.equal(again, ids[:, 1:]) and not (ids[:, 1:] == EOS).any()
+
+
+def test_work_has_padding_and_the_first_sentence_has_none():
+    src, tgt = FULL.pair()
+    assert src.shape == (32, 32) and tgt.shape == (32, 33) and (tgt[:, 0] == BOS).all()
+    assert (src[0] != PAD).all() and (src[-1] != PAD).sum() == 32 - 31 // 2
+    assert 0.2 < (src == PAD).double().mean() < 0.3
+    assert not (src == EOS).any()
+
+
+def test_repeat_is_enough_for_training():
+    model = tl.Transformer(QUICK.config())
+    history = tl.train(model, Repeat(QUICK.pair(), 3), progress=False)
+    assert history.steps == [1, 2, 3]
+
+
+def test_flops_are_those_of_the_costs():
+    cost = tl.costs.transformer_cost(QUICK.config(), QUICK.length, QUICK.length)
+    assert QUICK.flops() == 6 * QUICK.batch * cost.total
+
+
+class Idle(Torch):
+    def train(self, steps):
+        return [math.log(QUICK.vocabulary)] * steps, [0.0] * steps
+
+
+class Fast(Torch):
+    def train(self, steps):
+        return [0.1] * steps, [0.0] * steps
+
+
+class Short(Ours):
+    def greedy(self, src, new_tokens):
+        return src.new_full((len(src), new_tokens), BOS)
+
+
+class Absent(Peer):
+    def __init__(self, work):
+        raise Missing("it is not here")
+
+
+def test_a_candidate_that_does_not_work_is_noticed():
+    with pytest.raises(AssertionError, match="left some parameters as they were: .'src_embedding"):
+        candidates.trained(Idle(QUICK))
+    with pytest.raises(AssertionError, match="guesses among 97 words; its loss was 0.10"):
+        candidates.trained(Fast(QUICK))
+    with pytest.raises(AssertionError, match=r"expected bos and 5 tokens a sentence, got shape \(2, 5\)"):
+        candidates.decoded(Short(QUICK), "greedy")
+
+
+def test_a_missing_candidate_is_named_with_its_reason():
+    entries = candidates.Entries()
+    entries.add("absent", lambda: Absent(QUICK))
+    assert entries.entries == {} and entries.missing == {"absent": "it is not here"}
+
+
+def test_rounds_alternate():
+    calls = []
+    works = {name: lambda name=name: float(calls.append(name) or len(calls)) for name in "abc"}
+    assert measure.interleaved(works, 3) == {"a": [1, 6, 7], "b": [2, 5, 8], "c": [3, 4, 9]}
+    assert "".join(calls) == "abccbaabc"
+
+
+def test_ratios_are_taken_round_by_round():
+    assert measure.times_faster([2, 30, 8], [1, 10, 1]) == {"median": 3, "low": 2.2, "high": 7}
+    assert measure.spread([5, 5, 5]) == {"median": 5, "low": 5, "high": 5}
+
+
+def test_products_are_measured_as_operations_per_second():
+    products = measure.products(QUICK)
+    assert "32 × 16 × 97" in products and all(rate() > 0 for rate in products.values())
+
+
+def test_peaks_grow_with_the_square_and_with_the_length():
+    lengths = (512, 1024)
+    grid, fused = ([memory.peak_bytes(length, way) for length in lengths] for way in memory.WAYS)
+    assert grid[0] > 3 * tl.costs.score_bytes(512, 512, memory.N_HEADS)
+    assert memory.growth(lengths, grid) > 1.8 and memory.growth(lengths, fused) < 1.2
+
+
+def test_growth_leaves_out_what_did_not_fit():
+    assert memory.growth((1, 2, 4), (3, 12, None)) == 2
+    assert memory.growth((1, 2, 4, 8), (9, 2, 4, 8)) == 1  # over the last factor of four
+    assert memory.growth((1, 2), (3, None)) is None
+
+
+def test_the_gpu_part_says_when_it_is_left_out(monkeypatch):
+    said = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert gpu.measured(said.append) is None and len(said) == 1
+
+
+def test_the_machine_is_described():
+    found = run.machine()
+    assert found["processor"] and found["versions"]["torch"] == torch.__version__
+    assert run.version("no-such-package") is None
+
+
+def test_only_what_stands_between_the_marks_is_replaced():
+    text = f"before\n{speed.BEGIN}\nold\n{speed.END}\nafter"
+    assert command.put_between_marks(text, "new") == text.replace("old", "new")
+
+
+@pytest.mark.parametrize("wrong", [["--quick", "--store"], ["--rounds", "1"], ["--tables", "--quick"]])
+def test_wrong_options_are_refused(wrong, capsys):
+    with pytest.raises(SystemExit):
+        command.main(wrong)
+    assert "error: " in capsys.readouterr().err
+
+
+def test_the_gpu_table_and_missing_lengths_are_written():
+    results = copy.deepcopy(speed.load_results())
+    ratio = {"median": 2.0, "low": 1.5, "high": 2.5}
+    row = {"name": "x", "ratio": ratio, "tokens_per_second": 12345, "utilisation": 0.456}
+    results["gpu"] = {"device": "a GPU", "best_teraflops": 7.0, "rows": [row]}
+    results["memory"]["grid"] = {"peak_bytes": [2**20, None], "exponent": None}
+    text = speed.report(results)
+    assert "| training step on a GPU |" in text and "| x | **2.00** (1.50–2.50) | 12,345 | 46 % |" in text
+    assert "| with the grid of weights | 1 | — | — |" in text
+
+
+def test_ratios_are_read_by_part():
+    results = speed.load_results()
+    row = results["decoding"]["rows"][1]["ratio"]
+    assert list(speed.ratios(results, "decoding").values())[1] == (row["low"], row["median"], row["high"])
+    with pytest.raises(ValueError, match="part must be 'training' or 'decoding', got 'memory'"):
+        speed.ratios(results, "memory")

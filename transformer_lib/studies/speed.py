@@ -1,0 +1,126 @@
+"""How fast is the library beside others? The stored answer (notebook 16, README).
+
+`make bench` measures and prints; `make bench BENCH=--store` also writes data/bench.json, from which everything here
+follows, and the README's tables. The programs are in tests/benchmarks.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..corpus import DATA
+from . import stored
+
+RESULTS = DATA / "bench.json"
+BASELINE, OURS = "torch.nn.Transformer", "transformer_lib"  # as the rows are called
+BEGIN, END = "<!-- speed: begin -->", "<!-- speed: end -->"
+MIB = 2**20
+
+
+def load_results(path: Path = RESULTS) -> dict:
+    """Return what `make bench` wrote: command, date, machine, work, baseline, training, decoding, memory, gpu."""
+    return stored.read(path)
+
+
+def ratios(results: dict, part: str) -> dict[str, tuple[float, float, float]]:
+    """Return {name: (10th percentile, median, 90th percentile)} of "times as fast as the baseline".
+
+    Args:
+        part: "training" or "decoding".
+    """
+    if part not in ("training", "decoding"):
+        raise ValueError(f"part must be 'training' or 'decoding', got {part!r}")
+    rows = results[part]["rows"]
+    return {row["name"]: (row["ratio"]["low"], row["ratio"]["median"], row["ratio"]["high"]) for row in rows}
+
+
+def report(results: dict) -> str:
+    """Return all tables as Markdown, with what they were measured on in front."""
+    parts = [_setting(results), _training(results), _decoding(results), _memory(results["memory"])]
+    if results["gpu"]:
+        parts.append(_gpu(results["gpu"]))
+    missing = results["training"]["missing"] | results["decoding"]["missing"]
+    if missing:
+        parts.append("Not measured: " + "; ".join(f"{name} ({reason})" for name, reason in missing.items()) + ".")
+    return "\n\n".join(parts)
+
+
+def table(head: list[str], rows: list[list[str]]) -> str:
+    """Return a Markdown table; all columns but the first and a last one of words are numbers, set to the right."""
+    align = ["---"] + ["---" if name == "what differs" else "---:" for name in head[1:]]
+    return "\n".join("| " + " | ".join(cells) + " |" for cells in (head, align, *rows))
+
+
+def _setting(results: dict) -> str:
+    machine, work = results["machine"], results["work"]
+    versions = ", ".join(f"{name} {number}" for name, number in machine["versions"].items() if number)
+    units = {True: "has units for bfloat16", False: "has no units for bfloat16", None: "may have units for bfloat16"}
+    return (
+        f"Measured on {results['date']}: {machine['processor']}, {machine['threads']} threads, {versions}. The "
+        f"processor {units[machine['bfloat16_units']]}. {work['rounds']} interleaved rounds; “× as fast” compares the "
+        f"seconds of {results['baseline']} with a candidate's own, round by round: median, and in brackets the 10th to "
+        "90th percentile."
+    )
+
+
+def _training(results: dict) -> str:
+    work, training = results["work"], results["training"]
+    head = [f"training step, {work['batch']} × {work['length']} tokens", "× as fast", "ms", "of the product rate",
+            "what differs"]
+    rows = [
+        [row["name"], _ratio(row["ratio"]), _milliseconds(row),
+         _percent(row["share_of_product_rate"]), row["note"]]
+        for row in training["rows"]
+    ]  # fmt: skip
+    rate = (
+        f"The machine's product rate, {training['best_gigaflops']:,.0f} GFLOP/s, is that of the fastest matrix product "
+        "of the step, measured alone in the same rounds. The share counts the products that a candidate really "
+        "computes (without those inside a fused attention)."
+    )
+    return table(head, rows) + "\n\n" + rate
+
+
+def _decoding(results: dict) -> str:
+    work = results["work"]
+    head = [f"decoding, {work['decode_batch']} × {work['new_tokens']} new tokens", "× as fast", "ms", "what differs"]
+    rows = [[row["name"], _ratio(row["ratio"]), _milliseconds(row), row["note"]] for row in results["decoding"]["rows"]]
+    return table(head, rows) + f"\n\nA beam is {work['beam_size']} wide; the other rows are greedy."
+
+
+def _memory(memory: dict) -> str:
+    head = ["peak memory of one self-attention layer, MiB", *(f"{length:,} tokens" for length in memory["lengths"]),
+            "grows as"]
+    names = {"grid": "with the grid of weights", "fused": "fused, without it"}
+    rows = []
+    for way, name in names.items():
+        peaks = ["—" if peak is None else f"{peak / MIB:,.0f}" for peak in memory[way]["peak_bytes"]]
+        exponent = memory[way]["exponent"]
+        rows.append([name, *peaks, "—" if exponent is None else f"n^{exponent:.2f}"])
+    width, heads = memory["d_model"], memory["n_heads"]
+    return table(head, rows) + (
+        f"\n\nForward and backward, d_model {width}, {heads} heads, one sentence; bytes by PyTorch's allocator."
+    )
+
+
+def _gpu(gpu: dict) -> str:
+    head = [f"training step on {gpu['device']}", "× as fast", "tokens/s", "utilisation"]
+    rows = [
+        [row["name"], _ratio(row["ratio"]), f"{row['tokens_per_second']:,}", _percent(row["utilisation"])]
+        for row in gpu["rows"]
+    ]
+    rate = f"Base model of the paper, bfloat16, compiled; utilisation is the share of {gpu['best_teraflops']} TFLOP/s."
+    return table(head, rows) + "\n\n" + rate
+
+
+def _ratio(ratio: dict[str, float]) -> str:
+    if ratio["low"] == ratio["high"]:
+        return f"{ratio['median']:.2f}"
+    return f"**{ratio['median']:.2f}** ({ratio['low']:.2f}–{ratio['high']:.2f})"
+
+
+def _milliseconds(row: dict) -> str:
+    return f"{1000 * row['seconds']['median']:,.0f}"
+
+
+def _percent(share: float | None) -> str:
+    return "—" if share is None else f"{100 * share:.0f} %"
