@@ -155,6 +155,11 @@ def test_the_best_epoch_is_kept_and_patience_ends(tmp_path, monkeypatch):
     assert [again(epoch)["stop"] for epoch in (3, 9)] == [0, 0] and again.best["epoch"] == 9
 
 
+def test_a_run_that_blows_up_says_so(tmp_path, monkeypatch):
+    with pytest.raises(FloatingPointError, match="epoch 3: validation loss nan; a lower --learning-rate may help"):
+        make_validation(tmp_path, monkeypatch, [math.nan])(3)
+
+
 def test_the_validation_loss_is_that_of_all_tokens():
     torch.manual_seed(0)
     model = tl.Transformer(tl.TransformerConfig(src_vocab_size=11, tgt_vocab_size=13, d_model=6, n_heads=1, n_layers=1))

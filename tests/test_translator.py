@@ -40,6 +40,13 @@ def test_with_a_beam():
     assert found == [by_hand(translator, text, beam_size=3) for text in TEXTS]
 
 
+def test_with_another_length_penalty():
+    translator = make()
+    for penalty in (0.0, 3.0):
+        found = translator.translate(TEXTS, beam_size=3, max_new_tokens=11, length_penalty=penalty)
+        assert found == [by_hand(translator, text, beam_size=3, length_penalty=penalty) for text in TEXTS]
+
+
 def test_more_tokens_than_the_model_knows_positions_for_are_not_asked_for():
     assert make(max_len=13).translate(TEXTS) == make(max_len=13).translate(TEXTS, max_new_tokens=13)
 

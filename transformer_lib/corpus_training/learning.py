@@ -63,7 +63,8 @@ def new_average(model: nn.Module, decay: float) -> AveragedModel | None:
         return None
 
     def mix(averaged: Tensor, current: Tensor, n: Tensor) -> Tensor:
-        return torch.lerp(averaged, current, 1 - min(decay, (1 + float(n)) / (10 + float(n))))
+        kept = ((1 + n) / (10 + n)).clamp(max=decay)  # a tensor still, so that a GPU need not wait
+        return torch.lerp(averaged, current, (1 - kept).to(averaged.dtype))
 
     return AveragedModel(model, avg_fn=mix)
 
@@ -102,6 +103,8 @@ class Validation:
         averaged = self.average is not None and self.average.n_averaged > 0
         model = self.average.module if averaged else self.model
         loss = loss_per_token(model, self.batches, self.precision)
+        if not math.isfinite(loss):
+            raise FloatingPointError(f"epoch {epoch}: validation loss {loss}; a lower --learning-rate may help")
         if loss < self.best["loss"]:
             self.best = {"epoch": epoch, "loss": loss}
             save_checkpoint(self.path, model, extra={"best": self.best, "tokenizer": self.tokenizer.to_string()})
