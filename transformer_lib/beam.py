@@ -49,14 +49,16 @@ class _Sentence:
     finished: list[Hypothesis] = field(default_factory=list)
     leading: float | None = None  # the best beam's log-probability, if it was among the beam_size best continuations
 
-    def extend(self, log_probs: Tensor, eos_id: int) -> list[int]:
-        """Keep the best continuations by log_probs [beams, vocab_size]; return which old beam each one extends."""
-        totals = log_probs + log_probs.new_tensor([score for _, score in self.beams])[:, None]
-        count = min(2 * self.beam_size, totals.numel())
-        scores, flat = totals.flatten().topk(count)  # at most beam_size of them are eos
+    def extend(self, scores: list[float], places: list[int], vocab_size: int, eos_id: int) -> list[int]:
+        """Keep the best continuations, and return which old beam each one extends.
+
+        Args:
+            scores: the summed log-probabilities of the 2 · beam_size best, best first: at most beam_size end in eos.
+            places: of each of these, beam · vocab_size + token.
+        """
         kept, parents, self.leading = [], [], None
-        for rank, (score, position) in enumerate(zip(scores.tolist(), flat.tolist(), strict=True)):
-            parent, token = divmod(position, log_probs.shape[1])
+        for rank, (score, place) in enumerate(zip(scores, places, strict=True)):
+            parent, token = divmod(place, vocab_size)
             ids = (*self.beams[parent][0], token)
             if token == eos_id:
                 if rank < self.beam_size:
@@ -119,9 +121,9 @@ def _step(
     tgt = stepper.src.new_tensor([ids for s in active for ids, _ in s.beams])  # [beams of all sentences, tgt_len]
     log_probs = stepper.next_logits(tgt).log_softmax(dim=-1)
     rows, first = [], 0
-    for sentence in active:
+    for sentence, scores, places in zip(active, *_best_continuations(log_probs, active), strict=True):
         width, ended = len(sentence.beams), len(sentence.finished)
-        parents = sentence.extend(log_probs[first : first + width], eos_id)
+        parents = sentence.extend(scores, places, log_probs.shape[1], eos_id)
         if not sentence.done:
             rows += [first + parent for parent in parents]
         first += width
@@ -129,6 +131,21 @@ def _step(
             on_step(BeamStep(sentence.index, tuple(sentence.beams), tuple(sentence.finished[ended:])))
     stepper.select(torch.tensor(rows, dtype=torch.long, device=tgt.device))
     return [s for s in active if not s.done]
+
+
+def _best_continuations(log_probs: Tensor, active: list[_Sentence]) -> tuple[list[list[float]], list[list[int]]]:
+    """Return each sentence's best scores and their places, as `_Sentence.extend` wants them.
+
+    Args:
+        log_probs: of the next token after each beam, [beams of all sentences, vocab_size].
+    """
+    totals = log_probs + log_probs.new_tensor([score for s in active for _, score in s.beams])[:, None]
+    widths = [len(s.beams) for s in active]
+    same = len(set(widths)) == 1  # almost always; then one call serves all sentences
+    groups = [totals.view(len(active), -1)] if same else [part.view(1, -1) for part in totals.split(widths)]
+    found = [group.topk(min(2 * active[0].beam_size, group.shape[1])) for group in groups]
+    scores, places = ([row for best in found for row in best[i].tolist()] for i in range(2))
+    return scores, places
 
 
 def beam_search(

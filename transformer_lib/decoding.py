@@ -57,7 +57,7 @@ def greedy_decode(
     Returns:
         ids [batch, 1 + up to max_new_tokens], beginning with bos.
     """
-    return _extend(model, src, lambda logits: logits.argmax(dim=-1), max_new_tokens, stop_at_eos, use_cache)
+    return _extend(model, src, lambda logits: logits.max(dim=-1).indices, max_new_tokens, stop_at_eos, use_cache)
 
 
 @torch.no_grad()

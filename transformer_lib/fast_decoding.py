@@ -97,27 +97,29 @@ class _LayerState:
         maps = (attention.w_q.weight * scale, attention.w_k.weight, attention.w_v.weight)
         by_head = [weight.unflatten(0, (self.n_heads, 1, self.d_k)) for weight in maps]  # [n_heads, 1, d_k, d_model]
         self.own_weight = torch.cat(by_head, dim=1).flatten(0, 2)  # [n_heads · 3 · d_k, d_model]
+        self.own_output, self.cross_output = attention.w_o.weight.T, layer.cross_attention.w_o.weight.T
+        self.cross_weight = layer.cross_attention.w_q.weight
         self.memory_keys = (memory_keys * scale).flatten(0, 1)  # [rows, src_len, d_k]
         self.memory_values = memory_values.flatten(0, 1)
         self.own = memory_keys.new_empty(len(self.memory_keys), max_len, 2, self.d_k)
 
     def attend_own(self, x: Tensor, position: int, bias: Tensor | None) -> Tensor:
         """Return x [batch, d_model], the token at `position`, after the self-attention and its residual connection."""
-        attention, residual = self.layer.self_attention, self.layer.self_attention_residual
+        residual, attention = self.layer.self_attention_residual, self.layer.self_attention
         joint = F.linear(_before(residual, x), self.own_weight).view(-1, 3, self.d_k)  # [rows, 3, d_k]
         if attention.position is not None:
             joint, bias = self._with_offsets(joint, position, bias)
         self.own[:, position] = joint[:, 1:]
         so_far = self.own[:, : position + 1]
         heads = _attend(joint[:, :1], so_far[:, :, 0], so_far[:, :, 1], bias)
-        return _after(residual, torch.addmm(x, heads.view(len(x), -1), attention.w_o.weight.T))
+        return _after(residual, torch.addmm(x, heads.view(len(x), -1), self.own_output))
 
     def attend_memory(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """Return x [batch, d_model] after the cross-attention and its residual connection."""
-        attention, residual = self.layer.cross_attention, self.layer.cross_attention_residual
-        q = F.linear(_before(residual, x), attention.w_q.weight).view(-1, 1, self.d_k)
+        residual = self.layer.cross_attention_residual
+        q = F.linear(_before(residual, x), self.cross_weight).view(-1, 1, self.d_k)
         heads = _attend(q, self.memory_keys, self.memory_values, bias)
-        return _after(residual, torch.addmm(x, heads.view(len(x), -1), attention.w_o.weight.T))
+        return _after(residual, torch.addmm(x, heads.view(len(x), -1), self.cross_output))
 
     def feed_forward(self, x: Tensor) -> Tensor:
         """Return x [batch, d_model] after the feed-forward network and its residual connection."""

@@ -13,7 +13,7 @@ from transformer_lib.studies.speed import BASELINE, OURS
 
 from .installed import Marian, XTransformers
 from .measure import timed
-from .peers import FUSED, Missing, Ours, Peer, Torch
+from .peers import FUSED, Missing, Ours, Peer, Torch, TorchReadingOnce
 from .work import BOS, Work
 
 TRAINED: dict[str, Callable[[Work], Peer]] = {
@@ -26,7 +26,8 @@ TRAINED: dict[str, Callable[[Work], Peer]] = {
     f"{OURS}, bfloat16": lambda work: Ours(work, precision="bfloat16"),
 }
 DECODING: dict[str, tuple[Callable[[Work], Peer], str]] = {
-    BASELINE: (Torch, "greedy"),
+    BASELINE: (Torch, "recomputing"),
+    f"{BASELINE}, source read once": (TorchReadingOnce, "greedy"),
     "transformers MarianMT": (Marian, "greedy"),
     "x-transformers XTransformer": (XTransformers, "greedy"),
     OURS: (Ours, "greedy"),

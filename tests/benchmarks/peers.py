@@ -65,7 +65,7 @@ class Ours(Peer):
     """This library, through `tl.train`, whose step also cuts the gradient's norm and sets the learning rate."""
 
     note = "the paper's"
-    training_note, decoding_note = f"the step of tl.train: {FUSED}, and it clips the gradient", "a cache"
+    training_note, decoding_note = f"the step of tl.train: {FUSED}, gradient clipped, padding left out", "a cache"
 
     def __init__(self, work: Work, *, precision: str = "float32") -> None:
         model = tl.Transformer(work.config())
@@ -132,7 +132,8 @@ class Torch(Peer):
     has none; with `as_paper` it does not. (On a CPU, dropout of the weights rules the fused attention out.)
     """
 
-    note, decoding_note = "biases in attention, a norm after each stack", "no cache: the target is read again"
+    note = "biases in attention, a norm after each stack"
+    decoding_note = "no cache: the whole model again for each token"
 
     def __init__(self, work: Work, *, fused: bool | None = None, as_paper: bool = False) -> None:
         model = TorchModel(work)
@@ -148,6 +149,20 @@ class Torch(Peer):
     def loss(self, src: Tensor, tgt: Tensor) -> Tensor:
         logits = self.model(src, tgt[:, :-1])
         return F.cross_entropy(logits.flatten(0, 1), tgt[:, 1:].flatten(), ignore_index=PAD)
+
+    @torch.no_grad()
+    def recomputing(self, src: Tensor, new_tokens: int) -> Tensor:
+        """Return the likeliest next tokens as `nn.Transformer.forward` alone gives them."""
+        ids = src.new_full((len(src), 1), BOS)
+        for _ in range(new_tokens):
+            ids = torch.cat((ids, self.model(src, ids)[:, -1:].argmax(-1)), dim=1)
+        return ids
+
+
+class TorchReadingOnce(Torch):
+    """The same, decoding as PyTorch's tutorial does: encoder once, decoder again for each token, head for the last."""
+
+    decoding_note = "no cache: encoder once, decoder again for each token, head for the last"
 
     @torch.no_grad()
     def greedy(self, src: Tensor, new_tokens: int) -> Tensor:
