@@ -31,6 +31,14 @@ def test_logits_equal_the_readable_ones_step_by_step(position, norm_first):
 
 
 @torch.no_grad()
+def test_many_sentences_give_the_logits_of_few():
+    model = make_model(dtype=torch.float64)
+    src, tgt = random_ids(23, 41, 7, padded=False), random_ids(29, 41, STEPS, seed=1)
+    many, few = FastStepper(model, src, STEPS).next_logits(tgt), FastStepper(model, src[:3], STEPS).next_logits(tgt[:3])
+    torch.testing.assert_close(many[:3], few, **EXACT)
+
+
+@torch.no_grad()
 def test_several_tokens_at_once():
     model = make_model(dtype=torch.float64)
     tgt = random_ids(29, BATCH, STEPS, seed=1)

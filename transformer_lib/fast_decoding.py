@@ -19,6 +19,8 @@ from .layers import ACTIVATIONS, Residual
 from .packing import RealTokens
 from .transformer import Transformer
 
+FEW_ROWS = 32  # up to about so many, a large matrix is multiplied faster from the left
+
 
 class FastStepper:
     """Gives the next token's logits for a growing target.
@@ -45,7 +47,8 @@ class FastStepper:
             raise ValueError(f"tgt must be longer than the {self.length} tokens seen so far, got {tgt.shape[1]}")
         while self.length < tgt.shape[1]:
             states = self._step(tgt[:, : self.length + 1])
-        return (self.model.output_head.weight @ states.T).T  # for few rows, faster than states @ weight.T
+        weight = self.model.output_head.weight
+        return (weight @ states.T).T if len(states) <= FEW_ROWS else states @ weight.T
 
     def select(self, rows: Tensor) -> None:
         """Keep the batch rows `rows` (repeats allowed), in that order."""

@@ -8,7 +8,7 @@ from torch.autograd.function import once_differentiable
 
 from ._validate import check_fraction, check_tensor
 
-CHUNK_ENTRIES = 2**23  # logits held at a time: 32 MiB in float32
+CHUNK_ENTRIES = 2**20  # logits held at a time: 4 MiB in float32, which a processor's cache can hold
 
 
 def head_loss(states: Tensor, weight: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
@@ -16,8 +16,8 @@ def head_loss(states: Tensor, weight: Tensor, labels: Tensor, *, label_smoothing
 
     The same as `F.cross_entropy(states @ weight.T, labels, label_smoothing=…, reduction="sum")`, and the same
     gradients. With z the logits of a token, p their softmax, V the vocabulary's size and ε the smoothing:
-    loss = log Σ exp z − (1 − ε) z_label − ε Σ z / V, and ∂loss/∂z = p − (1 − ε) onehot(label) − ε / V. The logits
-    are overwritten by exp z, by p, and by that gradient in turn, and are gone before the backward pass begins.
+    loss = −(1 − ε) log p_label − ε Σ log p / V, and ∂loss/∂z = p − (1 − ε) onehot(label) − ε / V. Logits and
+    gradients exist for some rows at a time, and are gone before the backward pass begins.
 
     Args:
         states: [tokens, d_model]. weight: the head's, [vocab_size, d_model]. labels: ids [tokens], no padding.
@@ -70,15 +70,13 @@ def _product_dtype(x: Tensor) -> torch.dtype:
 
 
 def _loss_and_gradient(z: Tensor, labels: Tensor, smoothing: float, wanted: bool) -> tuple[Tensor, Tensor]:
-    """Return the loss of logits z [rows, vocab_size] and labels [rows, 1], and ∂loss/∂z in the memory of z."""
-    right = z.gather(1, labels).sum()
-    mean = z.mean(dim=1).sum() if smoothing else 0.0
-    peak = z.amax(dim=1, keepdim=True)
-    sums = z.sub_(peak).exp_().sum(dim=1, keepdim=True)
-    loss = (sums.log() + peak).sum() - (1 - smoothing) * right - smoothing * mean
+    """Return the loss of logits z [rows, vocab_size] and labels [rows, 1], and ∂loss/∂z [rows, vocab_size]."""
+    log_p = z.log_softmax(dim=1)
+    loss = -(1 - smoothing) * log_p.gather(1, labels).sum()
+    if smoothing:
+        loss -= smoothing / z.shape[1] * log_p.sum()
     if wanted:
-        z.div_(sums)  # the softmax
+        log_p.exp_().scatter_add_(1, labels, log_p.new_full(labels.shape, smoothing - 1))
         if smoothing:
-            z.sub_(smoothing / z.shape[1])
-        z.scatter_add_(1, labels, z.new_full(labels.shape, smoothing - 1))
-    return loss, z
+            log_p.sub_(smoothing / z.shape[1])
+    return loss, log_p
