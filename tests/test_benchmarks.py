@@ -13,7 +13,7 @@ import torch
 import transformer_lib as tl
 from benchmarks import __main__ as command
 from benchmarks import candidates, gpu, measure, memory, run
-from benchmarks.peers import Missing, Ours, Peer, Torch
+from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
 from transformer_lib.studies import speed
 
@@ -100,13 +100,15 @@ def test_the_paper_dropout_takes_the_other_dropout_away():
 
 
 @NESTED
-@pytest.mark.parametrize("build", [Ours, Torch], ids=["ours", "torch"])
-def test_greedy_decoding_says_the_likeliest_words(build):
+@pytest.mark.parametrize(
+    ("build", "way"), [(Ours, "greedy"), (Torch, "recomputing"), (TorchReadingOnce, "greedy")], ids=lambda x: str(x)
+)
+def test_decoding_says_the_likeliest_words(build, way):
     torch.manual_seed(5)
     peer = build(QUICK)
     peer.model.eval()
     src = torch.randint(3, QUICK.vocabulary, (2, QUICK.length))
-    ids = peer.greedy(src, 5)
+    ids = getattr(peer, way)(src, 5)
     with torch.no_grad():
         again = peer.model(src, ids[:, :-1]).argmax(-1)
     assert torch.equal(again, ids[:, 1:]) and not (ids[:, 1:] == EOS).any()

@@ -127,7 +127,7 @@ def adam_by_hand(model, batches, rate, clip_norm, smoothing):
         tl.translation_loss(model(src, tgt[:, :-1]), tgt[:, 1:], pad_id=0, label_smoothing=smoothing).backward()
         norm = math.sqrt(sum(float(p.grad.square().sum()) for p in model.parameters()))
         for name, parameter in model.named_parameters():
-            gradient = parameter.grad.numpy() * min(1.0, clip_norm / norm)
+            gradient = parameter.grad.numpy() * (1.0 if clip_norm is None else min(1.0, clip_norm / norm))
             first, second = moments[name]
             first = beta_1 * first + (1 - beta_1) * gradient
             second = beta_2 * second + (1 - beta_2) * gradient**2
@@ -136,7 +136,7 @@ def adam_by_hand(model, batches, rate, clip_norm, smoothing):
             parameter.data -= rate(step) * torch.from_numpy(np.asarray(change))
 
 
-@pytest.mark.parametrize("clip_norm", [0.3, 1e9])
+@pytest.mark.parametrize("clip_norm", [0.3, 1e9, None])
 @pytest.mark.parametrize("schedule", ["onecycle", "paper", "constant"])
 def test_a_run_equals_adam_by_hand(clip_norm, schedule):
     ours, by_hand = (make_learner(dropout=0.0, dtype=torch.float64) for _ in range(2))

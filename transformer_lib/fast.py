@@ -121,7 +121,7 @@ def _drop(module: nn.Dropout, x: Tensor) -> Tensor:
     dropped = round(module.p * 2**16)
     bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)  # None: to the largest int64
     kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
-    return x * (kept.to(x.dtype) / (1 - dropped / 2**16))
+    return x * kept.to(x.dtype).mul_(1 / (1 - dropped / 2**16))
 
 
 def _self_attention(attention: MultiHeadAttention, y: Tensor, where: RealTokens, mask: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ class TrainingOptions:
     schedule: str = "onecycle"
     warmup_steps: int = 100
     label_smoothing: float = 0.1
-    clip_norm: float = 1.0
+    clip_norm: float | None = 1.0
     accumulate: int = 1
     precision: str = "float32"
     checkpoint: str | os.PathLike[str] | None = None

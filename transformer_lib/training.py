@@ -102,7 +102,7 @@ def train(
         time_limit: seconds, evaluations and earlier, resumed parts of the run included, after which the run ends,
             and is evaluated. The schedule then ends with the time; see `make_timed_schedule`.
         learning_rate, schedule, warmup_steps: see `make_schedule`; the rate peaks at learning_rate.
-        label_smoothing, clip_norm: ε of the loss; the gradient's norm is cut to clip_norm.
+        label_smoothing, clip_norm: ε of the loss; the gradient's norm is cut to clip_norm, unless that is None.
         accumulate: cut each batch into so many parts, one after the other: less memory, the same step.
         precision: "bfloat16" computes the forward pass in 16 bits where PyTorch's autocast finds that safe; weights,
             loss and optimizer stay as they are.
@@ -214,7 +214,8 @@ class _Run:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
         loss = self.gradient.add(src, tgt)
-        nn.utils.clip_grad_norm_(self.parameters, self.options.clip_norm)
+        if self.options.clip_norm is not None:
+            nn.utils.clip_grad_norm_(self.parameters, self.options.clip_norm)
         self.optimizer.step()
         if self.average is not None and self.step > self.options.warmup_steps:
             self.average.update_parameters(self.model)
