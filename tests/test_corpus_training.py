@@ -19,7 +19,7 @@ import transformer_lib as tl
 from transformer_lib import corpus, corpus_training, distributed
 from transformer_lib.baselines import TorchTranslator
 from transformer_lib.corpus_training import data, learning, scores
-from transformer_lib.corpus_training.arguments import folder_problem, parse
+from transformer_lib.corpus_training.arguments import begin_folder, folder_problem, parse
 
 TESTS = Path(__file__).parent
 WHO = {"A man": "Ein Mann", "A woman": "Eine Frau", "The dog": "Der Hund", "A child": "Ein Kind"}
@@ -197,6 +197,8 @@ def test_the_average_first_forgets_faster():
         (["--epochs", "1"], "the following arguments are required: --out"),
         (["--out", "x"], "one of the arguments --minutes --epochs is required"),
         (["--out", "x", "--epochs", "1", "--minutes", "2"], "not allowed with argument"),
+        (["--out", "x", "--epochs", "1", "--seed", "-1"], "argument --seed: must be at least 0, got -1"),
+        (["--out", "x", "--epochs", "1", "--patience", "-3"], "argument --patience: must be at least 0, got -3"),
         (["--out", "x", "--epochs", "0"], "argument --epochs: must be positive, got 0"),
         (["--out", "x", "--minutes", "many"], "argument --minutes: invalid float value: 'many'"),
         (["--out", "x", "--epochs", "1", "--dropout", "1"], "--dropout: must be at least 0 and below 1, got 1"),
@@ -224,8 +226,16 @@ def test_a_folder_begun_with_other_options_is_refused(multi30k, tmp_path, capsys
 def test_options_that_do_not_change_what_is_learned_may_change(tmp_path):
     base = [*TINY, "--out", str(tmp_path), "--epochs", "2"]
     assert folder_problem(parse(base)) is None
+    begin_folder(parse(base))
     assert folder_problem(parse([*base, "--threads", "7", "--beam", "9", "--download"])) is None
     assert "--epochs: " in folder_problem(parse([*base, "--epochs", "3"]))
+
+
+def test_a_first_attempt_that_failed_does_not_bind_the_folder(multi30k, tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(ValueError, match="d_model must be divisible by n_heads"):
+        run(out, "--epochs", "1", "--beam", "1", "--heads", "3")
+    assert run(out, "--epochs", "1", "--beam", "1")[0] == 0
 
 
 def test_without_its_folder_the_corpus_is_not_found(tmp_path, monkeypatch):
@@ -237,7 +247,7 @@ def test_without_its_folder_the_corpus_is_not_found(tmp_path, monkeypatch):
 def test_every_option_has_help():
     text = " ".join(corpus_training.make_parser().format_help().split())
     assert "(default: None)" not in text
-    assert "(default: 8000)" in text
+    assert "(default: 8000)" in text and "(default: 0)" in text and "(default: False)" not in text
 
 
 def test_a_table_of_scores():

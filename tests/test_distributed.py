@@ -153,6 +153,17 @@ def test_a_process_that_fails_is_named(monkeypatch):
         distributed.launch([sys.executable, "-m", "transformer_lib.studies.parallel", "unused"], 1)
 
 
+def test_processes_may_complain_at_length():
+    script = "import sys; sys.stderr.write(200_000 * 'x'); sys.stderr.flush()"
+    distributed.launch([sys.executable, "-c", script], 2, timeout=60)
+
+
+def test_a_process_that_takes_too_long_is_ended():
+    script = "import sys, time; print('ValueError: first', file=sys.stderr, flush=True); time.sleep(60)"
+    with pytest.raises(RuntimeError, match=r"a process failed \(not done after 5 seconds\): ValueError: first"):
+        distributed.launch([sys.executable, "-c", script], 1, timeout=5)
+
+
 def test_the_cause_is_not_the_process_that_lost_another():
     lost, cause = "RuntimeError: Connection closed by peer", "Traceback\nValueError: parts must be at most 6"
     assert distributed._cause([lost, "", cause]) == "ValueError: parts must be at most 6"

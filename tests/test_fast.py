@@ -75,7 +75,24 @@ def test_only_the_counted_positions_come_back():
     torch.testing.assert_close(fast.decoder_states(model, src, tgt_in, counted), states[0][counted], **EXACT)
 
 
-def test_dropout_acts_and_keeps_the_mean():
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_dropout_drops_that_share_and_scales_the_rest(p):
+    torch.manual_seed(0)
+    x = torch.ones(211, 977, requires_grad=True)
+    y = fast._drop(nn.Dropout(p), x)
+    assert (y == 0).double().mean().item() == pytest.approx(p, abs=0.005)
+    torch.testing.assert_close(y[y != 0], torch.full_like(y[y != 0], 1 / (1 - p)), rtol=1e-4, atol=0)
+    y.sum().backward()
+    assert torch.equal(x.grad, y.detach())
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_nothing_or_everything_is_dropped(p):
+    x = torch.ones(3, 5)
+    assert torch.equal(fast._drop(nn.Dropout(p), x), (1 - p) * x)
+
+
+def test_dropout_acts_in_training_only():
     model, (src, tgt) = make_model(dropout=0.2), batch()
     counted = tgt[:, 1:] != 0
     still = fast.decoder_states(model, src, tgt[:, :-1], counted)
@@ -121,7 +138,46 @@ def biased(model):
     model.encoder.layers[0].self_attention = tl.MultiHeadAttention(30, 3, bias=True)
 
 
-@pytest.mark.parametrize("change", [replaced_part, replaced_method, replaced_mask, hooked, hooked_before, biased])
+def biased_head(model):
+    model.output_head = nn.Linear(30, 29)
+
+
+def biased_values(model):
+    model.decoder.layers[1].self_attention.w_v = nn.Linear(30, 30)
+
+
+def no_norm(model):
+    model.encoder.layers[0].feed_forward_residual.norm = nn.Identity()
+
+
+def no_dropout(model):
+    model.dropout = nn.Identity()
+
+
+def other_heads(model):
+    model.decoder.layers[0].self_attention = tl.MultiHeadAttention(30, 5)
+
+
+def watched_backward(model):
+    model.decoder.layers[0].self_attention.register_full_backward_hook(lambda *_: None)
+
+
+def watched_before_backward(model):
+    model.decoder.layers[0].self_attention.register_full_backward_pre_hook(lambda *_: None)
+
+
+def compiled(model):
+    model.compile()
+
+
+CHANGES = [
+    replaced_part, replaced_method, replaced_mask, hooked, hooked_before, biased, biased_head, biased_values, no_norm,
+    no_dropout, other_heads, watched_backward, watched_before_backward,
+    pytest.param(compiled, marks=pytest.mark.filterwarnings("ignore::DeprecationWarning")),  # within torch
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_model_takes_the_readable_path(change):
     model = make_model()
     change(model)

@@ -89,6 +89,17 @@ def test_the_same_length_again_is_refused():
         stepper.next_logits(tgt)
 
 
+def test_more_tokens_than_the_buffers_hold_are_refused():
+    stepper = FastStepper(make_model(), sources(), 3)
+    with pytest.raises(ValueError, match="tgt must have at most max_len = 3 tokens, got 4"):
+        stepper.next_logits(random_ids(29, BATCH, 4))
+
+
+def test_under_autocast_decoding_takes_the_readable_way():
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert isinstance(make_stepper(make_model(), sources(), STEPS, use_cache=True), Stepper)
+
+
 def test_who_gets_the_fast_one():
     model, src = make_model(), sources()
     assert isinstance(make_stepper(model, src, STEPS, use_cache=True), FastStepper)

@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.nn.functional as F
+from torch.utils.flop_counter import FlopCounterMode
 
 from transformer_lib import losses
 from transformer_lib.losses import head_loss
@@ -72,6 +73,49 @@ def test_autocast_multiplies_in_bfloat16_and_sums_in_float32():
     for found, wanted in zip(*gradients, strict=True):
         assert found.dtype == torch.float32
         assert 0 < (found - wanted).norm() / wanted.norm() < 2**-7  # bfloat16 has eight significant bits
+
+
+def test_without_gradients_the_head_is_multiplied_once():
+    states, weight, labels = inputs()
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        head_loss(states, weight, labels)
+    assert counter.get_total_flops() == 2 * TOKENS * WIDTH * WORDS
+
+
+def test_three_products_with_gradients_however_many_parts(monkeypatch):
+    monkeypatch.setattr(losses, "CHUNK_ENTRIES", 2 * WORDS)
+    states, weight, labels = inputs()
+    with FlopCounterMode(display=False) as counter:
+        head_loss(states, weight, labels).backward()
+    assert counter.get_total_flops() == 3 * 2 * TOKENS * WIDTH * WORDS
+
+
+def test_no_token_makes_a_gradient_of_zeros():
+    states, weight, labels = inputs()
+    head_loss(states[:0], weight, labels[:0]).backward()
+    assert torch.equal(weight.grad, torch.zeros_like(weight))
+
+
+def test_many_parts_are_summed_in_float32(monkeypatch):
+    generator = torch.Generator().manual_seed(1)
+    states, weight = (torch.randn(n, WIDTH, generator=generator).requires_grad_() for n in (997, WORDS))
+    labels = torch.zeros(997, dtype=torch.long)  # one label: its terms have one sign and pile up
+    exact = torch.autograd.grad(reference(states, weight, labels, 0.0), weight)[0]
+    errors = []
+    for rows in (997, 1):
+        monkeypatch.setattr(losses, "CHUNK_ENTRIES", rows * WORDS)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            loss = head_loss(states, weight, labels)
+        errors.append(float((torch.autograd.grad(loss, weight)[0] - exact).norm() / exact.norm()))
+    assert errors[1] < 2 * errors[0]
+
+
+def test_float16_is_left_to_float32():
+    states, weight, labels = inputs(torch.float32)
+    with torch.autocast("cpu", dtype=torch.float16):
+        assert torch.equal(head_loss(states, weight, labels), head_loss(states.detach(), weight, labels))
+        low = head_loss(states, weight, labels)
+    assert torch.equal(low, head_loss(states, weight, labels))
 
 
 def test_inputs_that_do_not_fit_are_refused():

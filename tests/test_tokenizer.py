@@ -187,3 +187,8 @@ def test_the_shared_part_splits_nothing_itself():
 
     with pytest.raises(NotImplementedError):
         _BatchEncoder().encode("money")
+
+
+def test_every_byte_needs_a_subword():
+    with pytest.raises(ValueError, match="vocab_size must be at least 260, got 259"):
+        tl.BPETokenizer.from_texts(["a"], vocab_size=259)

@@ -14,6 +14,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import transformer_lib as tl
 from factories import make_model, randomise, targets
+from transformer_lib import distributed
 from transformer_lib.gradients import count_targets
 from transformer_lib.history import TrainingOptions
 from transformer_lib.schedules import make_schedule
@@ -398,6 +399,32 @@ def test_an_epoch_cut_by_the_clock_is_finished_when_there_is_more_time(clock, tm
     learn_by_clock(clock, time_limit=5.0, **options)
     history = learn_by_clock(clock, time_limit=500.0, epochs=2, **options)
     assert history.steps == list(range(1, 17)) and history.epochs == [{"number": 1.0}, {"number": 2.0}]
+
+
+def test_an_epoch_that_never_began_is_not_evaluated(clock, tmp_path):
+    options = {"checkpoint": tmp_path / "run.safetensors", "time_limit": 22.0}
+    history = learn_by_clock(clock, **options)
+    assert len(history.steps) == 16 and history.epochs == [{"number": 1.0}, {"number": 2.0}]  # 8 + 4 + 8 + 4 s
+    assert learn_by_clock(clock, **options) == history
+
+
+def test_at_least_one_step_is_taken(clock):
+    history = learn_by_clock(clock, time_limit=1e-9)
+    assert history.steps == [1] and history.epochs == [{"number": 1.0}]
+
+
+def test_in_a_group_an_interrupt_is_not_swallowed(monkeypatch):
+    def stop(_step, _loss):
+        monkeypatch.setattr(distributed, "together", lambda: True)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        learn(make_learner(), on_step=stop)
+
+
+def test_a_batch_without_targets_is_refused():
+    with pytest.raises(ValueError, match=r"tgt must have a real token after bos, got none .* \(1, 1\)"):
+        tl.train(make_learner(), tl.Batches([[3]], [[1]], 1), progress=False)
 
 
 def test_time_and_epochs_together_end_with_what_comes_first(clock):

@@ -144,3 +144,12 @@ def test_the_trained_model_knows_its_senses():
     translations = tl.load_trained("context").translate([pair.src for pair in pairs])
     right = tl.metrics.sense_matches(translations, pairs)
     assert sum(right) >= 0.97 * len(right)
+
+
+def test_subwords_are_not_saved_as_words(tmp_path):
+    subwords = tl.BPETokenizer.from_texts(["a"], vocab_size=260)
+    model = tl.Transformer(
+        tl.TransformerConfig(src_vocab_size=260, tgt_vocab_size=260, d_model=4, n_heads=1, n_layers=1, d_ff=4)
+    )
+    with pytest.raises(TypeError, match="src_tokenizer must be a WordTokenizer to be saved, got BPETokenizer"):
+        tl.Translator(model, subwords, subwords).save(tmp_path / "x.safetensors")

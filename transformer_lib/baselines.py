@@ -141,7 +141,7 @@ class TorchTranslator(nn.Module):
 
     It has `encode`, `decode` and `forward` like `Transformer`, so training and decoding are the same code; decoding
     re-reads the target, as PyTorch's layers keep no keys and values. Unlike ours, its attention has biases, dropout
-    acts within attention and feed-forward too, and both stacks end in a LayerNorm.
+    acts within attention and feed-forward too, and its stacks end in a LayerNorm with post-norm as well.
 
     Args:
         config: as for `Transformer`; the position must be sinusoidal.

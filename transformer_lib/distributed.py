@@ -11,7 +11,7 @@ import socket
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,25 +91,37 @@ def launch(
         command: of each process; it calls `process_group`. environment: more variables. timeout: seconds for each.
 
     Raises:
-        RuntimeError: a process failed; the message is its exception.
+        RuntimeError: a process failed, or took too long; the message is its exception.
     """
     root = Path(__file__).resolve().parents[1]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as files:
         shared = {**_loopback(), **os.environ, "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(n_processes),
                   STORE: Path(folder, "store").as_uri(), **(environment or {})}
+        logs = [Path(folder, f"errors_{number}") for number in range(n_processes)]
         running = [
-            subprocess.Popen(command, cwd=root, env={**shared, "RANK": str(number)}, text=True,
-                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            for number in range(n_processes)
+            subprocess.Popen(command, cwd=root, env={**shared, "RANK": str(number)}, stdout=subprocess.DEVNULL,
+                             stderr=files.enter_context(log.open("wb")))  # a pipe that nobody reads would fill up
+            for number, log in enumerate(logs)
         ]
         try:
-            errors = [process.communicate(timeout=timeout)[1] for process in running]
-            if any(process.returncode for process in running):
-                raise RuntimeError(f"a process failed: {_cause(errors)}")
+            ended = [_ends(process, timeout) for process in running]
+            if not all(ended) or any(process.returncode for process in running):
+                late = "" if all(ended) else f" (not done after {timeout} seconds)"
+                errors = [log.read_text(encoding="utf-8", errors="replace") for log in logs]
+                raise RuntimeError(f"a process failed{late}: {_cause(errors)}")
         finally:
             for process in running:
                 process.kill()
                 process.wait()
+
+
+def _ends(process: subprocess.Popen, timeout: float) -> bool:
+    """Return whether the process ends in time."""
+    try:
+        process.wait(timeout)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
 
 
 def _loopback() -> dict[str, str]:

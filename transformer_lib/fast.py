@@ -1,4 +1,4 @@
-"""A `Transformer`'s training pass arranged for speed: the numbers of the readable path, with less work.
+"""A `Transformer`'s training pass arranged for speed: the numbers of the readable path, but for what dropout draws.
 
 1. Everything but attention treats each token alone, so real tokens stand in one list [tokens, d_model]; padding comes
    back only where queries must meet the keys of their own sentence.
@@ -11,38 +11,49 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ._validate import check_ids
-from .decoder import Decoder, DecoderLayer
-from .encoder import Encoder, EncoderLayer
-from .layers import FeedForward, LayerNorm, Residual
+from .config import TransformerConfig
+from .layers import Residual
 from .multihead import MultiHeadAttention
 from .packing import RealTokens
-from .positional import LearnedPosition, NoPosition, RelativeBias, RotaryPosition, SinusoidalPosition
 from .transformer import Transformer
-
-_PARTS = {
-    Transformer, Encoder, EncoderLayer, Decoder, DecoderLayer, MultiHeadAttention, FeedForward, LayerNorm, Residual,
-    SinusoidalPosition, LearnedPosition, NoPosition, RotaryPosition, RelativeBias,
-    nn.ModuleList, nn.Linear, nn.Embedding, nn.Dropout, nn.Identity,
-}  # fmt: skip
 
 
 def applies_to(model: nn.Module) -> bool:
-    """Return whether `model` is a `Transformer` as the library builds it: no part replaced, hooked or recorded."""
-    return type(model) is Transformer and not any(_altered(module) for module in model.modules())
+    """Return whether `model` is a `Transformer` as its config builds it: no part replaced, hooked or recorded.
+
+    Hooks on all modules at once (`register_module_forward_hook`) are not looked for: counters of operations set them.
+    """
+    return (
+        type(model) is Transformer
+        and _outline(model) == _outline_of(model.config)
+        and not any(_watched(module) for module in model.modules())
+    )
 
 
-def _altered(module: nn.Module) -> bool:
+@lru_cache(maxsize=8)
+def _outline_of(config: TransformerConfig) -> dict[str, object]:
+    with torch.device("meta"):  # shapes alone: no memory, no random numbers
+        return _outline(Transformer(config))
+
+
+def _outline(model: Transformer) -> dict[str, object]:
+    """Return each part's type and number of heads, and each weight's shape."""
+    parts = {name: (type(part), getattr(part, "n_heads", None)) for name, part in model.named_modules()}
+    return parts | {name: weight.shape for name, weight in model.named_parameters(remove_duplicate=False)}
+
+
+def _watched(module: nn.Module) -> bool:
     own = vars(module)
     replaced = any(callable(value) and hasattr(type(module), name) for name, value in own.items())
-    biased = isinstance(module, MultiHeadAttention) and module.w_q.bias is not None
-    watched = module._forward_hooks or module._forward_pre_hooks or own.get("recorder") is not None
-    return type(module) not in _PARTS or replaced or biased or bool(watched)
+    hooks = (module._forward_hooks, module._forward_pre_hooks, module._backward_hooks, module._backward_pre_hooks)
+    return replaced or any(hooks) or own.get("recorder") is not None
 
 
 def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Tensor) -> Tensor:

@@ -31,7 +31,7 @@ class FastStepper:
     """
 
     def __init__(self, model: Transformer, src: Tensor, max_len: int) -> None:
-        self.model, self.src, self.length = model, src, 0
+        self.model, self.src, self.max_len, self.length = model, src, max_len, 0
         source = RealTokens(src != model.config.pad_id)
         memory = fast.memory_keys_values(model, fast.encode(model, src, source), source)
         self.layers = [
@@ -41,10 +41,13 @@ class FastStepper:
         self.sentence = torch.arange(len(src), device=src.device)  # which source each row translates
         self.src_bias = self._bias(src)
 
+    @torch.inference_mode()  # cheaper still than no_grad: nothing here is ever differentiated
     def next_logits(self, tgt: Tensor) -> Tensor:
         """Return [batch, tgt_vocab_size] for the token after tgt [batch, tgt_len], which continues the last call's."""
         if tgt.shape[1] <= self.length:
             raise ValueError(f"tgt must be longer than the {self.length} tokens seen so far, got {tgt.shape[1]}")
+        if tgt.shape[1] > self.max_len:
+            raise ValueError(f"tgt must have at most max_len = {self.max_len} tokens, got {tgt.shape[1]}")
         while self.length < tgt.shape[1]:
             states = self._step(tgt[:, : self.length + 1])
         weight = self.model.output_head.weight

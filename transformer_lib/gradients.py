@@ -39,6 +39,8 @@ class BatchGradient:
     def add(self, src: Tensor, tgt: Tensor) -> float:
         """Add the gradient to every `.grad`, and return the mean loss: in a group, of what all processes have."""
         tokens = count_targets(tgt, self.pad_id)
+        if tokens == 0:
+            raise ValueError(f"tgt must have a real token after bos, got none in a batch of shape {tuple(tgt.shape)}")
         scale = distributed.world_size() / tokens  # DistributedDataParallel averages over the processes
         losses = []
         parts = list(self._parts(len(src)))

@@ -29,9 +29,10 @@ class TrainingOptions:
     progress: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "checkpoint_every", "accumulate"):
-            if getattr(self, name) is not None:
-                check_int(name, getattr(self, name))
+        for name in ("checkpoint_every", "accumulate"):
+            check_int(name, getattr(self, name))
+        if self.epochs is not None:
+            check_int("epochs", self.epochs)
         check_fraction("label_smoothing", self.label_smoothing)
         check_choice("precision", self.precision, PRECISIONS)
         for name in ("clip_norm", "time_limit"):

@@ -22,7 +22,7 @@ def write_run(
     history: History,
 ) -> None:
     """Write the run's state to `path`. Every process calls it; process 0 writes, for all have the same weights."""
-    random = gather(_random_state())
+    random = gather(_random_state(next(model.parameters()).device))
     if rank() > 0:
         return
     state = {_of_rank(name, number): value for number, own in enumerate(random) for name, value in own.items()}
@@ -55,8 +55,9 @@ def _read_own(path, model: nn.Module, optimizer: torch.optim.Optimizer, average:
         raise ValueError(f"checkpoint {path} must be of this model, got config {config}")
     if "rng" not in state:
         raise ValueError(f"checkpoint {path} must be one that `train` wrote, got one without an optimizer")
-    if average is not None and "average.n_averaged" not in state:
-        raise ValueError(f"checkpoint {path} must be of a run with an average, got one without")
+    if (average is None) == ("average.n_averaged" in state):
+        wanted, got = ("without", "one with") if average is None else ("with", "one without")
+        raise ValueError(f"checkpoint {path} must be of a run {wanted} an average, got {got}")
     load_weights(model, weights, str(path))
     for name, parameter in model.named_parameters():
         if f"step.{name}" in state:  # absent for a frozen parameter
@@ -65,7 +66,8 @@ def _read_own(path, model: nn.Module, optimizer: torch.optim.Optimizer, average:
         with torch.no_grad():
             for name, value in _average_state(average).items():
                 value.copy_(state[f"average.{name}"])
-    _set_random_state({name: state[key] for name in ("rng", "rng.cuda") if (key := _of_rank(name, rank())) in state})
+    random = {name: state[key] for name in ("rng", "rng.cuda") if (key := _of_rank(name, rank())) in state}
+    _set_random_state(random, next(model.parameters()).device)
     return History(**extra["history"])
 
 
@@ -77,15 +79,15 @@ def _average_state(average: AveragedModel) -> dict[str, Tensor]:
     return {"n_averaged": average.n_averaged, **dict(average.module.named_parameters())}
 
 
-def _random_state() -> dict[str, Tensor]:
+def _random_state(device: torch.device) -> dict[str, Tensor]:
     """Return this process's random states: dropout draws from that of its device."""
     state = {"rng": torch.get_rng_state()}
-    return state | {"rng.cuda": torch.cuda.get_rng_state()} if torch.cuda.is_initialized() else state
+    return state | {"rng.cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else state
 
 
-def _set_random_state(state: dict[str, Tensor]) -> None:
+def _set_random_state(state: dict[str, Tensor], device: torch.device) -> None:
     """Go on with these random numbers. A process that the file does not know keeps its own."""
     if "rng" in state:
         torch.set_rng_state(state["rng"])
-    if "rng.cuda" in state and torch.cuda.is_available():
-        torch.cuda.set_rng_state(state["rng.cuda"])
+    if "rng.cuda" in state and device.type == "cuda":
+        torch.cuda.set_rng_state(state["rng.cuda"], device)

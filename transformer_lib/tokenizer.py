@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+from ._validate import check_int
+
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
 
@@ -112,6 +114,7 @@ class BPETokenizer(_BatchEncoder):
         """Learn at most `vocab_size` byte-level subwords from `texts`; no text is out of vocabulary afterwards."""
         from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
+        check_int("vocab_size", vocab_size, minimum=len(SPECIAL_TOKENS) + 256)  # every byte is a subword
         tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS[UNK_ID]))
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
         tokenizer.decoder = decoders.ByteLevel()

@@ -62,7 +62,8 @@ class TrainingLoss(nn.Module):
     """A model and its loss as one module, so that what computes gradients has one `forward` that can be wrapped.
 
     A plain `Transformer` takes the fast path: real tokens only, and no logits kept. Every other model, and one that
-    is hooked or recorded, is called as it stands. Both give the same loss and the same gradients, to rounding.
+    is hooked or recorded, is called as it stands. Both give the same loss and the same gradients, to rounding; with
+    dropout they draw other numbers, so that a seed gives another run. The fast path's backward pass can be taken once.
 
     Args:
         model: called as model(src, tgt_in) -> logits. label_smoothing: ε as in `translation_loss`.
@@ -103,15 +104,18 @@ def train(
             and is evaluated. The schedule then ends with the time; see `make_timed_schedule`.
         learning_rate, schedule, warmup_steps: see `make_schedule`; the rate peaks at learning_rate.
         label_smoothing, clip_norm: ε of the loss; the gradient's norm is cut to clip_norm, unless that is None.
-        accumulate: cut each batch into so many parts, one after the other: less memory, the same step.
+        accumulate: cut each batch into so many parts, one after the other: less memory, the same step but for
+            what dropout draws.
         precision: "bfloat16" computes the forward pass in 16 bits where PyTorch's autocast finds that safe; weights,
             loss and optimizer stay as they are.
         checkpoint: a file written every `checkpoint_every` steps. If it exists, training goes on from it and ends
-            with the weights of a run that was never stopped (on a CPU with the same number of threads).
+            with the weights of a run that was never stopped (on a CPU with the same number of threads, and without a
+            time_limit).
         progress: show a progress bar.
 
     Returns:
-        The history. Interrupting from the keyboard ends the run early and keeps it.
+        The history. Interrupting from the keyboard ends the run early and keeps it; in a group of processes it is
+        raised, so that all end.
 
     In a group of processes (`torch.distributed`, any backend) each takes its rows of every batch, and the step is
     that of the whole batch: losses are weighted by tokens. Each calls `train` with the same arguments and ends with
@@ -125,6 +129,8 @@ def train(
     try:
         run.go(on_step, on_epoch)
     except KeyboardInterrupt:
+        if distributed.together():
+            raise  # the others wait for this process: it must leave the group, so that they notice
         run.history.interrupted = True
     return run.history
 
@@ -174,7 +180,8 @@ class _Run:
             while in_time and epoch < self.options.last_epoch and not self._told_to_stop():
                 before = self.step
                 in_time = self._train_epoch(epoch, bar, on_step if first else None)
-                if on_epoch is not None and (self.step > before or len(self.history.epochs) <= epoch):
+                begun = self.step > epoch * len(self.batches)  # the time may end before an epoch's first step
+                if on_epoch is not None and begun and (self.step > before or len(self.history.epochs) <= epoch):
                     self.history.epochs[epoch:] = [distributed.from_first(on_epoch(epoch + 1) if first else None)]
                 epoch += 1
         self._save_if_due(last=True)
@@ -190,7 +197,7 @@ class _Run:
             if number < self.step:
                 continue  # already done before the interruption
             fraction = self._time_spent()
-            if fraction >= 1:
+            if fraction >= 1 and self.step > 0:  # one step at least, so that there is something to evaluate
                 return False
             loss = self._train_step(src, tgt, self.rate(number + 1, fraction))
             bar.update()

@@ -14,7 +14,9 @@ from .beam import beam_search
 from .checkpoint import load_checkpoint, save_checkpoint
 from .corpus import DATA, Pair
 from .decoding import greedy_decode
-from .tokenizer import WordTokenizer, pad_batch
+from .tokenizer import BPETokenizer, WordTokenizer, pad_batch
+
+Tokenizer = WordTokenizer | BPETokenizer
 
 TRAINED = {"context": DATA / "context" / "transformer.safetensors"}
 _BATCH = 250  # sentences decoded together
@@ -23,7 +25,7 @@ _BATCH = 250  # sentences decoded together
 class Translator:
     """Translates sentences with `model`, which reads ids of `src_tokenizer` and writes ids of `tgt_tokenizer`."""
 
-    def __init__(self, model: nn.Module, src_tokenizer: WordTokenizer, tgt_tokenizer: WordTokenizer) -> None:
+    def __init__(self, model: nn.Module, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer) -> None:
         config = model.config
         for name, tokenizer, size in (
             ("src_tokenizer", src_tokenizer, config.src_vocab_size),
@@ -89,7 +91,14 @@ class Translator:
         return chosen.masked_fill(tgt_ids[:, 1:] == self.model.config.pad_id, 0.0)
 
     def save(self, path: str | os.PathLike[str], **provenance: object) -> None:
-        """Write model, vocabularies and provenance (JSON data: command, seed, scores) to one safetensors file."""
+        """Write model, vocabularies and provenance (JSON data: command, seed, scores) to one safetensors file.
+
+        Raises:
+            TypeError: the vocabularies are not of words.
+        """
+        for name, tokenizer in (("src_tokenizer", self.src_tokenizer), ("tgt_tokenizer", self.tgt_tokenizer)):
+            if not isinstance(tokenizer, WordTokenizer):
+                raise TypeError(f"{name} must be a WordTokenizer to be saved, got {type(tokenizer).__name__}")
         vocabularies = {"src_words": self.src_tokenizer.words[4:], "tgt_words": self.tgt_tokenizer.words[4:]}
         save_checkpoint(path, self.model, extra={**vocabularies, "provenance": provenance})
 

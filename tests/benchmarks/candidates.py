@@ -14,7 +14,7 @@ from transformer_lib.studies.speed import BASELINE, OURS
 from .installed import Marian, XTransformers
 from .measure import timed
 from .peers import FUSED, Missing, Ours, Peer, Torch, TorchReadingOnce
-from .work import BOS, Work
+from .work import BOS, EOS, Work
 
 TRAINED: dict[str, Callable[[Work], Peer]] = {
     BASELINE: Torch,
@@ -112,6 +112,8 @@ def decoded(peer: Peer, way: str) -> Entry:
     ids = decode()
     if ids.shape != (len(src), 1 + work.new_tokens) or not (ids[:, 0] == BOS).all():
         raise AssertionError(f"expected bos and {work.new_tokens} tokens a sentence, got shape {tuple(ids.shape)}")
+    if (ids[:, 1:] == EOS).any() or (ids[:, 1:] == BOS).all():
+        raise AssertionError("expected words, and no end before the last step")
     return Entry(lambda: timed(decode), {"note": _notes(peer.note, peer.decoding_note)})
 
 

@@ -16,9 +16,9 @@ from transformer_lib.studies.speed import BASELINE
 
 from . import candidates, gpu, measure, memory
 from .candidates import Entries
-from .work import Work
+from .work import FULL, Work
 
-COMMAND = "make bench BENCH=--store"
+COMMAND = "make bench BENCH=--store"  # with the rounds of work.FULL
 
 
 def measured(work: Work, say: Callable[[str], None] = print) -> dict:
@@ -32,7 +32,8 @@ def measured(work: Work, say: Callable[[str], None] = print) -> dict:
     say("memory …")
     peaks = memory.measured(work.memory_lengths)
     return {
-        "command": COMMAND, "date": date.today().isoformat(), "machine": machine(), "work": asdict(work),
+        "command": COMMAND if work.rounds == FULL.rounds else f'make bench BENCH="--store --rounds {work.rounds}"',
+        "date": date.today().isoformat(), "machine": machine(), "work": asdict(work),
         "baseline": BASELINE, "training": training, "decoding": decoding, "memory": peaks, "gpu": gpu.measured(say),
     }  # fmt: skip
 
@@ -86,9 +87,10 @@ def processor() -> str:
 
 
 def bfloat16_units() -> bool | None:
-    """Return whether this processor multiplies bfloat16 in hardware (AMX or AVX-512); None if it does not say."""
-    asked = [getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported")]
-    known = [bool(ask()) for ask in asked if ask is not None]
+    """Return whether this processor multiplies bfloat16 in hardware (AMX, AVX-512, ARM's); None if it does not say."""
+    ask = getattr(torch.cpu, "get_capabilities", None)  # not in every version of torch
+    found = ask() if ask is not None else {}
+    known = [bool(found[name]) for name in ("amx_bf16", "avx512_bf16", "bf16") if name in found]  # the last is ARM's
     return any(known) if known else None
 
 

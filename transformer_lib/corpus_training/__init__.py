@@ -18,7 +18,7 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Train, or go on training, and score; return 0, or 130 when it was stopped from the keyboard.
+    """Train, or go on training, and score; return 0, or 130 when one process alone was stopped from the keyboard.
 
     Args:
         argv: the words after the command's name; by default those it was called with.

@@ -14,7 +14,7 @@ from ..schedules import SCHEDULES
 
 MODELS = ("ours", "torch")
 NORMS = ("pre", "post")
-# What may change when a run goes on: it does not change what is learned.
+# What may change when a run goes on: it changes what is learned by rounding, and by what dropout draws, at most.
 FREE = ("out", "download", "device", "threads", "beam", "length_penalty", "checkpoint_every", "quiet")
 
 
@@ -22,7 +22,8 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
     """Names the defaults, where there are any."""
 
     def _get_help_string(self, action: argparse.Action) -> str | None:
-        return super()._get_help_string(action) if action.default else action.help
+        none = action.default is None or action.default is False
+        return action.help if none else super()._get_help_string(action)
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -50,7 +51,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     ends = parser.add_mutually_exclusive_group(required=True)
     ends.add_argument("--minutes", type=_positive(float), help="train this long, evaluations included")
     ends.add_argument("--epochs", type=_positive(int), help="train so many passes")
-    add("--seed", type=int, default=0, help="of the weights, of dropout, and of the order of the sentences")
+    add("--seed", type=_at_least_zero, default=0, help="of the weights, of dropout, and of the order of the sentences")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto takes a GPU if there is one")
     add("--threads", type=_positive(int), help="of each process; PyTorch's choice if not given")
     add("--beam", type=_positive(int), default=5, help="width of the beam search beside greedy decoding")
@@ -82,7 +83,8 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
     add("--label-smoothing", type=_fraction_of(1), default=0.1, help="ε")
     add("--clip-norm", type=_positive(float), default=1.0, help="longest gradient")
     add("--average", type=_fraction_of(1), default=0.999, help="decay of the averaged weights that translate; 0: none")
-    add("--patience", type=int, default=0, help="end after so many epochs without a better validation loss; 0: never")
+    add("--patience", type=_at_least_zero, default=0,
+        help="end after so many epochs without a better validation loss; 0: never")
 
 
 def _positive(kind: type) -> Callable[[str], float]:
@@ -96,6 +98,16 @@ def _positive(kind: type) -> Callable[[str], float]:
     return positive
 
 
+def _at_least_zero(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"must be at least 0, got {text}")
+    return value
+
+
+_at_least_zero.__name__ = "int"  # argparse names the type by it
+
+
 def _fraction_of(limit: float | None) -> Callable[[str], float]:
     def number(text: str) -> float:
         value = float(text)
@@ -107,16 +119,24 @@ def _fraction_of(limit: float | None) -> Callable[[str], float]:
 
 
 def folder_problem(arguments: argparse.Namespace) -> str | None:
-    """Return what is wrong with going on in `arguments.out`, or None; a new folder gets the options written into it."""
+    """Return what is wrong with going on in `arguments.out`, or None, as for a folder where nothing was begun."""
     path = arguments.out / "config.json"
-    wanted = {name: value for name, value in vars(arguments).items() if name not in FREE}
     if not path.exists():
-        write_atomically(path, (json.dumps(wanted, indent=1) + "\n").encode())
         return None
-    stored = json.loads(path.read_text(encoding="utf-8"))
+    stored, wanted = json.loads(path.read_text(encoding="utf-8")), _kept(arguments)
     for name in wanted.keys() | stored.keys():
         if wanted.get(name) != stored.get(name):
             option = "--" + name.replace("_", "-")
             return (f"{option}: {arguments.out} was begun with {stored.get(name)}, got {wanted.get(name)}; "
                     "give the same, or another --out")
     return None
+
+
+def begin_folder(arguments: argparse.Namespace) -> None:
+    """Write the options into `arguments.out`: from now on it goes on with the same alone."""
+    write_atomically(arguments.out / "config.json", (json.dumps(_kept(arguments), indent=1) + "\n").encode())
+
+
+def _kept(arguments: argparse.Namespace) -> dict[str, object]:
+    """Return the options that must stay the same."""
+    return {name: value for name, value in vars(arguments).items() if name not in FREE}

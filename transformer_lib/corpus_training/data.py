@@ -42,8 +42,8 @@ def prepare(arguments: argparse.Namespace) -> Data:
 
 
 def _vocabulary(path: Path, corpus: Corpus, arguments: argparse.Namespace) -> str:
-    """Return a tokenizer of the training pairs as text; it is written to `path`, and read from there the next time."""
-    if not path.exists():
+    """Return a tokenizer of the training pairs as text; it is written to `path`, and read once the run has begun."""
+    if not path.exists() or not (path.parent / "config.json").exists():
         pairs = corpus[SPLITS[corpus.name][0]]
         texts = (text for pair in pairs for text in (pair.src, pair.tgt))
         tokenizer = BPETokenizer.from_texts(texts, vocab_size=arguments.vocab)

@@ -24,6 +24,7 @@ from ..history import History
 from ..tokenizer import BPETokenizer
 from ..training import TrainingLoss, train
 from ..transformer import Transformer
+from .arguments import begin_folder
 from .data import Data
 
 MODELS: dict[str, Callable[[TransformerConfig], nn.Module]] = {"ours": Transformer, "torch": TorchTranslator}
@@ -104,7 +105,8 @@ class Validation:
         model = self.average.module if averaged else self.model
         loss = loss_per_token(model, self.batches, self.precision)
         if not math.isfinite(loss):
-            raise FloatingPointError(f"epoch {epoch}: validation loss {loss}; a lower --learning-rate may help")
+            hint = "a lower --learning-rate may help, in another --out"
+            raise FloatingPointError(f"epoch {epoch}: validation loss {loss}; {hint}")
         if loss < self.best["loss"]:
             self.best = {"epoch": epoch, "loss": loss}
             save_checkpoint(self.path, model, extra={"best": self.best, "tokenizer": self.tokenizer.to_string()})
@@ -124,6 +126,8 @@ def learn(arguments: argparse.Namespace, data: Data, device: torch.device) -> Le
         model, average, data.batches(data.validation, arguments.max_tokens), best, patience=arguments.patience,
         precision=arguments.precision, tokenizer=data.tokenizer,
     )
+    if rank() == 0:
+        begin_folder(arguments)
     history = train(
         model, batches, on_epoch=validation, average=average, checkpoint=arguments.out / "run.safetensors",
         time_limit=None if arguments.minutes is None else 60 * arguments.minutes, progress=not arguments.quiet,

@@ -39,7 +39,8 @@ def report(results: dict) -> str:
     parts = [_setting(results), _training(results), _decoding(results), _memory(results["memory"])]
     if results["gpu"]:
         parts.append(_gpu(results["gpu"]))
-    missing = results["training"]["missing"] | results["decoding"]["missing"]
+    on_gpu = (results["gpu"] or {}).get("missing", {})
+    missing = results["training"]["missing"] | results["decoding"]["missing"] | on_gpu
     if missing:
         parts.append("Not measured: " + "; ".join(f"{name} ({reason})" for name, reason in missing.items()) + ".")
     return "\n\n".join(parts)
