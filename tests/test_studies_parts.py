@@ -89,3 +89,10 @@ def test_the_single_heads_add_up_to_the_whole():
     q, k, v = (w(x)[..., 10:20] for w in (layer.w_q, layer.w_k, layer.w_v))
     second = (q @ k.mT / math.sqrt(10)).softmax(-1) @ v @ layer.w_o.weight[:, 10:20].T
     torch.testing.assert_close(alone[1], second)
+
+
+def test_a_model_without_a_part_still_decodes():
+    model = make_model()
+    parts.without_layer_norm(model)
+    ids = greedy_decode(model, SRC, max_new_tokens=3)
+    assert torch.equal(ids, greedy_decode(model, SRC, max_new_tokens=3, use_cache=False))
