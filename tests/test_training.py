@@ -82,6 +82,8 @@ def test_the_loss_equals_the_numpy_reference(smoothing):
     found = tl.translation_loss(logits, labels, pad_id=0, label_smoothing=smoothing)
     wanted = tl.numpy_reference.label_smoothed_loss(logits.numpy(), labels.numpy(), 0, smoothing)
     assert float(found) == pytest.approx(wanted, abs=1e-10)
+    summed = tl.translation_loss(logits, labels, pad_id=0, label_smoothing=smoothing, reduction="sum")
+    assert float(summed) == pytest.approx(wanted * int((labels != 0).sum()), abs=1e-8)
 
 
 def test_a_uniform_guess_costs_the_log_of_the_vocabulary():
@@ -113,6 +115,12 @@ def test_padding_costs_nothing():
 def test_a_loss_of_shapes_that_do_not_fit_is_refused(logits, labels, smoothing, message):
     with pytest.raises(ValueError, match=message):
         tl.translation_loss(logits, labels, pad_id=0, label_smoothing=smoothing)
+
+
+def test_an_unknown_reduction_is_refused():
+    labels = targets(padded=True)
+    with pytest.raises(ValueError, match="reduction must be one of 'mean', 'sum', got 'none'"):
+        tl.translation_loss(torch.zeros(5, 11, 29), labels, pad_id=0, reduction="none")
 
 
 # A run.

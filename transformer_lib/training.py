@@ -12,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
 from . import distributed, fast
-from ._validate import check_fraction, check_tensor
+from ._validate import check_choice, check_fraction, check_tensor
 from .batching import Batches
 from .gradients import BatchGradient
 from .history import History, TrainingOptions
@@ -36,8 +36,10 @@ def shift_right(tgt: Tensor) -> tuple[Tensor, Tensor]:
     return tgt[:, :-1], tgt[:, 1:]
 
 
-def translation_loss(logits: Tensor, tgt_out: Tensor, *, pad_id: int, label_smoothing: float = 0.0) -> Tensor:
-    """Return the mean cross-entropy per real target token, in nats.
+def translation_loss(
+    logits: Tensor, tgt_out: Tensor, *, pad_id: int, label_smoothing: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """Return the cross-entropy of the real target tokens, in nats: their mean, or with reduction="sum" their sum.
 
     Args:
         logits: [batch, tgt_len, vocab_size]. tgt_out: ids [batch, tgt_len]; pad_id entries do not count.
@@ -54,7 +56,8 @@ def translation_loss(logits: Tensor, tgt_out: Tensor, *, pad_id: int, label_smoo
         )
     check_fraction("label_smoothing", label_smoothing)
     return F.cross_entropy(
-        logits.flatten(0, 1), tgt_out.flatten(), ignore_index=pad_id, label_smoothing=label_smoothing
+        logits.flatten(0, 1), tgt_out.flatten(), ignore_index=pad_id, label_smoothing=label_smoothing,
+        reduction=check_choice("reduction", reduction, ("mean", "sum")),
     )
 
 
@@ -76,15 +79,16 @@ class TrainingLoss(nn.Module):
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Return the cross-entropy summed over the real target tokens of src [batch, src_len], tgt [batch, tgt_len]."""
         tgt_in, tgt_out = shift_right(tgt)
-        counted = tgt_out != self.model.config.pad_id
         if fast.applies_to(self.model):
+            counted = tgt_out != self.model.config.pad_id
             states = fast.decoder_states(self.model, src, tgt_in, counted)
             weight = self.model.output_head.weight
             return head_loss(states, weight, tgt_out[counted], label_smoothing=self.label_smoothing)
-        logits = self.model(src, tgt_in)[counted]
+        logits = self.model(src, tgt_in)
         if logits.dtype == torch.bfloat16:
             logits = logits.float()  # a sum over thousands of words would lose its small terms
-        return F.cross_entropy(logits, tgt_out[counted], reduction="sum", label_smoothing=self.label_smoothing)
+        pad_id, smoothing = self.model.config.pad_id, self.label_smoothing
+        return translation_loss(logits, tgt_out, pad_id=pad_id, label_smoothing=smoothing, reduction="sum")
 
 
 def train(
