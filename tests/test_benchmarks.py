@@ -93,10 +93,10 @@ def test_the_models_are_the_same_but_for_biases_and_norms():
 
 
 def test_the_paper_dropout_takes_the_other_dropout_away():
-    as_it_comes, as_paper = Torch(QUICK), Torch(QUICK, as_paper=True)
-    assert [peer.model.stack.decoder.layers[0].multihead_attn.dropout for peer in (as_it_comes, as_paper)] == [0.1, 0.0]
-    assert [peer.model.stack.encoder.layers[0].dropout.p for peer in (as_it_comes, as_paper)] == [0.1, 0.0]
-    assert as_paper.model.stack.encoder.layers[0].dropout1.p == 0.1  # after the sub-layer: as the paper's
+    stacks = [peer.model.transformer for peer in (Torch(QUICK), Torch(QUICK, as_paper=True))]
+    assert [stack.decoder.layers[0].multihead_attn.dropout for stack in stacks] == [0.1, 0.0]
+    assert [stack.encoder.layers[0].dropout.p for stack in stacks] == [0.1, 0.0]
+    assert stacks[1].encoder.layers[0].dropout1.p == 0.1  # after the sub-layer: as the paper's
 
 
 @NESTED

@@ -183,14 +183,17 @@ class TorchTranslator(nn.Module):
         return self.transformer.encoder(embedded, src_key_padding_mask=self._padding(src))
 
     def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor) -> Tensor:
-        """Return logits for all of tgt_in; PyTorch's masks are True where one may *not* attend."""
+        """Return logits for all of tgt_in."""
+        return self.output_head(self.states(tgt_in, memory, src))
+
+    def states(self, tgt_in: Tensor, memory: Tensor, src: Tensor) -> Tensor:
+        """Return the decoder's states [batch, tgt_len, d_model]; PyTorch's masks say where one may not attend."""
         check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
-        x = self.transformer.decoder(
+        return self.transformer.decoder(
             self._embed(self.tgt_embedding, tgt_in), memory,
             tgt_mask=~causal_mask(tgt_in.shape[1], device=tgt_in.device)[0, 0], tgt_is_causal=True,
             tgt_key_padding_mask=self._padding(tgt_in), memory_key_padding_mask=self._padding(src),
         )
-        return self.output_head(x)
 
     def new_cache(self) -> None:
         """PyTorch's layers keep no keys and values; decoding re-reads the target."""

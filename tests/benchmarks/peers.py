@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import transformer_lib as tl
+from transformer_lib.baselines import TorchTranslator
 
 from .work import BOS, EOS, PAD, Repeat, Work
 
@@ -96,36 +97,6 @@ class Ours(Peer):
         return tl.beam_search(self.model, src, beam_size=self.work.beam_size, max_new_tokens=new_tokens)
 
 
-class TorchModel(nn.Module):
-    """`nn.Transformer` between embeddings with the same sinusoids and an output head."""
-
-    def __init__(self, work: Work) -> None:
-        super().__init__()
-        self.src_embedding, self.tgt_embedding = (nn.Embedding(work.vocabulary, work.d_model) for _ in range(2))
-        self.register_buffer("positions", tl.sinusoidal_encoding(work.max_len, work.d_model))
-        self.dropout = nn.Dropout(work.dropout)
-        sizes = (work.d_model, work.n_heads, work.n_layers, work.n_layers, work.d_ff, work.dropout)
-        self.stack = nn.Transformer(*sizes, batch_first=True)
-        self.head = nn.Linear(work.d_model, work.vocabulary, bias=False)
-
-    def embed(self, table: nn.Embedding, ids: Tensor) -> Tensor:
-        x = table(ids) * table.embedding_dim**0.5 + self.positions[: ids.shape[1]]
-        return self.dropout(x)
-
-    def encode(self, src: Tensor) -> Tensor:
-        return self.stack.encoder(self.embed(self.src_embedding, src), src_key_padding_mask=src == PAD)
-
-    def states(self, tgt_in: Tensor, memory: Tensor, src: Tensor) -> Tensor:
-        hidden = ~tl.causal_mask(tgt_in.shape[1], device=src.device)[0, 0]
-        return self.stack.decoder(
-            self.embed(self.tgt_embedding, tgt_in), memory, tgt_mask=hidden, tgt_key_padding_mask=tgt_in == PAD,
-            memory_key_padding_mask=src == PAD, tgt_is_causal=True,
-        )
-
-    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        return self.head(self.states(tgt_in, self.encode(src), src))
-
-
 class Torch(Peer):
     """`torch.nn.Transformer` as one uses it: Adam as it comes (or fused), decoding that reads the target again.
 
@@ -137,15 +108,17 @@ class Torch(Peer):
     decoding_note = "no cache: the whole model again for each token"
 
     def __init__(self, work: Work, *, fused: bool | None = None, as_paper: bool = False) -> None:
-        model = TorchModel(work)
+        model = TorchTranslator(work.config())
+        stack = model.transformer
+        stack.encoder.use_nested_tensor = True  # as it comes: decoding leaves the source's padding out of the encoder
         if as_paper:
-            for layer in (*model.stack.encoder.layers, *model.stack.decoder.layers):
+            for layer in (*stack.encoder.layers, *stack.decoder.layers):
                 layer.dropout.p = layer.self_attn.dropout = 0.0
-            for layer in model.stack.decoder.layers:
+            for layer in stack.decoder.layers:
                 layer.multihead_attn.dropout = 0.0
         dropout = "" if as_paper else "; dropout also of attention weights and of the hidden layer"
         self.training_note = (FUSED if fused else "Adam as it comes") + dropout
-        super().__init__(work, model, model.head, fused=fused)
+        super().__init__(work, model, model.output_head, fused=fused)
 
     def loss(self, src: Tensor, tgt: Tensor) -> Tensor:
         logits = self.model(src, tgt[:, :-1])
@@ -170,5 +143,5 @@ class TorchReadingOnce(Torch):
         memory, ids = self.model.encode(src), src.new_full((len(src), 1), BOS)
         for _ in range(new_tokens):
             last = self.model.states(ids, memory, src)[:, -1]
-            ids = torch.cat((ids, self.model.head(last).argmax(-1, keepdim=True)), dim=1)
+            ids = torch.cat((ids, self.model.output_head(last).argmax(-1, keepdim=True)), dim=1)
         return ids
