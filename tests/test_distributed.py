@@ -14,11 +14,14 @@ import torch
 
 import transformer_lib as tl
 from factories import make_model
-from transformer_lib import distributed, resuming
+from transformer_lib import distributed, resuming, training
+from transformer_lib.checkpoint import save_checkpoint
 
 TESTS = Path(__file__).parent
 STEPS_PER_EPOCH, EPOCHS, DIES_AT = 8, 3, 13
-PLAIN, CUT, DROPPED, KILLED = "plain", "accumulate 2", "dropout", "killed"
+PLAIN, CUT, DROPPED, KILLED, STOPPED, TIMED = "plain", "accumulate 2", "dropout", "killed", "stopped", "timed"
+SCENARIOS = (PLAIN, CUT, DROPPED, STOPPED, TIMED)
+LIMIT = 13  # of TIMED: in process 0 a step takes a second
 
 
 def make_batches():
@@ -28,9 +31,20 @@ def make_batches():
     return tl.Batches(src, [[1, *ids[::-1], *ids[:3], 2] for ids in src], 3)
 
 
+class Clock:
+    """In process 0 it counts the steps; in others it is always too late."""
+
+    def __init__(self, calls):
+        self.calls, self.late = calls, 0.0
+
+    def monotonic(self):
+        self.late += 1e6 * distributed.rank()
+        return self.late + len([call for call in self.calls if isinstance(call, int)])
+
+
 def learn(name, checkpoint=None, dies=False):
     """Run one of the scenarios; return its weights, history, and what it did beside training."""
-    model = make_model(3, n_layers=1, dtype=torch.float64, dropout=0.0 if name in (PLAIN, CUT) else 0.3)
+    model = make_model(3, n_layers=1, dtype=torch.float64, dropout=0.3 if name in (DROPPED, KILLED) else 0.0)
     torch.manual_seed(11)
     calls, writers = [], []
 
@@ -43,15 +57,19 @@ def learn(name, checkpoint=None, dies=False):
         writers.append(distributed.rank())
         return save_checkpoint(*args, **kwargs)
 
-    save_checkpoint, resuming.save_checkpoint = resuming.save_checkpoint, save
-    try:
+    def on_epoch(epoch):
+        calls.append(f"epoch {epoch}")
+        return {"score": epoch / 2, "stop": float(name == STOPPED and epoch == 2)}
+
+    options = {"accumulate": 2} if name == CUT else {"time_limit": LIMIT} if name == TIMED else {}
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(resuming, "save_checkpoint", save)
+        if name == TIMED:
+            patched.setattr(training, "time", Clock(calls))
         history = tl.train(
-            model, make_batches(), epochs=EPOCHS, warmup_steps=5, accumulate=2 if name == CUT else 1, progress=False,
-            on_step=on_step, on_epoch=lambda epoch: calls.append(f"epoch {epoch}") or {"score": epoch / 2},
-            checkpoint=checkpoint, checkpoint_every=5,
+            model, make_batches(), epochs=EPOCHS, warmup_steps=5, progress=False, on_step=on_step, on_epoch=on_epoch,
+            checkpoint=checkpoint, checkpoint_every=5, **options,
         )
-    finally:
-        resuming.save_checkpoint = save_checkpoint
     weights = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
     return {"weights": weights, "loss": history.loss, "epochs": history.epochs, "calls": calls, "writers": writers}
 
@@ -62,7 +80,7 @@ def be_one_of_two(folder: str, part: str) -> None:
     with distributed.process_group():
         found = {}
         if part == "first":
-            for name in (PLAIN, CUT, DROPPED):
+            for name in SCENARIOS:
                 found[name] = learn(name, folder / f"{name}.safetensors")
             rank = distributed.rank()
             first, everyone = distributed.from_first(f"of {rank}"), distributed.gather(rank)
@@ -95,8 +113,18 @@ def test_two_processes_end_where_one_does(processes, name):
     for process in processes:
         torch.testing.assert_close(process[name]["weights"], alone["weights"], rtol=0, atol=1e-9)
         assert process[name]["loss"] == pytest.approx(alone["loss"], abs=1e-9)
-        assert process[name]["epochs"] == alone["epochs"] == [{"score": 0.5}, {"score": 1.0}, {"score": 1.5}]
+        assert process[name]["epochs"] == alone["epochs"] == [{"score": n / 2, "stop": 0.0} for n in (1, 2, 3)]
     assert torch.equal(processes[0][name]["weights"], processes[1][name]["weights"])
+
+
+@pytest.mark.parametrize(("name", "steps", "epochs"), [(STOPPED, 2 * STEPS_PER_EPOCH, 2), (TIMED, LIMIT, 2)])
+def test_all_end_when_the_first_says_so(processes, name, steps, epochs):
+    alone = learn(name)
+    for process in processes:
+        torch.testing.assert_close(process[name]["weights"], alone["weights"], rtol=0, atol=1e-9)
+        assert len(process[name]["loss"]) == len(alone["loss"]) == steps
+        assert len(process[name]["epochs"]) == epochs
+    assert processes[0][name]["epochs"][-1]["stop"] == (name == STOPPED) and not processes[1][name]["calls"]
 
 
 def test_a_killed_group_goes_on_as_if_it_had_not_been(processes):
