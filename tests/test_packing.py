@@ -33,3 +33,13 @@ def test_gradients_are_those_of_finite_differences(name, shape):
 def test_a_mask_of_another_rank_is_refused():
     with pytest.raises(ValueError, match="real must have 2 axes"):
         RealTokens(REAL[0])
+
+
+def test_without_padding_nothing_is_moved():
+    where, x = RealTokens(torch.ones(3, 5, dtype=torch.bool)), values(3, 5, 7)
+    picked = where.pick(x)
+    assert torch.equal(picked, x.flatten(0, 1)) and picked.data_ptr() == x.data_ptr()
+    assert torch.equal(where.spread(picked), x) and where.spread(picked).data_ptr() == x.data_ptr()
+    factors = torch.arange(105.0, dtype=torch.float64).view(3, 5, 7)
+    (gradient,) = torch.autograd.grad((where.spread(where.pick(x)) * factors).sum(), x)
+    assert torch.equal(gradient, factors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import torch
 from torch import Tensor
@@ -86,13 +86,12 @@ def check_mask(name: str, mask: object, scores_shape: tuple[int, ...] | None = N
     check_tensor(name, mask)
     if mask.dtype != torch.bool:
         raise TypeError(f"{name} must be boolean, True = may attend, got dtype {mask.dtype}")
-    if scores_shape is not None:
-        try:
-            fits = torch.broadcast_shapes(mask.shape, scores_shape) == torch.Size(scores_shape)
-        except RuntimeError:
-            fits = False
-        if not fits:
-            raise ValueError(
-                f"{name} must broadcast to the scores' shape {tuple(scores_shape)}, got {tuple(mask.shape)}"
-            )
+    if scores_shape is not None and not _broadcasts(mask.shape, scores_shape):
+        raise ValueError(f"{name} must broadcast to the scores' shape {tuple(scores_shape)}, got {tuple(mask.shape)}")
     return mask
+
+
+def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
+    """Return whether `shape` broadcasts to `target`: axis by axis from the last, equal or one, and no axis more."""
+    axes = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(own in (1, wanted) for own, wanted in axes)

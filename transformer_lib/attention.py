@@ -60,7 +60,8 @@ def fused_attention(
     """
     check_attention_inputs(query, key, value)
     if mask is not None:
-        leading = torch.broadcast_shapes(query.shape[:-2], key.shape[:-2])
+        leading, other = query.shape[:-2], key.shape[:-2]
+        leading = leading if leading == other else torch.broadcast_shapes(leading, other)
         check_mask("mask", mask, (*leading, query.shape[-2], key.shape[-2]))
         mask = torch.atleast_2d(mask)  # the kernel does not add the query axis itself
     if bias is not None:
@@ -80,8 +81,11 @@ def check_attention_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
             f"key and value must have the same k_len, got {key.shape[-2]} and {value.shape[-2]}: "
             f"shapes {tuple(key.shape)} and {tuple(value.shape)}"
         )
+    leading = {tensor.shape[:-2] for tensor in (query, key, value)}
+    if len(leading) == 1:
+        return  # as nearly always; torch takes its time to broadcast shapes
     try:
-        torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
+        torch.broadcast_shapes(*leading)
     except RuntimeError:
         raise ValueError(
             "the leading axes of query, key and value must broadcast, got shapes "

@@ -20,14 +20,16 @@ class RealTokens:
         check_tensor("real", real, rank=2)
         self.shape = real.shape
         self.rows = real.flatten().nonzero()[:, 0]  # [tokens], numbers in the flattened batch
+        self.all = len(self.rows) == real.numel()  # no padding, as in batches of one length: nothing to move
 
     def pick(self, x: Tensor) -> Tensor:
         """Return the real tokens [tokens, width] of x [batch, seq_len, width], one sentence after the other."""
-        return _Pick.apply(x.flatten(0, 1), self.rows)
+        return x.flatten(0, 1) if self.all else _Pick.apply(x.flatten(0, 1), self.rows)
 
     def spread(self, x: Tensor) -> Tensor:
         """Return x [tokens, width] at its places in [batch, seq_len, width], with zeros for padding."""
-        return _Spread.apply(x, self.rows, self.shape.numel()).unflatten(0, self.shape)
+        padded = x if self.all else _Spread.apply(x, self.rows, self.shape.numel())
+        return padded.unflatten(0, self.shape)
 
 
 # Indexing would do; but its gradient adds, token by token, since it cannot know that no token is picked twice.

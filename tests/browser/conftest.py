@@ -1,6 +1,6 @@
 """One JupyterLab and one browser for all browser tests; without Playwright or Chromium they skip.
 
-CHROMIUM names the browser to use; BROWSER_SHOTS a folder that keeps the screenshots.
+CHROMIUM names the browser to use; BROWSER_SHOTS a folder for screenshots, of which none is made without it.
 """
 
 from __future__ import annotations
@@ -49,11 +49,12 @@ def server(browser, tmp_path_factory) -> Iterator[tuple[str, Path, Path]]:
 
 
 @pytest.fixture(scope="session")
-def lab(browser, server, tmp_path_factory) -> lab_driver.Lab:
+def lab(browser, server) -> lab_driver.Lab:
     """JupyterLab to drive."""
     address, root, _ = server
-    shots = Path(os.environ.get("BROWSER_SHOTS") or tmp_path_factory.mktemp("shots"))
-    shots.mkdir(parents=True, exist_ok=True)
+    shots = Path(os.environ["BROWSER_SHOTS"]) if os.environ.get("BROWSER_SHOTS") else None
+    if shots is not None:
+        shots.mkdir(parents=True, exist_ok=True)
     return lab_driver.Lab(browser, address, root, shots)
 
 

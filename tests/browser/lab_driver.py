@@ -37,13 +37,15 @@ ALL_HAVE_RUN = """() => {  // asked of the model: a folded solution shows no pro
 class Lab:
     """A running JupyterLab in a browser; `strangers` are the requests that would have left this machine."""
 
-    def __init__(self, browser, address: str, root: Path, shots: Path) -> None:
-        self.browser, self.address, self.root, self.shots = browser, address, root, shots
+    def __init__(self, browser, address: str, root: Path, shots: Path | None) -> None:
+        # One context for all pages: JupyterLab's scripts are fetched and compiled once, and then come from its cache.
+        self.context = browser.new_context(viewport={"width": 1100, "height": 1100})
+        self.address, self.root, self.shots = address, root, shots
         self.strangers: list[str] = []
 
     def open(self, name: str):
         """A page with the notebook, its kernel ready."""
-        page = self.browser.new_page(viewport={"width": 1100, "height": 1100})
+        page = self.context.new_page()
         page.set_default_timeout(60_000)
         page.on("request", self._note)
         page.goto(f"{self.address}/lab/tree/{name}?token={TOKEN}&reset")
@@ -55,8 +57,14 @@ class Lab:
         """Run All Cells, after the stored outputs are cleared; returns when every code cell has run."""
         self.menu(page, "Edit", "editmenu:clear-all")
         self.menu(page, "Run", "runmenu:run-all")
-        page.wait_for_function(ALL_HAVE_RUN, timeout=seconds * 1000)
+        # Not at every frame, as is the default: drawing them took the browser as long as the kernel took to run.
+        page.wait_for_function(ALL_HAVE_RUN, timeout=seconds * 1000, polling=250)
         self.wait_until_idle(page, seconds)
+
+    def close(self, page) -> None:
+        """Close a page and end the kernel of its notebook, which would keep its memory as long as the server runs."""
+        page.evaluate("window.jupyterapp.shell.currentWidget.context.sessionContext.shutdown()")
+        page.close()
 
     def restart_kernel(self, page) -> None:
         """Kernel menu, Restart; returns when the new one is ready."""
@@ -74,11 +82,10 @@ class Lab:
         page.locator(".lm-MenuBar-item", has_text=name).first.click()
         page.locator(f'.lm-Menu [data-command="{command}"]').first.click()
 
-    def shoot(self, target, name: str) -> Path:
-        """A screenshot of a page or of one element."""
-        path = self.shots / f"{name}.png"
-        target.screenshot(path=path)
-        return path
+    def shoot(self, target, name: str) -> None:
+        """A screenshot of a page or of one element, where somebody wants to look at it."""
+        if self.shots is not None:
+            target.screenshot(path=self.shots / f"{name}.png")
 
     def use_theme(self, page, theme: str) -> None:
         """Switch to a theme of THEMES, as the Settings menu would."""

@@ -165,4 +165,4 @@ def test_a_notebook_of_the_course(lab, name):
             panels.nth(index).scroll_into_view_if_needed()
             lab.shoot(panels.nth(index), f"{name[:2]}_{index}_{theme}")
     assert errors(page) == []
-    page.close()
+    lab.close(page)
