@@ -15,6 +15,7 @@ project = "The Transformer, from one lookup to a translator"
 html_title = "The Transformer"
 copyright = "the authors, MIT licence"  # noqa: A001
 language = "en"
+smartquotes = False  # what is shown as code or quoted stays as written
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_static"]
 
@@ -54,6 +55,7 @@ html_copy_source = False  # the notebooks themselves lie beside their pages
 html_show_sourcelink = False
 html_show_search_summary = False  # a page opened from a file may not fetch others
 html_domain_indices = False
+html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
 
 # A repository's address adds its buttons: source, issue, edit.
 repository = os.environ.get("SITE_REPOSITORY_URL", "").rstrip("/")
@@ -65,7 +67,8 @@ html_theme_options = {
     "use_edit_page_button": bool(repository),
     "use_download_button": False,
     "use_fullscreen_button": False,
-    "home_page_in_toc": True,
+    "navbar_persistent": [],
+    "article_header_end": ["search-button.html", "article-header-buttons.html"],
     "show_navbar_depth": 1,
     "max_navbar_depth": 2,  # pages, not their sections: those stand at the right
     "show_toc_level": 2,
