@@ -15,7 +15,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT)]
 
-from site_pages import contents, course_map, linked_guide, page_of, picture_of  # noqa: E402
+from site_pages import contents, course_map, guide_page, page_of, picture_of  # noqa: E402
 
 from transformer_lib.course import NOTEBOOKS  # noqa: E402
 
@@ -43,7 +43,7 @@ def prepare(source: Path) -> None:
     pages = sorted((DOCS / "teaching").glob("*.md"))
     for page in pages:
         listed = contents(pages) if page.stem == "index" else ""
-        write(source / "docs" / "teaching" / page.name, linked_guide(page.read_text("utf-8")) + listed)
+        write(source / "docs" / "teaching" / page.name, guide_page(page.read_text("utf-8")) + listed)
     shutil.copytree(DOCS / "api", source / "docs" / "api")
     front = (DOCS / "index.md").read_text("utf-8")
     write(source / "index.md", front.replace("<!-- map -->", course_map()))

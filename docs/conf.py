@@ -15,7 +15,7 @@ project = "The Transformer, from one lookup to a translator"
 html_title = "The Transformer"
 copyright = "the authors, MIT licence"  # noqa: A001
 language = "en"
-smartquotes = False  # what is shown as code or quoted stays as written
+smartquotes_action = "D"  # dashes; quotation marks and dots stay as written
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_static"]
 
@@ -68,7 +68,6 @@ html_theme_options = {
     "use_download_button": False,
     "use_fullscreen_button": False,
     "navbar_persistent": [],
-    "article_header_end": ["search-button.html", "article-header-buttons.html"],
     "show_navbar_depth": 1,
     "max_navbar_depth": 2,  # pages, not their sections: those stand at the right
     "show_toc_level": 2,

@@ -1,7 +1,7 @@
-"""The course's notebooks and guide as pages of the reading site: links, anchors, and what a page without a kernel needs.
+"""The course's notebooks and guide as pages of the reading site: links, anchors, what a page without a kernel needs.
 
-A page takes the stored outputs as they are. It gains an anchor per cell, links to JupyterLab and to the file, and a strip
-with the way through the course where the notebook shows progress.
+A page takes the stored outputs as they are. It gains an anchor per cell, links to JupyterLab and to the file, and a
+strip with the way through the course where the notebook shows progress.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 from transformer_lib.course import NOTEBOOKS, Notebook
 
 LAB = os.environ.get("SITE_JUPYTERLAB_URL", "http://localhost:8888/lab/tree").rstrip("/")
-KEPT_TAGS = {"hide-input", "solution", "widget", "quiz"}
+KEPT_TAGS = {"hide-input", "solution", "check", "widget", "quiz"}
 CELL_LINK = re.compile(r"\]\(((?:\d\d|A)_\w+)\.ipynb#cell-id=([\w-]+)\)")
 HREF = re.compile(r'href="((?:\d\d|A)_\w+)\.ipynb(?:#cell-id=([\w-]+))?"')
 CELL_NAME = re.compile(r"`((\d\d|a_)-(?:\d{3}|[a-z]+-\d+))`")
@@ -65,7 +65,7 @@ def strip(here: Notebook) -> str:
             items.append(f'<b aria-current="page" title="{entry.title}">{entry.id}</b>')
         else:
             items.append(f'<a href="{FILE_OF[entry.id]}.html" title="{entry.title}">{entry.id}</a>')
-    says = f"{here.minutes} minutes with exercises; you will build {here.builds}. In JupyterLab this shows your progress."
+    says = f"{here.minutes} minutes with exercises; you will build {here.builds}. In JupyterLab, progress shows here."
     return f'<nav class="course-strip" aria-label="The course"><p>{" ".join(items)}</p><p>{says}</p></nav>'
 
 
@@ -111,19 +111,20 @@ def page_of(notebook: dict, here: Notebook) -> dict:
     return {**notebook, "cells": cells}
 
 
-def linked_guide(text: str) -> str:
-    """A page of the teaching guide, its cell names as links to the cells."""
+def guide_page(text: str) -> str:
+    """A page of the teaching guide: its cell names lead to the cells, its title tells it from the notebook's."""
 
     def link(found: re.Match) -> str:
         file = FILE_OF[found[2].replace("a_", "A")]
         return f'<a href="../../notebooks/{file}.html#cell-{found[1]}"><code>{found[1]}</code></a>'
 
-    return CELL_NAME.sub(link, text)
+    return re.sub(r"\A(# (?:\d\d|A) · .*)", r"\1, for teachers", CELL_NAME.sub(link, text))
 
 
 def contents(pages: list[Path]) -> str:
     """The table of contents of the guide, which only the side bar shows."""
-    names = [page.stem for page in pages if page.stem != "index"]
+    titles = {page.stem: page.read_text("utf-8").splitlines()[0].lstrip("# ") for page in pages}
+    names = [f"{title} <{name}>" for name, title in titles.items() if name != "index"]
     return "\n".join(["", "```{toctree}", ":hidden:", "", *names, "```", ""])
 
 

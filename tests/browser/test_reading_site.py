@@ -1,0 +1,148 @@
+"""The reading site in a real browser, from its files: formulas, keyboard, contrast, narrow screens, and no request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+import site_build
+
+NOTEBOOK = "notebooks/04_scaled_dot_product_attention.html"
+PAGES = ["index.html", NOTEBOOK, "notebooks/A_claims_and_corrections.html",
+         "docs/teaching/04_scaled_dot_product_attention.html", "docs/api/attention.html"]  # fmt: skip
+WIDE, NARROW = {"width": 1280, "height": 1000}, {"width": 390, "height": 844}
+SET = "async () => { await window.MathJax?.startup?.promise; return true; }"
+DOLLARS = """() => {  // formulas that nobody has set: text with a dollar sign outside of code
+    const walker = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
+    const found = [];
+    for (let node; (node = walker.nextNode()); )
+        if (/\\$|\\\\\\(/.test(node.data) && !node.parentElement.closest("pre, code, script, mjx-container"))
+            found.push(node.data.trim());
+    return found;
+}"""
+TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
+FOCUSED = "() => document.activeElement.textContent.trim()"
+RING = "() => { const ring = getComputedStyle(document.activeElement); return [ring.outlineStyle, ring.outlineWidth]; }"
+
+
+@pytest.fixture(scope="session")
+def site(browser, tmp_path_factory) -> Path:
+    return site_build.built(tmp_path_factory)
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaves_the_machine() -> Iterator[None]:
+    """Here every page watches its own requests; no JupyterLab is needed."""
+    yield
+
+
+@pytest.fixture
+def visit(site, browser) -> Iterator:
+    """Opens a page of the site from its file; at the end, no request went anywhere and nothing was complained about."""
+    contexts, strangers, complaints = [], [], []
+
+    def open_page(name: str, *, viewport: dict = WIDE, theme: str = "light"):
+        contexts.append(browser.new_context(viewport=viewport, color_scheme=theme))
+        page = contexts[-1].new_page()
+        page.on("request", lambda request: strangers.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(f"{site.as_uri()}/{name}")
+        page.evaluate(SET)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [url for url in strangers if not url.startswith(("file://" + quote(site.as_posix()), "data:"))] == []
+    assert complaints == []
+
+
+def shoot(page, name: str) -> None:
+    if folder := os.environ.get("BROWSER_SHOTS"):
+        page.screenshot(path=Path(folder) / f"site_{name}.png")
+
+
+@pytest.mark.parametrize("name", PAGES)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_a_page_is_accessible(visit, name, theme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+    page = visit(name, theme=theme)
+    assert page.evaluate("document.documentElement.dataset.theme") == theme
+    options = {"resultTypes": ["violations"], "runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]}
+    result = axe.Axe().run(page, options=options).response
+    grave = [(found["id"], found["nodes"][0]["html"]) for found in result["violations"]
+             if found["impact"] in ("serious", "critical")]  # fmt: skip
+    assert grave == []
+    shoot(page, f"{Path(name).stem}_{theme}")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_narrow_page_does_not_scroll_sideways(visit, name):
+    page = visit(name, viewport=NARROW)
+    assert page.evaluate(TOO_WIDE) <= 0
+    shoot(page, f"{Path(name).stem}_narrow")
+
+
+@pytest.mark.parametrize(("name", "formulas"), [(NOTEBOOK, 150), (PAGES[2], 500)])
+def test_formulas_are_set(visit, name, formulas):
+    page = visit(name)
+    marked = page.locator("article .math").count()
+    assert page.locator("article .math mjx-container > svg").count() == marked >= formulas
+    assert page.locator("mjx-assistive-mml math").count() >= marked  # for screen readers
+    assert page.locator("mjx-merror, [data-mml-node=merror]").count() == 0
+    assert page.evaluate(DOLLARS) == []
+
+
+def test_a_formula_in_a_hint_is_set(visit):
+    page = visit("notebooks/13_training.html")
+    assert page.locator("details .math mjx-container > svg").count() >= 3
+    assert page.evaluate(DOLLARS) == []
+
+
+def test_by_keyboard_past_the_side_bar_and_into_a_solution(visit):
+    page = visit(NOTEBOOK)
+    page.keyboard.press("Tab")
+    assert page.evaluate(FOCUSED) == "Skip to main content"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main-content")
+    fold = page.locator("details.hide").first
+    assert not fold.locator("pre").is_visible()
+    page.locator(".cell:has(+ .cell-anchor), details summary").first.evaluate("node => node.focus()")
+    for _ in range(40):
+        if page.evaluate(FOCUSED).startswith("Show the solution"):
+            break
+        page.keyboard.press("Tab")
+    style, width = page.evaluate(RING)
+    assert style != "none" and width != "0px"
+    page.keyboard.press("Enter")
+    assert fold.locator("pre").is_visible()
+    shoot(page, "solution")
+
+
+def test_the_search_finds_a_page_by_keyboard(visit):
+    page = visit("index.html")
+    page.keyboard.press("Control+k")
+    page.locator("#pst-search-dialog input").wait_for()
+    page.keyboard.type("teacher forcing")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=*")
+    hit = page.locator("ul.search a[href*='07_masking_and_teacher_forcing']").first
+    hit.wait_for(timeout=15_000)
+    shoot(page, "search")
+    hit.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/07_masking_and_teacher_forcing.html*")
+
+
+def test_a_link_of_a_correction_leads_to_its_cell(visit):
+    page = visit("notebooks/A_claims_and_corrections.html")
+    page.locator("table a[href*='06_positional_encoding.html#cell-06-']").first.click()
+    page.wait_for_url("**/06_positional_encoding.html#cell-06-*")
+    page.evaluate(SET)
+    place = page.locator(f"[id='{page.url.split('#')[1]}']")
+    assert -50 < place.bounding_box()["y"] < 600
