@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from pathlib import Path
 
@@ -10,6 +11,9 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE), str(HERE.parent)]  # the site is built for the library beside it
 
 from site_docstrings import as_restructuredtext  # noqa: E402
+
+SIGNATURE = re.compile(r"<dl>\s*(?:<dd>(?:(?!<d[ld]>).)*?</dd>\s*)+</dl>", re.DOTALL)
+PARAMETER = re.compile(r"<(/?)d[ld]>")
 
 project = "The Transformer, from one lookup to a translator"
 html_title = "The Transformer"
@@ -76,13 +80,14 @@ html_theme_options = {
 }
 
 
-def name_folds(app, page: str, template: str, context: dict, doctree) -> None:
-    """Let a fold be called by what it says, "Show the solution"."""
+def mend(app, page: str, template: str, context: dict, doctree) -> None:
+    """Two things that screen readers stumble over: what a fold is called, and long signatures as lists without terms."""
     if "body" in context:
-        context["body"] = context["body"].replace(' aria-label="Toggle hidden content"', "")
+        body = context["body"].replace(' aria-label="Toggle hidden content"', "")  # it says "Show the solution"
+        context["body"] = SIGNATURE.sub(lambda found: PARAMETER.sub(r"<\1div>", found[0]), body)
 
 
 def setup(app) -> None:
     """Read docstrings as they are written: single backticks are code."""
     app.connect("autodoc-process-docstring", as_restructuredtext, priority=400)  # before napoleon
-    app.connect("html-page-context", name_folds)
+    app.connect("html-page-context", mend)

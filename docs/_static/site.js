@@ -8,3 +8,9 @@ const reachable = () => {
 const whenSet = () => (window.MathJax?.startup?.promise ?? Promise.resolve()).then(reachable);
 window.addEventListener("load", whenSet);
 window.addEventListener("resize", reachable);
+
+// The side bar opens parts of the contents by a sign without words.
+for (const sign of document.querySelectorAll("summary > .toctree-toggle")) {
+  const part = sign.closest("li").querySelector("a");
+  sign.parentElement.setAttribute("aria-label", `Pages of ${part.textContent.trim()}`);
+}
