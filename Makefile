@@ -1,4 +1,5 @@
-# lab: open the course · test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure · site: pages to read
+# lab: open the course · test: everything that must hold · refresh [NB=…]: re-execute notebooks
+# bench [BENCH=--quick]: measure · site: pages to read, in build/site
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin

@@ -81,7 +81,7 @@ html_theme_options = {
 
 
 def mend(app, page: str, template: str, context: dict, doctree) -> None:
-    """Two things that screen readers stumble over: what a fold is called, and long signatures as lists without terms."""
+    """Two things screen readers stumble over: what a fold is called, and long signatures as lists without terms."""
     if "body" in context:
         body = context["body"].replace(' aria-label="Toggle hidden content"', "")  # it says "Show the solution"
         context["body"] = SIGNATURE.sub(lambda found: PARAMETER.sub(r"<\1div>", found[0]), body)
