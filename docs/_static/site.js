@@ -1,0 +1,16 @@
+// Formulas that are wider than the screen scroll; the keyboard must reach them to do so.
+const reachable = () => {
+  for (const box of document.querySelectorAll("div.math, .cell_output .output, .pst-scrollable-table-container, div.highlight pre")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }
+};
+const whenSet = () => (window.MathJax?.startup?.promise ?? Promise.resolve()).then(reachable);
+window.addEventListener("load", whenSet);
+window.addEventListener("resize", reachable);
+
+// The side bar opens parts of the contents by a sign without words.
+for (const sign of document.querySelectorAll("summary > .toctree-toggle")) {
+  const part = sign.closest("li").querySelector("a");
+  sign.parentElement.setAttribute("aria-label", `Pages of ${part.textContent.trim()}`);
+}

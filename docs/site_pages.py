@@ -1,0 +1,143 @@
+"""The course's notebooks and guide as pages of the reading site: links, anchors, what a page without a kernel needs.
+
+A page takes the stored outputs as they are. It gains an anchor per cell, links to JupyterLab and to the file, and a
+strip with the way through the course where the notebook shows progress.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+import os
+import re
+from pathlib import Path
+
+from transformer_lib.course import NOTEBOOKS, Notebook
+
+LAB = os.environ.get("SITE_JUPYTERLAB_URL", "http://localhost:8888/lab/tree").rstrip("/")
+KEPT_TAGS = {"hide-input", "solution", "check", "widget", "quiz"}
+CELL_LINK = re.compile(r"\]\(((?:\d\d|A)_\w+)\.ipynb#cell-id=([\w-]+)\)")
+HREF = re.compile(r'href="((?:\d\d|A)_\w+)\.ipynb(?:#cell-id=([\w-]+))?"')
+CELL_NAME = re.compile(r"`((\d\d|a_)-(?:\d{3}|[a-z]+-\d+))`")
+FORMULA = re.compile(r"\$([^$\n]+)\$")
+PROGRESS = 'aria-label="Your progress in notebook'
+IN_LAB = '<p class="in-lab">A stored picture. In JupyterLab it answers to its controls.</p>'
+FILE_OF = {entry.id: entry.filename.removesuffix(".ipynb") for entry in NOTEBOOKS}
+
+
+def text_of(value: str | list[str]) -> str:
+    """A field of a notebook file, which may be a list of lines."""
+    return value if isinstance(value, str) else "".join(value)
+
+
+def anchor(cell_id: str) -> str:
+    """The place in a page where a cell begins."""
+    return f'<div class="cell-anchor" id="cell-{cell_id}"></div>\n\n'
+
+
+def in_html(text: str) -> str:
+    """Formulas in blocks of HTML, which Sphinx leaves alone, marked so that MathJax reads them."""
+    blocks = re.split(r"(\n\s*\n)", text)
+    formula = r'<span class="math">\\(\1\\)</span>'
+    return "".join(FORMULA.sub(formula, block) if block.startswith("<") else block for block in blocks)
+
+
+def linked_markdown(text: str) -> str:
+    """Links to a cell of another notebook, as links to its place in that page."""
+    while match := CELL_LINK.search(text):
+        label_at = text.rindex("[", 0, match.start())
+        label = html.escape(text[label_at + 1 : match.start()])
+        text = f'{text[:label_at]}<a href="{match[1]}.html#cell-{match[2]}">{label}</a>{text[match.end() :]}'
+    return text
+
+
+def linked_html(text: str) -> str:
+    """The same for HTML."""
+    return HREF.sub(lambda found: f'href="{found[1]}.html' + (f'#cell-{found[2]}"' if found[2] else '"'), text)
+
+
+def strip(here: Notebook) -> str:
+    """Where this notebook stands in the course; in JupyterLab the same place shows progress."""
+    items = []
+    for entry in NOTEBOOKS:
+        if entry is here:
+            items.append(f'<b aria-current="page" title="{entry.title}">{entry.id}</b>')
+        else:
+            items.append(f'<a href="{FILE_OF[entry.id]}.html" title="{entry.title}">{entry.id}</a>')
+    says = f"{here.minutes} minutes with exercises; you will build {here.builds}. In JupyterLab, progress shows here."
+    return f'<nav class="course-strip" aria-label="The course"><p>{" ".join(items)}</p><p>{says}</p></nav>'
+
+
+def top_links(here: Notebook) -> str:
+    """The line under the title: open, download, and the page for teachers."""
+    name = here.filename
+    guide = f"../docs/teaching/{FILE_OF[here.id]}.html"
+    return (
+        f'\n\n<p class="notebook-links"><a href="{LAB}/notebooks/{name}">Open in your JupyterLab</a> '
+        f'<a href="{name}" download>Download the notebook</a> <a href="{guide}">For teachers</a></p>\n\n'
+    )
+
+
+def shown(output: dict, here: Notebook, tags: set[str]) -> dict:
+    """An output as the site shows it."""
+    data = output.get("data", {})
+    if "text/markdown" in data:
+        data["text/markdown"] = linked_markdown(text_of(data["text/markdown"]))
+    if "text/html" in data:
+        page = linked_html(text_of(data["text/html"]))
+        page = strip(here) if PROGRESS in page else page
+        data["text/html"] = page + IN_LAB if "widget" in tags else page
+    return output
+
+
+def page_of(notebook: dict, here: Notebook) -> dict:
+    """The notebook as the site's source for its page."""
+    cells = []
+    for cell in notebook["cells"]:
+        source, place = text_of(cell["source"]), anchor(cell["id"])
+        if cell["cell_type"] == "markdown":
+            source = in_html(linked_markdown(source))
+            if not cells:  # the title comes first
+                title, _, rest = source.partition("\n")
+                source, place = title + top_links(here) + rest, ""
+            cells.append({**cell, "source": place + source})
+            continue
+        tags = set(cell["metadata"].get("tags", []))
+        outputs = [shown(output, here, tags) for output in cell["outputs"]]
+        cells.append({"cell_type": "markdown", "id": f"at-{cell['id']}", "metadata": {}, "source": place})
+        kept = {"tags": sorted(tags & KEPT_TAGS)} if tags & KEPT_TAGS else {}
+        cells.append({**cell, "source": source, "metadata": kept, "outputs": outputs})
+    return {**notebook, "cells": cells}
+
+
+def guide_page(text: str) -> str:
+    """A page of the teaching guide: its cell names lead to the cells, its title tells it from the notebook's."""
+
+    def link(found: re.Match) -> str:
+        file = FILE_OF[found[2].replace("a_", "A")]
+        return f'<a href="../../notebooks/{file}.html#cell-{found[1]}"><code>{found[1]}</code></a>'
+
+    return re.sub(r"\A(# (?:\d\d|A) · .*)", r"\1, for teachers", CELL_NAME.sub(link, text))
+
+
+def contents(pages: list[Path]) -> str:
+    """The table of contents of the guide, which only the side bar shows."""
+    titles = {page.stem: page.read_text("utf-8").splitlines()[0].lstrip("# ") for page in pages}
+    names = [f"{title} <{name}>" for name, title in titles.items() if name != "index"]
+    return "\n".join(["", "```{toctree}", ":hidden:", "", *names, "```", ""])
+
+
+def course_map() -> str:
+    """The table of the front page."""
+    rows = [f"| {entry.id} | [{entry.title}](notebooks/{entry.filename}) | {entry.minutes} | {entry.builds} |"
+            for entry in NOTEBOOKS]  # fmt: skip
+    return "\n".join(["| | notebook | minutes | you build |", "|---|---|---:|---|", *rows, ""])
+
+
+def picture_of(notebooks: Path, notebook_id: str, cell_id: str) -> str:
+    """The SVG picture stored in an output."""
+    notebook = json.loads((notebooks / f"{FILE_OF[notebook_id]}.ipynb").read_text("utf-8"))
+    cell = next(cell for cell in notebook["cells"] if cell["id"] == cell_id)
+    stored = text_of(cell["outputs"][0]["data"]["text/html"])
+    return base64.b64decode(re.search(r"data:image/svg\+xml;base64,([^\"]+)", stored)[1]).decode("utf-8")

@@ -1,0 +1,168 @@
+"""The reading site in a real browser, from its files: formulas, keyboard, contrast, narrow screens, and no request."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+
+import site_build
+
+NOTEBOOK = "notebooks/04_scaled_dot_product_attention.html"
+PAGES = ["index.html", NOTEBOOK, "notebooks/A_claims_and_corrections.html",
+         "docs/teaching/04_scaled_dot_product_attention.html", "docs/api/attention.html"]  # fmt: skip
+FORMULAS = {NOTEBOOK: 150, PAGES[2]: 500}
+WIDE, NARROW = {"width": 1280, "height": 1000}, {"width": 390, "height": 844}
+SET = "async () => { await window.MathJax?.startup?.promise; return true; }"
+DOLLARS = """() => {  // formulas that nobody has set: text with a dollar sign outside of code
+    const walker = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
+    const found = [];
+    for (let node; (node = walker.nextNode()); )
+        if (/\\$|\\\\\\(/.test(node.data) && !node.parentElement.closest("pre, code, script, mjx-container"))
+            found.push(node.data.trim());
+    return found;
+}"""
+SHORTEN = """() => {  // axe looks at every word of code: keep the sections with a panel, a solution or a table
+    const kinds = [".tag_widget", ".tag_solution", "table", "dl.py"], kept = new Set();
+    const sections = [...document.querySelectorAll("article section section")];
+    for (const kind of kinds) {
+        const first = sections.find(section => section.querySelector(kind));
+        if (first) kept.add(first);
+    }
+    const stays = section => [...kept].some(one => one === section || section.contains(one));
+    sections.forEach((section, index) => { if (index > 1 && !stays(section)) section.remove(); });
+    [...document.querySelectorAll("article div.highlight")].slice(8).forEach(code => code.remove());
+    document.querySelectorAll("article tr:nth-child(n+6)").forEach(row => row.remove());
+    document.querySelectorAll("article dl.py ~ dl.py").forEach(entry => entry.remove());
+    return document.querySelectorAll("article section section").length;
+}"""
+TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
+FOCUSED = "() => document.activeElement.textContent.trim()"
+RING = "() => { const ring = getComputedStyle(document.activeElement); return [ring.outlineStyle, ring.outlineWidth]; }"
+
+
+@pytest.fixture(scope="session")
+def site(browser, tmp_path_factory) -> Path:
+    return site_build.built(tmp_path_factory)
+
+
+@pytest.fixture(autouse=True)
+def nothing_leaves_the_machine() -> Iterator[None]:
+    """Here every page watches its own requests; no JupyterLab is needed."""
+    yield
+
+
+@pytest.fixture
+def visit(site, browser) -> Iterator:
+    """Opens a page of the site from its file; at the end, no request went anywhere and nothing was complained about."""
+    contexts, strangers, complaints = [], [], []
+
+    def open_page(name: str, *, viewport: dict = WIDE, theme: str = "light"):
+        contexts.append(browser.new_context(viewport=viewport, color_scheme=theme))
+        page = contexts[-1].new_page()
+        page.on("request", lambda request: strangers.append(request.url))
+        page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto(f"{site.as_uri()}/{name}")
+        page.evaluate(SET)
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [url for url in strangers if not url.startswith(("file://" + quote(site.as_posix()), "data:"))] == []
+    assert complaints == []
+
+
+def shoot(page, name: str) -> None:
+    if folder := os.environ.get("BROWSER_SHOTS"):
+        page.screenshot(path=Path(folder) / f"site_{name}.png")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page(visit, name):
+    """Formulas set; no scrolling sideways on a telephone; all of axe's rules in the light, contrast again in the dark.
+
+    Axe looks at every word: of a long page it sees the sections with a panel, a solution and a table.
+    """
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed").Axe()
+    page = visit(name)
+    assert_formulas_are_set(page, FORMULAS.get(name, 0))
+    page.set_viewport_size(NARROW)
+    assert page.evaluate(TOO_WIDE) <= 0
+    shoot(page, f"{Path(name).stem}_narrow")
+    page.set_viewport_size(WIDE)
+    assert page.evaluate(SHORTEN) >= 2
+    assert grave(axe, page, ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"]) == []
+    shoot(page, f"{Path(name).stem}_light")
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_function("document.documentElement.dataset.theme === 'dark'")
+    assert grave(axe, page, ["color-contrast", "link-in-text-block"]) == []
+    shoot(page, f"{Path(name).stem}_dark")
+
+
+def assert_formulas_are_set(page, at_least: int) -> None:
+    marked = page.locator("article .math").count()
+    assert page.locator("article .math mjx-container > svg").count() == marked >= at_least
+    assert page.locator("article mjx-assistive-mml math").count() == marked  # for screen readers
+    assert page.locator("mjx-merror, [data-mml-node=merror]").count() == 0
+    assert page.evaluate(DOLLARS) == []
+
+
+def grave(axe, page, rules: list[str]) -> list[tuple[str, str]]:
+    """What axe finds serious or critical: the rule, and the first element that breaks it."""
+    options = {"resultTypes": ["violations"], "runOnly": rules, "preload": False}
+    found = axe.run(page, context={"exclude": [["mjx-container"]]}, options=options).response["violations"]
+    return [(rule["id"], rule["nodes"][0]["html"]) for rule in found if rule["impact"] in ("serious", "critical")]
+
+
+def test_a_formula_in_a_hint_is_set(visit):
+    page = visit("notebooks/13_training.html")
+    assert page.locator("details .math mjx-container > svg").count() >= 3
+    assert_formulas_are_set(page, 40)
+
+
+def test_by_keyboard_past_the_side_bar_and_into_a_solution(visit):
+    page = visit(NOTEBOOK)
+    page.keyboard.press("Tab")
+    assert page.evaluate(FOCUSED) == "Skip to main content"
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#main-content")
+    fold = page.locator("details.hide").first
+    assert not fold.locator("pre").is_visible()
+    page.locator("article details summary").first.evaluate("node => node.focus()")
+    for _ in range(40):
+        if page.evaluate(FOCUSED).startswith("Show the solution"):
+            break
+        page.keyboard.press("Tab")
+    style, width = page.evaluate(RING)
+    assert style != "none" and width != "0px"
+    page.keyboard.press("Enter")
+    assert fold.locator("pre").is_visible()
+    shoot(page, "solution")
+
+
+def test_the_search_finds_a_page_by_keyboard(visit):
+    page = visit("index.html")
+    page.keyboard.press("Control+k")
+    page.locator("#pst-search-dialog input").wait_for()
+    page.keyboard.type("teacher forcing")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search.html?q=*")
+    hit = page.locator("ul.search a[href*='07_masking_and_teacher_forcing']").first
+    hit.wait_for(timeout=15_000)
+    shoot(page, "search")
+    hit.focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/07_masking_and_teacher_forcing.html*")
+
+
+def test_a_cell_named_in_the_guide_is_in_sight(visit):
+    page = visit(PAGES[3])
+    page.locator("a[href$='#cell-04-054']").first.click()
+    page.wait_for_url("**/04_scaled_dot_product_attention.html#cell-04-054")
+    page.evaluate(SET)
+    assert -50 < page.locator("#cell-04-054").bounding_box()["y"] < 600

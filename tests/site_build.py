@@ -1,0 +1,30 @@
+"""The reading site, built once for all workers of a test run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+ROOT = Path(__file__).parents[1]
+
+
+def built(factory: pytest.TempPathFactory) -> Path:
+    """The folder of the site; the first who asks builds it, in a process of its own, and the others wait."""
+    for package in ("sphinx_book_theme", "myst_nb"):
+        pytest.importorskip(package, reason='the site needs pip install -e ".[site]"')
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    log = shared / "site.log"
+    with FileLock(shared / "site.lock"):
+        if not log.exists():
+            command = [sys.executable, ROOT / "docs" / "build_site.py", shared / "site"]
+            done = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
+            log.write_text(f"{done.returncode}\n{done.stdout}{done.stderr}", encoding="utf-8")
+    status, _, said = log.read_text(encoding="utf-8").partition("\n")
+    assert status == "0", f"the site was not built, or with warnings:\n{said}"
+    return shared / "site"

@@ -1,0 +1,225 @@
+"""The reading site: built without a warning, complete, each link leads somewhere, and nothing comes from a network."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import html
+import json
+import re
+import runpy
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import unquote, urlsplit
+
+import pytest
+import site_docstrings
+import site_pages
+
+import site_build
+import transformer_lib as tl
+from transformer_lib.course import NOTEBOOKS, notebook
+
+ROOT = site_build.ROOT
+GUIDE = sorted((ROOT / "docs" / "teaching").glob("*.md"))
+TAG = re.compile(r"<(a|img|script|link|iframe|source|object|video|audio|embed)\b([^>]*)>")
+ATTRIBUTE = re.compile(r"([\w-]+)=\"([^\"]*)\"")
+LOADS = {"link": "href", "object": "data"}
+
+
+class Page:
+    """What a page holds that others can name, what it links to, and what it loads. Sphinx writes each quote as one."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.text = path, path.read_text("utf-8")
+        self.ids = set(re.findall(r"\sid=\"([^\"]+)\"", self.text))
+        self.links, self.loads, self.unnamed = [], [], []
+        for tag, attributes in TAG.findall(self.text):
+            given = {name: html.unescape(value) for name, value in ATTRIBUTE.findall(attributes)}
+            if tag == "a":
+                self.links += [given["href"]] if "href" in given else []
+                continue
+            target = given.get(LOADS.get(tag, "src"))
+            self.loads += [target] if target else []
+            self.unnamed += [target] if tag == "img" and not given.get("alt") else []
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory) -> Path:
+    return site_build.built(tmp_path_factory)
+
+
+@functools.cache
+def pages(site: Path) -> dict[Path, Page]:
+    found = (path.resolve() for path in sorted(site.rglob("*.html")) if "_static" not in path.parts)
+    return {path: Page(path) for path in found}
+
+
+def raw(entry) -> dict:
+    return json.loads((ROOT / "notebooks" / entry.filename).read_text("utf-8"))
+
+
+def tagged(entry, tag: str) -> int:
+    return sum(tag in cell["metadata"].get("tags", []) for cell in raw(entry)["cells"])
+
+
+@functools.cache
+def file_at(folder: Path, name: str) -> Path | None:
+    """The file of the site that a link in this folder names, if there is one."""
+    file = (folder / unquote(name)).resolve()
+    return file if file.is_file() else None
+
+
+def broken(site: Path, page: Page, target: str) -> bool:
+    """True when a link leads to no file of the site, or to no place in it."""
+    parts = urlsplit(target)
+    file = file_at(page.path.parent, parts.path) if parts.path else page.path
+    if file is None or not file.is_relative_to(site.resolve()):
+        return True
+    return bool(parts.fragment) and file in pages(site) and unquote(parts.fragment) not in pages(site)[file].ids
+
+
+# The site ------------------------------------------------------------------------------------------------
+
+
+def test_everything_has_its_page(site):
+    expected = {f"notebooks/{entry.filename[:-6]}.html" for entry in NOTEBOOKS} | {"index.html", "search.html"}
+    expected |= {f"docs/teaching/{page.stem}.html" for page in GUIDE}
+    expected |= {f"docs/api/{page.stem}.html" for page in (ROOT / "docs" / "api").glob("*.md")}
+    assert {name for name in expected if not (site / name).is_file()} == set()
+    for entry in NOTEBOOKS:
+        assert (site / "notebooks" / entry.filename).read_bytes() == (ROOT / "notebooks" / entry.filename).read_bytes()
+
+
+def test_every_link_leads_somewhere(site):
+    inside = [(page, link) for page in pages(site).values() for link in set(page.links) if not urlsplit(link).scheme]
+    assert len(inside) > 5000
+    assert [(page.path.name, link) for page, link in inside if broken(site, page, link)] == []
+
+
+def test_links_to_other_machines_are_links_to_jupyterlab(site):
+    outside = {link for page in pages(site).values() for link in page.links if urlsplit(link).scheme}
+    assert outside == {f"http://localhost:8888/lab/tree/notebooks/{entry.filename}" for entry in NOTEBOOKS}
+
+
+def test_pages_load_only_what_lies_beside_them(site):
+    for page in pages(site).values():
+        targets = [target for target in page.loads if not target.startswith(("data:", "#"))]
+        assert [target for target in targets if urlsplit(target).netloc or broken(site, page, target)] == []
+    for sheet in site.rglob("*.css"):
+        assert re.findall(r"url\(['\"]?(?:https?:)?//[^)]*|@import[^;]*//[^;]*", sheet.read_text("utf-8")) == []
+
+
+def test_every_picture_has_words(site):
+    assert [(page.path.name, unnamed) for page in pages(site).values() for unnamed in page.unnamed] == []
+
+
+@pytest.mark.parametrize("entry", NOTEBOOKS, ids=lambda entry: entry.id)
+def test_a_notebook_page_is_whole(site, entry):
+    page = pages(site)[(site / "notebooks" / f"{entry.filename[:-6]}.html").resolve()]
+    cells = raw(entry)["cells"]
+    assert {f"cell-{cell['id']}" for cell in cells[1:]} <= page.ids
+    assert page.text.count('<details class="admonition hide above-input">') == tagged(entry, "solution") > 0
+    assert page.text.count("Show the solution") == page.text.count("Hide the solution") == tagged(entry, "solution")
+    assert page.text.count('class="in-lab"') == tagged(entry, "widget") > 0
+    assert page.text.count('class="course-strip"') == 1
+    assert "tag_claim" not in page.text and "tag_nbval" not in page.text
+    prose = "".join(site_pages.text_of(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    assert page.text.count('<span class="math') >= len(re.findall(r"(?<!\$)\$[^$\n]+\$(?!\$)", prose)) / 2
+
+
+def test_cells_named_in_the_guide_are_links(site):
+    page = pages(site)[(site / "docs" / "teaching" / "04_scaled_dot_product_attention.html").resolve()]
+    assert "../../notebooks/04_scaled_dot_product_attention.html#cell-04-054" in page.links
+    assert "<h1>04 · Scaled dot-product attention, for teachers" in page.text
+
+
+def test_the_tables_of_corrections_lead_to_cells(site):
+    page = pages(site)[(site / "notebooks" / "A_claims_and_corrections.html").resolve()]
+    assert len([link for link in page.links if re.match(r"\d\d_\w+\.html#cell-\d\d-", link)]) > 300
+
+
+def test_the_reference_has_every_public_name(site):
+    ids = {name for page in pages(site).values() if page.path.parent.name == "api" for name in page.ids}
+    modules = {name for name in (*tl.__all__, *tl._SUBMODULES) if not hasattr(getattr(tl, name), "__qualname__")}
+    assert {f"transformer_lib.{name}" for name in set(tl.__all__) - modules} <= ids
+    assert {f"module-transformer_lib.{name}" for name in modules - {"studies"}} <= ids
+    assert {f"transformer_lib.widgets.{name}" for name in tl.widgets.__all__ if name != "Panel"} <= ids
+
+
+def test_the_search_knows_the_words(site):
+    index = (site / "searchindex.js").read_text("utf-8")
+    assert index.startswith("Search.setIndex(")
+    assert all(f'"{word}"' in index for word in ("softmax", "causal", "bleu", "scaled_dot_product_attention"))
+
+
+# Its parts -----------------------------------------------------------------------------------------------
+
+
+def test_links_to_cells():
+    text = "[06 §2](06_positional_encoding.ipynb#cell-id=06-015), [x](#y), [a < b](13_training.ipynb#cell-id=13-002)."
+    assert site_pages.linked_markdown(text) == (
+        '<a href="06_positional_encoding.html#cell-06-015">06 §2</a>, [x](#y), '
+        '<a href="13_training.html#cell-13-002">a &lt; b</a>.'
+    )
+    text = '<a href="10_encoder.ipynb">a</a> <a href="A_claims.ipynb#cell-id=a_-1">b</a> <a href="other.ipynb">c</a>'
+    assert site_pages.linked_html(text) == (
+        '<a href="10_encoder.html">a</a> <a href="A_claims.html#cell-a_-1">b</a> <a href="other.ipynb">c</a>'
+    )
+
+
+def test_formulas_in_blocks_of_html():
+    text = "costs $x$\n\n<details>is $y_1$ or $2$</details>"
+    marked = r'<span class="math">\(y_1\)</span> or <span class="math">\(2\)</span>'
+    assert site_pages.in_html(text) == f"costs $x$\n\n<details>is {marked}</details>"
+
+
+def test_names_of_cells_in_the_guide():
+    page = site_pages.guide_page("# 04 · Title\n\n`04-054`, `a_-004`, `16-speed-1`, `04.1`, `99`")
+    assert page.startswith("# 04 · Title, for teachers\n")
+    assert '"../../notebooks/A_claims_and_corrections.html#cell-a_-004"><code>a_-004</code>' in page
+    assert page.count("<a ") == 3 and page.endswith("`04.1`, `99`")
+
+
+def joined(output: dict) -> str:
+    """The text of an output, which a notebook's file may keep as lines."""
+    shown = output.get("data", {"text": output.get("text", "")})
+    return "\0".join(site_pages.text_of(value) for value in shown.values())
+
+
+def test_a_page_changes_no_output_and_not_the_notebook():
+    entry = notebook("04")
+    original = raw(entry)
+    page = site_pages.page_of(copy.deepcopy(original), entry)
+    before, after = (
+        [joined(output) for cell in each["cells"] for output in cell.get("outputs", [])] for each in (original, page)
+    )
+    changed = [new for old, new in zip(before, after, strict=True) if old != new]
+    assert ["course-strip" in changed[0], "in-lab" in changed[1], len(changed)] == [True, True, 2]
+    sources = [site_pages.text_of(cell["source"]) for cell in original["cells"] if cell["cell_type"] == "code"]
+    assert sources == [cell["source"] for cell in page["cells"] if cell["cell_type"] == "code"]
+
+
+@pytest.mark.parametrize(
+    ("line", "safe"),
+    [
+        ("`x` and ``y``", "``x`` and ``y``"),
+        ("a * b, |x|, width_", r"a \* b, \|x\|, width\_"),
+        ("`*args` of d_model", "``*args`` of d_model"),
+    ],
+)
+def test_docstrings_are_plain_text(line, safe):
+    lines = [line, ">>> f(`x`)"]
+    site_docstrings.as_restructuredtext(None, "", "", None, None, lines)
+    assert lines == [safe, ">>> f(`x`)"]
+
+
+@pytest.mark.parametrize("address", ["", "https://example.org/course/"])
+def test_buttons_need_a_repository(monkeypatch, address):
+    monkeypatch.setenv("SITE_REPOSITORY_URL", address)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    options = SimpleNamespace(**runpy.run_path(str(ROOT / "docs" / "conf.py"))["html_theme_options"])
+    assert options.repository_url == address.rstrip("/")
+    buttons = {options.use_repository_button, options.use_issues_button, options.use_edit_page_button}
+    assert buttons == {bool(address)}
