@@ -1,0 +1,1 @@
+"""Tools for those who teach with the notebooks."""
