@@ -7,14 +7,14 @@ import re
 
 from bs4 import BeautifulSoup, Tag
 
-CODE_LINES, OUTPUT_LINES = 16, 14
+PLAIN_LINES, CODE_LINES, OUTPUT_LINES = 8, 16, 14
 CUT = "…"
 
 
 def source_lines(source: str, *, full: bool = False) -> str:
-    """The source in at most CODE_LINES lines: first without its assertions, then cut."""
+    """The source in at most CODE_LINES lines: beyond PLAIN_LINES without its assertions, then cut."""
     lines = source.strip().splitlines()
-    if full or len(lines) <= CODE_LINES:
+    if full or len(lines) <= PLAIN_LINES:
         return "\n".join(lines)
     kept = _without_assertions(lines)
     if len(kept) > CODE_LINES:

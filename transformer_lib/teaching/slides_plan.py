@@ -104,7 +104,7 @@ class _Deck:
             if section.title and texts.for_slides(section):
                 self._heading = section
             place = place_of(cell)
-            if place and (texts.for_slides(section) or "slide-full" in tags_of(cell)):
+            if place and texts.for_slides(section):
                 last = number == len(found) - 1
                 place = "slide" if section.title and place != "slide-notes" else place
                 place = "slide-notes" if _closes(section, place) and not last else place
@@ -112,7 +112,7 @@ class _Deck:
 
     def _add_section(self, cell: dict, section: texts.Section, place: str, *, continued: bool) -> None:
         text, answer = texts.split_answer(section.text)
-        shown = text if "slide-full" in tags_of(cell) else texts.condense(text)
+        shown = text if "slide-full" in tags_of(cell) else texts.condense(text, accompanied=continued)
         if section.level == 1:
             self.slides.append(Slide(section.title, 1, [Piece(f'<p class="subtitle">{self._subtitle}</p>')]))
             self._note(cell["id"], text)

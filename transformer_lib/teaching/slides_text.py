@@ -12,11 +12,15 @@ HEADING = re.compile(r"(#{1,6})\s+(.*)")
 LEFT_OUT = re.compile(r"Exercise |Terms$|What the sources claim")
 MISCONCEPTIONS = re.compile(r"\*\*(Common m|M)isconceptions[.:]?\*\*[.:]?\s*")
 ANSWER = re.compile(r"<details>\s*<summary>[^<]*(?:[Aa]nswer|[Cc]ompare)[^<]*</summary>(.*?)</details>", re.DOTALL)
-LABEL = re.compile(r"\*\*[^*]+\*\*[.:]?")
+LABEL = re.compile(r"(\*{1,2})[^*]+[.:]?\1[.:]?")
+ABBREVIATION = re.compile(r"\b(al|cf|eq|e\.g|i\.e|vs)\.$")
+SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÄÖÜ\"“*(\x00\d])|(?<=[.?!]\*\*)\s+|(?<=[.?!)]\*)\s+(?=[A-Z(*])")
 DETAILS = re.compile(r"<details>.*?</details>", re.DOTALL)
 ATOM = re.compile(r"`[^`]*`|\$[^$]+\$|\[[^\]]*\]\([^)]*\)")  # no sentence ends inside code, a formula or a link
 SHORT, LONG_ITEM = 45, 32
 """Words: prose up to SHORT stays whole; a list item of more than LONG_ITEM keeps its first sentence."""
+ALONE, ACCOMPANIED = 36, 14
+"""Words that the beginning of a longer text has at least: on a slide of its own, and beside something else."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def split_misconceptions(section: Section) -> list[Section]:
     before, after = section.text[: found.start()].strip(), section.text[found.end() :].strip()
     if not after.startswith(("-", "*", "|")):
         first, *rest = after.split("\n\n")
-        items = re.split(r"\s+(?=[\"“])", first)
+        items = re.split(r"(?<=[.!?])\s+(?=[\"“])", first)
         after = "\n\n".join(["\n".join(f"- {item}" for item in items), *rest])
     own = Section("Common misconceptions", section.level, after)
     return [Section(section.title, section.level, before), own] if before else [own]
@@ -128,21 +132,25 @@ def sentences(text: str) -> list[str]:
         atoms.append(found[0])
         return f"\x00{len(atoms) - 1}\x00"
 
-    hidden = ATOM.sub(hide, " ".join(text.split()))
-    parts = re.split(r"(?<=[.!?])(?<!e\.g\.)(?<!i\.e\.)(?:(?<=[.!?])|(?<=\*))\s+(?=[A-ZÄÖÜ\"“*(\x00\d])", hidden)
-    parts = [piece for part in parts for piece in re.split(r"(?<=[.?!]\*\*)\s+|(?<=[.?!]\*)\s+(?=[A-Z*])", part)]
+    parts: list[str] = []
+    for part in SENTENCE_END.split(ATOM.sub(hide, " ".join(text.split()))):
+        if parts and ABBREVIATION.search(parts[-1]):
+            parts[-1] += f" {part}"
+        else:
+            parts.append(part)
     return [re.sub(r"\x00(\d+)\x00", lambda found: atoms[int(found[1])], part) for part in parts if part]
 
 
-def condense(text: str) -> str:
-    """The part of a section's text that a slide shows."""
+def condense(text: str, *, accompanied: bool = False) -> str:
+    """The part of a section's text that a slide shows; less of it where the slide shows something else besides."""
     found = blocks(text)
     words = sum(len(block.text.split()) for block in found if block.kind == "prose")
+    least = ACCOMPANIED if accompanied or any(block.kind != "prose" for block in found) else ALONE
     shown = []
     for index, block in enumerate(found):
         following = found[index + 1].kind if index + 1 < len(found) else ""
         if block.kind == "prose" and words > SHORT:
-            shown.append(_gist(block.text, index == 0, following))
+            shown.append(_gist(block.text, 0 if index else least, following))
         elif block.kind == "list":
             shown.append("\n".join(_short_item(item) for item in re.split(r"\n(?=\S)", block.text)))
         elif block.kind != "html":
@@ -150,10 +158,10 @@ def condense(text: str) -> str:
     return "\n\n".join(filter(None, shown))
 
 
-def _gist(prose: str, first: bool, following: str) -> str:
-    """The sentences of a paragraph worth a slide: the first, the question, the bold, the one before a formula."""
+def _gist(prose: str, least: int, following: str) -> str:
+    """The sentences of a paragraph worth a slide: its beginning, the bold, the question, the one before a formula."""
     parts = sentences(prose)
-    keep = set(range(2 if parts[0].endswith("?") else 1)) if first else set()
+    keep = set(range(_beginning(parts, least)))
     if following in ("math", "table", "list", "code"):
         keep.add(len(parts) - 1)
     for index, part in enumerate(parts):
@@ -162,6 +170,16 @@ def _gist(prose: str, first: bool, following: str) -> str:
         elif part.startswith("**"):
             keep |= {index, index + 1} if LABEL.fullmatch(part) else {index}
     return " ".join(part for index, part in enumerate(parts) if index in keep)
+
+
+def _beginning(parts: list[str], least: int) -> int:
+    """How many sentences make at least so many words."""
+    words = 0
+    for index, part in enumerate(parts):
+        if words >= least:
+            return index
+        words += len(part.split())
+    return len(parts)
 
 
 def _question(parts: list[str], start: int) -> range:
@@ -173,43 +191,47 @@ def _question(parts: list[str], start: int) -> range:
 def without_lead_in(text: str) -> str:
     """Drop a last sentence that announces what the slide does not show: one that ends with a colon."""
     before, gap, last = text.rpartition("\n\n")
-    if not last.rstrip("* ").endswith(":") or _kind(last) != "prose":
-        return text
-    return f"{before}{gap}{' '.join(sentences(last)[:-1])}".strip()
+    if _kind(last) == "prose" and last.rstrip("* ").endswith(":"):
+        last = " ".join(sentences(last)[:-1])
+    if LABEL.fullmatch(last) and last.startswith("**Predict"):
+        last = ""
+    return f"{before}{gap}{last}".strip()
 
 
 def _short_item(item: str) -> str:
-    if len(item.split()) <= LONG_ITEM:
+    marker, _, text = item.partition(" ")
+    if len(text.split()) <= LONG_ITEM:
         return item
-    parts = sentences(item)
-    return " ".join(parts[:2]) if parts[0].endswith("**") else parts[0]
+    parts = sentences(text)
+    return " ".join([marker, *parts[: 2 if LABEL.fullmatch(parts[0]) else 1]])
 
 
 def caption(text: str, most: int = 30) -> str:
-    """The italic line that stands below a figure, to its first full stop after some words; else nothing."""
-    first = text.split("\n\n")[0].strip()
-    if not first.startswith("*") or first.startswith(("**", "* ")):
-        return ""
+    """The italic line that stands below a figure, some sentences of it, set upright; "" where there is none."""
+    inside, _ = _split_caption(text)
     kept: list[str] = []
-    for part in sentences(first):
+    for part in inside:
         if kept and len(" ".join([*kept, part]).split()) > most:
             break
         kept.append(part)
-    line = " ".join(kept)
-    return line + "*" * (line.replace("**", "").count("*") % 2)
+    return " ".join(kept).replace("*", "")
 
 
 def without_caption(text: str) -> str:
     """The text of a cell after the caption with which it begins."""
-    line = caption(text)
-    if not line:
-        return text
-    first, _, rest = text.partition("\n\n")
-    shown, parts = len(sentences(line.removesuffix("*"))), sentences(first)
-    inside = [part for part in parts[shown:] if _outside_emphasis(parts, part)]
-    return "\n\n".join(filter(None, [" ".join(inside), rest]))
+    inside, outside = _split_caption(text)
+    rest = text.partition("\n\n")[2]
+    return "\n\n".join(filter(None, [" ".join(outside), rest])) if inside else text
 
 
-def _outside_emphasis(parts: list[str], part: str) -> bool:
-    before = " ".join(parts[: parts.index(part)]).replace("**", "")
-    return before.count("*") % 2 == 0
+def _split_caption(text: str) -> tuple[list[str], list[str]]:
+    """The sentences of the first paragraph up to the end of its emphasis, and those after it."""
+    first = text.partition("\n\n")[0].strip()
+    if not first.startswith("*") or first.startswith(("**", "* ")):
+        return [], []
+    parts = sentences(first)
+    for end in range(1, len(parts) + 1):
+        stars = " ".join(parts[:end]).replace("**", "").count("*")
+        if stars % 2 == 0 and parts[end - 1].endswith("*"):
+            return parts[:end], parts[end:]
+    return parts, []

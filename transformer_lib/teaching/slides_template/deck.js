@@ -5,13 +5,22 @@
   const dark = on => document.documentElement.classList.toggle('dark', on);
   dark(query.get('theme') === 'dark');
 
-  // Pictures get the height that the text leaves; where that is too little, the text shrinks, in small steps.
-  const fits = slide => slide.scrollHeight <= HEIGHT && slide.scrollWidth <= WIDTH &&
-    [...slide.querySelectorAll('pre, table, mjx-container[display]')].every(part => part.scrollWidth <= part.clientWidth + 1);
+  // Code and formulas that are too wide shrink alone; pictures get the height that the text leaves; where that is
+  // too little, all text of the slide shrinks, in small steps.
+  const narrow = part => {
+    part.style.removeProperty('font-size');
+    const width = part.matches('pre') ? part.scrollWidth : part.firstElementChild.getBoundingClientRect().width;
+    const room = part.clientWidth - 1;
+    if (width <= room) return;
+    const size = parseFloat(getComputedStyle(part).fontSize);
+    part.style.fontSize = `${Math.floor(10 * size * room / width) / 10}px`;
+  };
+  const fits = slide => slide.scrollHeight <= HEIGHT && slide.scrollWidth <= WIDTH;
   const fit = slide => {
     const pictures = [...slide.querySelectorAll('.pictures')];
     for (let scale = LARGEST; scale >= SMALLEST; scale -= STEP) {
       slide.style.setProperty('--scale', scale.toFixed(2));
+      slide.querySelectorAll('pre, mjx-container[display]').forEach(narrow);
       pictures.forEach(box => box.style.setProperty('height', '0'));
       const room = (HEIGHT - slide.scrollHeight) / (pictures.length || 1);
       const wanted = pictures.length ? Math.min(...pictures.map(needed)) : 0;
