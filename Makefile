@@ -1,4 +1,5 @@
 # lab: open the course · test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
+# slides [NB=04]: decks for lectures, into build/slides
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
@@ -6,7 +7,7 @@ BIN := .venv/bin
 LAB_ARGS ?= $(if $(filter 0,$(shell id -u)),--allow-root)
 START := $(or $(wildcard notebooks/00_*.ipynb),notebooks)
 
-.PHONY: lab test refresh bench
+.PHONY: lab test refresh bench slides
 
 lab: .venv/lab.stamp
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/$(START) $(LAB_ARGS)
@@ -22,6 +23,9 @@ refresh: .venv/test.stamp
 bench: .venv/bench.stamp
 	cd tests && ../$(BIN)/python -m benchmarks $(BENCH)
 
+slides: .venv/slides.stamp
+	$(BIN)/python -m transformer_lib.teaching.slides $(NB)
+
 # Installed again only when what is to be installed has changed.
 .venv/lab.stamp: requirements.txt pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install -r requirements.txt -e .
@@ -34,6 +38,10 @@ bench: .venv/bench.stamp
 
 .venv/bench.stamp: .venv/lab.stamp
 	$(BIN)/python -m pip install -q -e ".[bench]"
+	touch $@
+
+.venv/slides.stamp: .venv/lab.stamp
+	$(BIN)/python -m pip install -q -e ".[slides]"
 	touch $@
 
 .venv/bin/python:

@@ -1,1 +1,1 @@
-"""Tools for those who teach with the notebooks."""
+"""Tools for teachers: what the notebooks become in a class. Learners need nothing from here."""

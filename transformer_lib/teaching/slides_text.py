@@ -150,7 +150,8 @@ def condense(text: str, *, accompanied: bool = False) -> str:
     for index, block in enumerate(found):
         following = found[index + 1].kind if index + 1 < len(found) else ""
         if block.kind == "prose" and words > SHORT:
-            shown.append(_gist(block.text, 0 if index else least, following))
+            shown.append(_gist(block.text, least, following))
+            least -= len(shown[-1].split())
         elif block.kind == "list":
             shown.append("\n".join(_short_item(item) for item in re.split(r"\n(?=\S)", block.text)))
         elif block.kind != "html":

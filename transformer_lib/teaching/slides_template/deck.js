@@ -1,6 +1,6 @@
 // Starts a deck: formulas first, then every slide is fitted into its frame, then reveal.js.
 (() => {
-  const WIDTH = 1280, HEIGHT = 720, LARGEST = 1.25, SMALLEST = 0.7, STEP = 0.05;
+  const WIDTH = 1280, HEIGHT = 720, LARGEST = 1.25, SMALLEST = 0.7, STEP = 0.05, LEGIBLE = 16;
   const query = new URLSearchParams(location.search);
   const dark = on => document.documentElement.classList.toggle('dark', on);
   dark(query.get('theme') === 'dark');
@@ -9,11 +9,13 @@
   // too little, all text of the slide shrinks, in small steps.
   const narrow = part => {
     part.style.removeProperty('font-size');
-    const width = part.matches('pre') ? part.scrollWidth : part.firstElementChild.getBoundingClientRect().width;
-    const room = part.clientWidth - 1;
+    part.classList.remove('wrapped');
+    const inner = part.matches('pre') ? 0 : part.firstElementChild.getBoundingClientRect().width;
+    const width = Math.max(part.scrollWidth, inner), room = 0.99 * part.parentElement.clientWidth;
     if (width <= room) return;
-    const size = parseFloat(getComputedStyle(part).fontSize);
-    part.style.fontSize = `${Math.floor(10 * size * room / width) / 10}px`;
+    const size = Math.floor(10 * parseFloat(getComputedStyle(part).fontSize) * room / width) / 10;
+    part.style.fontSize = `${Math.max(size, LEGIBLE)}px`;
+    part.classList.toggle('wrapped', size < LEGIBLE);
   };
   const fits = slide => slide.scrollHeight <= HEIGHT && slide.scrollWidth <= WIDTH;
   const fit = slide => {
