@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import sys
@@ -47,9 +48,14 @@ def shown(found: list[Slide]) -> list[tuple[str, list[str]]]:
 # The course's own notebooks.
 
 
+@functools.cache
+def deck(entry: course.Notebook) -> list[Slide]:
+    return slides.deck_of(entry)
+
+
 @pytest.mark.parametrize("entry", course.NOTEBOOKS, ids=lambda entry: entry.id)
 def test_every_notebook_has_a_deck(entry):
-    found = slides.deck_of(entry)
+    found = deck(entry)
     titles = [slide.title for slide in found]
     assert 12 <= len(found) <= 25
     assert found[0].level == 1 and titles[0].endswith("?") and titles[1] == "Goals"
@@ -62,7 +68,7 @@ def test_every_notebook_has_a_deck(entry):
 @pytest.mark.parametrize("entry", course.NOTEBOOKS, ids=lambda entry: entry.id)
 def test_no_slide_holds_a_solution_or_a_hint(entry):
     cells = slides_plan.read(course.path_of(entry))
-    page = "\n".join(piece.text for slide in slides_plan.plan(cells) for piece in slide.pieces)
+    page = "\n".join(piece.text for slide in deck(entry) for piece in slide.pieces)
     assert not re.search(r"def \w+_solution\(", page) and "Hint 1" not in page
     solutions = {line for one in cells if "solution" in slides_plan.tags_of(one) for line in one["source"].splitlines()}
     assert [line for line in solutions if "def " in line and line in page] == []
@@ -70,7 +76,7 @@ def test_no_slide_holds_a_solution_or_a_hint(entry):
 
 @pytest.mark.parametrize("entry", course.NOTEBOOKS, ids=lambda entry: entry.id)
 def test_code_on_slides_is_short(entry):
-    pieces = [piece.text for slide in slides.deck_of(entry) for piece in slide.pieces]
+    pieces = [piece.text for slide in deck(entry) for piece in slide.pieces]
     fenced = [text for text in pieces if "```python" in text]
     assert all(text.count("\n") - 1 <= slides_outputs.CODE_LINES for text in fenced)
 

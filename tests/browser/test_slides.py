@@ -17,7 +17,8 @@ EXAMINE = r"""() => {
     const found = [];
     document.body.classList.add('measuring');
     [...document.querySelectorAll('.slides > section > section')].forEach((slide, index) => {
-        const say = words => found.push(`slide ${index + 1}, ${slide.querySelector('h1, h2, h3, h4')?.textContent}: ${words}`);
+        const title = slide.querySelector('h1, h2, h3, h4')?.textContent;
+        const say = words => found.push(`slide ${index + 1}, ${title}: ${words}`);
         const notes = slide.querySelector('aside.notes');
         if (slide.scrollHeight > 720) say(`${slide.scrollHeight} pixels high`);
         if (slide.scrollWidth > 1280) say(`${slide.scrollWidth} pixels wide`);
@@ -28,7 +29,8 @@ EXAMINE = r"""() => {
             if (parseFloat(getComputedStyle(code).fontSize) < 14) say(`code of ${getComputedStyle(code).fontSize}`);
         }
         for (const prose of slide.querySelectorAll('p, li, td')) {
-            if (!notes.contains(prose) && parseFloat(getComputedStyle(prose).fontSize) < 15) say(`small: ${prose.textContent}`);
+            const small = parseFloat(getComputedStyle(prose).fontSize) < 15;
+            if (small && !notes.contains(prose)) say(`small: ${prose.textContent}`);
         }
         for (const image of slide.querySelectorAll('img')) {
             if (!image.alt.trim()) say('a picture without a description');
@@ -59,10 +61,10 @@ def deck_page(browser):
     """Opens a deck; `complaints` are errors of the page and requests that are not for a file."""
     page = browser.new_page(viewport={"width": 1280, "height": 720})
     page.set_default_timeout(60_000)
-    page.complaints = []
-    page.on("console", lambda said: page.complaints.append(said.text) if said.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: page.complaints.append(str(error)))
-    page.on("request", lambda sent: None if sent.url.startswith(("file:", "data:")) else page.complaints.append(sent.url))
+    page.complaints = complaints = []
+    page.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("request", lambda sent: None if sent.url.startswith(("file:", "data:")) else complaints.append(sent.url))
     yield page
     page.close()
 

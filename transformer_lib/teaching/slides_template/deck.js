@@ -10,12 +10,15 @@
   const narrow = part => {
     part.style.removeProperty('font-size');
     part.classList.remove('wrapped');
-    const inner = part.matches('pre') ? 0 : part.firstElementChild.getBoundingClientRect().width;
-    const width = Math.max(part.scrollWidth, inner), room = 0.99 * part.parentElement.clientWidth;
-    if (width <= room) return;
-    const size = Math.floor(10 * parseFloat(getComputedStyle(part).fontSize) * room / width) / 10;
-    part.style.fontSize = `${Math.max(size, LEGIBLE)}px`;
-    part.classList.toggle('wrapped', size < LEGIBLE);
+    const room = part.parentElement.clientWidth;
+    for (let tries = 0; tries < 4; tries++) {  // a formula's unit is the height of an x, in whole pixels
+      const inner = part.matches('pre') ? 0 : part.firstElementChild.getBoundingClientRect().width;
+      const width = Math.max(part.scrollWidth, inner);
+      if (width <= room) return;
+      const size = Math.floor(10 * parseFloat(getComputedStyle(part).fontSize) * room / width - 1) / 10;
+      part.style.fontSize = `${Math.max(size, LEGIBLE)}px`;
+      part.classList.toggle('wrapped', size < LEGIBLE);
+    }
   };
   const fits = slide => slide.scrollHeight <= HEIGHT && slide.scrollWidth <= WIDTH;
   const fit = slide => {
