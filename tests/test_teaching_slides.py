@@ -14,6 +14,7 @@ pytest.importorskip("bs4", reason="nbconvert is not installed")
 
 from transformer_lib import course
 from transformer_lib.teaching import slides, slides_outputs, slides_plan, slides_text
+from transformer_lib.teaching.slides_markdown import Section, sections
 from transformer_lib.teaching.slides_plan import Piece, Slide
 
 PICTURE = '<p><b>says</b> <strong>0.5</strong></p><img alt="A &lt;bar&gt;" src="data:,x"><details>data</details>'
@@ -205,16 +206,16 @@ def test_an_announcement_of_nothing_is_dropped(text, kept):
 
 def test_misconceptions_get_a_slide():
     text = '- Sum.\n\n**Common misconceptions.** "A": b. "C", and "d": e.\n\nNext.'
-    assert slides_text.split_misconceptions(slides_text.Section("Summary", 2, text)) == [
-        slides_text.Section("Summary", 2, "- Sum."),
-        slides_text.Section("Common misconceptions", 2, '- "A": b.\n- "C", and "d": e.\n\nNext.'),
+    assert slides_text.split_misconceptions(Section("Summary", 2, text)) == [
+        Section("Summary", 2, "- Sum."),
+        Section("Common misconceptions", 2, '- "A": b.\n- "C", and "d": e.\n\nNext.'),
     ]
 
 
 def test_headings_inside_code_are_none():
-    assert slides_text.sections("```\n# no\n```\n## Yes\ntext") == [
-        slides_text.Section("", 0, "```\n# no\n```"),
-        slides_text.Section("Yes", 2, "text"),
+    assert sections("```\n# no\n```\n## Yes\ntext") == [
+        Section("", 0, "```\n# no\n```"),
+        Section("Yes", 2, "text"),
     ]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from . import slides_outputs as outputs
 from . import slides_text as texts
+from .slides_markdown import Block, Section, blocks, sections
 
 PLACES = ("slide", "slide-part", "slide-step", "slide-notes")
 TAGS = (*PLACES, "slide-full", "slide-output")
@@ -94,12 +95,12 @@ class _Deck:
     def __init__(self, subtitle: str) -> None:
         self.slides: list[Slide] = []
         self._subtitle = subtitle
-        self._heading = texts.Section("", 2, "")
+        self._heading = Section("", 2, "")
 
     def add_text(self, cell: dict, *, captioned: bool, continued: bool) -> None:
         """A Markdown cell: one slide for each of its sections."""
         source = texts.without_caption(cell["source"]) if captioned else cell["source"]
-        found = [part for section in texts.sections(source) for part in texts.split_misconceptions(section)]
+        found = [part for section in sections(source) for part in texts.split_misconceptions(section)]
         for number, section in enumerate(found):
             if section.title and texts.for_slides(section):
                 self._heading = section
@@ -110,14 +111,14 @@ class _Deck:
                 place = "slide-notes" if _closes(section, place) and not last else place
                 self._add_section(cell, section, place, continued=continued and last)
 
-    def _add_section(self, cell: dict, section: texts.Section, place: str, *, continued: bool) -> None:
+    def _add_section(self, cell: dict, section: Section, place: str, *, continued: bool) -> None:
         text, answer = texts.split_answer(section.text)
         shown = text if "slide-full" in tags_of(cell) else texts.condense(text, accompanied=continued)
         if section.level == 1:
             self.slides.append(Slide(section.title, 1, [Piece(f'<p class="subtitle">{self._subtitle}</p>')]))
             self._note(cell["id"], text)
             self._heading = replace(section, title="Goals", level=2)
-            shown = "\n\n".join(block.text for block in texts.blocks(text) if _is_goal(block))
+            shown = "\n\n".join(block.text for block in blocks(text) if _is_goal(block))
         shown = shown if continued else texts.without_lead_in(shown)
         self._put(cell["id"], place, shown, "" if section.level == 1 else section.text)
         if answer and place != "slide-notes":
@@ -165,11 +166,11 @@ class _Deck:
         return [Piece(code, step), *(Piece(text, step=True) for text in result)]
 
 
-def _closes(section: texts.Section, place: str) -> bool:
+def _closes(section: Section, place: str) -> bool:
     """Whether text before a cell's first heading only closes what came before: then it is for the notes."""
-    shown = {block.kind for block in texts.blocks(section.text)} & {"math", "table", "list"}
+    shown = {block.kind for block in blocks(section.text)} & {"math", "table", "list"}
     return place == "slide" and not section.title and not shown
 
 
-def _is_goal(block: texts.Block) -> bool:
+def _is_goal(block: Block) -> bool:
     return block.kind == "list" or block.text.startswith("You will")

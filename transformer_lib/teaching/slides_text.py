@@ -6,53 +6,18 @@ Everything else of the cell goes to the speaker notes, so that nothing is lost.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
-HEADING = re.compile(r"(#{1,6})\s+(.*)")
+from .slides_markdown import Section, blocks, kind_of, sentences
+
 LEFT_OUT = re.compile(r"Exercise |Terms$|What the sources claim")
 MISCONCEPTIONS = re.compile(r"\*\*(Common m|M)isconceptions[.:]?\*\*[.:]?\s*")
 ANSWER = re.compile(r"<details>\s*<summary>[^<]*(?:[Aa]nswer|[Cc]ompare)[^<]*</summary>(.*?)</details>", re.DOTALL)
-LABEL = re.compile(r"(\*{1,2})[^*]+[.:]?\1[.:]?")
-ABBREVIATION = re.compile(r"\b(al|cf|eq|e\.g|i\.e|vs)\.$")
-SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-ZÄÖÜ\"“*(\x00\d])|(?<=[.?!]\*\*)\s+|(?<=[.?!)]\*)\s+(?=[A-Z(*])")
 DETAILS = re.compile(r"<details>.*?</details>", re.DOTALL)
-ATOM = re.compile(r"`[^`]*`|\$[^$]+\$|\[[^\]]*\]\([^)]*\)")  # no sentence ends inside code, a formula or a link
+LABEL = re.compile(r"(\*{1,2})[^*]+[.:]?\1[.:]?")
 SHORT, LONG_ITEM = 45, 32
 """Words: prose up to SHORT stays whole; a list item of more than LONG_ITEM keeps its first sentence."""
 ALONE, ACCOMPANIED = 36, 14
 """Words that the beginning of a longer text has at least: on a slide of its own, and beside something else."""
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading with the text below it; `title` is empty for text before the first heading."""
-
-    title: str
-    level: int
-    text: str
-
-
-@dataclass(frozen=True)
-class Block:
-    """A piece of Markdown: "prose", "math", "table", "list", "code" or "html"."""
-
-    kind: str
-    text: str
-
-
-def sections(markdown: str) -> list[Section]:
-    """Cut a cell at its headings; those inside a fenced block are none."""
-    found, lines, title, level, fenced = [], [], "", 0, False
-    for line in markdown.splitlines():
-        fenced ^= line.startswith("```")
-        heading = None if fenced else HEADING.fullmatch(line.strip())
-        if heading:
-            found.append(Section(title, level, "\n".join(lines).strip()))
-            level, title, lines = len(heading[1]), heading[2], []
-        else:
-            lines.append(line)
-    found.append(Section(title, level, "\n".join(lines).strip()))
-    return [section for section in found if section.title or section.text]
 
 
 def for_slides(section: Section) -> bool:
@@ -78,67 +43,6 @@ def split_answer(text: str) -> tuple[str, str]:
     """Take the folded answer out of a text: (text without any folded part, the answer or nothing)."""
     answers = [found[1].strip() for found in ANSWER.finditer(text)]
     return DETAILS.sub("", text).strip(), "\n\n".join(answers)
-
-
-def blocks(text: str) -> list[Block]:
-    """Cut Markdown into its blocks."""
-    found: list[Block] = []
-    lines: list[str] = []
-    closing = ""
-
-    def close() -> None:
-        if lines:
-            found.append(Block(_kind(lines[0]), "\n".join(lines)))
-            lines.clear()
-
-    for line in text.splitlines():
-        if closing:
-            lines.append(line)
-            closing = "" if line.rstrip().endswith(closing) else closing
-            continue
-        if not line.strip() or (lines and _starts(line, lines)):
-            close()
-        if line.strip():
-            lines.append(line)
-            closing = _closing(line)
-    close()
-    return found
-
-
-def _closing(line: str) -> str:
-    """What ends the block that this line begins, where blank lines do not."""
-    if line.startswith("```"):
-        return "```"
-    return "$$" if line.count("$$") == 1 else ""
-
-
-def _kind(line: str) -> str:
-    kinds = {"$$": "math", "|": "table", "```": "code", "<": "html", "- ": "list", "* ": "list"}
-    named = next((kind for start, kind in kinds.items() if line.startswith(start)), "")
-    return named or ("list" if re.match(r"\d+\. ", line) else "prose")
-
-
-def _starts(line: str, before: list[str]) -> bool:
-    """Whether a line begins another block although no blank line stands before it."""
-    kind, current = _kind(line), _kind(before[0])
-    return kind != current and kind != "prose" or (kind == "prose" and current in ("math", "table"))
-
-
-def sentences(text: str) -> list[str]:
-    """Cut prose into sentences."""
-    atoms: list[str] = []
-
-    def hide(found: re.Match[str]) -> str:
-        atoms.append(found[0])
-        return f"\x00{len(atoms) - 1}\x00"
-
-    parts: list[str] = []
-    for part in SENTENCE_END.split(ATOM.sub(hide, " ".join(text.split()))):
-        if parts and ABBREVIATION.search(parts[-1]):
-            parts[-1] += f" {part}"
-        else:
-            parts.append(part)
-    return [re.sub(r"\x00(\d+)\x00", lambda found: atoms[int(found[1])], part) for part in parts if part]
 
 
 def condense(text: str, *, accompanied: bool = False) -> str:
@@ -192,7 +96,7 @@ def _question(parts: list[str], start: int) -> range:
 def without_lead_in(text: str) -> str:
     """Drop a last sentence that announces what the slide does not show: one that ends with a colon."""
     before, gap, last = text.rpartition("\n\n")
-    if _kind(last) == "prose" and last.rstrip("* ").endswith(":"):
+    if kind_of(last) == "prose" and last.rstrip("* ").endswith(":"):
         last = " ".join(sentences(last)[:-1])
     if LABEL.fullmatch(last) and last.startswith("**Predict"):
         last = ""
