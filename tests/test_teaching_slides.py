@@ -180,6 +180,7 @@ FILLER = "It goes on with many words that a class need not read while it listens
         (f"{FILLER}\n\nNow. **Predict**: which? Why? Hm.\n\n| a |\n|---|", None),
         (f"- **Label.** First. {FILLER}\n- b", "- **Label.** First.\n- b"),
         (f"1. *Label.* See Su et al. (2021) first. {FILLER}", "1. *Label.* See Su et al. (2021) first."),
+        (f"See. (A. B.) {FILLER}{FILLER}", f"See. (A. B.) {' '.join([FILLER.split('. ')[0] + '.'] * 2)}"),
         ("$$\na\n\nb\n$$\nText\n- a\n- b", "$$\na\n\nb\n$$\n\nText\n\n- a\n- b"),
     ],
 )

@@ -98,7 +98,7 @@ def sentences(text: str) -> list[str]:
 
     parts: list[str] = []
     for part in SENTENCE_END.split(ATOM.sub(hide, " ".join(text.split()))):
-        if parts and ABBREVIATION.search(parts[-1]):
+        if parts and (ABBREVIATION.search(parts[-1]) or parts[-1].count("(") > parts[-1].count(")")):
             parts[-1] += f" {part}"
         else:
             parts.append(part)
