@@ -1,13 +1,16 @@
-# lab: open the course · test: everything that must hold · refresh [NB=…]: re-execute notebooks
-# bench [BENCH=--quick]: measure · site: pages to read, in build/site
+# lab: open the course · test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
+# site: pages to read, in build/site · slides [NB=04]: decks for lectures, in build/slides
+# assignments [NN="01 04"]: an nbgrader course with its student versions · grade: what was handed in
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
 # In a container one is often root, which JupyterLab must be told to accept.
 LAB_ARGS ?= $(if $(filter 0,$(shell id -u)),--allow-root)
 START := $(or $(wildcard notebooks/00_*.ipynb),notebooks)
+COURSE ?= build/course
+NBGRADER = cd $(COURSE) && PATH="$(CURDIR)/$(BIN):$$PATH" nbgrader
 
-.PHONY: lab test refresh bench site
+.PHONY: lab test refresh bench site slides assignments grade
 
 lab: .venv/lab.stamp
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/$(START) $(LAB_ARGS)
@@ -26,22 +29,27 @@ bench: .venv/bench.stamp
 site: .venv/site.stamp
 	$(BIN)/python docs/build_site.py
 
+slides: .venv/slides.stamp
+	$(BIN)/python -m transformer_lib.teaching.slides $(NB)
+
+assignments: .venv/teach.stamp
+	$(BIN)/python -m transformer_lib.teaching.assignments --out $(COURSE) $(NN)
+	$(NBGRADER) generate_assignment '*' --force
+
+grade: .venv/teach.stamp
+	$(NBGRADER) autograde '*'
+	$(NBGRADER) generate_feedback '*'
+	$(NBGRADER) export
+
 # Installed again only when what is to be installed has changed.
 .venv/lab.stamp: requirements.txt pyproject.toml | .venv/bin/python
 	$(BIN)/python -m pip install -r requirements.txt -e .
 	$(BIN)/jupyter labextension disable "@jupyterlab/apputils-extension:announcements"
 	touch $@
 
-.venv/test.stamp: .venv/lab.stamp
-	$(BIN)/python -m pip install -q -e ".[test]"
-	touch $@
-
-.venv/bench.stamp: .venv/lab.stamp
-	$(BIN)/python -m pip install -q -e ".[bench]"
-	touch $@
-
-.venv/site.stamp: .venv/lab.stamp
-	$(BIN)/python -m pip install -q -e ".[site]"
+# An extra of pyproject.toml: test, bench, site, slides, teach.
+.venv/%.stamp: .venv/lab.stamp
+	$(BIN)/python -m pip install -q -e ".[$*]"
 	touch $@
 
 .venv/bin/python:

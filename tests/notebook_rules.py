@@ -22,7 +22,8 @@ from refresh import to_text
 CELL_LINES = 30
 CODE_CELLS_IN_A_ROW = 2
 TAGS = {
-    "exercise", "check", "solution", "hide-input", "quiz", "widget", "gpu", "slide",
+    "exercise", "check", "solution", "hide-input", "quiz", "widget", "gpu",
+    "slide", "slide-part", "slide-step", "slide-notes", "slide-full", "slide-output",
     "raises-exception", "nbval-ignore-output",
 }  # fmt: skip
 CLAIM = re.compile(r"claim:C\d{3}")

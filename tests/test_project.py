@@ -17,6 +17,7 @@ from transformer_lib.course import NOTEBOOKS, Notebook
 ROOT = Path(__file__).parents[1]
 BINARY = {".png", ".jpg", ".gz", ".safetensors", ".npz", ".ico", ".woff2"}
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])(/(?:home|root|work|tmp|Users|mnt)/\w|[A-Z]:\\+Users\b)")
+WITH_NBCONVERT = {"bs4", "jinja2", "nbformat", "traitlets"}
 COMES_WITH = {"PIL": "matplotlib", "traitlets": "ipywidgets", "IPython": "ipywidgets"}  # they cannot do without
 
 
@@ -108,17 +109,24 @@ def test_each_requirement_has_a_range_and_a_reason():
     assert all(requirement.specifier for requirement in requirements())
 
 
-def test_the_library_imports_only_what_is_required():
-    required = {requirement.name.lower() for requirement in requirements()}
+def imported_outside(files) -> set[str]:
     imported = set()
-    for file in (ROOT / "transformer_lib").rglob("*.py"):
+    for file in files:
         for node in ast.walk(ast.parse(text_of(file))):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(node.module.split(".")[0])
-    imported -= set(sys.stdlib_module_names) | {"transformer_lib"}
-    assert {COMES_WITH.get(name, name) for name in imported} - required == set()
+    return {COMES_WITH.get(name, name) for name in imported - set(sys.stdlib_module_names) - {"transformer_lib"}}
+
+
+def test_the_library_imports_only_what_is_required():
+    required = {requirement.name.lower() for requirement in requirements()}
+    files = set((ROOT / "transformer_lib").rglob("*.py"))
+    slides = set((ROOT / "transformer_lib" / "teaching").glob("slides*.py"))
+    assert imported_outside(files - slides) - required == set()
+    extras = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
+    assert imported_outside(slides) - required <= {Requirement(line).name for line in extras["slides"]} | WITH_NBCONVERT
 
 
 def test_ci_runs_every_supported_python():

@@ -1,0 +1,282 @@
+"""Slides: what is on them is chosen by tags, shortened by rule, and holds no solution."""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+import sys
+
+import pytest
+
+pytest.importorskip("nbconvert", reason="nbconvert is not installed")
+pytest.importorskip("bs4", reason="nbconvert is not installed")
+
+from transformer_lib import course
+from transformer_lib.teaching import slides, slides_outputs, slides_plan, slides_text
+from transformer_lib.teaching.slides_markdown import Section, sections
+from transformer_lib.teaching.slides_plan import Piece, Slide
+
+PICTURE = '<p><b>says</b> <strong>0.5</strong></p><img alt="A &lt;bar&gt;" src="data:,x"><details>data</details>'
+QUIZ = (
+    "<div><p><b>04.q1</b> How large?</p><ol><li>Small.</li><li>Large.</li></ol><details><summary>Answers</summary><ol>"
+    "<li>✗ Not quite. No.</li><li>✓ Right. Yes.</li></ol></details></div>"
+)
+NUMBER = (
+    "<div><p><b>04.q2</b> How many?</p><details><summary>Answers</summary><ol><li>7: ✓ Right. Yes.</li>"
+    "<li>8: ✗ Not quite. No.</li></ol></details></div>"
+)
+
+
+def cell(kind: str, source: str, *tags: str, html: str = "", stream: str = "", name: str = "c") -> dict:
+    outputs = [{"output_type": "display_data", "data": {"text/html": html, "text/plain": "plain"}}] if html else []
+    outputs += [{"output_type": "stream", "text": stream}] if stream else []
+    return {"cell_type": kind, "id": name, "source": source, "metadata": {"tags": list(tags)}, "outputs": outputs}
+
+
+def markdown(source: str, *tags: str, name: str = "m") -> dict:
+    return cell("markdown", source, *tags, name=name)
+
+
+def code(source: str, *tags: str, **more: str) -> dict:
+    return cell("code", source, *tags, **more)
+
+
+def shown(found: list[Slide]) -> list[tuple[str, list[str]]]:
+    return [(slide.title, [("> " if piece.step else "") + piece.text for piece in slide.pieces]) for slide in found]
+
+
+# The course's own notebooks.
+
+
+@functools.cache
+def deck(entry: course.Notebook) -> list[Slide]:
+    return slides.deck_of(entry)
+
+
+@pytest.mark.parametrize("entry", course.NOTEBOOKS, ids=lambda entry: entry.id)
+def test_every_notebook_has_a_deck(entry):
+    found = deck(entry)
+    titles = [slide.title for slide in found]
+    assert 12 <= len(found) <= 25
+    assert found[0].level == 1 and titles[0].endswith("?") and titles[1] == "Goals"
+    assert titles[-2:] == ["Summary", "Common misconceptions"]
+    assert all(slide.title and slide.cells for slide in found)
+    pictures = [image for slide in found for piece in slide.pieces for image in re.findall("<img[^>]*", piece.text)]
+    assert len(pictures) >= 2 and all(re.search('alt="[^"]+', image) for image in pictures)
+
+
+@pytest.mark.parametrize("entry", course.NOTEBOOKS, ids=lambda entry: entry.id)
+def test_no_slide_holds_a_solution_or_a_hint(entry):
+    cells = slides_plan.read(course.path_of(entry))
+    page = "\n".join(piece.text for slide in deck(entry) for piece in slide.pieces)
+    assert not re.search(r"def \w+_solution\(", page) and "Hint 1" not in page
+    solutions = {line for one in cells if "solution" in slides_plan.tags_of(one) for line in one["source"].splitlines()}
+    assert [line for line in solutions if "def " in line and line in page] == []
+
+
+@pytest.mark.parametrize("entry", course.NOTEBOOKS, ids=lambda entry: entry.id)
+def test_code_on_slides_is_short(entry):
+    pieces = [piece.text for slide in deck(entry) for piece in slide.pieces]
+    fenced = [text for text in pieces if "```python" in text]
+    assert all(text.count("\n") - 1 <= slides_outputs.CODE_LINES for text in fenced)
+
+
+# Tags.
+
+
+def test_places():
+    found = slides_plan.plan(
+        [
+            markdown("# Why?\n\nYou will be able to\n\n- add\n\n**Time:** 5 minutes.", "slide", name="a"),
+            markdown("## One\n\nFirst.", "slide"),
+            code("x = 1\nprint(x)", "slide-part", stream="1\n"),
+            markdown("Then.", "slide-step"),
+            markdown("To say.", "slide-notes"),
+            markdown("Not on any slide."),
+            code("print(2)", "slide", "slide-output", stream="2\n"),
+        ],
+        "Notebook 99",
+    )
+    printed = '<div class="printed">\n\n```text\n{}\n```\n\n</div>'
+    assert shown(found) == [
+        ("Why?", ['<p class="subtitle">Notebook 99</p>']),
+        ("Goals", ["You will be able to\n\n- add"]),
+        ("One", ["First.", "```python\nx = 1\nprint(x)\n```", "> " + printed.format(1), "> Then."]),
+        ("One", [printed.format(2)]),
+    ]
+    assert found[2].notes == ["First.", "Then.", "To say."] and "5 minutes" in found[0].notes[0]
+
+
+def test_sections_of_a_cell_are_slides_but_exercises_terms_and_claims_are_not():
+    text = "To end.\n\n## Terms\n\n| a |\n|---|\n\n## Two\n\nNew.\n\n### Exercise 1.1 · Add\n\nDo.\n\n"
+    text += "## What the sources claim\n\nMuch."
+    found = slides_plan.plan([markdown("## One\n\nText.", "slide"), markdown(text, "slide"), code("y", "slide")])
+    assert shown(found) == [("One", ["Text."]), ("Two", ["New."]), ("Two", ["```python\ny\n```"])]
+    assert found[0].notes == ["Text.", "To end."]
+
+
+def test_a_picture_takes_its_caption_from_the_next_cell():
+    cells = [
+        markdown("## One", "slide"),
+        code("plot()", "slide", html=PICTURE),
+        markdown("*What to see: a* bar*.* It is high. **Very**.", "slide"),
+    ]
+    (figure, text) = slides_plan.plan(cells)
+    assert figure.title == "One" and "<details" not in figure.pieces[0].text
+    assert '<img alt="A &lt;bar&gt;" src="data:,x">' in figure.pieces[0].text
+    assert "What to see: a bar." in figure.pieces[0].text and "high" not in figure.pieces[0].text
+    assert shown([text]) == [("One", ["It is high. **Very**."])]
+
+
+@pytest.mark.parametrize(
+    ("html", "options", "answer"),
+    [(QUIZ, '<ol type="A"><li>Small.</li><li>Large.</li></ol>', "B. ✓ Right. Yes."), (NUMBER, "", "7: ✓ Right. Yes.")],
+)
+def test_a_quiz_asks_the_class(html, options, answer):
+    (found,) = slides_plan.plan([code("quiz()", "quiz", "slide", html=html)])
+    asked, answered = found.pieces
+    assert found.title == "Ask the class" and options in asked.text and "✓" not in asked.text
+    assert answer in answered.text and answered.step and "✗" not in answered.text
+    assert "✗ Not quite. No." in found.notes[0]
+
+
+def test_a_folded_answer_is_a_step_and_hints_are_left_out():
+    text = "**Predict**: what?\n\n<details><summary>Answer</summary>\n\nThis.\n\n</details>\n\n"
+    text += "<details><summary>Hint 1</summary>Think.</details>"
+    (found,) = slides_plan.plan([markdown(f"## One\n\n{text}", "slide")])
+    assert found.pieces[0] == Piece("**Predict**: what?")
+    assert found.pieces[1].step and "This." in found.pieces[1].text and len(found.pieces) == 2
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        (["slide-big"], "cell m: tags must be among slide, slide-part"),
+        (["slide", "slide-step"], "must have one of slide, slide-part, slide-step, slide-notes, got slide, slide-step"),
+        (["slide-output"], "must have one of"),
+        (["slide", "solution"], "must not put a cell tagged 'solution' on a slide"),
+    ],
+)
+def test_wrong_tags_are_refused(tmp_path, tags, message):
+    path = tmp_path / "07_toy.ipynb"
+    path.write_text(json.dumps({"cells": [markdown("x", *tags)]}), encoding="utf-8")
+    with pytest.raises(ValueError, match=re.escape(message)):
+        slides_plan.read(path)
+
+
+# What of a text is shown.
+
+FILLER = "It goes on with many words that a class need not read while it listens to a teacher. " * 4
+
+
+@pytest.mark.parametrize(
+    ("text", "condensed"),
+    [
+        ("Short. Prose stays. Whole.", "Short. Prose stays. Whole."),
+        (f"So why? Because. {FILLER}{FILLER}", f"So why? Because. {' '.join([FILLER.split('. ')[0] + '.'] * 2)}"),
+        (f"{FILLER}\n\nAnd so:\n\n$$ a = b . $$", f"{FILLER.split('. ')[0]}.\n\nAnd so:\n\n$$ a = b . $$"),
+        (f"{FILLER}\n\n**Bold.** Text. No. End.\n\n- a", f"{FILLER.split('. ')[0]}.\n\n**Bold.** Text. End.\n\n- a"),
+        (f"{FILLER}\n\nNow. **Predict**: which? Why? Hm.\n\n| a |\n|---|", None),
+        (f"- **Label.** First. {FILLER}\n- b", "- **Label.** First.\n- b"),
+        (f"1. *Label.* See Su et al. (2021) first. {FILLER}", "1. *Label.* See Su et al. (2021) first."),
+        (f"See. (A. B.) {FILLER}{FILLER}", f"See. (A. B.) {' '.join([FILLER.split('. ')[0] + '.'] * 2)}"),
+        ("$$\na\n\nb\n$$\nText\n- a\n- b", "$$\na\n\nb\n$$\n\nText\n\n- a\n- b"),
+    ],
+)
+def test_condense(text, condensed):
+    if condensed is None:
+        assert "**Predict**: which? Why?" in slides_text.condense(text)
+        assert "Now." not in slides_text.condense(text)
+    else:
+        assert slides_text.condense(text) == condensed
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("One. Two:", "One."),
+        ("One.\n\nTwo:", "One."),
+        ("**Predict first.**", ""),
+        ("One.\n\n- a:", "One.\n\n- a:"),
+    ],
+)
+def test_an_announcement_of_nothing_is_dropped(text, kept):
+    assert slides_text.without_lead_in(text) == kept
+
+
+def test_misconceptions_get_a_slide():
+    text = '- Sum.\n\n**Common misconceptions.** "A": b. "C", and "d": e.\n\nNext.'
+    assert slides_text.split_misconceptions(Section("Summary", 2, text)) == [
+        Section("Summary", 2, "- Sum."),
+        Section("Common misconceptions", 2, '- "A": b.\n- "C", and "d": e.\n\nNext.'),
+    ]
+
+
+def test_headings_inside_code_are_none():
+    assert sections("```\n# no\n```\n## Yes\ntext") == [
+        Section("", 0, "```\n# no\n```"),
+        Section("Yes", 2, "text"),
+    ]
+
+
+def test_long_code_loses_assertions_then_its_end():
+    lines = [f"x{number} = {number}" for number in range(10)]
+    asserting = [*lines[:5], "assert (x1 ==\n    1)", *lines[5:], "np.testing.assert_allclose(x1, 1)"]
+    assert slides_outputs.source_lines("\n".join(asserting)) == "\n".join(lines)
+    assert slides_outputs.source_lines("\n".join(asserting), full=True) == "\n".join(asserting)
+    cut = slides_outputs.source_lines("\n".join(lines * 2)).splitlines()
+    assert len(cut) == slides_outputs.CODE_LINES and cut[-1] == "# … goes on in the notebook"
+    printed = slides_outputs.printed(code("", stream="a\n" * 30)).splitlines()
+    assert len(printed) == slides_outputs.OUTPUT_LINES and printed[-1] == "…"
+
+
+# The pages.
+
+
+def test_a_page_names_no_address_and_keeps_its_notes():
+    pieces = [Piece("$x_1 < 2$ and `y`"), Piece("[next](05_tokens_and_embeddings.ipynb)", step=True)]
+    slide = Slide("A & B", 2, pieces, ["Say."])
+    page = slides.render([Slide("Why?", 1, [Piece("p")]), slide], "99 · Toy")
+    assert not re.search(r"https?://(?!www\.w3\.org)|require|unpkg", page)
+    assert "<title>99 · Toy</title>" in page and "A &amp; B" in page and "$x_1 &lt; 2$" in page
+    assert '<a href="05_tokens_and_embeddings.html">' in page
+    notes, fragment = page.index('<aside class="notes">', page.index("A &amp; B")), page.index('class="fragment"')
+    assert page.index("Say.") > notes and fragment > notes
+
+
+def test_build_writes_decks_and_their_list(tmp_path, monkeypatch, capsys):
+    for name, (package, place) in slides.VENDORED.items():
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(f"{package} {name}", encoding="utf-8")
+    monkeypatch.setattr(slides, "distribution", lambda package: FakeDistribution(tmp_path))
+    slides.main(["A", "--to", str(tmp_path / "out")])
+    assert "1 decks" in capsys.readouterr().out
+    index = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
+    assert '<a href="A_claims_and_corrections.html">Claims and corrections</a>' in index
+    assert {path.name for path in (tmp_path / "out" / "deck").iterdir()} == {*slides.VENDORED, "deck.css", "deck.js"}
+    deck = (tmp_path / "out" / "A_claims_and_corrections.html").read_text(encoding="utf-8")
+    assert deck.count('<aside class="notes">') == len(slides.deck_of(course.notebook("A")))
+
+
+class FakeDistribution:
+    def __init__(self, root) -> None:
+        self.root = root
+
+    def locate_file(self, place: str):
+        return self.root / place
+
+
+def test_a_missing_package_and_a_missing_notebook_are_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(slides, "VENDORED", {"x.js": ("no-such-package-here", "x.js")})
+    with pytest.raises(RuntimeError, match=r"no-such-package-here is not installed: pip install -e"):
+        slides.vendor(tmp_path)
+    with pytest.raises(FileNotFoundError, match=r"98_none.ipynb is neither beside transformer_lib nor"):
+        slides.deck_of(course.Notebook("98", "none", "None", 1, "nothing"))
+
+
+def test_the_library_itself_does_not_need_the_tools():
+    assert "transformer_lib.teaching.slides" in sys.modules
+    package = slides.TEMPLATE.parents[1]
+    others = [path for path in package.rglob("*.py") if path.parent.name != "teaching"]
+    assert not any(re.search(r"^\s*(import|from) (nbconvert|bs4)", path.read_text("utf-8"), re.M) for path in others)

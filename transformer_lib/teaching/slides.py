@@ -1,0 +1,126 @@
+"""Decks for lectures from the notebooks' own cells: `python -m transformer_lib.teaching.slides`.
+
+Each deck is one HTML page; reveal.js and MathJax are copied beside them from installed packages, so that the folder
+works by double click, without a network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import html
+import shutil
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, distribution
+from pathlib import Path
+
+import nbformat
+from jinja2 import Environment, FileSystemLoader
+from nbconvert.exporters import SlidesExporter
+from traitlets.config import Config
+
+from .. import course
+from .slides_plan import Slide, plan, read
+
+TEMPLATE = Path(__file__).with_name("slides_template")
+VENDORED = {
+    "reveal.css": ("sphinx-revealjs", "sphinx_revealjs/_static/revealjs/dist/reveal.css"),
+    "reveal.js": ("sphinx-revealjs", "sphinx_revealjs/_static/revealjs/dist/reveal.js"),
+    "notes.js": ("sphinx-revealjs", "sphinx_revealjs/_static/revealjs/plugin/notes/notes.js"),
+    "reveal-licence.txt": ("sphinx-revealjs", "sphinx_revealjs/_static/revealjs/LICENSE"),
+    "tex-svg.js": ("sphinx-mathjax-offline", "sphinx-mathjax-offline/static/mathjax/tex-svg.js"),
+}
+"""File beside the decks: the package that holds it, and where."""
+
+
+def deck_of(entry: course.Notebook) -> list[Slide]:
+    """The slides of a notebook.
+
+    Raises:
+        FileNotFoundError: if the notebook is neither beside the package nor in the working directory.
+    """
+    path = course.path_of(entry)
+    if path is None:
+        raise FileNotFoundError(f"{entry.filename} is neither beside transformer_lib nor in this folder")
+    return plan(read(path), f"Notebook {entry.id} · {html.escape(entry.title)}")
+
+
+def as_notebook(slides: Sequence[Slide], title: str) -> nbformat.NotebookNode:
+    """The slides as a notebook in nbconvert's terms: one Markdown cell a piece, with its type of slide."""
+    cells = []
+    for slide in slides:
+        heading = f"{'#' * slide.level} {slide.title}"
+        kinds = [("slide", heading), ("notes", _notes(slide))]
+        kinds += [("fragment" if piece.step else "-", piece.text) for piece in slide.pieces]
+        cells += [_cell(kind, _link_decks(text)) for kind, text in kinds]
+    return nbformat.v4.new_notebook(cells=cells, metadata={"title": title})
+
+
+def _cell(kind: str, text: str) -> nbformat.NotebookNode:
+    return nbformat.v4.new_markdown_cell(text, metadata={"slideshow": {"slide_type": kind}})
+
+
+def _notes(slide: Slide) -> str:
+    cells = ", ".join(slide.cells)
+    return "\n\n".join([f"*Cells: {cells}*", *slide.notes])
+
+
+def _link_decks(text: str) -> str:
+    for entry in course.NOTEBOOKS:
+        text = text.replace(f"]({entry.filename}", f"]({entry.id}_{entry.slug}.html")
+    return text
+
+
+def render(slides: Sequence[Slide], title: str) -> str:
+    """The page of a deck."""
+    config = Config({"TemplateExporter": {"extra_template_basedirs": [str(TEMPLATE.parent)]}})
+    exporter = SlidesExporter(config=config, template_name=TEMPLATE.name, exclude_anchor_links=True)
+    page, _ = exporter.from_notebook_node(as_notebook(slides, title))
+    return page
+
+
+def vendor(folder: Path) -> None:
+    """Copy the scripts and styles that the decks load.
+
+    Raises:
+        RuntimeError: if a package of the extra `slides` is not installed.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (package, place) in VENDORED.items():
+        try:
+            source = Path(str(distribution(package).locate_file(place)))
+        except PackageNotFoundError:
+            raise RuntimeError(f'{package} is not installed: pip install -e ".[slides]"') from None
+        shutil.copyfile(source, folder / name)
+    for name in ("deck.css", "deck.js"):
+        shutil.copyfile(TEMPLATE / name, folder / name)
+
+
+def build(folder: Path, entries: Sequence[course.Notebook] = course.NOTEBOOKS) -> list[Path]:
+    """Write a deck for each notebook, and the page that lists them, into a folder; returns the decks."""
+    vendor(folder / "deck")
+    decks, rows = [], []
+    for entry in entries:
+        slides = deck_of(entry)
+        path = folder / f"{entry.id}_{entry.slug}.html"
+        path.write_text(render(slides, f"{entry.id} · {entry.title}"), encoding="utf-8")
+        decks.append(path)
+        rows.append((entry, slides[0].title, path.name, len(slides)))
+    environment = Environment(loader=FileSystemLoader(TEMPLATE), autoescape=True)
+    page = environment.get_template("overview.html.j2").render(rows=rows)
+    (folder / "index.html").write_text(page, encoding="utf-8")
+    return decks
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Build the decks named on the command line, or all."""
+    parser = argparse.ArgumentParser(description="Decks for lectures, from the notebooks' own cells.")
+    parser.add_argument("ids", nargs="*", help='notebooks such as 04 or A; default: all')
+    parser.add_argument("--to", type=Path, default=Path("build/slides"), help="folder to write into")
+    options = parser.parse_args(arguments)
+    entries = [course.notebook(name) for name in options.ids] or course.NOTEBOOKS
+    decks = build(options.to, entries)
+    print(f"{len(decks)} decks; open {options.to / 'index.html'} in a browser")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""What a slide shows of a code cell: its source, its stored picture with the description, its question, its text."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from bs4 import BeautifulSoup, Tag
+
+PLAIN_LINES, CODE_LINES, OUTPUT_LINES = 8, 16, 14
+CUT = "…"
+
+
+def source_lines(source: str, *, full: bool = False) -> str:
+    """The source in at most CODE_LINES lines: beyond PLAIN_LINES without its assertions, then cut."""
+    lines = source.strip().splitlines()
+    if full or len(lines) <= PLAIN_LINES:
+        return "\n".join(lines)
+    kept = _without_assertions(lines)
+    if len(kept) > CODE_LINES:
+        kept = [*kept[: CODE_LINES - 1], "# … goes on in the notebook"]
+    return "\n".join(kept).strip()
+
+
+def _without_assertions(lines: list[str]) -> list[str]:
+    """Drop assertions, with the indented lines that belong to them, and doubled blank lines."""
+    kept: list[str] = []
+    dropping = -1
+    for line in lines:
+        indent = len(line) - len(line.lstrip())
+        if dropping >= 0 and line.strip() and indent > dropping:
+            continue
+        dropping = indent if re.match(r"\s*(assert |(torch|np)\.testing\.)", line) else -1
+        doubled = not line.strip() and kept and not kept[-1].strip()
+        if dropping < 0 and not doubled:
+            kept.append(line)
+    return kept
+
+
+def fenced(text: str, language: str) -> str:
+    """A fenced block of Markdown."""
+    return f"```{language}\n{text}\n```"
+
+
+def printed(cell: dict) -> str:
+    """The text that a code cell printed or returned, in at most OUTPUT_LINES lines; "" where it has a picture."""
+    found = []
+    for output in cell.get("outputs", []):
+        data = output.get("data", {})
+        text = output.get("text") or ("" if "text/html" in data else data.get("text/plain", ""))
+        found.append("".join(text).rstrip())
+    lines = "\n".join(filter(None, found)).splitlines()
+    if len(lines) > OUTPUT_LINES:
+        lines = [*lines[: OUTPUT_LINES - 1], CUT]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def stored_html(cell: dict) -> str:
+    """The HTML that a code cell stored, its folded parts taken away, in one line."""
+    found = [output.get("data", {}).get("text/html", "") for output in cell.get("outputs", [])]
+    soup = BeautifulSoup("".join("".join(part) for part in found), "html.parser")
+    for folded in soup.find_all("details"):
+        folded.decompose()
+    return re.sub(r"\s*\n\s*", " ", str(soup)).strip()
+
+
+def has_picture(cell: dict) -> bool:
+    """Whether the stored output is a figure or the picture of a widget."""
+    return "<img" in stored_html(cell)
+
+
+def picture(cell: dict, caption: str = "") -> str:
+    """The stored picture as HTML, with its line of text above and the caption below."""
+    soup = BeautifulSoup(stored_html(cell), "html.parser")
+    images = soup.find_all("img")
+    says = " ".join(part.get_text(" ", strip=True) for part in soup.find_all("strong"))
+    tags = "".join(_image(image) for image in images)
+    above = f'<p class="says">{html.escape(says)}</p>' if says else ""
+    below = f"\n\n<figcaption>\n\n{caption}\n\n</figcaption>" if caption else ""
+    return f'<figure>{above}<div class="pictures">{tags}</div>\n\n</figure>{below}'
+
+
+def _image(image: Tag) -> str:
+    return f'<img alt="{html.escape(str(image.get("alt", "")))}" src="{image["src"]}">'
+
+
+def question(cell: dict) -> tuple[str, str, str]:
+    """A stored quiz as HTML: the question with its options, the right answer, and why the others are wrong."""
+    found = "".join("".join(output.get("data", {}).get("text/html", "")) for output in cell["outputs"])
+    soup = BeautifulSoup(found, "html.parser")
+    asked = soup.find("p")
+    asked.find("b").decompose()
+    replies = [reply.get_text() for reply in soup.find("details").find_all("li")]
+    options = [option.decode_contents() for option in soup.find("ol").find_all("li")]
+    chosen = not soup.find("ol").find_parent("details")
+    letters = [f"{chr(ord('A') + index)}. " if chosen else "" for index in range(len(replies))]
+    judged = list(zip(letters, replies, strict=True))
+    right = [f"{letter}{reply}" for letter, reply in judged if "✓" in reply]
+    wrong = [f"- {letter}{html.escape(reply)}" for letter, reply in judged if "✓" not in reply]
+    listed = "<ol type=\"A\">" + "".join(f"<li>{option}</li>" for option in options) + "</ol>" if chosen else ""
+    body = f'<div class="quiz"><p>{asked.decode_contents().strip()}</p>{listed}</div>'
+    return body, f'<div class="answer"><p>{html.escape(" ".join(right))}</p></div>', "\n".join(wrong)
