@@ -45,7 +45,7 @@ class Lab:
         """A page with the notebook, its kernel ready."""
         page = self.browser.new_page(viewport={"width": 1100, "height": 1100})
         page.set_default_timeout(60_000)
-        page.on("request", self._note)
+        page.on("request", self.note)
         page.goto(f"{self.address}/lab/tree/{name}?token={TOKEN}&reset")
         page.wait_for_selector(".jp-Notebook .jp-Cell")
         self.wait_until_idle(page)
@@ -87,7 +87,8 @@ class Lab:
         page.wait_for_function(f"document.body.dataset.jpThemeName === '{THEMES[theme]}'")
         page.wait_for_timeout(300)  # the new style sheet is applied
 
-    def _note(self, request) -> None:
+    def note(self, request) -> None:
+        """Remember a request that would leave this machine."""
         parts = urlsplit(request.url)
         if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname != "127.0.0.1":
             self.strangers.append(request.url)
