@@ -87,7 +87,7 @@ def test_an_assignment_goes_out_and_comes_back(people, hub):
     hub_driver.nbgrader(hub, "teacher", "release_assignment", "first")
     lab, page = people["ada"]
     commands = "%cd ~\n!nbgrader fetch_assignment first\n!sed -i s/???/42/ first/first.ipynb\n!nbgrader submit first"
-    said = rewrite_and_run(lab, page, cell(page, CHECK), f"{CHECK}\n{commands}")
+    said = rewrite_and_run(lab, page, cell(page, CHECK), f"{CHECK}\n{commands}", seconds=180)
     assert "Fetched as: transformer first" in said and "Submitted as: transformer first" in said
     assert oct((hub.folder / "exchange" / "transformer" / "inbound").stat().st_mode)[-4:] == "2733"
     hub_driver.nbgrader(hub, "teacher", "collect", "first")
