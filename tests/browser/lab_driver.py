@@ -114,23 +114,23 @@ def cell(page, text: str):
     return page.locator(".jp-Notebook .jp-Cell", has_text=text).first
 
 
-def rewrite_and_run(lab: Lab, page, found, source: str, seconds: float = 60) -> str:
+def rewrite_and_run(lab: Lab, page, found, source: str) -> str:
     """Replace the source of a cell, run it with Shift+Enter, and return what it wrote."""
     found.locator(".cm-content").click()
     page.keyboard.press("Control+a")
     page.keyboard.insert_text(source)
-    return run_cell(lab, page, found, seconds)
+    return run_cell(lab, page, found)
 
 
-def run_cell(lab: Lab, page, found, seconds: float = 60) -> str:
+def run_cell(lab: Lab, page, found) -> str:
     """Run one cell by Shift+Enter and return what it wrote."""
     found.locator(".cm-content").click()
     before = found.locator(".jp-InputPrompt").first.inner_text()
     page.keyboard.press("Shift+Enter")
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + 60
     while found.locator(".jp-InputPrompt").first.inner_text() in (before, "[*]:"):
         if time.monotonic() > deadline:
-            raise TimeoutError(f"the cell did not finish within {seconds:.0f} seconds")
+            raise TimeoutError("the cell did not finish within a minute")
         page.wait_for_timeout(100)
     lab.wait_until_idle(page)
     return output_of(found)

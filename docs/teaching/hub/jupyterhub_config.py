@@ -2,7 +2,7 @@
 
 Two folders, which these variables may name:
     COURSE   the course, a git clone that everybody may read; this file lies in it
-    CLASS    the class's own: students.txt, teachers.txt, exchange/ and the hub's data (default: /srv/class)
+    CLASS    the class's own: students.txt, teachers.txt, exchange/ and the hub's data, hub/ (default: /srv/class)
 """
 
 import os
@@ -24,9 +24,13 @@ c.Authenticator.admin_users = TEACHERS
 
 # Where: all addresses of this machine. A name and a certificate belong in front of it before anybody types a password.
 c.JupyterHub.bind_url = "http://:8000"
-c.JupyterHub.db_url = f"sqlite:///{CLASS / 'jupyterhub.sqlite'}"
-c.JupyterHub.cookie_secret_file = str(CLASS / "cookie_secret")
-c.ConfigurableHTTPProxy.pid_file = str(CLASS / "proxy.pid")
+
+# What the hub remembers is nobody else's to read.
+OWN = CLASS / "hub"
+OWN.mkdir(mode=0o700, exist_ok=True)
+c.JupyterHub.db_url = f"sqlite:///{OWN / 'jupyterhub.sqlite'}"
+c.JupyterHub.cookie_secret_file = str(OWN / "cookie_secret")
+c.ConfigurableHTTPProxy.pid_file = str(OWN / "proxy.pid")
 
 # What each person gets. "localprocess" ignores both limits; "systemd" (package jupyterhub-systemdspawner, on a machine
 # that systemd runs) keeps them. classroom.md says what was measured.
