@@ -35,7 +35,7 @@ c.ConfigurableHTTPProxy.pid_file = str(OWN / "proxy.pid")
 # What each person gets. "localprocess" ignores both limits; "systemd" (package jupyterhub-systemdspawner, on a machine
 # that systemd runs) keeps them. classroom.md says what was measured.
 c.JupyterHub.spawner_class = os.environ.get("SPAWNER", "localprocess")
-c.Spawner.mem_limit = "2G"
+c.Spawner.mem_limit = "3G"
 c.Spawner.cpu_limit = 2
 c.Spawner.http_timeout = 120  # seconds, for the morning when everybody logs in at once
 
