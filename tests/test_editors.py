@@ -141,8 +141,14 @@ def test_a_student_has_no_formgrader_and_everybody_the_same_course(hub, monkeypa
     exchange = hub.Spawner.environment["NBGRADER_EXCHANGE"]
     shared = read_config(HUB / "jupyter" / "everyone" / "nbgrader_config.py", monkeypatch, NBGRADER_EXCHANGE=exchange)
     assert shared.Exchange.root == exchange and shared.CourseDirectory.course_id
+
+
+def test_a_teacher_grades_at_home_and_sees_the_formgrader_inside_lab(monkeypatch):
     own = read_config(HUB / "jupyter" / "teacher" / "nbgrader_config.py", monkeypatch)
     assert Path(own.CourseDirectory.root).parent == Path.home()
+    settings = json.loads((HUB / "jupyter" / "teacher" / "jupyter_server_config.json").read_text())
+    headers = settings["ServerApp"]["tornado_settings"]["headers"]  # JupyterHub's own forbid every frame
+    assert headers["Content-Security-Policy"] == "frame-ancestors 'self'"
 
 
 def test_the_first_page_of_a_server_is_the_first_notebook(hub):
