@@ -6,7 +6,8 @@ set -eu
 cd "${CLASS:-/srv/class}"
 chmod 755 .
 (umask 077 && touch passwords.txt)
-cat teachers.txt students.txt | while read -r name; do
+names=$(cat teachers.txt && echo && cat students.txt)
+for name in $names; do
   grep -q "^$name:" passwords.txt || echo "$name:$(od -An -N6 -tx1 /dev/urandom | tr -d ' ')" >>passwords.txt
 done
 number=20000
