@@ -47,7 +47,7 @@ class Lab:
         """A page with the notebook, its kernel ready."""
         page = self.context.new_page()
         page.set_default_timeout(60_000)
-        page.on("request", self._note)
+        page.on("request", self.note)
         page.goto(f"{self.address}/lab/tree/{name}?token={TOKEN}&reset")
         page.wait_for_selector(".jp-Notebook .jp-Cell")
         self.wait_until_idle(page)
@@ -94,7 +94,8 @@ class Lab:
         page.wait_for_function(f"document.body.dataset.jpThemeName === '{THEMES[theme]}'")
         page.wait_for_timeout(300)  # the new style sheet is applied
 
-    def _note(self, request) -> None:
+    def note(self, request) -> None:
+        """Remember a request that would leave this machine."""
         parts = urlsplit(request.url)
         if parts.scheme in ("http", "https", "ws", "wss") and parts.hostname != "127.0.0.1":
             self.strangers.append(request.url)
