@@ -1,0 +1,131 @@
+"""What a course adds to nbgrader's own steps: execution apart, comparison of answers, feedback that loads nothing."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor
+from nbformat import NotebookNode
+from nbgrader.preprocessors import (
+    AssignLatePenalties,
+    CheckCellMetadata,
+    GetGrades,
+    IgnorePattern,
+    LimitOutput,
+    NbGraderPreprocessor,
+    SaveAutoGrades,
+)
+from traitlets import Integer, List, Unicode
+
+from .assignments_formulas import mathml
+from .assignments_hidden import MIME, problem_in
+from .assignments_run import not_run
+
+HIDDEN = re.compile(r'^grade\("(?P<id>[^"]+)", \w+, seed=(?P<seed>\d+)\)$', flags=re.MULTILINE)
+FILE = "submission.ipynb"
+Resources = dict
+
+
+class ExecuteApart(NbGraderPreprocessor):
+    """Executes a submission in a folder of its own by another program, and takes over nothing but its outputs."""
+
+    command = List(
+        Unicode(),
+        [sys.executable, "-m", "transformer_lib.teaching.assignments_run", f"{{folder}}/{FILE}",
+         "--cell-seconds", "{cell_seconds}", "--notebook-seconds", "{notebook_seconds}"],
+        help="The program and its arguments; {folder} holds submission.ipynb, which it executes and writes back.",
+    ).tag(config=True)  # fmt: skip
+    cell_seconds = Integer(120, help="Seconds after which a cell is interrupted.").tag(config=True)
+    notebook_seconds = Integer(1200, help="Seconds after which the rest of a notebook is given up.").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
+        """Execute, or say in every graded cell why that was not possible."""
+        with tempfile.TemporaryDirectory(prefix="submission-", ignore_cleanup_errors=True) as folder:
+            try:
+                take_outputs(nb, self._executed(nb, Path(folder)))
+            except Exception as error:  # one submission must not stop the grading of the others
+                self.log.error("Not executed: %s", error)
+                why = f"the notebook could not be executed ({type(error).__name__})"
+                for cell in nb.cells:
+                    if cell.cell_type == "code":
+                        cell.outputs = [not_run(why)]
+        return nb, resources
+
+    def _executed(self, nb: NotebookNode, folder: Path) -> NotebookNode:
+        file = folder / FILE
+        nbformat.write(nb, file)
+        names = {"folder": folder, "cell_seconds": self.cell_seconds, "notebook_seconds": self.notebook_seconds}
+        patience = self.notebook_seconds + 60  # the program itself keeps the time; this is for one that cannot
+        command = [part.format(**names) for part in self.command]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False, cwd=folder)
+        if done.returncode:
+            raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr[-500:]}")
+        return nbformat.read(file, as_version=4)
+
+
+def take_outputs(nb: NotebookNode, executed: NotebookNode) -> None:
+    """Copy the outputs of each cell, and nothing else.
+
+    Raises:
+        ValueError: if the executed notebook has other cells.
+    """
+    if [cell.source for cell in executed.cells] != [cell.source for cell in nb.cells]:
+        raise ValueError("executed: expected the same cells")
+    nbformat.validate(executed)
+    for cell, done in zip(nb.cells, executed.cells, strict=True):
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = done.get("outputs", []), done.get("execution_count")
+
+
+class CompareAnswers(NbGraderPreprocessor):
+    """Gives the points of a test only for answers that are right, whatever the kernel says about them."""
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
+        """Replace the outputs of a test by the verdict."""
+        hidden = HIDDEN.search(cell.source) if cell.metadata.get("nbgrader", {}).get("grade") else None
+        if hidden:
+            cell.outputs = verdict(cell.outputs, hidden["id"], int(hidden["seed"]))
+        return cell, resources
+
+
+def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[NotebookNode]:
+    """What a test cell shows after the answers in it were compared: an error, or nothing that costs points."""
+    answers = [output.data[MIME] for output in outputs if MIME in output.get("data", {})]
+    shown = [output for output in outputs if MIME not in output.get("data", {})]
+    if any(output.output_type == "error" for output in shown):
+        return shown
+    problem = "The test was not run to its end: the hidden cases were not answered."
+    if len(answers) == 1:
+        try:
+            problem = problem_in(exercise_id, answers[0], seed=seed)
+        except Exception as error:  # whatever a submission put in its place
+            problem = f"The answers could not be read ({type(error).__name__})."
+    if problem:
+        lines = problem.splitlines()
+        return [*shown, nbformat.v4.new_output("error", ename="CheckFailed", evalue=lines[0], traceback=[problem])]
+    # nbgrader takes points for any text on stderr, and reads a number as partial credit.
+    printed = "".join(output.text for output in shown if output.output_type == "stream")
+    printed += "" if printed.endswith("\n") or not printed else "\n"
+    return [nbformat.v4.new_output("stream", name="stdout", text=f"{printed}✓ {exercise_id} hidden cases: right.\n")]
+
+
+class OfflineFormulas(NbGraderPreprocessor):
+    """Turns the formulas of Markdown cells into MathML, which browsers show without a script."""
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
+        """Replace the formulas of one cell."""
+        if cell.cell_type == "markdown":
+            cell.source = mathml(cell.source)
+        return cell, resources
+
+
+AUTOGRADE = [
+    ExecuteApart, CompareAnswers, IgnorePattern, ClearMetadataPreprocessor, LimitOutput,
+    SaveAutoGrades, AssignLatePenalties, CheckCellMetadata,
+]  # fmt: skip
+FEEDBACK = [GetGrades, OfflineFormulas, CSSHTMLHeaderPreprocessor]
