@@ -16,32 +16,10 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from .assignments_config import write_settings
 from .assignments_source import course_source, tags_of
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-
-CONFIG = '''"""nbgrader's settings for this course; its commands are run in this folder."""
-
-from transformer_lib.teaching.assignments_grading import AUTOGRADE, FEEDBACK
-
-c = get_config()  # noqa: F821
-
-c.CourseDirectory.course_id = {course_id!r}
-c.ClearSolutions.code_stub = {{"python": "raise NotImplementedError"}}
-c.OverwriteCells.add_missing_cells = True  # a check that was deleted is put back
-
-# A notebook is executed apart, in a folder and a process of its own; then its answers are compared here.
-c.Autograde.autograde_preprocessors = AUTOGRADE
-c.ExecuteApart.cell_seconds = {cell_seconds}  # then a cell is interrupted
-c.ExecuteApart.notebook_seconds = {notebook_seconds}  # then the rest of the notebook is given up
-# For untrusted code: execute in a container, see docs/teaching/grading.md.
-# c.ExecuteApart.command = ["docker", "run", …]
-
-# Feedback is one file that loads nothing: formulas become MathML.
-c.GenerateFeedback.preprocessors = FEEDBACK
-for name in ("mathjax_url", "require_js_url", "jquery_url", "mermaid_js_url", "jupyter_widgets_base_url"):
-    setattr(c.HTMLExporter, name, "")
-'''
 
 
 def make_course(
@@ -77,9 +55,7 @@ def make_course(
     missing = sorted(set(only or ()) - {name for source in sources.values() for name in _ids(source)})
     if missing or not sources:
         raise ValueError(f"only: expected exercises of the chosen notebooks; got {missing or sorted(only or ())}")
-    out.mkdir(parents=True, exist_ok=True)
-    settings = {"course_id": course_id, "cell_seconds": cell_seconds, "notebook_seconds": notebook_seconds}
-    (out / "nbgrader_config.py").write_text(CONFIG.format(**settings), encoding="utf-8")
+    write_settings(out, course_id=course_id, cell_seconds=cell_seconds, notebook_seconds=notebook_seconds)
     return [_write(out / "source" / stem / f"{stem}.ipynb", source) for stem, source in sources.items()]
 
 
@@ -122,9 +98,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, make the course, and say what to do next."""
     parser = argparse.ArgumentParser(prog="python -m transformer_lib.teaching.assignments", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; all by default")
+    parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
     parser.add_argument("--out", type=Path, required=True, help="the course folder")
-    parser.add_argument("--only", nargs="+", metavar="NN.N", help="exercises that give points; the others stay for practice")
+    parser.add_argument("--only", nargs="+", metavar="NN.N", help="exercises that give points, instead of all")
     parser.add_argument("--seed", type=int, help="of the hidden cases, at least 1000000; by default a new secret one")
     parser.add_argument("--course-id", default="transformer", help="nbgrader's name for the course")
     parser.add_argument("--cell-seconds", type=int, default=120, help="time that one cell may take when graded")

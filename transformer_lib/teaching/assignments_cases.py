@@ -71,6 +71,11 @@ def _words(rng: random.Random, letters: str = "abc") -> list[str]:
     return ["".join(rng.choices(letters, k=rng.randint(1, 4))) for _ in range(rng.choice((7, 11)))]
 
 
+def _counted_words(rng: random.Random) -> tuple:
+    words = [list(word) for word in _words(rng)] + [["a", "b"]]
+    return words, [rng.randint(1, 5) for _ in words]
+
+
 def _pair(rng: random.Random) -> tuple:
     return rng.choice("ab"), rng.choice("ab")
 
@@ -160,7 +165,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "01.6": _confidence,
     "03.4": _sizes(5),
     "05.1": lambda rng: ([" ".join(_words(rng)) for _ in range(3)], ["<pad>", "<unk>"][: rng.randint(0, 2)]),
-    "05.2": lambda rng: (words := [list(word) for word in _words(rng)] + [["a", "b"]], [rng.randint(1, 5) for _ in words]),
+    "05.2": _counted_words,
     "05.3": lambda rng: (rng.choices("aab", k=13), _pair(rng)),
     "05.4": _merges,
     "06.1": lambda rng: (rng.choice(SIZES), _even(rng)),

@@ -9,7 +9,9 @@ from latex2mathml.converter import convert
 CODE = re.compile(r"(^```.*?^```|`[^`\n]+`|<code>.*?</code>|<pre>.*?</pre>)", flags=re.MULTILINE | re.DOTALL)
 UNKNOWN = {r"\arg": r"\operatorname{arg}"}  # to latex2mathml
 MARKDOWN = str.maketrans({"|": "&#x7C;", "*": "&#x2A;", "_": "&#x5F;", "\n": " "})  # signs that Markdown would take
-FORMULA = re.compile(r"\$\$(?P<block>.+?)\$\$|(?<![\\$\w])\$(?P<inline>[^\s$](?:[^$]*?[^\s$\\])?)\$(?!\d)", flags=re.DOTALL)
+FORMULA = re.compile(
+    r"\$\$(?P<block>.+?)\$\$|(?<![\\$\w])\$(?P<inline>[^\s$](?:[^$]*?[^\s$\\])?)\$(?!\d)", flags=re.DOTALL
+)
 
 
 def mathml(markdown: str) -> str:

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import nbformat
-from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor
+from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor, Preprocessor
 from nbformat import NotebookNode
 from nbgrader.preprocessors import (
     AssignLatePenalties,
@@ -17,21 +17,26 @@ from nbgrader.preprocessors import (
     GetGrades,
     IgnorePattern,
     LimitOutput,
-    NbGraderPreprocessor,
     SaveAutoGrades,
 )
-from traitlets import Integer, List, Unicode
+from traitlets import Bool, Integer, List, Unicode
 
 from .assignments_formulas import mathml
-from .assignments_hidden import MIME, problem_in
-from .assignments_run import not_run
+from .assignments_hidden import problem_in
+from .assignments_run import MIME, not_run
 
 HIDDEN = re.compile(r'^grade\("(?P<id>[^"]+)", \w+, seed=(?P<seed>\d+)\)$', flags=re.MULTILINE)
 FILE = "submission.ipynb"
 Resources = dict
 
 
-class ExecuteApart(NbGraderPreprocessor):
+class Step(Preprocessor):
+    """A step that is taken without being switched on; nbconvert's own are off by default."""
+
+    enabled = Bool(True).tag(config=True)
+
+
+class ExecuteApart(Step):
     """Executes a submission in a folder of its own by another program, and takes over nothing but its outputs."""
 
     command = List(
@@ -82,7 +87,7 @@ def take_outputs(nb: NotebookNode, executed: NotebookNode) -> None:
             cell.outputs, cell.execution_count = done.get("outputs", []), done.get("execution_count")
 
 
-class CompareAnswers(NbGraderPreprocessor):
+class CompareAnswers(Step):
     """Gives the points of a test only for answers that are right, whatever the kernel says about them."""
 
     def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
@@ -114,7 +119,7 @@ def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[No
     return [nbformat.v4.new_output("stream", name="stdout", text=f"{printed}✓ {exercise_id} hidden cases: right.\n")]
 
 
-class OfflineFormulas(NbGraderPreprocessor):
+class OfflineFormulas(Step):
     """Turns the formulas of Markdown cells into MathML, which browsers show without a script."""
 
     def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:

@@ -19,8 +19,8 @@ from ..exercises.diagnose import error_text, problem_of
 from ..exercises.model import Case, Exercise
 from ..exercises.sandbox import Outcome, copy_of, preserved_state, run_directly, run_guarded, with_gradients
 from .assignments_cases import unseen_cases
+from .assignments_run import MIME
 
-MIME = "application/vnd.transformer-course.answers+json"
 TIME_LIMIT = 5.0  # seconds for one call, as in `check`
 DTYPES = {
     str(dtype): dtype

@@ -17,6 +17,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 
+MIME = "application/vnd.transformer-course.answers+json"  # the answers to hidden cases, as a cell shows them
 TIMED_OUT = {
     "ename": "CellTimeout",
     "evalue": "the cell took too long and was interrupted",
@@ -54,7 +55,8 @@ def _execute(notebook: NotebookNode, folder: Path, cell_seconds: int, deadline: 
 
     client = NotebookClient(
         notebook, timeout_func=seconds_left, interrupt_on_timeout=True, error_on_timeout=TIMED_OUT, allow_errors=True,
-        record_timing=False, coalesce_streams=True, shutdown_kernel="immediate", resources={"metadata": {"path": str(folder)}},
+        record_timing=False, coalesce_streams=True, shutdown_kernel="immediate",
+        resources={"metadata": {"path": str(folder)}},
     )  # fmt: skip
     try:
         with client.setup_kernel():
