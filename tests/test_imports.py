@@ -33,6 +33,7 @@ ORDER = [
     {"studies"},
     {"__init__"},
     {"widgets", "exercises"},
+    {"teaching"},
 ]
 RANK = {name: rank for rank, names in enumerate(ORDER) for name in names}
 MODEL = set().union(*ORDER[RANK["attention"] : RANK["__init__"]]) - {"corpus", "batching", "metrics"}

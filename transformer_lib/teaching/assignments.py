@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from .assignments_config import write_settings
-from .assignments_source import course_source, tags_of
+from .assignments_source import course_source, groups_of
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
@@ -62,11 +62,9 @@ def make_course(
 def _source(path: Path, only: Collection[str] | None, seed: int) -> dict | None:
     """The source of one assignment; None when the notebook has no exercise that gives points."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
-    stubs = ["".join(cell["source"]) for cell in notebook["cells"] if "exercise" in tags_of(cell)]
-    prefix = "A" if path.name.startswith("A_") else path.name[:2]
-    if not stubs or (only is not None and not any(name.split(".")[0] == prefix for name in only)):
-        return None
-    return course_source(notebook, seed=seed, graded=only)
+    found = {group.exercise.id for group in groups_of(notebook["cells"])}
+    chosen = found if only is None else found & set(only)
+    return course_source(notebook, seed=seed, graded=chosen) if chosen else None
 
 
 def _ids(source: dict) -> list[str]:
@@ -111,7 +109,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ValueError as error:
         parser.error(str(error))
     course = paths[0].parents[2]
-    print(f"{len(paths)} assignments in {course}. Student versions:  cd {course} && nbgrader generate_assignment --all")
+    print(f"{len(paths)} assignments in {course}. Student versions:  cd {course} && nbgrader generate_assignment '*'")
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ pages = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader" / "t
 c.HTMLExporter.extra_template_basedirs = [str(Path(__file__).parent / "templates"), str(pages)]
 c.HTMLExporter.template_name = "offline"  # and what is not there is nbgrader's
 c.HTMLExporter.template_file = "page.html.j2"
+c.HTMLExporter.exclude_anchor_links = True
 '''
 
 PAGE = """\
@@ -70,7 +71,8 @@ div.prompt { display: none; }
 div.input_area pre, div.output_area pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 .rendered_html, div.output_subarea { max-width: 100%; overflow-x: auto; }
 .rendered_html img, .output_area img, .output_area svg { max-width: 100%; height: auto; }
-.rendered_html table { display: block; max-width: 100%; overflow-x: auto; }
+.rendered_html th, .rendered_html td { padding: .2em .8em .2em 0; text-align: left; vertical-align: top; }
+.rendered_html table { display: block; margin-bottom: 1em; max-width: 100%; overflow-x: auto; }
 math[display=block] { margin: .8em 0; max-width: 100%; overflow-x: auto; }
 </style>
 {%- endmacro %}

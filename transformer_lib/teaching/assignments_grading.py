@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -26,6 +27,8 @@ from .assignments_hidden import problem_in
 from .assignments_run import MIME, not_run
 
 HIDDEN = re.compile(r'^grade\("(?P<id>[^"]+)", \w+, seed=(?P<seed>\d+)\)$', flags=re.MULTILINE)
+REGION = re.compile(r"^### BEGIN HIDDEN TESTS$.*?^### END HIDDEN TESTS$", flags=re.MULTILINE | re.DOTALL)
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FILE = "submission.ipynb"
 Resources = dict
 
@@ -67,7 +70,10 @@ class ExecuteApart(Step):
         names = {"folder": folder, "cell_seconds": self.cell_seconds, "notebook_seconds": self.notebook_seconds}
         patience = self.notebook_seconds + 60  # the program itself keeps the time; this is for one that cannot
         command = [part.format(**names) for part in self.command]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=patience, check=False, cwd=folder)
+        environment = os.environ | {"TRANSFORMER_COURSE_STATIC": "1"}  # the progress of whoever grades stays out
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=patience, check=False, cwd=folder, env=environment
+        )
         if done.returncode:
             raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr[-500:]}")
         return nbformat.read(file, as_version=4)
@@ -101,7 +107,7 @@ class CompareAnswers(Step):
 def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[NotebookNode]:
     """What a test cell shows after the answers in it were compared: an error, or nothing that costs points."""
     answers = [output.data[MIME] for output in outputs if MIME in output.get("data", {})]
-    shown = [output for output in outputs if MIME not in output.get("data", {})]
+    shown = [short(output) for output in outputs if MIME not in output.get("data", {})]
     if any(output.output_type == "error" for output in shown):
         return shown
     problem = "The test was not run to its end: the hidden cases were not answered."
@@ -119,6 +125,29 @@ def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[No
     return [nbformat.v4.new_output("stream", name="stdout", text=f"{printed}✓ {exercise_id} hidden cases: right.\n")]
 
 
+def short(output: NotebookNode) -> NotebookNode:
+    """A result that nbgrader does not take for points, an error without what helps no student.
+
+    That is the way through the library, and the seed of the hidden cases.
+    """
+    if output.output_type == "execute_result":
+        return nbformat.v4.new_output("display_data", data=output.data)
+    if output.output_type != "error":
+        return output
+    lines = [output.evalue] if output.ename == "CheckFailed" else list(output.traceback)
+    lines = [re.sub(r"seed\W+\d+", "seed=…", ANSI.sub("", line)) for line in lines]
+    return nbformat.v4.new_output("error", ename=output.ename, evalue=output.evalue, traceback=lines)
+
+
+class WithoutHiddenTests(Step):
+    """Takes the hidden tests, and with them their seed, out of what a student gets back."""
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
+        """Replace the region of one cell."""
+        cell.source = REGION.sub("# … and cases that are not shown", cell.source)
+        return cell, resources
+
+
 class OfflineFormulas(Step):
     """Turns the formulas of Markdown cells into MathML, which browsers show without a script."""
 
@@ -133,4 +162,4 @@ AUTOGRADE = [
     ExecuteApart, CompareAnswers, IgnorePattern, ClearMetadataPreprocessor, LimitOutput,
     SaveAutoGrades, AssignLatePenalties, CheckCellMetadata,
 ]  # fmt: skip
-FEEDBACK = [GetGrades, OfflineFormulas, CSSHTMLHeaderPreprocessor]
+FEEDBACK = [GetGrades, WithoutHiddenTests, OfflineFormulas, CSSHTMLHeaderPreprocessor]

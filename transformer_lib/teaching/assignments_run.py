@@ -18,6 +18,7 @@ from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 
 MIME = "application/vnd.transformer-course.answers+json"  # the answers to hidden cases, as a cell shows them
+FIRST_SECONDS = 300  # for the kernel and the first code cell: they load the libraries, slowly on a busy machine
 TIMED_OUT = {
     "ename": "CellTimeout",
     "evalue": "the cell took too long and was interrupted",
@@ -47,16 +48,27 @@ def not_run(why: str) -> NotebookNode:
     return nbformat.v4.new_output("error", ename="NotRun", evalue=why, traceback=[f"NotRun: {why}"])
 
 
+def show_error(cell: NotebookNode, cell_index: int, execute_reply: dict) -> None:
+    """Add the error of a cell that was interrupted: nbclient only passes it on."""
+    reply = execute_reply["content"]
+    if reply["status"] == "error" and reply["ename"] not in [output.get("ename") for output in cell.outputs]:
+        names = {name: reply[name] for name in ("ename", "evalue", "traceback")}
+        cell.outputs.append(nbformat.v4.new_output("error", **names))
+
+
 def _execute(notebook: NotebookNode, folder: Path, cell_seconds: int, deadline: float) -> str:
     """Execute cell by cell; the reason why it ended early, if it did."""
 
+    first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
+
     def seconds_left(cell: NotebookNode) -> int:
-        return max(1, min(cell_seconds, int(deadline - time.monotonic())))
+        allowed = max(cell_seconds, FIRST_SECONDS) if cell is first else cell_seconds
+        return max(1, min(allowed, int(deadline - time.monotonic())))
 
     client = NotebookClient(
         notebook, timeout_func=seconds_left, interrupt_on_timeout=True, error_on_timeout=TIMED_OUT, allow_errors=True,
-        record_timing=False, coalesce_streams=True, shutdown_kernel="immediate",
-        resources={"metadata": {"path": str(folder)}},
+        record_timing=False, coalesce_streams=True, shutdown_kernel="immediate", startup_timeout=FIRST_SECONDS,
+        resources={"metadata": {"path": str(folder)}}, on_cell_executed=show_error,
     )  # fmt: skip
     try:
         with client.setup_kernel():
