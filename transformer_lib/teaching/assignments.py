@@ -16,7 +16,7 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from .assignments_config import write_settings
+from .assignments_config import SEED_LINE, write_settings
 from .assignments_source import course_source, groups_of
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -38,7 +38,7 @@ def make_course(
         out: the course folder. Sources in it are replaced; nothing else in it is touched.
         notebooks: notebooks of the course; those without an exercise (or without a chosen one) are left out.
         only: ids of the exercises that give points; all by default.
-        seed: of the hidden cases, at least 1,000,000; by default a new secret one.
+        seed: of the hidden cases, at least 1,000,000; by default that of the course in `out`, else a new secret one.
         course_id: nbgrader's name for the course.
         cell_seconds: time that one cell may take when graded.
         notebook_seconds: time that one notebook may take.
@@ -49,14 +49,22 @@ def make_course(
     Raises:
         ValueError: if `only` names an exercise that is in none of the notebooks, or no notebook has one.
     """
-    seed = secrets.randbelow(10**9) + 10**6 if seed is None else seed
+    seed = (_kept_seed(out) or secrets.randbelow(10**9) + 10**6) if seed is None else seed
     sources = {path.stem: _source(path, only, seed) for path in notebooks}
     sources = {stem: source for stem, source in sources.items() if source}
     missing = sorted(set(only or ()) - {name for source in sources.values() for name in _ids(source)})
     if missing or not sources:
         raise ValueError(f"only: expected exercises of the chosen notebooks; got {missing or sorted(only or ())}")
-    write_settings(out, course_id=course_id, cell_seconds=cell_seconds, notebook_seconds=notebook_seconds)
+    limits = {"cell_seconds": cell_seconds, "notebook_seconds": notebook_seconds}
+    write_settings(out, course_id=course_id, seed=seed, **limits)
     return [_write(out / "source" / stem / f"{stem}.ipynb", source) for stem, source in sources.items()]
+
+
+def _kept_seed(out: Path) -> int | None:
+    """The seed of a course made earlier: what was handed in is graded again by the same cases."""
+    config = out / "nbgrader_config.py"
+    found = SEED_LINE.search(config.read_text(encoding="utf-8")) if config.exists() else None
+    return int(found[1]) if found else None
 
 
 def _source(path: Path, only: Collection[str] | None, seed: int) -> dict | None:
@@ -99,7 +107,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
     parser.add_argument("--out", type=Path, required=True, help="the course folder")
     parser.add_argument("--only", nargs="+", metavar="NN.N", help="exercises that give points, instead of all")
-    parser.add_argument("--seed", type=int, help="of the hidden cases, at least 1000000; by default a new secret one")
+    parser.add_argument("--seed", type=int, help="of the hidden cases, at least 1000000; by default a secret one")
     parser.add_argument("--course-id", default="transformer", help="nbgrader's name for the course")
     parser.add_argument("--cell-seconds", type=int, default=120, help="time that one cell may take when graded")
     parser.add_argument("--notebook-seconds", type=int, default=1200, help="time that one notebook may take")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+SEED_LINE = re.compile(r"^# Keep secret, seed of the hidden cases: (\d+)$", flags=re.MULTILINE)
 
 CONFIG = '''"""nbgrader's settings for this course; its commands are run in this folder."""
 
@@ -14,6 +17,7 @@ from transformer_lib.teaching.assignments_grading import AUTOGRADE, FEEDBACK
 
 c = get_config()  # noqa: F821
 
+# Keep secret, seed of the hidden cases: {seed}
 c.CourseDirectory.course_id = {course_id!r}
 c.ClearSolutions.code_stub = {{"python": "raise NotImplementedError"}}
 c.OverwriteCells.add_missing_cells = True  # a check that was deleted is put back

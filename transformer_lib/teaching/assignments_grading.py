@@ -22,6 +22,7 @@ from nbgrader.preprocessors import (
 )
 from traitlets import Bool, Integer, List, Unicode
 
+from . import assignments_run
 from .assignments_formulas import mathml
 from .assignments_hidden import problem_in
 from .assignments_run import MIME, not_run
@@ -44,7 +45,7 @@ class ExecuteApart(Step):
 
     command = List(
         Unicode(),
-        [sys.executable, "-m", "transformer_lib.teaching.assignments_run", f"{{folder}}/{FILE}",
+        [sys.executable, assignments_run.__file__, f"{{folder}}/{FILE}",  # as a file, it starts without PyTorch
          "--cell-seconds", "{cell_seconds}", "--notebook-seconds", "{notebook_seconds}"],
         help="The program and its arguments; {folder} holds submission.ipynb, which it executes and writes back.",
     ).tag(config=True)  # fmt: skip
