@@ -108,17 +108,26 @@ def test_each_requirement_has_a_range_and_a_reason():
     assert all(requirement.specifier for requirement in requirements())
 
 
-def test_the_library_imports_only_what_is_required():
-    required = {requirement.name.lower() for requirement in requirements()}
+def imported_by(files) -> set[str]:
     imported = set()
-    for file in (ROOT / "transformer_lib").rglob("*.py"):
+    for file in files:
         for node in ast.walk(ast.parse(text_of(file))):
             if isinstance(node, ast.Import):
                 imported |= {alias.name.split(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and not node.level:
                 imported.add(node.module.split(".")[0])
     imported -= set(sys.stdlib_module_names) | {"transformer_lib"}
-    assert {COMES_WITH.get(name, name) for name in imported} - required == set()
+    return {COMES_WITH.get(name, name) for name in imported}
+
+
+def test_the_library_imports_only_what_is_required():
+    required = {requirement.name.lower() for requirement in requirements()}
+    files, teaching = set((ROOT / "transformer_lib").rglob("*.py")), ROOT / "transformer_lib" / "teaching"
+    tools = {file for file in files if teaching in file.parents}
+    assert imported_by(files - tools) - required == set()
+    extra = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]["teach"]
+    with_jupyterlab = {"IPython", "nbclient", "nbconvert", "nbformat", "traitlets"}
+    assert imported_by(tools) - required - with_jupyterlab - {re.match(r"[\w-]+", line)[0] for line in extra} == set()
 
 
 def test_ci_runs_every_supported_python():

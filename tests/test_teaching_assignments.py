@@ -352,7 +352,7 @@ def submit(course: Path, student: str, bodies: dict[str, str], change=lambda cel
 
 
 def tampered(cells):
-    """Patches all in reach, loops for ever, edits one test, deletes another, makes a third worth more and silences it."""
+    """Patches all in reach, loops for ever, edits a test, deletes one, makes one worth more and silences it."""
     tests = {cell.metadata.nbgrader.grade_id: cell for cell in cells if cell.metadata.get("nbgrader", {}).get("grade")}
     tests["check-00-1"].source = "1.0"
     tests["check-00-3"].metadata.nbgrader.points = 100
