@@ -272,6 +272,8 @@ def test_only_answers_to_these_cases_give_points(grading):
     assert [o.output_type for o in grading.verdict([full, new("error", ename="E")], "00.1", SEED)][0] == "display_data"
     failed = new("error", ename="CheckFailed", evalue="✗ why", traceback=trace)
     assert grading.verdict([failed, right], "00.1", SEED)[-1].traceback == ["✗ why"]
+    printed = new("stream", name="stdout", text="✗ why\n")
+    assert grading.verdict([printed, failed], "00.1", SEED)[-1].traceback == ["No points: see above."]
     stopped = new("error", ename="NameError", evalue="f", traceback=trace)
     assert grading.verdict([stopped], "00.1", SEED)[-1].traceback == ["grade('00.1', f, seed=…)", "File x"]
 
@@ -308,7 +310,7 @@ RIGHT = {
     "product_shape": "return [*first[:-1], second[-1]]",
     "softmax_rows": "return torch.softmax(scores, dim=-1)",
 }
-BY_HEART = "return [2, 13, 5, 5] if len(first) > 3 else {2: [2, 5], 7: [7, 7], 5: [5, 7], 11: [11, 5, 5]}[first[0]]"
+BY_HEART = "return [2, 13, 5, 7] if len(second) == 4 else {2: [2, 5], 7: [7, 7], 11: [11, 5, 7]}.get(first[0], [5, 7])"
 NOISY = "import warnings; warnings.warn('deprecated'); return torch.softmax(scores, dim=-1)"
 TAMPER = f"""
 import transformer_lib.exercises as e, transformer_lib.exercises.runner as r

@@ -72,6 +72,7 @@ NO_MATHJAX = """\
 .total { font-size: 1.4em; font-weight: bold; }
 .scores { columns: 14em; list-style: none; padding: 0; margin-bottom: 2em; }
 div.prompt { display: none; }
+summary { display: list-item; cursor: pointer; }
 div.input_area pre, div.output_area pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 .rendered_html, div.output_subarea { max-width: 100%; overflow-x: auto; }
 .rendered_html img, .output_area img, .output_area svg { max-width: 100%; height: auto; }

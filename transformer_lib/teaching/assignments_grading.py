@@ -109,7 +109,11 @@ def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[No
     """What a test cell shows after the answers in it were compared: an error, or nothing that costs points."""
     answers = [output.data[MIME] for output in outputs if MIME in output.get("data", {})]
     shown = [short(output) for output in outputs if MIME not in output.get("data", {})]
-    if any(output.output_type == "error" for output in shown):
+    printed = "".join(output.text for output in shown if output.output_type == "stream")
+    errors = [output for output in shown if output.output_type == "error"]
+    for error in errors:
+        error.traceback = ["No points: see above."] if error.evalue and error.evalue in printed else error.traceback
+    if errors:
         return shown
     problem = "The test was not run to its end: the hidden cases were not answered."
     if len(answers) == 1:
@@ -121,7 +125,6 @@ def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[No
         lines = problem.splitlines()
         return [*shown, nbformat.v4.new_output("error", ename="CheckFailed", evalue=lines[0], traceback=[problem])]
     # nbgrader takes points for any text on stderr, and reads a number as partial credit.
-    printed = "".join(output.text for output in shown if output.output_type == "stream")
     printed += "" if printed.endswith("\n") or not printed else "\n"
     return [nbformat.v4.new_output("stream", name="stdout", text=f"{printed}✓ {exercise_id} hidden cases: right.\n")]
 
