@@ -331,10 +331,10 @@ SILENCE = 'get_ipython().input_transformers_cleanup.append(lambda lines: ["1.0"]
 
 
 def small_notebook(folder: Path) -> Path:
-    """Notebook 00 cut down to its set-up and three exercises."""
+    """Notebook 00 cut down to its set-up, its table of terms with formulas, and three exercises."""
     notebook = read(assignments.chosen_notebooks(["00"])[0])
     groups = groups_of(notebook["cells"])[:3]
-    places = {0, 1, *(place for group in groups for place in range(group.stub - 1, group.solution + 1))}
+    places = {0, 1, 2, *(place for group in groups for place in range(group.stub - 1, group.solution + 1))}
     notebook["cells"] = [cell for place, cell in enumerate(notebook["cells"]) if place in places]
     path = folder / "00_start_here.ipynb"
     path.write_text(json.dumps(notebook), encoding="utf-8")
@@ -360,7 +360,7 @@ def tampered(cells):
     tests["check-00-3"].metadata.nbgrader.points = 100
     kept = [cell for cell in cells if cell is not tests["check-00-2"]]
     patches, loop, silence = map(nbformat.v4.new_code_cell, (TAMPER, FOR_EVER, SILENCE))
-    return [*kept[:3], patches, *kept[3:5], loop, *kept[5:-2], silence, *kept[-2:]]
+    return [*kept[:4], patches, *kept[4:6], loop, *kept[6:-2], silence, *kept[-2:]]
 
 
 def nbgrader(course: Path, *arguments: str) -> None:
