@@ -17,7 +17,7 @@ from transformer_lib.course import NOTEBOOKS, Notebook
 ROOT = Path(__file__).parents[1]
 BINARY = {".png", ".jpg", ".gz", ".safetensors", ".npz", ".ico", ".woff2"}
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])(/(?:home|root|work|tmp|Users|mnt)/\w|[A-Z]:\\+Users\b)")
-WITH_NBCONVERT = {"bs4", "jinja2", "nbformat", "traitlets"}
+WITH_JUPYTERLAB = {"IPython", "bs4", "jinja2", "nbclient", "nbconvert", "nbformat", "traitlets"}
 COMES_WITH = {"PIL": "matplotlib", "traitlets": "ipywidgets", "IPython": "ipywidgets"}  # they cannot do without
 
 
@@ -122,11 +122,12 @@ def imported_outside(files) -> set[str]:
 
 def test_the_library_imports_only_what_is_required():
     required = {requirement.name.lower() for requirement in requirements()}
-    files = set((ROOT / "transformer_lib").rglob("*.py"))
-    slides = set((ROOT / "transformer_lib" / "teaching").glob("slides*.py"))
-    assert imported_outside(files - slides) - required == set()
+    files, teaching = set((ROOT / "transformer_lib").rglob("*.py")), ROOT / "transformer_lib" / "teaching"
+    tools = {file for file in files if teaching in file.parents}
+    assert imported_outside(files - tools) - required == set()
     extras = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
-    assert imported_outside(slides) - required <= {Requirement(line).name for line in extras["slides"]} | WITH_NBCONVERT
+    allowed = {Requirement(line).name for name in ("slides", "teach") for line in extras[name]}
+    assert imported_outside(tools) - required <= allowed | WITH_JUPYTERLAB
 
 
 def test_ci_runs_every_supported_python():

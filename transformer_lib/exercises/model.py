@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -79,15 +81,34 @@ class Exercise:
         return tuple(inspect.signature(self.reference).parameters)
 
 
+_shift: ContextVar[int] = ContextVar("shift of every seed", default=0)
+
+
+@contextmanager
+def other_numbers(seed: int) -> Iterator[None]:
+    """Inside, `normal` and `integers` draw other numbers, the same for the same seed: unseen cases for grading.
+
+    Raises:
+        ValueError: if `seed` is below 1,000,000; the seeds of shown cases are smaller, and none may come back.
+    """
+    if not isinstance(seed, int) or seed < 1_000_000:
+        raise ValueError(f"seed: expected an integer of at least 1000000; got {seed!r}")
+    token = _shift.set(seed)
+    try:
+        yield
+    finally:
+        _shift.reset(token)
+
+
 def normal(seed: int, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
     """Standard normal tensors of the given shapes, the same on every run."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed + _shift.get())
     return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in shapes]
 
 
 def integers(seed: int, shape: tuple[int, ...], low: int, high: int) -> torch.Tensor:
     """Integers in [low, high), the same on every run."""
-    return torch.randint(low, high, shape, generator=torch.Generator().manual_seed(seed))
+    return torch.randint(low, high, shape, generator=torch.Generator().manual_seed(seed + _shift.get()))
 
 
 STUB = '''def {name}({arguments}):

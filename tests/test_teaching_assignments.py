@@ -1,0 +1,402 @@
+"""Assignments: the source of every notebook, hidden cases, and nbgrader itself with submissions good and bad."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pytest
+import torch
+
+from transformer_lib import exercises
+from transformer_lib.exercises.compare import same
+from transformer_lib.exercises.model import other_numbers
+from transformer_lib.exercises.sandbox import preserved_state, run_directly
+from transformer_lib.teaching import assignments, assignments_hidden, assignments_run
+from transformer_lib.teaching.assignments_cases import MORE, unseen_cases
+from transformer_lib.teaching.assignments_source import course_source, groups_of, tags_of, text_of
+
+ALL = exercises.all_exercises()
+NOTEBOOKS = assignments.chosen_notebooks([])
+SEED = 7_654_321
+MIME = assignments_run.MIME
+
+
+def read(path: Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def marks_of(cell: dict) -> dict:
+    return cell["metadata"].get("nbgrader", {})
+
+
+def student_version(source: str) -> str:
+    """What nbgrader's generate_assignment makes of a cell, with the stub that the course's config names."""
+    source = re.sub(r"^ *### BEGIN SOLUTION\n.*^( *)### END SOLUTION", r"\1raise NotImplementedError", source,
+                    flags=re.MULTILINE | re.DOTALL)  # fmt: skip
+    return re.sub(r"\n### BEGIN HIDDEN TESTS\n.*### END HIDDEN TESTS", "", source, flags=re.DOTALL)
+
+
+# The sources.
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem[:2])
+def test_a_student_version_has_every_stub_and_check_and_no_solution(path):
+    notebook = read(path)
+    source = course_source(notebook, seed=SEED)
+    nbformat.validate(nbformat.from_dict(source))
+    groups = groups_of(notebook["cells"])
+    ids = [marks_of(cell)["grade_id"] for cell in source["cells"] if marks_of(cell)]
+    assert len(ids) == len(set(ids)) == 2 * len(groups) + sum(name.startswith("answer-") for name in ids)
+    student = {cell["id"]: student_version(text_of(cell)) for cell in source["cells"]}
+    for group in groups:
+        for place in (group.stub, group.check):
+            cell = notebook["cells"][place]
+            assert student[cell["id"]] == text_of(cell).rstrip()
+        solution = notebook["cells"][group.solution]["id"]
+        assert "get(" in student[solution] if solution in student else True
+    assert not any("solution" in tags_of(cell) or "def " + "_solution(" in text_of(cell) for cell in source["cells"])
+    kept = {cell["id"] for cell in notebook["cells"] if cell["cell_type"] == "markdown"}
+    assert kept <= set(student)  # hints and all other prose
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem[:2])
+def test_no_cell_uses_a_solution_that_is_gone_and_no_check_of_a_solution_is_left(path):
+    defined: set[str] = set()
+    for cell in course_source(read(path), seed=SEED)["cells"]:
+        if cell["cell_type"] == "code":
+            assert not re.search(r"^check_solution\(", text_of(cell), flags=re.MULTILINE)
+            names = [node for node in ast.walk(ast.parse(text_of(cell))) if isinstance(node, ast.Name)]
+            defined |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
+            used = {name.id for name in names if isinstance(name.ctx, ast.Load) and name.id.endswith("_solution")}
+            assert used - {"check_solution"} <= defined
+
+
+def test_points_are_stars_and_a_choice_leaves_the_others_for_practice():
+    path = assignments.chosen_notebooks(["04"])[0]
+    tests = [marks_of(cell) for cell in course_source(read(path), seed=SEED)["cells"] if marks_of(cell).get("grade")]
+    assert [mark["points"] for mark in tests] == [e.difficulty for e in ALL if e.notebook == "04"]
+    assert all(mark["locked"] and mark["schema_version"] == 3 for mark in tests)
+    chosen = course_source(read(path), seed=SEED, graded=["04.2"])["cells"]
+    assert [marks_of(cell)["grade_id"] for cell in chosen if marks_of(cell).get("grade")] == ["check-04-2"]
+    assert sum(text_of(cell).startswith("check(") for cell in chosen) == 6
+    assert "| 04.2 | " in text_of(chosen[1]) and "04.3" not in text_of(chosen[1])
+
+
+def test_the_attempt_that_is_wrong_on_purpose_raises_no_error():
+    cells = course_source(read(assignments.chosen_notebooks(["00"])[0]), seed=SEED)["cells"]
+    assert 'print(examine(get("00.1"), first_try).text)' in "".join(map(text_of, cells))
+
+
+def test_an_incomplete_exercise_and_a_wrong_choice_are_refused(tmp_path):
+    notebook = read(assignments.chosen_notebooks(["00"])[0])
+    with pytest.raises(ValueError, match=r"graded: expected some of \['00.1', .*; got \['04.1'\]"):
+        course_source(notebook, seed=SEED, graded=["04.1"])
+    group = groups_of(notebook["cells"])[0]
+    without = {"cells": [cell for place, cell in enumerate(notebook["cells"]) if place != group.solution]}
+    with pytest.raises(ValueError, match=r"expected a check and a solution after the stub in cell \d+"):
+        course_source(without, seed=SEED)
+    with pytest.raises(ValueError, match=r"only: expected exercises of the chosen notebooks; got \['00.9'\]"):
+        assignments.make_course(tmp_path, assignments.chosen_notebooks(["00"]), only=["00.9"])
+    with pytest.raises(ValueError, match="notebooks: expected the number of a notebook, such as 04; got '99'"):
+        assignments.chosen_notebooks(["99"])
+
+
+def test_the_command_makes_a_course_that_keeps_its_seed(tmp_path, capsys):
+    seeds = []
+    for out in (tmp_path / "a", tmp_path / "a", tmp_path / "b"):
+        assignments.main(["--out", str(out), "02", "03", "--only", "03.2"])
+        assert "1 assignments in" in capsys.readouterr().out
+        [source] = out.glob("source/*/*.ipynb")
+        seeds += set(re.findall(r"seed=(\d+)", source.read_text(encoding="utf-8")))
+    assert source.stem == source.parent.name == "03_queries_keys_values"
+    assert seeds[0] == seeds[1] != seeds[2] and min(map(int, seeds)) >= 10**6
+    ast.parse((out / "nbgrader_config.py").read_text(encoding="utf-8"))
+    with pytest.raises(SystemExit):
+        assignments.main(["--out", str(tmp_path), "--only", "99.1"])
+    assert "only: expected exercises of the chosen notebooks; got ['99.1']" in capsys.readouterr().err
+
+
+# Hidden cases.
+
+
+def answers(exercise, function, seed=SEED):
+    with preserved_state():
+        found = assignments_hidden._answers(exercise, function, unseen_cases(exercise, seed))
+    return json.loads(json.dumps(found))
+
+
+def by_heart(exercise):
+    """A function that knows the right answer to every case that the check shows, and nothing else."""
+    cases, names = exercise.cases(), exercise.arguments
+    known = [(case.args, run_directly(exercise.reference, case.args, names).value) for case in cases]
+
+    def function(*args):
+        for shown, answer in known:
+            if all(callable(one) or same(one, other) for one, other in zip(shown, args, strict=True)):
+                return answer
+        return known[0][1]
+
+    return function
+
+
+@pytest.mark.parametrize("exercise", ALL, ids=lambda exercise: exercise.id)
+def test_hidden_cases_accept_the_reference_and_refuse_answers_by_heart(exercise):
+    assert assignments_hidden.problem_in(exercise.id, answers(exercise, exercise.reference), seed=SEED) is None
+    problem = assignments_hidden.problem_in(exercise.id, answers(exercise, by_heart(exercise)), seed=SEED)
+    assert problem.startswith(f"✗ {exercise.id} {exercise.title}: not right in a case that was not shown.")
+
+
+def test_hidden_cases_are_the_same_for_a_seed_and_others_for_another():
+    def texts(seed):
+        return [repr(case.args) for case in unseen_cases(exercises.get("01.6"), seed)]
+
+    assert texts(SEED) == texts(SEED) != texts(SEED + 1)
+    assert set(MORE) <= {exercise.id for exercise in ALL}
+    with pytest.raises(ValueError, match="seed: expected an integer of at least 1000000; got 5"), other_numbers(5):
+        pass
+
+
+def test_grade_shows_the_answers_and_raises_for_a_wrong_one(monkeypatch):
+    shown = []
+    monkeypatch.setattr(assignments_hidden, "display", lambda data, raw: shown.append(data[MIME]))
+    assignments_hidden.grade("00.1", lambda x: x.mean(0), seed=SEED)
+    with pytest.raises(exercises.CheckFailed, match=r"00\.1 .*: not right in a case that was not shown"):
+        assignments_hidden.grade("00.1", lambda x: x.mean(1), seed=SEED)
+    with pytest.raises(exercises.CheckFailed, match=r"Your function stopped with KeyError: 'x'"):
+        assignments_hidden.grade("00.1", lambda x: {}["x"], seed=SEED)
+    assert len(shown) == 3
+
+
+def test_a_function_without_end_answers_once(monkeypatch):
+    monkeypatch.setattr(assignments_hidden, "TIME_LIMIT", 0.1)
+
+    def endless(x):
+        while True:
+            pass
+
+    found = answers(exercises.get("00.1"), endless)
+    assert [answer["kind"] for answer in found] == ["endless"]
+    assert "were not all answered" in assignments_hidden.problem_in("00.1", found, seed=SEED)
+
+
+def test_results_survive_the_way_out_of_the_kernel_bit_by_bit():
+    tensors = [torch.tensor([[0.1, float("nan")]]), torch.tensor(3), torch.empty(0, 2), torch.tensor([True, False]),
+               torch.tensor([1 + 2j]), torch.tensor([0.3], dtype=torch.bfloat16), torch.eye(3)[:, 1]]  # fmt: skip
+    for value in tensors:
+        back = assignments_hidden.unpacked(json.loads(json.dumps(assignments_hidden.packed(value))))
+        assert torch.equal(back.nan_to_num(), value.nan_to_num()) and back.dtype == value.dtype
+    value = [1, 0.1, True, None, "a", (2, [float("inf")]), np.float32(0.5)]
+    assert assignments_hidden.unpacked(json.loads(json.dumps(assignments_hidden.packed(value)))) == value
+    array = assignments_hidden.unpacked(assignments_hidden.packed(np.arange(3)))
+    assert array.tolist() == [0, 1, 2] and isinstance(array, np.ndarray)
+    assert assignments_hidden.packed({1: 2}) == {"other": "dict"}
+    assert type(assignments_hidden.unpacked({"other": "dict"})) is object
+
+
+@pytest.mark.parametrize("forged", [None, 7, [], [1] * 5, [{}] * 5, [{"kind": "returned", "value": {"list": 1}}] * 5])
+def test_what_is_no_answer_is_not_right(forged):
+    assert assignments_hidden.problem_in("00.1", forged, seed=SEED).startswith("✗ 00.1")
+
+
+# The program that executes.
+
+FOR_EVER = "import time\nwhile True:\n    time.sleep(0.05)"
+
+
+def test_a_cell_without_end_is_interrupted_and_a_dead_kernel_keeps_what_was_done(tmp_path):
+    sources = ["1 + 1", FOR_EVER, "print('after')", "import os\nos._exit(1)", "print('never')"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbformat.write(notebook, tmp_path / "n.ipynb")
+    assignments_run.main([str(tmp_path / "n.ipynb"), "--cell-seconds", "9", "--notebook-seconds", "600"])
+    cells = nbformat.read(tmp_path / "n.ipynb", as_version=4).cells
+    assert cells[0].outputs[0].data["text/plain"] == "2"
+    assert "CellTimeout" in {output.get("ename") for output in cells[1].outputs}
+    assert cells[2].outputs[0].text == "after\n"
+    assert [cell.outputs[-1].ename for cell in cells[3:]] == ["NotRun", "NotRun"]
+    assert "the kernel had died" in cells[4].outputs[-1].evalue
+
+
+def test_no_cell_is_run_when_the_time_is_over(tmp_path):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1"), nbformat.v4.new_markdown_cell("x")])
+    nbformat.write(notebook, tmp_path / "n.ipynb")
+    assignments_run.run(tmp_path / "n.ipynb", cell_seconds=1, notebook_seconds=-1)
+    [output] = nbformat.read(tmp_path / "n.ipynb", as_version=4).cells[0].outputs
+    assert "the time for the whole notebook was over" in output.evalue
+
+
+# The steps that the course adds to nbgrader.
+
+
+@pytest.fixture
+def grading():
+    pytest.importorskip("nbgrader", reason='nbgrader is not installed: pip install -e ".[teach]"')
+    pytest.importorskip("latex2mathml", reason='latex2mathml is not installed: pip install -e ".[teach]"')
+    from transformer_lib.teaching import assignments_grading
+
+    return assignments_grading
+
+
+def new(kind, **fields):
+    return nbformat.v4.new_output(kind, **fields)
+
+
+def test_a_right_answer_keeps_its_points_whatever_else_is_printed(grading):
+    right = new("display_data", data={MIME: answers(exercises.get("00.1"), lambda x: x.mean(0))})
+    noise = [new("stream", name="stderr", text="a warning"), new("execute_result", data={"text/plain": "0.0"})]
+    [output] = grading.verdict([*noise, right], "00.1", SEED)
+    assert (output.name, output.text) == ("stdout", "a warning\n✓ 00.1 hidden cases: right.\n")
+
+
+def test_only_answers_to_these_cases_give_points(grading):
+    from nbgrader.utils import determine_grade
+
+    exercise = exercises.get("00.1")
+    right, wrong, other_seed, junk = (new("display_data", data={MIME: data}) for data in (
+        answers(exercise, exercise.reference), answers(exercise, by_heart(exercise)),
+        answers(exercise, exercise.reference, SEED + 1), {"kind": "returned"}))  # fmt: skip
+    full = new("execute_result", data={"text/plain": "1.0"})
+    for outputs in ([], [full], [full, wrong], [wrong], [other_seed], [junk], [right, wrong], [wrong, right]):
+        cell = nbformat.v4.new_code_cell(outputs=grading.verdict(outputs, "00.1", SEED))
+        cell.metadata.nbgrader = {"grade": True, "points": 1}
+        assert determine_grade(cell) == (0, 1)
+    trace = ["\x1b[31mgrade('00.1', f, seed=7654321)\x1b[0m", "File x"]
+    assert [o.output_type for o in grading.verdict([full, new("error", ename="E")], "00.1", SEED)][0] == "display_data"
+    failed = new("error", ename="CheckFailed", evalue="✗ why", traceback=trace)
+    assert grading.verdict([failed, right], "00.1", SEED)[-1].traceback == ["✗ why"]
+    printed = new("stream", name="stdout", text="✗ why\n")
+    assert grading.verdict([printed, failed], "00.1", SEED)[-1].traceback == ["No points: see above."]
+    stopped = new("error", ename="NameError", evalue="f", traceback=trace)
+    assert grading.verdict([stopped], "00.1", SEED)[-1].traceback == ["grade('00.1', f, seed=…)", "File x"]
+
+
+@pytest.mark.parametrize("program", ["raise SystemExit(3)", "open('submission.ipynb', 'w').close()"])
+def test_a_submission_that_cannot_be_executed_gets_nothing_and_stops_nobody(grading, program):
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
+    step = grading.ExecuteApart(command=[sys.executable, "-c", program])
+    step.log.setLevel("CRITICAL")
+    done, _ = step(notebook, {})
+    assert "the notebook could not be executed" in done.cells[0].outputs[0].evalue
+
+
+def test_outputs_are_taken_only_from_the_same_cells(grading):
+    notebook, other = (nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text)]) for text in "ab")
+    with pytest.raises(ValueError, match="executed: expected the same cells"):
+        grading.take_outputs(notebook, other)
+
+
+def test_formulas_become_mathml_and_code_stays(grading):
+    mathml = grading.mathml
+    assert re.match(r'<math [^>]*display="inline">.*<mi>d</mi>.*</math> costs \$5', mathml(r"$\sqrt{d}$ costs $5"))
+    assert 'display="block"' in mathml("$$\na = |b|\n$$") and "|" not in mathml("$$\na = |b|\n$$")
+    assert mathml("`$x$` and\n```\n$y$\n```") == "`$x$` and\n```\n$y$\n```"
+    assert "<mi>arg</mi>" in mathml(r"$\arg\max x$") or "arg" in mathml(r"$\arg\max x$")
+    prose = [text_of(cell) for path in NOTEBOOKS[:5] for cell in read(path)["cells"] if cell["cell_type"] == "markdown"]
+    assert "\\" not in re.sub(r"\\[|$]", "", "".join(re.findall(r"<math.*?</math>", "".join(map(mathml, prose)))))
+
+
+# nbgrader itself.
+
+RIGHT = {
+    "mean_of_rows": "return x.mean(dim=0)",
+    "product_shape": "return [*first[:-1], second[-1]]",
+    "softmax_rows": "return torch.softmax(scores, dim=-1)",
+}
+BY_HEART = "return [2, 13, 5, 7] if len(second) == 4 else {2: [2, 5], 7: [7, 7], 11: [11, 5, 7]}.get(first[0], [5, 7])"
+NOISY = "import warnings; warnings.warn('deprecated'); return torch.softmax(scores, dim=-1)"
+TAMPER = f"""
+import transformer_lib.exercises as e, transformer_lib.exercises.runner as r
+import transformer_lib.teaching.assignments_hidden as h
+from IPython.display import display
+from pathlib import Path
+check = lambda *a, **k: None
+e.check = r.check = check
+passed = lambda exercise, *a, **k: r.Verdict(exercise.id, "passed", "", "passed")
+e.examine = r.examine = r._examine = passed
+h.problem_in = lambda *a, **k: None
+answer = dict(kind="returned", value=1, error=["", ""], changed=[])
+h.grade = lambda *a, **k: display(dict([("{MIME}", [answer] * 5)]), raw=True)
+for place in [Path.cwd(), *Path.cwd().parents][:3]:
+    (place / "gradebook.db").exists() and (place / "gradebook.db").write_bytes(b"")
+"""
+SILENCE = 'get_ipython().input_transformers_cleanup.append(lambda lines: ["1.0"])'
+
+
+def small_notebook(folder: Path) -> Path:
+    """Notebook 00 cut down to its set-up, its table of terms with formulas, and three exercises."""
+    notebook = read(assignments.chosen_notebooks(["00"])[0])
+    groups = groups_of(notebook["cells"])[:3]
+    places = {0, 1, 2, *(place for group in groups for place in range(group.stub - 1, group.solution + 1))}
+    notebook["cells"] = [cell for place, cell in enumerate(notebook["cells"]) if place in places]
+    path = folder / "00_start_here.ipynb"
+    path.write_text(json.dumps(notebook), encoding="utf-8")
+    return path
+
+
+def submit(course: Path, student: str, bodies: dict[str, str], change=lambda cells: cells) -> None:
+    notebook = nbformat.read(course / "release" / "00_start_here" / "00_start_here.ipynb", as_version=4)
+    for cell in notebook.cells:
+        name = re.match(r"def (\w+)", cell.source)
+        if name and name[1] in bodies:
+            cell.source = cell.source.replace("raise NotImplementedError", bodies[name[1]])
+    notebook.cells = change(notebook.cells)
+    folder = course / "submitted" / student / "00_start_here"
+    folder.mkdir(parents=True)
+    nbformat.write(notebook, folder / "00_start_here.ipynb")
+
+
+def tampered(cells):
+    """Patches all in reach, loops for ever, edits a test, deletes one, makes one worth more and silences it."""
+    tests = {cell.metadata.nbgrader.grade_id: cell for cell in cells if cell.metadata.get("nbgrader", {}).get("grade")}
+    tests["check-00-1"].source = "1.0"
+    tests["check-00-3"].metadata.nbgrader.points = 100
+    kept = [cell for cell in cells if cell is not tests["check-00-2"]]
+    patches, loop, silence = map(nbformat.v4.new_code_cell, (TAMPER, FOR_EVER, SILENCE))
+    return [*kept[:4], patches, *kept[4:6], loop, *kept[6:-2], silence, *kept[-2:]]
+
+
+def nbgrader(course: Path, *arguments: str) -> None:
+    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONWARNINGS": "default"}
+    command = [sys.executable, "-m", "nbgrader", *arguments]
+    done = subprocess.run(command, cwd=course, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_nbgrader_gives_every_submission_what_it_deserves(grading, tmp_path):
+    course = tmp_path / "course"
+    [source] = assignments.make_course(course, [small_notebook(tmp_path)], cell_seconds=20, notebook_seconds=600)
+    nbgrader(course, "generate_assignment", "00_start_here")
+    release = (course / "release" / "00_start_here" / "00_start_here.ipynb").read_text(encoding="utf-8")
+    assert release.count("raise NotImplementedError") >= 3
+    assert not any(word in release for word in ("SOLUTION", "HIDDEN", "_solution(", "seed=", "x.mean(dim=0)\\n"))
+
+    (course / "submitted" / "reference").mkdir(parents=True)
+    shutil.copytree(source.parent, course / "submitted" / "reference" / "00_start_here")
+    submit(course, "blank", {})
+    submit(course, "half", {name: RIGHT[name] for name in ("mean_of_rows", "softmax_rows")})
+    wrong = {"mean_of_rows": "return x.mean(dim=1)", "product_shape": BY_HEART, "softmax_rows": NOISY}
+    submit(course, "mistaken", wrong)
+    submit(course, "tampering", {}, tampered)
+    nbgrader(course, "autograde", "00_start_here")
+    nbgrader(course, "generate_feedback", "00_start_here")
+
+    pages = {page.parts[-3]: page.read_text(encoding="utf-8") for page in course.glob("feedback/*/*/*.html")}
+    total = re.compile(r'class="total">([\d.]+) of\s+([\d.]+) points')
+    points = {name: total.search(page).groups() for name, page in pages.items()}
+    expected = {"reference": 3, "blank": 0, "half": 2, "mistaken": 1, "tampering": 0}
+    assert points == {name: (f"{marks}.0", "3.0") for name, marks in expected.items()}
+    assert "You averaged along each row, one number a token; average over the rows, axis 0." in pages["mistaken"]
+    assert "not right in a case that was not shown" in pages["mistaken"]
+    assert "the cell took too long and was interrupted" in pages["tampering"]
+    for page in pages.values():
+        assert "<math" in page and "seed=" not in page.replace("seed=…", "")
+        assert re.findall(r"<(?:script|link|iframe)\b|@import|url\((?!['\"]?data:)|src=['\"](?!data:)", page) == []

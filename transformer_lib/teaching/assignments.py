@@ -1,0 +1,124 @@
+"""Makes an nbgrader course from the notebooks.
+
+    python -m transformer_lib.teaching.assignments --out build/course           # every notebook
+    python -m transformer_lib.teaching.assignments --out build/course 01 04     # two of them
+    python -m transformer_lib.teaching.assignments --out build/course --only 01.2 01.4 04.1
+
+`docs/teaching/grading.md` says what to do with it. Needs the extra `teach`: pip install -e ".[teach]".
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import secrets
+import sys
+from collections.abc import Collection, Sequence
+from pathlib import Path
+
+from .assignments_config import SEED_LINE, write_settings
+from .assignments_source import course_source, groups_of
+
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+
+
+def make_course(
+    out: Path,
+    notebooks: Sequence[Path],
+    *,
+    only: Collection[str] | None = None,
+    seed: int | None = None,
+    course_id: str = "transformer",
+    cell_seconds: int = 120,
+    notebook_seconds: int = 1200,
+) -> list[Path]:
+    """Write a course folder: nbgrader_config.py and one source notebook for each assignment.
+
+    Args:
+        out: the course folder. Sources in it are replaced; nothing else in it is touched.
+        notebooks: notebooks of the course; those without an exercise (or without a chosen one) are left out.
+        only: ids of the exercises that give points; all by default.
+        seed: of the hidden cases, at least 1,000,000; by default that of the course in `out`, else a new secret one.
+        course_id: nbgrader's name for the course.
+        cell_seconds: time that one cell may take when graded.
+        notebook_seconds: time that one notebook may take.
+
+    Returns:
+        The source notebooks.
+
+    Raises:
+        ValueError: if `only` names an exercise that is in none of the notebooks, or no notebook has one.
+    """
+    seed = (_kept_seed(out) or secrets.randbelow(10**9) + 10**6) if seed is None else seed
+    sources = {path.stem: _source(path, only, seed) for path in notebooks}
+    sources = {stem: source for stem, source in sources.items() if source}
+    missing = sorted(set(only or ()) - {name for source in sources.values() for name in _ids(source)})
+    if missing or not sources:
+        raise ValueError(f"only: expected exercises of the chosen notebooks; got {missing or sorted(only or ())}")
+    limits = {"cell_seconds": cell_seconds, "notebook_seconds": notebook_seconds}
+    write_settings(out, course_id=course_id, seed=seed, **limits)
+    return [_write(out / "source" / stem / f"{stem}.ipynb", source) for stem, source in sources.items()]
+
+
+def _kept_seed(out: Path) -> int | None:
+    """The seed of a course made earlier: what was handed in is graded again by the same cases."""
+    config = out / "nbgrader_config.py"
+    found = SEED_LINE.search(config.read_text(encoding="utf-8")) if config.exists() else None
+    return int(found[1]) if found else None
+
+
+def _source(path: Path, only: Collection[str] | None, seed: int) -> dict | None:
+    """The source of one assignment; None when the notebook has no exercise that gives points."""
+    notebook = json.loads(path.read_text(encoding="utf-8"))
+    found = {group.exercise.id for group in groups_of(notebook["cells"])}
+    chosen = found if only is None else found & set(only)
+    return course_source(notebook, seed=seed, graded=chosen) if chosen else None
+
+
+def _ids(source: dict) -> list[str]:
+    """The exercises of a source that give points."""
+    marks = [cell["metadata"].get("nbgrader", {}) for cell in source["cells"]]
+    return [mark["grade_id"].removeprefix("check-").replace("-", ".") for mark in marks if mark.get("grade")]
+
+
+def _write(path: Path, notebook: dict) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(notebook, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return path
+
+
+def chosen_notebooks(names: Sequence[str], folder: Path = NOTEBOOKS) -> list[Path]:
+    """The notebooks whose file names begin with these numbers (or with A); all without a name.
+
+    Raises:
+        ValueError: if there is none for a name.
+    """
+    found = [sorted(folder.glob(f"{name}_*.ipynb")) for name in names or ["*"]]
+    for name, paths in zip(names, found, strict=False):
+        if len(paths) != 1:
+            raise ValueError(f"notebooks: expected the number of a notebook, such as 04; got {name!r}")
+    return [path for paths in found for path in paths]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the command line, make the course, and say what to do next."""
+    parser = argparse.ArgumentParser(prog="python -m transformer_lib.teaching.assignments", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
+    parser.add_argument("--out", type=Path, required=True, help="the course folder")
+    parser.add_argument("--only", nargs="+", metavar="NN.N", help="exercises that give points, instead of all")
+    parser.add_argument("--seed", type=int, help="of the hidden cases, at least 1000000; by default a secret one")
+    parser.add_argument("--course-id", default="transformer", help="nbgrader's name for the course")
+    parser.add_argument("--cell-seconds", type=int, default=120, help="time that one cell may take when graded")
+    parser.add_argument("--notebook-seconds", type=int, default=1200, help="time that one notebook may take")
+    given = vars(parser.parse_args(arguments))
+    try:
+        paths = make_course(given.pop("out"), chosen_notebooks(given.pop("notebooks")), **given)
+    except ValueError as error:
+        parser.error(str(error))
+    course = paths[0].parents[2]
+    print(f"{len(paths)} assignments in {course}. Student versions:  cd {course} && nbgrader generate_assignment '*'")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""Cases that no student has seen: an exercise's own ones with other numbers, and more where they hold none.
+
+An exercise draws most of its inputs from a seed, so another seed gives inputs of the same shapes, and the
+edge cases stay. Where inputs are written by hand (sizes, words, lists of ids), `MORE` draws others.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Callable, Sequence
+
+import torch
+
+from ..exercises.model import Case, Exercise, other_numbers
+
+DRAWS = 5  # cases drawn by an entry of MORE
+SIZES = (2, 3, 5, 7, 11, 13, 17, 19, 23)
+
+
+def unseen_cases(exercise: Exercise, seed: int) -> list[Case]:
+    """The cases of an exercise for a secret seed: the same for the same seed, on every machine.
+
+    Args:
+        exercise: any exercise of the course.
+        seed: an integer of at least 1,000,000, so that no shown case comes back.
+
+    Raises:
+        ValueError: if the seed is smaller.
+    """
+    with other_numbers(seed):
+        cases = exercise.cases()
+    draw, rng = MORE.get(exercise.id), random.Random(f"{exercise.id} {seed}")
+    if draw is None:
+        return cases
+    return cases + [Case(f"another one, {number}", draw(rng)) for number in range(1, DRAWS + 1)]
+
+
+def _numbers(rng: random.Random, shape: Sequence[int], dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    values = [rng.gauss(0, 1) for _ in range(math.prod(shape))]
+    return torch.tensor(values, dtype=torch.float64).reshape(*shape).to(dtype)
+
+
+def _ids(rng: random.Random, rows: int, columns: int, low: int, high: int) -> torch.Tensor:
+    return torch.tensor([[rng.randrange(low, high) for _ in range(columns)] for _ in range(rows)])
+
+
+def _sizes(count: int) -> Callable[[random.Random], tuple]:
+    return lambda rng: tuple(rng.choice(SIZES) for _ in range(count))
+
+
+def _sizes_and_flag(count: int) -> Callable[[random.Random], tuple]:
+    return lambda rng: (*_sizes(count)(rng), rng.random() < 0.5)
+
+
+def _even(rng: random.Random) -> int:
+    return 2 * rng.choice(SIZES)
+
+
+def _product(rng: random.Random) -> tuple:
+    n, k, m, *batch = _sizes(rng.choice((3, 4, 5)))(rng)
+    return [*batch, n, k], [*batch, k, m]
+
+
+def _confidence(rng: random.Random) -> tuple:
+    scores = _numbers(rng, [rng.choice(SIZES)])
+    return scores + 0.5 * (scores == scores.max()), rng.uniform(0.6, 0.95)
+
+
+def _words(rng: random.Random, letters: str = "abc") -> list[str]:
+    return ["".join(rng.choices(letters, k=rng.randint(1, 4))) for _ in range(rng.choice((7, 11)))]
+
+
+def _counted_words(rng: random.Random) -> tuple:
+    words = [list(word) for word in _words(rng)] + [["a", "b"]]
+    return words, [rng.randint(1, 5) for _ in words]
+
+
+def _pair(rng: random.Random) -> tuple:
+    return rng.choice("ab"), rng.choice("ab")
+
+
+def _merges(rng: random.Random) -> tuple:
+    tokens, merges = ["a", "b", "c"], []
+    for _ in range(7):
+        merges.append((rng.choice(tokens), rng.choice(tokens)))
+        tokens.append("".join(merges[-1]))
+    return "".join(rng.choices("abc", k=17)), list(dict.fromkeys(merges))
+
+
+def _encoding(position: int, d_model: int) -> torch.Tensor:
+    angle = position / 10000.0 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+    return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten().float()
+
+
+def _offset(rng: random.Random) -> tuple:
+    d_model, start, offset = rng.choice((4, 6, 10)), rng.randint(100, 200), rng.randint(-47, 47)
+    return _encoding(start, d_model), _encoding(start + offset, d_model), 53
+
+
+def _leak(rng: random.Random) -> tuple:
+    length, vocab_size = rng.choice((3, 5, 7)), 7
+    sees = torch.tensor([[s <= t or rng.random() < 0.4 for s in range(length)] for t in range(length)])
+    table, places = _numbers(rng, (vocab_size, 11)), _numbers(rng, (length, 1)).abs() + 1
+    return lambda ids: sees.float() @ (places * table[ids]), _ids(rng, 1, length, 0, vocab_size)[0], vocab_size
+
+
+def _segments(rng: random.Random) -> tuple:
+    return (_ids(rng, rng.choice((2, 3)), rng.choice((5, 7, 11)), 0, 4).sort(descending=True).values,)
+
+
+def _layers(rng: random.Random) -> tuple:
+    heads = rng.choice((1, 2, 3))
+    return heads * rng.choice(SIZES), heads, rng.choice(SIZES), rng.choice(SIZES), rng.random() < 0.5
+
+
+def _lengths(rng: random.Random) -> tuple:
+    longest = rng.choice((5, 7, 11))
+    return torch.tensor([rng.randint(1, longest) for _ in range(rng.choice((2, 3)))]), longest
+
+
+def _batch(rng: random.Random) -> tuple:
+    rows = rng.choice((2, 3))
+    return _ids(rng, rows, rng.choice((5, 7)), 0, 4), _ids(rng, rows, rng.choice((3, 11)), 0, 4), rng.randrange(4)
+
+
+def _matches(rng: random.Random) -> tuple:
+    references = _ids(rng, 7, 7, 2, 6).tolist()
+    kept = [rng.random() < 0.5 for _ in references]
+    predicted = [row + [9] if keep and 2 in row else row[::-1] for row, keep in zip(references, kept, strict=True)]
+    return predicted, references, 2
+
+
+def _greedy(rng: random.Random) -> tuple:
+    table = _numbers(rng, (13, 13))
+    return lambda ids: table[ids[-1]] + len(ids) * table[ids[0]], rng.randrange(3), rng.randrange(3, 9), 11
+
+
+def _claim(rng: random.Random) -> tuple:
+    limit = rng.randint(20, 40)
+    return lambda case: case < limit, rng.sample(range(50), 13)
+
+
+def _printed_table(rng: random.Random) -> tuple:
+    n, width, decimals = rng.choice((3, 5, 7)), rng.choice((4, 6)), rng.choice((2, 3))
+    unit = rng.choice((1.0, math.pi / 180))
+    pair = torch.arange(width // 2, dtype=torch.float64)
+    angle = torch.arange(n, dtype=torch.float64)[:, None] / 10000.0 ** (2 * pair / width) * unit
+    table = torch.stack((angle.sin(), angle.cos()), dim=-1).reshape(n, width).mul(10**decimals).round()
+    table[rng.randrange(n), rng.randrange(width)] += 3
+    return table / 10**decimals, decimals
+
+
+def _printed_pair(rng: random.Random) -> tuple:
+    large, decimals = rng.uniform(0.55, 0.95), rng.choice((2, 3))
+    scores, printed = [rng.uniform(-3, 0), rng.uniform(1, 5)], [1 - round(large, decimals), round(large, decimals)]
+    if rng.random() < 0.5:
+        scores, printed = scores[::-1], printed[::-1]
+    double = torch.float64
+    return torch.tensor(scores, dtype=double), torch.tensor(printed, dtype=double).round(decimals=decimals), decimals
+
+
+MORE: dict[str, Callable[[random.Random], tuple]] = {
+    "00.2": _product,
+    "01.6": _confidence,
+    "03.4": _sizes(5),
+    "05.1": lambda rng: ([" ".join(_words(rng)) for _ in range(3)], ["<pad>", "<unk>"][: rng.randint(0, 2)]),
+    "05.2": _counted_words,
+    "05.3": lambda rng: (rng.choices("aab", k=13), _pair(rng)),
+    "05.4": _merges,
+    "06.1": lambda rng: (rng.choice(SIZES), _even(rng)),
+    "06.3": lambda rng: (rng.randint(-29, 29), _even(rng)),
+    "06.4": _offset,
+    "07.1": lambda rng: (rng.randint(12, 40),),
+    "07.2": lambda rng: (_ids(rng, 3, rng.choice((5, 7)), 0, 4), rng.randrange(4)),
+    "07.4": _segments,
+    "07.6": _leak,
+    "08.5": _sizes(5),
+    "09.4": _sizes_and_flag(2),
+    "10.3": _layers,
+    "11.4": _lengths,
+    "12.1": _sizes_and_flag(2),
+    "12.3": _batch,
+    "13.4": lambda rng: (rng.randint(1, 5000), rng.choice(SIZES) * 8, rng.randint(2, 3000)),
+    "13.5": _matches,
+    "14.1": _greedy,
+    "14.5": lambda rng: (-rng.uniform(1, 60), rng.randint(1, 60), rng.uniform(0.1, 1.2)),
+    "16.1": _sizes(4),
+    "16.2": _sizes(3),
+    "16.5": _sizes(8),
+    "A.1": _claim,
+    "A.3": _printed_table,
+    "A.4": _printed_pair,
+}

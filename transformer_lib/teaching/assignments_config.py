@@ -1,0 +1,97 @@
+"""The files of a course folder beside its notebooks: nbgrader's settings, and a page for feedback without scripts."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+SEED_LINE = re.compile(r"^# Keep secret, seed of the hidden cases: (\d+)$", flags=re.MULTILINE)
+
+CONFIG = '''"""nbgrader's settings for this course; its commands are run in this folder."""
+
+from pathlib import Path
+
+import nbgrader
+
+from transformer_lib.teaching.assignments_grading import AUTOGRADE, FEEDBACK
+
+c = get_config()  # noqa: F821
+
+# Keep secret, seed of the hidden cases: {seed}
+c.CourseDirectory.course_id = {course_id!r}
+c.ClearSolutions.code_stub = {{"python": "raise NotImplementedError"}}
+c.OverwriteCells.add_missing_cells = True  # a check that was deleted is put back
+
+# A submission is executed apart, in a folder and a process of its own; then its answers are compared here.
+c.Autograde.autograde_preprocessors = AUTOGRADE
+c.ExecuteApart.cell_seconds = {cell_seconds}  # then a cell is interrupted
+c.ExecuteApart.notebook_seconds = {notebook_seconds}  # then the rest of a notebook is given up
+# Code of people you do not know: execute it in a container, see docs/teaching/grading.md.
+# c.ExecuteApart.command = ["docker", "run", …]
+
+# Feedback is one file that loads nothing: formulas are MathML, and the template in this folder has no script.
+c.GenerateFeedback.preprocessors = FEEDBACK
+pages = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader" / "templates"
+c.HTMLExporter.extra_template_basedirs = [str(Path(__file__).parent / "templates"), str(pages)]
+c.HTMLExporter.template_name = "offline"  # and what is not there is nbgrader's
+c.HTMLExporter.template_file = "page.html.j2"
+c.HTMLExporter.exclude_anchor_links = True
+'''
+
+PAGE = """\
+{%- extends 'index.html.j2' -%}
+
+{% block body %}
+<body>
+<a name="top"></a>
+<div class="container">
+<h1>{{ resources.nbgrader.notebook }}</h1>
+<p class="total">{{ resources.nbgrader.score | float | round(2) }} of
+{{ resources.nbgrader.max_score | float | round(2) }} points</p>
+<ul class="scores">
+{% for cell in nb.cells if cell.metadata.nbgrader and cell.metadata.nbgrader.grade %}
+<li><a href="#{{ cell.metadata.nbgrader.grade_id }}">Exercise
+{{ cell.metadata.nbgrader.grade_id | replace("check-", "") | replace("-", ".") }}</a>:
+{{ cell.metadata.nbgrader.score | float | round(2) }} of {{ cell.metadata.nbgrader.points | float | round(2) }}</li>
+{% endfor %}
+{% if resources.nbgrader.late_penalty > 0 %}
+<li>Handed in late: −{{ resources.nbgrader.late_penalty | float | round(2) }}</li>
+{% endif %}
+</ul>
+{{ super.super() }}
+</div>
+</body>
+{%- endblock body %}
+"""
+
+# Takes the place of nbconvert's macro, which loads MathJax from a network.
+NO_MATHJAX = """\
+{%- macro mathjax(url="") -%}
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<style>
+.total { font-size: 1.4em; font-weight: bold; }
+.scores { columns: 14em; list-style: none; padding: 0; margin-bottom: 2em; }
+div.prompt { display: none; }
+summary { display: list-item; cursor: pointer; }
+div.input_area pre, div.output_area pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+.rendered_html, div.output_subarea { max-width: 100%; overflow-x: auto; }
+.rendered_html img, .output_area img, .output_area svg { max-width: 100%; height: auto; }
+.rendered_html th, .rendered_html td { padding: .2em .8em .2em 0; text-align: left; vertical-align: top; }
+.rendered_html table { display: block; margin-bottom: 1em; max-width: 100%; overflow-x: auto; }
+math[display=block] { margin: .8em 0; max-width: 100%; overflow-x: auto; }
+</style>
+{%- endmacro %}
+"""
+
+FILES = {
+    "templates/offline/conf.json": '{"base_template": "feedback", "mimetypes": {"text/html": true}}\n',
+    "templates/offline/page.html.j2": PAGE,
+    "templates/offline/mathjax.html.j2": NO_MATHJAX,
+}
+
+
+def write_settings(out: Path, **settings: object) -> None:
+    """Write everything of a course folder that is no notebook; `settings` fill the gaps of CONFIG."""
+    for name, text in {"nbgrader_config.py": CONFIG.format(**settings), **FILES}.items():
+        (out / name).parent.mkdir(parents=True, exist_ok=True)
+        (out / name).write_text(text, encoding="utf-8")

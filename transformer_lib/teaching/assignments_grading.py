@@ -1,0 +1,169 @@
+"""What a course adds to nbgrader's own steps: execution apart, comparison of answers, feedback that loads nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import nbformat
+from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor, Preprocessor
+from nbformat import NotebookNode
+from nbgrader.preprocessors import (
+    AssignLatePenalties,
+    CheckCellMetadata,
+    GetGrades,
+    IgnorePattern,
+    LimitOutput,
+    SaveAutoGrades,
+)
+from traitlets import Bool, Integer, List, Unicode
+
+from . import assignments_run
+from .assignments_formulas import mathml
+from .assignments_hidden import problem_in
+from .assignments_run import MIME, not_run
+
+HIDDEN = re.compile(r'^grade\("(?P<id>[^"]+)", \w+, seed=(?P<seed>\d+)\)$', flags=re.MULTILINE)
+REGION = re.compile(r"^### BEGIN HIDDEN TESTS$.*?^### END HIDDEN TESTS$", flags=re.MULTILINE | re.DOTALL)
+ANSI = re.compile(r"\x1b\[[0-9;]*m")
+FILE = "submission.ipynb"
+Resources = dict
+
+
+class Step(Preprocessor):
+    """A step that is taken without being switched on; nbconvert's own are off by default."""
+
+    enabled = Bool(True).tag(config=True)
+
+
+class ExecuteApart(Step):
+    """Executes a submission in a folder of its own by another program, and takes over nothing but its outputs."""
+
+    command = List(
+        Unicode(),
+        [sys.executable, assignments_run.__file__, f"{{folder}}/{FILE}",  # as a file, it starts without PyTorch
+         "--cell-seconds", "{cell_seconds}", "--notebook-seconds", "{notebook_seconds}"],
+        help="The program and its arguments; {folder} holds submission.ipynb, which it executes and writes back.",
+    ).tag(config=True)  # fmt: skip
+    cell_seconds = Integer(120, help="Seconds after which a cell is interrupted.").tag(config=True)
+    notebook_seconds = Integer(1200, help="Seconds after which the rest of a notebook is given up.").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
+        """Execute, or say in every graded cell why that was not possible."""
+        with tempfile.TemporaryDirectory(prefix="submission-", ignore_cleanup_errors=True) as folder:
+            try:
+                take_outputs(nb, self._executed(nb, Path(folder)))
+            except Exception as error:  # one submission must not stop the grading of the others
+                self.log.error("Not executed: %s", error)
+                why = f"the notebook could not be executed ({type(error).__name__})"
+                for cell in nb.cells:
+                    if cell.cell_type == "code":
+                        cell.outputs = [not_run(why)]
+        return nb, resources
+
+    def _executed(self, nb: NotebookNode, folder: Path) -> NotebookNode:
+        file = folder / FILE
+        nbformat.write(nb, file)
+        names = {"folder": folder, "cell_seconds": self.cell_seconds, "notebook_seconds": self.notebook_seconds}
+        patience = self.notebook_seconds + 60  # the program itself keeps the time; this is for one that cannot
+        command = [part.format(**names) for part in self.command]
+        environment = os.environ | {"TRANSFORMER_COURSE_STATIC": "1"}  # the progress of whoever grades stays out
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=patience, check=False, cwd=folder, env=environment
+        )
+        if done.returncode:
+            raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr[-500:]}")
+        return nbformat.read(file, as_version=4)
+
+
+def take_outputs(nb: NotebookNode, executed: NotebookNode) -> None:
+    """Copy the outputs of each cell, and nothing else.
+
+    Raises:
+        ValueError: if the executed notebook has other cells.
+    """
+    if [cell.source for cell in executed.cells] != [cell.source for cell in nb.cells]:
+        raise ValueError("executed: expected the same cells")
+    nbformat.validate(executed)
+    for cell, done in zip(nb.cells, executed.cells, strict=True):
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = done.get("outputs", []), done.get("execution_count")
+
+
+class CompareAnswers(Step):
+    """Gives the points of a test only for answers that are right, whatever the kernel says about them."""
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
+        """Replace the outputs of a test by the verdict."""
+        hidden = HIDDEN.search(cell.source) if cell.metadata.get("nbgrader", {}).get("grade") else None
+        if hidden:
+            cell.outputs = verdict(cell.outputs, hidden["id"], int(hidden["seed"]))
+        return cell, resources
+
+
+def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[NotebookNode]:
+    """What a test cell shows after the answers in it were compared: an error, or nothing that costs points."""
+    answers = [output.data[MIME] for output in outputs if MIME in output.get("data", {})]
+    shown = [short(output) for output in outputs if MIME not in output.get("data", {})]
+    printed = "".join(output.text for output in shown if output.output_type == "stream")
+    errors = [output for output in shown if output.output_type == "error"]
+    for error in errors:
+        error.traceback = ["No points: see above."] if error.evalue and error.evalue in printed else error.traceback
+    if errors:
+        return shown
+    problem = "The test was not run to its end: the hidden cases were not answered."
+    if len(answers) == 1:
+        try:
+            problem = problem_in(exercise_id, answers[0], seed=seed)
+        except Exception as error:  # whatever a submission put in its place
+            problem = f"The answers could not be read ({type(error).__name__})."
+    if problem:
+        lines = problem.splitlines()
+        return [*shown, nbformat.v4.new_output("error", ename="CheckFailed", evalue=lines[0], traceback=[problem])]
+    # nbgrader takes points for any text on stderr, and reads a number as partial credit.
+    printed += "" if printed.endswith("\n") or not printed else "\n"
+    return [nbformat.v4.new_output("stream", name="stdout", text=f"{printed}✓ {exercise_id} hidden cases: right.\n")]
+
+
+def short(output: NotebookNode) -> NotebookNode:
+    """A result that nbgrader does not take for points, an error without what helps no student.
+
+    That is the way through the library, and the seed of the hidden cases.
+    """
+    if output.output_type == "execute_result":
+        return nbformat.v4.new_output("display_data", data=output.data)
+    if output.output_type != "error":
+        return output
+    lines = [output.evalue] if output.ename == "CheckFailed" else list(output.traceback)
+    lines = [re.sub(r"seed\W+\d+", "seed=…", ANSI.sub("", line)) for line in lines]
+    return nbformat.v4.new_output("error", ename=output.ename, evalue=output.evalue, traceback=lines)
+
+
+class WithoutHiddenTests(Step):
+    """Takes the hidden tests, and with them their seed, out of what a student gets back."""
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
+        """Replace the region of one cell."""
+        cell.source = REGION.sub("# … and cases that are not shown", cell.source)
+        return cell, resources
+
+
+class OfflineFormulas(Step):
+    """Turns the formulas of Markdown cells into MathML, which browsers show without a script."""
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
+        """Replace the formulas of one cell."""
+        if cell.cell_type == "markdown":
+            cell.source = mathml(cell.source)
+        return cell, resources
+
+
+AUTOGRADE = [
+    ExecuteApart, CompareAnswers, IgnorePattern, ClearMetadataPreprocessor, LimitOutput,
+    SaveAutoGrades, AssignLatePenalties, CheckCellMetadata,
+]  # fmt: skip
+FEEDBACK = [GetGrades, WithoutHiddenTests, OfflineFormulas, CSSHTMLHeaderPreprocessor]

@@ -1,0 +1,97 @@
+"""Executes one submission and writes what came out, whatever it does: `python assignments_run.py FILE`.
+
+This is the only place where a student's code runs. It needs no nbgrader, no gradebook and no network, so it can
+be put into a container of its own; `assignments_grading` calls it and reads the file afterwards.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import nbformat
+from nbclient import NotebookClient
+from nbclient.exceptions import DeadKernelError
+from nbformat import NotebookNode
+
+MIME = "application/vnd.transformer-course.answers+json"  # the answers to hidden cases, as a cell shows them
+FIRST_SECONDS = 300  # for the kernel and the first code cell: they load the libraries, slowly on a busy machine
+TIMED_OUT = {
+    "ename": "CellTimeout",
+    "evalue": "the cell took too long and was interrupted",
+    "traceback": ["CellTimeout: the cell took too long and was interrupted"],
+}
+
+
+def run(file: Path, *, cell_seconds: int, notebook_seconds: int) -> None:
+    """Execute a notebook in its folder and write it back with outputs.
+
+    A cell that runs too long is interrupted and the next one tried; when the kernel dies, or the time for the whole
+    notebook is over, the remaining cells say that they were not run.
+    """
+    notebook = nbformat.read(file, as_version=4)
+    for cell in notebook.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    why = _execute(notebook, file.parent, cell_seconds, time.monotonic() + notebook_seconds)
+    for cell in notebook.cells:
+        if cell.cell_type == "code" and cell.execution_count is None and cell.source.strip():
+            cell.outputs = [*cell.outputs, not_run(why)]
+    nbformat.write(notebook, file)
+
+
+def not_run(why: str) -> NotebookNode:
+    """The output of a cell that was not executed, or not to its end."""
+    return nbformat.v4.new_output("error", ename="NotRun", evalue=why, traceback=[f"NotRun: {why}"])
+
+
+def show_error(cell: NotebookNode, cell_index: int, execute_reply: dict) -> None:
+    """Add the error of a cell that was interrupted: nbclient only passes it on."""
+    reply = execute_reply["content"]
+    if reply["status"] == "error" and reply["ename"] not in [output.get("ename") for output in cell.outputs]:
+        names = {name: reply[name] for name in ("ename", "evalue", "traceback")}
+        cell.outputs.append(nbformat.v4.new_output("error", **names))
+
+
+def _execute(notebook: NotebookNode, folder: Path, cell_seconds: int, deadline: float) -> str:
+    """Execute cell by cell; the reason why it ended early, if it did."""
+
+    first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
+
+    def seconds_left(cell: NotebookNode) -> int:
+        allowed = max(cell_seconds, FIRST_SECONDS) if cell is first else cell_seconds
+        return max(1, min(allowed, int(deadline - time.monotonic())))
+
+    client = NotebookClient(
+        notebook, timeout_func=seconds_left, interrupt_on_timeout=True, error_on_timeout=TIMED_OUT, allow_errors=True,
+        record_timing=False, coalesce_streams=True, shutdown_kernel="immediate", startup_timeout=FIRST_SECONDS,
+        resources={"metadata": {"path": str(folder)}}, on_cell_executed=show_error,
+    )  # fmt: skip
+    try:
+        with client.setup_kernel():
+            for place, cell in enumerate(notebook.cells):
+                if time.monotonic() > deadline:
+                    return "the time for the whole notebook was over before this cell"
+                client.execute_cell(cell, place)
+    except DeadKernelError:
+        return "the kernel had died: a cell above ended the process, or used too much memory"
+    except Exception as error:  # a kernel can answer with anything, and what it did before still counts
+        return f"the notebook could not be executed to its end ({type(error).__name__})"
+    return "the cell did not come to its end"
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(prog="python assignments_run.py", description=__doc__)
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--cell-seconds", type=int, default=120)
+    parser.add_argument("--notebook-seconds", type=int, default=1200)
+    given = parser.parse_args(arguments)
+    run(given.file, cell_seconds=given.cell_seconds, notebook_seconds=given.notebook_seconds)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,182 @@
+"""Turns a notebook of the course into the source of an nbgrader assignment.
+
+Each exercise is a stub, a check, hints, a folded solution and often a check of that solution. In the source the
+stub holds the solution between nbgrader's marks, so that a student version gets the stub back; the check is a
+locked test with points and hidden cases; the solution and its check are gone, and the hints stay.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Collection
+from copy import deepcopy
+from dataclasses import dataclass
+
+from ..exercises import Exercise, get
+
+STUB = "raise NotImplementedError"
+CHECK = re.compile(r'^check\("(?P<id>[^"]+)", (?P<name>\w+)\)\s*$')
+CHECK_SOLUTION = re.compile(r'^check_solution\("[^"]+", \w+_solution\)\s*$')
+WRONG_ON_PURPOSE = re.compile(r'^check_solution\("(?P<id>[^"]+)", (?P<name>\w+)\)$', flags=re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Group:
+    """The cells of one exercise, by their places in the notebook; `solution_check` is None where it is folded in."""
+
+    exercise: Exercise
+    name: str
+    stub: int
+    check: int
+    solution: int
+    solution_check: int | None
+
+
+def text_of(cell: dict) -> str:
+    """The source of a cell as one string."""
+    return "".join(cell["source"])
+
+
+def tags_of(cell: dict) -> list[str]:
+    """The tags of a cell."""
+    return cell["metadata"].get("tags", [])
+
+
+def groups_of(cells: list[dict]) -> list[Group]:
+    """The exercises of a notebook.
+
+    Raises:
+        ValueError: if a stub is not followed by its check and its solution.
+    """
+    stubs = [place for place, cell in enumerate(cells) if "exercise" in tags_of(cell)]
+    return [_group(cells, start, end) for start, end in zip(stubs, [*stubs[1:], len(cells)], strict=True)]
+
+
+def _group(cells: list[dict], start: int, end: int) -> Group:
+    code = [place for place in range(start + 1, end) if cells[place]["cell_type"] == "code"]
+    found = CHECK.match(text_of(cells[code[0]])) if code else None
+    if not found or len(code) < 2 or "solution" not in tags_of(cells[code[1]]):
+        raise ValueError(f"cells: expected a check and a solution after the stub in cell {start}")
+    after = code[2] if len(code) > 2 and CHECK_SOLUTION.match(text_of(cells[code[2]])) else None
+    return Group(get(found["id"]), found["name"], start, code[0], code[1], after)
+
+
+def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None = None) -> dict:
+    """The source of an assignment, as a notebook with nbgrader's metadata (schema version 3).
+
+    Args:
+        notebook: a notebook of the course, in nbformat 4; it is not changed.
+        seed: of the hidden cases, at least 1,000,000.
+        graded: ids of the exercises that give points; the others stay for practice. All by default.
+
+    Raises:
+        ValueError: if an exercise is not complete, or `graded` names none of this notebook.
+    """
+    result = deepcopy(notebook)
+    groups = groups_of(result["cells"])
+    chosen = [group for group in groups if graded is None or group.exercise.id in graded]
+    if not chosen:
+        raise ValueError(f"graded: expected some of {[g.exercise.id for g in groups]}; got {graded!r}")
+    cells: dict[int, dict | None] = dict(enumerate(result["cells"]))
+    for group in groups:
+        cells[group.stub] = _stub_with_solution(result["cells"], groups, group)
+        cells[group.check] = _test(cells[group.check], group, seed) if group in chosen else cells[group.check]
+        cells[group.solution] = _right_answer(result["cells"], group)
+        if group.solution_check is not None:
+            cells[group.solution_check] = None
+    result["cells"] = [_plain(cell) for cell in cells.values() if cell]
+    result["cells"].insert(1, _notice(chosen))
+    return result
+
+
+def points_of(exercise: Exercise) -> int:
+    """One point for each star of difficulty."""
+    return exercise.difficulty
+
+
+def _nbgrader(cell: dict, kind: str, exercise: Exercise, **settings: object) -> dict:
+    grade_id = f"{kind}-{exercise.id.replace('.', '-')}"
+    marks = {"grade": False, "locked": False, "solution": False, "task": False, "schema_version": 3}
+    cell["metadata"]["nbgrader"] = marks | {"grade_id": grade_id} | settings
+    return cell
+
+
+def _stub_with_solution(cells: list[dict], groups: list[Group], group: Group) -> dict:
+    """The stub, its `raise` replaced by the body of the solution between nbgrader's marks."""
+    head, found, rest = text_of(cells[group.stub]).partition(f"    {STUB}")
+    if not found or rest.strip():
+        raise ValueError(f"cells: expected the stub of {group.exercise.id} to end with `{STUB}`")
+    body = _body(text_of(cells[group.solution]), f"{group.name}_solution")
+    for other in groups:  # a solution that builds on another one builds on the student's own
+        body = re.sub(rf"\b{other.name}_solution\b", other.name, body)
+    cell = deepcopy(cells[group.stub])
+    cell["source"] = f"{head}    ### BEGIN SOLUTION\n{body}\n    ### END SOLUTION"
+    return _nbgrader(cell, "exercise", group.exercise, solution=True)
+
+
+def _body(source: str, name: str) -> str:
+    """The lines of a function after its signature and docstring."""
+    for node in ast.parse(source).body:
+        if isinstance(node, ast.FunctionDef) and node.name == name:
+            first = node.body[1 if ast.get_docstring(node) is not None else 0]
+            return "\n".join(source.splitlines()[first.lineno - 1 : node.end_lineno])
+    raise ValueError(f"cells: expected a solution that defines {name}")
+
+
+def _test(cell: dict, group: Group, seed: int) -> dict:
+    cell = deepcopy(cell)
+    cell["source"] = "\n".join(
+        [
+            text_of(cell).rstrip(),
+            "### BEGIN HIDDEN TESTS",
+            "from transformer_lib.teaching.assignments_hidden import grade",
+            f'grade("{group.exercise.id}", {group.name}, seed={seed})',
+            "### END HIDDEN TESTS",
+        ]
+    )
+    return _nbgrader(cell, "check", group.exercise, grade=True, locked=True, points=points_of(group.exercise))
+
+
+def _right_answer(cells: list[dict], group: Group) -> dict | None:
+    """Where later cells use the solution: its name for the library's answer, whose code is not shown; else nothing."""
+    name = f"{group.name}_solution"
+    others = [cell for cell in cells if cell["cell_type"] == "code" and "solution" not in tags_of(cell)]
+    uses = [text for text in map(text_of, others) if not CHECK_SOLUTION.match(text)]
+    if not any(re.search(rf"\b{name}\b", text) for text in uses):
+        return None
+    cell = deepcopy(cells[group.solution])
+    cell["metadata"] = {}
+    cell["source"] = (
+        f"# Cells below need a right answer to exercise {group.exercise.id}, whatever yours is.\n"
+        f"from transformer_lib.exercises import get\n\n{name} = get({group.exercise.id!r}).reference"
+    )
+    return _nbgrader(cell, "answer", group.exercise, locked=True)
+
+
+def _plain(cell: dict) -> dict:
+    """Without outputs, and without an error that is meant: in grading every check that fails raises one."""
+    if cell["cell_type"] != "code":
+        return cell
+    source = text_of(cell)
+    if WRONG_ON_PURPOSE.search(source):
+        shown = WRONG_ON_PURPOSE.sub(r'print(examine(get("\g<id>"), \g<name>).text)', source)
+        source = f"from transformer_lib.exercises import examine, get\n\n{shown}"
+    return cell | {"source": source, "outputs": [], "execution_count": None}
+
+
+def _notice(chosen: list[Group]) -> dict:
+    rows = [f"| {g.exercise.id} | {g.exercise.title} | {points_of(g.exercise)} |" for g in chosen]
+    total = sum(points_of(group.exercise) for group in chosen)
+    text = [
+        "**This is an assignment.** Replace each `raise NotImplementedError` below; the check under it says at once "
+        "whether your answer is right, and what is wrong with it. Cells of your own are welcome; the checks "
+        "themselves are put back when the file is graded, and then also try cases that they do not show. "
+        "Solutions are left out. Save the file under its name and hand it in.",
+        "",
+        "| exercise | | points |",
+        "|---|---|---|",
+        *rows,
+        f"| | together | **{total}** |",
+    ]
+    return {"cell_type": "markdown", "id": "assignment", "metadata": {}, "source": "\n".join(text)}
