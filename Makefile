@@ -1,5 +1,5 @@
 # lab: open the course · test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
-# site: pages to read, in build/site · slides [NB=04]: decks for lectures, in build/slides
+# site: pages to read, in build/site · slides [NN=04]: decks for lectures, in build/slides
 # assignments [NN="01 04"]: an nbgrader course with its student versions · grade: what was handed in
 PYTHON ?= python3
 WORKERS ?= 2
@@ -30,7 +30,7 @@ site: .venv/site.stamp
 	$(BIN)/python docs/build_site.py
 
 slides: .venv/slides.stamp
-	$(BIN)/python -m transformer_lib.teaching.slides $(NB)
+	$(BIN)/python -m transformer_lib.teaching.slides $(NN)
 
 assignments: .venv/teach.stamp
 	$(BIN)/python -m transformer_lib.teaching.assignments --out $(COURSE) $(NN)
