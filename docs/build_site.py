@@ -44,7 +44,8 @@ def prepare(source: Path) -> None:
     for page in pages:
         listed = contents(pages) if page.stem == "index" else ""
         write(source / "docs" / "teaching" / page.name, guide_page(page.read_text("utf-8")) + listed)
-    shutil.copytree(DOCS / "api", source / "docs" / "api")
+    for folder in ("api", "teaching/hub"):
+        shutil.copytree(DOCS / folder, source / "docs" / folder)
     front = (DOCS / "index.md").read_text("utf-8")
     write(source / "index.md", front.replace("<!-- map -->", course_map()))
     write(source / "transformer.svg", picture_of(ROOT / "notebooks", "12", "12-011"))

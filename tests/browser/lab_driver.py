@@ -33,6 +33,15 @@ ALL_HAVE_RUN = """() => {  // asked of the model: a folded solution shows no pro
     return cells.length && cells.every(cell => cell.executionCount);
 }"""
 
+IN_PLACE_OF_THIS = """async path => {
+    const {shell, commands} = window.jupyterapp, shown = shell.currentWidget;
+    await shown.context.sessionContext.shutdown();
+    shown.content.model.dirty = false;  // else it asks whether to save
+    shown.close();
+    const {content} = await commands.execute('docmanager:open', {path});
+    await content.parent.context.sessionContext.ready;
+}"""
+
 
 class Lab:
     """A running JupyterLab in a browser; `strangers` are the requests that would have left this machine."""
@@ -52,6 +61,12 @@ class Lab:
         page.wait_for_selector(".jp-Notebook .jp-Cell")
         self.wait_until_idle(page)
         return page
+
+    def show(self, page, name: str) -> None:
+        """The notebook in a page that shows another, which is closed and its kernel ended; saves a start of JupyterLab."""
+        page.evaluate(IN_PLACE_OF_THIS, name)
+        page.wait_for_selector(".jp-Notebook .jp-Cell >> visible=true")
+        self.wait_until_idle(page)
 
     def run_all(self, page, seconds: float = 600) -> None:
         """Run All Cells, after the stored outputs are cleared; returns when every code cell has run."""

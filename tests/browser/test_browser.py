@@ -54,6 +54,15 @@ def ran(lab, toy):
     page.close()
 
 
+@pytest.fixture(scope="module")
+def spare(lab):
+    """A page that the test before has left in order, for the next notebook: JupyterLab need not start again."""
+    pages = []
+    yield pages
+    for page in pages:
+        lab.close(page)
+
+
 def picture_of(found):
     return found.locator(".jupyter-widgets svg.tl").locator("..").first
 
@@ -151,8 +160,12 @@ def test_an_exercise_answered_wrong_then_right_and_remembered(lab, toy):
 
 
 @pytest.mark.parametrize("name", NOTEBOOKS or [pytest.param("", marks=pytest.mark.skip("no such notebook yet"))])
-def test_a_notebook_of_the_course(lab, name):
-    page = lab.open(f"notebooks/{name}")
+def test_a_notebook_of_the_course(lab, spare, name):
+    page = spare.pop() if spare else None
+    if page:
+        lab.show(page, f"notebooks/{name}")
+    else:
+        page = lab.open(f"notebooks/{name}")
     lab.run_all(page)
     assert errors(page) == []
     panels = page.locator(".jp-Cell", has=page.locator(".jupyter-widgets svg.tl"))
@@ -165,4 +178,4 @@ def test_a_notebook_of_the_course(lab, name):
             panels.nth(index).scroll_into_view_if_needed()
             lab.shoot(panels.nth(index), f"{name[:2]}_{index}_{theme}")
     assert errors(page) == []
-    lab.close(page)
+    spare.append(page)
