@@ -36,9 +36,9 @@ def run(file: Path, *, cell_seconds: int, notebook_seconds: int) -> None:
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
-    why = _execute(notebook, file.parent, cell_seconds, time.monotonic() + notebook_seconds)
-    for cell in notebook.cells:
-        if cell.cell_type == "code" and cell.execution_count is None and cell.source.strip():
+    end, why = _execute(notebook, file.parent, cell_seconds, time.monotonic() + notebook_seconds)
+    for cell in notebook.cells[end:]:
+        if cell.cell_type == "code":
             cell.outputs = [*cell.outputs, not_run(why)]
     nbformat.write(notebook, file)
 
@@ -56,8 +56,8 @@ def show_error(cell: NotebookNode, cell_index: int, execute_reply: dict) -> None
         cell.outputs.append(nbformat.v4.new_output("error", **names))
 
 
-def _execute(notebook: NotebookNode, folder: Path, cell_seconds: int, deadline: float) -> str:
-    """Execute cell by cell; the reason why it ended early, if it did."""
+def _execute(notebook: NotebookNode, folder: Path, cell_seconds: int, deadline: float) -> tuple[int, str]:
+    """Execute cell by cell; the first cell that did not come to its end, and why."""
 
     first = next((cell for cell in notebook.cells if cell.cell_type == "code"), None)
 
@@ -70,17 +70,18 @@ def _execute(notebook: NotebookNode, folder: Path, cell_seconds: int, deadline: 
         record_timing=False, coalesce_streams=True, shutdown_kernel="immediate", startup_timeout=FIRST_SECONDS,
         resources={"metadata": {"path": str(folder)}}, on_cell_executed=show_error,
     )  # fmt: skip
+    place = 0
     try:
         with client.setup_kernel():
             for place, cell in enumerate(notebook.cells):
                 if time.monotonic() > deadline:
-                    return "the time for the whole notebook was over before this cell"
+                    return place, "the time for the whole notebook was over before this cell"
                 client.execute_cell(cell, place)
     except DeadKernelError:
-        return "the kernel had died: a cell above ended the process, or used too much memory"
+        return place, "the kernel had died: a cell above ended the process, or used too much memory"
     except Exception as error:  # a kernel can answer with anything, and what it did before still counts
-        return f"the notebook could not be executed to its end ({type(error).__name__})"
-    return "the cell did not come to its end"
+        return place, f"the notebook could not be executed to its end ({type(error).__name__})"
+    return len(notebook.cells), ""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
