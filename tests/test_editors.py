@@ -10,6 +10,7 @@ import sys
 import tomllib
 from pathlib import Path
 from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml  # JupyterLab comes with it
@@ -48,7 +49,7 @@ def test_binder_takes_python_and_torch_as_the_project_does():
 def test_binder_and_the_dev_container_install_as_the_readme_does():
     container = read_json(".devcontainer", "devcontainer.json")
     for step in (text_of(".binder", "postBuild"), container["postCreateCommand"]):
-        assert re.search(r"python -m pip install .*-r requirements\.txt -e [.']", step)
+        assert re.search(r"python -m pip install .*-r requirements\.txt -e \.(\s|$)", step)  # no extra
         assert re.search(rf"""jupyter labextension disable ["']{NEWS}["']""", step)
     assert f'jupyter labextension disable "{NEWS}"' in text_of("README.md")
     assert container["image"].removeprefix("python:") in SpecifierSet(project()["requires-python"])
@@ -98,6 +99,12 @@ def test_the_image_copies_what_is_there_and_installs_extras_that_exist():
     assert set(re.findall(r'-e "\.\[(.+)\]"', dockerfile())) == {"hub"} <= project()["optional-dependencies"].keys()
 
 
+def test_a_hub_can_load_the_settings_of_a_course_that_is_graded():
+    extras = project()["optional-dependencies"]
+    assert "transformer_lib[teach]" in extras["hub"]
+    assert {"nbgrader", "latex2mathml"} <= {Requirement(line).name for line in extras["teach"]}
+
+
 def test_the_image_starts_files_of_the_course():
     course = re.search(r"^WORKDIR (\S+)$", dockerfile(), re.MULTILINE)[1]
     started = re.findall(rf"{course}/(docs[\w./]+)", dockerfile())
@@ -105,12 +112,12 @@ def test_the_image_starts_files_of_the_course():
     assert all((ROOT / name).is_file() for name in started)
 
 
-def read_config(folder: Path, monkeypatch, **variables: object) -> Config:
-    """What a configuration file in `folder` or below docs/teaching/hub sets, read as Jupyter's programs read it."""
+def read_config(file: Path, monkeypatch, **variables: object) -> Config:
+    """What a configuration file sets, read as Jupyter's programs read it."""
     for name, value in variables.items():
         monkeypatch.setenv(name, str(value))
     config = Config()
-    exec(compile(folder.read_text("utf-8"), folder, "exec"), {"get_config": lambda: config, "__file__": str(folder)})
+    exec(compile(file.read_text("utf-8"), file, "exec"), {"get_config": lambda: config, "__file__": str(file)})
     return config
 
 
@@ -149,6 +156,31 @@ def test_a_teacher_grades_at_home_and_sees_the_formgrader_inside_lab(monkeypatch
     settings = json.loads((HUB / "jupyter" / "teacher" / "jupyter_server_config.json").read_text())
     headers = settings["ServerApp"]["tornado_settings"]["headers"]  # JupyterHub's own forbid every frame
     assert headers["Content-Security-Policy"] == "frame-ancestors 'self'"
+
+
+def test_the_course_may_be_named_from_where_one_stands(hub, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = read_config(HUB / "jupyterhub_config.py", monkeypatch, CLASS=".", COURSE="course")
+    assert parse_qs(urlsplit(found.Spawner.default_url).query)["repo"] == [(tmp_path / "course").as_uri()]
+    assert found.Spawner.environment["NBGRADER_EXCHANGE"] == str(tmp_path / "exchange")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="needs a shell")
+def test_accounts_are_made_for_each_name_once_and_as_it_is_written(tmp_path):
+    made = tmp_path / "made.txt"
+    write = f'for name; do :; done; echo "$name" >>"{made}"'  # the last of the arguments
+    for name, does in {"useradd": write, "chpasswd": "cat", "id": f'grep -qxF -e "$1" "{made}"'}.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{does}\n")
+        (tmp_path / name).chmod(0o755)
+    made.touch()
+    own = os.environ | {"CLASS": str(tmp_path), "PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
+    for students in ("axb\r\nben\r\n", "axb\na.b\nben\nbe"):  # the second without a last newline, after a late guest
+        (tmp_path / "teachers.txt").write_text("grace")
+        (tmp_path / "students.txt").write_text(students, newline="")
+        subprocess.run([HUB / "accounts.sh"], env=own, check=True, capture_output=True, timeout=30)
+    assert made.read_text().split("\n") == ["grace", "axb", "ben", "a.b", "be", ""]
+    passwords = (tmp_path / "passwords.txt").read_text()
+    assert re.fullmatch(r"(?:[a-z.]+:[0-9a-f]{12}\n){5}", passwords)
 
 
 def test_the_first_page_of_a_server_is_the_first_notebook(hub):

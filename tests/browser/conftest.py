@@ -49,13 +49,22 @@ def server(browser, tmp_path_factory) -> Iterator[tuple[str, Path, Path]]:
 
 
 @pytest.fixture(scope="session")
-def lab(browser, server) -> lab_driver.Lab:
+def shots() -> Path | None:
+    """The folder for screenshots, if somebody wants to look at them."""
+    if not os.environ.get("BROWSER_SHOTS"):
+        return None
+    folder = Path(os.environ["BROWSER_SHOTS"])
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def lab(browser, server, shots) -> lab_driver.Lab:
     """JupyterLab to drive."""
     address, root, _ = server
-    shots = Path(os.environ["BROWSER_SHOTS"]) if os.environ.get("BROWSER_SHOTS") else None
-    if shots is not None:
-        shots.mkdir(parents=True, exist_ok=True)
-    return lab_driver.Lab(browser, address, root, shots)
+    # One context for all pages: JupyterLab's scripts are fetched and compiled once, and then come from its cache.
+    context = browser.new_context(viewport={"width": 1100, "height": 1100})
+    return lab_driver.Lab(context, address, root, shots)
 
 
 @pytest.fixture(autouse=True)

@@ -94,17 +94,25 @@ def environment(own: dict) -> dict[str, str]:
 
 def nbgrader(hub: Hub, name: str, *words: str) -> str:
     """Run nbgrader as the hub's settings have it for the teacher `name`; return what it said."""
+    said = run_python(hub, name, "-m", "nbgrader", *words)
+    assert "Exception while loading config" not in said, said  # with which it goes on, by settings of its own
+    return said
+
+
+def run_python(hub: Hub, name: str, *words: str) -> str:
+    """Run Python as in a terminal of the teacher `name`; return what was written to stderr."""
     folders, home = os.pathsep.join(str(RECIPE / "jupyter" / role) for role in ("teacher", "everyone")), hub.home(name)
     own = {"HOME": home, "NBGRADER_EXCHANGE": hub.folder / "exchange", "JUPYTER_CONFIG_PATH": folders}
-    command = [sys.executable, "-m", "nbgrader", *words]
-    done = subprocess.run(command, cwd=home, env=environment(own), capture_output=True, text=True, timeout=120)
+    home.mkdir(parents=True, exist_ok=True)  # where the teacher has not logged in
+    command = [sys.executable, *words]
+    done = subprocess.run(command, cwd=home, env=environment(own), capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     return done.stderr
 
 
 def log_in(lab: lab_driver.Lab, hub: Hub, name: str):
     """From the hub's address over the login form to one's own Lab; returns the page, its kernel ready."""
-    page = lab.browser.new_page()
+    page = lab.context.new_page()
     page.set_default_timeout(60_000)
     page.on("request", lab.note)
     page.goto(hub.address)

@@ -46,10 +46,8 @@ IN_PLACE_OF_THIS = """async path => {
 class Lab:
     """A running JupyterLab in a browser; `strangers` are the requests that would have left this machine."""
 
-    def __init__(self, browser, address: str, root: Path, shots: Path | None) -> None:
-        # One context for all pages: JupyterLab's scripts are fetched and compiled once, and then come from its cache.
-        self.context = browser.new_context(viewport={"width": 1100, "height": 1100})
-        self.address, self.root, self.shots = address, root, shots
+    def __init__(self, context, address: str, root: Path, shots: Path | None) -> None:
+        self.context, self.address, self.root, self.shots = context, address, root, shots
         self.strangers: list[str] = []
 
     def open(self, name: str):
@@ -63,7 +61,7 @@ class Lab:
         return page
 
     def show(self, page, name: str) -> None:
-        """The notebook in a page that shows another, which is closed and its kernel ended; saves a start of JupyterLab."""
+        """The notebook in a page that shows another, which is closed, its kernel too; saves a start of JupyterLab."""
         page.evaluate(IN_PLACE_OF_THIS, name)
         page.wait_for_selector(".jp-Notebook .jp-Cell >> visible=true")
         self.wait_until_idle(page)

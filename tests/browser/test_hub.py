@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,9 +13,10 @@ from lab_driver import Lab, cell, errors, rewrite_and_run, run_cell
 
 READY, CHECK = "import transformer_lib as tl", "from pathlib import Path"
 STUDENTS = ("ada", "ben")
+NAME, RIGHT = "00_start_here", "return x.mean(dim=0)"  # the assignment, and the answer to its exercise 00.1
 ASK = """async verb => {  // what the buttons of nbgrader's assignment list do, in the student's own server
     const token = document.cookie.match(/_xsrf=([^;]*)/)[1], home = location.pathname.split('/lab')[0];
-    const body = new URLSearchParams({course_id: 'transformer', assignment_id: 'first'});
+    const body = new URLSearchParams({course_id: 'transformer', assignment_id: '00_start_here'});
     const reply = await fetch(`${home}/assignments/${verb}`, {method: 'POST', body, headers: {'X-XSRFToken': token}});
     return reply.json();
 }"""
@@ -39,10 +39,8 @@ def hub(browser, tmp_path_factory) -> Iterator[Hub]:
 
 
 @pytest.fixture(scope="module")
-def people(browser, hub, tmp_path_factory) -> Iterator[dict[str, tuple[Lab, object]]]:
+def people(browser, hub, shots) -> Iterator[dict[str, tuple[Lab, object]]]:
     """{student: (lab, page)}, each logged in with notebook 00 open, by nothing but the login form."""
-    shots = Path(os.environ.get("BROWSER_SHOTS") or tmp_path_factory.mktemp("shots"))
-    shots.mkdir(parents=True, exist_ok=True)
     found = {}
     for name in STUDENTS:
         session = browser.new_context(viewport={"width": 1280, "height": 900})
@@ -51,7 +49,7 @@ def people(browser, hub, tmp_path_factory) -> Iterator[dict[str, tuple[Lab, obje
     yield found
     for lab, page in found.values():
         page.close()
-        lab.browser.close()
+        lab.context.close()
 
 
 @pytest.fixture(autouse=True)
@@ -80,37 +78,38 @@ def test_one_does_not_see_the_file_of_another(people, hub):
     assert (hub.home("ada") / "mine.txt").read_text() == "ada only"
     assert not (hub.home("ben") / "mine.txt").exists()
     for name, status in (("ada", 200), ("ben", 403)):
-        session = people[name][0].browser
+        session = people[name][0].context
         assert session.request.get(f"{hub.address}/user/ada/api/contents/mine.txt").status == status
 
 
 
-
-def test_an_assignment_goes_out_and_comes_back(people, hub):
-    grading, fetched = hub.home("teacher") / "grading", hub.home("ada") / "first" / "first.ipynb"
-    store_assignment(grading / "release" / "first" / "first.ipynb")
-    hub_driver.nbgrader(hub, "teacher", "release_assignment", "first")
+def test_an_assignment_goes_out_and_comes_back_and_is_graded(people, hub):
+    grading, fetched = hub.home("teacher") / "grading", hub.home("ada") / NAME / f"{NAME}.ipynb"
+    making = ("-m", "transformer_lib.teaching.assignments", "--out", str(grading), "00", "--only", "00.1")
+    hub_driver.run_python(hub, "teacher", *making)
+    hub_driver.nbgrader(hub, "teacher", "generate_assignment", NAME)
+    hub_driver.nbgrader(hub, "teacher", "release_assignment", NAME)
     assert oct((hub.folder / "exchange" / "transformer" / "inbound").stat().st_mode)[-4:] == "2733"
     assert statuses(people["ada"][1].evaluate(ASK, "fetch")) == {"fetched"}
-    fetched.write_text(fetched.read_text("utf-8").replace("???", "42"), "utf-8")
+    answer(fetched)
     assert "submitted" in statuses(people["ada"][1].evaluate(ASK, "submit"))
-    hub_driver.nbgrader(hub, "teacher", "collect", "first")
-    [handed_in] = (grading / "submitted").glob("*/first/first.ipynb")
+    hub_driver.nbgrader(hub, "teacher", "collect", NAME)
+    [handed_in] = (grading / "submitted").glob(f"*/{NAME}/{NAME}.ipynb")
     assert handed_in.parts[-3] == fetched.owner()  # all servers of this trial run as one account
-    assert nbformat.read(handed_in, as_version=4).cells[0].source == "answer = 42"
+    hub_driver.nbgrader(hub, "teacher", "autograde", NAME)
+    graded = nbformat.read(grading / "autograded" / handed_in.relative_to(grading / "submitted"), as_version=4)
+    [check] = [found for found in graded.cells if found.metadata.get("nbgrader", {}).get("grade")]
+    assert "✓ 00.1 hidden cases: right." in str(check.outputs)  # said by the course's settings, not by nbgrader's own
+
+
+def answer(path: Path) -> None:
+    """What a student does with exercise 00.1."""
+    notebook = nbformat.read(path, as_version=4)
+    [stub] = [found for found in notebook.cells if found.source.startswith("def mean_of_rows")]
+    stub.source = stub.source.replace("raise NotImplementedError", RIGHT)
+    nbformat.write(notebook, path)
 
 
 def statuses(reply: dict) -> set[str]:
     assert reply["success"], reply
     return {found["status"] for found in reply["value"]}
-
-
-def store_assignment(path: Path) -> None:
-    """A notebook as `nbgrader generate_assignment` leaves it: one cell to be solved, one test of it."""
-    solved = {"grade": False, "solution": True, "locked": False}
-    tested = {"grade": True, "solution": False, "locked": True, "points": 1}
-    cells = [nbformat.v4.new_code_cell("answer = ???"), nbformat.v4.new_code_cell("assert answer == 42")]
-    for found, name, kind in zip(cells, ("task", "test"), (solved, tested), strict=True):
-        found.metadata["nbgrader"] = kind | {"schema_version": 3, "grade_id": name, "task": False}
-    path.parent.mkdir(parents=True)
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)

@@ -7,8 +7,8 @@ cd "${CLASS:-/srv/class}"
 chmod 755 .
 (umask 077 && touch passwords.txt)
 names=$(cat teachers.txt && echo && cat students.txt)
-for name in $names; do
-  grep -q "^$name:" passwords.txt || echo "$name:$(od -An -N6 -tx1 /dev/urandom | tr -d ' ')" >>passwords.txt
+for name in $(echo "$names" | tr -d '\r'); do # a list may come from Windows
+  cut -d: -f1 passwords.txt | grep -qxF -e "$name" || echo "$name:$(od -An -N6 -tx1 /dev/urandom | tr -d ' ')" >>passwords.txt
 done
 number=20000
 while IFS=: read -r name password; do

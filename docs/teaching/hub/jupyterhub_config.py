@@ -12,8 +12,8 @@ from urllib.parse import urlencode
 
 c = get_config()  # noqa: F821 - JupyterHub defines it
 HUB = Path(__file__).resolve().parent
-COURSE = Path(os.environ.get("COURSE", HUB.parents[2]))
-CLASS = Path(os.environ.get("CLASS", "/srv/class"))
+COURSE = Path(os.environ.get("COURSE", HUB.parents[2])).resolve()
+CLASS = Path(os.environ.get("CLASS", "/srv/class")).resolve()
 
 # Who may come: the names of the two lists, as accounts of this machine, with their passwords (accounts.sh makes them).
 # The lists are read when the hub starts.
