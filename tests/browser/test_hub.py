@@ -82,7 +82,6 @@ def test_one_does_not_see_the_file_of_another(people, hub):
         assert session.request.get(f"{hub.address}/user/ada/api/contents/mine.txt").status == status
 
 
-
 def test_an_assignment_goes_out_and_comes_back_and_is_graded(people, hub):
     grading, fetched = hub.home("teacher") / "grading", hub.home("ada") / NAME / f"{NAME}.ipynb"
     making = ("-m", "transformer_lib.teaching.assignments", "--out", str(grading), "00", "--only", "00.1")
