@@ -233,7 +233,8 @@ FOR_EVER = "import time\nwhile True:\n    time.sleep(0.05)"
 
 
 def test_a_cell_without_end_is_interrupted_and_a_dead_kernel_keeps_what_was_done(tmp_path):
-    sources = ["1 + 1", FOR_EVER, "import os\nprint(os.environ['TRANSFORMER_COURSE_GRADER'])", "os._exit(1)", "print('never')"]
+    told = "import os\nprint(os.environ['TRANSFORMER_COURSE_GRADER'])"
+    sources = ["1 + 1", FOR_EVER, told, "os._exit(1)", "print('never')"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     nbformat.write(notebook, tmp_path / "n.ipynb")
     assignments_run.main([str(tmp_path / "n.ipynb"), "--cell-seconds", "9", "--notebook-seconds", "600"])
@@ -301,7 +302,7 @@ def test_formgrader_opens_a_submission_with_its_own_page(settings, tmp_path):
     resources = {"index": 0, "total": 1, "base_url": "", "notebook_id": source.stem, "submission_id": "s"}
     page, _ = HTMLExporter(config=settings(tmp_path)).from_filename(str(source), resources=resources)
     assert "/formgrader/static/js/formgrade.js" in page
-    assert page.count('<input class="score tabbable"') == page.count('"grade": true') or 'class="score' in page
+    assert page.count('<input class="score tabbable"') == 5
 
 
 def new(kind, **fields):
@@ -354,10 +355,10 @@ def test_a_command_that_does_not_start_is_no_fault_of_a_submission(grading, comm
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such links and pipes")
-@pytest.mark.parametrize("place", ["os.mkfifo(f)", "os.symlink('/dev/zero', f)", "os.mkdir(f)"])
+@pytest.mark.parametrize("place", ["os.mkfifo(f)", "os.symlink('moved', f)", "os.mkdir(f)"])
 def test_what_a_submission_puts_in_the_place_of_its_file_is_not_waited_for(grading, place):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
-    program = f"import os\nf = '{grading.FILE}'\nos.remove(f)\n{place}"
+    program = f"import os\nf = '{grading.FILE}'\nos.rename(f, 'moved')\n{place}"
     step = grading.ExecuteApart(command=[sys.executable, "-c", program])
     step.log.setLevel("CRITICAL")
     done, _ = step(notebook, {})
