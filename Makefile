@@ -1,6 +1,7 @@
 # lab: open the course · test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
 # site: pages to read, in build/site · slides [NN=04]: decks for lectures, in build/slides
-# assignments [NN="01 04"]: an nbgrader course with its student versions · grade: what was handed in
+# assignments [NN="01 04"] [ONLY="01.2 04.1"]: an nbgrader course with its student versions
+# grade [GRADE=--force]: what was handed in
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
@@ -33,12 +34,14 @@ slides: .venv/slides.stamp
 	$(BIN)/python -m transformer_lib.teaching.slides $(NN)
 
 assignments: .venv/teach.stamp
-	$(BIN)/python -m transformer_lib.teaching.assignments --out $(COURSE) $(NN)
+	$(BIN)/python -m transformer_lib.teaching.assignments --out $(COURSE) $(NN) $(if $(ONLY),--only $(ONLY))
 	$(NBGRADER) generate_assignment '*' --force
+	@echo "to hand out: $(COURSE)/release/"
 
 grade: .venv/teach.stamp
-	$(NBGRADER) autograde '*'
-	$(NBGRADER) generate_feedback '*'
+	@test -d $(COURSE) || { echo "no course in $(COURSE): make assignments first"; exit 1; }
+	-$(NBGRADER) autograde '*' $(GRADE)
+	$(NBGRADER) generate_feedback '*' --force
 	$(NBGRADER) export
 
 # Installed again only when what is to be installed has changed.
@@ -47,7 +50,7 @@ grade: .venv/teach.stamp
 	$(BIN)/jupyter labextension disable "@jupyterlab/apputils-extension:announcements"
 	touch $@
 
-# An extra of pyproject.toml: test, bench, site, slides, teach.
+# An extra of pyproject.toml: test, bench, site, slides, teach, hub.
 .venv/%.stamp: .venv/lab.stamp
 	$(BIN)/python -m pip install -q -e ".[$*]"
 	touch $@

@@ -16,10 +16,12 @@ import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from .. import course
+from .._validate import check_int
 from .assignments_config import SEED_LINE, write_settings
 from .assignments_source import course_source, groups_of
 
-NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
+SMALLEST_SEED = 1_000_000  # smaller ones are the cases that the check shows
 
 
 def make_course(
@@ -35,7 +37,8 @@ def make_course(
     """Write a course folder: nbgrader_config.py and one source notebook for each assignment.
 
     Args:
-        out: the course folder. Sources in it are replaced; nothing else in it is touched.
+        out: the course folder. Sources and settings in it are replaced; own_config.py, the gradebook and what was
+            handed in are not touched.
         notebooks: notebooks of the course; those without an exercise (or without a chosen one) are left out.
         only: ids of the exercises that give points; all by default.
         seed: of the hidden cases, at least 1,000,000; by default that of the course in `out`, else a new secret one.
@@ -47,15 +50,19 @@ def make_course(
         The source notebooks.
 
     Raises:
-        ValueError: if `only` names an exercise that is in none of the notebooks, or no notebook has one.
+        ValueError: if `only` names an exercise that is in none of the notebooks, or no notebook has one, or a number
+            is too small.
     """
-    seed = (_kept_seed(out) or secrets.randbelow(10**9) + 10**6) if seed is None else seed
+    seed = (_kept_seed(out) or secrets.randbelow(10**9) + SMALLEST_SEED) if seed is None else seed
+    check_int("seed", seed, minimum=SMALLEST_SEED)
+    limits = {"cell_seconds": cell_seconds, "notebook_seconds": notebook_seconds}
+    for name, seconds in limits.items():
+        check_int(name, seconds)
     sources = {path.stem: _source(path, only, seed) for path in notebooks}
     sources = {stem: source for stem, source in sources.items() if source}
     missing = sorted(set(only or ()) - {name for source in sources.values() for name in _ids(source)})
     if missing or not sources:
         raise ValueError(f"only: expected exercises of the chosen notebooks; got {missing or sorted(only or ())}")
-    limits = {"cell_seconds": cell_seconds, "notebook_seconds": notebook_seconds}
     write_settings(out, course_id=course_id, seed=seed, **limits)
     return [_write(out / "source" / stem / f"{stem}.ipynb", source) for stem, source in sources.items()]
 
@@ -87,17 +94,19 @@ def _write(path: Path, notebook: dict) -> Path:
     return path
 
 
-def chosen_notebooks(names: Sequence[str], folder: Path = NOTEBOOKS) -> list[Path]:
-    """The notebooks whose file names begin with these numbers (or with A); all without a name.
+def chosen_notebooks(names: Sequence[str]) -> list[Path]:
+    """The files of the notebooks with these numbers (or A); all without a name.
 
     Raises:
-        ValueError: if there is none for a name.
+        ValueError: if there is no such notebook.
+        FileNotFoundError: if its file is not there.
     """
-    found = [sorted(folder.glob(f"{name}_*.ipynb")) for name in names or ["*"]]
-    for name, paths in zip(names, found, strict=False):
-        if len(paths) != 1:
-            raise ValueError(f"notebooks: expected the number of a notebook, such as 04; got {name!r}")
-    return [path for paths in found for path in paths]
+    entries = [course.notebook(name) for name in names] or course.NOTEBOOKS
+    found = {entry.filename: course.path_of(entry) for entry in entries}
+    missing = [name for name, path in found.items() if path is None]
+    if missing:
+        raise FileNotFoundError(f"notebooks: expected {missing[0]} beside the library; install with pip install -e")
+    return [path for path in found.values() if path is not None]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -114,10 +123,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = vars(parser.parse_args(arguments))
     try:
         paths = make_course(given.pop("out"), chosen_notebooks(given.pop("notebooks")), **given)
-    except ValueError as error:
+    except (ValueError, FileNotFoundError) as error:
         parser.error(str(error))
-    course = paths[0].parents[2]
-    print(f"{len(paths)} assignments in {course}. Student versions:  cd {course} && nbgrader generate_assignment '*'")
+    print(f"{len(paths)} assignments in {paths[0].parents[1]}; nbgrader generate_assignment makes the student versions")
 
 
 if __name__ == "__main__":

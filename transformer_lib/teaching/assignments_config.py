@@ -9,13 +9,12 @@ SEED_LINE = re.compile(r"^# Keep secret, seed of the hidden cases: (\d+)$", flag
 
 CONFIG = '''"""nbgrader's settings for this course; its commands are run in this folder."""
 
+import sys
 from pathlib import Path
 
 import nbgrader
 
-from transformer_lib.teaching.assignments_grading import AUTOGRADE, FEEDBACK
-
-c = get_config()  # noqa: F821
+c = get_config()
 
 # Keep secret, seed of the hidden cases: {seed}
 c.CourseDirectory.course_id = {course_id!r}
@@ -23,19 +22,43 @@ c.ClearSolutions.code_stub = {{"python": "raise NotImplementedError"}}
 c.OverwriteCells.add_missing_cells = True  # a check that was deleted is put back
 
 # A submission is executed apart, in a folder and a process of its own; then its answers are compared here.
-c.Autograde.autograde_preprocessors = AUTOGRADE
+# The steps are named, not imported: one that is not installed stops the grading, not the reading of this file,
+# after which nbgrader would go on with steps of its own.
+nbgraders, ours = "nbgrader.preprocessors.", "transformer_lib.teaching.assignments_grading."
+c.Autograde.autograde_preprocessors = [
+    ours + "ExecuteApart",
+    ours + "CompareAnswers",
+    nbgraders + "IgnorePattern",
+    "nbconvert.preprocessors.ClearMetadataPreprocessor",
+    nbgraders + "LimitOutput",
+    nbgraders + "SaveAutoGrades",
+    nbgraders + "AssignLatePenalties",
+    nbgraders + "CheckCellMetadata",
+]
 c.ExecuteApart.cell_seconds = {cell_seconds}  # then a cell is interrupted
 c.ExecuteApart.notebook_seconds = {notebook_seconds}  # then the rest of a notebook is given up
 # Code of people you do not know: execute it in a container, see docs/teaching/grading.md.
-# c.ExecuteApart.command = ["docker", "run", …]
 
 # Feedback is one file that loads nothing: formulas are MathML, and the template in this folder has no script.
-c.GenerateFeedback.preprocessors = FEEDBACK
+c.GenerateFeedback.preprocessors = [
+    nbgraders + "GetGrades",
+    ours + "WithoutHiddenTests",
+    ours + "OfflineFormulas",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+]
+c.GenerateFeedback.exporter_class = ours + "OfflineExporter"  # formgrader keeps its own
 pages = Path(nbgrader.__file__).parent / "server_extensions" / "formgrader" / "templates"
-c.HTMLExporter.extra_template_basedirs = [str(Path(__file__).parent / "templates"), str(pages)]
-c.HTMLExporter.template_name = "offline"  # and what is not there is nbgrader's
-c.HTMLExporter.template_file = "page.html.j2"
-c.HTMLExporter.exclude_anchor_links = True
+c.OfflineExporter.extra_template_basedirs = [str(Path(__file__).parent / "templates"), str(pages)]
+c.OfflineExporter.template_name = "offline"  # and what is not there is nbgrader's
+c.OfflineExporter.template_file = "page.html.j2"
+c.OfflineExporter.exclude_anchor_links = True
+
+# Your own settings: own_config.py beside this file. This one is written anew whenever the course is made.
+try:
+    load_subconfig("own_config.py", path=str(Path(__file__).parent))
+except Exception as error:  # without your settings, perhaps without your container, nothing is executed
+    c.ExecuteApart.command = []
+    print(f"own_config.py could not be read, so nothing will be graded: {{error!r}}", file=sys.stderr)
 '''
 
 PAGE = """\

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
 import nbformat
-from nbconvert.preprocessors import ClearMetadataPreprocessor, CSSHTMLHeaderPreprocessor, Preprocessor
+from nbconvert.exporters import HTMLExporter
+from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
-from nbgrader.preprocessors import (
-    AssignLatePenalties,
-    CheckCellMetadata,
-    GetGrades,
-    IgnorePattern,
-    LimitOutput,
-    SaveAutoGrades,
-)
 from traitlets import Bool, Integer, List, Unicode
 
 from . import assignments_run
@@ -31,7 +25,13 @@ HIDDEN = re.compile(r'^grade\("(?P<id>[^"]+)", \w+, seed=(?P<seed>\d+)\)$', flag
 REGION = re.compile(r"^### BEGIN HIDDEN TESTS$.*?^### END HIDDEN TESTS$", flags=re.MULTILINE | re.DOTALL)
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FILE = "submission.ipynb"
+LARGEST = 200_000_000  # bytes that a submission may make of its file
+NOT_STARTED = (125, 126, 127)  # what docker, timeout and shells end with when they could not start the program
 Resources = dict
+
+
+class NotStarted(RuntimeError):
+    """Nothing was executed, and the submission is not to blame; nbgrader reports it and gives no marks."""
 
 
 class Step(Preprocessor):
@@ -53,10 +53,16 @@ class ExecuteApart(Step):
     notebook_seconds = Integer(1200, help="Seconds after which the rest of a notebook is given up.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
-        """Execute, or say in every graded cell why that was not possible."""
+        """Execute, or say in every code cell why that was not possible.
+
+        Raises:
+            NotStarted: if the command itself does not work, whatever the submission.
+        """
         with tempfile.TemporaryDirectory(prefix="submission-", ignore_cleanup_errors=True) as folder:
             try:
                 take_outputs(nb, self._executed(nb, Path(folder)))
+            except NotStarted:
+                raise
             except Exception as error:  # one submission must not stop the grading of the others
                 self.log.error("Not executed: %s", error)
                 why = f"the notebook could not be executed ({type(error).__name__})"
@@ -70,14 +76,41 @@ class ExecuteApart(Step):
         nbformat.write(nb, file)
         names = {"folder": folder, "cell_seconds": self.cell_seconds, "notebook_seconds": self.notebook_seconds}
         patience = self.notebook_seconds + 60  # the program itself keeps the time; this is for one that cannot
-        command = [part.format(**names) for part in self.command]
-        environment = os.environ | {"TRANSFORMER_COURSE_STATIC": "1"}  # the progress of whoever grades stays out
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=patience, check=False, cwd=folder, env=environment
-        )
-        if done.returncode:
-            raise RuntimeError(f"{command[0]} ended with {done.returncode}: {done.stderr[-500:]}")
-        return nbformat.read(file, as_version=4)
+        code, said = _run([part.format(**names) for part in self.command], folder, patience)
+        if code:
+            raise (NotStarted if code in NOT_STARTED else RuntimeError)(f"command ended with {code}: {said}")
+        return read_back(file)
+
+
+def _run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
+    """Run a program; its exit code, and the end of what it wrote to stderr."""
+    if not command:
+        raise NotStarted("ExecuteApart.command: expected a program; got an empty list (see the messages above)")
+    with tempfile.TemporaryFile() as stderr:  # a pipe would stay open as long as what a submission leaves running
+        try:
+            done = subprocess.run(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
+                timeout=seconds, check=False, cwd=folder,
+            )  # fmt: skip
+        except OSError as error:
+            raise NotStarted(f"ExecuteApart.command: {error}") from error
+        stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - 500))
+        return done.returncode, stderr.read().decode("utf-8", errors="replace")
+
+
+def read_back(file: Path) -> NotebookNode:
+    """The notebook in a file that a submission could put anything in the place of.
+
+    Raises:
+        OSError: if it is a link, or not there.
+        ValueError: if it is no file (reading a pipe would never end) or too large, or holds no notebook.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    with open(os.open(file, flags), encoding="utf-8") as opened:
+        status = os.fstat(opened.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
+            raise ValueError(f"file: expected a regular file of at most {LARGEST} bytes")
+        return nbformat.read(opened, as_version=4)
 
 
 def take_outputs(nb: NotebookNode, executed: NotebookNode) -> None:
@@ -162,8 +195,5 @@ class OfflineFormulas(Step):
         return cell, resources
 
 
-AUTOGRADE = [
-    ExecuteApart, CompareAnswers, IgnorePattern, ClearMetadataPreprocessor, LimitOutput,
-    SaveAutoGrades, AssignLatePenalties, CheckCellMetadata,
-]  # fmt: skip
-FEEDBACK = [GetGrades, WithoutHiddenTests, OfflineFormulas, CSSHTMLHeaderPreprocessor]
+class OfflineExporter(HTMLExporter):
+    """Writes feedback pages by settings of its own name: those of HTMLExporter are formgrader's, too."""

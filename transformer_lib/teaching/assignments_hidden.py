@@ -8,6 +8,7 @@ nothing that a submission does to its own kernel can make a wrong answer right.
 from __future__ import annotations
 
 import base64
+import os
 from collections.abc import Callable
 
 import numpy as np
@@ -37,7 +38,10 @@ def grade(exercise_id: str, function: Callable, *, seed: int) -> None:
     Raises:
         ValueError: if there is no such exercise, or the seed is below 1,000,000.
         CheckFailed: if an answer is wrong.
+        RuntimeError: if nbgrader grades without the settings of the course.
     """
+    if os.environ.get("NBGRADER_EXECUTION") == "autograde" and os.environ.get("TRANSFORMER_COURSE_GRADER") != "apart":
+        raise RuntimeError("nbgrader did not read nbgrader_config.py of this course, so nothing here is graded safely")
     exercise = get(exercise_id)
     with preserved_state():
         cases = unseen_cases(exercise, seed)

@@ -172,7 +172,8 @@ def _notice(chosen: list[Group]) -> dict:
         "**This is an assignment.** Replace each `raise NotImplementedError` below; the check under it says at once "
         "whether your answer is right, and what is wrong with it. Cells of your own are welcome; the checks "
         "themselves are put back when the file is graded, and then also try cases that they do not show. "
-        "Solutions are left out. Save the file under its name and hand it in.",
+        "Solutions are left out. Points of an exercise are given whole or not at all. Keep the functions' names. "
+        "Before you hand in: *Kernel → Restart Kernel and Run All Cells*; save, and keep the file's name.",
         "",
         "| exercise | | points |",
         "|---|---|---|",
