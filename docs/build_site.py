@@ -56,7 +56,7 @@ def build(out: Path, work: Path) -> int:
     shutil.rmtree(work, ignore_errors=True)
     pages = work / "html"
     prepare(work / "source")
-    options = ["-b", "html", "-q", "-W", "--keep-going", "-E", "-c", str(DOCS), "-d", str(work / "doctrees")]
+    options = ["-b", "html", "-j", "auto", "-q", "-W", "--keep-going", "-E", "-c", str(DOCS), "-d", str(work / "doctrees")]
     status = build_main([*options, str(work / "source"), str(pages)])
     if status:
         return status
