@@ -56,7 +56,8 @@ def build(out: Path, work: Path) -> int:
     shutil.rmtree(work, ignore_errors=True)
     pages = work / "html"
     prepare(work / "source")
-    options = ["-b", "html", "-j", "auto", "-q", "-W", "--keep-going", "-E", "-c", str(DOCS), "-d", str(work / "doctrees")]
+    options = ["-b", "html", "-q", "-W", "--keep-going", "-E", "-j", "auto"]  # every processor works
+    options += ["-c", str(DOCS), "-d", str(work / "doctrees")]
     status = build_main([*options, str(work / "source"), str(pages)])
     if status:
         return status
