@@ -1,14 +1,15 @@
-"""Build the reading site: `make site`, or `python docs/build_site.py [folder]`; nothing is executed or downloaded.
+"""Build the reading site: `make site`, or `python docs/build_site.py`; nothing is executed or downloaded.
 
 The pages are prepared in a folder that mirrors the repository, so that links among its files hold on the site as well.
 """
 
 from __future__ import annotations
 
-import importlib.util
+import argparse
 import json
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -17,15 +18,10 @@ sys.path[:0] = [str(ROOT)]
 
 from site_pages import contents, course_map, guide_page, page_of, picture_of  # noqa: E402
 
-from transformer_lib.course import NOTEBOOKS  # noqa: E402
+from transformer_lib.course import NOTEBOOKS, file_of, notebook  # noqa: E402
+from transformer_lib.teaching.notebooks import MATHJAX, carried, read  # noqa: E402
 
-
-def mathjax() -> Path:
-    """MathJax in one file, from the package that brings it."""
-    found = importlib.util.find_spec("sphinx-mathjax-offline")
-    if found is None:
-        raise SystemExit('The site needs more packages: pip install -e ".[site]"')
-    return Path(found.origin).parent / "static" / "mathjax" / "tex-svg-full.js"
+FRONT_PICTURE = ("12", "12-011")  # notebook and cell: the map of the model
 
 
 def write(path: Path, text: str) -> None:
@@ -36,10 +32,8 @@ def write(path: Path, text: str) -> None:
 
 def prepare(source: Path) -> None:
     """Write what Sphinx reads."""
-    shutil.rmtree(source, ignore_errors=True)
     for entry in NOTEBOOKS:
-        notebook = json.loads((ROOT / "notebooks" / entry.filename).read_text("utf-8"))
-        write(source / "notebooks" / entry.filename, json.dumps(page_of(notebook, entry)))
+        write(source / "notebooks" / entry.filename, json.dumps(page_of(read(file_of(entry)), entry)))
     pages = sorted((DOCS / "teaching").glob("*.md"))
     for page in pages:
         listed = contents(pages) if page.stem == "index" else ""
@@ -48,26 +42,53 @@ def prepare(source: Path) -> None:
         shutil.copytree(DOCS / folder, source / "docs" / folder)
     front = (DOCS / "index.md").read_text("utf-8")
     write(source / "index.md", front.replace("<!-- map -->", course_map()))
-    write(source / "transformer.svg", picture_of(ROOT / "notebooks", "12", "12-011"))
+    write(source / "transformer.svg", picture_of(read(file_of(notebook(FRONT_PICTURE[0]))), FRONT_PICTURE[1]))
 
 
 def build(out: Path, work: Path) -> int:
-    """Prepare the pages, run Sphinx, lay the notebooks beside their pages; returns Sphinx's exit status."""
+    """Prepare the pages, run Sphinx, lay the notebooks beside their pages; returns Sphinx's exit status.
+
+    `out` is replaced only by a site that was built without a warning.
+    """
+    script = carried(*MATHJAX, "site")
     from sphinx.cmd.build import build_main
 
-    script = mathjax()
-    shutil.rmtree(out, ignore_errors=True)
+    shutil.rmtree(work, ignore_errors=True)
+    pages = work / "html"
     prepare(work / "source")
-    options = ["-b", "html", "-q", "-W", "--keep-going", "-E", "-c", str(DOCS), "-d", str(work / "doctrees")]
-    status = build_main([*options, str(work / "source"), str(out)])
-    shutil.copyfile(script, out / "_static" / "mathjax.js")
+    options = ["-b", "html", "-q", "-W", "--keep-going", "-E", "-j", "auto"]  # every processor works
+    options += ["-c", str(DOCS), "-d", str(work / "doctrees")]
+    status = build_main([*options, str(work / "source"), str(pages)])
+    if status:
+        return status
+    shutil.copyfile(script, pages / "_static" / "mathjax.js")
     for entry in NOTEBOOKS:
-        shutil.copyfile(ROOT / "notebooks" / entry.filename, out / "notebooks" / entry.filename)
+        shutil.copyfile(file_of(entry), pages / "notebooks" / entry.filename)
+    shutil.rmtree(out, ignore_errors=True)
+    shutil.move(pages, out)
+    return 0
+
+
+def replaceable(out: Path) -> bool:
+    """Whether nothing is lost when `out` is replaced: it is new, empty, or an earlier build."""
+    return not out.exists() or (out.is_dir() and (not any(out.iterdir()) or (out / ".buildinfo").is_file()))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Parse the command line and build."""
+    parser = argparse.ArgumentParser(description="Build the reading site; nothing is executed or downloaded.")
+    place = ROOT / "build" / "site"
+    parser.add_argument("--out", type=Path, default=place, help="its folder; an earlier build in it is replaced")
+    out = parser.parse_args(arguments).out.resolve()
+    if not replaceable(out):
+        parser.error(f"--out: expected a new folder or an earlier build of the site; got {out}")
+    try:
+        status = build(out, out.parent / f"{out.name}-work")
+    except (ValueError, FileNotFoundError, RuntimeError) as error:
+        parser.error(str(error))
+    print(f"built: {out / 'index.html'}" if status == 0 else "not built: what is wrong stands above")
     return status
 
 
 if __name__ == "__main__":
-    OUT = Path(sys.argv[1] if len(sys.argv) > 1 else ROOT / "build" / "site").resolve()
-    STATUS = build(OUT, OUT.parent / f"{OUT.name}-work")
-    print(f"{'built' if STATUS == 0 else 'built, with errors'}: {OUT / 'index.html'}")
-    sys.exit(STATUS)
+    sys.exit(main())

@@ -87,7 +87,14 @@ def mend(app, page: str, template: str, context: dict, doctree) -> None:
         context["body"] = SIGNATURE.sub(lambda found: PARAMETER.sub(r"<\1div>", found[0]), body)
 
 
+def front_page(app, page: str, template: str, context: dict, doctree) -> None:
+    """Where "Suggest edit" leads: the front page is docs/index.md; all others mirror the repository."""
+    if page == "index":
+        context["doc_path"] = "docs"
+
+
 def setup(app) -> None:
     """Read docstrings as they are written: single backticks are code."""
     app.connect("autodoc-process-docstring", as_restructuredtext, priority=400)  # before napoleon
     app.connect("html-page-context", mend)
+    app.connect("html-page-context", front_page)  # before the theme makes its buttons, at 501

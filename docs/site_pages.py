@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import base64
 import html
-import json
 import os
 import re
 from pathlib import Path
 
-from transformer_lib.course import NOTEBOOKS, Notebook
+from transformer_lib.course import NOTEBOOKS, Notebook, notebook
+from transformer_lib.teaching.notebooks import html_of, tags_of, text_of
 
 LAB = os.environ.get("SITE_JUPYTERLAB_URL", "http://localhost:8888/lab/tree").rstrip("/")
 KEPT_TAGS = {"hide-input", "solution", "check", "widget", "quiz"}
@@ -23,12 +23,6 @@ CELL_NAME = re.compile(r"`((\d\d|a_)-(?:\d{3}|[a-z]+-\d+))`")
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 PROGRESS = 'aria-label="Your progress in notebook'
 IN_LAB = '<p class="in-lab">A stored picture. In JupyterLab it answers to its controls.</p>'
-FILE_OF = {entry.id: entry.filename.removesuffix(".ipynb") for entry in NOTEBOOKS}
-
-
-def text_of(value: str | list[str]) -> str:
-    """A field of a notebook file, which may be a list of lines."""
-    return value if isinstance(value, str) else "".join(value)
 
 
 def anchor(cell_id: str) -> str:
@@ -64,7 +58,7 @@ def strip(here: Notebook) -> str:
         if entry is here:
             items.append(f'<b aria-current="page" title="{entry.title}">{entry.id}</b>')
         else:
-            items.append(f'<a href="{FILE_OF[entry.id]}.html" title="{entry.title}">{entry.id}</a>')
+            items.append(f'<a href="{entry.stem}.html" title="{entry.title}">{entry.id}</a>')
     says = f"{here.minutes} minutes with exercises; you will build {here.builds}. In JupyterLab, progress shows here."
     return f'<nav class="course-strip" aria-label="The course"><p>{" ".join(items)}</p><p>{says}</p></nav>'
 
@@ -72,7 +66,7 @@ def strip(here: Notebook) -> str:
 def top_links(here: Notebook) -> str:
     """The line under the title: open, download, and the page for teachers."""
     name = here.filename
-    guide = f"../docs/teaching/{FILE_OF[here.id]}.html"
+    guide = f"../docs/teaching/{here.stem}.html"
     return (
         f'\n\n<p class="notebook-links"><a href="{LAB}/notebooks/{name}">Open in your JupyterLab</a> '
         f'<a href="{name}" download>Download the notebook</a> <a href="{guide}">For teachers</a></p>\n\n'
@@ -91,10 +85,10 @@ def shown(output: dict, here: Notebook, tags: set[str]) -> dict:
     return output
 
 
-def page_of(notebook: dict, here: Notebook) -> dict:
+def page_of(stored: dict, here: Notebook) -> dict:
     """The notebook as the site's source for its page."""
     cells = []
-    for cell in notebook["cells"]:
+    for cell in stored["cells"]:
         source, place = text_of(cell["source"]), anchor(cell["id"])
         if cell["cell_type"] == "markdown":
             source = in_html(linked_markdown(source))
@@ -103,19 +97,19 @@ def page_of(notebook: dict, here: Notebook) -> dict:
                 source, place = title + top_links(here) + rest, ""
             cells.append({**cell, "source": place + source})
             continue
-        tags = set(cell["metadata"].get("tags", []))
+        tags = set(tags_of(cell))
         outputs = [shown(output, here, tags) for output in cell["outputs"]]
         cells.append({"cell_type": "markdown", "id": f"at-{cell['id']}", "metadata": {}, "source": place})
         kept = {"tags": sorted(tags & KEPT_TAGS)} if tags & KEPT_TAGS else {}
         cells.append({**cell, "source": source, "metadata": kept, "outputs": outputs})
-    return {**notebook, "cells": cells}
+    return {**stored, "cells": cells}
 
 
 def guide_page(text: str) -> str:
     """A page of the teaching guide: its cell names lead to the cells, its title tells it from the notebook's."""
 
     def link(found: re.Match) -> str:
-        file = FILE_OF[found[2].replace("a_", "A")]
+        file = notebook(found[2].replace("a_", "A")).stem
         return f'<a href="../../notebooks/{file}.html#cell-{found[1]}"><code>{found[1]}</code></a>'
 
     return re.sub(r"\A(# (?:\d\d|A) · .*)", r"\1, for teachers", CELL_NAME.sub(link, text))
@@ -135,9 +129,14 @@ def course_map() -> str:
     return "\n".join(["| | notebook | minutes | you build |", "|---|---|---:|---|", *rows, ""])
 
 
-def picture_of(notebooks: Path, notebook_id: str, cell_id: str) -> str:
-    """The SVG picture stored in an output."""
-    notebook = json.loads((notebooks / f"{FILE_OF[notebook_id]}.ipynb").read_text("utf-8"))
-    cell = next(cell for cell in notebook["cells"] if cell["id"] == cell_id)
-    stored = text_of(cell["outputs"][0]["data"]["text/html"])
-    return base64.b64decode(re.search(r"data:image/svg\+xml;base64,([^\"]+)", stored)[1]).decode("utf-8")
+def picture_of(stored: dict, cell_id: str) -> str:
+    """The SVG picture that a cell has stored.
+
+    Raises:
+        ValueError: if the notebook has no such cell, or the cell no such picture.
+    """
+    shows = "".join(html_of(cell) for cell in stored["cells"] if cell["id"] == cell_id)
+    picture = re.search(r"data:image/svg\+xml;base64,([^\"]+)", shows)
+    if not picture:
+        raise ValueError(f"cell_id: expected a cell with a stored SVG picture; got {cell_id!r}")
+    return base64.b64decode(picture[1]).decode("utf-8")

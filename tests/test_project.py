@@ -86,7 +86,7 @@ def test_each_notebook_is_on_the_map():
 
 
 def test_links_in_the_readme_lead_somewhere():
-    targets = re.findall(r"\]\(([^)#]+)\)", readme())
+    targets = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", readme())
     assert [target for target in targets if "://" not in target and not (ROOT / target).exists()] == []
 
 

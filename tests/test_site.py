@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import functools
 import html
-import json
 import re
 import runpy
 import sys
@@ -13,15 +13,17 @@ from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
+import build_site
 import pytest
 import site_docstrings
 import site_pages
 
-import site_build
+import built_site
 import transformer_lib as tl
 from transformer_lib.course import NOTEBOOKS, notebook
+from transformer_lib.teaching import notebooks
 
-ROOT = site_build.ROOT
+ROOT = built_site.ROOT
 GUIDE = sorted((ROOT / "docs" / "teaching").glob("*.md"))
 TAG = re.compile(r"<(a|img|script|link|iframe|source|object|video|audio|embed)\b([^>]*)>")
 ATTRIBUTE = re.compile(r"([\w-]+)=\"([^\"]*)\"")
@@ -47,7 +49,7 @@ class Page:
 
 @pytest.fixture(scope="session")
 def site(tmp_path_factory) -> Path:
-    return site_build.built(tmp_path_factory)
+    return built_site.built(tmp_path_factory)
 
 
 @functools.cache
@@ -57,11 +59,11 @@ def pages(site: Path) -> dict[Path, Page]:
 
 
 def raw(entry) -> dict:
-    return json.loads((ROOT / "notebooks" / entry.filename).read_text("utf-8"))
+    return notebooks.read(ROOT / "notebooks" / entry.filename)
 
 
 def tagged(entry, tag: str) -> int:
-    return sum(tag in cell["metadata"].get("tags", []) for cell in raw(entry)["cells"])
+    return sum(tag in notebooks.tags_of(cell) for cell in raw(entry)["cells"])
 
 
 @functools.cache
@@ -84,7 +86,7 @@ def broken(site: Path, page: Page, target: str) -> bool:
 
 
 def test_everything_has_its_page(site):
-    expected = {f"notebooks/{entry.filename[:-6]}.html" for entry in NOTEBOOKS} | {"index.html", "search.html"}
+    expected = {f"notebooks/{entry.stem}.html" for entry in NOTEBOOKS} | {"index.html", "search.html"}
     expected |= {f"docs/teaching/{page.stem}.html" for page in GUIDE}
     expected |= {f"docs/api/{page.stem}.html" for page in (ROOT / "docs" / "api").glob("*.md")}
     assert {name for name in expected if not (site / name).is_file()} == set()
@@ -94,7 +96,8 @@ def test_everything_has_its_page(site):
 
 def test_every_link_leads_somewhere(site):
     inside = [(page, link) for page in pages(site).values() for link in set(page.links) if not urlsplit(link).scheme]
-    assert len(inside) > 5000
+    written = [link for page, link in inside if page.path.parent.name in ("notebooks", "teaching")]
+    assert len(written) > 3000  # without those of the pages that Sphinx makes: sources, index
     assert [(page.path.name, link) for page, link in inside if broken(site, page, link)] == []
 
 
@@ -117,7 +120,7 @@ def test_every_picture_has_words(site):
 
 @pytest.mark.parametrize("entry", NOTEBOOKS, ids=lambda entry: entry.id)
 def test_a_notebook_page_is_whole(site, entry):
-    page = pages(site)[(site / "notebooks" / f"{entry.filename[:-6]}.html").resolve()]
+    page = pages(site)[(site / "notebooks" / f"{entry.stem}.html").resolve()]
     cells = raw(entry)["cells"]
     assert {f"cell-{cell['id']}" for cell in cells[1:]} <= page.ids
     assert page.text.count('<details class="admonition hide above-input">') == tagged(entry, "solution") > 0
@@ -125,7 +128,7 @@ def test_a_notebook_page_is_whole(site, entry):
     assert page.text.count('class="in-lab"') == tagged(entry, "widget") > 0
     assert page.text.count('class="course-strip"') == 1
     assert "tag_claim" not in page.text and "tag_nbval" not in page.text
-    prose = "".join(site_pages.text_of(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    prose = "".join(notebooks.text_of(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     assert page.text.count('<span class="math') >= len(re.findall(r"(?<!\$)\$[^$\n]+\$(?!\$)", prose)) / 2
 
 
@@ -185,7 +188,7 @@ def test_names_of_cells_in_the_guide():
 def joined(output: dict) -> str:
     """The text of an output, which a notebook's file may keep as lines."""
     shown = output.get("data", {"text": output.get("text", "")})
-    return "\0".join(site_pages.text_of(value) for value in shown.values())
+    return "\0".join(notebooks.text_of(value) for value in shown.values())
 
 
 def test_a_page_changes_no_output_and_not_the_notebook():
@@ -197,7 +200,7 @@ def test_a_page_changes_no_output_and_not_the_notebook():
     )
     changed = [new for old, new in zip(before, after, strict=True) if old != new]
     assert ["course-strip" in changed[0], "in-lab" in changed[1], len(changed)] == [True, True, 2]
-    sources = [site_pages.text_of(cell["source"]) for cell in original["cells"] if cell["cell_type"] == "code"]
+    sources = [notebooks.text_of(cell["source"]) for cell in original["cells"] if cell["cell_type"] == "code"]
     assert sources == [cell["source"] for cell in page["cells"] if cell["cell_type"] == "code"]
 
 
@@ -223,3 +226,66 @@ def test_buttons_need_a_repository(monkeypatch, address):
     assert options.repository_url == address.rstrip("/")
     buttons = {options.use_repository_button, options.use_issues_button, options.use_edit_page_button}
     assert buttons == {bool(address)}
+
+
+def test_the_front_page_is_edited_where_it_lies(monkeypatch):
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    front_page = runpy.run_path(str(ROOT / "docs" / "conf.py"))["front_page"]
+    for page, expected in [("index", "docs"), ("docs/api/index", "")]:
+        context = {"doc_path": ""}
+        front_page(None, page, "page.html", context, None)
+        assert context == {"doc_path": expected}
+
+
+def test_the_picture_of_a_cell():
+    stored = "data:image/svg+xml;base64," + base64.b64encode(b"<svg/>").decode()
+    cells = [{"id": "a", "outputs": [{"data": {"text/html": [f'<img src="{stored}"', " alt=x>"]}}]}, {"id": "b"}]
+    assert site_pages.picture_of({"cells": cells}, "a") == "<svg/>"
+    for cell_id in ("b", "c"):
+        with pytest.raises(ValueError, match=f"cell_id: expected a cell with a stored SVG picture; got '{cell_id}'"):
+            site_pages.picture_of({"cells": cells}, cell_id)
+
+
+# The command ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """The command, with a Sphinx that writes one file and ends with the status in `result`."""
+    cmd = pytest.importorskip("sphinx.cmd.build", reason='the site needs pip install -e ".[site]"')
+    result = {"status": 0}
+
+    def sphinx(options: list[str]) -> int:
+        page = Path(options[-1]) / ".buildinfo"
+        page.parent.mkdir(parents=True)
+        page.touch()
+        for folder in ("_static", "notebooks"):
+            (page.parent / folder).mkdir()
+        return result["status"]
+
+    monkeypatch.setattr(cmd, "build_main", sphinx)
+    monkeypatch.setattr(build_site, "prepare", lambda source: None)
+    return lambda out, status=0: result.update(status=status) or build_site.main(["--out", str(out)])
+
+
+def test_the_command_replaces_a_site_and_nothing_else(command, tmp_path, capsys):
+    site, own = tmp_path / "site", tmp_path / "own"
+    assert command(site) == 0 and (site / "_static" / "mathjax.js").stat().st_size > 10**6
+    (site / "old.html").touch()
+    assert command(site, status=2) == 2 and (site / "old.html").exists(), "a failure leaves the site that is there"
+    assert "not built" in capsys.readouterr().out
+    assert command(site) == 0 and not (site / "old.html").exists()
+    own.mkdir()
+    (own / "thesis.tex").touch()
+    for place in (own, own / "thesis.tex"):
+        with pytest.raises(SystemExit):
+            command(place)
+        assert "--out: expected a new folder or an earlier build of the site; got" in capsys.readouterr().err
+    assert (own / "thesis.tex").exists()
+
+
+def test_a_missing_package_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(build_site, "MATHJAX", ("no-such-package-here", "x.js"))
+    with pytest.raises(SystemExit):
+        build_site.main(["--out", str(tmp_path / "site")])
+    assert 'no-such-package-here is not installed: pip install -e ".[site]"' in capsys.readouterr().err

@@ -17,7 +17,7 @@ CELL = re.compile(r"`((?:\d\d|a_)-\d{3})`")
 
 
 def read(entry) -> tuple[Notebook, str]:
-    return Notebook.read(ROOT / "notebooks" / entry.filename), (GUIDE / f"{entry.filename[:-6]}.md").read_text("utf-8")
+    return Notebook.read(ROOT / "notebooks" / entry.filename), (GUIDE / f"{entry.stem}.md").read_text("utf-8")
 
 
 def section_of(notebook: Notebook) -> dict[str, str]:
@@ -31,9 +31,9 @@ def section_of(notebook: Notebook) -> dict[str, str]:
 
 
 def test_every_notebook_has_its_page_and_the_index_links_it():
-    names, pages = {f"{entry.filename[:-6]}.md" for entry in NOTEBOOKS}, {page.name for page in PAGES} - {"index.md"}
+    names, pages = {f"{entry.stem}.md" for entry in NOTEBOOKS}, {page.name for page in PAGES} - {"index.md"}
     assert names <= pages  # beside them: pages on grading and the like
-    assert pages <= set(re.findall(r"\]\(([^)#]+)\)", (GUIDE / "index.md").read_text("utf-8")))
+    assert pages <= set(re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", (GUIDE / "index.md").read_text("utf-8")))
 
 
 @pytest.mark.parametrize("entry", NOTEBOOKS, ids=lambda entry: entry.id)
@@ -56,4 +56,4 @@ def test_a_page_fits_its_notebook(entry):
 def test_cells_and_links_exist(page):
     text, cells = page.read_text("utf-8"), {cell for entry in NOTEBOOKS for cell in section_of(read(entry)[0])}
     assert [name for name in CELL.findall(text) if name not in cells] == []
-    assert [link for link in re.findall(r"\]\(([^)#]+)\)", text) if not (GUIDE / link).exists()] == []
+    assert [link for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) if not (GUIDE / link).exists()] == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 import re
-import sys
 
 import pytest
 
@@ -13,7 +12,7 @@ pytest.importorskip("nbconvert", reason="nbconvert is not installed")
 pytest.importorskip("bs4", reason="nbconvert is not installed")
 
 from transformer_lib import course
-from transformer_lib.teaching import slides, slides_outputs, slides_plan, slides_text
+from transformer_lib.teaching import notebooks, slides, slides_outputs, slides_plan, slides_text
 from transformer_lib.teaching.slides_markdown import Section, sections
 from transformer_lib.teaching.slides_plan import Piece, Slide
 
@@ -71,7 +70,7 @@ def test_no_slide_holds_a_solution_or_a_hint(entry):
     cells = slides_plan.read(course.path_of(entry))
     page = "\n".join(piece.text for slide in deck(entry) for piece in slide.pieces)
     assert not re.search(r"def \w+_solution\(", page) and "Hint 1" not in page
-    solutions = {line for one in cells if "solution" in slides_plan.tags_of(one) for line in one["source"].splitlines()}
+    solutions = {line for one in cells if "solution" in notebooks.tags_of(one) for line in one["source"].splitlines()}
     assert [line for line in solutions if "def " in line and line in page] == []
 
 
@@ -126,6 +125,7 @@ def test_a_picture_takes_its_caption_from_the_next_cell():
     assert figure.title == "One" and "<details" not in figure.pieces[0].text
     assert '<img alt="A &lt;bar&gt;" src="data:,x">' in figure.pieces[0].text
     assert "What to see: a bar." in figure.pieces[0].text and "high" not in figure.pieces[0].text
+    assert re.search(r"<figcaption>.*What to see.*</figcaption>\s*</figure>", figure.pieces[0].text, re.DOTALL)
     assert shown([text]) == [("One", ["It is high. **Very**."])]
 
 
@@ -139,6 +139,12 @@ def test_a_quiz_asks_the_class(html, options, answer):
     assert found.title == "Ask the class" and options in asked.text and "✓" not in asked.text
     assert answer in answered.text and answered.step and "✗" not in answered.text
     assert "✗ Not quite. No." in found.notes[0]
+
+
+@pytest.mark.parametrize("html", ["", QUIZ.replace("details", "div"), QUIZ.replace("<b>04.q1</b>", "")])
+def test_a_quiz_that_is_none_is_named(html):
+    with pytest.raises(ValueError, match="cell c: expected a stored quiz; run the notebook"):
+        slides_outputs.question(code("quiz()", "quiz", "slide", html=html))
 
 
 def test_a_folded_answer_is_a_step_and_hints_are_left_out():
@@ -235,28 +241,24 @@ def test_long_code_loses_assertions_then_its_end():
 
 
 def test_a_page_names_no_address_and_keeps_its_notes():
-    pieces = [Piece("$x_1 < 2$ and `y`"), Piece("[next](05_tokens_and_embeddings.ipynb)", step=True)]
+    links = "[next](05_tokens_and_embeddings.ipynb), [06 §2](06_positional_encoding.ipynb#cell-id=06-015)"
+    pieces = [Piece("$x_1 < 2$ and `y`"), Piece(links, step=True)]
     slide = Slide("A & B", 2, pieces, ["Say."])
     page = slides.render([Slide("Why?", 1, [Piece("p")]), slide], "99 · Toy")
     assert not re.search(r"https?://(?!www\.w3\.org)|require|unpkg", page)
     assert "<title>99 · Toy</title>" in page and "A &amp; B" in page and "$x_1 &lt; 2$" in page
-    assert '<a href="05_tokens_and_embeddings.html">' in page
+    assert '<a href="05_tokens_and_embeddings.html">' in page and '<a href="06_positional_encoding.html">' in page
     notes, fragment = page.index('<aside class="notes">', page.index("A &amp; B")), page.index('class="fragment"')
     assert page.index("Say.") > notes and fragment > notes
 
 
-def test_build_writes_decks_and_their_list(tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def packages(tmp_path, monkeypatch):
+    """The packages that carry what decks load, with a line in each file."""
     for name, (package, place) in slides.VENDORED.items():
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).write_text(f"{package} {name}", encoding="utf-8")
-    monkeypatch.setattr(slides, "distribution", lambda package: FakeDistribution(tmp_path))
-    slides.main(["A", "--to", str(tmp_path / "out")])
-    assert "1 decks" in capsys.readouterr().out
-    index = (tmp_path / "out" / "index.html").read_text(encoding="utf-8")
-    assert '<a href="A_claims_and_corrections.html">Claims and corrections</a>' in index
-    assert {path.name for path in (tmp_path / "out" / "deck").iterdir()} == {*slides.VENDORED, "deck.css", "deck.js"}
-    deck = (tmp_path / "out" / "A_claims_and_corrections.html").read_text(encoding="utf-8")
-    assert deck.count('<aside class="notes">') == len(slides.deck_of(course.notebook("A")))
+    monkeypatch.setattr(notebooks, "distribution", lambda package: FakeDistribution(tmp_path))
 
 
 class FakeDistribution:
@@ -267,16 +269,45 @@ class FakeDistribution:
         return self.root / place
 
 
-def test_a_missing_package_and_a_missing_notebook_are_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(slides, "VENDORED", {"x.js": ("no-such-package-here", "x.js")})
-    with pytest.raises(RuntimeError, match=r"no-such-package-here is not installed: pip install -e"):
-        slides.vendor(tmp_path)
+def test_build_writes_decks_and_their_list(packages, tmp_path, capsys):
+    out = tmp_path / "out"
+    slides.main(["A", "--out", str(out)])
+    assert f"1 deck; open {out / 'A_claims_and_corrections.html'}" in capsys.readouterr().out
+    index = (out / "index.html").read_text(encoding="utf-8")
+    assert '<a href="A_claims_and_corrections.html">Claims and corrections</a>' in index
+    assert {path.name for path in (out / "deck").iterdir()} == {*slides.VENDORED, "deck.css", "deck.js"}
+    deck = (out / "A_claims_and_corrections.html").read_text(encoding="utf-8")
+    assert deck.count('<aside class="notes">') == len(slides.deck_of(course.notebook("A")))
+    assert set(re.findall(r'(?:src|href)="deck/([^"]+)"', deck)) <= {path.name for path in (out / "deck").iterdir()}
+
+
+def test_one_deck_leaves_the_others_and_the_list(packages, tmp_path, monkeypatch, capsys):
+    toys = tuple(course.Notebook(name, "toy", f"Toy {name}", 1, "x") for name in ("01", "02", "03"))
+    monkeypatch.setattr(course, "NOTEBOOKS", toys)
+    monkeypatch.setattr(slides, "deck_of", lambda entry: [Slide(f"Why {entry.id}?", 1)])
+    listed = []
+    for name in ("02", "01"):
+        slides.main([name, "--out", str(tmp_path)])
+        listed.append(re.findall(r'href="(\d\d)_toy.html"', (tmp_path / "index.html").read_text(encoding="utf-8")))
+    assert listed == [["02"], ["01", "02"]]
+    slides.main(["--out", str(tmp_path)])
+    assert f"3 decks; open {tmp_path / 'index.html'}" in capsys.readouterr().out
+
+
+def test_what_is_missing_is_named(tmp_path, monkeypatch):
+    with pytest.raises(RuntimeError, match=r"no-such-package-here is not installed: pip install -e \"\.\[slides\]\""):
+        notebooks.carried("no-such-package-here", "x.js", "slides")
     with pytest.raises(FileNotFoundError, match=r"98_none.ipynb is neither beside transformer_lib nor"):
         slides.deck_of(course.Notebook("98", "none", "None", 1, "nothing"))
 
 
-def test_the_library_itself_does_not_need_the_tools():
-    assert "transformer_lib.teaching.slides" in sys.modules
-    package = slides.TEMPLATE.parents[1]
-    others = [path for path in package.rglob("*.py") if path.parent.name != "teaching"]
-    assert not any(re.search(r"^\s*(import|from) (nbconvert|bs4)", path.read_text("utf-8"), re.M) for path in others)
+@pytest.mark.parametrize(("name", "said"), [("4", "expected one of 00 to 17 or A; got '4'"), ("04", "no-such-package")])
+def test_the_command_says_what_is_wrong_in_a_line(name, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(slides, "VENDORED", {"x.js": ("no-such-package-here", "x.js")})
+    with pytest.raises(SystemExit):
+        slides.main([name, "--out", str(tmp_path)])
+    assert said in capsys.readouterr().err
+
+
+def test_formulas_come_from_one_file_as_on_the_site():
+    assert slides.VENDORED["mathjax.js"] == notebooks.MATHJAX and notebooks.MATHJAX[1].endswith("tex-svg-full.js")

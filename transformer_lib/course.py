@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,9 +34,14 @@ class Notebook:
     cases: str = ""
 
     @property
+    def stem(self) -> str:
+        """Name of the notebook's file without its end."""
+        return f"{self.id}_{self.slug}"
+
+    @property
     def filename(self) -> str:
         """Name of the notebook's file."""
-        return f"{self.id}_{self.slug}.ipynb"
+        return f"{self.stem}.ipynb"
 
     @property
     def parts(self) -> tuple[tuple[str, str], ...]:
@@ -101,10 +107,31 @@ def notebook(notebook_id: str) -> Notebook:
     raise ValueError(f"notebook_id: expected one of 00 to 17 or A; got {notebook_id!r}")
 
 
+def chosen(names: Sequence[str]) -> list[Notebook]:
+    """The notebooks with these numbers; all without a number.
+
+    Raises:
+        ValueError: if there is none for a number.
+    """
+    return [notebook(name) for name in names] or [*NOTEBOOKS]
+
+
 def path_of(entry: Notebook) -> Path | None:
     """The notebook's file, beside this package or in the working directory; None when it is not there."""
     folders = (Path(__file__).resolve().parent.parent / "notebooks", Path.cwd())
     return next((folder / entry.filename for folder in folders if (folder / entry.filename).is_file()), None)
+
+
+def file_of(entry: Notebook) -> Path:
+    """The notebook's file, which must be there.
+
+    Raises:
+        FileNotFoundError: if it is neither beside this package nor in the working directory.
+    """
+    path = path_of(entry)
+    if path is None:
+        raise FileNotFoundError(f"{entry.filename} is neither beside transformer_lib nor in this folder")
+    return path
 
 
 def written(entry: Notebook) -> bool:

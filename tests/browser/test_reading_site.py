@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import pytest
 
-import site_build
+import built_site
 
 NOTEBOOK = "notebooks/04_scaled_dot_product_attention.html"
 PAGES = ["index.html", NOTEBOOK, "notebooks/A_claims_and_corrections.html",
@@ -46,7 +46,7 @@ RING = "() => { const ring = getComputedStyle(document.activeElement); return [r
 
 @pytest.fixture(scope="session")
 def site(browser, tmp_path_factory) -> Path:
-    return site_build.built(tmp_path_factory)
+    return built_site.built(tmp_path_factory)
 
 
 @pytest.fixture(autouse=True)

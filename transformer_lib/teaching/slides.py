@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import argparse
 import html
+import re
 import shutil
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
 import nbformat
@@ -19,6 +19,7 @@ from nbconvert.exporters import SlidesExporter
 from traitlets.config import Config
 
 from .. import course
+from .notebooks import MATHJAX, carried
 from .slides_plan import Slide, plan, read
 
 TEMPLATE = Path(__file__).with_name("slides_template")
@@ -27,7 +28,7 @@ VENDORED = {
     "reveal.js": ("sphinx-revealjs", "sphinx_revealjs/_static/revealjs/dist/reveal.js"),
     "notes.js": ("sphinx-revealjs", "sphinx_revealjs/_static/revealjs/plugin/notes/notes.js"),
     "reveal-licence.txt": ("sphinx-revealjs", "sphinx_revealjs/_static/revealjs/LICENSE"),
-    "tex-svg.js": ("sphinx-mathjax-offline", "sphinx-mathjax-offline/static/mathjax/tex-svg.js"),
+    "mathjax.js": MATHJAX,
 }
 """File beside the decks: the package that holds it, and where."""
 
@@ -38,10 +39,7 @@ def deck_of(entry: course.Notebook) -> list[Slide]:
     Raises:
         FileNotFoundError: if the notebook is neither beside the package nor in the working directory.
     """
-    path = course.path_of(entry)
-    if path is None:
-        raise FileNotFoundError(f"{entry.filename} is neither beside transformer_lib nor in this folder")
-    return plan(read(path), f"Notebook {entry.id} · {html.escape(entry.title)}")
+    return plan(read(course.file_of(entry)), f"Notebook {entry.id} · {html.escape(entry.title)}")
 
 
 def as_notebook(slides: Sequence[Slide], title: str) -> nbformat.NotebookNode:
@@ -65,8 +63,9 @@ def _notes(slide: Slide) -> str:
 
 
 def _link_decks(text: str) -> str:
+    """Links to notebooks, and to cells of them, as links to their decks."""
     for entry in course.NOTEBOOKS:
-        text = text.replace(f"]({entry.filename}", f"]({entry.id}_{entry.slug}.html")
+        text = re.sub(rf"\]\({re.escape(entry.filename)}(?:#[^)]*)?\)", f"]({entry.stem}.html)", text)
     return text
 
 
@@ -86,24 +85,23 @@ def vendor(folder: Path) -> None:
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, (package, place) in VENDORED.items():
-        try:
-            source = Path(str(distribution(package).locate_file(place)))
-        except PackageNotFoundError:
-            raise RuntimeError(f'{package} is not installed: pip install -e ".[slides]"') from None
-        shutil.copyfile(source, folder / name)
+        shutil.copyfile(carried(package, place, "slides"), folder / name)
     for name in ("deck.css", "deck.js"):
         shutil.copyfile(TEMPLATE / name, folder / name)
 
 
 def build(folder: Path, entries: Sequence[course.Notebook] = course.NOTEBOOKS) -> list[Path]:
-    """Write a deck for each notebook, and the page that lists them, into a folder; returns the decks."""
+    """Write a deck for each notebook into a folder, and the page that lists all decks in it; returns the new ones."""
     vendor(folder / "deck")
     decks, rows = [], []
-    for entry in entries:
+    for entry in course.NOTEBOOKS:
+        path = folder / f"{entry.stem}.html"
+        if entry not in entries and not path.exists():
+            continue  # the list also names decks that were made earlier
         slides = deck_of(entry)
-        path = folder / f"{entry.id}_{entry.slug}.html"
-        path.write_text(render(slides, f"{entry.id} · {entry.title}"), encoding="utf-8")
-        decks.append(path)
+        if entry in entries:
+            path.write_text(render(slides, f"{entry.id} · {entry.title}"), encoding="utf-8")
+            decks.append(path)
         rows.append((entry, slides[0].title, path.name, len(slides)))
     environment = Environment(loader=FileSystemLoader(TEMPLATE), autoescape=True)
     page = environment.get_template("overview.html.j2").render(rows=rows)
@@ -113,13 +111,17 @@ def build(folder: Path, entries: Sequence[course.Notebook] = course.NOTEBOOKS) -
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build the decks named on the command line, or all."""
-    parser = argparse.ArgumentParser(description="Decks for lectures, from the notebooks' own cells.")
-    parser.add_argument("ids", nargs="*", help='notebooks such as 04 or A; default: all')
-    parser.add_argument("--to", type=Path, default=Path("build/slides"), help="folder to write into")
+    parser = argparse.ArgumentParser(prog="python -m transformer_lib.teaching.slides",
+                                     description="Decks for lectures, from the notebooks' own cells.")  # fmt: skip
+    parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
+    parser.add_argument("--out", type=Path, default=Path("build/slides"), help="folder to write into")
     options = parser.parse_args(arguments)
-    entries = [course.notebook(name) for name in options.ids] or course.NOTEBOOKS
-    decks = build(options.to, entries)
-    print(f"{len(decks)} decks; open {options.to / 'index.html'} in a browser")
+    try:
+        decks = build(options.out, course.chosen(options.notebooks))
+    except (ValueError, FileNotFoundError, RuntimeError) as error:
+        parser.error(str(error))
+    made, page = ("1 deck", decks[0]) if len(decks) == 1 else (f"{len(decks)} decks", options.out / "index.html")
+    print(f"{made}; open {page} in a browser")
 
 
 if __name__ == "__main__":

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import html
 import re
 
 from bs4 import BeautifulSoup, Tag
+
+from .notebooks import html_of, text_of
 
 PLAIN_LINES, CODE_LINES, OUTPUT_LINES = 8, 16, 14
 CUT = "…"
@@ -48,7 +51,7 @@ def printed(cell: dict) -> str:
     for output in cell.get("outputs", []):
         data = output.get("data", {})
         text = output.get("text") or ("" if "text/html" in data else data.get("text/plain", ""))
-        found.append("".join(text).rstrip())
+        found.append(text_of(text).rstrip())
     lines = "\n".join(filter(None, found)).splitlines()
     if len(lines) > OUTPUT_LINES:
         lines = [*lines[: OUTPUT_LINES - 1], CUT]
@@ -57,8 +60,12 @@ def printed(cell: dict) -> str:
 
 def stored_html(cell: dict) -> str:
     """The HTML that a code cell stored, its folded parts taken away, in one line."""
-    found = [output.get("data", {}).get("text/html", "") for output in cell.get("outputs", [])]
-    soup = BeautifulSoup("".join("".join(part) for part in found), "html.parser")
+    return _unfolded(html_of(cell))
+
+
+@functools.lru_cache(maxsize=8)  # asked several times for a cell; with a picture in it the text is long
+def _unfolded(stored: str) -> str:
+    soup = BeautifulSoup(stored, "html.parser")
     for folded in soup.find_all("details"):
         folded.decompose()
     return re.sub(r"\s*\n\s*", " ", str(soup)).strip()
@@ -77,7 +84,7 @@ def picture(cell: dict, caption: str = "") -> str:
     tags = "".join(_image(image) for image in images)
     above = f'<p class="says">{html.escape(says)}</p>' if says else ""
     below = f"\n\n<figcaption>\n\n{caption}\n\n</figcaption>" if caption else ""
-    return f'<figure>{above}<div class="pictures">{tags}</div>\n\n</figure>{below}'
+    return f'<figure>{above}<div class="pictures">{tags}</div>{below}\n\n</figure>'
 
 
 def _image(image: Tag) -> str:
@@ -85,14 +92,19 @@ def _image(image: Tag) -> str:
 
 
 def question(cell: dict) -> tuple[str, str, str]:
-    """A stored quiz as HTML: the question with its options, the right answer, and why the others are wrong."""
-    found = "".join("".join(output.get("data", {}).get("text/html", "")) for output in cell["outputs"])
-    soup = BeautifulSoup(found, "html.parser")
-    asked = soup.find("p")
+    """A stored quiz as HTML: the question with its options, the right answer, and why the others are wrong.
+
+    Raises:
+        ValueError: if the cell has not stored a quiz.
+    """
+    soup = BeautifulSoup(html_of(cell), "html.parser")
+    asked, answers, listing = soup.find("p"), soup.find("details"), soup.find("ol")
+    if not (asked and asked.find("b") and answers and listing):
+        raise ValueError(f"cell {cell['id']}: expected a stored quiz; run the notebook")
     asked.find("b").decompose()
-    replies = [reply.get_text() for reply in soup.find("details").find_all("li")]
-    options = [option.decode_contents() for option in soup.find("ol").find_all("li")]
-    chosen = not soup.find("ol").find_parent("details")
+    replies = [reply.get_text() for reply in answers.find_all("li")]
+    options = [option.decode_contents() for option in listing.find_all("li")]
+    chosen = not listing.find_parent("details")
     letters = [f"{chr(ord('A') + index)}. " if chosen else "" for index in range(len(replies))]
     judged = list(zip(letters, replies, strict=True))
     right = [f"{letter}{reply}" for letter, reply in judged if "✓" in reply]

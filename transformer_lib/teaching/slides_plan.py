@@ -8,12 +8,13 @@ On a cell, `slide` begins a slide; `slide-part` adds to the one before, `slide-s
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from . import notebooks
 from . import slides_outputs as outputs
 from . import slides_text as texts
+from .notebooks import tags_of
 from .slides_markdown import Block, Section, blocks, sections
 
 PLACES = ("slide", "slide-part", "slide-step", "slide-notes")
@@ -46,9 +47,9 @@ def read(path: Path) -> list[dict]:
     Raises:
         ValueError: if a cell's tags contradict each other or ask for a cell that no slide may show.
     """
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    cells = notebooks.read(path)["cells"]
     for cell in cells:
-        cell["source"] = "".join(cell["source"])
+        cell["source"] = notebooks.text_of(cell["source"])
         _check_tags(path.name, cell)
     return cells
 
@@ -65,11 +66,6 @@ def _check_tags(name: str, cell: dict) -> None:
     forbidden = [tag for tag in tags if tag in NEVER]
     if ours and forbidden:
         raise ValueError(f"{where} must not put a cell tagged {forbidden[0]!r} on a slide, got {', '.join(ours)}")
-
-
-def tags_of(cell: dict) -> list[str]:
-    """The tags of a cell."""
-    return cell["metadata"].get("tags", [])
 
 
 def place_of(cell: dict | None) -> str:

@@ -52,6 +52,7 @@
       plugins: [RevealNotes],
       keyboard: { 68: () => dark(!document.documentElement.classList.contains('dark')) },
     });
+    // a second time, without effect: only so that ? lists the key
     Reveal.addKeyBinding({ keyCode: 68, key: 'D', description: 'Dark or light' }, () => {});
     document.body.classList.add('ready');
   };
