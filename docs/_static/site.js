@@ -7,7 +7,8 @@ const reachable = () => {
 };
 const whenSet = () => (window.MathJax?.startup?.promise ?? Promise.resolve()).then(reachable);
 window.addEventListener("load", whenSet);
-window.addEventListener("resize", reachable);
+// After a layout, not at the window's "resize", which comes before it; the side bars change the width, too.
+new ResizeObserver(reachable).observe(document.querySelector("article") ?? document.body);
 
 // The side bar opens parts of the contents by a sign without words.
 for (const sign of document.querySelectorAll("summary > .toctree-toggle")) {

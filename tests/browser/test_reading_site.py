@@ -61,7 +61,8 @@ def visit(site, browser) -> Iterator:
     contexts, strangers, complaints = [], [], []
 
     def open_page(name: str, *, viewport: dict = WIDE, theme: str = "light"):
-        contexts.append(browser.new_context(viewport=viewport, color_scheme=theme))
+        calm = {"reduced_motion": "reduce"}  # no colour on its way to another when axe looks
+        contexts.append(browser.new_context(viewport=viewport, color_scheme=theme, **calm))
         page = contexts[-1].new_page()
         page.on("request", lambda request: strangers.append(request.url))
         page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
