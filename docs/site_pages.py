@@ -13,7 +13,7 @@ import re
 from pathlib import Path
 
 from transformer_lib.course import NOTEBOOKS, Notebook, notebook
-from transformer_lib.teaching.notebooks import html_of, tags_of, text_of
+from transformer_lib.teaching.notebooks import html_of, source_of, tags_of, text_of
 
 LAB = os.environ.get("SITE_JUPYTERLAB_URL", "http://localhost:8888/lab/tree").rstrip("/")
 KEPT_TAGS = {"hide-input", "solution", "check", "widget", "quiz"}
@@ -89,7 +89,7 @@ def page_of(stored: dict, here: Notebook) -> dict:
     """The notebook as the site's source for its page."""
     cells = []
     for cell in stored["cells"]:
-        source, place = text_of(cell["source"]), anchor(cell["id"])
+        source, place = source_of(cell), anchor(cell["id"])
         if cell["cell_type"] == "markdown":
             source = in_html(linked_markdown(source))
             if not cells:  # the title comes first

@@ -128,7 +128,7 @@ def test_a_notebook_page_is_whole(site, entry):
     assert page.text.count('class="in-lab"') == tagged(entry, "widget") > 0
     assert page.text.count('class="course-strip"') == 1
     assert "tag_claim" not in page.text and "tag_nbval" not in page.text
-    prose = "".join(notebooks.text_of(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
+    prose = "".join(notebooks.source_of(cell) for cell in cells if cell["cell_type"] == "markdown")
     assert page.text.count('<span class="math') >= len(re.findall(r"(?<!\$)\$[^$\n]+\$(?!\$)", prose)) / 2
 
 
@@ -200,7 +200,7 @@ def test_a_page_changes_no_output_and_not_the_notebook():
     )
     changed = [new for old, new in zip(before, after, strict=True) if old != new]
     assert ["course-strip" in changed[0], "in-lab" in changed[1], len(changed)] == [True, True, 2]
-    sources = [notebooks.text_of(cell["source"]) for cell in original["cells"] if cell["cell_type"] == "code"]
+    sources = [notebooks.source_of(cell) for cell in original["cells"] if cell["cell_type"] == "code"]
     assert sources == [cell["source"] for cell in page["cells"] if cell["cell_type"] == "code"]
 
 

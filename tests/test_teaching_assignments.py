@@ -22,16 +22,13 @@ from transformer_lib.exercises.model import other_numbers
 from transformer_lib.exercises.sandbox import preserved_state, run_directly
 from transformer_lib.teaching import assignments, assignments_hidden, assignments_run
 from transformer_lib.teaching.assignments_cases import MORE, unseen_cases
-from transformer_lib.teaching.assignments_source import course_source, groups_of, tags_of, text_of
+from transformer_lib.teaching.assignments_source import course_source, groups_of
+from transformer_lib.teaching.notebooks import read, source_of, tags_of
 
 ALL = exercises.all_exercises()
 NOTEBOOKS = assignments.chosen_notebooks([])
 SEED = 7_654_321
 MIME = assignments_run.MIME
-
-
-def read(path: Path) -> dict:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def marks_of(cell: dict) -> dict:
@@ -56,15 +53,15 @@ def test_a_student_version_has_every_stub_and_check_and_no_solution(path):
     groups = groups_of(notebook["cells"])
     ids = [marks_of(cell)["grade_id"] for cell in source["cells"] if marks_of(cell)]
     assert len(ids) == len(set(ids)) == 2 * len(groups) + sum(name.startswith("answer-") for name in ids)
-    student = {cell["id"]: student_version(text_of(cell)) for cell in source["cells"]}
+    student = {cell["id"]: student_version(source_of(cell)) for cell in source["cells"]}
     for group in groups:
         for place in (group.stub, group.check):
             cell = notebook["cells"][place]
-            assert student[cell["id"]] == text_of(cell).rstrip()
+            assert student[cell["id"]] == source_of(cell).rstrip()
         solution = notebook["cells"][group.solution]["id"]
         assert "get(" in student[solution] if solution in student else True
     assert not any("solution" in tags_of(cell) for cell in source["cells"])
-    assert not re.search(r"^def \w+_solution\(", "\n".join(map(text_of, source["cells"])), flags=re.MULTILINE)
+    assert not re.search(r"^def \w+_solution\(", "\n".join(map(source_of, source["cells"])), flags=re.MULTILINE)
     kept = {cell["id"] for cell in notebook["cells"] if cell["cell_type"] == "markdown"}
     assert kept <= set(student)  # hints and all other prose
 
@@ -74,8 +71,8 @@ def test_no_cell_uses_a_solution_that_is_gone_and_no_check_of_a_solution_is_left
     defined: set[str] = set()
     for cell in course_source(read(path), seed=SEED)["cells"]:
         if cell["cell_type"] == "code":
-            assert not re.search(r"^check_solution\(", text_of(cell), flags=re.MULTILINE)
-            names = [node for node in ast.walk(ast.parse(text_of(cell))) if isinstance(node, ast.Name)]
+            assert not re.search(r"^check_solution\(", source_of(cell), flags=re.MULTILINE)
+            names = [node for node in ast.walk(ast.parse(source_of(cell))) if isinstance(node, ast.Name)]
             defined |= {name.id for name in names if isinstance(name.ctx, ast.Store)}
             used = {name.id for name in names if isinstance(name.ctx, ast.Load) and name.id.endswith("_solution")}
             assert used - {"check_solution"} <= defined
@@ -88,13 +85,13 @@ def test_points_are_stars_and_a_choice_leaves_the_others_for_practice():
     assert all(mark["locked"] and mark["schema_version"] == 3 for mark in tests)
     chosen = course_source(read(path), seed=SEED, graded=["04.2"])["cells"]
     assert [marks_of(cell)["grade_id"] for cell in chosen if marks_of(cell).get("grade")] == ["check-04-2"]
-    assert sum(text_of(cell).startswith("check(") for cell in chosen) == 6
-    assert "| 04.2 | " in text_of(chosen[1]) and "04.3" not in text_of(chosen[1])
+    assert sum(source_of(cell).startswith("check(") for cell in chosen) == 6
+    assert "| 04.2 | " in source_of(chosen[1]) and "04.3" not in source_of(chosen[1])
 
 
 def test_the_attempt_that_is_wrong_on_purpose_raises_no_error():
     cells = course_source(read(assignments.chosen_notebooks(["00"])[0]), seed=SEED)["cells"]
-    assert 'print(examine(get("00.1"), first_try).text)' in "".join(map(text_of, cells))
+    assert 'print(examine(get("00.1"), first_try).text)' in "".join(map(source_of, cells))
 
 
 def test_an_incomplete_exercise_and_a_wrong_choice_are_refused(tmp_path):
@@ -377,7 +374,8 @@ def test_formulas_become_mathml_and_code_stays(grading):
     assert 'display="block"' in mathml("$$\na = |b|\n$$") and "|" not in mathml("$$\na = |b|\n$$")
     assert mathml("`$x$` and\n```\n$y$\n```") == "`$x$` and\n```\n$y$\n```"
     assert mathml(r"$\arg\max x$").startswith("<math") and "\\" not in mathml(r"$\arg\max x$")
-    prose = [text_of(cell) for path in NOTEBOOKS[:5] for cell in read(path)["cells"] if cell["cell_type"] == "markdown"]
+    cells = [cell for path in NOTEBOOKS[:5] for cell in read(path)["cells"]]
+    prose = [source_of(cell) for cell in cells if cell["cell_type"] == "markdown"]
     assert "\\" not in re.sub(r"\\[|$]", "", "".join(re.findall(r"<math.*?</math>", "".join(map(mathml, prose)))))
 
 

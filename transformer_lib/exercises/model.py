@@ -81,6 +81,9 @@ class Exercise:
         return tuple(inspect.signature(self.reference).parameters)
 
 
+SMALLEST_SEED = 1_000_000
+"""Of unseen cases; the seeds of shown cases are smaller."""
+
 _shift: ContextVar[int] = ContextVar("shift of every seed", default=0)
 
 
@@ -91,8 +94,8 @@ def other_numbers(seed: int) -> Iterator[None]:
     Raises:
         ValueError: if `seed` is below 1,000,000; the seeds of shown cases are smaller, and none may come back.
     """
-    if not isinstance(seed, int) or seed < 1_000_000:
-        raise ValueError(f"seed: expected an integer of at least 1000000; got {seed!r}")
+    if not isinstance(seed, int) or seed < SMALLEST_SEED:
+        raise ValueError(f"seed: expected an integer of at least {SMALLEST_SEED}; got {seed!r}")
     token = _shift.set(seed)
     try:
         yield

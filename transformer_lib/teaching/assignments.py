@@ -18,10 +18,10 @@ from pathlib import Path
 
 from .. import course
 from .._validate import check_int
+from ..exercises.model import SMALLEST_SEED
 from .assignments_config import SEED_LINE, write_settings
 from .assignments_source import course_source, groups_of
-
-SMALLEST_SEED = 1_000_000  # smaller ones are the cases that the check shows
+from .notebooks import read
 
 
 def make_course(
@@ -76,7 +76,7 @@ def _kept_seed(out: Path) -> int | None:
 
 def _source(path: Path, only: Collection[str] | None, seed: int) -> dict | None:
     """The source of one assignment; None when the notebook has no exercise that gives points."""
-    notebook = json.loads(path.read_text(encoding="utf-8"))
+    notebook = read(path)
     found = {group.exercise.id for group in groups_of(notebook["cells"])}
     chosen = found if only is None else found & set(only)
     return course_source(notebook, seed=seed, graded=chosen) if chosen else None
@@ -101,8 +101,7 @@ def chosen_notebooks(names: Sequence[str]) -> list[Path]:
         ValueError: if there is no such notebook.
         FileNotFoundError: if its file is not there.
     """
-    entries = [course.notebook(name) for name in names] or course.NOTEBOOKS
-    found = {entry.filename: course.path_of(entry) for entry in entries}
+    found = {entry.filename: course.path_of(entry) for entry in course.chosen(names)}
     missing = [name for name, path in found.items() if path is None]
     if missing:
         raise FileNotFoundError(f"notebooks: expected {missing[0]} beside the library; install with pip install -e")

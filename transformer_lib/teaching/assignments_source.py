@@ -14,6 +14,7 @@ from copy import deepcopy
 from dataclasses import dataclass
 
 from ..exercises import Exercise, get
+from .notebooks import source_of, tags_of
 
 STUB = "raise NotImplementedError"
 CHECK = re.compile(r'^check\("(?P<id>[^"]+)", (?P<name>\w+)\)\s*$')
@@ -33,16 +34,6 @@ class Group:
     solution_check: int | None
 
 
-def text_of(cell: dict) -> str:
-    """The source of a cell as one string."""
-    return "".join(cell["source"])
-
-
-def tags_of(cell: dict) -> list[str]:
-    """The tags of a cell."""
-    return cell["metadata"].get("tags", [])
-
-
 def groups_of(cells: list[dict]) -> list[Group]:
     """The exercises of a notebook.
 
@@ -55,10 +46,10 @@ def groups_of(cells: list[dict]) -> list[Group]:
 
 def _group(cells: list[dict], start: int, end: int) -> Group:
     code = [place for place in range(start + 1, end) if cells[place]["cell_type"] == "code"]
-    found = CHECK.match(text_of(cells[code[0]])) if code else None
+    found = CHECK.match(source_of(cells[code[0]])) if code else None
     if not found or len(code) < 2 or "solution" not in tags_of(cells[code[1]]):
         raise ValueError(f"cells: expected a check and a solution after the stub in cell {start}")
-    after = code[2] if len(code) > 2 and CHECK_SOLUTION.match(text_of(cells[code[2]])) else None
+    after = code[2] if len(code) > 2 and CHECK_SOLUTION.match(source_of(cells[code[2]])) else None
     return Group(get(found["id"]), found["name"], start, code[0], code[1], after)
 
 
@@ -104,10 +95,10 @@ def _nbgrader(cell: dict, kind: str, exercise: Exercise, **settings: object) -> 
 
 def _stub_with_solution(cells: list[dict], groups: list[Group], group: Group) -> dict:
     """The stub, its `raise` replaced by the body of the solution between nbgrader's marks."""
-    head, found, rest = text_of(cells[group.stub]).partition(f"    {STUB}")
+    head, found, rest = source_of(cells[group.stub]).partition(f"    {STUB}")
     if not found or rest.strip():
         raise ValueError(f"cells: expected the stub of {group.exercise.id} to end with `{STUB}`")
-    body = _body(text_of(cells[group.solution]), f"{group.name}_solution")
+    body = _body(source_of(cells[group.solution]), f"{group.name}_solution")
     for other in groups:  # a solution that builds on another one builds on the student's own
         body = re.sub(rf"\b{other.name}_solution\b", other.name, body)
     cell = deepcopy(cells[group.stub])
@@ -128,7 +119,7 @@ def _test(cell: dict, group: Group, seed: int) -> dict:
     cell = deepcopy(cell)
     cell["source"] = "\n".join(
         [
-            text_of(cell).rstrip(),
+            source_of(cell).rstrip(),
             "### BEGIN HIDDEN TESTS",
             "from transformer_lib.teaching.assignments_hidden import grade",
             f'grade("{group.exercise.id}", {group.name}, seed={seed})',
@@ -142,7 +133,7 @@ def _right_answer(cells: list[dict], group: Group) -> dict | None:
     """Where later cells use the solution: its name for the library's answer, whose code is not shown; else nothing."""
     name = f"{group.name}_solution"
     others = [cell for cell in cells if cell["cell_type"] == "code" and "solution" not in tags_of(cell)]
-    uses = [text for text in map(text_of, others) if not CHECK_SOLUTION.match(text)]
+    uses = [text for text in map(source_of, others) if not CHECK_SOLUTION.match(text)]
     if not any(re.search(rf"\b{name}\b", text) for text in uses):
         return None
     cell = deepcopy(cells[group.solution])
@@ -158,7 +149,7 @@ def _plain(cell: dict) -> dict:
     """Without outputs, and without an error that is meant: in grading every check that fails raises one."""
     if cell["cell_type"] != "code":
         return cell
-    source = text_of(cell)
+    source = source_of(cell)
     if WRONG_ON_PURPOSE.search(source):
         shown = WRONG_ON_PURPOSE.sub(r'print(examine(get("\g<id>"), \g<name>).text)', source)
         source = f"from transformer_lib.exercises import examine, get\n\n{shown}"

@@ -20,6 +20,11 @@ def text_of(field: str | list[str]) -> str:
     return field if isinstance(field, str) else "".join(field)
 
 
+def source_of(cell: dict) -> str:
+    """The source of a cell."""
+    return text_of(cell["source"])
+
+
 def tags_of(cell: dict) -> list[str]:
     """The tags of a cell."""
     return cell["metadata"].get("tags", [])

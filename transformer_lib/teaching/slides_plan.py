@@ -49,7 +49,7 @@ def read(path: Path) -> list[dict]:
     """
     cells = notebooks.read(path)["cells"]
     for cell in cells:
-        cell["source"] = notebooks.text_of(cell["source"])
+        cell["source"] = notebooks.source_of(cell)
         _check_tags(path.name, cell)
     return cells
 
