@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).parents[1] / "transformer_lib"
 
 # A module may import only from lines above its own. `__init__` stands for `import transformer_lib` itself.
 ORDER = [
-    {"_validate", "numpy_reference", "plotting", "course"},
+    {"_validate", "numpy_reference", "plotting", "course", "allocation"},
     {"cache", "schedules", "history", "progress", "svg", "claims", "distributed"},
     {"config"},
     {"masks", "positional", "tokenizer", "context", "quiz", "costs", "packing", "losses", "gradients"},

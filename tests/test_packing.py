@@ -25,6 +25,13 @@ def test_spread_puts_them_back_with_zeros_between():
     assert torch.equal(spread[REAL], x) and not spread[~REAL].any()
 
 
+def test_padding_alone_holds_no_token():
+    where, x = RealTokens(torch.zeros(3, 5, dtype=torch.bool)), values(3, 5, 7)
+    assert where.pick(x).shape == (0, 7)
+    (gradient,) = torch.autograd.grad(where.spread(where.pick(x)).sum(), x)
+    assert torch.equal(gradient, torch.zeros_like(x))
+
+
 @pytest.mark.parametrize(("name", "shape"), [("pick", (3, 5, 2)), ("spread", (8, 2))])
 def test_gradients_are_those_of_finite_differences(name, shape):
     assert torch.autograd.gradcheck(getattr(RealTokens(REAL), name), values(*shape))

@@ -141,8 +141,10 @@ def _drop(module: nn.Dropout, x: Tensor) -> Tensor:
         return module(x)
     dropped = round(module.p * 2**16)
     bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)  # None: to the largest int64
-    kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
-    return x * kept.to(x.dtype).mul_(1 / (1 - dropped / 2**16))
+    exact = torch.promote_types(x.dtype, torch.float32)  # holds every 16-bit number, so that one array serves for all
+    numbers = bits.view(torch.int16)[: x.numel()].view(x.shape).to(exact)
+    kept = numbers.ge_(dropped - 2**15)  # 1 or 0
+    return x * kept.mul_(1 / (1 - dropped / 2**16)).to(x.dtype)
 
 
 def _self_attention(attention: MultiHeadAttention, y: Tensor, where: RealTokens, mask: Tensor) -> Tensor:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ._validate import check_fraction, check_tensor
 
-# Logits held at a time: 4 MiB in float32, which a processor's cache can hold; on a GPU half a GiB, as launching many
-# small products would cost more.
-CHUNK_ENTRIES, GPU_ENTRIES = 2**20, 2**27
+# Logits held at a time: 16 MiB in float32, so that products are large enough to be fast; on a GPU half a GiB, as
+# launching many small ones would cost more.
+CHUNK_ENTRIES, GPU_ENTRIES = 2**22, 2**27
 
 
 def head_loss(states: Tensor, weight: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
@@ -42,22 +44,19 @@ class _HeadLoss(torch.autograd.Function):
         ctx.dtypes = states.dtype, weight.dtype
         states, weight = (x.to(_product_dtype(x)) for x in (states, weight))
         total = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
-        d_states = torch.empty_like(states) if wanted else None
-        d_weight = torch.zeros_like(weight, dtype=total.dtype) if wanted else None
-        rows = max(1, (CHUNK_ENTRIES if states.device.type == "cpu" else GPU_ENTRIES) // len(weight))
+        d_states, d_weight = torch.empty_like(states), None
+        at_once = CHUNK_ENTRIES if states.device.type == "cpu" else GPU_ENTRIES
+        count = max(1, math.ceil(len(states) * len(weight) / at_once))
+        parts = zip(*(x.chunk(count) for x in (states, labels[:, None], d_states)), strict=True)
         with torch.autocast(states.device.type, enabled=False):
-            for start in range(0, len(states), rows):
-                part = slice(start, start + rows)
-                logits = (states[part] @ weight.T).to(total.dtype)  # [rows, vocab_size]
-                loss, gradient = _loss_and_gradient(logits, labels[part, None], smoothing, wanted)
+            for x, label, d_x in parts:  # [rows, d_model], [rows, 1], [rows, d_model]
+                logits = (x @ weight.T).to(total.dtype)  # [rows, vocab_size]
+                loss, gradient = _loss_and_gradient(logits, label, smoothing, wanted)
                 total += loss
                 if wanted:
                     gradient = gradient.to(states.dtype)
-                    torch.mm(gradient, weight, out=d_states[part])
-                    if d_weight.dtype == states.dtype:
-                        torch.addmm(d_weight, gradient.T, states[part], out=d_weight)
-                    else:
-                        d_weight += gradient.T @ states[part]  # a sum in 16 bits would lose its small terms
+                    torch.mm(gradient, weight, out=d_x)
+                    d_weight = _add_product(d_weight, gradient.T, x)
         if wanted:
             ctx.save_for_backward(d_states, d_weight)
         return total
@@ -68,6 +67,13 @@ class _HeadLoss(torch.autograd.Function):
         # In place, for speed; a second backward pass finds them changed, and autograd says so.
         scaled = (x.mul_(scale).to(dtype) for x, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True))
         return *scaled, None, None, None
+
+
+def _add_product(total: Tensor | None, a: Tensor, b: Tensor) -> Tensor:
+    """Return total + a @ b, in at least 32 bits: a sum in 16 would lose its small terms."""
+    if total is None:
+        return (a @ b).to(torch.promote_types(a.dtype, torch.float32))
+    return torch.addmm(total, a, b, out=total) if a.dtype == total.dtype else total.add_(a @ b)
 
 
 def _product_dtype(x: Tensor) -> torch.dtype:
@@ -82,12 +88,14 @@ def _product_dtype(x: Tensor) -> torch.dtype:
 
 def _loss_and_gradient(z: Tensor, labels: Tensor, smoothing: float, wanted: bool) -> tuple[Tensor, Tensor]:
     """Return the loss of logits z [rows, vocab_size] and labels [rows, 1], and ∂loss/∂z [rows, vocab_size]."""
-    log_p = z.log_softmax(dim=1)
-    loss = -(1 - smoothing) * log_p.gather(1, labels).sum()
+    p, largest = z.softmax(dim=1), z.amax(dim=1, keepdim=True)
+    # −log p_v = (largest logit − z_v) − log(largest p): one exponential per logit, and no logarithm of a vanishing p.
+    log_largest = p.amax(dim=1, keepdim=True).log()
+    loss = (1 - smoothing) * (largest - z.gather(1, labels) - log_largest).sum()
     if smoothing:
-        loss -= smoothing / z.shape[1] * log_p.sum()
+        loss += smoothing * (largest - z.mean(dim=1, keepdim=True) - log_largest).sum()
     if wanted:
-        log_p.exp_().scatter_add_(1, labels, log_p.new_full(labels.shape, smoothing - 1))
+        p.scatter_add_(1, labels, p.new_full(labels.shape, smoothing - 1))
         if smoothing:
-            log_p.sub_(smoothing / z.shape[1])
-    return loss, log_p
+            p.sub_(smoothing / z.shape[1])
+    return loss, p

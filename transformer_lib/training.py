@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 
 from . import distributed, fast
 from ._validate import check_choice, check_fraction, check_tensor
+from .allocation import keep_freed_memory
 from .batching import Batches
 from .gradients import BatchGradient
 from .history import History, TrainingOptions
@@ -148,6 +149,7 @@ class _Run:
         self.model, self.batches, self.options, self.average = model, batches, options, average
         self.parameters = list(model.parameters())
         self.optimizer = torch.optim.Adam(self.parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
+        keep_freed_memory()
         self.total_steps = None if options.time_limit else options.last_epoch * len(batches)
         self.rate = self._schedule()
         self.gradient = BatchGradient(
