@@ -28,7 +28,7 @@ class Work:
     decode_batch: int = 8
     new_tokens: int = 64
     beam_size: int = 4
-    rounds: int = 11
+    rounds: int = 21
     steps: int = 2  # timed in each round, after one that is not
     memory_lengths: tuple[int, ...] = (512, 1_024, 2_048, 4_096, 8_192)
     threads: int = 2

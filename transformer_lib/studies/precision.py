@@ -1,0 +1,86 @@
+"""Does training in bfloat16 cost quality? The course's recipe with `precision="bfloat16"`; float32 is in results.json.
+
+`python -m transformer_lib.studies.precision` writes data/precision.json. On a processor without units for bfloat16 it
+takes several times as long as in float32: there, 16 bits are an exercise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from statistics import mean, variance
+
+import torch
+
+from ..corpus import DATA, Corpus, load_corpus
+from ..experiments import SHORT_PAIRS, TEST_SPLITS, load_results, new_translator, run_seed, train_translator
+from . import stored
+
+RESULTS = DATA / "precision.json"
+METRIC = "exact match"
+
+
+def short_run(corpus: Corpus) -> list[float]:
+    """Return the losses of a single epoch on few pairs, seed 0, in bfloat16: quick to repeat, for a test."""
+    pairs = corpus["train"][:SHORT_PAIRS]
+    translator = new_translator(pairs, seed=0)
+    history = train_translator(
+        translator, pairs, seed=0, epochs=1, warmup_steps=10, precision="bfloat16", progress=False
+    )
+    return [round(loss, 4) for loss in history.loss]
+
+
+def measure(seeds: Sequence[int]) -> dict:
+    """Return the scores of the Transformer trained in bfloat16 with each seed, and a short run's losses."""
+    corpus, runs = load_corpus("context"), []
+    for seed in seeds:
+        runs.append(run_seed(corpus, "transformer", seed, precision="bfloat16")[1])
+        print(seed, {split: runs[-1]["scores"][split][METRIC][0] for split in TEST_SPLITS}, flush=True)
+    return {"threads": torch.get_num_threads(), "short": short_run(corpus), "bfloat16": runs}
+
+
+def compared(results: dict) -> dict[str, dict[str, list[float]]]:
+    """Return {precision: {split: exact match of each seed}} of both precisions."""
+    runs = {"float32": load_results()["transformer"], "bfloat16": results["bfloat16"]}
+    return {
+        name: {split: [run["scores"][split][METRIC][0] for run in of] for split in TEST_SPLITS}
+        for name, of in runs.items()
+    }
+
+
+def differences(results: dict) -> dict[str, tuple[float, float]]:
+    """Return {split: (mean of bfloat16 − mean of float32, two standard errors of it, by the spread of the seeds)}."""
+    table = compared(results)
+    pairs = {split: (table["bfloat16"][split], table["float32"][split]) for split in TEST_SPLITS}
+    return {
+        split: (mean(low) - mean(full), 2 * math.sqrt(variance(low) / len(low) + variance(full) / len(full)))
+        for split, (low, full) in pairs.items()
+    }
+
+
+def sentence(results: dict) -> str:
+    """Return the comparison in words, for the README."""
+    means = {
+        name: _listed(f"{mean(scores):.3f}" for scores in splits.values()) for name, splits in compared(results).items()
+    }
+    changes = _listed(f"{change:+.3f} ± {noise:.3f}" for change, noise in differences(results).values())
+    return (
+        f"over seeds {_listed(map(str, results['seeds']))}, the course's translator gets {means['float32']} of the "
+        f"sentences of {_listed(TEST_SPLITS)} exactly right when trained in float32, and {means['bfloat16']} when "
+        f"trained in bfloat16: changes of {changes} (two standard errors, from the spread of the seeds)"
+    ).replace("-", "−")
+
+
+def _listed(words: Iterable[str]) -> str:
+    *first, last = words
+    return f"{', '.join(first)} and {last}"
+
+
+def main() -> None:
+    """Run the command line."""
+    seeds, path = stored.arguments(__doc__, RESULTS)
+    stored.measure_and_save("precision", seeds, path, measure, indent=1)
+
+
+if __name__ == "__main__":
+    main()
