@@ -30,12 +30,19 @@ print(pages(7))
 """
 
 
+OTHERS = ("MALLOC_", "GLIBC_TUNABLES", "LD_PRELOAD")  # settings that would take part
+SET = 5 * 2**22 // 4096  # pages of one set of blocks
+TIMES = 3  # without it, some processes keep their blocks by chance
+
+
 def pages(how):
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("MALLOC_", "GLIBC_TUNABLES"))}
+    own = {name: value for name, value in os.environ.items() if not name.startswith(OTHERS)}
     run = subprocess.run([sys.executable, "-c", PROGRAM, how], capture_output=True, text=True, check=True, env=own)
     return int(run.stdout)
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the rule is glibc's")
 def test_the_pages_of_freed_blocks_are_not_asked_for_again():
-    assert pages("keep") * 10 < pages("as it comes")
+    if max(pages("as it comes") for _ in range(TIMES)) < SET:
+        pytest.skip("torch has another allocator here, or the system does not count pages")
+    assert max(pages("keep") for _ in range(TIMES)) < SET // 10

@@ -42,6 +42,16 @@ def test_a_mask_of_another_rank_is_refused():
         RealTokens(REAL[0])
 
 
+@pytest.mark.parametrize("rows", [0, 7, 11])
+def test_another_number_of_tokens_is_refused(rows):
+    with pytest.raises(ValueError, match=f"x must have one row for each of the 8 real tokens, got {rows}"):
+        RealTokens(REAL).spread(values(rows, 7))
+
+
+def test_a_mask_of_numbers_means_the_same():
+    assert torch.equal(RealTokens(REAL.long()).spread(x := values(8, 7)), RealTokens(REAL).spread(x))
+
+
 def test_without_padding_nothing_is_moved():
     where, x = RealTokens(torch.ones(3, 5, dtype=torch.bool)), values(3, 5, 7)
     picked = where.pick(x)

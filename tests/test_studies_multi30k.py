@@ -57,3 +57,18 @@ def test_runs_with_other_options_are_refused(tmp_path):
     folders = [folder(tmp_path / "a", "ours"), folder(tmp_path / "b", "torch", dropout=0.3, minutes=23.0)]
     with pytest.raises(ValueError, match=r"differ in their model alone, got other \['dropout', 'minutes'\]"):
         multi30k.collect(folders)
+
+
+@pytest.mark.parametrize("condition", multi30k.CONDITIONS)
+def test_runs_in_other_conditions_are_refused(tmp_path, condition):
+    folders = [folder(tmp_path / "a", "ours"), folder(tmp_path / "b", "torch")]
+    (folders[1] / "scores.json").write_text(json.dumps(SCORES | {condition: "other"}))
+    with pytest.raises(ValueError, match=rf"got other \['{condition}'\]"):
+        multi30k.collect(folders)
+    assert condition in multi30k.load_results()["runs"][0]
+
+
+def test_an_option_of_one_run_alone_is_seen(tmp_path):
+    folders = [folder(tmp_path / "a", "ours", new=1), folder(tmp_path / "b", "torch")]
+    with pytest.raises(ValueError, match=r"got other \['new'\]"):
+        multi30k.collect(folders)

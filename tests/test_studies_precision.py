@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from transformer_lib.corpus import load_corpus
-from transformer_lib.experiments import TEST_SPLITS, load_results
+from transformer_lib.experiments import TEST_SPLITS
 from transformer_lib.studies import precision, stored
 from transformer_lib.studies.multi30k import README
 
@@ -21,25 +21,25 @@ def results():
 def test_a_short_run_repeats_the_stored_one(results):
     losses = precision.short_run(load_corpus("context"))
     torch.testing.assert_close(losses, results["short"], atol=0.03, rtol=0)  # 16 bits round early
-    assert losses != load_results()["short"]["transformer"]  # in 32 bits it is another run
+    assert losses != precision.short_run(load_corpus("context"), "float32")  # another run
 
 
-def test_no_score_changes_by_more_than_the_seeds_do(results):
-    assert results["seeds"] == [0, 1, 2]
-    assert all(len(scores) == 3 for table in precision.compared(results).values() for scores in table.values())
-    for split, (change, noise) in precision.differences(results).items():
-        assert abs(change) <= noise, split
-    assert precision.differences(results)["heldout"][1] < 0.01  # there the noise is small
+def test_what_the_readme_concludes(results):
+    changes, table = precision.differences(results), precision.compared(results)
+    assert results["seeds"] == [0, 1, 2] and all(len(scores) == 3 for scores in table["bfloat16"].values())
+    assert abs(changes["heldout"][0]) <= changes["heldout"][1] < 0.01
+    full, low = (table[name]["compositional"] for name in ("float32", "bfloat16"))
+    assert all(more > less for more, less in zip(full, low, strict=True))
+    assert abs(changes["hard"][0]) <= changes["hard"][1]
 
 
-def test_differences_are_those_of_the_means():
+def test_differences_are_taken_seed_by_seed():
     runs = [{"scores": {split: {"exact match": [score]} for split in TEST_SPLITS}} for score in (0.2, 0.4, 0.9)]
-    own = precision.compared({"bfloat16": runs})
+    full = precision.compared({"bfloat16": runs})["float32"]
     for split, (change, noise) in precision.differences({"bfloat16": runs}).items():
-        full = own["float32"][split]
-        assert change == pytest.approx(0.5 - mean(full))
-        errors = [stdev(scores) / 3**0.5 for scores in ((0.2, 0.4, 0.9), full)]
-        assert noise == pytest.approx(2 * (errors[0] ** 2 + errors[1] ** 2) ** 0.5)
+        steps = [low - high for low, high in zip((0.2, 0.4, 0.9), full[split], strict=True)]
+        assert change == pytest.approx(0.5 - mean(full[split]))
+        assert noise == pytest.approx(2 * stdev(steps) / 3**0.5)
 
 
 def test_the_readme_says_so(results):

@@ -44,7 +44,7 @@ class _HeadLoss(torch.autograd.Function):
         ctx.dtypes = states.dtype, weight.dtype
         states, weight = (x.to(_product_dtype(x)) for x in (states, weight))
         total = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
-        d_states, d_weight = torch.empty_like(states), None
+        d_states, d_weight = torch.empty_like(states) if wanted else states, None  # states: then nobody writes it
         at_once = CHUNK_ENTRIES if states.device.type == "cpu" else GPU_ENTRIES
         count = max(1, math.ceil(len(states) * len(weight) / at_once))
         parts = zip(*(x.chunk(count) for x in (states, labels[:, None], d_states)), strict=True)

@@ -21,7 +21,7 @@ class RealTokens:
         self.shape = real.shape
         flat = real.flatten()
         self.rows = flat.nonzero()[:, 0]  # [tokens], numbers in the flattened batch
-        self.padding = (~flat).nonzero()[:, 0]
+        self.padding = (flat == 0).nonzero()[:, 0]
         self.tokens = (flat.cumsum(0) - 1).clamp(min=0)  # [batch · seq_len], which token a position reads
         self.all = len(self.rows) == real.numel()  # no padding, as in batches of one length: nothing to move
 
@@ -31,6 +31,8 @@ class RealTokens:
 
     def spread(self, x: Tensor) -> Tensor:
         """Return x [tokens, width] at its places in [batch, seq_len, width], with zeros for padding."""
+        if len(x) != len(self.rows):
+            raise ValueError(f"x must have one row for each of the {len(self.rows)} real tokens, got {len(x)}")
         padded = x if self.all else _Spread.apply(x, self)
         return padded.unflatten(0, self.shape)
 

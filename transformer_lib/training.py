@@ -149,7 +149,7 @@ class _Run:
         self.model, self.batches, self.options, self.average = model, batches, options, average
         self.parameters = list(model.parameters())
         self.optimizer = torch.optim.Adam(self.parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
-        keep_freed_memory()
+        keep_freed_memory()  # every step asks for the same blocks again
         self.total_steps = None if options.time_limit else options.last_epoch * len(batches)
         self.rate = self._schedule()
         self.gradient = BatchGradient(

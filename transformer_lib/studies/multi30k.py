@@ -19,6 +19,7 @@ RESULTS = DATA / "multi30k.json"
 README = DATA.parent / "README.md"
 BEGIN, END = "<!-- multi30k: begin -->", "<!-- multi30k: end -->"
 NAMES = {"ours": "`tl.Transformer`", "torch": "`torch.nn.Transformer`"}
+CONDITIONS = ("threads", "processes", "device", "torch", "length_penalty", "pairs")  # of scores.json
 METRICS = ("BLEU", "BLEU, lower-cased", "chrF")
 
 
@@ -33,7 +34,8 @@ def collect(folders: Sequence[Path]) -> dict:
         asked = stored.read(folder / "config.json")
         runs.append({"model": asked.pop("model"), "options": asked} | stored.read(folder / "scores.json"))
     for run in runs[1:]:
-        differing = sorted(name for name, value in run["options"].items() if runs[0]["options"].get(name) != value)
+        one, other = (r["options"] | {name: r.get(name) for name in CONDITIONS} for r in (runs[0], run))
+        differing = sorted(name for name in one.keys() | other.keys() if one.get(name) != other.get(name))
         if differing:
             raise ValueError(f"folders must hold runs that differ in their model alone, got other {differing}")
     return {"runs": runs}
@@ -60,7 +62,8 @@ def report(results: dict) -> str:
         f"\n\n{first['pairs']['test']:,} test sentences (test_2016_flickr), detokenised, case kept unless it says "
         "lower-cased; sacrebleu, in brackets 95 % intervals from 1,000 resamples of the sentences (they say nothing of "
         f"another seed). {first['minutes']:.0f} minutes of training each, evaluations included, on "
-        f"{first['threads']} threads. Made by\n\n{commands}"
+        f"{first['threads']} threads. The options were chosen with ours; `torch.nn.Transformer` also drops attention "
+        f"weights and entries of the hidden layer, and has biases in attention. Made by\n\n{commands}"
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from statistics import mean, variance
+from statistics import mean, stdev
 
 import torch
 
@@ -20,12 +20,12 @@ RESULTS = DATA / "precision.json"
 METRIC = "exact match"
 
 
-def short_run(corpus: Corpus) -> list[float]:
-    """Return the losses of a single epoch on few pairs, seed 0, in bfloat16: quick to repeat, for a test."""
+def short_run(corpus: Corpus, precision: str = "bfloat16") -> list[float]:
+    """Return the losses of a single epoch on few pairs, seed 0: quick to repeat, for a test."""
     pairs = corpus["train"][:SHORT_PAIRS]
     translator = new_translator(pairs, seed=0)
     history = train_translator(
-        translator, pairs, seed=0, epochs=1, warmup_steps=10, precision="bfloat16", progress=False
+        translator, pairs, seed=0, epochs=1, warmup_steps=10, precision=precision, progress=False
     )
     return [round(loss, 4) for loss in history.loss]
 
@@ -49,13 +49,13 @@ def compared(results: dict) -> dict[str, dict[str, list[float]]]:
 
 
 def differences(results: dict) -> dict[str, tuple[float, float]]:
-    """Return {split: (mean of bfloat16 − mean of float32, two standard errors of it, by the spread of the seeds)}."""
+    """Return {split: (mean of bfloat16 − float32, seed by seed, and two standard errors of it)}."""
     table = compared(results)
-    pairs = {split: (table["bfloat16"][split], table["float32"][split]) for split in TEST_SPLITS}
-    return {
-        split: (mean(low) - mean(full), 2 * math.sqrt(variance(low) / len(low) + variance(full) / len(full)))
-        for split, (low, full) in pairs.items()
+    changes = {
+        split: [low - full for low, full in zip(table["bfloat16"][split], table["float32"][split], strict=True)]
+        for split in TEST_SPLITS
     }
+    return {split: (mean(of), 2 * stdev(of) / math.sqrt(len(of))) for split, of in changes.items()}
 
 
 def sentence(results: dict) -> str:
@@ -67,7 +67,7 @@ def sentence(results: dict) -> str:
     return (
         f"over seeds {_listed(map(str, results['seeds']))}, the course's translator gets {means['float32']} of the "
         f"sentences of {_listed(TEST_SPLITS)} exactly right when trained in float32, and {means['bfloat16']} when "
-        f"trained in bfloat16: changes of {changes} (two standard errors, from the spread of the seeds)"
+        f"trained in bfloat16: changes of {changes} (two standard errors, from the changes of the seeds)"
     ).replace("-", "−")
 
 
