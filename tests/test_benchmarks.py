@@ -15,7 +15,7 @@ from benchmarks import __main__ as command
 from benchmarks import candidates, gpu, measure, memory, run
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
-from transformer_lib.studies import speed
+from transformer_lib.studies import speed, stored
 
 ROOT = Path(__file__).parents[1]
 NESTED = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -212,7 +212,7 @@ def test_the_machine_is_described():
 
 def test_only_what_stands_between_the_marks_is_replaced():
     text = f"before\n{speed.BEGIN}\nold\n{speed.END}\nafter"
-    assert command.put_between_marks(text, "new") == text.replace("old", "new")
+    assert stored.put_between(text, speed.BEGIN, speed.END, "new") == text.replace("old", "new")
 
 
 @pytest.mark.parametrize("wrong", [["--quick", "--store"], ["--rounds", "1"], ["--tables", "--quick"]])

@@ -107,11 +107,11 @@ def as_numbers(scores: dict[str, Score]) -> dict[str, list[float]]:
     return {name: [round(value, 4) for value in (s.mean, s.low, s.high)] for name, s in scores.items()}
 
 
-def short_run(corpus: Corpus, kind: str) -> list[float]:
+def short_run(corpus: Corpus, kind: str, **changes) -> list[float]:
     """Return the losses of the first SHORT_PAIRS pairs' single epoch, seed 0: quick to repeat, for a test."""
     pairs = corpus["train"][:SHORT_PAIRS]
     translator = new_translator(pairs, seed=0, kind=kind)
-    history = train_translator(translator, pairs, seed=0, epochs=1, warmup_steps=10, progress=False)
+    history = train_translator(translator, pairs, seed=0, epochs=1, warmup_steps=10, progress=False, **changes)
     return [round(loss, 4) for loss in history.loss]
 
 

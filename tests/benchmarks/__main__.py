@@ -16,17 +16,11 @@ ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "bench.json"
 
 
-def put_between_marks(text: str, report: str) -> str:
-    """Return the text with the report in place of what stands between the two marks."""
-    before, rest = text.split(speed.BEGIN, 1)
-    after = rest.split(speed.END, 1)[1]
-    return f"{before}{speed.BEGIN}\n{report}\n{speed.END}{after}"
-
-
 def write_tables(report: str) -> None:
     """Put the report into the README."""
     readme = ROOT / "README.md"
-    readme.write_text(put_between_marks(readme.read_text(encoding="utf-8"), report), encoding="utf-8", newline="\n")
+    text = stored.put_between(readme.read_text(encoding="utf-8"), speed.BEGIN, speed.END, report)
+    readme.write_text(text, encoding="utf-8", newline="\n")
     print("written: the README's tables")
 
 

@@ -74,8 +74,7 @@ def _interval(score: Sequence[float]) -> str:
 
 def put_into(readme: str, results: dict) -> str:
     """Return the README's text with the table between its two marks."""
-    before, rest = readme.split(BEGIN, 1)
-    return f"{before}{BEGIN}\n{report(results)}\n{END}{rest.split(END, 1)[1]}"
+    return stored.put_between(readme, BEGIN, END, report(results))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

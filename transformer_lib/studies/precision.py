@@ -12,22 +12,12 @@ from statistics import mean, stdev
 
 import torch
 
-from ..corpus import DATA, Corpus, load_corpus
-from ..experiments import SHORT_PAIRS, TEST_SPLITS, load_results, new_translator, run_seed, train_translator
+from ..corpus import DATA, load_corpus
+from ..experiments import TEST_SPLITS, load_results, run_seed, short_run
 from . import stored
 
 RESULTS = DATA / "precision.json"
 METRIC = "exact match"
-
-
-def short_run(corpus: Corpus, precision: str = "bfloat16") -> list[float]:
-    """Return the losses of a single epoch on few pairs, seed 0: quick to repeat, for a test."""
-    pairs = corpus["train"][:SHORT_PAIRS]
-    translator = new_translator(pairs, seed=0)
-    history = train_translator(
-        translator, pairs, seed=0, epochs=1, warmup_steps=10, precision=precision, progress=False
-    )
-    return [round(loss, 4) for loss in history.loss]
 
 
 def measure(seeds: Sequence[int]) -> dict:
@@ -36,7 +26,8 @@ def measure(seeds: Sequence[int]) -> dict:
     for seed in seeds:
         runs.append(run_seed(corpus, "transformer", seed, precision="bfloat16")[1])
         print(seed, {split: runs[-1]["scores"][split][METRIC][0] for split in TEST_SPLITS}, flush=True)
-    return {"threads": torch.get_num_threads(), "short": short_run(corpus), "bfloat16": runs}
+    short = short_run(corpus, "transformer", precision="bfloat16")
+    return {"threads": torch.get_num_threads(), "short": short, "bfloat16": runs}
 
 
 def compared(results: dict) -> dict[str, dict[str, list[float]]]:

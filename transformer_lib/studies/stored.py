@@ -24,6 +24,12 @@ def save(path: Path, content: dict, *, indent: int | None = None) -> None:
     write_atomically(path, (json.dumps(content, indent=indent) + "\n").encode("utf-8"))
 
 
+def put_between(text: str, begin: str, end: str, report: str) -> str:
+    """Return the text with the report in place of what stands between its two marks."""
+    before, rest = text.split(begin, 1)
+    return f"{before}{begin}\n{report}\n{end}{rest.split(end, 1)[1]}"
+
+
 def arguments(description: str | None, results: Path, seeds: Sequence[int] = (0, 1, 2)) -> tuple[list[int], Path]:
     """Return the seeds and the file of the command line, and set torch to one thread: sums depend on their number."""
     parser = argparse.ArgumentParser(description=description)
