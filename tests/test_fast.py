@@ -10,7 +10,7 @@ from torch import nn
 
 import transformer_lib as tl
 from factories import BATCH, POSITIONS, make_model, random_ids
-from transformer_lib import fast
+from transformer_lib import fast, multihead
 from transformer_lib.baselines import GRUTranslator, SelfOnlyTransformer
 from transformer_lib.losses import head_loss
 
@@ -45,6 +45,49 @@ def test_loss_and_gradients_equal_the_readable_ones(position, norm_first, gaps):
     quick, plain = both_ways(model, *batch(gaps))
     torch.testing.assert_close(quick, plain, **EXACT)
     assert all(gradient.abs().max() > 1e-6 for gradient in plain[1])
+
+
+@pytest.mark.parametrize("position", ["sinusoidal", "rotary", "relative"])
+def test_so_they_do_where_keys_are_many_for_narrow_heads(position, attended):
+    model = make_model(n_heads=15, position=position, dtype=torch.float64)  # 4 d_k = 8 keys are few, 11 are many
+    quick, plain = both_ways(model, *batch())
+    torch.testing.assert_close(quick, plain, **EXACT)
+    assert attended[:6] == ["short"] * 2 + ["fused", "short"] * 2  # encoder; decoder: own tokens, source
+
+
+@pytest.fixture
+def attended(monkeypatch):
+    """Which way each attention of the fast pass went."""
+    ways = []
+    for module, name, way in ((fast, "short_attention", "short"), (multihead, "fused_attention", "fused")):
+        monkeypatch.setattr(module, name, noting(ways, way, getattr(module, name)))
+    return ways
+
+
+def noting(ways, way, function):
+    def noted(*args, **options):
+        ways.append(way)
+        return function(*args, **options)
+
+    return noted
+
+
+def ways_of(model, src, tgt, attended):
+    attended.clear()
+    fast.decoder_states(model, src, tgt[:, :-1], tgt[:, 1:] != 0)
+    return list(attended)
+
+
+def test_who_takes_short_attention(attended):
+    model, (src, tgt) = make_model(), batch()
+    assert ways_of(model, src, tgt, attended) == ["short"] * 6
+    with torch.autocast("cpu", torch.bfloat16):  # it would round the scores
+        assert ways_of(model, src, tgt, attended) == ["fused"] * 6
+    assert ways_of(make_model(dtype=torch.bfloat16), src, tgt, attended) == ["fused"] * 6
+    model.decoder.layers[0].self_attention.dropout = 0.1
+    assert ways_of(model, src, tgt, attended) == ["short"] * 2 + ["fused"] + ["short"] * 3
+    src[1] = 0  # its queries see nothing
+    assert ways_of(make_model(), src, tgt, attended) == ["fused"] * 2 + ["short", "fused"] * 2
 
 
 def test_tied_embeddings_get_the_gradients_of_all_three_uses():

@@ -7,6 +7,7 @@ import torch
 
 import transformer_lib as tl
 from factories import BATCH, POSITIONS, make_model, random_ids, sources
+from transformer_lib import fast_decoding
 from transformer_lib.decoding import Stepper, make_stepper
 from transformer_lib.fast_decoding import FastStepper
 
@@ -31,11 +32,25 @@ def test_logits_equal_the_readable_ones_step_by_step(position, norm_first):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+def test_the_number_of_shares_does_not_matter(activation, monkeypatch):
+    monkeypatch.setattr(fast_decoding, "SHARES_PER_THREAD", 3)
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 1)
+    model = make_model(d_ff=51, dtype=torch.float64)
+    for layer in model.decoder.layers:
+        layer.feed_forward.activation = activation
+    src, tgt = random_ids(23, BATCH, 7, padded=True), random_ids(29, BATCH, STEPS, seed=1)
+    quick, plain = steppers(model, src)
+    assert quick.layers[0].inner.expand.shape == (3, 30, 17) and quick.layers[0].own_maps.shares.shape == (3, 30, 30)
+    torch.testing.assert_close(quick.next_logits(tgt), plain.next_logits(tgt), **EXACT)
+
+
+@torch.no_grad()
 def test_many_sentences_give_the_logits_of_few():
-    model = make_model(dtype=torch.float64)
-    src, tgt = random_ids(23, 41, 7, padded=False), random_ids(29, 41, STEPS, seed=1)
-    many, few = FastStepper(model, src, STEPS).next_logits(tgt), FastStepper(model, src[:3], STEPS).next_logits(tgt[:3])
-    torch.testing.assert_close(many[:3], few, **EXACT)
+    model, many = make_model(dtype=torch.float64), fast_decoding.FEW_ROWS + 3
+    src, tgt = random_ids(23, many, 7, padded=False), random_ids(29, many, STEPS, seed=1)
+    all_of_them, few = (FastStepper(model, src[:n], STEPS).next_logits(tgt[:n]) for n in (many, 3))
+    torch.testing.assert_close(all_of_them[:3], few, **EXACT)
 
 
 @torch.no_grad()

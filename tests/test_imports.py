@@ -18,7 +18,7 @@ ORDER = [
     {"cache", "schedules", "history", "progress", "svg", "claims", "distributed"},
     {"config"},
     {"masks", "positional", "tokenizer", "context", "quiz", "costs", "packing", "losses", "gradients"},
-    {"attention", "corpus", "batching"},
+    {"attention", "short_attention", "corpus", "batching"},
     {"multihead", "metrics"},
     {"layers", "recording"},
     {"encoder", "decoder"},

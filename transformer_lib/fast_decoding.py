@@ -2,12 +2,14 @@
 
 A step has one query per sentence: its time goes into starting operations and reading weights, hardly into arithmetic.
 Hence projections are joined once, keys and values are written into buffers of full length, 1/√d_k is multiplied into
-weights and stored keys beforehand, masks and residual sums are added by products.
+weights and stored keys beforehand, masks and residual sums are added by products, and the layers' matrices are cut
+into shares for the threads, as tensor parallelism cuts them for devices (Shoeybi et al. 2019, §3).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
@@ -15,11 +17,13 @@ from torch import Tensor
 
 from . import fast
 from .decoder import DecoderLayer
-from .layers import ACTIVATIONS, Residual
+from .layers import ACTIVATIONS, FeedForward, Residual
 from .packing import RealTokens
 from .transformer import Transformer
 
-FEW_ROWS = 32  # up to about so many, a large matrix is multiplied faster from the left
+Map = Callable[[Tensor], Tensor]
+FEW_ROWS = 128  # up to about so many, shares are faster than one product, and the head is from the left
+SHARES_PER_THREAD = 2  # a thread that is late does one, the other three
 
 
 class FastStepper:
@@ -38,6 +42,7 @@ class FastStepper:
             _LayerState(layer, keys, values, max_len)
             for layer, (keys, values) in zip(model.decoder.layers, memory, strict=True)
         ]
+        self.head = model.output_head.weight  # [tgt_vocab_size, d_model]
         self.sentence = torch.arange(len(src), device=src.device)  # which source each row translates
         self.src_bias = self._bias(src)
 
@@ -50,8 +55,7 @@ class FastStepper:
             raise ValueError(f"tgt must have at most max_len = {self.max_len} tokens, got {tgt.shape[1]}")
         while self.length < tgt.shape[1]:
             states = self._step(tgt[:, : self.length + 1])
-        weight = self.model.output_head.weight
-        return (weight @ states.T).T if len(states) <= FEW_ROWS else states @ weight.T
+        return (self.head @ states.T).T if len(states) <= FEW_ROWS else states @ self.head.T
 
     def select(self, rows: Tensor) -> None:
         """Keep the batch rows `rows` (repeats allowed), in that order."""
@@ -85,7 +89,7 @@ class FastStepper:
         padding = ids == self.model.config.pad_id
         if not padding.any():
             return None
-        numbers = torch.zeros(ids.shape, dtype=self.model.output_head.weight.dtype, device=ids.device)
+        numbers = torch.zeros(ids.shape, dtype=self.head.dtype, device=ids.device)
         bias = numbers.masked_fill_(padding, -math.inf)[:, None]  # [batch, 1, len]
         return bias.repeat_interleave(self.model.config.n_heads, dim=0)
 
@@ -93,46 +97,46 @@ class FastStepper:
 class _LayerState:
     """A decoder layer with its weights as a step needs them, and the keys and values so far.
 
-    Batch and heads are one axis, "rows"; in `own`, a position's key and value lie side by side.
+    Batch and heads are one axis, "rows"; in `own`, a position's key and value lie side by side. Weights are looked up
+    here, once, as looking into modules takes about as long as a small product.
     """
 
     def __init__(self, layer: DecoderLayer, memory_keys: Tensor, memory_values: Tensor, max_len: int) -> None:
-        attention = layer.self_attention
-        self.layer, self.n_heads, self.d_k = layer, attention.n_heads, attention.d_k
+        attention, cross = layer.self_attention, layer.cross_attention
+        self.attention, self.n_heads, self.d_k = attention, attention.n_heads, attention.d_k
         scale = 1 / math.sqrt(self.d_k)
         maps = (attention.w_q.weight * scale, attention.w_k.weight, attention.w_v.weight)
         by_head = [weight.unflatten(0, (self.n_heads, 1, self.d_k)) for weight in maps]  # [n_heads, 1, d_k, d_model]
-        self.own_weight = torch.cat(by_head, dim=1).flatten(0, 2)  # [n_heads · 3 · d_k, d_model]
-        self.own_output, self.cross_output = attention.w_o.weight.T, layer.cross_attention.w_o.weight.T
-        self.cross_weight = layer.cross_attention.w_q.weight
+        self.own_maps = _SideBySide(torch.cat(by_head, dim=1).flatten(0, 2))  # [n_heads · 3 · d_k, d_model]
+        self.own_output, self.cross_output = attention.w_o.weight.T, cross.w_o.weight.T
+        self.cross_query = _SideBySide(cross.w_q.weight)
+        self.inner = _FeedForward(layer.feed_forward)
+        self.before_own, self.after_own = _norms(layer.self_attention_residual)
+        self.before_cross, self.after_cross = _norms(layer.cross_attention_residual)
+        self.before_inner, self.after_inner = _norms(layer.feed_forward_residual)
         self.memory_keys = (memory_keys * scale).flatten(0, 1)  # [rows, src_len, d_k]
         self.memory_values = memory_values.flatten(0, 1)
         self.own = memory_keys.new_empty(len(self.memory_keys), max_len, 2, self.d_k)
 
     def attend_own(self, x: Tensor, position: int, bias: Tensor | None) -> Tensor:
         """Return x [batch, d_model], the token at `position`, after the self-attention and its residual connection."""
-        residual, attention = self.layer.self_attention_residual, self.layer.self_attention
-        joint = F.linear(_before(residual, x), self.own_weight).view(-1, 3, self.d_k)  # [rows, 3, d_k]
-        if attention.position is not None:
+        joint = self.own_maps(self.before_own(x)).view(-1, 3, self.d_k)  # [rows, 3, d_k]
+        if self.attention.position is not None:
             joint, bias = self._with_offsets(joint, position, bias)
         self.own[:, position] = joint[:, 1:]
-        so_far = self.own[:, : position + 1]
-        heads = _attend(joint[:, :1], so_far[:, :, 0], so_far[:, :, 1], bias)
-        return _after(residual, torch.addmm(x, heads.view(len(x), -1), self.own_output))
+        keys, values = self.own[:, : position + 1].unbind(2)
+        heads = _attend(joint[:, :1], keys, values, bias)
+        return self.after_own(torch.addmm(x, heads.view(x.shape), self.own_output))
 
     def attend_memory(self, x: Tensor, bias: Tensor | None) -> Tensor:
         """Return x [batch, d_model] after the cross-attention and its residual connection."""
-        residual = self.layer.cross_attention_residual
-        q = F.linear(_before(residual, x), self.cross_weight).view(-1, 1, self.d_k)
+        q = self.cross_query(self.before_cross(x)).view(-1, 1, self.d_k)
         heads = _attend(q, self.memory_keys, self.memory_values, bias)
-        return _after(residual, torch.addmm(x, heads.view(len(x), -1), self.cross_output))
+        return self.after_cross(torch.addmm(x, heads.view(x.shape), self.cross_output))
 
     def feed_forward(self, x: Tensor) -> Tensor:
         """Return x [batch, d_model] after the feed-forward network and its residual connection."""
-        inner, residual = self.layer.feed_forward, self.layer.feed_forward_residual
-        hidden = F.linear(_before(residual, x), inner.expand.weight, inner.expand.bias)
-        hidden = ACTIVATIONS[inner.activation](hidden)
-        return _after(residual, x + F.linear(hidden, inner.contract.weight, inner.contract.bias))
+        return self.after_inner(x + self.inner(self.before_inner(x)))
 
     def select_own(self, rows: Tensor, length: int) -> None:
         """Keep the sentences' own keys and values, of which `length` places are filled."""
@@ -148,26 +152,67 @@ class _LayerState:
 
     def _with_offsets(self, joint: Tensor, position: int, bias: Tensor | None) -> tuple[Tensor, Tensor | None]:
         """Return queries, keys and values [rows, 3, d_k] with rotary positions, or the bias with relative ones."""
-        attention = self.layer.self_attention
-        turned = attention.rotate(joint[:, :2, None], position)[:, :, 0]  # the rotation wants an axis of positions
-        relative = attention.score_bias(1, position + 1)  # [n_heads, 1, position + 1]
+        turned = self.attention.rotate(joint[:, :2, None], position)[:, :, 0]  # the rotation wants an axis of positions
+        relative = self.attention.score_bias(1, position + 1)  # [n_heads, 1, position + 1]
         if relative is not None:
             relative = relative.repeat(len(joint) // self.n_heads, 1, 1)
             bias = relative if bias is None else bias + relative
         return torch.cat((turned, joint[:, 2:]), dim=1), bias
 
 
-def _before(residual: Residual, x: Tensor) -> Tensor:
-    return _normalised(residual, x) if residual.norm_first else x
+class _SideBySide:
+    """A linear map in shares: each gives some of the outputs."""
+
+    def __init__(self, weight: Tensor) -> None:
+        self.weight, self.shares = weight, _cut(weight, 0).mT  # [shares, d_model, width / shares]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return x [batch, d_model] · weightᵀ, [batch, width]."""
+        if len(x) > FEW_ROWS:
+            return F.linear(x, self.weight)
+        parts = torch.bmm(x.expand(len(self.shares), -1, -1), self.shares)  # [shares, batch, width / shares]
+        return parts.transpose(0, 1).flatten(1)
 
 
-def _after(residual: Residual, x: Tensor) -> Tensor:
-    return x if residual.norm_first else _normalised(residual, x)
+class _FeedForward:
+    """A feed-forward network in shares: each has some of the hidden units, and adds its part to the output."""
+
+    def __init__(self, module: FeedForward) -> None:
+        self.module, self.activation = module, ACTIVATIONS[module.activation]
+        self.expand = _cut(module.expand.weight, 0).mT  # [shares, d_model, d_ff / shares]
+        self.expand_bias = _cut(module.expand.bias, 0)[:, None]  # [shares, 1, d_ff / shares]
+        self.contract = _cut(module.contract.weight, 1).mT  # [shares, d_ff / shares, d_model]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """Return FFN(x), [batch, d_model]."""
+        if len(x) > FEW_ROWS:
+            return self.module(x)
+        hidden = torch.baddbmm(self.expand_bias, x.expand(len(self.expand), -1, -1), self.expand)
+        parts = torch.bmm(self.activation(hidden), self.contract)  # [shares, batch, d_model]
+        return parts.sum(0).add_(self.module.contract.bias)
 
 
-def _normalised(residual: Residual, x: Tensor) -> Tensor:
+def _cut(weight: Tensor, axis: int) -> Tensor:
+    """Return `weight` with the axis cut into equal shares, shares first; on a GPU, or if it cannot be cut, into one."""
+    shares = SHARES_PER_THREAD * torch.get_num_threads()
+    if weight.device.type != "cpu" or weight.shape[axis] % shares:
+        shares = 1
+    return weight.unflatten(axis, (shares, -1)).movedim(axis, 0)
+
+
+def _norms(residual: Residual) -> tuple[Map, Map]:
+    """Return what happens to x before the sub-layer, and what after the residual sum."""
     norm = residual.norm
-    return F.layer_norm(x, norm.weight.shape, norm.weight, norm.bias, norm.eps)  # without a module's checks
+    shape, weight, bias, eps = norm.weight.shape, norm.weight, norm.bias, norm.eps
+
+    def normalise(x: Tensor) -> Tensor:
+        return F.layer_norm(x, shape, weight, bias, eps)  # without a module's checks
+
+    return (normalise, _unchanged) if residual.norm_first else (_unchanged, normalise)
+
+
+def _unchanged(x: Tensor) -> Tensor:
+    return x
 
 
 def _attend(q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None) -> Tensor:

@@ -10,9 +10,9 @@ from torch.autograd.function import once_differentiable
 
 from ._validate import check_fraction, check_tensor
 
-# Logits held at a time: 16 MiB in float32, so that products are large enough to be fast; on a GPU half a GiB, as
-# launching many small ones would cost more.
-CHUNK_ENTRIES, GPU_ENTRIES = 2**22, 2**27
+# Logits held at a time: 28 MiB in float32, so that products are large enough to be fast (and less than 32 MiB, see
+# allocation.py); on a GPU half a GiB, as launching many small ones would cost more.
+CHUNK_ENTRIES, GPU_ENTRIES = 7 * 2**20, 2**27
 
 
 def head_loss(states: Tensor, weight: Tensor, labels: Tensor, *, label_smoothing: float = 0.0) -> Tensor:
@@ -87,13 +87,15 @@ def _product_dtype(x: Tensor) -> torch.dtype:
 
 
 def _loss_and_gradient(z: Tensor, labels: Tensor, smoothing: float, wanted: bool) -> tuple[Tensor, Tensor]:
-    """Return the loss of logits z [rows, vocab_size] and labels [rows, 1], and ∂loss/∂z [rows, vocab_size]."""
-    p, largest = z.softmax(dim=1), z.amax(dim=1, keepdim=True)
+    """Return the loss of logits z [rows, vocab_size] and labels [rows, 1], and ∂loss/∂z, which takes the place of z."""
+    largest, wanted_z = z.amax(dim=1, keepdim=True), z.gather(1, labels)  # [rows, 1]
+    mean = z.mean(dim=1, keepdim=True) if smoothing else None
+    p = torch.softmax(z, dim=1, out=z)
     # −log p_v = (largest logit − z_v) − log(largest p): one exponential per logit, and no logarithm of a vanishing p.
     log_largest = p.amax(dim=1, keepdim=True).log()
-    loss = (1 - smoothing) * (largest - z.gather(1, labels) - log_largest).sum()
+    loss = (1 - smoothing) * (largest - wanted_z - log_largest).sum()
     if smoothing:
-        loss += smoothing * (largest - z.mean(dim=1, keepdim=True) - log_largest).sum()
+        loss += smoothing * (largest - mean - log_largest).sum()
     if wanted:
         p.scatter_add_(1, labels, p.new_full(labels.shape, smoothing - 1))
         if smoothing:

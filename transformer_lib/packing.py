@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -10,7 +11,7 @@ from ._validate import check_tensor
 
 
 class RealTokens:
-    """Where the real tokens of a batch are: [batch, seq_len, …] -> [tokens, …] and back.
+    """Where the real tokens of a batch are: [tokens, …] -> [batch, …] for attention, each head apart, and back.
 
     Args:
         real: boolean [batch, seq_len].
@@ -18,55 +19,77 @@ class RealTokens:
 
     def __init__(self, real: Tensor) -> None:
         check_tensor("real", real, rank=2)
-        self.shape = real.shape
+        self.real = real
         flat = real.flatten()
         self.rows = flat.nonzero()[:, 0]  # [tokens], numbers in the flattened batch
-        self.padding = (flat == 0).nonzero()[:, 0]
         self.tokens = (flat.cumsum(0) - 1).clamp(min=0)  # [batch · seq_len], which token a position reads
-        self.all = len(self.rows) == real.numel()  # no padding, as in batches of one length: nothing to move
+        self.all = len(self.rows) == real.numel()  # no padding, as in batches of one length
+        self._ways: dict[tuple[int, int], tuple[Tensor, Tensor]] = {}
+        self._factors: dict[torch.dtype, Tensor] = {}
 
     def pick(self, x: Tensor) -> Tensor:
         """Return the real tokens [tokens, width] of x [batch, seq_len, width], one sentence after the other."""
-        return x.flatten(0, 1) if self.all else _Pick.apply(x.flatten(0, 1), self)
+        return x.flatten(0, 1) if self.all else self.join_heads(x[:, None])
 
-    def spread(self, x: Tensor) -> Tensor:
-        """Return x [tokens, width] at its places in [batch, seq_len, width], with zeros for padding."""
+    def split_heads(self, x: Tensor, parts: int, n_heads: int) -> Tensor:
+        """Return x [tokens, parts · n_heads · d] at its places, [parts, batch, n_heads, seq_len, d].
+
+        Padding reads some real token, too: finite numbers, for a mask to hide.
+        """
         if len(x) != len(self.rows):
             raise ValueError(f"x must have one row for each of the {len(self.rows)} real tokens, got {len(x)}")
-        padded = x if self.all else _Spread.apply(x, self)
-        return padded.unflatten(0, self.shape)
+        batch, seq_len = self.real.shape
+        heads = x.unflatten(1, (parts * n_heads, -1)).flatten(0, 1)  # [tokens · parts · n_heads, d]
+        if len(heads):
+            there, back = self._way(parts, n_heads)
+            heads = _Move.apply(heads, there, back, None)
+        else:
+            heads = x.new_zeros(batch * seq_len * parts * n_heads, heads.shape[1])
+        return heads.view(parts, batch, n_heads, seq_len, -1)
+
+    def join_heads(self, heads: Tensor) -> Tensor:
+        """Return the real tokens [tokens, n_heads · d] of heads [batch, n_heads, seq_len, d]."""
+        n_heads = heads.shape[1]
+        there, back = self._way(1, n_heads)
+        rows = _Move.apply(heads.flatten(0, 2), back, there, None if self.all else self._real_as(heads.dtype))
+        return rows.unflatten(0, (-1, n_heads)).flatten(1)
+
+    def _real_as(self, dtype: torch.dtype) -> Tensor:
+        """Return 1 for tokens and 0 for padding, [batch, 1, seq_len, 1]."""
+        if dtype not in self._factors:
+            self._factors[dtype] = self.real.to(dtype)[:, None, :, None]
+        return self._factors[dtype]
+
+    def _way(self, parts: int, n_heads: int) -> tuple[Tensor, Tensor]:
+        """Return what stands where, for rows [tokens · parts · n_heads] at places [parts · batch · n_heads · seq_len].
+
+        That is, the row at each place, and the place of each row.
+        """
+        if (parts, n_heads) not in self._ways:
+            batch, seq_len = self.real.shape
+            piece = torch.arange(parts * n_heads, device=self.rows.device)  # one head of one part
+            row = self.tokens.view(batch, 1, seq_len) * len(piece) + piece.view(parts, 1, n_heads, 1)
+            sentence, position = self.rows[:, None] // seq_len, self.rows[:, None] % seq_len  # [tokens, 1]
+            place = ((piece // n_heads * batch + sentence) * n_heads + piece % n_heads) * seq_len + position
+            self._ways[parts, n_heads] = row.flatten(), place.flatten()
+        return self._ways[parts, n_heads]
 
 
-# Indexing would do; but its gradient adds, token by token, since it cannot know that no token is picked twice.
-class _Pick(torch.autograd.Function):
+# Indexing would do; but its gradient adds, row by row, since it cannot know that no row counts twice.
+class _Move(torch.autograd.Function):
+    """The rows `there` of x; backwards the rows `back` of the gradient, times `factor` [batch, 1, seq_len, 1]."""
+
     @staticmethod
-    def forward(ctx, x: Tensor, where: RealTokens) -> Tensor:
-        ctx.where = where
-        return x.index_select(0, where.rows)
+    def forward(ctx, x: Tensor, there: Tensor, back: Tensor, factor: Tensor | None) -> Tensor:
+        ctx.back, ctx.factor = back, factor
+        return F.embedding(there, x)  # reads rows, in parallel
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
-        return _spread(gradient, ctx.where), None
-
-
-class _Spread(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx, x: Tensor, where: RealTokens) -> Tensor:
-        ctx.where = where
-        return _spread(x, where)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
-        return gradient.index_select(0, ctx.where.rows), None
-
-
-def _spread(x: Tensor, where: RealTokens) -> Tensor:
-    """Return x [tokens, width] at its places among zeros, [batch · seq_len, width].
-
-    Reading a token for each position, and zeros over the padding, is quicker than writing tokens into zeros.
-    """
-    if len(x) == 0:
-        return x.new_zeros(len(where.tokens), *x.shape[1:])
-    return x.index_select(0, where.tokens).index_fill_(0, where.padding, 0)
+    def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        if not len(gradient):
+            return gradient.new_zeros(len(ctx.back), gradient.shape[1]), None, None, None
+        moved, factor = F.embedding(ctx.back, gradient.contiguous()), ctx.factor
+        if factor is not None:
+            moved.view(len(factor), -1, factor.shape[2], moved.shape[1]).mul_(factor)
+        return moved, None, None, None
