@@ -195,3 +195,20 @@ def test_a_reversed_source_is_the_answer_and_the_anti_diagonal_is_counted():
     assert torch.equal(src.flip(1), tgt_out) and torch.equal(tgt_in[:, 1:], tgt_out[:, :-1])
     assert reversal.on_anti_diagonal(torch.eye(6).flip(1)) == 1.0
     assert reversal.on_anti_diagonal(torch.eye(6)) == 0.0
+
+
+def test_the_stored_reverser_reverses_as_a_trained_one_does():
+    _, weights, right = reversal.cross_weights(reversal.stored_reverser())
+    assert right > 0.95 and reversal.on_anti_diagonal(weights.mean(dim=1)) > 0.95
+
+
+def test_its_command_stores_what_training_gives(monkeypatch, tmp_path):
+    few = reversal.train_reverser(0, 3)
+    monkeypatch.setattr(reversal, "train_reverser", lambda seed: few if seed == 0 else None)
+    monkeypatch.setattr(reversal, "STORED", tmp_path / "reverser.safetensors")
+    reversal.stored_reverser.cache_clear()
+    reversal.main()
+    found = dict(reversal.stored_reverser().named_parameters())
+    reversal.stored_reverser.cache_clear()
+    assert found.keys() == dict(few.named_parameters()).keys()
+    assert all(torch.equal(value, found[name]) for name, value in few.named_parameters())

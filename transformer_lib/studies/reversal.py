@@ -1,4 +1,7 @@
-"""Six letters written in reverse: a task in which one knows where attention must look (notebooks 11 and 15)."""
+"""Six letters written in reverse: a task in which one knows where attention must look (notebooks 11 and 15).
+
+`python -m transformer_lib.studies.reversal` trains the model of the panel and writes data/reverser.safetensors.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,17 @@ from functools import cache
 
 import torch
 import torch.nn.functional as F
+from safetensors.torch import load_file, save
 from torch import Tensor
 
+from ..checkpoint import write_atomically
 from ..config import TransformerConfig
+from ..corpus import DATA
 from ..recording import record_attention
 from ..transformer import Transformer
 
+COMMAND = "python -m transformer_lib.studies.reversal"
+STORED = DATA / "reverser.safetensors"
 LENGTH, LETTERS, FIRST_ID = 6, "ABCDEFGHIJ", 3
 CONFIG = {"src_vocab_size": 13, "tgt_vocab_size": 13, "d_model": 32, "n_heads": 2, "n_layers": 1, "d_ff": 64,
           "dropout": 0.0, "max_len": 8}  # fmt: skip
@@ -42,6 +50,18 @@ def train_reverser(seed: int, steps: int = STEPS) -> Transformer:
     return model.eval()
 
 
+@cache
+def stored_reverser() -> Transformer:
+    """Return `train_reverser(0)` as it once came out, so that all readers see the same weights.
+
+    Training finds others on a processor that rounds in another way: as good, but not the same.
+    """
+    with torch.random.fork_rng(devices=[]):
+        model = Transformer(TransformerConfig(**CONFIG))
+    model.load_state_dict(load_file(STORED), strict=False)  # buffers are computed, not stored
+    return model.eval()
+
+
 @torch.no_grad()
 def cross_weights(model: Transformer, size: int = 500, seed: int = 99) -> tuple[Tensor, Tensor, Tensor]:
     """Return letters [size, LENGTH], cross-attention [size, n_heads, LENGTH, LENGTH], share of right letters."""
@@ -55,3 +75,14 @@ def on_anti_diagonal(weights: Tensor) -> float:
     """Return the share of rows of weights [..., LENGTH, LENGTH] whose largest entry lies on the anti-diagonal."""
     place = torch.arange(weights.shape[-1] - 1, -1, -1)
     return (weights.argmax(dim=-1) == place).double().mean().item()
+
+
+def main() -> None:
+    """Train the model and write it."""
+    torch.set_num_threads(1)
+    weights = {name: value.detach() for name, value in train_reverser(0).named_parameters()}
+    write_atomically(STORED, save(weights, metadata={"command": COMMAND}))
+
+
+if __name__ == "__main__":
+    main()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..studies.reversal import FIRST_ID, LENGTH, LETTERS, cross_weights, on_anti_diagonal, train_reverser
+from ..studies.reversal import FIRST_ID, LENGTH, LETTERS, cross_weights, on_anti_diagonal, stored_reverser, train_reverser
 from ..svg import Picture, attention_map, token_lines
 from .controls import choice, number
 from .panel import Panel
@@ -21,7 +21,7 @@ def reversal_heads(*, seed: int = 0, token: int = 1) -> Panel:
     """Look through the cross-attention of a small model that writes six letters in reverse.
 
     Args:
-        seed: of the model, which is trained when first asked for, in a second or two.
+        seed: of the model. That of seed 0 is stored; another is trained when first asked for, in a second or two.
         token: which written letter is shown first, from 1.
     """
     def draw(letters: int, head: Any, show: str, token: int) -> Picture:
@@ -40,7 +40,7 @@ def reversal_heads(*, seed: int = 0, token: int = 1) -> Panel:
 @cache
 def trained_weights(seed: int) -> tuple[np.ndarray, np.ndarray, float]:
     """The sources [500, 6] as ids, the weights [500, n_heads, 6, 6], and the share of letters written rightly."""
-    src, weights, right = cross_weights(train_reverser(seed))
+    src, weights, right = cross_weights(train_reverser(seed) if seed else stored_reverser())
     return src.numpy(), weights.double().numpy(), float(right)
 
 
