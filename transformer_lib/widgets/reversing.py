@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..studies.reversal import FIRST_ID, LENGTH, LETTERS, cross_weights, on_anti_diagonal, stored_reverser, train_reverser
+from ..studies.reversal import (
+    FIRST_ID,
+    LENGTH,
+    LETTERS,
+    cross_weights,
+    on_anti_diagonal,
+    stored_reverser,
+    train_reverser,
+)
 from ..svg import Picture, attention_map, token_lines
 from .controls import choice, number
 from .panel import Panel
