@@ -47,12 +47,29 @@ def test_loss_and_gradients_equal_the_readable_ones(position, norm_first, gaps):
     assert all(gradient.abs().max() > 1e-6 for gradient in plain[1])
 
 
-@pytest.mark.parametrize("position", ["sinusoidal", "rotary", "relative"])
-def test_so_they_do_where_keys_are_many_for_narrow_heads(position, attended):
-    model = make_model(n_heads=15, position=position, dtype=torch.float64)  # 4 d_k = 8 keys are few, 11 are many
+def test_so_they_do_with_gelu():
+    model = make_model(dtype=torch.float64)
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        layer.feed_forward.activation = "gelu"
+    assert fast.applies_to(model)
     quick, plain = both_ways(model, *batch())
     torch.testing.assert_close(quick, plain, **EXACT)
-    assert attended[:6] == ["short"] * 2 + ["fused", "short"] * 2  # encoder; decoder: own tokens, source
+
+
+def test_every_weight_gets_a_gradient_where_all_sources_are_empty():
+    """In a group of processes the others wait for it."""
+    model, (src, tgt) = make_model(), batch()
+    tl.training.TrainingLoss(model)(torch.zeros_like(src), tgt).backward()
+    assert all(weight.grad is not None for weight in model.parameters())
+
+
+@pytest.mark.parametrize("position", ["sinusoidal", "rotary", "relative"])
+def test_so_they_do_where_keys_are_many_for_narrow_heads(position, attended):
+    """With d_k = 2, 7 × 7 weights are fewer than the entries of q, k, v and output; 11 × 11 and 11 × 7 are more."""
+    model = make_model(n_heads=15, position=position, dtype=torch.float64)
+    quick, plain = both_ways(model, *batch())
+    torch.testing.assert_close(quick, plain, **EXACT)
+    assert attended[:6] == ["short"] * 2 + ["fused"] * 4  # encoder, decoder
 
 
 @pytest.fixture

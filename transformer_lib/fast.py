@@ -3,8 +3,8 @@
 1. Everything but attention treats each token alone, so real tokens stand in one list [tokens, d_model]; padding comes
    back only where queries must meet the keys of their own sentence.
 2. Queries, keys and values come from one multiplication, and so do the memory's keys and values for all decoder layers.
-3. Heads are split and joined on the same way. Attention stores no weights (`fused_attention`), but for short sentences
-   on a CPU (`short_attention`).
+3. The move that brings padding back also splits the heads. Attention stores no weights (`fused_attention`), except for
+   short sentences on a CPU (`short_attention`).
 4. Dropout draws fewer random numbers.
 """
 
@@ -32,6 +32,7 @@ def applies_to(model: nn.Module) -> bool:
     """Return whether `model` is a `Transformer` as its config builds it: no part replaced, hooked or recorded.
 
     Hooks on all modules at once (`register_module_forward_hook`) are not looked for: counters of operations set them.
+    Who stores outputs by such a hook finds a feed-forward network's hidden units behind their ReLU, which is in place.
     """
     if type(model) is not Transformer:
         return False
@@ -171,14 +172,16 @@ class _Visible:
     Attributes:
         mask: boolean [batch, 1, q_len or 1, k_len].
         bias: 0 or −∞ [batch · n_heads, q_len, k_len]; None where `short_attention` is not for: on a GPU, for numbers of
-            16 bits, with a query that sees nothing, with weights larger than queries, keys, values and output.
+            16 bits, with a query that sees nothing, with more weights than entries of queries, keys, values and output.
     """
 
     def __init__(self, model: Transformer, mask: Tensor, q_len: int) -> None:
         config, weight = model.config, model.output_head.weight
         self.mask, self.bias = mask, None
-        short = mask.shape[-1] <= 4 * config.d_model // config.n_heads
-        if short and weight.device.type == "cpu" and weight.dtype.itemsize >= 4 and mask.any(-1).all():
+        k_len, d_k = mask.shape[-1], config.d_model // config.n_heads
+        short = q_len * k_len <= 2 * (q_len + k_len) * d_k
+        exact = weight.dtype.itemsize >= 4 and not torch.is_autocast_enabled(weight.device.type)
+        if short and exact and weight.device.type == "cpu" and mask.any(-1).all():
             bias = torch.zeros(mask.shape, dtype=weight.dtype).masked_fill_(~mask, -math.inf)
             self.bias = bias.expand(-1, config.n_heads, q_len, -1).flatten(0, 1)
 
@@ -204,7 +207,7 @@ def _cross_attention(
 def _attend(attention: MultiHeadAttention, visible: _Visible, *parts: Tensor) -> Tensor:
     """Return the heads [batch, n_heads, q_len, d_k] of q, k and v, stacked in `parts` [1 to 3, batch, n_heads, …]."""
     bias, (batch, n_heads, q_len) = visible.bias, parts[0].shape[1:4]
-    if bias is None or bias.dtype != parts[0].dtype or attention.dropout:
+    if bias is None or attention.dropout:
         q, k, v = (x for part in parts for x in part.unbind())
         return attention.attend(q, k, v, visible.mask)
     relative = attention.score_bias(*bias.shape[1:])

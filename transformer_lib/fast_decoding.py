@@ -2,8 +2,8 @@
 
 A step has one query per sentence: its time goes into starting operations and reading weights, hardly into arithmetic.
 Hence projections are joined once, keys and values are written into buffers of full length, 1/√d_k is multiplied into
-weights and stored keys beforehand, masks and residual sums are added by products, and the layers' matrices are cut
-into shares for the threads, as tensor parallelism cuts them for devices (Shoeybi et al. 2019, §3).
+weights and stored keys beforehand, masks and residual sums are added by products, and larger matrices are cut into
+shares for the threads, as tensor parallelism cuts them for devices (Shoeybi et al. 2019, §3).
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from .packing import RealTokens
 from .transformer import Transformer
 
 Map = Callable[[Tensor], Tensor]
-FEW_ROWS = 128  # up to about so many, shares are faster than one product, and the head is from the left
+FEW_ROWS = 128  # up to about so many, shares are faster than one product, and the head is from the left (two threads)
 SHARES_PER_THREAD = 2  # a thread that is late does one, the other three
+MOST_SHARES = 8  # more would be slim, and their parts many to add
 
 
 class FastStepper:
@@ -168,7 +169,7 @@ class _SideBySide:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return x [batch, d_model] · weightᵀ, [batch, width]."""
-        if len(x) > FEW_ROWS:
+        if len(self.shares) == 1 or len(x) > FEW_ROWS:
             return F.linear(x, self.weight)
         parts = torch.bmm(x.expand(len(self.shares), -1, -1), self.shares)  # [shares, batch, width / shares]
         return parts.transpose(0, 1).flatten(1)
@@ -185,7 +186,7 @@ class _FeedForward:
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return FFN(x), [batch, d_model]."""
-        if len(x) > FEW_ROWS:
+        if len(self.expand) == 1 or len(x) > FEW_ROWS:
             return self.module(x)
         hidden = torch.baddbmm(self.expand_bias, x.expand(len(self.expand), -1, -1), self.expand)
         parts = torch.bmm(self.activation(hidden), self.contract)  # [shares, batch, d_model]
@@ -193,10 +194,9 @@ class _FeedForward:
 
 
 def _cut(weight: Tensor, axis: int) -> Tensor:
-    """Return `weight` with the axis cut into equal shares, shares first; on a GPU, or if it cannot be cut, into one."""
-    shares = SHARES_PER_THREAD * torch.get_num_threads()
-    if weight.device.type != "cpu" or weight.shape[axis] % shares:
-        shares = 1
+    """Return `weight` with the axis cut into equal shares, shares first; on a GPU into one."""
+    most = min(SHARES_PER_THREAD * torch.get_num_threads(), MOST_SHARES) if weight.device.type == "cpu" else 1
+    shares = max(count for count in range(1, most + 1) if weight.shape[axis] % count == 0)
     return weight.unflatten(axis, (shares, -1)).movedim(axis, 0)
 
 

@@ -88,12 +88,12 @@ def _product_dtype(x: Tensor) -> torch.dtype:
 
 def _loss_and_gradient(z: Tensor, labels: Tensor, smoothing: float, wanted: bool) -> tuple[Tensor, Tensor]:
     """Return the loss of logits z [rows, vocab_size] and labels [rows, 1], and ∂loss/∂z, which takes the place of z."""
-    largest, wanted_z = z.amax(dim=1, keepdim=True), z.gather(1, labels)  # [rows, 1]
+    largest, label_z = z.amax(dim=1, keepdim=True), z.gather(1, labels)  # [rows, 1]
     mean = z.mean(dim=1, keepdim=True) if smoothing else None
     p = torch.softmax(z, dim=1, out=z)
     # −log p_v = (largest logit − z_v) − log(largest p): one exponential per logit, and no logarithm of a vanishing p.
     log_largest = p.amax(dim=1, keepdim=True).log()
-    loss = (1 - smoothing) * (largest - wanted_z - log_largest).sum()
+    loss = (1 - smoothing) * (largest - label_z - log_largest).sum()
     if smoothing:
         loss += smoothing * (largest - mean - log_largest).sum()
     if wanted:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
@@ -40,12 +39,8 @@ class RealTokens:
             raise ValueError(f"x must have one row for each of the {len(self.rows)} real tokens, got {len(x)}")
         batch, seq_len = self.real.shape
         heads = x.unflatten(1, (parts * n_heads, -1)).flatten(0, 1)  # [tokens · parts · n_heads, d]
-        if len(heads):
-            there, back = self._way(parts, n_heads)
-            heads = _Move.apply(heads, there, back, None)
-        else:
-            heads = x.new_zeros(batch * seq_len * parts * n_heads, heads.shape[1])
-        return heads.view(parts, batch, n_heads, seq_len, -1)
+        there, back = self._way(parts, n_heads)
+        return _Move.apply(heads, there, back, None).view(parts, batch, n_heads, seq_len, heads.shape[1])
 
     def join_heads(self, heads: Tensor) -> Tensor:
         """Return the real tokens [tokens, n_heads · d] of heads [batch, n_heads, seq_len, d]."""
@@ -77,19 +72,22 @@ class RealTokens:
 
 # Indexing would do; but its gradient adds, row by row, since it cannot know that no row counts twice.
 class _Move(torch.autograd.Function):
-    """The rows `there` of x; backwards the rows `back` of the gradient, times `factor` [batch, 1, seq_len, 1]."""
+    """The rows `there` of x; backwards the rows `back` of the gradient, times `factor` [batch, 1, seq_len, 1].
+
+    Without any row to take, zeros: still with a gradient, as a group of processes waits for everybody's.
+    """
 
     @staticmethod
     def forward(ctx, x: Tensor, there: Tensor, back: Tensor, factor: Tensor | None) -> Tensor:
         ctx.back, ctx.factor = back, factor
-        return F.embedding(there, x)  # reads rows, in parallel
+        return x.index_select(0, there) if len(x) else x.new_zeros(len(there), x.shape[1])
 
     @staticmethod
     @once_differentiable
     def backward(ctx, gradient: Tensor) -> tuple[Tensor | None, ...]:
         if not len(gradient):
             return gradient.new_zeros(len(ctx.back), gradient.shape[1]), None, None, None
-        moved, factor = F.embedding(ctx.back, gradient.contiguous()), ctx.factor
+        moved, factor = gradient.index_select(0, ctx.back), ctx.factor
         if factor is not None:
             moved.view(len(factor), -1, factor.shape[2], moved.shape[1]).mul_(factor)
         return moved, None, None, None

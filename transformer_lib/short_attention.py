@@ -1,4 +1,4 @@
-"""Attention over short sequences, for training on a CPU: a few batched products, and their gradients by hand.
+"""Attention over short sequences: a few batched products, and their gradients by hand. `fast` takes it on a CPU.
 
 While a head's weights [q_len, k_len] take no more memory than its queries, keys, values and output, keeping them costs
 little, and these products are quicker than the fused kernel, which is made for long sequences.

@@ -44,5 +44,5 @@ def load(name: str) -> tuple[Transformer, Log]:
     prefix = f"{NUMBERS[name]}."
     own = {key.removeprefix(prefix): value for key, value in _stored().items() if key.startswith(prefix)}
     loss, accuracy = own.pop("log").tolist()
-    model.load_state_dict(own, strict=False)  # buffers are computed, not stored
+    model.load_state_dict(own)
     return model.eval(), Log(loss, accuracy)

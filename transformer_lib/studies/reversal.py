@@ -58,7 +58,7 @@ def stored_reverser() -> Transformer:
     """
     with torch.random.fork_rng(devices=[]):
         model = Transformer(TransformerConfig(**CONFIG))
-    model.load_state_dict(load_file(STORED), strict=False)  # buffers are computed, not stored
+    model.load_state_dict(load_file(STORED))
     return model.eval()
 
 
