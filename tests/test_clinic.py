@@ -213,6 +213,7 @@ def test_an_unknown_diagnosis_is_refused_with_the_known_ones():
         judged("positions lost", "flu")
 
 
+PARTING = {"F", "H"}
 TOGETHER = 40  # steps, before those processors part that were tried; later, how high a loss jumps hangs on rounding
 
 
@@ -223,9 +224,10 @@ def matrices(model):
 @pytest.mark.parametrize("letter", ["control", "example", *patients.LETTERS])
 def test_a_stored_patient_is_the_one_that_training_makes(letter):
     found, made = tl.clinic.admit(letter), tl.clinic.admit(letter, fresh=True)
+    alike = 0.9 if letter in PARTING else 0.99
     assert found.log.loss[:TOGETHER] == pytest.approx(made.log.loss[:TOGETHER], abs=0.005)
     assert found.log.loss[-50:] == pytest.approx(made.log.loss[-50:], abs=0.5)
-    assert torch.cosine_similarity(matrices(found.model), matrices(made.model), dim=0) > 0.9  # another seed's: near 0
+    assert torch.cosine_similarity(matrices(found.model), matrices(made.model), dim=0) > alike  # another seed's: near 0
     src, tgt = task.held_out(7)
     torch.manual_seed(0)  # one of them draws dropout
     stored = found.logits(src, tgt[:, :-1])

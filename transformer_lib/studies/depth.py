@@ -21,6 +21,7 @@ from ..corpus import DATA
 from ..layers import FeedForward, LayerNorm
 from ..multihead import MultiHeadAttention
 from ..positional import sinusoidal_encoding
+from ..recording import record_attention
 from . import stored
 
 RESULTS = DATA / "depth.json"
@@ -39,17 +40,13 @@ class Block(nn.Module):
         norm: "none"; "post", after the addition; "pre", before the sub-layer.
         gain: weights start as N(0, gain² / fan_in), biases as 0.
         feed_forward: without it, attention is the only sub-layer.
-        readable: attention product by product. The fused kernel computes weights again for the backward pass, from
-            rounded scores; where scores grow to 10¹⁶, as without norms, nothing of its gradients is right.
     """
 
-    def __init__(
-        self, residual: bool, norm: str, *, gain: float = 1.0, feed_forward: bool = True, readable: bool = False
-    ) -> None:
+    def __init__(self, residual: bool, norm: str, *, gain: float = 1.0, feed_forward: bool = True) -> None:
         super().__init__()
         if norm not in NORMS:
             raise ValueError(f"norm must be one of {', '.join(map(repr, NORMS))}, got {norm!r}")
-        self.residual, self.norm, self.readable = residual, norm, readable
+        self.residual, self.norm = residual, norm
         self.attention = MultiHeadAttention(WIDTH, HEADS)
         self.feed_forward = FeedForward(WIDTH, 4 * WIDTH) if feed_forward else None
         self.norms = nn.ModuleList(nn.Identity() if norm == "none" else LayerNorm(WIDTH) for _ in range(2))
@@ -61,11 +58,8 @@ class Block(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x [batch, tokens, WIDTH] after the sub-layers."""
-        x = self._around(self._attend, x, self.norms[0])
+        x = self._around(lambda y: self.attention(y, y, y), x, self.norms[0])
         return x if self.feed_forward is None else self._around(self.feed_forward, x, self.norms[1])
-
-    def _attend(self, y: Tensor) -> Tensor:
-        return self.attention(y, y, y, return_weights=True)[0] if self.readable else self.attention(y, y, y)
 
     def _around(self, sublayer: Callable[[Tensor], Tensor], x: Tensor, norm: nn.Module) -> Tensor:
         y = sublayer(norm(x) if self.norm == "pre" else x)
@@ -110,12 +104,14 @@ def signals(
     """Send 8 × 12 random rows through an untrained stack, and a random gradient back; float64, no final norm."""
     with torch.random.fork_rng(devices=[]), _single_precision():
         torch.manual_seed(seed)
-        options = {"gain": gain, "feed_forward": feed_forward, "readable": True}
-        blocks = [Block(residual, norm, **options).double() for _ in range(n_blocks)]
+        blocks = [Block(residual, norm, gain=gain, feed_forward=feed_forward).double() for _ in range(n_blocks)]
         x, last = torch.randn(2, 8, 12, WIDTH, dtype=torch.float64)
     states = [x.requires_grad_()]
-    for block in blocks:
-        states.append(block(states[-1]))
+    # Recorded, attention takes the readable path. The fused kernel computes weights again for the backward pass, from
+    # rounded scores; where these grow to 10¹⁶, as they do without norms, nothing of its gradients is right.
+    with record_attention(nn.ModuleList(blocks)):
+        for block in blocks:
+            states.append(block(states[-1]))
     gradients = torch.autograd.grad(states[-1], states, last)
     own = tuple(_own(state, x) for state in states)
     centred = tuple(_own(state - state.mean(dim=1, keepdim=True), x) for state in states)

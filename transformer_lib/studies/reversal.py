@@ -9,10 +9,9 @@ from functools import cache
 
 import torch
 import torch.nn.functional as F
-from safetensors.torch import load_file, save
 from torch import Tensor
 
-from ..checkpoint import write_atomically
+from ..checkpoint import load_checkpoint, save_checkpoint
 from ..config import TransformerConfig
 from ..corpus import DATA
 from ..recording import record_attention
@@ -56,10 +55,8 @@ def stored_reverser() -> Transformer:
 
     Training finds others on a processor that rounds in another way: as good, but not the same.
     """
-    with torch.random.fork_rng(devices=[]):
-        model = Transformer(TransformerConfig(**CONFIG))
-    model.load_state_dict(load_file(STORED))
-    return model.eval()
+    with torch.random.fork_rng(devices=[]):  # a new model draws weights, before they are replaced
+        return load_checkpoint(STORED).model
 
 
 @torch.no_grad()
@@ -80,8 +77,7 @@ def on_anti_diagonal(weights: Tensor) -> float:
 def main() -> None:
     """Train the model and write it."""
     torch.set_num_threads(1)
-    weights = {name: value.detach() for name, value in train_reverser(0).named_parameters()}
-    write_atomically(STORED, save(weights, metadata={"command": COMMAND}))
+    save_checkpoint(STORED, train_reverser(0), extra={"command": COMMAND})
 
 
 if __name__ == "__main__":
