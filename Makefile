@@ -31,10 +31,10 @@ site: .venv/site.stamp
 	$(BIN)/python docs/build_site.py
 
 slides: .venv/slides.stamp
-	$(BIN)/python -m transformer_lib.teaching.slides $(NN)
+	$(BIN)/python -m transformer_lib.course.teaching.slides $(NN)
 
 assignments: .venv/teach.stamp
-	$(BIN)/python -m transformer_lib.teaching.assignments --out $(COURSE) $(NN) $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m transformer_lib.course.teaching.assignments --out $(COURSE) $(NN) $(if $(ONLY),--only $(ONLY))
 	$(NBGRADER) generate_assignment '*' --force
 	@echo "to hand out: $(COURSE)/release/"
 

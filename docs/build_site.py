@@ -18,8 +18,8 @@ sys.path[:0] = [str(ROOT)]
 
 from site_pages import contents, course_map, guide_page, page_of, picture_of  # noqa: E402
 
-from transformer_lib.course import NOTEBOOKS, file_of, notebook  # noqa: E402
-from transformer_lib.teaching.notebooks import MATHJAX, carried, read  # noqa: E402
+from transformer_lib.course.notebooks import NOTEBOOKS, file_of, notebook  # noqa: E402
+from transformer_lib.course.teaching.notebook_files import MATHJAX, carried, read  # noqa: E402
 
 FRONT_PICTURE = ("12", "12-011")  # notebook and cell: the map of the model
 

@@ -12,8 +12,8 @@ import os
 import re
 from pathlib import Path
 
-from transformer_lib.course import NOTEBOOKS, Notebook, notebook
-from transformer_lib.teaching.notebooks import html_of, source_of, tags_of, text_of
+from transformer_lib.course.notebooks import NOTEBOOKS, Notebook, notebook
+from transformer_lib.course.teaching.notebook_files import html_of, source_of, tags_of, text_of
 
 LAB = os.environ.get("SITE_JUPYTERLAB_URL", "http://localhost:8888/lab/tree").rstrip("/")
 KEPT_TAGS = {"hide-input", "solution", "check", "widget", "quiz"}

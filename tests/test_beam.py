@@ -8,7 +8,7 @@ import torch
 
 import transformer_lib as tl
 from factories import BATCH, POSITIONS, make_model, sources, with_frequent_eos
-from transformer_lib.beam import length_normaliser
+from transformer_lib.decoding.beam import length_normaliser
 
 EOS = 2
 

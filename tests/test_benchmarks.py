@@ -15,7 +15,7 @@ from benchmarks import __main__ as command
 from benchmarks import candidates, gpu, measure, memory, run
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
-from transformer_lib.studies import speed, stored
+from transformer_lib.course.studies import speed, stored
 
 ROOT = Path(__file__).parents[1]
 NESTED = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")

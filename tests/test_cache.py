@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from factories import POSITIONS, make_model, sources, targets
-from transformer_lib.cache import DecoderCache, KeyValueCache
+from transformer_lib.model.cache import DecoderCache, KeyValueCache
 
 BATCH, N_HEADS, D_K, D_V = 3, 2, 5, 7
 

@@ -8,12 +8,12 @@ import re
 
 import pytest
 
-from transformer_lib import claims
-from transformer_lib.claims import model, view, where
-from transformer_lib.course import NOTEBOOKS, notebook, path_of
+from transformer_lib.course import claims
+from transformer_lib.course.claims import model, view, where
+from transformer_lib.course.notebooks import NOTEBOOKS, notebook, path_of
 
 LEDGER = claims.load()
-DATA = json.loads(model.DATA.read_text(encoding="utf-8"))
+DATA = json.loads(model.CLAIMS.read_text(encoding="utf-8"))
 CELLS = json.loads(path_of(notebook("A")).read_text(encoding="utf-8"))["cells"] if path_of(notebook("A")) else []
 EXECUTABLE = [row.id for row in LEDGER.claims if not row.prose]
 STALE = "run `make refresh NB=notebooks/A_claims_and_corrections.ipynb`"

@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 
 import transformer_lib as tl
-from transformer_lib import progress
-from transformer_lib.clinic import diagnosis, faults, instruments, patients, task, training, ward
+from transformer_lib.course import progress
+from transformer_lib.course.clinic import diagnosis, faults, instruments, patients, task, ward
+from transformer_lib.course.clinic import recipe as training
 
 SHORT = training.Recipe(steps=2)
 BEFORE_TRAINING = [fault.name for fault in faults.FAULTS if fault.name not in ("target not shifted",)]

@@ -1,4 +1,4 @@
-"""`python -m transformer_lib.train` from a folder of sentences to a file of scores, on a corpus written here."""
+"""`python -m transformer_lib train` from a folder of sentences to a file of scores, on a corpus written here."""
 
 from __future__ import annotations
 
@@ -16,10 +16,13 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib import corpus, corpus_training, distributed
+from transformer_lib import command as corpus_training
 from transformer_lib.baselines import TorchTranslator
-from transformer_lib.corpus_training import data, learning, scores
-from transformer_lib.corpus_training.arguments import begin_folder, folder_problem, parse
+from transformer_lib.command import learning, scores
+from transformer_lib.command import preparation as data
+from transformer_lib.command.arguments import begin_folder, folder_problem, parse
+from transformer_lib.data import corpora as corpus
+from transformer_lib.training import distributed
 
 TESTS = Path(__file__).parent
 WHO = {"A man": "Ein Mann", "A woman": "Eine Frau", "The dog": "Der Hund", "A child": "Ein Kind"}
@@ -66,7 +69,7 @@ def test_from_sentences_to_scores(multi30k, tmp_path, capsys):
     status, found = run(tmp_path / "out", "--epochs", "3", "--learning-rate", "0.01", "--beam", "2")
     assert status == 0
     assert found["pairs"] == {"train": 36, "validation": 6, "test": 4}
-    assert found["command"].startswith("python -m transformer_lib.train --corpus multi30k --vocab 300")
+    assert found["command"].startswith("python -m transformer_lib train --corpus multi30k --vocab 300")
     assert found["epochs"] == 3 and found["steps"] % 3 == 0 and found["minutes"] >= 0
     assert len(found["validation"]) == 3 and found["validation"][-1] < found["validation"][0]
     assert found["best"] == {"epoch": 3, "loss": pytest.approx(found["validation"][-1], abs=1e-4)}
@@ -263,7 +266,7 @@ def test_a_table_of_scores():
 def test_the_function_is_not_replaced_by_the_command():
     with pytest.raises(ImportError, match="is a function and a command"):
         import transformer_lib.train  # noqa: F401
-    assert callable(tl.train) and tl.train.__module__ == "transformer_lib.training"
+    assert callable(tl.train) and tl.train.__module__ == "transformer_lib.training.loop"
 
 
 def test_the_command_is_there():

@@ -9,9 +9,9 @@ from collections import Counter, defaultdict
 import pytest
 
 from german_grammar import PLURALS, Grammar
-from transformer_lib.context import frames, generate, lexicon, pronouns
-from transformer_lib.corpus import CONTEXT_SPLITS, DATA, load_corpus
-from transformer_lib.tokenizer import WordTokenizer
+from transformer_lib.data.context_generator import frames, generate, lexicon, pronouns
+from transformer_lib.data.corpora import CONTEXT_SPLITS, DATA, load_corpus
+from transformer_lib.data.tokenizers import WordTokenizer
 
 CORPUS = load_corpus("context")
 ALL = [pair for split in CONTEXT_SPLITS for pair in CORPUS[split]]

@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 import transformer_lib as tl
-from transformer_lib import corpus
-from transformer_lib.corpus import CONTEXT_SPLITS, Corpus
+from transformer_lib.data import corpora as corpus
+from transformer_lib.data.corpora import CONTEXT_SPLITS, Corpus
 
 HEADER = "src\ttgt\tcontrast\tword\tsense\texpected\tcue\tframe\tgap"
 ROWS = [

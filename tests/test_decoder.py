@@ -6,7 +6,7 @@ from torch import nn
 
 import transformer_lib as tl
 from factories import randomise
-from transformer_lib.cache import DecoderCache, LayerCache
+from transformer_lib.model.cache import DecoderCache, LayerCache
 
 BATCH, SRC_LEN, TGT_LEN, D_MODEL, N_HEADS, D_FF = 5, 7, 11, 30, 3, 17
 

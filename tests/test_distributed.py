@@ -14,8 +14,9 @@ import torch
 
 import transformer_lib as tl
 from factories import make_model
-from transformer_lib import distributed, resuming, training
-from transformer_lib.checkpoint import save_checkpoint
+from transformer_lib.training import distributed, resuming
+from transformer_lib.training import loop as training
+from transformer_lib.training.checkpoint import save_checkpoint
 
 TESTS = Path(__file__).parent
 STEPS_PER_EPOCH, EPOCHS, DIES_AT = 8, 3, 13
@@ -178,7 +179,7 @@ def test_a_process_that_fails_is_named(monkeypatch):
     monkeypatch.setattr(distributed, "STORE", "SOMEWHERE_ELSE")
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     with pytest.raises(RuntimeError, match="a process failed: .*MASTER_ADDR"):
-        distributed.launch([sys.executable, "-m", "transformer_lib.studies.parallel", "unused"], 1)
+        distributed.launch([sys.executable, "-m", "transformer_lib.course.studies.parallel", "unused"], 1)
 
 
 def test_processes_may_complain_at_length():

@@ -11,11 +11,12 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer_lib import course, exercises
-from transformer_lib.exercises import model, stub
-from transformer_lib.exercises.compare import same
-from transformer_lib.exercises.diagnose import same_outcome
-from transformer_lib.exercises.sandbox import run_directly, with_gradients
+from transformer_lib.course import exercises
+from transformer_lib.course import notebooks as course
+from transformer_lib.course.exercises import model, stub
+from transformer_lib.course.exercises.compare import same
+from transformer_lib.course.exercises.diagnose import same_outcome
+from transformer_lib.course.exercises.sandbox import run_directly, with_gradients
 
 ALL = exercises.all_exercises()
 MISTAKES = [pytest.param(e, m, id=f"{e.id}-{m.name}".replace(" ", "_")) for e in ALL for m in e.mistakes]

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from transformer_lib import exercises
+from transformer_lib.course import exercises
 
 
 def nearest_key_lookup(query, keys, values):

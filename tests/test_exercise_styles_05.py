@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lib import exercises
+from transformer_lib.course import exercises
 
 
 def build_vocabulary(texts, specials):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from transformer_lib import exercises
+from transformer_lib.course import exercises
 
 
 def future_effect(model, tokens, other):

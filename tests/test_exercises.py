@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lib import exercises, progress
-from transformer_lib.exercises import Case, CheckFailed, Exercise, Mistake, check, check_solution, examine
-from transformer_lib.exercises.model import normal
-from transformer_lib.exercises.report import show
-from transformer_lib.exercises.sandbox import copy_of, run_guarded
+from transformer_lib.course import exercises, progress
+from transformer_lib.course.exercises import Case, CheckFailed, Exercise, Mistake, check, check_solution, examine
+from transformer_lib.course.exercises.model import normal
+from transformer_lib.course.exercises.report import show
+from transformer_lib.course.exercises.sandbox import copy_of, run_guarded
 
 SCORES = exercises.get("04.1")
 SOFTMAX = exercises.get("04.2")

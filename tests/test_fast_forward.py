@@ -10,9 +10,10 @@ from torch import nn
 
 import transformer_lib as tl
 from factories import BATCH, POSITIONS, make_model, random_ids
-from transformer_lib import fast, multihead
 from transformer_lib.baselines import GRUTranslator, SelfOnlyTransformer
-from transformer_lib.losses import head_loss
+from transformer_lib.fast import forward as fast
+from transformer_lib.fast.head_loss import head_loss
+from transformer_lib.model import multihead
 
 EXACT = {"rtol": 0, "atol": 1e-11}
 
@@ -59,7 +60,7 @@ def test_so_they_do_with_gelu():
 def test_every_weight_gets_a_gradient_where_all_sources_are_empty():
     """In a group of processes the others wait for it."""
     model, (src, tgt) = make_model(), batch()
-    tl.training.TrainingLoss(model)(torch.zeros_like(src), tgt).backward()
+    tl.TrainingLoss(model)(torch.zeros_like(src), tgt).backward()
     assert all(weight.grad is not None for weight in model.parameters())
 
 

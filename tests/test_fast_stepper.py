@@ -7,9 +7,9 @@ import torch
 
 import transformer_lib as tl
 from factories import BATCH, POSITIONS, make_model, random_ids, sources
-from transformer_lib import fast_decoding
-from transformer_lib.decoding import Stepper, make_stepper
-from transformer_lib.fast_decoding import FastStepper
+from transformer_lib.decoding.sampling import Stepper, make_stepper
+from transformer_lib.fast import stepper as fast_decoding
+from transformer_lib.fast.stepper import FastStepper
 
 STEPS = 11
 EXACT = {"rtol": 0, "atol": 1e-11}

@@ -6,9 +6,9 @@ import pytest
 import torch
 
 from factories import make_model, targets
-from transformer_lib import distributed
-from transformer_lib.gradients import BatchGradient, computing, count_targets
-from transformer_lib.training import TrainingLoss
+from transformer_lib.training import distributed
+from transformer_lib.training.gradients import BatchGradient, computing, count_targets
+from transformer_lib.training.loss import TrainingLoss
 
 
 def parts_of(rank, world, rows, accumulate, monkeypatch):

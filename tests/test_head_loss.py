@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer_lib import losses
-from transformer_lib.losses import head_loss
+from transformer_lib.fast import head_loss as losses
+from transformer_lib.fast.head_loss import head_loss
 
 TOKENS, WIDTH, WORDS = 13, 5, 29
 

@@ -6,7 +6,7 @@ from torch import nn
 
 import transformer_lib as tl
 from factories import randomise
-from transformer_lib import interop
+from transformer_lib.model import interop
 
 BATCH, SRC_LEN, TGT_LEN = 5, 7, 11
 SIZES = [(30, 3, 17), (14, 1, 5), (22, 11, 37)]  # d_model, n_heads, d_ff

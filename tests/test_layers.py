@@ -8,7 +8,7 @@ import torch
 
 import transformer_lib as tl
 from factories import randomise
-from transformer_lib.layers import Residual
+from transformer_lib.model.layers import Residual
 
 D_MODEL, D_FF = 7, 13
 

@@ -6,7 +6,7 @@ import pytest
 import sacrebleu
 
 import transformer_lib as tl
-from transformer_lib.metrics import (
+from transformer_lib.data.metrics import (
     Score,
     bleu,
     bootstrap,

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from transformer_lib.packing import RealTokens
+from transformer_lib.fast.packing import RealTokens
 
 REAL = torch.tensor([[1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]], dtype=torch.bool)
 

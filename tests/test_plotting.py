@@ -12,8 +12,8 @@ import pytest
 import torch
 from matplotlib.axes import Axes
 
-from transformer_lib import plotting
-from transformer_lib.plotting import _base
+from transformer_lib.course.figures import plotting
+from transformer_lib.course.figures.plotting import base as _base
 
 TOKENS = ["the", "animal", "did", "not", "cross", "the", "street"]
 

@@ -8,7 +8,7 @@ import torch
 
 import transformer_lib as tl
 from factories import default_dtype
-from transformer_lib.positional import NoPosition, make_position, make_score_position
+from transformer_lib.model.positional import NoPosition, make_position, make_score_position
 
 
 def rotation(position: int, d_k: int) -> torch.Tensor:

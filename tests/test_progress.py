@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from transformer_lib import course, progress
-from transformer_lib.progress import store, view
+from transformer_lib.course import notebooks as course
+from transformer_lib.course import progress
+from transformer_lib.course.progress import store, view
 
 
 @pytest.fixture(autouse=True)

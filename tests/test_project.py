@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
-from transformer_lib.course import NOTEBOOKS, Notebook
+from transformer_lib.course.notebooks import NOTEBOOKS, Notebook
 
 ROOT = Path(__file__).parents[1]
 BINARY = {".png", ".jpg", ".gz", ".safetensors", ".npz", ".ico", ".woff2"}

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import transformer_lib as tl
 from factories import POSITIONS, greedy_by_forward, make_model, sources, targets, with_frequent_eos
-from transformer_lib.attention import fused_attention
+from transformer_lib.model.attention import fused_attention
 
 SRC_WORDS, TGT_WORDS, MAX_LEN = 23, 29, 37
 

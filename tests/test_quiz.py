@@ -10,10 +10,12 @@ import re
 import pytest
 import torch
 
-from transformer_lib import DecoderLayer, course, progress
-from transformer_lib.quiz import Choice, Number, Option, answer, question, quiz, view
-from transformer_lib.quiz.bank import QUESTIONS
-from transformer_lib.studies import clinic
+from transformer_lib import DecoderLayer
+from transformer_lib.course import notebooks as course
+from transformer_lib.course import progress
+from transformer_lib.course.quiz import Choice, Number, Option, answer, question, quiz, view
+from transformer_lib.course.quiz.bank import QUESTIONS
+from transformer_lib.course.studies import clinic_catalogue as clinic
 
 CHOICES = [entry for entry in QUESTIONS if isinstance(entry, Choice)]
 NUMBERS = [entry for entry in QUESTIONS if isinstance(entry, Number)]

@@ -6,7 +6,7 @@ from torch import nn
 
 import transformer_lib as tl
 from factories import BATCH, SRC_LEN, TGT_LEN, make_model, sources, targets
-from transformer_lib.recording import record_attention
+from transformer_lib.model.recording import record_attention
 
 NAMES = [
     f"{stack}.layers.{i}.{kind}"

@@ -8,7 +8,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer_lib.short_attention import short_attention
+from transformer_lib.fast.short_attention import short_attention
 
 ROWS, Q_LEN, K_LEN, D = 3, 5, 7, 11
 EXACT = {"rtol": 0, "atol": 1e-12}

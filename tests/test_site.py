@@ -20,8 +20,8 @@ import site_pages
 
 import built_site
 import transformer_lib as tl
-from transformer_lib.course import NOTEBOOKS, notebook
-from transformer_lib.teaching import notebooks
+from transformer_lib.course.notebooks import NOTEBOOKS, notebook
+from transformer_lib.course.teaching import notebook_files as notebooks
 
 ROOT = built_site.ROOT
 GUIDE = sorted((ROOT / "docs" / "teaching").glob("*.md"))
@@ -145,10 +145,10 @@ def test_the_tables_of_corrections_lead_to_cells(site):
 
 def test_the_reference_has_every_public_name(site):
     ids = {name for page in pages(site).values() if page.path.parent.name == "api" for name in page.ids}
-    modules = {name for name in (*tl.__all__, *tl._SUBMODULES) if not hasattr(getattr(tl, name), "__qualname__")}
+    modules = {name for name in (*tl.__all__, *tl.COURSE) if not hasattr(getattr(tl, name), "__qualname__")}
     assert {f"transformer_lib.{name}" for name in set(tl.__all__) - modules} <= ids
     assert {f"module-transformer_lib.{name}" for name in modules - {"studies"}} <= ids
-    assert {f"transformer_lib.widgets.{name}" for name in tl.widgets.__all__ if name != "Panel"} <= ids
+    assert {f"transformer_lib.course.figures.widgets.{name}" for name in tl.widgets.__all__ if name != "Panel"} <= ids
 
 
 def test_the_search_knows_the_words(site):

@@ -9,10 +9,10 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.corpus import Corpus, load_corpus
-from transformer_lib.studies import ablations as study
-from transformer_lib.studies import warmup
-from transformer_lib.translator import load_trained
+from transformer_lib.course.studies import ablations as study
+from transformer_lib.course.studies import warmup
+from transformer_lib.data.corpora import Corpus, load_corpus
+from transformer_lib.decoding.translator import load_trained
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +68,7 @@ def test_greedy_is_the_translators(corpus):
 
 
 def test_the_stored_study_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m transformer_lib.studies.ablations --seeds 0 1 2"
+    assert stored["command"] == "python -m transformer_lib.course.studies.ablations --seeds 0 1 2"
     assert (stored["epochs"], stored["every"], stored["threads"]) == (study.EPOCHS, study.EVERY, 1)
     assert tuple(stored["sentences"]) == study.SAMPLES
     assert list(stored["trained"]) == list(study.VARIANTS)

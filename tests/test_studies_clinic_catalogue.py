@@ -7,11 +7,11 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.clinic import INSTRUMENTS, SIGNS
-from transformer_lib.clinic import ward as clinic_ward
-from transformer_lib.clinic.training import Recipe, trained
-from transformer_lib.studies import clinic as study
-from transformer_lib.studies import ward
+from transformer_lib.course.clinic import INSTRUMENTS, SIGNS
+from transformer_lib.course.clinic import ward as clinic_ward
+from transformer_lib.course.clinic.recipe import Recipe, trained
+from transformer_lib.course.studies import clinic_catalogue as study
+from transformer_lib.course.studies import clinic_ward as ward
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def stored():
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.studies.clinic --seeds 0 1 2 3 4"
+    assert stored["command"] == "python -m transformer_lib.course.studies.clinic_catalogue --seeds 0 1 2 3 4"
     assert list(stored["found"]) == list(study.NAMES)
     for numbers in stored["found"].values():
         assert list(numbers) == list(INSTRUMENTS)
@@ -74,7 +74,7 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["clinic", "--seeds", "3", "4", "--results", str(path)])
     study.main()
     content = study.load_results(path)
-    assert content["command"] == "python -m transformer_lib.studies.clinic --seeds 3 4"
+    assert content["command"] == "python -m transformer_lib.course.studies.clinic_catalogue --seeds 3 4"
     assert content["found"]["healthy"] == {"last loss": [3.5, 4.5]}
     assert content["recipes"]["as in the clinic"]["healthy"] == [0.25, 0.25]
 

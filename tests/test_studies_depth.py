@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 
 import transformer_lib as tl
-from transformer_lib.studies import depth as study
+from transformer_lib.course.studies import depth as study
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_equal_rows_have_no_spread():
 
 
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m transformer_lib.studies.depth --seeds 0 1 2"
+    assert stored["command"] == "python -m transformer_lib.course.studies.depth --seeds 0 1 2"
     assert stored["steps"] == study.STEPS
     keys = ("n_blocks", "residual", "norm", "gain", "rate")
     assert [study.Setup(**{key: run[key] for key in keys}) for run in stored["runs"]] == list(study.SETUPS)
@@ -126,5 +126,5 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["depth", "--seeds", "4", "5", "--results", str(path)])
     study.main()
     content = study.load_results(path)
-    assert content["command"] == "python -m transformer_lib.studies.depth --seeds 4 5"
+    assert content["command"] == "python -m transformer_lib.course.studies.depth --seeds 4 5"
     assert (content["seeds"], content["runs"]) == ([4, 5], [{"steps": [7, 7]}])

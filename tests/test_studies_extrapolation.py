@@ -8,7 +8,7 @@ from statistics import mean
 import pytest
 import torch
 
-from transformer_lib.studies import extrapolation as study
+from transformer_lib.course.studies import extrapolation as study
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,7 @@ def test_training_reaches_every_entry_of_the_narrow_bias_and_all_but_one_of_the_
 
 
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m transformer_lib.studies.extrapolation --seeds 0 1 2"
+    assert stored["command"] == "python -m transformer_lib.course.studies.extrapolation --seeds 0 1 2"
     assert (stored["trained"], stored["tested"], stored["steps"]) == (study.TRAINED, study.TESTED, study.STEPS)
     for measure in ("accuracy", "weight"):
         assert list(stored[measure]) == list(study.SCHEMES)
@@ -69,7 +69,7 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["extrapolation", "--seeds", "4", "5", "--results", str(path)])
     study.main()
     content = study.load_results(path)
-    assert content["command"] == "python -m transformer_lib.studies.extrapolation --seeds 4 5"
+    assert content["command"] == "python -m transformer_lib.course.studies.extrapolation --seeds 4 5"
     assert (content["seeds"], content["accuracy"]) == ([4, 5], {"none": [[0.5], [0.5]]})
 
 

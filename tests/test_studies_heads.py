@@ -10,9 +10,9 @@ import torch
 
 import transformer_lib as tl
 from factories import make_model, random_ids
-from transformer_lib.studies import entries, questions, reversal
-from transformer_lib.studies import heads as study
-from transformer_lib.studies import interventions as change
+from transformer_lib.course.studies import entries, questions, reversal
+from transformer_lib.course.studies import heads as study
+from transformer_lib.course.studies import interventions as change
 
 
 @pytest.fixture(scope="module")
@@ -166,7 +166,7 @@ def test_the_row_of_the_pronoun_writes_it(trained, it):
 def test_the_stored_study_is_complete():
     stored = study.load_results()
     assert list(stored["models"]) == ["course", "seed 1", "seed 2", "seed 1, one pass", "seed 2, one pass"]
-    assert stored["command"] == "python -m transformer_lib.studies.heads --seeds 1 2"
+    assert stored["command"] == "python -m transformer_lib.course.studies.heads --seeds 1 2"
     for found in stored["models"].values():
         for change_of_heads in ("head silenced", "head evened"):
             assert all(len(grid) == 6 for grid in found[change_of_heads].values())

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from transformer_lib.studies import multi30k
+from transformer_lib.course.studies import multi30k
 
 SCORES = {
-    "command": "python -m transformer_lib.train --out x", "pairs": {"train": 29, "validation": 7, "test": 1013},
+    "command": "python -m transformer_lib train --out x", "pairs": {"train": 29, "validation": 7, "test": 1013},
     "steps": 2311, "epochs": 5.25, "minutes": 22.01, "threads": 2,
     "scores": {
         "val, greedy": {"BLEU": [1, 1, 1], "BLEU, lower-cased": [1, 1, 1], "chrF": [1, 1, 1]},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from transformer_lib.studies import parallel
+from transformer_lib.course.studies import parallel
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 

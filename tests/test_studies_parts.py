@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from factories import make_model, random_ids
-from transformer_lib.decoding import greedy_decode
-from transformer_lib.recording import record_attention
-from transformer_lib.studies import parts
+from transformer_lib.course.studies import parts
+from transformer_lib.decoding.sampling import greedy_decode
+from transformer_lib.model.recording import record_attention
 
 SRC, TGT = random_ids(23, 5, 7), random_ids(29, 5, 11, seed=1)
 

@@ -7,10 +7,10 @@ from statistics import mean, stdev
 import pytest
 import torch
 
-from transformer_lib.corpus import load_corpus
-from transformer_lib.experiments import TEST_SPLITS, short_run
-from transformer_lib.studies import precision, stored
-from transformer_lib.studies.multi30k import README
+from transformer_lib.course.studies import precision, stored
+from transformer_lib.course.studies.multi30k import README
+from transformer_lib.course.studies.translators import TEST_SPLITS, short_run
+from transformer_lib.data.corpora import load_corpus
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.studies import recall
+from transformer_lib.course.studies import recall
 
 ATTENDING = [kind for kind in recall.KINDS if "attention" in kind]
 
@@ -60,7 +60,7 @@ def test_the_gradient_ratio_is_that_of_finite_differences():
 
 
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m transformer_lib.studies.recall --seeds 0 1 2"
+    assert stored["command"] == "python -m transformer_lib.course.studies.recall --seeds 0 1 2"
     assert stored["lengths"] == list(recall.LENGTHS)
     assert stored["steps"] == recall.STEPS
     assert set(stored["accuracy"]) == set(recall.KINDS)
@@ -79,7 +79,7 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["recall", "--seeds", "4", "5", "--results", str(path)])
     recall.main()
     content = recall.load_results(path)
-    assert content["command"] == "python -m transformer_lib.studies.recall --seeds 4 5"
+    assert content["command"] == "python -m transformer_lib.course.studies.recall --seeds 4 5"
     assert content["seeds"] == [4, 5]
     assert content["accuracy"] == {"RNN": [[0.5], [0.5]]}
 

@@ -8,7 +8,7 @@ from statistics import mean
 import pytest
 import torch
 
-from transformer_lib.studies import senses as study
+from transformer_lib.course.studies import senses as study
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,7 @@ def test_the_majority_is_the_stored_one_and_near_one_over_the_senses(stored):
 
 
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m transformer_lib.studies.senses --seeds 0 1 2 3 4 5 6 7 8"
+    assert stored["command"] == "python -m transformer_lib.course.studies.senses --seeds 0 1 2 3 4 5 6 7 8"
     assert stored["steps"] == study.STEPS
     assert list(stored["accuracy"]) == list(study.KINDS)
     for groups in stored["accuracy"].values():
@@ -93,5 +93,5 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["senses", "--seeds", "4", "5", "--results", str(path)])
     study.main()
     content = study.load_results(path)
-    assert content["command"] == "python -m transformer_lib.studies.senses --seeds 4 5"
+    assert content["command"] == "python -m transformer_lib.course.studies.senses --seeds 4 5"
     assert mean(content["accuracy"]["no layer"]["hard"]) == 0.5

@@ -7,9 +7,9 @@ import json
 import pytest
 import torch
 
-from transformer_lib import experiments
-from transformer_lib.corpus import Corpus, Pair, load_corpus
-from transformer_lib.translator import load_trained
+from transformer_lib.course.studies import translators as experiments
+from transformer_lib.data.corpora import Corpus, Pair, load_corpus
+from transformer_lib.decoding.translator import load_trained
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +39,13 @@ def test_the_trained_model_scores_what_its_provenance_says(corpus):
 
 
 def test_the_trained_weights_are_small_and_carry_their_provenance():
-    from transformer_lib.checkpoint import load_checkpoint
-    from transformer_lib.translator import TRAINED
+    from transformer_lib.decoding.translator import TRAINED
+    from transformer_lib.training.checkpoint import load_checkpoint
 
     assert TRAINED["context"].stat().st_size <= 3_000_000
     provenance = load_checkpoint(TRAINED["context"]).extra["provenance"]
-    assert provenance["command"].startswith("python -m transformer_lib.experiments") and provenance["seed"] == 0
+    assert provenance["command"].startswith("python -m transformer_lib.course.studies.translators")
+    assert provenance["seed"] == 0
 
 
 def test_three_seeds_meet_the_bar(stored):

@@ -7,7 +7,7 @@ import math
 import pytest
 import torch
 
-from transformer_lib.studies import word_classes
+from transformer_lib.course.studies import word_classes
 
 
 def generator(seed=0):

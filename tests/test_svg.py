@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from matplotlib import colormaps
 
-from transformer_lib.plotting._base import ink
-from transformer_lib.svg import (
+from transformer_lib.course.figures.plotting.base import ink
+from transformer_lib.course.figures.svg import (
     CIVIDIS,
     PUOR,
     Picture,
@@ -24,8 +24,8 @@ from transformer_lib.svg import (
     flow,
     token_lines,
 )
-from transformer_lib.svg.lookup import lookup_table
-from transformer_lib.svg.plane import dot_product_facts, dot_product_plane
+from transformer_lib.course.figures.svg.lookup import lookup_table
+from transformer_lib.course.figures.svg.plane import dot_product_facts, dot_product_plane
 
 SVG = "{http://www.w3.org/2000/svg}"
 TOKENS = ["the", "animal", "because", "it", "the"]

@@ -16,14 +16,22 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lib import exercises
-from transformer_lib.exercises.compare import same
-from transformer_lib.exercises.model import other_numbers
-from transformer_lib.exercises.sandbox import preserved_state, run_directly
-from transformer_lib.teaching import assignments, assignments_hidden, assignments_run
-from transformer_lib.teaching.assignments_cases import MORE, unseen_cases
-from transformer_lib.teaching.assignments_source import course_source, groups_of
-from transformer_lib.teaching.notebooks import read, source_of, tags_of
+from transformer_lib.course import exercises
+from transformer_lib.course.exercises.compare import same
+from transformer_lib.course.exercises.model import other_numbers
+from transformer_lib.course.exercises.sandbox import preserved_state, run_directly
+from transformer_lib.course.teaching.assignments import (
+    build as assignments,
+)
+from transformer_lib.course.teaching.assignments import (
+    hidden as assignments_hidden,
+)
+from transformer_lib.course.teaching.assignments import (
+    run as assignments_run,
+)
+from transformer_lib.course.teaching.assignments.cases import MORE, unseen_cases
+from transformer_lib.course.teaching.assignments.source import course_source, groups_of
+from transformer_lib.course.teaching.notebook_files import read, source_of, tags_of
 
 ALL = exercises.all_exercises()
 NOTEBOOKS = assignments.chosen_notebooks([])
@@ -258,7 +266,7 @@ def test_no_cell_is_run_when_the_time_is_over(tmp_path):
 def grading():
     pytest.importorskip("nbgrader", reason='nbgrader is not installed: pip install -e ".[teach]"')
     pytest.importorskip("latex2mathml", reason='latex2mathml is not installed: pip install -e ".[teach]"')
-    from transformer_lib.teaching import assignments_grading
+    from transformer_lib.course.teaching.assignments import grading as assignments_grading
 
     return assignments_grading
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from notebook_rules import Notebook, source
-from transformer_lib.course import NOTEBOOKS
+from transformer_lib.course.notebooks import NOTEBOOKS
 
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "teaching"

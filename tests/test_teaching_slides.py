@@ -11,10 +11,22 @@ import pytest
 pytest.importorskip("nbconvert", reason="nbconvert is not installed")
 pytest.importorskip("bs4", reason="nbconvert is not installed")
 
-from transformer_lib import course
-from transformer_lib.teaching import notebooks, slides, slides_outputs, slides_plan, slides_text
-from transformer_lib.teaching.slides_markdown import Section, sections
-from transformer_lib.teaching.slides_plan import Piece, Slide
+from transformer_lib.course import notebooks as course
+from transformer_lib.course.teaching import notebook_files as notebooks
+from transformer_lib.course.teaching.slides import (
+    build as slides,
+)
+from transformer_lib.course.teaching.slides import (
+    outputs as slides_outputs,
+)
+from transformer_lib.course.teaching.slides import (
+    plan as slides_plan,
+)
+from transformer_lib.course.teaching.slides import (
+    text as slides_text,
+)
+from transformer_lib.course.teaching.slides.markdown import Section, sections
+from transformer_lib.course.teaching.slides.plan import Piece, Slide
 
 PICTURE = '<p><b>says</b> <strong>0.5</strong></p><img alt="A &lt;bar&gt;" src="data:,x"><details>data</details>'
 QUIZ = (

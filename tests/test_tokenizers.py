@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import transformer_lib as tl
-from transformer_lib.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
+from transformer_lib.data.tokenizers import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 
 TEXTS = ["Show me the money!", "The money is not the life.", "Not on your life, money."]
 
@@ -183,7 +183,7 @@ def test_bad_subword_ids_are_refused(bpe):
 
 
 def test_the_shared_part_splits_nothing_itself():
-    from transformer_lib.tokenizer import _BatchEncoder
+    from transformer_lib.data.tokenizers import _BatchEncoder
 
     with pytest.raises(NotImplementedError):
         _BatchEncoder().encode("money")

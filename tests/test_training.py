@@ -14,11 +14,11 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 import transformer_lib as tl
 from factories import make_model, randomise, targets
-from transformer_lib import distributed
-from transformer_lib.gradients import count_targets
-from transformer_lib.history import TrainingOptions
-from transformer_lib.schedules import make_schedule
-from transformer_lib.training import TrainingLoss
+from transformer_lib.training import distributed
+from transformer_lib.training.gradients import count_targets
+from transformer_lib.training.loss import TrainingLoss
+from transformer_lib.training.options import TrainingOptions
+from transformer_lib.training.schedules import make_schedule
 
 ROOT = Path(__file__).parents[1]
 EPOCHS, STEPS_PER_EPOCH = 3, 8
@@ -365,7 +365,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("transformer_lib.training.time", clock)
+    monkeypatch.setattr("transformer_lib.training.loop.time", clock)
     return clock
 
 

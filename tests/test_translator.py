@@ -5,7 +5,7 @@ import torch
 
 import transformer_lib as tl
 from factories import make_config, randomise
-from transformer_lib import translator as module
+from transformer_lib.decoding import translator as module
 
 WORDS = ("she", "sees", "the", "bank", "river", "near", ".", "money", "in", "old")
 WOERTER = ("sie", "sieht", "die", "das", "Bank", "Ufer", "am", "Fluss", ".", "Geld", "alte")

@@ -8,10 +8,27 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib import course, progress, widgets
-from transformer_lib.svg import Picture
-from transformer_lib.svg.elements import text
-from transformer_lib.widgets import architecture, controls, heads, lookup, panel, scaling
+from transformer_lib.course import notebooks as course
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import Picture
+from transformer_lib.course.figures.svg.elements import text
+from transformer_lib.course.figures.widgets import (
+    attention_view as heads,
+)
+from transformer_lib.course.figures.widgets import (
+    controls,
+    panel,
+)
+from transformer_lib.course.figures.widgets import (
+    model_map as architecture,
+)
+from transformer_lib.course.figures.widgets import (
+    soft_lookup as lookup,
+)
+from transformer_lib.course.figures.widgets import (
+    softmax_saturation as scaling,
+)
 
 TOKENS = ["the", "animal", "because", "it", "the"]
 

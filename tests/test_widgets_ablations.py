@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from transformer_lib import progress, widgets
-from transformer_lib.studies import ablations as study
-from transformer_lib.svg import ablations as drawn
-from transformer_lib.widgets.ablations import PARTS, SCORES, ablation_scores, draw_ablations
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import ablation_bars as drawn
+from transformer_lib.course.figures.widgets.ablations_panel import PARTS, SCORES, ablation_scores, draw_ablations
+from transformer_lib.course.studies import ablations as study
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib import progress, widgets
-from transformer_lib.svg.aligning import alignment_picture
-from transformer_lib.widgets.aligning import SENTENCES, draw_alignment, recorded_alignments
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg.aligning import alignment_picture
+from transformer_lib.course.figures.widgets.aligning_panel import SENTENCES, draw_alignment, recorded_alignments
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,8 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from transformer_lib.schedules import paper_rate
-from transformer_lib.widgets import smoothed_target, training_choices
+from transformer_lib.course.figures.widgets import smoothed_target, training_choices
+from transformer_lib.training.schedules import paper_rate
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5, 1.0])

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
-from transformer_lib import claims, progress, widgets
-from transformer_lib.svg import claims as svg
-from transformer_lib.widgets.claims import draw_claims
+from transformer_lib.course import claims, progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import claim_card as svg
+from transformer_lib.course.figures.widgets.claims_panel import draw_claims
 
 
 @pytest.fixture(autouse=True)

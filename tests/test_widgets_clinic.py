@@ -7,11 +7,12 @@ import re
 import pytest
 
 import transformer_lib as tl
-from transformer_lib import progress, widgets
-from transformer_lib.clinic import CATALOGUE, instruments, patients
-from transformer_lib.clinic.patients import Recipe, trained
-from transformer_lib.svg import clinic as svg
-from transformer_lib.widgets import clinic as chart
+from transformer_lib.course import progress
+from transformer_lib.course.clinic import CATALOGUE, instruments, patients
+from transformer_lib.course.clinic.patients import Recipe, trained
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import patient as svg
+from transformer_lib.course.figures.widgets import clinic_panel as chart
 
 
 @pytest.fixture(autouse=True)

@@ -9,9 +9,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import transformer_lib as tl
-from transformer_lib import progress, widgets
-from transformer_lib.svg import costs as svg
-from transformer_lib.widgets.costs import draw_costs, spoken_bytes, spoken_count
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import cost_bars as svg
+from transformer_lib.course.figures.widgets.costs_panel import draw_costs, spoken_bytes, spoken_count
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,12 @@ import torch
 
 import transformer_lib as tl
 from factories import make_model
-from transformer_lib import progress, widgets
-from transformer_lib.svg import beam_tree
-from transformer_lib.svg.beam_tree import Node
-from transformer_lib.widgets.controls import steps
-from transformer_lib.widgets.decoder_stepper import BEAM_SIZES, draw_step, replay, tree
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import beam_tree
+from transformer_lib.course.figures.svg.beam_tree import Node
+from transformer_lib.course.figures.widgets.controls import steps
+from transformer_lib.course.figures.widgets.decoder_stepper_panel import BEAM_SIZES, draw_step, replay, tree
 
 SENTENCES = ["The cat sat near the river.", "A dog slept."]
 

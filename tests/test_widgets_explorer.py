@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib import progress, widgets
-from transformer_lib.widgets.explorer import SENTENCES, cut_effect, draw_explorer, recorded
-from transformer_lib.widgets.reversing import draw_reversal, trained_weights
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.widgets.explorer_panel import SENTENCES, cut_effect, draw_explorer, recorded
+from transformer_lib.course.figures.widgets.reversing_panel import draw_reversal, trained_weights
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lib import progress, widgets
-from transformer_lib.attention import masked_softmax as library_softmax
-from transformer_lib.masks import causal_mask, padding_mask
-from transformer_lib.svg import mask_grid
-from transformer_lib.widgets.masking import PRESETS, masked_softmax, preset_mask
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import mask_grid
+from transformer_lib.course.figures.widgets.masking_panel import PRESETS, masked_softmax, preset_mask
+from transformer_lib.model.attention import masked_softmax as library_softmax
+from transformer_lib.model.masks import causal_mask, padding_mask
 
 TOKENS = ["<start>", "not", "on", "<pad>", "<pad>"]
 

@@ -11,10 +11,11 @@ import torch
 
 import transformer_lib as tl
 from factories import default_dtype
-from transformer_lib import progress, widgets
-from transformer_lib.svg import dial, reorder
-from transformer_lib.widgets import positions as dials
-from transformer_lib.widgets.reordering import attend
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import dial, reorder
+from transformer_lib.course.figures.widgets import positions_panel as dials
+from transformer_lib.course.figures.widgets.reordering_panel import attend
 
 TOKENS = ["the", "cat", "saw", "the", "dog"]
 

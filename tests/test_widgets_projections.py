@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib import progress, widgets
-from transformer_lib.svg import projection
-from transformer_lib.widgets.projections import STEPS, run_head, written
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import projection
+from transformer_lib.course.figures.widgets.projections_panel import STEPS, run_head, written
 
 TOKENS = ["the", "cat", "saw", "the", "dog"]
 

@@ -6,10 +6,11 @@ import re
 
 import pytest
 
-from transformer_lib import progress, widgets
-from transformer_lib.studies import depth
-from transformer_lib.svg import residuals as svg
-from transformer_lib.widgets.residuals import draw_signals, spoken
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import signals as svg
+from transformer_lib.course.figures.widgets.residuals_panel import draw_signals, spoken
+from transformer_lib.course.studies import depth
 
 
 @pytest.fixture(autouse=True)

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lib import progress, widgets
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
 
 TOKENS = ["the", "cat", "saw", "the", "dog"]
 

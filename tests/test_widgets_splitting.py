@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib import progress, widgets
-from transformer_lib.svg import splitting
-from transformer_lib.widgets.splitting import STAGES, draw_stage, places, stage_shapes
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import splitting
+from transformer_lib.course.figures.widgets.splitting_panel import STAGES, draw_stage, places, stage_shapes
 
 
 @pytest.fixture(autouse=True)

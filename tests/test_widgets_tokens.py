@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from transformer_lib import progress, widgets
-from transformer_lib.svg import scatter, tokens
-from transformer_lib.widgets.embeddings import class_cosines, final_plane
-from transformer_lib.widgets.tokens import WORDS, bpe_moments
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import scatter, tokens
+from transformer_lib.course.figures.widgets.embeddings_panel import class_cosines, final_plane
+from transformer_lib.course.figures.widgets.tokens_panel import WORDS, bpe_moments
 
 
 @pytest.fixture(autouse=True)

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from transformer_lib import progress, widgets
-from transformer_lib.studies import ablations as study
-from transformer_lib.svg import training as drawn
-from transformer_lib.widgets.training import ANOTHER_SEED, draw_replay, logged, other_runs, run_called, translated
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import run_curves as drawn
+from transformer_lib.course.figures.widgets.training_panel import (
+    ANOTHER_SEED,
+    draw_replay,
+    logged,
+    other_runs,
+    run_called,
+    translated,
+)
+from transformer_lib.course.studies import ablations as study
 
 
 @pytest.fixture(autouse=True)

@@ -7,9 +7,10 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib import progress, widgets
-from transformer_lib.svg import walking
-from transformer_lib.widgets.walking import LAST, TABLE, draw_step, encoder_steps, hand_made_layer
+from transformer_lib.course import progress
+from transformer_lib.course.figures import widgets
+from transformer_lib.course.figures.svg import walking
+from transformer_lib.course.figures.widgets.walking_panel import LAST, TABLE, draw_step, encoder_steps, hand_made_layer
 
 
 @pytest.fixture(autouse=True)

@@ -1,44 +1,59 @@
-"""The code behind the course: a Transformer to read, train, decode, and look into.
+"""A Transformer to read, to train, to decode with, and to look into.
 
 >>> import transformer_lib as tl
 
-The model's parts are at the top level; the sub-modules listed in `_SUBMODULES` load when first used.
+Everything in `__all__` is the library: `model`, `training`, `decoding`, `data` and `fast` hold its code, and import
+nothing of the course. The names in `COURSE` are the other wing, `transformer_lib.course`: what the notebooks need
+around the library. Each of them loads when it is first asked for, so that the library works without JupyterLab.
 """
 
 from __future__ import annotations
 
 import importlib
 
-from . import interop, metrics, numpy_reference
-from .attention import scaled_dot_product_attention
-from .batching import Batches
-from .beam import beam_hypotheses, beam_search
-from .checkpoint import load_checkpoint, save_checkpoint
-from .config import TransformerConfig
-from .corpus import Pair, load_corpus
-from .decoder import Decoder, DecoderLayer
-from .decoding import filter_logits, greedy_decode, sample_decode
-from .encoder import Encoder, EncoderLayer
-from .layers import FeedForward, LayerNorm
-from .masks import causal_mask, padding_mask
-from .multihead import MultiHeadAttention
-from .positional import (
-    LearnedPosition,
-    RelativeBias,
-    RotaryPosition,
-    SinusoidalPosition,
-    sinusoidal_encoding,
-)
-from .recording import record_attention
-from .tokenizer import BPETokenizer, WordTokenizer, pad_batch
-from .training import History, shift_right, train, translation_loss
-from .transformer import Transformer
-from .translator import Translator, load_trained
+from . import baselines, costs, numpy_reference
+from ._files import DATA
+from .data import metrics
+from .data.batches import Batches
+from .data.corpora import Pair, load_corpus
+from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
+from .decoding.beam import beam_hypotheses, beam_search
+from .decoding.sampling import filter_logits, greedy_decode, sample_decode
+from .decoding.translator import Translator, load_trained
+from .model import interop
+from .model.attention import scaled_dot_product_attention
+from .model.config import TransformerConfig
+from .model.decoder import Decoder, DecoderLayer
+from .model.encoder import Encoder, EncoderLayer
+from .model.layers import FeedForward, LayerNorm
+from .model.masks import causal_mask, padding_mask
+from .model.multihead import MultiHeadAttention
+from .model.positional import LearnedPosition, RelativeBias, RotaryPosition, SinusoidalPosition, sinusoidal_encoding
+from .model.recording import record_attention
+from .model.transformer import Transformer
+from .training.checkpoint import load_checkpoint, save_checkpoint
+from .training.loop import train
+from .training.loss import TrainingLoss, shift_right, translation_loss
+from .training.options import History, TrainingOptions
 
-_SUBMODULES = ("baselines", "claims", "clinic", "costs", "course", "exercises", "experiments", "plotting", "progress",
-               "quiz", "studies", "svg", "widgets")
+__version__ = "0.2.0"
+
+# Where the course's wing keeps what notebooks call tl.plotting, tl.widgets, …
+COURSE = {
+    "claims": "course.claims",
+    "clinic": "course.clinic",
+    "course": "course",
+    "exercises": "course.exercises",
+    "plotting": "course.figures.plotting",
+    "progress": "course.progress",
+    "quiz": "course.quiz",
+    "studies": "course.studies",
+    "svg": "course.figures.svg",
+    "widgets": "course.figures.widgets",
+}
 
 __all__ = [
+    "DATA",
     "BPETokenizer",
     "Batches",
     "Decoder",
@@ -54,13 +69,17 @@ __all__ = [
     "RelativeBias",
     "RotaryPosition",
     "SinusoidalPosition",
+    "TrainingLoss",
+    "TrainingOptions",
     "Transformer",
     "TransformerConfig",
     "Translator",
     "WordTokenizer",
+    "baselines",
     "beam_hypotheses",
     "beam_search",
     "causal_mask",
+    "costs",
     "filter_logits",
     "greedy_decode",
     "interop",
@@ -83,11 +102,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Load a sub-module such as `tl.plotting` when it is first asked for."""
-    if name in _SUBMODULES:
-        return importlib.import_module(f".{name}", __name__)
+    """Load a part of the course's wing, such as `tl.plotting`, when it is first asked for."""
+    if name in COURSE:
+        return importlib.import_module(f".{COURSE[name]}", __name__)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *_SUBMODULES])
+    return sorted([*__all__, *COURSE])

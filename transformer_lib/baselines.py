@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from ._validate import check_ids, check_int
-from .config import TransformerConfig
-from .corpus import Pair
-from .masks import causal_mask
-from .positional import SinusoidalPosition
-from .tokenizer import WordTokenizer
-from .transformer import Transformer
+from .data.corpora import Pair
+from .data.tokenizers import WordTokenizer
+from .model.config import TransformerConfig
+from .model.masks import causal_mask
+from .model.positional import SinusoidalPosition
+from .model.transformer import Transformer
 
 
 class DictionaryBaseline:

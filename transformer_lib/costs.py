@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ._validate import check_int
-from .config import TransformerConfig
+from .model.config import TransformerConfig
 
 MIB = 2**20
 

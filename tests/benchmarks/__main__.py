@@ -7,7 +7,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from transformer_lib.studies import speed, stored
+from transformer_lib.course.studies import speed, stored
 
 from .run import measured
 from .work import FULL, QUICK

@@ -75,7 +75,7 @@ class Ours(Peer):
         if precision == "bfloat16":
             self.training_note += "; products in bfloat16"
         self.options = {} if precision == "float32" else {"precision": precision}
-        if not set(self.options) <= set(tl.training.TrainingOptions.__dataclass_fields__):
+        if not set(self.options) <= set(tl.TrainingOptions.__dataclass_fields__):
             raise Missing("tl.train has no option precision")
 
     def train(self, steps: int) -> tuple[list[float], list[float]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from transformer_lib.studies.speed import BASELINE
+from transformer_lib.course.studies.speed import BASELINE
 
 from . import candidates, gpu, measure, memory
 from .candidates import Entries

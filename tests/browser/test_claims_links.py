@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from lab_driver import cell, errors, store_notebook
 
-from transformer_lib.claims import shown_in, table
-from transformer_lib.claims.search import find, get
+from transformer_lib.course.claims import shown_in, table
+from transformer_lib.course.claims.search import find, get
 
 LATE = get("C184")  # asserted far down in its notebook
 PLACE = next(place for place in shown_in(LATE) if place.asserted)

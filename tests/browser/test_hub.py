@@ -84,7 +84,7 @@ def test_one_does_not_see_the_file_of_another(people, hub):
 
 def test_an_assignment_goes_out_and_comes_back_and_is_graded(people, hub):
     grading, fetched = hub.home("teacher") / "grading", hub.home("ada") / NAME / f"{NAME}.ipynb"
-    making = ("-m", "transformer_lib.teaching.assignments", "--out", str(grading), "00", "--only", "00.1")
+    making = ("-m", "transformer_lib.course.teaching.assignments", "--out", str(grading), "00", "--only", "00.1")
     hub_driver.run_python(hub, "teacher", *making)
     hub_driver.nbgrader(hub, "teacher", "generate_assignment", NAME)
     hub_driver.nbgrader(hub, "teacher", "release_assignment", NAME)

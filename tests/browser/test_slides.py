@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("nbconvert", reason="nbconvert is not installed")
 
-from transformer_lib import course
-from transformer_lib.teaching import slides
+from transformer_lib.course import notebooks as course
+from transformer_lib.course.teaching.slides import build as slides
 
 # One call looks at every slide of a deck, laid out as deck.js measures them.
 EXAMINE = r"""() => {

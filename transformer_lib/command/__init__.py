@@ -1,4 +1,4 @@
-"""The command behind `python -m transformer_lib.train`: a translator, trained on a corpus by the clock, and scored."""
+"""The command behind `python -m transformer_lib train`: a translator, trained on a corpus by the clock, and scored."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import torch
 
-from .. import distributed
+from ..training import distributed
 from .arguments import folder_problem, make_parser, parse
-from .data import prepare
 from .learning import learn
+from .preparation import prepare
 from .scores import report
 
 __all__ = ["main"]

@@ -7,10 +7,10 @@ import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from ..checkpoint import write_atomically
-from ..corpus import CORPORA
-from ..history import PRECISIONS
-from ..schedules import SCHEDULES
+from .._files import write_atomically
+from ..data.corpora import CORPORA
+from ..training.options import PRECISIONS
+from ..training.schedules import SCHEDULES
 
 MODELS = ("ours", "torch")
 NORMS = ("pre", "post")
@@ -29,7 +29,7 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser; every option's default is in its help."""
     parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib.train", formatter_class=_Help,
+        prog="python -m transformer_lib train", formatter_class=_Help,
         description="Train an English-to-German translator and score it. The same command goes on where it stopped.",
     )
     _add_run(parser)

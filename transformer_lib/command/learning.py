@@ -14,18 +14,19 @@ from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
 from ..baselines import TorchTranslator
-from ..batching import Batches
-from ..checkpoint import load_weights, read_checkpoint, save_checkpoint
-from ..config import TransformerConfig
-from ..decoding import evaluating
-from ..distributed import rank
-from ..gradients import computing, count_targets
-from ..history import History
-from ..tokenizer import BPETokenizer
-from ..training import TrainingLoss, train
-from ..transformer import Transformer
+from ..data.batches import Batches
+from ..data.tokenizers import BPETokenizer
+from ..decoding.sampling import evaluating
+from ..model.config import TransformerConfig
+from ..model.transformer import Transformer
+from ..training.checkpoint import load_weights, read_checkpoint, save_checkpoint
+from ..training.distributed import rank
+from ..training.gradients import computing, count_targets
+from ..training.loop import train
+from ..training.loss import TrainingLoss
+from ..training.options import History
 from .arguments import begin_folder
-from .data import Data
+from .preparation import Data
 
 MODELS: dict[str, Callable[[TransformerConfig], nn.Module]] = {"ours": Transformer, "torch": TorchTranslator}
 MAX_LEN = 256  # tokens of the longest sentence, written or read

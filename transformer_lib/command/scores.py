@@ -11,13 +11,13 @@ from collections.abc import Sequence
 
 import torch
 
+from .._files import write_atomically
 from ..baselines import count_parameters
-from ..checkpoint import write_atomically
-from ..corpus import Pair
-from ..metrics import Score, bleu, chrf
-from ..translator import Translator
-from .data import SPLITS, Data
+from ..data.corpora import Pair
+from ..data.metrics import Score, bleu, chrf
+from ..decoding.translator import Translator
 from .learning import MAX_LEN, Learned
+from .preparation import SPLITS, Data
 
 NAMES = {"multi30k": {"test": "test_2016_flickr"}}  # the split's full name, where ours is short
 EXTRA_TOKENS = 50  # a translation may be so much longer than the longest source (Vaswani et al. 2017, §6.1)
@@ -67,7 +67,7 @@ def describe(arguments: argparse.Namespace, argv: Sequence[str], data: Data, lea
     """Return how the scores came about: command, sizes, time, steps, versions, and every epoch's validation loss."""
     history = learned.history
     return {
-        "command": f"python -m transformer_lib.train {shlex.join(argv)}",
+        "command": f"python -m transformer_lib train {shlex.join(argv)}",
         "pairs": {"train": len(data.train), "validation": len(data.validation), "test": len(data.test)},
         "vocabulary": len(data.tokenizer), "parameters": count_parameters(learned.model),
         "config": learned.model.config.to_dict(),

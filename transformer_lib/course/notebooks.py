@@ -118,7 +118,7 @@ def chosen(names: Sequence[str]) -> list[Notebook]:
 
 def path_of(entry: Notebook) -> Path | None:
     """The notebook's file, beside this package or in the working directory; None when it is not there."""
-    folders = (Path(__file__).resolve().parent.parent / "notebooks", Path.cwd())
+    folders = (Path(__file__).resolve().parents[2] / "notebooks", Path.cwd())
     return next((folder / entry.filename for folder in folders if (folder / entry.filename).is_file()), None)
 
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from torch import Tensor
 
-from ._validate import check_int
-from .tokenizer import PAD_ID, pad_batch
+from .._validate import check_int
+from .tokenizers import PAD_ID, pad_batch
 
 # Sorting within pools of this many batches leaves little padding, and batches that still differ between epochs.
 _POOL = 20

@@ -11,7 +11,8 @@ import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-DATA = Path(__file__).resolve().parent.parent / "data"
+from .._files import DATA
+
 CORPORA = ("context", "multi30k")
 CONTEXT_SPLITS = ("train", "heldout", "compositional", "hard")
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import sacrebleu
 
-from ._validate import check_int
-from .corpus import Pair
-from .tokenizer import WordTokenizer
+from .._validate import check_int
+from .corpora import Pair
+from .tokenizers import WordTokenizer
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from ._validate import check_int
-from .decoding import Stepper, check_request, evaluating, make_stepper
-from .fast_decoding import FastStepper
-from .transformer import Transformer
+from .._validate import check_int
+from ..fast.stepper import FastStepper
+from ..model.transformer import Transformer
+from .sampling import Stepper, check_request, evaluating, make_stepper
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from . import fast
-from ._validate import check_ids, check_int
-from .fast_decoding import FastStepper
-from .transformer import Transformer
+from .._validate import check_ids, check_int
+from ..fast import forward as fast
+from ..fast.stepper import FastStepper
+from ..model.transformer import Transformer
 
 
 def make_stepper(model: Transformer, src: Tensor, max_new_tokens: int, use_cache: bool) -> Stepper | FastStepper:

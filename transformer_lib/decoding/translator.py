@@ -9,12 +9,13 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from .batching import Batches
+from .._files import DATA
+from ..data.batches import Batches
+from ..data.corpora import Pair
+from ..data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
+from ..training.checkpoint import load_checkpoint, save_checkpoint
 from .beam import beam_search
-from .checkpoint import load_checkpoint, save_checkpoint
-from .corpus import DATA, Pair
-from .decoding import greedy_decode
-from .tokenizer import BPETokenizer, WordTokenizer, pad_batch
+from .sampling import greedy_decode
 
 Tokenizer = WordTokenizer | BPETokenizer
 

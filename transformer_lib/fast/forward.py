@@ -18,14 +18,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._validate import check_ids
-from .config import TransformerConfig
-from .layers import ACTIVATIONS, FeedForward, Residual
-from .multihead import MultiHeadAttention
+from .._validate import check_ids
+from ..model.config import TransformerConfig
+from ..model.layers import ACTIVATIONS, FeedForward, Residual
+from ..model.multihead import MultiHeadAttention
+from ..model.positional import RotaryPosition
+from ..model.transformer import Transformer
 from .packing import RealTokens
-from .positional import RotaryPosition
 from .short_attention import short_attention
-from .transformer import Transformer
 
 
 def applies_to(model: nn.Module) -> bool:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ._validate import check_fraction, check_tensor
+from .._validate import check_fraction, check_tensor
 
 # Logits held at a time: 28 MiB in float32, so that products are large enough to be fast (and less than 32 MiB, see
 # allocation.py); on a GPU half a GiB, as launching many small ones would cost more.

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ._validate import check_tensor
+from .._validate import check_tensor
 
 
 class RealTokens:

@@ -15,11 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from . import fast
-from .decoder import DecoderLayer
-from .layers import ACTIVATIONS, FeedForward, Residual
+from ..model.decoder import DecoderLayer
+from ..model.layers import ACTIVATIONS, FeedForward, Residual
+from ..model.transformer import Transformer
+from . import forward as fast
 from .packing import RealTokens
-from .transformer import Transformer
 
 Map = Callable[[Tensor], Tensor]
 FEW_ROWS = 128  # up to about so many, shares are faster than one product, and the head is from the left (two threads)

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ._validate import check_mask, check_tensor, check_width
+from .._validate import check_mask, check_tensor, check_width
 
 
 def scaled_dot_product_attention(

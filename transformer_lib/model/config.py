@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from ._validate import check_choice, check_fraction, check_int
+from .._validate import check_choice, check_fraction, check_int
 
 POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "none")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from ._validate import check_int, check_sequence
+from .._validate import check_int, check_sequence
 from .cache import DecoderCache, LayerCache
 from .layers import FeedForward, LayerNorm, Residual
 from .multihead import MultiHeadAttention

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor, nn
 
-from ._validate import check_mask
+from .._validate import check_mask
 from .decoder import Decoder, DecoderLayer
 from .encoder import Encoder, EncoderLayer
 from .layers import LayerNorm

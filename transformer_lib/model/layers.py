@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._validate import check_choice, check_fraction, check_int, check_width
+from .._validate import check_choice, check_fraction, check_int, check_width
 
 ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
 

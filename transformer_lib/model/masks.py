@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ._validate import check_int, check_tensor
+from .._validate import check_int, check_tensor
 
 
 def padding_mask(ids: Tensor, pad_id: int) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ._validate import check_fraction, check_int, check_sequence
+from .._validate import check_fraction, check_int, check_sequence
 from .attention import fused_attention, scaled_dot_product_attention
 from .cache import KeyValueCache
 from .positional import RelativeBias, RotaryPosition

@@ -9,7 +9,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from ._validate import check_int, check_tensor
+from .._validate import check_int, check_tensor
 
 
 def sinusoidal_encoding(seq_len: int, d_model: int) -> Tensor:

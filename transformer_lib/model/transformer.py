@@ -6,7 +6,7 @@ import math
 
 from torch import Tensor, nn
 
-from ._validate import check_ids, check_sequence
+from .._validate import check_ids, check_sequence
 from .cache import DecoderCache
 from .config import TransformerConfig
 from .decoder import Decoder

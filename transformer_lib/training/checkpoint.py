@@ -14,8 +14,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from .config import TransformerConfig
-from .transformer import Transformer
+from .._files import write_atomically
+from ..model.config import TransformerConfig
+from ..model.transformer import Transformer
 
 _MODEL, _STATE = "model.", "state."
 _HEADER = "transformer_lib"  # one entry only: safetensors writes several in random order, and equal files would differ
@@ -93,21 +94,6 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor], source: str) -> N
     with torch.no_grad():
         for name, tensor in expected.items():
             tensor.copy_(weights[name])
-
-
-def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` to a temporary file beside `path`, flush it to the disk, and move it into place."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
 
 
 def _named(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

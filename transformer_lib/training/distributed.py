@@ -93,7 +93,7 @@ def launch(
     Raises:
         RuntimeError: a process failed, or took too long; the message is its exception.
     """
-    root = Path(__file__).resolve().parents[1]
+    root = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as files:
         shared = {**_loopback(), **os.environ, "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(n_processes),
                   STORE: Path(folder, "store").as_uri(), **(environment or {})}

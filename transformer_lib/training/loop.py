@@ -1,4 +1,4 @@
-"""Training with teacher forcing: shifted targets, label smoothing, warm-up, clipping, exact resumption."""
+"""The training loop: Adam, a schedule, gradient clipping, checkpoints, and exact resumption."""
 
 from __future__ import annotations
 
@@ -6,90 +6,21 @@ import time
 from collections.abc import Callable
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
-from . import distributed, fast
-from ._validate import check_choice, check_fraction, check_tensor
-from .allocation import keep_freed_memory
-from .batching import Batches
+from ..data.batches import Batches
+from ..fast.allocation import keep_freed_memory
+from . import distributed
 from .gradients import BatchGradient
-from .history import History, TrainingOptions
-from .losses import head_loss
+from .loss import TrainingLoss
+from .options import History, TrainingOptions
 from .resuming import read_run, write_run
 from .schedules import make_schedule, make_timed_schedule
 
 OnStep = Callable[[int, float], None]
 OnEpoch = Callable[[int], dict[str, float]]
-
-
-def shift_right(tgt: Tensor) -> tuple[Tensor, Tensor]:
-    """Return (tgt_in, tgt_out), each [batch, tgt_len − 1]: what the decoder reads, and what it must say there.
-
-    Args:
-        tgt: ids [batch, tgt_len] from bos to eos: "<bos> a b <eos>" -> "<bos> a b" and "a b <eos>".
-    """
-    check_tensor("tgt", tgt, rank=2)
-    if tgt.shape[1] < 2:
-        raise ValueError(f"tgt must have at least two tokens, bos and eos, got shape {tuple(tgt.shape)}")
-    return tgt[:, :-1], tgt[:, 1:]
-
-
-def translation_loss(
-    logits: Tensor, tgt_out: Tensor, *, pad_id: int, label_smoothing: float = 0.0, reduction: str = "mean"
-) -> Tensor:
-    """Return the cross-entropy of the real target tokens, in nats: their mean, or with reduction="sum" their sum.
-
-    Args:
-        logits: [batch, tgt_len, vocab_size]. tgt_out: ids [batch, tgt_len]; pad_id entries do not count.
-        label_smoothing: ε of Vaswani et al. §5.4: the target is (1 − ε) on the right token and ε spread over all.
-
-    Raises:
-        TypeError, ValueError: the shapes do not fit, or ε is not in [0, 1).
-    """
-    check_tensor("logits", logits, rank=3)
-    check_tensor("tgt_out", tgt_out, rank=2)
-    if tgt_out.shape != logits.shape[:2]:
-        raise ValueError(
-            f"tgt_out must have one label per row of logits {tuple(logits.shape)}, got shape {tuple(tgt_out.shape)}"
-        )
-    check_fraction("label_smoothing", label_smoothing)
-    return F.cross_entropy(
-        logits.flatten(0, 1), tgt_out.flatten(), ignore_index=pad_id, label_smoothing=label_smoothing,
-        reduction=check_choice("reduction", reduction, ("mean", "sum")),
-    )
-
-
-class TrainingLoss(nn.Module):
-    """A model and its loss as one module, so that what computes gradients has one `forward` that can be wrapped.
-
-    A plain `Transformer` takes the fast path: real tokens only, and no logits kept. Every other model, and one that
-    is hooked or recorded, is called as it stands. Both give the same loss and the same gradients, to rounding; with
-    dropout they draw other numbers, so that a seed gives another run. The fast path's backward pass can be taken once.
-
-    Args:
-        model: called as model(src, tgt_in) -> logits. label_smoothing: ε as in `translation_loss`.
-    """
-
-    def __init__(self, model: nn.Module, label_smoothing: float = 0.0) -> None:
-        super().__init__()
-        self.model, self.label_smoothing = model, check_fraction("label_smoothing", label_smoothing)
-
-    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
-        """Return the cross-entropy summed over the real target tokens of src [batch, src_len], tgt [batch, tgt_len]."""
-        tgt_in, tgt_out = shift_right(tgt)
-        if fast.applies_to(self.model):
-            counted = tgt_out != self.model.config.pad_id
-            states = fast.decoder_states(self.model, src, tgt_in, counted)
-            weight = self.model.output_head.weight
-            return head_loss(states, weight, tgt_out[counted], label_smoothing=self.label_smoothing)
-        logits = self.model(src, tgt_in)
-        if logits.dtype == torch.bfloat16:
-            logits = logits.float()  # a sum over thousands of words would lose its small terms
-        pad_id, smoothing = self.model.config.pad_id, self.label_smoothing
-        return translation_loss(logits, tgt_out, pad_id=pad_id, label_smoothing=smoothing, reduction="sum")
 
 
 def train(

@@ -6,7 +6,7 @@ import math
 import os
 from dataclasses import dataclass, field
 
-from ._validate import check_choice, check_fraction, check_int
+from .._validate import check_choice, check_fraction, check_int
 
 PRECISIONS = ("float32", "bfloat16")
 

@@ -12,7 +12,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from .checkpoint import load_weights, read_checkpoint, save_checkpoint
 from .distributed import gather, rank
-from .history import History
+from .options import History
 
 _ADAM = ("step", "exp_avg", "exp_avg_sq")
 

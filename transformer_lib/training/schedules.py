@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from ._validate import check_choice, check_int
+from .._validate import check_choice, check_int
 
 SCHEDULES = ("onecycle", "paper", "constant")
 

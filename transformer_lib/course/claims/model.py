@@ -10,7 +10,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-DATA = Path(__file__).resolve().parents[2] / "data" / "claims.json"
+from ..._files import DATA
+
+CLAIMS = DATA / "claims.json"
 VERDICTS = {"true": "✓", "imprecise": "△", "false": "✗", "cannot be checked": "?"}
 """The four verdicts, each with its sign. Imprecise: true under a condition that the text leaves out."""
 COLOURS = {"true": "#9ecae1", "imprecise": "#f0a800", "false": "#c1272d", "cannot be checked": "#8c8c8c"}
@@ -102,7 +104,7 @@ def ledger(data: Mapping[str, Any]) -> Ledger:
 
 
 @cache
-def load(path: Path = DATA) -> Ledger:
+def load(path: Path = CLAIMS) -> Ledger:
     """The ledger of the course.
 
     Raises:

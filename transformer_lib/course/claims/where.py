@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ..course import NOTEBOOKS, path_of
+from ..notebooks import NOTEBOOKS, path_of
 
 _ID = re.compile(r"\bC(\d{3})(?:(?:–| to )C(\d{3}))?\b")  # C001, C001–C003, C001 to C003
 

@@ -13,8 +13,8 @@ from __future__ import annotations
 from .diagnosis import CATALOGUE, SIGNS, Verdict, diagnose
 from .instruments import INSTRUMENTS, read
 from .patients import LETTERS, Patient, admit
+from .recipe import Log
 from .task import held_out, words
-from .training import Log
 
 __all__ = ["CATALOGUE", "INSTRUMENTS", "LETTERS", "SIGNS", "Log", "Patient", "Verdict", "admit", "diagnose",
            "held_out", "read", "words"]

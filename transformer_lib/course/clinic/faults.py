@@ -15,11 +15,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..attention import masked_softmax
-from ..masks import padding_mask
-from ..multihead import MultiHeadAttention
-from ..training import shift_right, translation_loss
-from ..transformer import Transformer
+from ...model.attention import masked_softmax
+from ...model.masks import padding_mask
+from ...model.multihead import MultiHeadAttention
+from ...model.transformer import Transformer
+from ...training.loss import shift_right, translation_loss
 from .task import PAD_ID
 
 Feed = Callable[[Tensor], tuple[Tensor, Tensor]]

@@ -8,14 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..decoding import greedy_decode
-from ..recording import record_attention
-from ..training import shift_right
-from ..transformer import Transformer
+from ...decoding.sampling import greedy_decode
+from ...model.recording import record_attention
+from ...model.transformer import Transformer
+from ...training.loss import shift_right
 from . import ward
 from .faults import FAULTS, HEALTHY, Fault
+from .recipe import Log, Recipe, trained
 from .task import PAD_ID, STEPS, held_out
-from .training import Log, Recipe, trained
 
 LETTERS = "ABCDEFGH"
 CONTROL, EXAMPLE = "control", "example"

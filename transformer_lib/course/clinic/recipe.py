@@ -8,8 +8,8 @@ from functools import lru_cache
 
 import torch
 
-from ..config import TransformerConfig
-from ..transformer import Transformer
+from ...model.config import TransformerConfig
+from ...model.transformer import Transformer
 from .faults import BY_NAME, HEALTHY, Fault
 from .task import BATCH_SIZE, CONFIG, LEARNING_RATE, PAD_ID, STEPS, reversals
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..config import TransformerConfig
+from ...model.config import TransformerConfig
 
 LETTERS, FIRST_ID = "ABCDEFGHIJ", 3
 PAD_ID, BOS_ID, EOS_ID = 0, 1, 2

@@ -12,11 +12,11 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
-from ..corpus import DATA
-from ..transformer import Transformer
+from ..._files import DATA
+from ...model.transformer import Transformer
 from .faults import BY_NAME, FAULTS, HEALTHY
+from .recipe import Log
 from .task import CONFIG
-from .training import Log
 
 WARD = DATA / "ward.safetensors"
 NUMBERS = {fault.name: number for number, fault in enumerate((HEALTHY, *FAULTS)) if not fault.late}

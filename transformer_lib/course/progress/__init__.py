@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from datetime import date
 
-from .. import course
+from .. import notebooks as course
 from .store import KINDS, State, empty, path, read, update
 from .view import View, map_view, strip_view
 

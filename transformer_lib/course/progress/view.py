@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from html import escape
 
-from ..course import Notebook
+from ..notebooks import Notebook
 
 SYMBOLS = {"done": "✓", "started": "◐", "not yet": "○"}
 State = dict[str, dict[str, str]]

@@ -1,6 +1,6 @@
 """What is each part of the Transformer for? Trained without it, or taken out of the trained model (notebook 13).
 
-`python -m transformer_lib.studies.ablations` trains every variant with every seed and writes data/ablations.json
+`python -m transformer_lib.course.studies.ablations` trains every variant with every seed and writes data/ablations.json
 after each run; what the file already has is not run again.
 """
 
@@ -17,14 +17,16 @@ from typing import Any
 
 import torch
 
-from .. import experiments
-from ..corpus import DATA, Corpus, Pair, load_corpus
-from ..decoding import greedy_decode
-from ..metrics import exact_matches, sense_matches
-from ..training import History, shift_right, translation_loss
-from ..transformer import Transformer
-from ..translator import Translator, load_trained
+from ..._files import DATA
+from ...data.corpora import Corpus, Pair, load_corpus
+from ...data.metrics import exact_matches, sense_matches
+from ...decoding.sampling import greedy_decode
+from ...decoding.translator import Translator, load_trained
+from ...model.transformer import Transformer
+from ...training.loss import shift_right, translation_loss
+from ...training.options import History
 from . import stored, warmup
+from . import translators as experiments
 from .parts import TEST_PARTS, without_layer_norm, without_mask, without_residual, without_scaling
 
 RESULTS = DATA / "ablations.json"

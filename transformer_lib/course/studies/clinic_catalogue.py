@@ -1,8 +1,8 @@
 """What each instrument of the clinic finds in models with each fault, over several seeds (notebook 17).
 
-`python -m transformer_lib.studies.clinic` trains a healthy model and one of each fault per seed, takes every
-measurement, repeats three of them with other learning rates and heads, lets each learn 16 rows by heart, and writes
-data/clinic.json.
+`python -m transformer_lib.course.studies.clinic_catalogue` trains a healthy model and one of each fault per seed, takes
+every measurement, repeats three of them with other learning rates and heads, lets each learn 16 rows by heart, and
+writes data/clinic.json.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from pathlib import Path
 import torch
 import torch.nn.functional as F
 
-from ..clinic import diagnosis, instruments, patients, task, training
+from ..._files import DATA
+from ...decoding.sampling import greedy_decode
+from ...model.transformer import Transformer
+from ..clinic import diagnosis, instruments, patients, task
+from ..clinic import recipe as training
 from ..clinic.faults import BY_NAME, FAULTS, HEALTHY
-from ..corpus import DATA
-from ..decoding import greedy_decode
-from ..transformer import Transformer
 from . import stored
 
 RESULTS = DATA / "clinic.json"

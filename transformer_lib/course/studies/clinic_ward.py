@@ -1,4 +1,7 @@
-"""The ward of the bug clinic (notebook 17): `python -m transformer_lib.studies.ward` writes data/ward.safetensors."""
+"""The ward of the bug clinic (notebook 17).
+
+`python -m transformer_lib.course.studies.clinic_ward` writes data/ward.safetensors.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,11 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from ..checkpoint import write_atomically
-from ..clinic.training import Recipe, trained
+from ..._files import write_atomically
+from ..clinic.recipe import Recipe, trained
 from ..clinic.ward import NUMBERS, WARD
 
-COMMAND = "python -m transformer_lib.studies.ward"
+COMMAND = "python -m transformer_lib.course.studies.clinic_ward"
 
 
 def content(recipe: Recipe | None = None) -> dict[str, Tensor]:

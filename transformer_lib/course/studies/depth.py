@@ -1,6 +1,6 @@
 """What do residuals and norms do for a deep stack? Before training, and in training (notebook 09).
 
-`python -m transformer_lib.studies.depth` trains every set-up of SETUPS and writes data/depth.json.
+`python -m transformer_lib.course.studies.depth` trains every set-up of SETUPS and writes data/depth.json.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..corpus import DATA
-from ..layers import FeedForward, LayerNorm
-from ..multihead import MultiHeadAttention
-from ..positional import sinusoidal_encoding
-from ..recording import record_attention
+from ..._files import DATA
+from ...model.layers import FeedForward, LayerNorm
+from ...model.multihead import MultiHeadAttention
+from ...model.positional import sinusoidal_encoding
+from ...model.recording import record_attention
 from . import stored
 
 RESULTS = DATA / "depth.json"

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..corpus import Pair
-from ..multihead import MultiHeadAttention
-from ..recording import record_attention
-from ..translator import Translator
+from ...data.corpora import Pair
+from ...decoding.translator import Translator
+from ...model.multihead import MultiHeadAttention
+from ...model.recording import record_attention
 from .interventions import cut
 from .questions import Questions, margins
 

@@ -1,6 +1,6 @@
 """Which positions still work beyond the trained length? Six schemes, copying the token two back (notebook 06).
 
-`python -m transformer_lib.studies.extrapolation` trains every scheme and writes data/extrapolation.json.
+`python -m transformer_lib.course.studies.extrapolation` trains every scheme and writes data/extrapolation.json.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..corpus import DATA
-from ..masks import causal_mask
-from ..multihead import MultiHeadAttention
-from ..positional import RelativeBias, RotaryPosition, make_position
+from ..._files import DATA
+from ...model.masks import causal_mask
+from ...model.multihead import MultiHeadAttention
+from ...model.positional import RelativeBias, RotaryPosition, make_position
 from . import stored
 
 RESULTS = DATA / "extrapolation.json"

@@ -1,7 +1,7 @@
 """Which heads, entries and memory rows decide a translation? Five translators, the same interventions (notebook 15).
 
-`python -m transformer_lib.studies.heads` trains a translator for each seed as the course does, and one with a single
-pass over the corpus; measures them and the one that comes with the course, and writes data/heads.json.
+`python -m transformer_lib.course.studies.heads` trains a translator for each seed as the course does, and one with a
+single pass over the corpus; measures them and the one that comes with the course, and writes data/heads.json.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .. import experiments
-from ..corpus import DATA, Corpus, Pair, load_corpus
-from ..multihead import MultiHeadAttention
-from ..transformer import Transformer
-from ..translator import Translator, load_trained
+from ..._files import DATA
+from ...data.corpora import Corpus, Pair, load_corpus
+from ...decoding.translator import Translator, load_trained
+from ...model.multihead import MultiHeadAttention
+from ...model.transformer import Transformer
 from . import entries, stored
+from . import translators as experiments
 from .interventions import (
     attention_layers,
     cut,

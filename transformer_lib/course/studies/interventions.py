@@ -8,12 +8,12 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 import torch
 from torch import Tensor
 
-from ..decoder import Decoder
-from ..encoder import Encoder
-from ..multihead import MultiHeadAttention
-from ..recording import record_attention
-from ..transformer import Transformer
-from ..translator import Translator
+from ...decoding.translator import Translator
+from ...model.decoder import Decoder
+from ...model.encoder import Encoder
+from ...model.multihead import MultiHeadAttention
+from ...model.recording import record_attention
+from ...model.transformer import Transformer
 from .questions import Questions, margins, share
 
 

@@ -3,7 +3,7 @@
 Each run is a command that its entry names. From the folders they wrote into, this collects their scores and writes
 data/multi30k.json and the README's table:
 
-    python -m transformer_lib.studies.multi30k runs/ours runs/torch
+    python -m transformer_lib.course.studies.multi30k runs/ours runs/torch
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
-from ..corpus import DATA
+from ..._files import DATA
 from . import stored
 
 RESULTS = DATA / "multi30k.json"

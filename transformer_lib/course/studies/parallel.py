@@ -2,7 +2,7 @@
 
 `launch()` starts two processes on this machine. torchrun starts the same program on one machine or many:
 
-    torchrun --standalone --nproc-per-node 2 -m transformer_lib.studies.parallel result
+    torchrun --standalone --nproc-per-node 2 -m transformer_lib.course.studies.parallel result
 
 Process 0 then writes result_0.pt, process 1 result_1.pt, each with the weights it ends with. The processes talk
 through gloo, which needs no GPU.
@@ -19,11 +19,11 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .. import distributed
-from ..config import TransformerConfig
-from ..gradients import count_targets
-from ..training import TrainingLoss
-from ..transformer import Transformer
+from ...model.config import TransformerConfig
+from ...model.transformer import Transformer
+from ...training import distributed
+from ...training.gradients import count_targets
+from ...training.loss import TrainingLoss
 
 SHARES = ("by tokens", "by process")
 LENGTHS = (11, 7, 5, 3, 2, 2)  # of the sentences of a batch, bos included; longest first, so the halves are uneven
@@ -92,7 +92,7 @@ def launch(n_processes: int = 2) -> list[dict[str, Tensor]]:
         RuntimeError: a process failed; the message is its exception.
     """
     with tempfile.TemporaryDirectory() as folder:
-        command = [sys.executable, "-m", "transformer_lib.studies.parallel", str(Path(folder, "result"))]
+        command = [sys.executable, "-m", "transformer_lib.course.studies.parallel", str(Path(folder, "result"))]
         distributed.launch(command, n_processes)
         return [torch.load(Path(folder, f"result_{rank}.pt")) for rank in range(n_processes)]
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from ..layers import Residual
-from ..masks import padding_mask
-from ..multihead import MultiHeadAttention
-from ..positional import NoPosition
-from ..transformer import Transformer
+from ...model.layers import Residual
+from ...model.masks import padding_mask
+from ...model.multihead import MultiHeadAttention
+from ...model.positional import NoPosition
+from ...model.transformer import Transformer
 
 
 class NoSum(nn.Module):

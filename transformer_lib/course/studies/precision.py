@@ -1,7 +1,7 @@
 """Does training in bfloat16 cost quality? The course's recipe with `precision="bfloat16"`; float32 is in results.json.
 
-`python -m transformer_lib.studies.precision` writes data/precision.json. On a processor without units for bfloat16 it
-takes several times as long as in float32: there, 16 bits are an exercise.
+`python -m transformer_lib.course.studies.precision` writes data/precision.json. On a processor without units for
+bfloat16 it takes several times as long as in float32: there, 16 bits are an exercise.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from statistics import mean, stdev
 
 import torch
 
-from ..corpus import DATA, load_corpus
-from ..experiments import TEST_SPLITS, load_results, run_seed, short_run
+from ..._files import DATA
+from ...data.corpora import load_corpus
 from . import stored
+from .translators import TEST_SPLITS, load_results, run_seed, short_run
 
 RESULTS = DATA / "precision.json"
 METRIC = "exact match"

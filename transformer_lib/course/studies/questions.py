@@ -8,11 +8,11 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from ..context.pronouns import ADJECTIVES, FAMILIES
-from ..corpus import Pair
-from ..tokenizer import WordTokenizer
-from ..transformer import Transformer
-from ..translator import Translator
+from ...data.context_generator.pronouns import ADJECTIVES, FAMILIES
+from ...data.corpora import Pair
+from ...data.tokenizers import WordTokenizer
+from ...decoding.translator import Translator
+from ...model.transformer import Transformer
 
 
 class Questions:

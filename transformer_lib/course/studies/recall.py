@@ -1,6 +1,6 @@
 """Who still knows the first token at the end? Recurrent nets beside attention, over length and seeds (notebook 01).
 
-`python -m transformer_lib.studies.recall` trains every kind at every length and writes data/recall.json.
+`python -m transformer_lib.course.studies.recall` trains every kind at every length and writes data/recall.json.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..corpus import DATA
-from ..multihead import MultiHeadAttention
-from ..positional import SinusoidalPosition
+from ..._files import DATA
+from ...model.multihead import MultiHeadAttention
+from ...model.positional import SinusoidalPosition
 from . import stored
 
 RESULTS = DATA / "recall.json"

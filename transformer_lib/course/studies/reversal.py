@@ -1,6 +1,6 @@
 """Six letters written in reverse: a task in which one knows where attention must look (notebooks 11 and 15).
 
-`python -m transformer_lib.studies.reversal` trains the model of the panel and writes data/reverser.safetensors.
+`python -m transformer_lib.course.studies.reversal` trains the model of the panel and writes data/reverser.safetensors.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..checkpoint import load_checkpoint, save_checkpoint
-from ..config import TransformerConfig
-from ..corpus import DATA
-from ..recording import record_attention
-from ..transformer import Transformer
+from ..._files import DATA
+from ...model.config import TransformerConfig
+from ...model.recording import record_attention
+from ...model.transformer import Transformer
+from ...training.checkpoint import load_checkpoint, save_checkpoint
 
-COMMAND = "python -m transformer_lib.studies.reversal"
+COMMAND = "python -m transformer_lib.course.studies.reversal"
 STORED = DATA / "reverser.safetensors"
 LENGTH, LETTERS, FIRST_ID = 6, "ABCDEFGHIJ", 3
 CONFIG = {"src_vocab_size": 13, "tgt_vocab_size": 13, "d_model": 32, "n_heads": 2, "n_layers": 1, "d_ff": 64,

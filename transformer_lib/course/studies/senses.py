@@ -1,6 +1,6 @@
 """Does an encoder's vector of "bank" say which bank? Five small encoders name the sense of a word (notebook 10).
 
-`python -m transformer_lib.studies.senses` trains them all and writes data/senses.json.
+`python -m transformer_lib.course.studies.senses` trains them all and writes data/senses.json.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..corpus import DATA, Pair, load_corpus
-from ..encoder import Encoder
-from ..masks import causal_mask, padding_mask
-from ..positional import sinusoidal_encoding
-from ..tokenizer import PAD_ID, WordTokenizer
+from ..._files import DATA
+from ...data.corpora import Pair, load_corpus
+from ...data.tokenizers import PAD_ID, WordTokenizer
+from ...model.encoder import Encoder
+from ...model.masks import causal_mask, padding_mask
+from ...model.positional import sinusoidal_encoding
 from . import stored
 
 RESULTS = DATA / "senses.json"

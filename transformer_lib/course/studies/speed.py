@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ..corpus import DATA
+from ..._files import DATA
 from . import stored
 
 RESULTS = DATA / "bench.json"

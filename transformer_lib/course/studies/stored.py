@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 
-from ..checkpoint import write_atomically
+from ..._files import write_atomically
 
 
 def read(path: Path) -> dict:
@@ -42,7 +42,7 @@ def arguments(description: str | None, results: Path, seeds: Sequence[int] = (0,
 
 def command(name: str, seeds: Sequence[int]) -> str:
     """Return the command that runs the study `name` with these seeds."""
-    return f"python -m transformer_lib.studies.{name} --seeds {' '.join(map(str, seeds))}"
+    return f"python -m transformer_lib.course.studies.{name} --seeds {' '.join(map(str, seeds))}"
 
 
 def measure_and_save(

@@ -1,7 +1,7 @@
 """The course's longer runs on the context corpus: our model beside its baselines, over several seeds.
 
-`python -m transformer_lib.experiments --seeds 0 1 2` writes data/context/results.json and the trained weights of
-the first seed. The notebooks load and plot what it wrote.
+`python -m transformer_lib.course.studies.translators --seeds 0 1 2` writes data/context/results.json and the trained
+weights of the first seed. The notebooks load and plot what it wrote.
 """
 
 from __future__ import annotations
@@ -16,15 +16,16 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from .baselines import DictionaryBaseline, GRUTranslator, SelfOnlyTransformer, count_parameters
-from .checkpoint import write_atomically
-from .config import TransformerConfig
-from .corpus import DATA, Corpus, Pair, load_corpus
-from .metrics import Score, bleu, bootstrap, chrf, exact_matches, other_forms, sense_choices, sense_matches
-from .tokenizer import WordTokenizer
-from .training import History, train
-from .transformer import Transformer
-from .translator import TRAINED, Translator
+from ..._files import DATA, write_atomically
+from ...baselines import DictionaryBaseline, GRUTranslator, SelfOnlyTransformer, count_parameters
+from ...data.corpora import Corpus, Pair, load_corpus
+from ...data.metrics import Score, bleu, bootstrap, chrf, exact_matches, other_forms, sense_choices, sense_matches
+from ...data.tokenizers import WordTokenizer
+from ...decoding.translator import TRAINED, Translator
+from ...model.config import TransformerConfig
+from ...model.transformer import Transformer
+from ...training.loop import train
+from ...training.options import History
 
 RESULTS = DATA / "context" / "results.json"
 SIZES = {"d_model": 96, "n_heads": 4, "n_layers": 2, "d_ff": 192, "dropout": 0.0, "max_len": 64}
@@ -125,7 +126,7 @@ def run(seeds: Sequence[int], results: Path = RESULTS, weights: Path | None = No
     """Run every model with every seed, write `results`, and the first seed's Transformer to `weights`."""
     corpus = load_corpus("context")
     content = {
-        "command": f"python -m transformer_lib.experiments --seeds {' '.join(map(str, seeds))}",
+        "command": f"python -m transformer_lib.course.studies.translators --seeds {' '.join(map(str, seeds))}",
         "date": datetime.date.today().isoformat(),
         "threads": torch.get_num_threads(),
         "chance": {split: round(chance(corpus[split]), 4) for split in TEST_SPLITS},

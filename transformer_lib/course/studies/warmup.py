@@ -8,8 +8,8 @@ from __future__ import annotations
 import itertools
 import statistics
 
-from .. import experiments
-from ..corpus import Corpus
+from ...data.corpora import Corpus
+from . import translators as experiments
 
 STEPS, RISE, LAST = 200, 50, 50  # of training; of the rise to the peak; over which the loss is averaged at the end
 NORMS, WARMUPS, RATES = ("post-norm",), ("with", "without"), (2e-3, 1e-2)

@@ -9,10 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..layers import FeedForward
-from ..masks import causal_mask
-from ..multihead import MultiHeadAttention
-from ..positional import sinusoidal_encoding
+from ...model.layers import FeedForward
+from ...model.masks import causal_mask
+from ...model.multihead import MultiHeadAttention
+from ...model.positional import sinusoidal_encoding
 
 CLASSES = {
     "article": ("the", "a"),

@@ -1,6 +1,7 @@
-"""Draw the context corpus and write its four splits: `python -m transformer_lib.context.generate --out data/context`.
+"""Draw the context corpus and write its four splits.
 
-The same seed gives the same files, byte for byte.
+`python -m transformer_lib.data.context_generator.generate --out data/context`: the same seed
+gives the same files, byte for byte.
 """
 
 from __future__ import annotations

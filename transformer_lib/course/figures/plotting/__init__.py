@@ -6,7 +6,7 @@ cividis from 0 to 1; signed quantities use PuOr symmetric about 0; a masked cell
 Arrays may be NumPy arrays, nested lists or torch tensors on any device.
 """
 
-from ._base import KEY, MAX_WIDTH, QUERY, VALUE
+from .base import KEY, MAX_WIDTH, QUERY, VALUE
 from .curves import plot_bars, plot_curves, plot_lines
 from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores
 from .panels import plot_panels

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.image import AxesImage
 from matplotlib.patches import Rectangle
 
-from ._base import (
+from .base import (
     KEY_AXIS,
     QUERY_AXIS,
     as_array,

@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
 
-from ._base import MAX_WIDTH, checked_alt, picture_html
+from .base import MAX_WIDTH, checked_alt, picture_html
 
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B8860B", "#56B4E9", "#333333")
 """Colours of a figure's series, in order; each also has its own dash, marker and hatch."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 from matplotlib.axes import Axes
 
-from ._base import ink
+from .base import ink
 from .curves import _HATCHES, _legend_below, _shared_groups
 from .picture import FULL_WIDTH, new_axes, style
 

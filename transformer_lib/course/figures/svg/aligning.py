@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..plotting._base import KEY, QUERY
+from ..plotting.base import KEY, QUERY
 from .cells import cells, short_labels, top_words
 from .colours import CIVIDIS, weight_levels
 from .elements import FOCUS, Picture, number, rect, text, text_width

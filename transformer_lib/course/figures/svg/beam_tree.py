@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..plotting._base import signed_text
+from ..plotting.base import signed_text
 from .elements import LINE, fit, line, text, text_width
 from .flow import CURRENT
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from ..plotting._base import distinct_tokens, weight_text
+from ..plotting.base import distinct_tokens, weight_text
 from .colours import CIVIDIS, GREY, ink_on, weight_levels
 from .elements import fit, number, rect, text
 

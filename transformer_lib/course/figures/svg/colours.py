@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..plotting._base import ink
+from ..plotting.base import ink
 
 GREY = "#e4e4e4"
 """A masked cell, under its hatching."""

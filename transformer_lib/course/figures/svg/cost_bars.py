@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from .elements import LINE, TEXT, line, number, rect, text, text_width
-from .residuals import power
+from .signals import power
 
 WIDTH, HEIGHT = 710, 340
 PARTS = {"projections": "#0072b2", "pairs (scores, blends)": "#d55e00", "feed-forward": "#009e73"}

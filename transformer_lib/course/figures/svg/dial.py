@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..plotting._base import signed_text
+from ..plotting.base import signed_text
 from .cells import cells
 from .colours import PUOR, signed_levels
 from .elements import FOCUS, LINE, TEXT, arrow, line, number, rect, text

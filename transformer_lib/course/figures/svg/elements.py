@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..plotting._base import MAX_WIDTH, checked_alt, picture_html
+from ..plotting.base import MAX_WIDTH, checked_alt, picture_html
 
 TEXT = "var(--jp-content-font-color1, #111)"
 SOFT = "var(--jp-content-font-color2, #555)"

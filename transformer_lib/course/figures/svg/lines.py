@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._base import KEY, QUERY, as_array, check_weights, weight_text
+from ..plotting.base import KEY, QUERY, as_array, check_weights, weight_text
 from .cells import row_label, short_labels
 from .elements import Picture, escape, hover_rules, number, rect, text, text_width
 

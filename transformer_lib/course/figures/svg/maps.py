@@ -9,15 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._base import (
-    KEY_AXIS,
-    MAX_WIDTH,
-    QUERY_AXIS,
-    as_array,
-    check_weights,
-    shown_cells,
-    visible_cells,
-)
+from ..plotting.base import KEY_AXIS, MAX_WIDTH, QUERY_AXIS, as_array, check_weights, shown_cells, visible_cells
 from .cells import cell_values, cells, read_out, row_label, short_labels, top_words
 from .colours import CIVIDIS, weight_levels
 from .elements import FOCUS, Picture, escape, hover_rules, rect, text, text_width

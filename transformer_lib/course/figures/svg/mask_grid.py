@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..plotting._base import KEY_AXIS, QUERY_AXIS, signed_text, weight_text
+from ..plotting.base import KEY_AXIS, QUERY_AXIS, signed_text, weight_text
 from .colours import CIVIDIS, GREY, PUOR, ink_on, signed_levels, weight_levels
 from .elements import FOCUS, LINE, POINTED, fit, rect, text, text_width
 

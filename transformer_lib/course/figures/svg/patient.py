@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from .elements import LINE, line, rect, text
-from .training import COLOURS, curve_chart, legend
+from .run_curves import COLOURS, curve_chart, legend
 
 WIDTH, HEIGHT = 640, 330
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from ..plotting._base import KEY, QUERY, signed_text
+from ..plotting.base import KEY, QUERY, signed_text
 from .elements import LINE, Picture, arrow, line, number, rect, text
 
 _SIDE, _SIDEBAR, _MARGIN = 380, 300, 16

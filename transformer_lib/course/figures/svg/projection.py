@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ..plotting._base import KEY, QUERY, VALUE, signed_text, weight_text
+from ..plotting.base import KEY, QUERY, VALUE, signed_text, weight_text
 from .colours import CIVIDIS, PUOR, ink_on, signed_levels, weight_levels
 from .elements import LINE, arrow, fit, line, rect, text
 

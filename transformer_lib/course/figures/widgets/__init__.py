@@ -6,33 +6,33 @@
 'angle 90°, cosine 0.00, lengths 3.00 and 2.24: score 0.00'
 """
 
-from .ablations import ablation_scores, ablations
-from .aligning import alignment
-from .architecture import model_map, step_shapes
-from .calm import smoothed_target, training_choices
-from .claims import claim_browser
-from .clinic import patient_chart
+from .ablations_panel import ablation_scores, ablations
+from .aligning_panel import alignment
+from .architecture_panel import model_map, step_shapes
+from .calm_panel import smoothed_target, training_choices
+from .claims_panel import claim_browser
+from .clinic_panel import patient_chart
 from .controls import choice, number, switch
-from .costs import cost_calculator
-from .decoder_stepper import decoder_stepper
-from .embeddings import embedding_plane
-from .explorer import attention_explorer
-from .heads import attention_view
-from .lookup import lookup_weights, soft_lookup
-from .masking import mask_lab
+from .costs_panel import cost_calculator
+from .decoder_stepper_panel import decoder_stepper
+from .embeddings_panel import embedding_plane
+from .explorer_panel import attention_explorer
+from .heads_panel import attention_view
+from .lookup_panel import lookup_weights, soft_lookup
+from .masking_panel import mask_lab
 from .panel import Panel
-from .positions import position_dial
-from .projections import projection_stepper
-from .reordering import shuffle
-from .residuals import residual_and_norm
-from .reversing import reversal_heads
-from .scaling import Saturation, saturation, softmax_saturation
-from .similarity import similarity_weights, token_length
-from .splitting import head_splitter
-from .tokens import bpe_stepper
-from .training import training_replay
-from .vectors import dot_product
-from .walking import encoder_steps, encoder_walk, hand_made_layer
+from .positions_panel import position_dial
+from .projections_panel import projection_stepper
+from .reordering_panel import shuffle
+from .residuals_panel import residual_and_norm
+from .reversing_panel import reversal_heads
+from .scaling_panel import Saturation, saturation, softmax_saturation
+from .similarity_panel import similarity_weights, token_length
+from .splitting_panel import head_splitter
+from .tokens_panel import bpe_stepper
+from .training_panel import training_replay
+from .vectors_panel import dot_product
+from .walking_panel import encoder_steps, encoder_walk, hand_made_layer
 
 __all__ = [
     "Panel",

@@ -7,7 +7,7 @@ from typing import Any
 
 import ipywidgets
 
-from ..progress import mark
+from ...progress import mark
 from ..svg import Picture
 from ..svg.elements import escape
 

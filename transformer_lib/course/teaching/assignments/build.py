@@ -1,8 +1,8 @@
 """Makes an nbgrader course from the notebooks.
 
-    python -m transformer_lib.teaching.assignments --out build/course           # every notebook
-    python -m transformer_lib.teaching.assignments --out build/course 01 04     # two of them
-    python -m transformer_lib.teaching.assignments --out build/course --only 01.2 01.4 04.1
+    python -m transformer_lib.course.teaching.assignments --out build/course           # every notebook
+    python -m transformer_lib.course.teaching.assignments --out build/course 01 04     # two of them
+    python -m transformer_lib.course.teaching.assignments --out build/course --only 01.2 01.4 04.1
 
 `docs/teaching/grading.md` says what to do with it. Needs the extra `teach`: pip install -e ".[teach]".
 """
@@ -12,16 +12,15 @@ from __future__ import annotations
 import argparse
 import json
 import secrets
-import sys
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from .. import course
-from .._validate import check_int
-from ..exercises.model import SMALLEST_SEED
-from .assignments_config import SEED_LINE, write_settings
-from .assignments_source import course_source, groups_of
-from .notebooks import read
+from ...._validate import check_int
+from ... import notebooks as course
+from ...exercises.model import SMALLEST_SEED
+from ..notebook_files import read
+from .config import SEED_LINE, write_settings
+from .source import course_source, groups_of
 
 
 def make_course(
@@ -110,7 +109,7 @@ def chosen_notebooks(names: Sequence[str]) -> list[Path]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, make the course, and say what to do next."""
-    parser = argparse.ArgumentParser(prog="python -m transformer_lib.teaching.assignments", description=__doc__,
+    parser = argparse.ArgumentParser(prog="python -m transformer_lib.course.teaching.assignments", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
     parser.add_argument("--out", type=Path, required=True, help="the course folder")
@@ -125,7 +124,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except (ValueError, FileNotFoundError) as error:
         parser.error(str(error))
     print(f"{len(paths)} assignments in {paths[0].parents[1]}; nbgrader generate_assignment makes the student versions")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 
-from ..exercises.model import Case, Exercise, other_numbers
+from ...exercises.model import Case, Exercise, other_numbers
 
 DRAWS = 5  # cases drawn by an entry of MORE
 SIZES = (2, 3, 5, 7, 11, 13, 17, 19, 23)

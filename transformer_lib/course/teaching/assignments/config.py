@@ -24,7 +24,7 @@ c.OverwriteCells.add_missing_cells = True  # a check that was deleted is put bac
 # A submission is executed apart, in a folder and a process of its own; then its answers are compared here.
 # The steps are named, not imported: one that is not installed stops the grading, not the reading of this file,
 # after which nbgrader would go on with steps of its own.
-nbgraders, ours = "nbgrader.preprocessors.", "transformer_lib.teaching.assignments_grading."
+nbgraders, ours = "nbgrader.preprocessors.", "transformer_lib.course.teaching.assignments.grading."
 c.Autograde.autograde_preprocessors = [
     ours + "ExecuteApart",
     ours + "CompareAnswers",

@@ -16,10 +16,10 @@ from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
 from traitlets import Bool, Integer, List, Unicode
 
-from . import assignments_run
-from .assignments_formulas import mathml
-from .assignments_hidden import problem_in
-from .assignments_run import MIME, not_run
+from . import run as assignments_run
+from .formulas import mathml
+from .hidden import problem_in
+from .run import MIME, not_run
 
 HIDDEN = re.compile(r'^grade\("(?P<id>[^"]+)", \w+, seed=(?P<seed>\d+)\)$', flags=re.MULTILINE)
 REGION = re.compile(r"^### BEGIN HIDDEN TESTS$.*?^### END HIDDEN TESTS$", flags=re.MULTILINE | re.DOTALL)

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from IPython.display import display
 
-from ..exercises import CheckFailed, get
-from ..exercises.diagnose import error_text, problem_of
-from ..exercises.model import Case, Exercise
-from ..exercises.sandbox import Outcome, copy_of, preserved_state, run_directly, run_guarded, with_gradients
-from .assignments_cases import unseen_cases
-from .assignments_run import MIME
+from ...exercises import CheckFailed, get
+from ...exercises.diagnose import error_text, problem_of
+from ...exercises.model import Case, Exercise
+from ...exercises.sandbox import Outcome, copy_of, preserved_state, run_directly, run_guarded, with_gradients
+from .cases import unseen_cases
+from .run import MIME
 
 TIME_LIMIT = 5.0  # seconds for one call, as in `check`
 DTYPES = {

@@ -13,8 +13,8 @@ from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass
 
-from ..exercises import Exercise, get
-from .notebooks import source_of, tags_of
+from ...exercises import Exercise, get
+from ..notebook_files import source_of, tags_of
 
 STUB = "raise NotImplementedError"
 CHECK = re.compile(r'^check\("(?P<id>[^"]+)", (?P<name>\w+)\)\s*$')
@@ -121,7 +121,7 @@ def _test(cell: dict, group: Group, seed: int) -> dict:
         [
             source_of(cell).rstrip(),
             "### BEGIN HIDDEN TESTS",
-            "from transformer_lib.teaching.assignments_hidden import grade",
+            "from transformer_lib.course.teaching.assignments.hidden import grade",
             f'grade("{group.exercise.id}", {group.name}, seed={seed})',
             "### END HIDDEN TESTS",
         ]
@@ -140,7 +140,7 @@ def _right_answer(cells: list[dict], group: Group) -> dict | None:
     cell["metadata"] = {}
     cell["source"] = (
         f"# Cells below need a right answer to exercise {group.exercise.id}, whatever yours is.\n"
-        f"from transformer_lib.exercises import get\n\n{name} = get({group.exercise.id!r}).reference"
+        f"from transformer_lib.course.exercises import get\n\n{name} = get({group.exercise.id!r}).reference"
     )
     return _nbgrader(cell, "answer", group.exercise, locked=True)
 
@@ -152,7 +152,7 @@ def _plain(cell: dict) -> dict:
     source = source_of(cell)
     if WRONG_ON_PURPOSE.search(source):
         shown = WRONG_ON_PURPOSE.sub(r'print(examine(get("\g<id>"), \g<name>).text)', source)
-        source = f"from transformer_lib.exercises import examine, get\n\n{shown}"
+        source = f"from transformer_lib.course.exercises import examine, get\n\n{shown}"
     return cell | {"source": source, "outputs": [], "execution_count": None}
 
 

@@ -1,4 +1,4 @@
-"""Decks for lectures from the notebooks' own cells: `python -m transformer_lib.teaching.slides`.
+"""Decks for lectures from the notebooks' own cells: `python -m transformer_lib.course.teaching.slides`.
 
 Each deck is one HTML page; reveal.js and MathJax are copied beside them from installed packages, so that the folder
 works by double click, without a network.
@@ -18,11 +18,11 @@ from jinja2 import Environment, FileSystemLoader
 from nbconvert.exporters import SlidesExporter
 from traitlets.config import Config
 
-from .. import course
-from .notebooks import MATHJAX, carried
-from .slides_plan import Slide, plan, read
+from ... import notebooks as course
+from ..notebook_files import MATHJAX, carried
+from .plan import Slide, plan, read
 
-TEMPLATE = Path(__file__).with_name("slides_template")
+TEMPLATE = Path(__file__).with_name("template")
 VENDORED = {
     "reveal.css": ("sphinx-revealjs", "sphinx_revealjs/_static/revealjs/dist/reveal.css"),
     "reveal.js": ("sphinx-revealjs", "sphinx_revealjs/_static/revealjs/dist/reveal.js"),
@@ -111,7 +111,7 @@ def build(folder: Path, entries: Sequence[course.Notebook] = course.NOTEBOOKS) -
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build the decks named on the command line, or all."""
-    parser = argparse.ArgumentParser(prog="python -m transformer_lib.teaching.slides",
+    parser = argparse.ArgumentParser(prog="python -m transformer_lib.course.teaching.slides",
                                      description="Decks for lectures, from the notebooks' own cells.")  # fmt: skip
     parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
     parser.add_argument("--out", type=Path, default=Path("build/slides"), help="folder to write into")
@@ -122,7 +122,3 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(str(error))
     made, page = ("1 deck", decks[0]) if len(decks) == 1 else (f"{len(decks)} decks", options.out / "index.html")
     print(f"{made}; open {page} in a browser")
-
-
-if __name__ == "__main__":
-    main()

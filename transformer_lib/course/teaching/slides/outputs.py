@@ -8,7 +8,7 @@ import re
 
 from bs4 import BeautifulSoup, Tag
 
-from .notebooks import html_of, text_of
+from ..notebook_files import html_of, text_of
 
 PLAIN_LINES, CODE_LINES, OUTPUT_LINES = 8, 16, 14
 CUT = "…"

@@ -11,11 +11,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from . import notebooks
-from . import slides_outputs as outputs
-from . import slides_text as texts
-from .notebooks import tags_of
-from .slides_markdown import Block, Section, blocks, sections
+from .. import notebook_files as notebooks
+from ..notebook_files import tags_of
+from . import outputs
+from . import text as texts
+from .markdown import Block, Section, blocks, sections
 
 PLACES = ("slide", "slide-part", "slide-step", "slide-notes")
 TAGS = (*PLACES, "slide-full", "slide-output")

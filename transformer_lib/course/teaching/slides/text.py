@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from .slides_markdown import Section, blocks, kind_of, sentences
+from .markdown import Section, blocks, kind_of, sentences
 
 LEFT_OUT = re.compile(r"Exercise |Terms$|What the sources claim")
 MISCONCEPTIONS = re.compile(r"\*\*(Common m|M)isconceptions[.:]?\*\*[.:]?\s*")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..studies.reversal import (
+from ...studies.reversal import (
     FIRST_ID,
     LENGTH,
     LETTERS,

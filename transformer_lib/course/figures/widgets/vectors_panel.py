@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from ..plotting._base import as_array
+from ..plotting.base import as_array
 from ..svg.elements import Picture
 from ..svg.plane import dot_product_facts, dot_product_plane
 from .controls import Number, number

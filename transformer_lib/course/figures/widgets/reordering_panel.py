@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._base import as_array, distinct_tokens
+from ..plotting.base import as_array, distinct_tokens
 from ..svg import reorder
 from ..svg.elements import Picture
 from .controls import number, switch
 from .panel import Panel
-from .positions import encodings
+from .positions_panel import encodings
 
 _MOST = {"tokens": 5, "d_v": 4}
 

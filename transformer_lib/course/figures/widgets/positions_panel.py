@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from ..plotting._base import signed_text
+from ..plotting.base import signed_text
 from ..svg import dial
 from ..svg.elements import Picture, text
 from .controls import choice, number

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..svg import ablations as drawn
+from ..svg import ablation_bars as drawn
 from ..svg.elements import Picture, text
 from .controls import choice
 from .panel import Panel
-from .training import stored_study
+from .training_panel import stored_study
 
 # The part: the variant that is trained without it, and what is taken out of the trained baseline.
 PARTS: dict[str, tuple[str, tuple[str, ...]]] = {

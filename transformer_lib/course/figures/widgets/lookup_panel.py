@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._base import as_array, signed_text, weight_text
+from ..plotting.base import as_array, signed_text, weight_text
 from ..svg.elements import Picture
 from ..svg.lookup import lookup_table
 from .controls import number, switch

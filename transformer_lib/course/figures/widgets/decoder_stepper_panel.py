@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..beam import BeamStep, Hypothesis, beam_hypotheses
-from ..plotting._base import distinct_tokens, signed_text, weight_text
-from ..recording import record_attention
+from ....decoding.beam import BeamStep, Hypothesis, beam_hypotheses
+from ....decoding.translator import Translator
+from ....model.recording import record_attention
+from ..plotting.base import distinct_tokens, signed_text, weight_text
 from ..svg.beam_tree import Node, draw_tree
 from ..svg.beam_tree import height as tree_height
 from ..svg.colours import CIVIDIS, ink_on, weight_levels
 from ..svg.elements import LINE, Picture, fit, line, rect, text, text_width
-from ..translator import Translator
 from .controls import choice, steps
 from .panel import Panel
 

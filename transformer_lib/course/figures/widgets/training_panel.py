@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from bisect import bisect_right
 
-from ..studies import ablations as study
-from ..svg import training as drawn
+from ...studies import ablations as study
+from ..svg import run_curves as drawn
 from ..svg.elements import Picture, text
 from .controls import choice, number
 from .panel import Panel

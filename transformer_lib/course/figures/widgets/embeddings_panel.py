@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._base import as_array, signed_text
+from ..plotting.base import as_array, signed_text
 from ..svg import Picture, scatter
 from .controls import number
 from .panel import Panel

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._base import as_array, check_weights
+from ..plotting.base import as_array, check_weights
 from ..svg import Picture, attention_map, token_lines
 from .controls import choice, number
 from .panel import Panel

@@ -11,15 +11,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..decoding import greedy_decode
-from ..recording import record_attention
-from ..studies.interventions import masked
+from ....decoding.sampling import greedy_decode
+from ....decoding.translator import Translator, load_trained
+from ....model.recording import record_attention
+from ....model.transformer import Transformer
+from ...studies.interventions import masked
 from ..svg import Picture
 from ..svg.cells import short_labels, top_words
-from ..transformer import Transformer
-from ..translator import Translator, load_trained
 from .controls import choice, number, switch
-from .heads import draw_attention
+from .heads_panel import draw_attention
 from .panel import Panel
 
 SENTENCES = (

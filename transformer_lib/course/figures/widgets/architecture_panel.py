@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from .. import course
-from ..config import TransformerConfig
+from ....model.config import TransformerConfig
+from ... import notebooks as course
 from ..svg import flow
 from ..svg.elements import Picture, escape, text
 from .controls import number

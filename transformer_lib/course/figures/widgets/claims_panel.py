@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import cache
 
-from ..claims import COLOURS, VERDICTS, Claim, find, load, plain, shown_in
-from ..claims.view import commented
-from ..course import NOTEBOOKS
-from ..svg import claims as svg
+from ...claims import COLOURS, VERDICTS, Claim, find, load, plain, shown_in
+from ...claims.view import commented
+from ...notebooks import NOTEBOOKS
+from ..svg import claim_card as svg
 from ..svg.elements import Picture, escape
 from .controls import choice, number
 from .panel import Panel

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from ..studies import depth
-from ..svg import residuals as svg
+from ...studies import depth
+from ..svg import signals as svg
 from ..svg.elements import Picture, text
 from .controls import choice, number, switch
 from .panel import Panel

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..schedules import paper_rate
+from ....training.schedules import paper_rate
 from ..svg.charts import bar_strip, log_chart
 from ..svg.colours import CIVIDIS, weight_levels
 from ..svg.elements import Picture, text

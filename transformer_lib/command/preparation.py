@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..batching import Batches
-from ..checkpoint import write_atomically
-from ..corpus import Corpus, Pair, load_corpus
-from ..distributed import from_first, rank
-from ..tokenizer import BPETokenizer
+from .._files import write_atomically
+from ..data.batches import Batches
+from ..data.corpora import Corpus, Pair, load_corpus
+from ..data.tokenizers import BPETokenizer
+from ..training.distributed import from_first, rank
 
 # Of each corpus: what is learned, what decides when it was learned best, and what is scored.
 SPLITS = {"multi30k": ("train", "val", "test"), "context": ("train", "heldout", "compositional")}

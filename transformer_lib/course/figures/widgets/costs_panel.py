@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..costs import cache_bytes, crossover_length, encoder_layer_cost, score_bytes
-from ..svg import costs as svg
+from ....costs import cache_bytes, crossover_length, encoder_layer_cost, score_bytes
+from ..svg import cost_bars as svg
 from ..svg.elements import Picture, text
 from .controls import choice, number
 from .panel import Panel

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._base import as_array, distinct_tokens
+from ..plotting.base import as_array, distinct_tokens
 from ..svg import Picture, attention_map
 from .controls import choice, number
 from .panel import Panel

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from ..decoding import greedy_decode
-from ..recording import record_attention
+from ....decoding.sampling import greedy_decode
+from ....decoding.translator import Translator, load_trained
+from ....model.recording import record_attention
 from ..svg import Picture
 from ..svg.aligning import alignment_picture
-from ..translator import Translator, load_trained
 from .controls import choice, number
 from .panel import Panel
 

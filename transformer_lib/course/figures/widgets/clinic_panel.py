@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ..clinic import LETTERS, Patient, admit, words
-from ..clinic.instruments import EXCHANGED, PADDING, changes, summary
-from ..clinic.task import PAD_ID
+from ...clinic import LETTERS, Patient, admit, words
+from ...clinic.instruments import EXCHANGED, PADDING, changes, summary
+from ...clinic.task import PAD_ID
 from ..svg import Picture, attention_map
-from ..svg import clinic as svg
+from ..svg import patient as svg
 from .controls import choice, number
 from .panel import Panel
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..encoder import EncoderLayer
-from ..positional import sinusoidal_encoding
+from ....model.encoder import EncoderLayer
+from ....model.positional import sinusoidal_encoding
 from ..svg import walking
 from ..svg.elements import Picture
 from .controls import number, switch

@@ -9,7 +9,7 @@ import ipywidgets
 import numpy as np
 import traitlets
 
-from ..plotting._base import as_array, distinct_tokens, signed_text, weight_text
+from ..plotting.base import as_array, distinct_tokens, signed_text, weight_text
 from ..svg import mask_grid
 from ..svg.elements import Picture
 from .controls import Number, choice, number

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting._base import as_array, distinct_tokens, signed_text
+from ..plotting.base import as_array, distinct_tokens, signed_text
 from ..svg import projection
 from ..svg.elements import Picture
 from .controls import choice, number

@@ -1,0 +1,26 @@
+"""Where the library's own data lies, and how files are written: whole or not at all."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+_CHECKOUT = _PACKAGE.parent / "data"
+# In a checkout (and an editable install) the data lies beside the package; a wheel carries it inside.
+DATA = _CHECKOUT if (_CHECKOUT / "context" / "train.tsv").is_file() else _PACKAGE / "_data"
+
+
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write `content` to a temporary file beside `path`, flush it to the disk, and move it into place."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        with temporary.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise

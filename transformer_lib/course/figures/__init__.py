@@ -1,0 +1,1 @@
+"""Pictures: `plotting` draws static ones with matplotlib, `svg` by pure functions, `widgets` adds the controls."""

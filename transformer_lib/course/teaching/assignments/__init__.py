@@ -1,0 +1,1 @@
+"""Assignments for nbgrader, made of the exercises: `python -m transformer_lib.course.teaching.assignments`."""

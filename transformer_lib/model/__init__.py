@@ -1,0 +1,7 @@
+"""The Transformer, to be read in this order.
+
+`attention` is equation 1 of Vaswani et al. (2017); `masks` says who may see whom; `multihead` runs several attentions
+side by side; `positional` tells where a token stands; `layers` holds what surrounds attention; `encoder` and `decoder`
+stack the layers; `transformer` puts it all together, as `config` describes it. `cache` keeps keys and values while
+decoding, `recording` reads the weights of attention, `interop` converts from and to `torch.nn`.
+"""
