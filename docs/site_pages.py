@@ -124,8 +124,10 @@ def contents(pages: list[Path]) -> str:
 
 def course_map() -> str:
     """The table of the front page."""
-    rows = [f"| {entry.id} | [{entry.title}](notebooks/{entry.filename}) | {entry.minutes} | {entry.builds} |"
-            for entry in NOTEBOOKS]  # fmt: skip
+    rows = [
+        f"| {entry.id} | [{entry.title}](notebooks/{entry.filename}) | {entry.minutes} | {entry.builds} |"
+        for entry in NOTEBOOKS
+    ]
     return "\n".join(["| | notebook | minutes | you build |", "|---|---|---:|---|", *rows, ""])
 
 

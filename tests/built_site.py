@@ -24,8 +24,9 @@ def built(factory: pytest.TempPathFactory) -> Path:
         if not log.exists():
             command = [sys.executable, ROOT / "docs" / "build_site.py", "--out", shared / "site"]
             environment = {name: value for name, value in os.environ.items() if not name.startswith("SITE_")}
-            done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", errors="replace",
-                                  check=False)  # fmt: skip
+            done = subprocess.run(
+                command, env=environment, capture_output=True, encoding="utf-8", errors="replace", check=False
+            )
             log.write_text(f"{done.returncode}\n{done.stdout}{done.stderr}", encoding="utf-8")
     status, _, said = log.read_text(encoding="utf-8").partition("\n")
     assert status == "0", f"the site was not built, or with warnings:\n{said}"

@@ -35,6 +35,10 @@ def weighted_mean(weights, x):
 
 
 STYLES = [
-    ("00.1", mean_of_rows), ("00.1", mean_of_rows_in_numpy), ("00.2", product_shape), ("00.3", softmax_rows),
-    ("00.4", rows_from_columns), ("00.5", weighted_mean),
-]  # fmt: skip
+    ("00.1", mean_of_rows),
+    ("00.1", mean_of_rows_in_numpy),
+    ("00.2", product_shape),
+    ("00.3", softmax_rows),
+    ("00.4", rows_from_columns),
+    ("00.5", weighted_mean),
+]

@@ -49,6 +49,12 @@ def scores_to_order(X, G):
 
 
 STYLES = [
-    ("02.1", similarity_scores), ("02.2", context_vectors), ("02.2", context_by_sdpa), ("02.3", cosine_weights),
-    ("02.4", padded_context), ("02.5", settled_shares), ("02.5", settled_by_powers), ("02.6", scores_to_order),
-]  # fmt: skip
+    ("02.1", similarity_scores),
+    ("02.2", context_vectors),
+    ("02.2", context_by_sdpa),
+    ("02.3", cosine_weights),
+    ("02.4", padded_context),
+    ("02.5", settled_shares),
+    ("02.5", settled_by_powers),
+    ("02.6", scores_to_order),
+]

@@ -47,6 +47,11 @@ def column_head(X, W_Q, W_K, W_V):
 
 
 STYLES = [
-    ("03.1", project), ("03.2", one_head_attention), ("03.2", one_head_by_sdpa), ("03.3", score_matrix),
-    ("03.4", head_sizes), ("03.5", same_scores), ("03.6", column_head),
-]  # fmt: skip
+    ("03.1", project),
+    ("03.2", one_head_attention),
+    ("03.2", one_head_by_sdpa),
+    ("03.3", score_matrix),
+    ("03.4", head_sizes),
+    ("03.5", same_scores),
+    ("03.6", column_head),
+]

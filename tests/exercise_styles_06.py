@@ -63,6 +63,12 @@ def relative_bias(scores, table, max_distance):
 
 
 STYLES = [
-    ("06.1", sinusoidal_table), ("06.1", table_by_numpy), ("06.2", add_positions), ("06.3", shift_matrix),
-    ("06.4", recover_offset), ("06.4", offset_as_tensor), ("06.5", rotary), ("06.6", relative_bias),
-]  # fmt: skip
+    ("06.1", sinusoidal_table),
+    ("06.1", table_by_numpy),
+    ("06.2", add_positions),
+    ("06.3", shift_matrix),
+    ("06.4", recover_offset),
+    ("06.4", offset_as_tensor),
+    ("06.5", rotary),
+    ("06.6", relative_bias),
+]

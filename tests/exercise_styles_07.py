@@ -72,8 +72,14 @@ def leak_map(logits_of, ids, vocab_size):
 
 
 STYLES = [
-    ("07.1", causal_mask), ("07.1", causal_mask_in_place), ("07.2", padding_mask), ("07.3", masked_weights),
-    ("07.3", masked_weights_by_exponentials), ("07.3", masked_weights_replacing_nan), ("07.4", packed_mask),
+    ("07.1", causal_mask),
+    ("07.1", causal_mask_in_place),
+    ("07.2", padding_mask),
+    ("07.3", masked_weights),
+    ("07.3", masked_weights_by_exponentials),
+    ("07.3", masked_weights_replacing_nan),
+    ("07.4", packed_mask),
     ("07.4", packed_mask_by_numpy),
-    ("07.5", stepwise_loss), ("07.6", leak_map),
-]  # fmt: skip
+    ("07.5", stepwise_loss),
+    ("07.6", leak_map),
+]

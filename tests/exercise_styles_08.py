@@ -61,7 +61,14 @@ def block_diagonal_by_slices(blocks):
 
 
 STYLES = [
-    ("08.1", split_heads), ("08.1", split_heads_by_view), ("08.2", merge_heads), ("08.2", merge_heads_by_reshape),
-    ("08.3", multi_head_attention), ("08.3", sum_of_heads), ("08.4", head_contributions), ("08.5", multi_head_cost),
-    ("08.6", block_diagonal), ("08.6", block_diagonal_by_slices),
-]  # fmt: skip
+    ("08.1", split_heads),
+    ("08.1", split_heads_by_view),
+    ("08.2", merge_heads),
+    ("08.2", merge_heads_by_reshape),
+    ("08.3", multi_head_attention),
+    ("08.3", sum_of_heads),
+    ("08.4", head_contributions),
+    ("08.5", multi_head_cost),
+    ("08.6", block_diagonal),
+    ("08.6", block_diagonal_by_slices),
+]

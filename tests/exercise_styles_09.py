@@ -77,8 +77,14 @@ def paths_by_polynomial(jacobians, length):
 
 
 STYLES = [
-    ("09.1", layer_norm), ("09.1", layer_norm_by_torch), ("09.2", layer_norm_backward),
-    ("09.2", layer_norm_backward_by_jacobians), ("09.3", feed_forward), ("09.3", feed_forward_by_units),
-    ("09.4", feed_forward_parameters), ("09.6", residual_sublayer), ("09.5", paths_of_length),
+    ("09.1", layer_norm),
+    ("09.1", layer_norm_by_torch),
+    ("09.2", layer_norm_backward),
+    ("09.2", layer_norm_backward_by_jacobians),
+    ("09.3", feed_forward),
+    ("09.3", feed_forward_by_units),
+    ("09.4", feed_forward_parameters),
+    ("09.6", residual_sublayer),
+    ("09.5", paths_of_length),
     ("09.5", paths_by_polynomial),
-]  # fmt: skip
+]

@@ -49,6 +49,11 @@ def influence(encode, x, amount):
 
 
 STYLES = [
-    ("10.1", encoder_layer), ("10.2", encoder_stack), ("10.3", encoder_parameters), ("10.5", real_token_mean),
-    ("10.6", sense_scores), ("10.6", sense_scores_by_gather), ("10.4", influence),
-]  # fmt: skip
+    ("10.1", encoder_layer),
+    ("10.2", encoder_stack),
+    ("10.3", encoder_parameters),
+    ("10.5", real_token_mean),
+    ("10.6", sense_scores),
+    ("10.6", sense_scores_by_gather),
+    ("10.4", influence),
+]

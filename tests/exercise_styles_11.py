@@ -59,7 +59,13 @@ def memory_gradient(x, memory, W_Q, W_K, W_V, grad_output):
 
 
 STYLES = [
-    ("11.1", cross_attention), ("11.1", cross_attention_sentence_by_sentence), ("11.2", decoder_layer),
-    ("11.4", memory_mask), ("11.4", memory_mask_by_filling), ("11.5", alignment), ("11.5", alignment_in_lists),
-    ("11.3", step_from_cache), ("11.6", memory_gradient),
-]  # fmt: skip
+    ("11.1", cross_attention),
+    ("11.1", cross_attention_sentence_by_sentence),
+    ("11.2", decoder_layer),
+    ("11.4", memory_mask),
+    ("11.4", memory_mask_by_filling),
+    ("11.5", alignment),
+    ("11.5", alignment_in_lists),
+    ("11.3", step_from_cache),
+    ("11.6", memory_gradient),
+]

@@ -43,6 +43,12 @@ def patch_by_index(memory, donor, places):
 
 
 STYLES = [
-    ("15.1", top_weights), ("15.3", without_head), ("15.2", weighted_norms), ("15.4", row_entropy),
-    ("15.4", row_entropy_by_torch), ("15.6", nearest_mean), ("15.5", patch), ("15.5", patch_by_index),
-]  # fmt: skip
+    ("15.1", top_weights),
+    ("15.3", without_head),
+    ("15.2", weighted_norms),
+    ("15.4", row_entropy),
+    ("15.4", row_entropy_by_torch),
+    ("15.6", nearest_mean),
+    ("15.5", patch),
+    ("15.5", patch_by_index),
+]

@@ -54,6 +54,12 @@ def shares_in_float32(gradients, counts):
     return (counts / counts.sum()).to(gradients) @ gradients
 
 
-STYLES = [("16.1", decoder_layer_multiply_adds), ("16.2", crossover_length), ("16.3", merge_blocks),
-          ("16.4", blockwise_attention), ("16.5", cache_bytes), ("16.6", joined_gradient),
-          ("16.6", shares_in_float32)]
+STYLES = [
+    ("16.1", decoder_layer_multiply_adds),
+    ("16.2", crossover_length),
+    ("16.3", merge_blocks),
+    ("16.4", blockwise_attention),
+    ("16.5", cache_bytes),
+    ("16.6", joined_gradient),
+    ("16.6", shares_in_float32),
+]

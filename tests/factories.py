@@ -15,9 +15,15 @@ import transformer_lib as tl
 BATCH, SRC_LEN, TGT_LEN = 5, 7, 11
 POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "none")
 SIZES = {
-    "src_vocab_size": 23, "tgt_vocab_size": 29, "d_model": 30, "n_heads": 3, "n_layers": 2, "d_ff": 17, "max_len": 37,
+    "src_vocab_size": 23,
+    "tgt_vocab_size": 29,
+    "d_model": 30,
+    "n_heads": 3,
+    "n_layers": 2,
+    "d_ff": 17,
+    "max_len": 37,
     "dropout": 0.0,
-}  # fmt: skip
+}
 
 
 def make_config(**changes) -> tl.TransformerConfig:

@@ -11,45 +11,111 @@ from dataclasses import dataclass
 
 # (article, gender) -> the cases it may mark; "p" is the plural.
 ARTICLES = {
-    ("der", "m"): {"nom"}, ("den", "m"): {"acc"}, ("dem", "m"): {"dat"},
-    ("die", "f"): {"nom", "acc"}, ("der", "f"): {"dat"},
-    ("das", "n"): {"nom", "acc"}, ("dem", "n"): {"dat"},
-    ("die", "p"): {"nom", "acc"}, ("den", "p"): {"dat"},
-    ("ein", "m"): {"nom"}, ("einen", "m"): {"acc"}, ("einem", "m"): {"dat"},
-    ("eine", "f"): {"nom", "acc"}, ("einer", "f"): {"dat"},
-    ("ein", "n"): {"nom", "acc"}, ("einem", "n"): {"dat"},
-}  # fmt: skip
+    ("der", "m"): {"nom"},
+    ("den", "m"): {"acc"},
+    ("dem", "m"): {"dat"},
+    ("die", "f"): {"nom", "acc"},
+    ("der", "f"): {"dat"},
+    ("das", "n"): {"nom", "acc"},
+    ("dem", "n"): {"dat"},
+    ("die", "p"): {"nom", "acc"},
+    ("den", "p"): {"dat"},
+    ("ein", "m"): {"nom"},
+    ("einen", "m"): {"acc"},
+    ("einem", "m"): {"dat"},
+    ("eine", "f"): {"nom", "acc"},
+    ("einer", "f"): {"dat"},
+    ("ein", "n"): {"nom", "acc"},
+    ("einem", "n"): {"dat"},
+}
 PLURALS = {"Männer": {"nom", "acc"}, "Männern": {"dat"}, "Kinder": {"nom", "acc"}, "Kindern": {"dat"}}
 CONTRACTED = {"beim": ("bei", "dem"), "im": ("in", "dem"), "am": ("an", "dem")}
 PREPOSITIONS = {"bei": {"dat"}, "über": {"acc"}, "in": {"acc", "dat"}, "an": {"dat"}}
 SINGULAR_VERBS = [
-    "sah", "fand", "beschrieb", "zeichnete", "fotografierte", "erwähnte", "bemerkte", "vergaß", "ansah",
-    "wollte", "musste", "konnte", "hat", "war", "wurde", "sprach", "zeigte", "wusste", "überquerte", "passte",
+    "sah",
+    "fand",
+    "beschrieb",
+    "zeichnete",
+    "fotografierte",
+    "erwähnte",
+    "bemerkte",
+    "vergaß",
+    "ansah",
+    "wollte",
+    "musste",
+    "konnte",
+    "hat",
+    "war",
+    "wurde",
+    "sprach",
+    "zeigte",
+    "wusste",
+    "überquerte",
+    "passte",
     "fraß",
-]  # fmt: skip
+]
 PLURAL_VERBS = [
-    "sahen", "fanden", "beschrieben", "zeichneten", "fotografierten", "erwähnten", "bemerkten", "vergaßen",
-    "ansahen", "wollten", "mussten", "konnten", "haben", "sprachen", "zeigten", "wussten",
-]  # fmt: skip
+    "sahen",
+    "fanden",
+    "beschrieben",
+    "zeichneten",
+    "fotografierten",
+    "erwähnten",
+    "bemerkten",
+    "vergaßen",
+    "ansahen",
+    "wollten",
+    "mussten",
+    "konnten",
+    "haben",
+    "sprachen",
+    "zeigten",
+    "wussten",
+]
 INFINITIVES = [
-    "sehen", "finden", "beschreiben", "zeichnen", "fotografieren", "erwähnen", "bemerken", "vergessen",
-    "ansehen", "ziehen",
-]  # fmt: skip
+    "sehen",
+    "finden",
+    "beschreiben",
+    "zeichnen",
+    "fotografieren",
+    "erwähnen",
+    "bemerken",
+    "vergessen",
+    "ansehen",
+    "ziehen",
+]
 PARTICIPLES = [
-    "gesehen", "gefunden", "beschrieben", "gezeichnet", "fotografiert", "erwähnt", "bemerkt", "vergessen",
+    "gesehen",
+    "gefunden",
+    "beschrieben",
+    "gezeichnet",
+    "fotografiert",
+    "erwähnt",
+    "bemerkt",
+    "vergessen",
     "angesehen",
-]  # fmt: skip
+]
 INTRANSITIVE = {"war", "wurde", "passte", "sprach", "sprachen", "wusste", "wussten"}
 SUBORDINATORS = ["weil", "als", "obwohl", "bevor", "dass"]
 ADVERBIALS = ["gestern", "heute", "endlich", "dann", "plötzlich", "nachts", "nicht"]
 PRONOUNS = {"er": "m", "sie": "f", "es": "n"}
 
-_CLAUSE = {"main": r"(?:NP?|PP?|A|E)V[NPAEDC]*[IT]?X?", "inverted": r"V[NPAEDC]*[IT]?X?", "sub": r"S[NE][NPAD]*[IT]?V",
-           "rel": r"R[NPA]*V"}
+_CLAUSE = {
+    "main": r"(?:NP?|PP?|A|E)V[NPAEDC]*[IT]?X?",
+    "inverted": r"V[NPAEDC]*[IT]?X?",
+    "sub": r"S[NE][NPAD]*[IT]?V",
+    "rel": r"R[NPA]*V",
+}
 SENTENCES = [
     re.compile(pattern.format(**_CLAUSE) + r"\.$")
-    for pattern in (r"{main}", r"{main},{sub}", r"{main},C{main}", r"{main}:{main}", r"{sub},{inverted}",
-                    r"N,{rel},{inverted}")
+    for pattern in (
+        r"{main}",
+        r"{main},{sub}",
+        r"{main},C{main}",
+        r"{main}:{main}",
+        r"{sub},{inverted}",
+        r"N,{rel},{inverted}",
+    )
 ] + [re.compile(_CLAUSE["inverted"] + r"\?$")]
 
 
@@ -126,9 +192,7 @@ class Grammar:
             tokens.pop(0)
         noun = tokens.pop(0)
         assert noun in self.nouns, f"{noun!r} is not a noun I know: {sentence}"
-        readings = [
-            (gender, ARTICLES.get((article, gender), set()) & cases) for gender, cases in self.nouns[noun]
-        ]
+        readings = [(gender, ARTICLES.get((article, gender), set()) & cases) for gender, cases in self.nouns[noun]]
         readings = [(g, {c for c in cases if fits_ending(article, g, c, ending)}) for g, cases in readings]
         readings = [(g, cases & wanted if wanted else cases) for g, cases in readings]
         readings = [(g, cases) for g, cases in readings if cases]
@@ -216,7 +280,8 @@ def check_cases(clause: list[Chunk], sentence: str) -> None:
     if wanted == ["nom", "acc"] and phrases[0].text in {"den", "die", "das"}:
         orders.append(["acc", "nom"])  # a relative pronoun comes first whatever its case
     agreeing = [
-        order for order in orders
+        order
+        for order in orders
         if all(case in phrase.cases for case, phrase in zip(order, phrases, strict=True))
         and phrases[order.index("nom")].plural == verb.plural
     ]

@@ -22,10 +22,22 @@ from refresh import to_text
 CELL_LINES = 30
 CODE_CELLS_IN_A_ROW = 2
 TAGS = {
-    "exercise", "check", "solution", "hide-input", "quiz", "widget", "gpu",
-    "slide", "slide-part", "slide-step", "slide-notes", "slide-full", "slide-output",
-    "raises-exception", "nbval-ignore-output",
-}  # fmt: skip
+    "exercise",
+    "check",
+    "solution",
+    "hide-input",
+    "quiz",
+    "widget",
+    "gpu",
+    "slide",
+    "slide-part",
+    "slide-step",
+    "slide-notes",
+    "slide-full",
+    "slide-output",
+    "raises-exception",
+    "nbval-ignore-output",
+}
 CLAIM = re.compile(r"claim:C\d{3}")
 FRONT_MATTER = ("00_", "A_")  # orientation and ledger: no derivation, so not the anatomy of a lesson
 

@@ -88,9 +88,7 @@ def execute(path: Path) -> str:
         nonlocal running
         running = cell_index
 
-    manager = AsyncKernelManager(
-        kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager()
-    )
+    manager = AsyncKernelManager(kernel_name=CURRENT_ENV_KERNEL_NAME, kernel_spec_manager=NbvalKernelspecManager())
     client = NotebookClient(
         notebook,
         km=manager,

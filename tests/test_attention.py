@@ -137,8 +137,9 @@ def test_any_leading_axes(leading):
 @PATHS
 def test_leading_axes_broadcast(path):
     query, key, value = torch.randn(1, H, 5, 7), torch.randn(B, 1, 11, 7), torch.randn(B, 1, 11, 13)
-    wanted = torch.stack([torch.stack([explicit(query[0, h], key[b, 0], value[b, 0]) for h in range(H)])
-                          for b in range(B)])  # fmt: skip
+    wanted = torch.stack(
+        [torch.stack([explicit(query[0, h], key[b, 0], value[b, 0]) for h in range(H)]) for b in range(B)]
+    )
     torch.testing.assert_close(path(query, key, value), wanted)
 
 

@@ -34,15 +34,26 @@ def make_gru(**changes):
 
 def test_the_first_expectation_by_hand():
     """IBM Model 1 from uniform on {the house / das Haus, the book / das Buch, a book / ein Buch}."""
-    sentences = Counter({(("the", "house"), ("das", "Haus")): 1, (("the", "book"), ("das", "Buch")): 1,
-                         (("a", "book"), ("ein", "Buch")): 1})  # fmt: skip
+    sentences = Counter(
+        {
+            (("the", "house"), ("das", "Haus")): 1,
+            (("the", "book"), ("das", "Buch")): 1,
+            (("a", "book"), ("ein", "Buch")): 1,
+        }
+    )
     table = DictionaryBaseline._fit(sentences, 1)
     wanted = {
-        ("the", "das"): 1 / 2, ("the", "Haus"): 1 / 4, ("the", "Buch"): 1 / 4,
-        ("house", "das"): 1 / 2, ("house", "Haus"): 1 / 2,
-        ("book", "das"): 1 / 4, ("book", "Buch"): 1 / 2, ("book", "ein"): 1 / 4,
-        ("a", "ein"): 1 / 2, ("a", "Buch"): 1 / 2,
-    }  # fmt: skip
+        ("the", "das"): 1 / 2,
+        ("the", "Haus"): 1 / 4,
+        ("the", "Buch"): 1 / 4,
+        ("house", "das"): 1 / 2,
+        ("house", "Haus"): 1 / 2,
+        ("book", "das"): 1 / 4,
+        ("book", "Buch"): 1 / 2,
+        ("book", "ein"): 1 / 4,
+        ("a", "ein"): 1 / 2,
+        ("a", "Buch"): 1 / 2,
+    }
     assert table == pytest.approx(wanted)
     table = DictionaryBaseline._fit(sentences, 2)
     # "Haus" came from "the" with weight 1/4 and from "house" with 1/2; "das" of that sentence half and half.

@@ -143,8 +143,11 @@ def test_tags_and_mentions_are_found_under_their_headings(tmp_path):
 
 
 def test_every_link_names_a_cell_of_a_notebook():
-    ids = {entry.filename: {cell["id"] for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]}
-           for entry in NOTEBOOKS if (path := path_of(entry))}
+    ids = {
+        entry.filename: {cell["id"] for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]}
+        for entry in NOTEBOOKS
+        if (path := path_of(entry))
+    }
     for found in claims.places().values():
         for place in found:
             assert place.cell in ids[place.filename]

@@ -123,8 +123,18 @@ def test_factors_are_those_of_the_formula():
 
 def test_a_healthy_model_is_normal_where_training_plays_no_part():
     patient = young("healthy")
-    for name in ("reported / real loss", "row sums", "weight on the future", "weight on padding", "embedding factor",
-                 "position factor", "score factor", "repeat", "future", "padding"):  # fmt: skip
+    for name in (
+        "reported / real loss",
+        "row sums",
+        "weight on the future",
+        "weight on padding",
+        "embedding factor",
+        "position factor",
+        "score factor",
+        "repeat",
+        "future",
+        "padding",
+    ):
         assert not tl.clinic.INSTRUMENTS[name].abnormal(tl.clinic.read(name, patient)), name
 
 
@@ -134,7 +144,8 @@ def test_the_reported_loss_is_that_of_the_script():
     logits = patient.logits(src, tgt_in)
     assert patient.reported_loss(logits, tgt_out) == pytest.approx(F.cross_entropy(logits.mT, tgt_out).item())
     assert healthy.reported_loss(logits, tgt_out) == pytest.approx(
-        F.cross_entropy(logits.mT, tgt_out, ignore_index=0).item())
+        F.cross_entropy(logits.mT, tgt_out, ignore_index=0).item()
+    )
     same = young("target not shifted").batch()
     assert torch.equal(same[1], same[2])
 
@@ -236,7 +247,8 @@ def test_a_stored_patient_is_the_one_that_training_makes(letter):
     fresh = made.logits(src, tgt[:, :-1])
     assert found.reported_loss(stored, tgt[:, 1:]) == pytest.approx(made.reported_loss(fresh, tgt[:, 1:]), abs=0.2)
     assert (found.reported_loss(stored, tgt[:, 1:]), tl.clinic.admit(letter).log) == (
-        made.reported_loss(stored, tgt[:, 1:]), found.log
+        made.reported_loss(stored, tgt[:, 1:]),
+        found.log,
     )
 
 

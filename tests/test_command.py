@@ -28,8 +28,29 @@ TESTS = Path(__file__).parent
 WHO = {"A man": "Ein Mann", "A woman": "Eine Frau", "The dog": "Der Hund", "A child": "Ein Kind"}
 DOES = {"sees": "sieht", "hears": "hört", "likes": "mag"}
 WHAT = {"the house.": "das Haus.", "a book!": "ein Buch!", "the water, too.": "auch das Wasser."}
-TINY = ["--corpus", "multi30k", "--vocab", "300", "--d-model", "16", "--heads", "2", "--layers", "1", "--d-ff", "32",
-        "--dropout", "0", "--max-tokens", "200", "--warmup-steps", "3", "--quiet", "--device", "cpu"]  # fmt: skip
+TINY = [
+    "--corpus",
+    "multi30k",
+    "--vocab",
+    "300",
+    "--d-model",
+    "16",
+    "--heads",
+    "2",
+    "--layers",
+    "1",
+    "--d-ff",
+    "32",
+    "--dropout",
+    "0",
+    "--max-tokens",
+    "200",
+    "--warmup-steps",
+    "3",
+    "--quiet",
+    "--device",
+    "cpu",
+]
 
 
 def write_corpus(folder):
@@ -256,8 +277,10 @@ def test_every_option_has_help():
 def test_a_table_of_scores():
     found = {"val, greedy": {"BLEU": scores.Score(31.26, 29.0, 33.0)}, "test": {"BLEU": scores.Score(5, 4, 6)}}
     assert scores.table(found).splitlines() == [
-        "                            BLEU", "val, greedy    31.3 [29.0, 33.0]", "test              5.0 [4.0, 6.0]"
-    ]  # fmt: skip
+        "                            BLEU",
+        "val, greedy    31.3 [29.0, 33.0]",
+        "test              5.0 [4.0, 6.0]",
+    ]
 
 
 # The command and the function of the same name.

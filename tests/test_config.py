@@ -8,9 +8,19 @@ import transformer_lib as tl
 from factories import POSITIONS, make_config
 
 DEFAULTS = {
-    "d_model": 512, "n_heads": 8, "n_layers": 6, "d_ff": 2048, "dropout": 0.1, "max_len": 512, "norm_first": False,
-    "position": "sinusoidal", "tie_embeddings": False, "pad_id": 0, "bos_id": 1, "eos_id": 2,
-}  # fmt: skip
+    "d_model": 512,
+    "n_heads": 8,
+    "n_layers": 6,
+    "d_ff": 2048,
+    "dropout": 0.1,
+    "max_len": 512,
+    "norm_first": False,
+    "position": "sinusoidal",
+    "tie_embeddings": False,
+    "pad_id": 0,
+    "bos_id": 1,
+    "eos_id": 2,
+}
 
 
 def test_the_defaults_are_the_base_model():

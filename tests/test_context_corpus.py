@@ -26,8 +26,17 @@ def grammar() -> Grammar:
     listed = [s.noun for senses in lexicon.AMBIGUOUS.values() for s in senses] + list(lexicon.CUES.values())
     for family in pronouns.FAMILIES:
         listed += [*family.firsts, *family.seconds]
-    people = {"Mann": "m", "Frau": "f", "Kind": "n", "Mädchen": "n", "Vater": "m", "Schwester": "f", "Bruder": "m",
-              "Tante": "f", "Buch": "n"}
+    people = {
+        "Mann": "m",
+        "Frau": "f",
+        "Kind": "n",
+        "Mädchen": "n",
+        "Vater": "m",
+        "Schwester": "f",
+        "Bruder": "m",
+        "Tante": "f",
+        "Buch": "n",
+    }
     everything = frozenset({"nom", "acc", "dat"})
     nouns: dict[str, set] = defaultdict(set)
     for noun in listed:
@@ -111,8 +120,10 @@ def test_each_source_occurs_once():
 def test_nothing_held_out_is_trained():
     trained = {(p.word, p.frame) for p in TRAIN}, {(p.cue, p.frame) for p in TRAIN}, {(p.word, p.cue) for p in TRAIN}
     for pair in CORPUS["compositional"]:
-        new = {"word×frame": (pair.word, pair.frame) not in trained[0],
-               "cue×frame": (pair.cue, pair.frame) not in trained[1]}
+        new = {
+            "word×frame": (pair.word, pair.frame) not in trained[0],
+            "cue×frame": (pair.cue, pair.frame) not in trained[1],
+        }
         assert pair.held and all(new[kind] for kind in pair.held.split("+")), pair
     for pair in CORPUS["hard"]:
         assert (pair.word, pair.cue) not in trained[2], pair

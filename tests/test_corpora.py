@@ -37,9 +37,16 @@ def test_pairs_and_their_columns(folder):
     assert loaded.name == "context" and tuple(loaded.splits) == CONTEXT_SPLITS
     bank, plain = loaded["train"]
     assert bank == tl.Pair(
-        "He saw the bank.", "Er sah das Ufer.", contrast=("Er sah die Bank.", "Er sah den Bank."), word="bank",
-        sense="das Ufer", expected="Ufer", cue="river", frame="svo", gap=-3,
-    )  # fmt: skip
+        "He saw the bank.",
+        "Er sah das Ufer.",
+        contrast=("Er sah die Bank.", "Er sah den Bank."),
+        word="bank",
+        sense="das Ufer",
+        expected="Ufer",
+        cue="river",
+        frame="svo",
+        gap=-3,
+    )
     assert plain == tl.Pair('He "saw" it.', 'Er "sah" es.', frame="plain")  # quotation marks are text
 
 
@@ -76,7 +83,7 @@ def test_an_unknown_split_is_refused():
         ([HEADER.replace("contrast", "other"), ROWS[0]], r"train.tsv must have the columns .* named \['contrast'\]"),
         ([], r"train.tsv must have the columns \['contrast', 'cue', .* got none named \['contrast', 'cue', "),
     ],
-)  # fmt: skip
+)
 def test_a_malformed_file_is_refused(folder, lines, message):
     write(folder, "train", lines)
     with pytest.raises(ValueError, match=message):

@@ -53,9 +53,16 @@ def test_a_pre_norm_layer_step_by_step():
 
 def test_the_options_reach_the_parts():
     layer = tl.DecoderLayer(
-        D_MODEL, N_HEADS, D_FF, dropout=0.3, norm_first=True, attention_bias=True, bias=False, activation="gelu",
+        D_MODEL,
+        N_HEADS,
+        D_FF,
+        dropout=0.3,
+        norm_first=True,
+        attention_bias=True,
+        bias=False,
+        activation="gelu",
         position="rotary",
-    )  # fmt: skip
+    )
     assert layer.self_attention.w_o.bias is not None and layer.cross_attention.w_o.bias is not None
     assert layer.feed_forward.activation == "gelu" and layer.feed_forward.contract.bias is None
     assert isinstance(layer.self_attention.position, tl.RotaryPosition) and layer.cross_attention.position is None

@@ -68,8 +68,16 @@ def learn(name, checkpoint=None, dies=False):
         if name == TIMED:
             patched.setattr(training, "time", Clock(calls))
         history = tl.train(
-            model, make_batches(), epochs=EPOCHS, warmup_steps=5, progress=False, on_step=on_step, on_epoch=on_epoch,
-            checkpoint=checkpoint, checkpoint_every=5, **options,
+            model,
+            make_batches(),
+            epochs=EPOCHS,
+            warmup_steps=5,
+            progress=False,
+            on_step=on_step,
+            on_epoch=on_epoch,
+            checkpoint=checkpoint,
+            checkpoint_every=5,
+            **options,
         )
     weights = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
     return {"weights": weights, "loss": history.loss, "epochs": history.epochs, "calls": calls, "writers": writers}

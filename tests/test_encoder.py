@@ -41,9 +41,16 @@ def test_a_pre_norm_layer_step_by_step():
 
 def test_the_options_reach_the_parts():
     layer = tl.EncoderLayer(
-        D_MODEL, N_HEADS, D_FF, dropout=0.3, norm_first=True, attention_bias=True, bias=False, activation="gelu",
+        D_MODEL,
+        N_HEADS,
+        D_FF,
+        dropout=0.3,
+        norm_first=True,
+        attention_bias=True,
+        bias=False,
+        activation="gelu",
         position="relative",
-    )  # fmt: skip
+    )
     assert layer.self_attention.w_q.bias is not None and layer.feed_forward.expand.bias is None
     assert layer.feed_forward.activation == "gelu" and layer.self_attention.dropout == 0.0
     assert isinstance(layer.self_attention.position, tl.RelativeBias)

@@ -203,15 +203,36 @@ def length_penalised_score(log_prob, length, alpha):
 
 
 STYLES = [
-    ("01.1", nearest_key_lookup), ("01.1", nearest_key_by_sorting), ("01.2", attention_weights), ("01.3", soft_lookup),
-    ("01.4", soft_lookup_batched), ("01.5", kernel_regression), ("01.6", scale_for_confidence),
-    ("04.1", scaled_scores), ("04.2", stable_softmax), ("04.2", stable_softmax_in_numpy), ("04.3", masked_attention),
-    ("04.3", masked_attention_filled), ("04.4", column_attention), ("04.5", softmax_backward),
-    ("04.6", attention_backward), ("12.1", encoder_layer_parameters), ("12.2", embed_with_positions),
-    ("12.3", translation_masks), ("12.5", tied_logits), ("13.1", shift_target), ("13.2", masked_cross_entropy),
-    ("13.3", label_smoothed_loss), ("13.4", warmup_rate), ("13.5", exact_match), ("14.1", greedy_loop),
-    ("14.2", top_k_probabilities), ("14.3", top_p_probabilities), ("14.4", beam_step), ("14.5", length_penalised_score),
-]  # fmt: skip
+    ("01.1", nearest_key_lookup),
+    ("01.1", nearest_key_by_sorting),
+    ("01.2", attention_weights),
+    ("01.3", soft_lookup),
+    ("01.4", soft_lookup_batched),
+    ("01.5", kernel_regression),
+    ("01.6", scale_for_confidence),
+    ("04.1", scaled_scores),
+    ("04.2", stable_softmax),
+    ("04.2", stable_softmax_in_numpy),
+    ("04.3", masked_attention),
+    ("04.3", masked_attention_filled),
+    ("04.4", column_attention),
+    ("04.5", softmax_backward),
+    ("04.6", attention_backward),
+    ("12.1", encoder_layer_parameters),
+    ("12.2", embed_with_positions),
+    ("12.3", translation_masks),
+    ("12.5", tied_logits),
+    ("13.1", shift_target),
+    ("13.2", masked_cross_entropy),
+    ("13.3", label_smoothed_loss),
+    ("13.4", warmup_rate),
+    ("13.5", exact_match),
+    ("14.1", greedy_loop),
+    ("14.2", top_k_probabilities),
+    ("14.3", top_p_probabilities),
+    ("14.4", beam_step),
+    ("14.5", length_penalised_score),
+]
 
 
 # Those of one notebook stand in a file of their own: exercise_styles_NN, with a test_ in front if it has further tests.

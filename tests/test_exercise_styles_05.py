@@ -64,9 +64,14 @@ def nearest_neighbours(table, token_id, k):
 
 
 STYLES = [
-    ("05.1", build_vocabulary), ("05.2", most_frequent_pair), ("05.3", merge_pair), ("05.4", bpe_by_rank),
-    ("05.5", embedding_gradient), ("05.5", gradient_by_autograd), ("05.6", nearest_neighbours),
-]  # fmt: skip
+    ("05.1", build_vocabulary),
+    ("05.2", most_frequent_pair),
+    ("05.3", merge_pair),
+    ("05.4", bpe_by_rank),
+    ("05.5", embedding_gradient),
+    ("05.5", gradient_by_autograd),
+    ("05.6", nearest_neighbours),
+]
 
 
 WORDS = exercises.get("05.4")
@@ -82,7 +87,7 @@ WORDS = exercises.get("05.4")
         ("05.2", lambda words, counts: (1, 2), "you returned an int."),
         ("05.4", lambda word, merges: None, "Your function returned None"),
     ],
-)  # fmt: skip
+)
 def test_words_are_compared_and_shown_as_words(exercise_id, wrong, said):
     verdict = exercises.examine(exercises.get(exercise_id), wrong)
     assert said in verdict.text

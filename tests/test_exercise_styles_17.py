@@ -59,8 +59,14 @@ def order_effect(encode, ids, order):
     return (encode(ids[:, order])[:, back] - encode(ids)).abs().max()
 
 
-STYLES = [("17.3", future_effect), ("17.4", sums_to_one_over), ("17.1", reported_and_real),
-          ("17.2", same_every_time), ("17.5", padding_effect), ("17.6", order_effect)]
+STYLES = [
+    ("17.3", future_effect),
+    ("17.4", sums_to_one_over),
+    ("17.1", reported_and_real),
+    ("17.2", same_every_time),
+    ("17.5", padding_effect),
+    ("17.6", order_effect),
+]
 
 
 def test_one_exchanged_token_gives_other_numbers():

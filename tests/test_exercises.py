@@ -492,9 +492,14 @@ def test_a_teachers_exercise_in_a_few_lines():
         return sum(values.tolist()) / len(values)
 
     exercise = Exercise(
-        "99.1", "The mean", 1, 1, mean, lambda: [Case(f"{n} values", tuple(normal(n, (n,)))) for n in (2, 3, 5)],
+        "99.1",
+        "The mean",
+        1,
+        1,
+        mean,
+        lambda: [Case(f"{n} values", tuple(normal(n, (n,)))) for n in (2, 3, 5)],
         (Mistake("sum", lambda v: v.sum(), "Divide by how many there are."),),
-    )  # fmt: skip
+    )
     assert examine(exercise, torch.mean)
     assert examine(exercise, torch.sum).diagnosis == "Divide by how many there are."
     assert exercise.notebook == "99"

@@ -232,10 +232,21 @@ def compiled(model):
 
 
 CHANGES = [
-    replaced_part, replaced_method, replaced_mask, hooked, hooked_before, biased, biased_head, biased_values, no_norm,
-    no_dropout, other_heads, watched_backward, watched_before_backward,
+    replaced_part,
+    replaced_method,
+    replaced_mask,
+    hooked,
+    hooked_before,
+    biased,
+    biased_head,
+    biased_values,
+    no_norm,
+    no_dropout,
+    other_heads,
+    watched_backward,
+    watched_before_backward,
     pytest.param(compiled, marks=pytest.mark.filterwarnings("ignore::DeprecationWarning")),  # within torch
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("change", CHANGES)

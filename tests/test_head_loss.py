@@ -13,9 +13,7 @@ TOKENS, WIDTH, WORDS = 13, 5, 29
 
 def inputs(dtype=torch.float64):
     generator = torch.Generator().manual_seed(0)
-    states, weight = (
-        torch.randn(n, WIDTH, generator=generator, dtype=dtype).requires_grad_() for n in (TOKENS, WORDS)
-    )
+    states, weight = (torch.randn(n, WIDTH, generator=generator, dtype=dtype).requires_grad_() for n in (TOKENS, WORDS))
     return states, weight, torch.randint(0, WORDS, (TOKENS,), generator=generator)
 
 
@@ -32,9 +30,11 @@ def test_loss_and_gradients_equal_those_of_separate_steps(monkeypatch, rows, smo
     wanted = reference(states, weight, labels, smoothing)
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=0)
     torch.testing.assert_close(
-        torch.autograd.grad(3 * found, (states, weight)), torch.autograd.grad(3 * wanted, (states, weight)),
-        rtol=0, atol=1e-12,
-    )  # fmt: skip
+        torch.autograd.grad(3 * found, (states, weight)),
+        torch.autograd.grad(3 * wanted, (states, weight)),
+        rtol=0,
+        atol=1e-12,
+    )
 
 
 def test_large_logits_do_not_overflow():

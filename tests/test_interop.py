@@ -111,9 +111,16 @@ def test_multihead_attention(dtype, size, bias, masked):
 def test_encoder_layer(dtype, size, bias, norm_first, activation):
     d_model, n_heads, d_ff = size
     theirs = nn.TransformerEncoderLayer(
-        d_model, n_heads, d_ff, dropout=0.0, activation=activation, layer_norm_eps=1e-3, batch_first=True,
-        norm_first=norm_first, bias=bias,
-    )  # fmt: skip
+        d_model,
+        n_heads,
+        d_ff,
+        dropout=0.0,
+        activation=activation,
+        layer_norm_eps=1e-3,
+        batch_first=True,
+        norm_first=norm_first,
+        bias=bias,
+    )
     theirs = randomised(theirs, dtype)
     ours = tl.interop.from_torch(theirs)
     inputs = [[draw(SRC_LEN, d_model, dtype)] for _ in range(2)]
@@ -137,9 +144,7 @@ def test_decoder_layer(dtype, size, bias, norm_first):
     inputs = [[draw(n, d_model, dtype, i) for i, n in enumerate((TGT_LEN, SRC_LEN))] for _ in range(2)]
     real, causal, in_memory = seen(TGT_LEN), tl.causal_mask(TGT_LEN), seen(SRC_LEN)
     output = ours(*inputs[0], causal & real[:, None, None], in_memory[:, None, None])
-    wanted = theirs(
-        *inputs[1], tgt_mask=~causal[0, 0], tgt_key_padding_mask=~real, memory_key_padding_mask=~in_memory
-    )
+    wanted = theirs(*inputs[1], tgt_mask=~causal[0, 0], tgt_key_padding_mask=~real, memory_key_padding_mask=~in_memory)
     check_parity((output, wanted), inputs, layer_parameters(ours, theirs), (ours, theirs), ATOL[dtype])
 
 
@@ -166,9 +171,12 @@ def test_transformer(dtype, size, bias, norm_first):
     in_src, in_tgt, causal = seen(SRC_LEN), seen(TGT_LEN), tl.causal_mask(TGT_LEN)
     output = ours(*inputs[0], in_src[:, None, None], causal & in_tgt[:, None, None], in_src[:, None, None])
     wanted = theirs(
-        *inputs[1], tgt_mask=~causal[0, 0], src_key_padding_mask=~in_src, tgt_key_padding_mask=~in_tgt,
+        *inputs[1],
+        tgt_mask=~causal[0, 0],
+        src_key_padding_mask=~in_src,
+        tgt_key_padding_mask=~in_tgt,
         memory_key_padding_mask=~in_src,
-    )  # fmt: skip
+    )
     check_parity((output, wanted), inputs, transformer_parameters(ours, theirs), (ours, theirs), ATOL[dtype])
 
 

@@ -18,19 +18,29 @@ from transformer_lib.data.metrics import (
 )
 
 UFER = tl.Pair(
-    "The man saw the bank near the river.", "Der Mann sah das Ufer am Fluss.",
-    contrast=("Der Mann sah die Bank am Fluss.",), word="bank", sense="das Ufer", expected="Ufer", cue="river",
-)  # fmt: skip
+    "The man saw the bank near the river.",
+    "Der Mann sah das Ufer am Fluss.",
+    contrast=("Der Mann sah die Bank am Fluss.",),
+    word="bank",
+    sense="das Ufer",
+    expected="Ufer",
+    cue="river",
+)
 WAAGE = tl.Pair(
-    "He saw the scale of the fish.", "Er sah die Schuppe des Fisches.",
-    contrast=("Er sah die Waage des Fisches.", "Er sah die Tonleiter des Fisches."), word="scale", expected="Schuppe",
-)  # fmt: skip
+    "He saw the scale of the fish.",
+    "Er sah die Schuppe des Fisches.",
+    contrast=("Er sah die Waage des Fisches.", "Er sah die Tonleiter des Fisches."),
+    word="scale",
+    expected="Schuppe",
+)
 PLAIN = tl.Pair("He sees.", "Er sieht.")
 IT = tl.Pair(
     "The animal did not cross the street because it was tired.",
     "Das Tier überquerte die Straße nicht, weil es müde war.",
-    contrast=("Das Tier überquerte die Straße nicht, weil sie müde war.",), word="it", expected="es",
-)  # fmt: skip
+    contrast=("Das Tier überquerte die Straße nicht, weil sie müde war.",),
+    word="it",
+    expected="es",
+)
 PAIRS = [UFER, WAAGE, PLAIN, IT]
 
 

@@ -82,7 +82,7 @@ GOOD = [
     code("# Solution (click to open)\nadd = sum", "solution", "hide-input", jupyter={"source_hidden": True}),
     code("if torch.cuda.is_available():\n    assert True", "gpu"),
     markdown(ENDING),
-]  # fmt: skip
+]
 
 
 def good_raw() -> dict:
@@ -160,7 +160,7 @@ BROKEN = [
     (rules.exercises_are_complete, replace(5, code("x = 1")), "the exercise in cell 4 has no check"),
     (rules.exercises_are_complete, replace(7, code("x = 1")), "the exercise in cell 4 has no solution"),
     (rules.exercises_are_complete, replace(7, NO_FOLD), "solution in cell 7 is not folded"),
-]  # fmt: skip
+]
 
 
 BROKEN_IDS = [f"{rule.__name__}: {message}" for rule, _, message in BROKEN]

@@ -50,10 +50,13 @@ def test_padding_alone_holds_no_token():
 
 @pytest.mark.parametrize(
     ("move", "shape"),
-    [(lambda where, x: where.pick(x), (3, 5, 2)), (lambda where, x: where.join_heads(x), (3, 2, 5, 3)),
-     (lambda where, x: where.split_heads(x, 2, 3)[:, REAL[:, None].expand(3, 3, 5)], (8, 12))],
+    [
+        (lambda where, x: where.pick(x), (3, 5, 2)),
+        (lambda where, x: where.join_heads(x), (3, 2, 5, 3)),
+        (lambda where, x: where.split_heads(x, 2, 3)[:, REAL[:, None].expand(3, 3, 5)], (8, 12)),
+    ],
     ids=["pick", "join", "split"],
-)  # fmt: skip
+)
 def test_gradients_are_those_of_finite_differences(move, shape):
     assert torch.autograd.gradcheck(lambda x: move(RealTokens(REAL), x), values(*shape))
 

@@ -36,8 +36,12 @@ def test_names_stand_from_top_to_bottom_beside_a_common_axis(axes):
 
 @pytest.mark.parametrize(
     ("panels", "message"),
-    [({}, "at least one panel"), ({"a": {}}, "at least one panel"), ({"a": {"x": (2, 1, 3)}}, "low <= middle <= high"),
-     ({"a": {"x": (0, 1, 3)}}, "low <= middle <= high")],
+    [
+        ({}, "at least one panel"),
+        ({"a": {}}, "at least one panel"),
+        ({"a": {"x": (2, 1, 3)}}, "low <= middle <= high"),
+        ({"a": {"x": (0, 1, 3)}}, "low <= middle <= high"),
+    ],
 )
 def test_bad_panels_are_refused(panels, message):
     with pytest.raises(ValueError, match=message):

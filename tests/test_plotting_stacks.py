@@ -27,8 +27,13 @@ def test_parts_lie_end_to_end(ax):
 
 def test_counts_stand_in_the_middle_of_their_part_in_readable_ink(ax):
     written = [(note.get_text(), note.get_position(), note.get_color()) for note in ax.texts]
-    assert written == [("3", (1.5, 0), "#000"), ("5", (5.5, 0), "#fff"), ("7", (3.5, 1), "#fff"),
-                       ("2", (9.0, 0), "#000"), ("1", (7.5, 1), "#000")]
+    assert written == [
+        ("3", (1.5, 0), "#000"),
+        ("5", (5.5, 0), "#fff"),
+        ("7", (3.5, 1), "#fff"),
+        ("2", (9.0, 0), "#000"),
+        ("1", (7.5, 1), "#000"),
+    ]
 
 
 def test_series_differ_in_more_than_colour(ax):
@@ -38,8 +43,11 @@ def test_series_differ_in_more_than_colour(ax):
 
 @pytest.mark.parametrize(
     ("parts", "message"),
-    [({"a": {"x": 1}, "b": {"y": 1}}, "scores must have the groups"), ({"a": {"x": -1}}, "parts must not be negative"),
-     ({}, "at least one named series")],
+    [
+        ({"a": {"x": 1}, "b": {"y": 1}}, "scores must have the groups"),
+        ({"a": {"x": -1}}, "parts must not be negative"),
+        ({}, "at least one named series"),
+    ],
 )
 def test_bad_parts_are_refused(parts, message):
     with pytest.raises(ValueError, match=message):

@@ -15,9 +15,7 @@ from transformer_lib.model.attention import fused_attention
 
 SRC_WORDS, TGT_WORDS, MAX_LEN = 23, 29, 37
 
-few = settings(
-    max_examples=15, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck)
-)
+few = settings(max_examples=15, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
 many = settings(few, max_examples=40)
 seeds = st.integers(0, 2**31 - 1)
 paths = pytest.mark.parametrize("recorded", [False, True], ids=["fused", "explicit"])

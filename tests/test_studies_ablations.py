@@ -109,7 +109,8 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
         study.main()
     content = json.loads(path.read_text(encoding="utf-8"))
     assert {name: [run["seed"] for run in runs] for name, runs in content["trained"].items()} == {
-        "baseline": [4, 5], "no scaling": [4, 5],
+        "baseline": [4, 5],
+        "no scaling": [4, 5],
     }
     assert content["warm-up"] == {"pre-norm, with, 0.01": [4.0, 5.0]}
     assert content["command"].endswith("--seeds 4 5") and content["threads"] == 1

@@ -26,7 +26,8 @@ def test_the_stored_study_is_complete(stored):
         assert list(numbers) == list(INSTRUMENTS)
         assert {len(values) for values in numbers.values()} == {5}
     assert {name: list(one) for name, one in stored["recipes"].items()} == dict.fromkeys(
-        study.RECIPES, list(study.CHANGES))
+        study.RECIPES, list(study.CHANGES)
+    )
 
 
 @pytest.mark.parametrize("name", SIGNS)
@@ -49,14 +50,24 @@ def test_which_losses_are_higher(stored):
 
 def test_measuring_again_finds_what_is_stored(stored):
     found, then = study.measure("target not shifted", 1), stored["found"]["target not shifted"]
-    for name in ("first loss / ln V", "last loss", "training accuracy", "copies", "teacher-forced", "reverses",
-                 "row sums", "embedding factor", "score factor"):  # fmt: skip
+    for name in (
+        "first loss / ln V",
+        "last loss",
+        "training accuracy",
+        "copies",
+        "teacher-forced",
+        "reverses",
+        "row sums",
+        "embedding factor",
+        "score factor",
+    ):
         assert found[name] == pytest.approx(then[name][1], abs=0.02), name
 
 
 def test_one_batch_is_learned_by_heart_or_as_stored(stored):
     assert {name: list(one) for name, one in stored["one batch"].items()} == dict.fromkeys(
-        study.NAMES, ["loss", "right"])
+        study.NAMES, ["loss", "right"]
+    )
     found, then = study.overfit("target not shifted", 1), stored["one batch"]["target not shifted"]
     assert found["loss"] == pytest.approx(then["loss"][1], abs=0.02)
     assert found["right"] == then["right"][1] == 0

@@ -9,15 +9,21 @@ import pytest
 from transformer_lib.course.studies import multi30k
 
 SCORES = {
-    "command": "python -m transformer_lib train --out x", "pairs": {"train": 29, "validation": 7, "test": 1013},
-    "steps": 2311, "epochs": 5.25, "minutes": 22.01, "threads": 2,
+    "command": "python -m transformer_lib train --out x",
+    "pairs": {"train": 29, "validation": 7, "test": 1013},
+    "steps": 2311,
+    "epochs": 5.25,
+    "minutes": 22.01,
+    "threads": 2,
     "scores": {
         "val, greedy": {"BLEU": [1, 1, 1], "BLEU, lower-cased": [1, 1, 1], "chrF": [1, 1, 1]},
         "test_2016_flickr, beam 5": {
-            "BLEU": [37.25, 36.1, 38.4], "BLEU, lower-cased": [38, 37, 39], "chrF": [61, 60, 62],
+            "BLEU": [37.25, 36.1, 38.4],
+            "BLEU, lower-cased": [38, 37, 39],
+            "chrF": [61, 60, 62],
         },
     },
-}  # fmt: skip
+}
 
 
 def folder(path, model, **changes):

@@ -22,8 +22,9 @@ def gradient(rows):
 def test_the_halves_of_a_batch_are_uneven():
     src, tgt = parallel.batch(0)
     assert src.shape == tgt.shape == (6, 11)
-    assert [parallel.summed_loss(parallel.new_model(), *(x.chunk(2)[part] for x in (src, tgt)))[1]
-            for part in (0, 1)] == [20, 4]
+    assert [
+        parallel.summed_loss(parallel.new_model(), *(x.chunk(2)[part] for x in (src, tgt)))[1] for part in (0, 1)
+    ] == [20, 4]
     assert not torch.equal(src, parallel.batch(1)[0])
 
 

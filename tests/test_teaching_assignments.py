@@ -45,8 +45,12 @@ def marks_of(cell: dict) -> dict:
 
 def student_version(source: str) -> str:
     """What nbgrader's generate_assignment makes of a cell, with the stub that the course's config names."""
-    source = re.sub(r"^ *### BEGIN SOLUTION\n.*^( *)### END SOLUTION", r"\1raise NotImplementedError", source,
-                    flags=re.MULTILINE | re.DOTALL)  # fmt: skip
+    source = re.sub(
+        r"^ *### BEGIN SOLUTION\n.*^( *)### END SOLUTION",
+        r"\1raise NotImplementedError",
+        source,
+        flags=re.MULTILINE | re.DOTALL,
+    )
     return re.sub(r"\n### BEGIN HIDDEN TESTS\n.*### END HIDDEN TESTS", "", source, flags=re.DOTALL)
 
 
@@ -214,8 +218,15 @@ def test_a_function_without_end_answers_once(monkeypatch):
 
 
 def test_results_survive_the_way_out_of_the_kernel_bit_by_bit():
-    tensors = [torch.tensor([[0.1, float("nan")]]), torch.tensor(3), torch.empty(0, 2), torch.tensor([True, False]),
-               torch.tensor([1 + 2j]), torch.tensor([0.3], dtype=torch.bfloat16), torch.eye(3)[:, 1]]  # fmt: skip
+    tensors = [
+        torch.tensor([[0.1, float("nan")]]),
+        torch.tensor(3),
+        torch.empty(0, 2),
+        torch.tensor([True, False]),
+        torch.tensor([1 + 2j]),
+        torch.tensor([0.3], dtype=torch.bfloat16),
+        torch.eye(3)[:, 1],
+    ]
     for value in tensors:
         back = assignments_hidden.unpacked(json.loads(json.dumps(assignments_hidden.packed(value))))
         assert torch.equal(back.nan_to_num(), value.nan_to_num()) and back.dtype == value.dtype
@@ -325,9 +336,15 @@ def test_only_answers_to_these_cases_give_points(grading):
     from nbgrader.utils import determine_grade
 
     exercise = exercises.get("00.1")
-    right, wrong, other_seed, junk = (new("display_data", data={MIME: data}) for data in (
-        answers(exercise, exercise.reference), answers(exercise, by_heart(exercise)),
-        answers(exercise, exercise.reference, SEED + 1), {"kind": "returned"}))  # fmt: skip
+    right, wrong, other_seed, junk = (
+        new("display_data", data={MIME: data})
+        for data in (
+            answers(exercise, exercise.reference),
+            answers(exercise, by_heart(exercise)),
+            answers(exercise, exercise.reference, SEED + 1),
+            {"kind": "returned"},
+        )
+    )
     full = new("execute_result", data={"text/plain": "1.0"})
     for outputs in ([], [full], [full, wrong], [wrong], [other_seed], [junk], [right, wrong], [wrong, right]):
         cell = nbformat.v4.new_code_cell(outputs=grading.verdict(outputs, "00.1", SEED))

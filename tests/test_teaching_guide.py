@@ -48,7 +48,8 @@ def test_a_page_fits_its_notebook(entry):
     assert len(asked) >= 3 and [heading for heading, _ in asked] == [sections[cell] for _, cell in asked]
     tasks = re.findall(r"^### Exercise (.+?) · (.+) \((\d+) minutes, (.+)\)$", notebook.prose, re.MULTILINE)
     assert [f"{i} {title}, {minutes} min {stars}" for i, title, minutes, stars in tasks] == re.findall(
-        r"^\| (.+ min [★☆]+) \|", page, re.MULTILINE)
+        r"^\| (.+ min [★☆]+) \|", page, re.MULTILINE
+    )
     assert [name for kind, name in entry.parts if kind in ("exercise", "case") and name not in page] == []
 
 

@@ -133,11 +133,29 @@ def test_subwords_know_every_text(bpe):
 
 
 HARD_TEXTS = [
-    "", " ", "   ", " leading", "trailing ", "  two  inside  ", "tab\tand\nline\r\n", "a\u00a0b\u2009c\u3000d", "don't",
-    "Mann-Frau", "«Ja», sagt er … „nein“!", "3,50 € (ca. 4 $)", "U.S.A.", "a ,b ; c", "Ünï\u0308cödé",
-    "漢字カナ", "👩‍👧 🚲",
-    "<eos> and <pad>", "<unk>", "Ġthe", "\x00\x7f", "word" * 99,
-]  # fmt: skip
+    "",
+    " ",
+    "   ",
+    " leading",
+    "trailing ",
+    "  two  inside  ",
+    "tab\tand\nline\r\n",
+    "a\u00a0b\u2009c\u3000d",
+    "don't",
+    "Mann-Frau",
+    "«Ja», sagt er … „nein“!",
+    "3,50 € (ca. 4 $)",
+    "U.S.A.",
+    "a ,b ; c",
+    "Ünï\u0308cödé",
+    "漢字カナ",
+    "👩‍👧 🚲",
+    "<eos> and <pad>",
+    "<unk>",
+    "Ġthe",
+    "\x00\x7f",
+    "word" * 99,
+]
 
 
 @pytest.mark.parametrize("text", HARD_TEXTS)

@@ -103,15 +103,19 @@ def test_padding_costs_nothing():
         (torch.zeros(5, 29), torch.ones(5, dtype=torch.long), 0.0, "logits must have 3 axes, got 2"),
         (torch.zeros(2, 5, 29), torch.ones(10, dtype=torch.long), 0.0, "tgt_out must have 2 axes, got 1"),
         (
-            torch.zeros(2, 5, 29), torch.ones(2, 4, dtype=torch.long), 0.0,
+            torch.zeros(2, 5, 29),
+            torch.ones(2, 4, dtype=torch.long),
+            0.0,
             r"tgt_out must have one label per row of logits \(2, 5, 29\), got shape \(2, 4\)",
         ),
         (
-            torch.zeros(2, 5, 29), torch.ones(2, 5, dtype=torch.long), 1.0,
+            torch.zeros(2, 5, 29),
+            torch.ones(2, 5, dtype=torch.long),
+            1.0,
             r"label_smoothing must lie in \[0, 1\), got 1.0",
         ),
     ],
-)  # fmt: skip
+)
 def test_a_loss_of_shapes_that_do_not_fit_is_refused(logits, labels, smoothing, message):
     with pytest.raises(ValueError, match=message):
         tl.translation_loss(logits, labels, pad_id=0, label_smoothing=smoothing)
@@ -555,8 +559,10 @@ def test_a_killed_run_ends_with_the_weights_of_one_never_killed(tmp_path, when, 
     paths = os.pathsep.join([str(ROOT), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")])
     child = subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path), when, str(torch.get_num_threads())],
-        env=os.environ | {"PYTHONPATH": paths}, stderr=subprocess.PIPE, encoding="utf-8",
-    )  # fmt: skip
+        env=os.environ | {"PYTHONPATH": paths},
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
     try:
         while not (tmp_path / "ready").exists():
             assert child.poll() is None, child.stderr.read()

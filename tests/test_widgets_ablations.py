@@ -50,10 +50,13 @@ def test_every_choice_draws_all_dots_and_says_its_numbers(part, score):
     assert f'class="bold">{part}<' in picture.body and picture.says[1:] in picture.alt
 
 
-@pytest.mark.parametrize(("part", "score", "message"), [
-    ("memory", "sense, held-out", "part must be one of 'positions', .*, got 'memory'"),
-    ("scaling", "BLEU", "score must be one of 'exact match, held-out', .*, got 'BLEU'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("part", "score", "message"),
+    [
+        ("memory", "sense, held-out", "part must be one of 'positions', .*, got 'memory'"),
+        ("scaling", "BLEU", "score must be one of 'exact match, held-out', .*, got 'BLEU'"),
+    ],
+)
 def test_an_unknown_part_or_score_is_refused(part, score, message):
     with pytest.raises(ValueError, match=message):
         widgets.ablations(part, score)

@@ -73,8 +73,9 @@ def test_wrapping_breaks_between_words_and_says_when_it_cuts():
 
 
 def test_the_frame_marks_the_chosen_square():
-    drawn = svg.ledger_map(["a", "b"], [[("C1", "true")], [("C2", "true"), ("C3", "false")]], {"C2"}, "C3",
-                           claims.VERDICTS, claims.COLOURS)
+    drawn = svg.ledger_map(
+        ["a", "b"], [[("C1", "true")], [("C2", "true"), ("C3", "false")]], {"C2"}, "C3", claims.VERDICTS, claims.COLOURS
+    )
     frame = re.search(r'<rect x="([\d.]+)" y="([\d.]+)"[^>]*stroke-width="2.5"', drawn)
     assert float(frame[1]) == svg.LABELS + svg.APART - 1.5
     assert float(frame[2]) == 26 + svg.SQUARE + 2 - 1.5
@@ -94,8 +95,12 @@ def test_links_lead_to_the_cells_and_a_change_by_hand_is_remembered():
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
-    [({"text": 6}, "text must be one of all, 1, 2, 3, 4, 5, got 6"), ({"verdict": "no"}, "verdict must be one of all"),
-     ({"notebook": "A"}, "notebook must be one of all, 00, .*16, got 'A'"), ({"row": 0}, "value must lie between 1")],
+    [
+        ({"text": 6}, "text must be one of all, 1, 2, 3, 4, 5, got 6"),
+        ({"verdict": "no"}, "verdict must be one of all"),
+        ({"notebook": "A"}, "notebook must be one of all, 00, .*16, got 'A'"),
+        ({"row": 0}, "value must lie between 1"),
+    ],
 )
 def test_bad_choices_are_refused(arguments, message):
     with pytest.raises(ValueError, match=message):

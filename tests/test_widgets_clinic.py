@@ -80,11 +80,14 @@ def test_a_change_by_hand_is_remembered():
     assert "once more" in panel.picture.says
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"patient": "Z"}, "patient must be one of control, A, .*, got 'Z'"),
-    ({"look": "pulse"}, "look must be one of curves, encoder, .*, got 'pulse'"),
-    ({"row": 21}, "value must lie between 1 and 20, got 21"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"patient": "Z"}, "patient must be one of control, A, .*, got 'Z'"),
+        ({"look": "pulse"}, "look must be one of curves, encoder, .*, got 'pulse'"),
+        ({"row": 21}, "value must lie between 1 and 20, got 21"),
+    ],
+)
 def test_what_there_is_not_is_refused(options, message):
     with pytest.raises(ValueError, match=message):
         tl.widgets.patient_chart(**options)

@@ -57,14 +57,18 @@ def test_heads_change_bytes_and_no_multiply_adds():
     assert "1 head, 1 layer:" in one.says
 
 
-@pytest.mark.parametrize(("value", "expected"), [(999_999, "999,999"), (16_777_216, "16.8 million"),
-                                                 (2_500_000_000, "2.5 billion"), (7 * 10**14, "700 trillion")])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(999_999, "999,999"), (16_777_216, "16.8 million"), (2_500_000_000, "2.5 billion"), (7 * 10**14, "700 trillion")],
+)
 def test_counts_are_spoken(value, expected):
     assert spoken_count(value) == expected
 
 
-@pytest.mark.parametrize(("value", "expected"), [(512, "512 bytes"), (4 * 2**20, "4 MiB"), (2**30, "1 GiB"),
-                                                 (3 * 2**39, "1.5 TiB"), (384 * 2**20, "384 MiB")])
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [(512, "512 bytes"), (4 * 2**20, "4 MiB"), (2**30, "1 GiB"), (3 * 2**39, "1.5 TiB"), (384 * 2**20, "384 MiB")],
+)
 def test_bytes_are_spoken(value, expected):
     assert spoken_bytes(value) == expected
 
@@ -103,8 +107,12 @@ def test_a_change_by_hand_is_remembered():
 
 @pytest.mark.parametrize(
     ("sizes", "message"),
-    [({"d_model": 100}, "d_model must be one of 64, .*, got 100"), ({"n_heads": 3}, "n_heads must be one of 1, 2"),
-     ({"seq_len": 8}, "value must lie between 16 and 131072, got 8"), ({"n_layers": 0}, "value must lie between 1")],
+    [
+        ({"d_model": 100}, "d_model must be one of 64, .*, got 100"),
+        ({"n_heads": 3}, "n_heads must be one of 1, 2"),
+        ({"seq_len": 8}, "value must lie between 16 and 131072, got 8"),
+        ({"n_layers": 0}, "value must lie between 1"),
+    ],
 )
 def test_bad_sizes_are_refused(sizes, message):
     with pytest.raises(ValueError, match=message):

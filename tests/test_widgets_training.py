@@ -62,10 +62,13 @@ def test_another_seed_is_another_run(stored):
     assert run_called(ANOTHER_SEED)["seed"] == 1
 
 
-@pytest.mark.parametrize(("options", "message"), [
-    ({"beside": "no decoder"}, "beside must be one of 'no positions', .*, got 'no decoder'"),
-    ({"step": 0}, "value must lie between 1 and"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beside": "no decoder"}, "beside must be one of 'no positions', .*, got 'no decoder'"),
+        ({"step": 0}, "value must lie between 1 and"),
+    ],
+)
 def test_bad_arguments(options, message):
     with pytest.raises(ValueError, match=message):
         widgets.training_replay(**options)

@@ -162,8 +162,12 @@ class TorchTranslator(nn.Module):
         # Given, not left to nn.Transformer: its own turns padded batches into nested tensors, a prototype that warns.
         encoder = nn.TransformerEncoder(layer, config.n_layers, norm, enable_nested_tensor=False)
         self.transformer = nn.Transformer(
-            config.d_model, config.n_heads, num_decoder_layers=config.n_layers, dim_feedforward=config.d_ff,
-            custom_encoder=encoder, **options,
+            config.d_model,
+            config.n_heads,
+            num_decoder_layers=config.n_layers,
+            dim_feedforward=config.d_ff,
+            custom_encoder=encoder,
+            **options,
         )
         self.output_head = nn.Linear(config.d_model, config.tgt_vocab_size, bias=False)
         nn.init.xavier_uniform_(self.output_head.weight)
@@ -190,9 +194,12 @@ class TorchTranslator(nn.Module):
         """Return the decoder's states [batch, tgt_len, d_model]; PyTorch's masks say where one may not attend."""
         check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
         return self.transformer.decoder(
-            self._embed(self.tgt_embedding, tgt_in), memory,
-            tgt_mask=~causal_mask(tgt_in.shape[1], device=tgt_in.device)[0, 0], tgt_is_causal=True,
-            tgt_key_padding_mask=self._padding(tgt_in), memory_key_padding_mask=self._padding(src),
+            self._embed(self.tgt_embedding, tgt_in),
+            memory,
+            tgt_mask=~causal_mask(tgt_in.shape[1], device=tgt_in.device)[0, 0],
+            tgt_is_causal=True,
+            tgt_key_padding_mask=self._padding(tgt_in),
+            memory_key_padding_mask=self._padding(src),
         )
 
     def new_cache(self) -> None:

@@ -38,8 +38,12 @@ class Cost:
 
     def plus(self, other: Cost) -> Cost:
         """The sum, part by part."""
-        return Cost(self.projections + other.projections, self.pairs + other.pairs,
-                    self.feed_forward + other.feed_forward, self.head + other.head)
+        return Cost(
+            self.projections + other.projections,
+            self.pairs + other.pairs,
+            self.feed_forward + other.feed_forward,
+            self.head + other.head,
+        )
 
 
 def attention_cost(q_len: int, k_len: int, d_model: int) -> Cost:

@@ -53,7 +53,14 @@ def feed_forward(x: Array, w_1: Array, b_1: Array, w_2: Array, b_2: Array) -> Ar
 
 
 def multi_head_attention(
-    query: Array, key: Array, value: Array, w_q: Array, w_k: Array, w_v: Array, w_o: Array, n_heads: int,
+    query: Array,
+    key: Array,
+    value: Array,
+    w_q: Array,
+    w_k: Array,
+    w_v: Array,
+    w_o: Array,
+    n_heads: int,
     mask: NDArray[np.bool_] | None = None,
 ) -> Array:
     """Return Concat(head_1 …) W_O, one head after another in a loop.

@@ -117,6 +117,5 @@ def decoded(peer: Peer, way: str) -> Entry:
     return Entry(lambda: timed(decode), {"note": _notes(peer.note, peer.decoding_note)})
 
 
-
 def _notes(*notes: str) -> str:
     return "; ".join(note for note in notes if note)

@@ -14,8 +14,18 @@ from .candidates import Entries
 from .work import Work
 
 BASE = Work(
-    vocabulary=32_000, d_model=512, n_heads=8, n_layers=6, d_ff=2_048, batch=128, length=128, rounds=7, steps=10,
-    device="cuda", bfloat16=True, compiled=True,
+    vocabulary=32_000,
+    d_model=512,
+    n_heads=8,
+    n_layers=6,
+    d_ff=2_048,
+    batch=128,
+    length=128,
+    rounds=7,
+    steps=10,
+    device="cuda",
+    bfloat16=True,
+    compiled=True,
 )
 NAMES = (f"{BASELINE}, fused Adam", "transformers MarianMT", OURS)
 
@@ -40,10 +50,19 @@ def measured(say: Callable[[str], None], work: Work = BASE) -> dict | None:
     rows = []
     for name, own in seconds.items():
         median = statistics.median(own)
-        rows.append({
-            "name": name, "seconds": measure.spread(own), "ratio": measure.times_faster(seconds[NAMES[0]], own),
-            "tokens_per_second": round(work.batch * work.length / median),
-            "utilisation": round(work.flops() / median / best, 3),
-        })  # fmt: skip
-    return {"device": torch.cuda.get_device_name(), "best_teraflops": round(best / 1e12, 1), "baseline": NAMES[0],
-            "rows": rows, "missing": found.missing}
+        rows.append(
+            {
+                "name": name,
+                "seconds": measure.spread(own),
+                "ratio": measure.times_faster(seconds[NAMES[0]], own),
+                "tokens_per_second": round(work.batch * work.length / median),
+                "utilisation": round(work.flops() / median / best, 3),
+            }
+        )
+    return {
+        "device": torch.cuda.get_device_name(),
+        "best_teraflops": round(best / 1e12, 1),
+        "baseline": NAMES[0],
+        "rows": rows,
+        "missing": found.missing,
+    }

@@ -34,10 +34,20 @@ class Marian(Peer):
             for name, value in (("layers", work.n_layers), ("attention_heads", work.n_heads), ("ffn_dim", work.d_ff))
         }
         config = library.MarianConfig(
-            vocab_size=work.vocabulary, d_model=work.d_model, **sides, dropout=work.dropout,
-            activation_function="relu", scale_embedding=True, max_position_embeddings=work.max_len, pad_token_id=PAD,
-            bos_token_id=BOS, eos_token_id=EOS, forced_eos_token_id=None, decoder_start_token_id=BOS,
-            share_encoder_decoder_embeddings=False, tie_word_embeddings=False,
+            vocab_size=work.vocabulary,
+            d_model=work.d_model,
+            **sides,
+            dropout=work.dropout,
+            activation_function="relu",
+            scale_embedding=True,
+            max_position_embeddings=work.max_len,
+            pad_token_id=PAD,
+            bos_token_id=BOS,
+            eos_token_id=EOS,
+            forced_eos_token_id=None,
+            decoder_start_token_id=BOS,
+            share_encoder_decoder_embeddings=False,
+            tie_word_embeddings=False,
         )
         model = library.MarianMTModel(config)
         super().__init__(work, model, model.lm_head)
@@ -67,12 +77,21 @@ class XTransformers(Peer):
     def __init__(self, work: Work) -> None:
         library = needed("x_transformers")
         options = {
-            "num_tokens": work.vocabulary, "max_seq_len": work.max_len, "depth": work.n_layers,
-            "heads": work.n_heads, "attn_dim_head": work.d_model // work.n_heads, "ff_mult": work.d_ff / work.d_model,
-            "attn_flash": True, "pre_norm": False, "ff_custom_activation": nn.ReLU(), "scaled_sinu_pos_emb": True,
-            "emb_dropout": work.dropout, "attn_sublayer_dropout": work.dropout, "ff_sublayer_dropout": work.dropout,
+            "num_tokens": work.vocabulary,
+            "max_seq_len": work.max_len,
+            "depth": work.n_layers,
+            "heads": work.n_heads,
+            "attn_dim_head": work.d_model // work.n_heads,
+            "ff_mult": work.d_ff / work.d_model,
+            "attn_flash": True,
+            "pre_norm": False,
+            "ff_custom_activation": nn.ReLU(),
+            "scaled_sinu_pos_emb": True,
+            "emb_dropout": work.dropout,
+            "attn_sublayer_dropout": work.dropout,
+            "ff_sublayer_dropout": work.dropout,
             "verbose": False,
-        }  # fmt: skip
+        }
         sides = {f"{side}_{name}": value for side in ("enc", "dec") for name, value in options.items()}
         model = library.XTransformer(dim=work.d_model, ignore_index=PAD, pad_value=PAD, **sides)
         super().__init__(work, model, model.decoder.net.to_logits)

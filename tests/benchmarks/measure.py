@@ -43,8 +43,15 @@ def products(work: Work) -> dict[str, Callable[[], float]]:
     """Return the matrix products that a training step is made of; each returns its operations per second."""
     tokens, dtype = work.batch * work.length, torch.bfloat16 if work.bfloat16 else torch.float32
     width, hidden, vocabulary = work.d_model, work.d_ff, work.vocabulary
-    shapes = [(tokens, width, width), (tokens, width, hidden), (tokens, hidden, width), (hidden, tokens, width),
-              (tokens, width, vocabulary), (tokens, vocabulary, width), (vocabulary, tokens, width)]
+    shapes = [
+        (tokens, width, width),
+        (tokens, width, hidden),
+        (tokens, hidden, width),
+        (hidden, tokens, width),
+        (tokens, width, vocabulary),
+        (tokens, vocabulary, width),
+        (vocabulary, tokens, width),
+    ]
     return {" × ".join(map(str, shape)): _product(*shape, dtype, work.device) for shape in shapes}
 
 

@@ -33,9 +33,15 @@ def measured(work: Work, say: Callable[[str], None] = print) -> dict:
     peaks = memory.measured(work.memory_lengths)
     return {
         "command": COMMAND if work.rounds == FULL.rounds else f'make bench BENCH="--store --rounds {work.rounds}"',
-        "date": date.today().isoformat(), "machine": machine(), "work": asdict(work),
-        "baseline": BASELINE, "training": training, "decoding": decoding, "memory": peaks, "gpu": gpu.measured(say),
-    }  # fmt: skip
+        "date": date.today().isoformat(),
+        "machine": machine(),
+        "work": asdict(work),
+        "baseline": BASELINE,
+        "training": training,
+        "decoding": decoding,
+        "memory": peaks,
+        "gpu": gpu.measured(say),
+    }
 
 
 def trained(work: Work) -> dict:
@@ -73,9 +79,12 @@ def machine() -> dict:
     """Return what the numbers depend on: processor, threads, units for bfloat16, versions."""
     packages = ("torch", "transformers", "x-transformers")
     return {
-        "processor": processor(), "threads": torch.get_num_threads(), "bfloat16_units": bfloat16_units(),
-        "python": platform.python_version(), "versions": {name: version(name) for name in packages},
-    }  # fmt: skip
+        "processor": processor(),
+        "threads": torch.get_num_threads(),
+        "bfloat16_units": bfloat16_units(),
+        "python": platform.python_version(),
+        "versions": {name: version(name) for name in packages},
+    }
 
 
 def processor() -> str:

@@ -44,9 +44,17 @@ class Work:
     def config(self) -> tl.TransformerConfig:
         """Return the description of our model."""
         return tl.TransformerConfig(
-            src_vocab_size=self.vocabulary, tgt_vocab_size=self.vocabulary, d_model=self.d_model,
-            n_heads=self.n_heads, n_layers=self.n_layers, d_ff=self.d_ff, dropout=self.dropout, max_len=self.max_len,
-            pad_id=PAD, bos_id=BOS, eos_id=EOS,
+            src_vocab_size=self.vocabulary,
+            tgt_vocab_size=self.vocabulary,
+            d_model=self.d_model,
+            n_heads=self.n_heads,
+            n_layers=self.n_layers,
+            d_ff=self.d_ff,
+            dropout=self.dropout,
+            max_len=self.max_len,
+            pad_id=PAD,
+            bos_id=BOS,
+            eos_id=EOS,
         )
 
     def pair(self) -> tuple[Tensor, Tensor]:
@@ -87,6 +95,17 @@ class Repeat:
 
 FULL = Work()
 QUICK = Work(
-    vocabulary=97, d_model=16, n_heads=2, n_layers=1, d_ff=32, batch=4, length=8, decode_batch=2, new_tokens=5,
-    beam_size=2, rounds=2, threads=1, memory_lengths=(128, 256),
+    vocabulary=97,
+    d_model=16,
+    n_heads=2,
+    n_layers=1,
+    d_ff=32,
+    batch=4,
+    length=8,
+    decode_batch=2,
+    new_tokens=5,
+    beam_size=2,
+    rounds=2,
+    threads=1,
+    memory_lengths=(128, 256),
 )

@@ -12,8 +12,13 @@ import pytest
 import built_site
 
 NOTEBOOK = "notebooks/04_scaled_dot_product_attention.html"
-PAGES = ["index.html", NOTEBOOK, "notebooks/A_claims_and_corrections.html",
-         "docs/teaching/04_scaled_dot_product_attention.html", "docs/api/attention.html"]  # fmt: skip
+PAGES = [
+    "index.html",
+    NOTEBOOK,
+    "notebooks/A_claims_and_corrections.html",
+    "docs/teaching/04_scaled_dot_product_attention.html",
+    "docs/api/attention.html",
+]
 FORMULAS = {NOTEBOOK: 150, PAGES[2]: 500}
 WIDE, NARROW = {"width": 1280, "height": 1000}, {"width": 390, "height": 844}
 SET = "async () => { await window.MathJax?.startup?.promise; return true; }"

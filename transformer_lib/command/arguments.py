@@ -29,7 +29,8 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser; every option's default is in its help."""
     parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib train", formatter_class=_Help,
+        prog="python -m transformer_lib train",
+        formatter_class=_Help,
         description="Train an English-to-German translator and score it. The same command goes on where it stopped.",
     )
     _add_run(parser)
@@ -83,8 +84,12 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
     add("--label-smoothing", type=_fraction_of(1), default=0.1, help="ε")
     add("--clip-norm", type=_positive(float), default=1.0, help="longest gradient")
     add("--average", type=_fraction_of(1), default=0.999, help="decay of the averaged weights that translate; 0: none")
-    add("--patience", type=_at_least_zero, default=0,
-        help="end after so many epochs without a better validation loss; 0: never")
+    add(
+        "--patience",
+        type=_at_least_zero,
+        default=0,
+        help="end after so many epochs without a better validation loss; 0: never",
+    )
 
 
 def _positive(kind: type) -> Callable[[str], float]:
@@ -127,8 +132,10 @@ def folder_problem(arguments: argparse.Namespace) -> str | None:
     for name in wanted.keys() | stored.keys():
         if wanted.get(name) != stored.get(name):
             option = "--" + name.replace("_", "-")
-            return (f"{option}: {arguments.out} was begun with {stored.get(name)}, got {wanted.get(name)}; "
-                    "give the same, or another --out")
+            return (
+                f"{option}: {arguments.out} was begun with {stored.get(name)}, got {wanted.get(name)}; "
+                "give the same, or another --out"
+            )
     return None
 
 

@@ -30,8 +30,17 @@ from .preparation import Data
 
 MODELS: dict[str, Callable[[TransformerConfig], nn.Module]] = {"ours": Transformer, "torch": TorchTranslator}
 MAX_LEN = 256  # tokens of the longest sentence, written or read
-OPTIONS = ("epochs", "learning_rate", "schedule", "warmup_steps", "label_smoothing", "clip_norm", "accumulate",
-           "precision", "checkpoint_every")  # of the command and of `train`, by the same names
+OPTIONS = (
+    "epochs",
+    "learning_rate",
+    "schedule",
+    "warmup_steps",
+    "label_smoothing",
+    "clip_norm",
+    "accumulate",
+    "precision",
+    "checkpoint_every",
+)  # of the command and of `train`, by the same names
 
 
 @dataclass(frozen=True)
@@ -48,9 +57,16 @@ def new_model(arguments: argparse.Namespace, vocabulary: int) -> nn.Module:
     """Return the untrained model; both languages and the output share one table of embeddings."""
     torch.manual_seed(arguments.seed)
     config = TransformerConfig(
-        src_vocab_size=vocabulary, tgt_vocab_size=vocabulary, d_model=arguments.d_model, n_heads=arguments.heads,
-        n_layers=arguments.layers, d_ff=arguments.d_ff, dropout=arguments.dropout, max_len=MAX_LEN,
-        norm_first=arguments.norm == "pre", tie_embeddings=True,
+        src_vocab_size=vocabulary,
+        tgt_vocab_size=vocabulary,
+        d_model=arguments.d_model,
+        n_heads=arguments.heads,
+        n_layers=arguments.layers,
+        d_ff=arguments.d_ff,
+        dropout=arguments.dropout,
+        max_len=MAX_LEN,
+        norm_first=arguments.norm == "pre",
+        tie_embeddings=True,
     )
     return MODELS[arguments.model](config)
 
@@ -93,8 +109,15 @@ class Validation:
     """
 
     def __init__(
-        self, model: nn.Module, average: AveragedModel | None, batches: Batches, path: Path, *,
-        patience: int, precision: str, tokenizer: BPETokenizer,
+        self,
+        model: nn.Module,
+        average: AveragedModel | None,
+        batches: Batches,
+        path: Path,
+        *,
+        patience: int,
+        precision: str,
+        tokenizer: BPETokenizer,
     ) -> None:
         self.model, self.average, self.batches, self.path = model, average, batches, path
         self.patience, self.precision, self.tokenizer = patience, precision, tokenizer
@@ -124,14 +147,24 @@ def learn(arguments: argparse.Namespace, data: Data, device: torch.device) -> Le
     batches = data.batches(data.train, arguments.max_tokens, arguments.seed)
     best = arguments.out / "best.safetensors"
     validation = Validation(
-        model, average, data.batches(data.validation, arguments.max_tokens), best, patience=arguments.patience,
-        precision=arguments.precision, tokenizer=data.tokenizer,
+        model,
+        average,
+        data.batches(data.validation, arguments.max_tokens),
+        best,
+        patience=arguments.patience,
+        precision=arguments.precision,
+        tokenizer=data.tokenizer,
     )
     if rank() == 0:
         begin_folder(arguments)
     history = train(
-        model, batches, on_epoch=validation, average=average, checkpoint=arguments.out / "run.safetensors",
-        time_limit=None if arguments.minutes is None else 60 * arguments.minutes, progress=not arguments.quiet,
+        model,
+        batches,
+        on_epoch=validation,
+        average=average,
+        checkpoint=arguments.out / "run.safetensors",
+        time_limit=None if arguments.minutes is None else 60 * arguments.minutes,
+        progress=not arguments.quiet,
         **{name: getattr(arguments, name) for name in OPTIONS},
     )
     if rank() == 0 and not history.interrupted:

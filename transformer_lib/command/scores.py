@@ -46,10 +46,13 @@ def report(arguments: argparse.Namespace, argv: Sequence[str], data: Data, learn
         path = arguments.out / f"{split}.{how.replace(' ', '')}.txt"
         write_atomically(path, "".join(f"{line}\n" for line in found).encode("utf-8"))
         scores[f"{split}, {how}"] = score(found, pairs)
-    content = {**describe(arguments, argv, data, learned), "scores": {
-        name: {metric: [round(x, 2) for x in (s.mean, s.low, s.high)] for metric, s in found.items()}
-        for name, found in scores.items()
-    }}  # fmt: skip
+    content = {
+        **describe(arguments, argv, data, learned),
+        "scores": {
+            name: {metric: [round(x, 2) for x in (s.mean, s.low, s.high)] for metric, s in found.items()}
+            for name, found in scores.items()
+        },
+    }
     write_atomically(arguments.out / "scores.json", (json.dumps(content, indent=1) + "\n").encode("utf-8"))
     print(table(scores), flush=True)
     return content
@@ -69,15 +72,21 @@ def describe(arguments: argparse.Namespace, argv: Sequence[str], data: Data, lea
     return {
         "command": f"python -m transformer_lib train {shlex.join(argv)}",
         "pairs": {"train": len(data.train), "validation": len(data.validation), "test": len(data.test)},
-        "vocabulary": len(data.tokenizer), "parameters": count_parameters(learned.model),
+        "vocabulary": len(data.tokenizer),
+        "parameters": count_parameters(learned.model),
         "config": learned.model.config.to_dict(),
-        "minutes": round(history.seconds / 60, 2), "steps": len(history.steps),
+        "minutes": round(history.seconds / 60, 2),
+        "steps": len(history.steps),
         "epochs": round(len(history.steps) / learned.steps_per_epoch, 2),
-        "best": learned.best, "validation": [round(epoch["validation"], 4) for epoch in history.epochs],
-        "length_penalty": arguments.length_penalty, "torch": torch.__version__, "python": platform.python_version(),
-        "processes": int(os.environ.get("WORLD_SIZE", 1)), "threads": torch.get_num_threads(),
+        "best": learned.best,
+        "validation": [round(epoch["validation"], 4) for epoch in history.epochs],
+        "length_penalty": arguments.length_penalty,
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "processes": int(os.environ.get("WORLD_SIZE", 1)),
+        "threads": torch.get_num_threads(),
         "device": next(learned.model.parameters()).device.type,
-    }  # fmt: skip
+    }
 
 
 def table(scores: dict[str, dict[str, Score]]) -> str:

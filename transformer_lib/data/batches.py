@@ -27,8 +27,14 @@ class Batches:
     """
 
     def __init__(
-        self, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]], batch_size: int | None = None, *,
-        max_tokens: int | None = None, seed: int = 0, pad_id: int = PAD_ID,
+        self,
+        src: Sequence[Sequence[int]],
+        tgt: Sequence[Sequence[int]],
+        batch_size: int | None = None,
+        *,
+        max_tokens: int | None = None,
+        seed: int = 0,
+        pad_id: int = PAD_ID,
     ) -> None:
         if len(src) != len(tgt):
             raise ValueError(f"src and tgt must have equally many sentences, got {len(src)} and {len(tgt)}")

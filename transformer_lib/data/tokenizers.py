@@ -119,7 +119,9 @@ class BPETokenizer(_BatchEncoder):
         tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)
         tokenizer.decoder = decoders.ByteLevel()
         trainer = trainers.BpeTrainer(
-            vocab_size=vocab_size, special_tokens=list(SPECIAL_TOKENS), show_progress=False,
+            vocab_size=vocab_size,
+            special_tokens=list(SPECIAL_TOKENS),
+            show_progress=False,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         )
         tokenizer.train_from_iterator(texts, trainer)

@@ -91,8 +91,14 @@ class _Sentence:
 
 @torch.no_grad()
 def beam_hypotheses(
-    model: Transformer, src: Tensor, *, beam_size: int, max_new_tokens: int, length_penalty: float = 0.6,
-    use_cache: bool = True, on_step: Callable[[BeamStep], None] | None = None,
+    model: Transformer,
+    src: Tensor,
+    *,
+    beam_size: int,
+    max_new_tokens: int,
+    length_penalty: float = 0.6,
+    use_cache: bool = True,
+    on_step: Callable[[BeamStep], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """Return each sentence's hypotheses, best first. Arguments as for `beam_search`; `on_step` sees every step."""
     check_request(model, src, max_new_tokens)
@@ -149,7 +155,12 @@ def _best_continuations(log_probs: Tensor, active: list[_Sentence]) -> tuple[lis
 
 
 def beam_search(
-    model: Transformer, src: Tensor, *, beam_size: int, max_new_tokens: int, length_penalty: float = 0.6,
+    model: Transformer,
+    src: Tensor,
+    *,
+    beam_size: int,
+    max_new_tokens: int,
+    length_penalty: float = 0.6,
     use_cache: bool = True,
 ) -> Tensor:
     """Translate with beam search and return each sentence's best hypothesis, padded: ids [batch, longest].
@@ -162,7 +173,11 @@ def beam_search(
         use_cache: as in `greedy_decode`.
     """
     hypotheses = beam_hypotheses(
-        model, src, beam_size=beam_size, max_new_tokens=max_new_tokens, length_penalty=length_penalty,
+        model,
+        src,
+        beam_size=beam_size,
+        max_new_tokens=max_new_tokens,
+        length_penalty=length_penalty,
         use_cache=use_cache,
     )
     best = [torch.tensor(ranked[0].ids, device=src.device) for ranked in hypotheses]

@@ -63,8 +63,15 @@ def greedy_decode(
 
 @torch.no_grad()
 def sample_decode(
-    model: Transformer, src: Tensor, *, max_new_tokens: int, temperature: float = 1.0, top_k: int | None = None,
-    top_p: float | None = None, generator: torch.Generator | None = None, use_cache: bool = True,
+    model: Transformer,
+    src: Tensor,
+    *,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    generator: torch.Generator | None = None,
+    use_cache: bool = True,
 ) -> Tensor:
     """Translate by drawing each token from the model's distribution, shaped by `filter_logits`.
 
@@ -105,7 +112,11 @@ def filter_logits(
 
 
 def _extend(
-    model: Transformer, src: Tensor, choose: Callable[[Tensor], Tensor], max_new_tokens: int, stop_at_eos: bool,
+    model: Transformer,
+    src: Tensor,
+    choose: Callable[[Tensor], Tensor],
+    max_new_tokens: int,
+    stop_at_eos: bool,
     use_cache: bool,
 ) -> Tensor:
     """Grow the target token by token with `choose`; finished sentences leave the batch and stop costing."""

@@ -70,9 +70,7 @@ class Translator:
         src = src.to(next(self.model.parameters()).device)
         if beam_size == 1:
             return greedy_decode(self.model, src, max_new_tokens=limit)
-        return beam_search(
-            self.model, src, beam_size=beam_size, max_new_tokens=limit, length_penalty=length_penalty
-        )
+        return beam_search(self.model, src, beam_size=beam_size, max_new_tokens=limit, length_penalty=length_penalty)
 
     def batches(self, pairs: Sequence[Pair], batch_size: int, *, seed: int = 0) -> Batches:
         """Return `pairs` as training batches in this translator's ids."""

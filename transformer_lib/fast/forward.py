@@ -59,10 +59,14 @@ def _parts(model: nn.Module) -> dict[str, nn.Module]:
 def _outline(parts: dict[str, nn.Module]) -> list[tuple]:
     """Return each part's path, type, number of heads and weights' shapes."""
     return [
-        (path, type(part), vars(part).get("n_heads"),
-         [(name, None if weight is None else weight.shape) for name, weight in part._parameters.items()])
+        (
+            path,
+            type(part),
+            vars(part).get("n_heads"),
+            [(name, None if weight is None else weight.shape) for name, weight in part._parameters.items()],
+        )
         for path, part in parts.items()
-    ]  # fmt: skip
+    ]
 
 
 def _watched(module: nn.Module) -> bool:
@@ -100,9 +104,10 @@ def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Ten
         own, cross = layer.self_attention, layer.cross_attention
         x = _residual(layer.self_attention_residual, x, lambda y, a=own: _self_attention(a, y, target, tgt_mask))
         x = _residual(
-            layer.cross_attention_residual, x,
+            layer.cross_attention_residual,
+            x,
             lambda y, a=cross, m=key_value: _cross_attention(a, y, m, target, memory_mask),
-        )  # fmt: skip
+        )
         x = _residual(layer.feed_forward_residual, x, lambda y, f=layer.feed_forward: _feed_forward(f, y))
     x = model.decoder.norm(x)
     return x if torch.equal(awaited, counted) else x[counted[awaited]]

@@ -51,7 +51,12 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
 
 
 def fused_attention(
-    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, bias: Tensor | None = None,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    mask: Tensor | None = None,
+    *,
+    bias: Tensor | None = None,
     dropout: float = 0.0,
 ) -> Tensor:
     """Return the output of `scaled_dot_product_attention` from torch's fused kernel, which stores no weights.

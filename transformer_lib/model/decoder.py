@@ -18,8 +18,17 @@ class DecoderLayer(nn.Module):
     """
 
     def __init__(
-        self, d_model: int, n_heads: int, d_ff: int, *, dropout: float = 0.0, norm_first: bool = False,
-        attention_bias: bool = False, bias: bool = True, activation: str = "relu", position: str = "none",
+        self,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        *,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+        attention_bias: bool = False,
+        bias: bool = True,
+        activation: str = "relu",
+        position: str = "none",
     ) -> None:
         super().__init__()
         self.d_model = d_model
@@ -34,7 +43,12 @@ class DecoderLayer(nn.Module):
         self.feed_forward_residual = Residual(d_model, **wrap)
 
     def forward(
-        self, x: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None, *,
+        self,
+        x: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        *,
         cache: LayerCache | None = None,
     ) -> Tensor:
         """Return x [batch, tgt_len, d_model] after the three sub-layers.
@@ -69,7 +83,12 @@ class Decoder(nn.Module):
         self.norm = LayerNorm(d_model, bias=layer_options.get("bias", True)) if wants_norm else nn.Identity()
 
     def forward(
-        self, x: Tensor, memory: Tensor, tgt_mask: Tensor | None = None, memory_mask: Tensor | None = None, *,
+        self,
+        x: Tensor,
+        memory: Tensor,
+        tgt_mask: Tensor | None = None,
+        memory_mask: Tensor | None = None,
+        *,
         cache: DecoderCache | None = None,
     ) -> Tensor:
         """Return [batch, tgt_len, d_model]; arguments as for `DecoderLayer.forward`."""

@@ -21,8 +21,17 @@ class EncoderLayer(nn.Module):
     """
 
     def __init__(
-        self, d_model: int, n_heads: int, d_ff: int, *, dropout: float = 0.0, norm_first: bool = False,
-        attention_bias: bool = False, bias: bool = True, activation: str = "relu", position: str = "none",
+        self,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        *,
+        dropout: float = 0.0,
+        norm_first: bool = False,
+        attention_bias: bool = False,
+        bias: bool = True,
+        activation: str = "relu",
+        position: str = "none",
     ) -> None:
         super().__init__()
         self.d_model = d_model

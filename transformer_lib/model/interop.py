@@ -22,7 +22,11 @@ class EncoderDecoder(nn.Module):
         self.encoder, self.decoder = encoder, decoder
 
     def forward(
-        self, src: Tensor, tgt: Tensor, src_mask: Tensor | None = None, tgt_mask: Tensor | None = None,
+        self,
+        src: Tensor,
+        tgt: Tensor,
+        src_mask: Tensor | None = None,
+        tgt_mask: Tensor | None = None,
         memory_mask: Tensor | None = None,
     ) -> Tensor:
         """Return [batch, tgt_len, d_model] for embedded src [batch, src_len, d_model] and tgt."""
@@ -111,7 +115,10 @@ def _options(theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) ->
         raise ValueError(f"module must have the activation relu or gelu, got {theirs.activation!r}")
     has_bias = theirs.linear1.bias is not None
     return {
-        "dropout": theirs.dropout1.p, "norm_first": theirs.norm_first, "attention_bias": has_bias, "bias": has_bias,
+        "dropout": theirs.dropout1.p,
+        "norm_first": theirs.norm_first,
+        "attention_bias": has_bias,
+        "bias": has_bias,
         "activation": activations[theirs.activation],
     }
 

@@ -29,8 +29,15 @@ class MultiHeadAttention(nn.Module):
     """
 
     def __init__(
-        self, d_model: int, n_heads: int, *, d_k: int | None = None, d_v: int | None = None, bias: bool = False,
-        dropout: float = 0.0, position: RotaryPosition | RelativeBias | None = None,
+        self,
+        d_model: int,
+        n_heads: int,
+        *,
+        d_k: int | None = None,
+        d_v: int | None = None,
+        bias: bool = False,
+        dropout: float = 0.0,
+        position: RotaryPosition | RelativeBias | None = None,
     ) -> None:
         super().__init__()
         self.d_model, self.n_heads = check_int("d_model", d_model), check_int("n_heads", n_heads)
@@ -50,8 +57,14 @@ class MultiHeadAttention(nn.Module):
         self.recorder: Callable[[Tensor], None] | None = None  # set by `record_attention`
 
     def forward(
-        self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *,
-        return_weights: bool = False, cache: KeyValueCache | None = None,
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        *,
+        return_weights: bool = False,
+        cache: KeyValueCache | None = None,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Attend from `query` to `key` and `value`.
 

@@ -32,7 +32,10 @@ class Checkpoint:
 
 
 def save_checkpoint(
-    path: str | os.PathLike[str], model: nn.Module, *, state: dict[str, Tensor] | None = None,
+    path: str | os.PathLike[str],
+    model: nn.Module,
+    *,
+    state: dict[str, Tensor] | None = None,
     extra: dict[str, Any] | None = None,
 ) -> None:
     """Write `model` to `path`; a reader sees the old file or the new one, never half of it.

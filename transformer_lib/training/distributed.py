@@ -95,12 +95,23 @@ def launch(
     """
     root = Path(__file__).resolve().parents[2]
     with tempfile.TemporaryDirectory() as folder, ExitStack() as files:
-        shared = {**_loopback(), **os.environ, "OMP_NUM_THREADS": "1", "WORLD_SIZE": str(n_processes),
-                  STORE: Path(folder, "store").as_uri(), **(environment or {})}
+        shared = {
+            **_loopback(),
+            **os.environ,
+            "OMP_NUM_THREADS": "1",
+            "WORLD_SIZE": str(n_processes),
+            STORE: Path(folder, "store").as_uri(),
+            **(environment or {}),
+        }
         logs = [Path(folder, f"errors_{number}") for number in range(n_processes)]
         running = [
-            subprocess.Popen(command, cwd=root, env={**shared, "RANK": str(number)}, stdout=subprocess.DEVNULL,
-                             stderr=files.enter_context(log.open("wb")))  # a pipe that nobody reads would fill up
+            subprocess.Popen(
+                command,
+                cwd=root,
+                env={**shared, "RANK": str(number)},
+                stdout=subprocess.DEVNULL,
+                stderr=files.enter_context(log.open("wb")),
+            )  # a pipe that nobody reads would fill up
             for number, log in enumerate(logs)
         ]
         try:

@@ -24,8 +24,13 @@ OnEpoch = Callable[[int], dict[str, float]]
 
 
 def train(
-    model: nn.Module, batches: Batches, *, on_step: OnStep | None = None, on_epoch: OnEpoch | None = None,
-    average: AveragedModel | None = None, **options,
+    model: nn.Module,
+    batches: Batches,
+    *,
+    on_step: OnStep | None = None,
+    on_epoch: OnEpoch | None = None,
+    average: AveragedModel | None = None,
+    **options,
 ) -> History:
     """Train `model` in place with Adam (β 0.9, 0.98; ε 1e-9, as in the paper) and return its history.
 
@@ -84,7 +89,9 @@ class _Run:
         self.total_steps = None if options.time_limit else options.last_epoch * len(batches)
         self.rate = self._schedule()
         self.gradient = BatchGradient(
-            TrainingLoss(model, options.label_smoothing), pad_id=model.config.pad_id, accumulate=options.accumulate,
+            TrainingLoss(model, options.label_smoothing),
+            pad_id=model.config.pad_id,
+            accumulate=options.accumulate,
             precision=options.precision,
         )
         if distributed.rank() > 0:
@@ -98,8 +105,11 @@ class _Run:
     def _schedule(self) -> Callable[[int, float], float]:
         """Return (step, fraction of the time) -> rate."""
         options = self.options
-        shape = {"learning_rate": options.learning_rate, "warmup_steps": options.warmup_steps,
-                 "d_model": self.model.config.d_model}
+        shape = {
+            "learning_rate": options.learning_rate,
+            "warmup_steps": options.warmup_steps,
+            "d_model": self.model.config.d_model,
+        }
         if options.time_limit is not None:
             return make_timed_schedule(options.schedule, **shape)
         by_step = make_schedule(options.schedule, total_steps=self.total_steps, **shape)
@@ -108,8 +118,9 @@ class _Run:
     def go(self, on_step: OnStep | None, on_epoch: OnEpoch | None) -> None:
         """Train from the current step to the last."""
         first = distributed.rank() == 0
-        with tqdm(total=self.total_steps, initial=self.step, unit="step",
-                  disable=not (first and self.options.progress)) as bar:
+        with tqdm(
+            total=self.total_steps, initial=self.step, unit="step", disable=not (first and self.options.progress)
+        ) as bar:
             epoch = self.step // len(self.batches)
             if on_epoch is not None and epoch > len(self.history.epochs):
                 epoch -= 1  # stopped between an epoch's last step and its evaluation

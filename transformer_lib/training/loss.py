@@ -43,7 +43,10 @@ def translation_loss(
         )
     check_fraction("label_smoothing", label_smoothing)
     return F.cross_entropy(
-        logits.flatten(0, 1), tgt_out.flatten(), ignore_index=pad_id, label_smoothing=label_smoothing,
+        logits.flatten(0, 1),
+        tgt_out.flatten(),
+        ignore_index=pad_id,
+        label_smoothing=label_smoothing,
         reduction=check_choice("reduction", reduction, ("mean", "sum")),
     )
 

@@ -18,7 +18,10 @@ _ADAM = ("step", "exp_avg", "exp_avg_sq")
 
 
 def write_run(
-    path: str | os.PathLike[str], model: nn.Module, optimizer: torch.optim.Optimizer, average: AveragedModel | None,
+    path: str | os.PathLike[str],
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    average: AveragedModel | None,
     history: History,
 ) -> None:
     """Write the run's state to `path`. Every process calls it; process 0 writes, for all have the same weights."""

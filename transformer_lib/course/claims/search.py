@@ -83,6 +83,7 @@ def errata(claim_id: str | None = None, *, kind: str | None = None) -> tuple[Err
     if kind is not None and kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     return tuple(
-        row for row in load().errata
+        row
+        for row in load().errata
         if (claim_id is None or claim_id in row.claims) and (kind is None or row.kind == kind)
     )

@@ -9,13 +9,58 @@ from .model import VERDICTS, Claim, Erratum, load
 from .search import errata, get, shown_in
 from .where import Place
 
-_SIGNS = {"times": "×", "cdot": "·", "top": "ᵀ", "le": "≤", "ge": "≥", "ne": "≠", "neq": "≠", "infty": "∞", "pi": "π",
-          "omega": "ω", "delta": "δ", "mu": "μ", "sigma": "σ", "varepsilon": "ε", "epsilon": "ε", "Delta": "Δ",
-          "gamma": "γ", "beta": "β", "alpha": "α", "approx": "≈", "ldots": "…", "dots": "…", "sum": "Σ", "to": "→",
-          "mid": "|", "rho": "ρ", "pm": "±", "ln": "ln", "log": "log", "sin": "sin", "cos": "cos", "exp": "exp",
-          "max": "max", "min": "min", "quad": " ", "in": "∈", "ll": "≪", "gg": "≫", "leq": "≤", "geq": "≥", "odot": "⊙",
-          "rightarrow": "→", "circ": "°", "theta": "θ", "lambda": "λ", "lVert": "‖", "rVert": "‖", "neg": "¬",
-          "lvert": "|", "rvert": "|"}  # fmt: skip
+_SIGNS = {
+    "times": "×",
+    "cdot": "·",
+    "top": "ᵀ",
+    "le": "≤",
+    "ge": "≥",
+    "ne": "≠",
+    "neq": "≠",
+    "infty": "∞",
+    "pi": "π",
+    "omega": "ω",
+    "delta": "δ",
+    "mu": "μ",
+    "sigma": "σ",
+    "varepsilon": "ε",
+    "epsilon": "ε",
+    "Delta": "Δ",
+    "gamma": "γ",
+    "beta": "β",
+    "alpha": "α",
+    "approx": "≈",
+    "ldots": "…",
+    "dots": "…",
+    "sum": "Σ",
+    "to": "→",
+    "mid": "|",
+    "rho": "ρ",
+    "pm": "±",
+    "ln": "ln",
+    "log": "log",
+    "sin": "sin",
+    "cos": "cos",
+    "exp": "exp",
+    "max": "max",
+    "min": "min",
+    "quad": " ",
+    "in": "∈",
+    "ll": "≪",
+    "gg": "≫",
+    "leq": "≤",
+    "geq": "≥",
+    "odot": "⊙",
+    "rightarrow": "→",
+    "circ": "°",
+    "theta": "θ",
+    "lambda": "λ",
+    "lVert": "‖",
+    "rVert": "‖",
+    "neg": "¬",
+    "lvert": "|",
+    "rvert": "|",
+}
 
 
 class Shown:
@@ -56,12 +101,16 @@ def table(rows: Iterable[Claim] | Iterable[Erratum]) -> Shown:
     rows = tuple(rows)
     if rows and isinstance(rows[0], Erratum):
         head = ("", "what", "printed", "why it is wrong", "what is right", "rows", "shown in")
-        body = [(row.id, row.title, row.says, row.why, row.right, ", ".join(row.claims) or "–", _links(_of(row)))
-                for row in rows]
+        body = [
+            (row.id, row.title, row.says, row.why, row.right, ", ".join(row.claims) or "–", _links(_of(row)))
+            for row in rows
+        ]
     else:
         head = ("id", "text", "claim", "verdict", "what is right, or to add", "shown in")
-        body = [(row.id, _unbroken(row.text), row.claim, signed(row.verdict), row.right or "–", _links(shown_in(row)))
-                for row in rows]
+        body = [
+            (row.id, _unbroken(row.text), row.claim, signed(row.verdict), row.right or "–", _links(shown_in(row)))
+            for row in rows
+        ]
     lines = [head, tuple(":---" for _ in head), *body]
     ends = f", {rows[0].id} to {rows[-1].id}" if rows else ""
     noun = "row" if len(rows) == 1 else "rows"
@@ -128,7 +177,11 @@ def _unbroken(place: str) -> str:
 
 
 def _correction(row: Erratum) -> str:
-    lines = [f"**{row.id} · {row.title}**", f"*Printed:* {row.says}", f"*Why it is wrong:* {row.why}",
-             f"*What is right:* {row.right}"]
+    lines = [
+        f"**{row.id} · {row.title}**",
+        f"*Printed:* {row.says}",
+        f"*Why it is wrong:* {row.why}",
+        f"*What is right:* {row.right}",
+    ]
     lines.append(f"*Rows:* {', '.join(row.claims) or '–'} · *Shown in:* {_links(_of(row))}")
     return "\n\n".join(lines)

@@ -16,5 +16,17 @@ from .patients import LETTERS, Patient, admit
 from .recipe import Log
 from .task import held_out, words
 
-__all__ = ["CATALOGUE", "INSTRUMENTS", "LETTERS", "SIGNS", "Log", "Patient", "Verdict", "admit", "diagnose",
-           "held_out", "read", "words"]
+__all__ = [
+    "CATALOGUE",
+    "INSTRUMENTS",
+    "LETTERS",
+    "SIGNS",
+    "Log",
+    "Patient",
+    "Verdict",
+    "admit",
+    "diagnose",
+    "held_out",
+    "read",
+    "words",
+]

@@ -35,29 +35,69 @@ class Sign:
 
 
 SIGNS = {
-    "target not shifted": Sign("copies", 0.9, 1.0, "the likeliest token would be the one just read, nearly always",
-                               "Look at one row of its batch: what is read, and what is to be said at the same place?"),
-    "causal mask upside down": Sign("weight on the future", 0.2, 1.0,
-                                    "the decoder's queries would give much of their weight to later tokens",
-                                    "Exchange one target token: which rows of the logits move?"),
-    "softmax over the queries": Sign("row sums", 0.5, 99.0,
-                                     "the sums of a query's weights would be far from one, and “row sums”, that "
-                                     "distance, far from 0",
-                                     "Add up the weights along both axes."),
-    "padding counted in the loss": Sign("reported / real loss", 0.0, 0.95,
-                                        "the reported loss would be lower than the loss per real token",
-                                        "Compute the loss per real token yourself, beside the reported one."),
-    "scores not scaled": Sign("score factor", 2.0, 99.0, "ln(weight) would grow several times as fast as q · k / √d_k",
-                              "Compare the weights with queries and keys: how fast does ln(weight) grow with q · k?"),
-    "dropout in evaluation": Sign("repeat", 0.1, 99.0, "the same batch would give other logits the second time",
-                                  "Before comparing two inputs, compare one input with itself."),
-    "positions lost": Sign("order", 0.0, 0.01, "the encoder would not notice that the source is turned round",
-                           "Turn the source round and look at the memory."),
-    "embeddings not scaled": Sign("embedding factor", 0.0, 0.5,
-                                  "rows of the table would enter the encoder with a factor below √d_model",
-                                  "Look at the vectors that enter the encoder: how much of them is the table's row?"),
-    "memory not masked": Sign("weight on padding", 0.01, 1.0, "padding would get weight in the cross-attention",
-                              "Put more padding behind the source: do real rows move?"),
+    "target not shifted": Sign(
+        "copies",
+        0.9,
+        1.0,
+        "the likeliest token would be the one just read, nearly always",
+        "Look at one row of its batch: what is read, and what is to be said at the same place?",
+    ),
+    "causal mask upside down": Sign(
+        "weight on the future",
+        0.2,
+        1.0,
+        "the decoder's queries would give much of their weight to later tokens",
+        "Exchange one target token: which rows of the logits move?",
+    ),
+    "softmax over the queries": Sign(
+        "row sums",
+        0.5,
+        99.0,
+        "the sums of a query's weights would be far from one, and “row sums”, that distance, far from 0",
+        "Add up the weights along both axes.",
+    ),
+    "padding counted in the loss": Sign(
+        "reported / real loss",
+        0.0,
+        0.95,
+        "the reported loss would be lower than the loss per real token",
+        "Compute the loss per real token yourself, beside the reported one.",
+    ),
+    "scores not scaled": Sign(
+        "score factor",
+        2.0,
+        99.0,
+        "ln(weight) would grow several times as fast as q · k / √d_k",
+        "Compare the weights with queries and keys: how fast does ln(weight) grow with q · k?",
+    ),
+    "dropout in evaluation": Sign(
+        "repeat",
+        0.1,
+        99.0,
+        "the same batch would give other logits the second time",
+        "Before comparing two inputs, compare one input with itself.",
+    ),
+    "positions lost": Sign(
+        "order",
+        0.0,
+        0.01,
+        "the encoder would not notice that the source is turned round",
+        "Turn the source round and look at the memory.",
+    ),
+    "embeddings not scaled": Sign(
+        "embedding factor",
+        0.0,
+        0.5,
+        "rows of the table would enter the encoder with a factor below √d_model",
+        "Look at the vectors that enter the encoder: how much of them is the table's row?",
+    ),
+    "memory not masked": Sign(
+        "weight on padding",
+        0.01,
+        1.0,
+        "padding would get weight in the cross-attention",
+        "Put more padding behind the source: do real rows move?",
+    ),
 }
 """By name of the fault. The stored study checks each on every seed and against all other faults."""
 
@@ -119,8 +159,10 @@ def evidence(patient: Patient, name: str) -> str:
 def _would_see(patient: Patient, name: str) -> str:
     sign = SIGNS[name]
     instrument, value = INSTRUMENTS[sign.instrument], read(sign.instrument, patient)
-    return (f"If it were so, {sign.words}. Measured: {sign.instrument} {value:.2f}; "
-            f"healthy: {instrument.low:.4g} to {instrument.high:.4g}.")
+    return (
+        f"If it were so, {sign.words}. Measured: {sign.instrument} {value:.2f}; "
+        f"healthy: {instrument.low:.4g} to {instrument.high:.4g}."
+    )
 
 
 def _hint(case: Fault) -> str:

@@ -134,22 +134,51 @@ def endless_dropout(model: Transformer) -> None:
 
 HEALTHY = Fault("healthy", "", "")
 FAULTS = (
-    Fault("target not shifted", "tgt_in, tgt_out = tgt, tgt", "tgt_in, tgt_out = tgt[:, :-1], tgt[:, 1:]",
-          feed=not_shifted),
-    Fault("causal mask upside down", "visible = torch.ones(q_len, k_len, dtype=torch.bool).triu()",
-          "visible = torch.ones(q_len, k_len, dtype=torch.bool).tril()", upper_triangle),
-    Fault("softmax over the queries", "weights = scores.softmax(dim=-2)", "weights = scores.softmax(dim=-1)",
-          softmax_over_queries),
-    Fault("padding counted in the loss", "loss = F.cross_entropy(logits, labels)",
-          "loss = F.cross_entropy(logits, labels, ignore_index=pad_id)", loss=loss_of_all_tokens),
+    Fault(
+        "target not shifted",
+        "tgt_in, tgt_out = tgt, tgt",
+        "tgt_in, tgt_out = tgt[:, :-1], tgt[:, 1:]",
+        feed=not_shifted,
+    ),
+    Fault(
+        "causal mask upside down",
+        "visible = torch.ones(q_len, k_len, dtype=torch.bool).triu()",
+        "visible = torch.ones(q_len, k_len, dtype=torch.bool).tril()",
+        upper_triangle,
+    ),
+    Fault(
+        "softmax over the queries",
+        "weights = scores.softmax(dim=-2)",
+        "weights = scores.softmax(dim=-1)",
+        softmax_over_queries,
+    ),
+    Fault(
+        "padding counted in the loss",
+        "loss = F.cross_entropy(logits, labels)",
+        "loss = F.cross_entropy(logits, labels, ignore_index=pad_id)",
+        loss=loss_of_all_tokens,
+    ),
     Fault("scores not scaled", "scores = query @ key.mT", "scores = query @ key.mT / math.sqrt(d_k)", unscaled_scores),
-    Fault("dropout in evaluation", "x = F.dropout(x, p)", "x = F.dropout(x, p, training=self.training)",
-          endless_dropout, late=True),
+    Fault(
+        "dropout in evaluation",
+        "x = F.dropout(x, p)",
+        "x = F.dropout(x, p, training=self.training)",
+        endless_dropout,
+        late=True,
+    ),
     Fault("positions lost", "self.position(x)", "x = self.position(x)", lost_positions),
-    Fault("embeddings not scaled", "x = self.embedding(ids)", "x = self.embedding(ids) * math.sqrt(d_model)",
-          small_embeddings),
-    Fault("memory not masked", "x = self.cross_attention(x, memory, memory)",
-          "x = self.cross_attention(x, memory, memory, memory_mask)", no_memory_mask),
+    Fault(
+        "embeddings not scaled",
+        "x = self.embedding(ids)",
+        "x = self.embedding(ids) * math.sqrt(d_model)",
+        small_embeddings,
+    ),
+    Fault(
+        "memory not masked",
+        "x = self.cross_attention(x, memory, memory)",
+        "x = self.cross_attention(x, memory, memory, memory_mask)",
+        no_memory_mask,
+    ),
 )
 """What may be wrong. `patients` says nothing of who has what."""
 

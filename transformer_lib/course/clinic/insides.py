@@ -47,8 +47,10 @@ def score_factor(patient: Patient) -> float:
     src = full_rows()
     layer, x = patient.model.encoder.layers[0].self_attention, entering_vectors(patient, src)
     with torch.no_grad():
-        q, k = (F.linear(x, part.weight).unflatten(-1, (layer.n_heads, -1)).transpose(1, 2)
-                for part in (layer.w_q, layer.w_k))
+        q, k = (
+            F.linear(x, part.weight).unflatten(-1, (layer.n_heads, -1)).transpose(1, 2)
+            for part in (layer.w_q, layer.w_k)
+        )
     scores = (q @ k.mT).double() / math.sqrt(layer.d_k)
     weights = patient.attention(src, src)["encoder"].double()
     best = weights.argmax(dim=-1, keepdim=True)

@@ -103,8 +103,11 @@ def changes(patient: Patient, probe: str) -> Tensor:
         return (patient.model.encode(src) - patient.model.encode(src.flip(1)).flip(1)).abs().mean(dim=2)
     src, tgt_in = rows()
     before = patient.model(src, tgt_in)
-    second = {"repeat": (src, tgt_in), "future": (src, _exchanged(tgt_in)),
-              "padding": tuple(F.pad(ids, (0, PADDING), value=PAD_ID) for ids in (src, tgt_in))}  # fmt: skip
+    second = {
+        "repeat": (src, tgt_in),
+        "future": (src, _exchanged(tgt_in)),
+        "padding": tuple(F.pad(ids, (0, PADDING), value=PAD_ID) for ids in (src, tgt_in)),
+    }
     change = (before - patient.model(*second[probe])[:, : tgt_in.shape[1]]).abs().amax(dim=-1)
     return change * (tgt_in != PAD_ID)
 

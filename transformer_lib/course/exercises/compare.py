@@ -48,9 +48,7 @@ def close(first: torch.Tensor, second: torch.Tensor, rtol: float | None = None) 
     """Equal within the tolerance of the less precise of the two; NaN equals NaN."""
     low = torch.float32 in (first.dtype, second.dtype) or torch.float16 in (first.dtype, second.dtype)
     rtol = rtol or (1e-4 if low else 1e-7)
-    return torch.allclose(
-        first.detach().double(), second.detach().double(), rtol=rtol, atol=rtol / 10, equal_nan=True
-    )
+    return torch.allclose(first.detach().double(), second.detach().double(), rtol=rtol, atol=rtol / 10, equal_nan=True)
 
 
 def is_number(value: object) -> bool:
@@ -69,9 +67,7 @@ def kind(tensor: torch.Tensor) -> str:
     return "floating-point numbers" if tensor.is_floating_point() else "integers"
 
 
-def difference(
-    expected: object, got: object, names: tuple[str, ...] = (), rtol: float | None = None
-) -> str | None:
+def difference(expected: object, got: object, names: tuple[str, ...] = (), rtol: float | None = None) -> str | None:
     """A sentence that says how `got` differs from `expected`; None when it is right.
 
     Args:

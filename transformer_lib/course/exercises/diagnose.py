@@ -33,9 +33,7 @@ class Trial:
     problem: str | None
 
 
-def problem_of(
-    exercise: Exercise, expected: object, outcome: Outcome, names: tuple[str, ...] = ()
-) -> str | None:
+def problem_of(exercise: Exercise, expected: object, outcome: Outcome, names: tuple[str, ...] = ()) -> str | None:
     """What is wrong with one outcome, as a general comparison sees it; None when it is right."""
     if outcome.kind == "endless":
         return "Your function did not come to an end: does every loop reach its last step?"

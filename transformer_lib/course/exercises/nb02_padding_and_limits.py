@@ -120,63 +120,133 @@ def _totals(X):
 
 EXERCISES = (
     Exercise(
-        "02.4", "A padded batch", 12, 2, padded_context, _padding_cases,
+        "02.4",
+        "A padded batch",
+        12,
+        2,
+        padded_context,
+        _padding_cases,
         (
-            Mistake("padding read", _padded(keys=False),
-                    "Padding is still read: its scores must not enter the softmax."),
-            Mistake("padding answers", _padded(queries=False),
-                    "The rows of padding are not zero. They too asked a question; their answer must be dropped."),
-            Mistake("queries hidden", _hiding(keys=False, queries=True),
-                    "You hid the rows of padding, and a row of nothing but −∞ is NaN. Hide columns, real[:, None, :], "
-                    "and set the rows of padding to zero at the end."),
-            Mistake("both hidden", _hiding(keys=True, queries=True),
-                    "Tokens are right, but a row of nothing but −∞ is NaN: hide columns only, "
-                    "and set the rows of padding to zero at the end."),
-            Mistake("zero scores", _padded(zero_scores=True),
-                    "You set the scores of padding to 0, and exp(0) is 1: they must become −∞."),
-            Mistake("after", _padded(after=True),
-                    "You removed padding after the softmax: the remaining weights no longer sum to one."),
-            Mistake("zero vectors", lambda X, real: _padded(keys=False)(X * real[..., None], real),
-                    "You set the vectors of padding to zero. Their scores are then 0, and they still take a share."),
-            Mistake("inverted", _inverted,
-                    "You read the padding and left out the tokens: True in `real` marks a token."),
-            Mistake("scaled", lambda X, real: torch.softmax(
-                        (X @ X.mT / X.shape[-1] ** 0.5).masked_fill(~real[:, None, :], -torch.inf), dim=-1
-                    ) @ X * real[..., None],
-                    "You divided the scores by √d_model; here they stay as they are."),
+            Mistake(
+                "padding read", _padded(keys=False), "Padding is still read: its scores must not enter the softmax."
+            ),
+            Mistake(
+                "padding answers",
+                _padded(queries=False),
+                "The rows of padding are not zero. They too asked a question; their answer must be dropped.",
+            ),
+            Mistake(
+                "queries hidden",
+                _hiding(keys=False, queries=True),
+                "You hid the rows of padding, and a row of nothing but −∞ is NaN. Hide columns, real[:, None, :], "
+                "and set the rows of padding to zero at the end.",
+            ),
+            Mistake(
+                "both hidden",
+                _hiding(keys=True, queries=True),
+                "Tokens are right, but a row of nothing but −∞ is NaN: hide columns only, "
+                "and set the rows of padding to zero at the end.",
+            ),
+            Mistake(
+                "zero scores",
+                _padded(zero_scores=True),
+                "You set the scores of padding to 0, and exp(0) is 1: they must become −∞.",
+            ),
+            Mistake(
+                "after",
+                _padded(after=True),
+                "You removed padding after the softmax: the remaining weights no longer sum to one.",
+            ),
+            Mistake(
+                "zero vectors",
+                lambda X, real: _padded(keys=False)(X * real[..., None], real),
+                "You set the vectors of padding to zero. Their scores are then 0, and they still take a share.",
+            ),
+            Mistake(
+                "inverted", _inverted, "You read the padding and left out the tokens: True in `real` marks a token."
+            ),
+            Mistake(
+                "scaled",
+                lambda X, real: (
+                    torch.softmax((X @ X.mT / X.shape[-1] ** 0.5).masked_fill(~real[:, None, :], -torch.inf), dim=-1)
+                    @ X
+                    * real[..., None]
+                ),
+                "You divided the scores by √d_model; here they stay as they are.",
+            ),
         ),
         gradients=("X",),
     ),
     Exercise(
-        "02.5", "Where repeated averaging ends", 15, 3, settled_shares, _limit_cases,
+        "02.5",
+        "Where repeated averaging ends",
+        15,
+        3,
+        settled_shares,
+        _limit_cases,
         (
-            Mistake("equal", lambda X: torch.full((len(X),), 1 / len(X), dtype=X.dtype),
-                    "Equal shares are the limit only if all rows of exp(X Xᵀ) have the same sum."),
+            Mistake(
+                "equal",
+                lambda X: torch.full((len(X),), 1 / len(X), dtype=X.dtype),
+                "Equal shares are the limit only if all rows of exp(X Xᵀ) have the same sum.",
+            ),
             Mistake("totals", _totals, "Those are the sums of the rows of exp(X Xᵀ); as shares they must sum to one."),
-            Mistake("diagonal", lambda X: (w := torch.softmax(X @ X.T, -1).diagonal()) / w.sum(),
-                    "You took the weight that each token gives itself."),
-            Mistake("columns", lambda X: torch.softmax(X @ X.T, -1).mean(0),
-                    "Those are the shares after one step, averaged over tokens; the limit is something else."),
-            Mistake("softmax of lengths", lambda X: torch.softmax(X.square().sum(-1), 0),
-                    "You used a token's score with itself; its scores with all the others count too."),
-            Mistake("reciprocal", lambda X: (1 / _totals(X)) / (1 / _totals(X)).sum(),
-                    "The other way round: a token with a larger sum has the larger share."),
-            Mistake("logarithm", lambda X: torch.softmax((X @ X.T).sum(-1), 0),
-                    "You summed the scores and then took exponentials; the exponentials come first."),
+            Mistake(
+                "diagonal",
+                lambda X: (w := torch.softmax(X @ X.T, -1).diagonal()) / w.sum(),
+                "You took the weight that each token gives itself.",
+            ),
+            Mistake(
+                "columns",
+                lambda X: torch.softmax(X @ X.T, -1).mean(0),
+                "Those are the shares after one step, averaged over tokens; the limit is something else.",
+            ),
+            Mistake(
+                "softmax of lengths",
+                lambda X: torch.softmax(X.square().sum(-1), 0),
+                "You used a token's score with itself; its scores with all the others count too.",
+            ),
+            Mistake(
+                "reciprocal",
+                lambda X: (1 / _totals(X)) / (1 / _totals(X)).sum(),
+                "The other way round: a token with a larger sum has the larger share.",
+            ),
+            Mistake(
+                "logarithm",
+                lambda X: torch.softmax((X @ X.T).sum(-1), 0),
+                "You summed the scores and then took exponentials; the exponentials come first.",
+            ),
         ),
         rtol=1e-5,
     ),
     Exercise(
-        "02.6", "Scores to order", 12, 3, scores_to_order, _order_cases,
+        "02.6",
+        "Scores to order",
+        12,
+        3,
+        scores_to_order,
+        _order_cases,
         (
-            Mistake("inverse once", lambda X, G: torch.linalg.inv(X) @ G,
-                    "X W would be G: the tokens stand on both sides of W."),
-            Mistake("no transpose", lambda X, G: torch.linalg.inv(X) @ G @ torch.linalg.inv(X),
-                    "On the right stands Xᵀ: its inverse is the transpose of X⁻¹."),
-            Mistake("product", lambda X, G: X.T @ G @ X,
-                    "X W Xᵀ = G is undone by inverses; transposes undo it only where X is a rotation."),
-            Mistake("turned", lambda X, G: torch.linalg.inv(X) @ G.T @ torch.linalg.inv(X).T,
-                    "You got the scores of token j with token i: G came in transposed."),
+            Mistake(
+                "inverse once",
+                lambda X, G: torch.linalg.inv(X) @ G,
+                "X W would be G: the tokens stand on both sides of W.",
+            ),
+            Mistake(
+                "no transpose",
+                lambda X, G: torch.linalg.inv(X) @ G @ torch.linalg.inv(X),
+                "On the right stands Xᵀ: its inverse is the transpose of X⁻¹.",
+            ),
+            Mistake(
+                "product",
+                lambda X, G: X.T @ G @ X,
+                "X W Xᵀ = G is undone by inverses; transposes undo it only where X is a rotation.",
+            ),
+            Mistake(
+                "turned",
+                lambda X, G: torch.linalg.inv(X) @ G.T @ torch.linalg.inv(X).T,
+                "You got the scores of token j with token i: G came in transposed.",
+            ),
             Mistake("forward", lambda X, G: X @ G @ X.T, "That multiplies by X; you have to undo that."),
             Mistake("wanted", lambda X, G: G, "G itself works only where the tokens are unit vectors, X = I."),
         ),

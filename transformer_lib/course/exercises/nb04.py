@@ -85,8 +85,9 @@ def _attention_cases():
         Case("3 queries, 5 keys", (q, k, v, seen)),
         Case("5 tokens, causal mask", (*normal(12, (5, 5), (5, 5), (5, 5)), _triangle(5))),
         Case("nothing is masked", (q, k, v, torch.ones(3, 5, dtype=torch.bool))),
-        Case("a batch with heads and a padding mask",
-             (*normal(13, (2, 3, 7, 11), (2, 3, 5, 11), (2, 3, 5, 2)), padding)),
+        Case(
+            "a batch with heads and a padding mask", (*normal(13, (2, 3, 7, 11), (2, 3, 5, 11), (2, 3, 5, 2)), padding)
+        ),
         Case("a query that may attend to nothing", (q, k, v, nothing)),
     ]
 
@@ -132,80 +133,164 @@ def _exp_share(shift):
 
 EXERCISES = (
     Exercise(
-        "04.1", "Scaled scores", 8, 1, scaled_scores, _score_cases,
+        "04.1",
+        "Scaled scores",
+        8,
+        1,
+        scaled_scores,
+        _score_cases,
         (
             Mistake("d_k", lambda q, k: q @ k.mT / q.shape[-1], "You divided by d_k; the formula divides by √d_k."),
             Mistake("unscaled", lambda q, k: q @ k.mT, "The scores are not scaled: divide by √d_k."),
             Mistake("times", lambda q, k: q @ k.mT * q.shape[-1] ** 0.5, "You multiplied by √d_k; divide by it."),
-            Mistake("k_len", lambda q, k: q @ k.mT / k.shape[-2] ** 0.5,
-                    "You divided by the root of the number of keys; d_k is the length of one key (the last axis)."),
-            Mistake("no transpose", lambda q, k: q @ k / q.shape[-1] ** 0.5,
-                    "You multiplied by the keys without transposing them; a dot product sums over d_k."),
-            Mistake("all axes", lambda q, k: q @ k.permute(*reversed(range(k.dim()))) / q.shape[-1] ** 0.5,
-                    "Right without a batch, but .T turns all axes around: swap only the last two, "
-                    "key.transpose(-2, -1)."),
-            Mistake("swapped", lambda q, k: k @ q.mT / q.shape[-1] ** 0.5,
-                    "The result has the right values transposed: queries are rows, keys are columns."),
+            Mistake(
+                "k_len",
+                lambda q, k: q @ k.mT / k.shape[-2] ** 0.5,
+                "You divided by the root of the number of keys; d_k is the length of one key (the last axis).",
+            ),
+            Mistake(
+                "no transpose",
+                lambda q, k: q @ k / q.shape[-1] ** 0.5,
+                "You multiplied by the keys without transposing them; a dot product sums over d_k.",
+            ),
+            Mistake(
+                "all axes",
+                lambda q, k: q @ k.permute(*reversed(range(k.dim()))) / q.shape[-1] ** 0.5,
+                "Right without a batch, but .T turns all axes around: swap only the last two, key.transpose(-2, -1).",
+            ),
+            Mistake(
+                "swapped",
+                lambda q, k: k @ q.mT / q.shape[-1] ** 0.5,
+                "The result has the right values transposed: queries are rows, keys are columns.",
+            ),
         ),
         gradients=("query", "key"),
     ),
     Exercise(
-        "04.2", "A softmax that does not overflow", 12, 2, stable_softmax, _softmax_cases,
+        "04.2",
+        "A softmax that does not overflow",
+        12,
+        2,
+        stable_softmax,
+        _softmax_cases,
         (
-            Mistake("naive", _exp_share(lambda s: 0.0),
-                    "exp overflows for large scores, and inf / inf is NaN: subtract each row's largest score first."),
-            Mistake("mean", _exp_share(lambda s: s.mean(-1, keepdim=True)),
-                    "You subtracted the mean of each row; only subtracting the largest score keeps exp at most 1 "
-                    "(and the mean of a row with -inf is -inf)."),
-            Mistake("global max", _exp_share(lambda s: s.max()),
-                    "You subtracted the largest score of all rows; in a row far below it every exp underflows to 0, "
-                    "and 0 / 0 is NaN. Take the largest score of each row."),
-            Mistake("axis", lambda s: torch.softmax(s, 0 if s.dim() == 1 else -2),
-                    "Your weights sum to one over queries (axis -2), not over keys (axis -1)."),
-            Mistake("first axis", lambda s: torch.softmax(s, 0),
-                    "You took the softmax over the first axis, the batch where there is one; keys are the last."),
-            Mistake("all", lambda s: torch.softmax(s.flatten(), 0).view_as(s),
-                    "You took one softmax over all entries; every row needs its own."),
-            Mistake("no sum", lambda s: torch.exp(s - s.amax(-1, keepdim=True)),
-                    "You did not divide by the sum of each row."),
-            Mistake("no inf", lambda s: torch.softmax(s.masked_fill(s == -INF, 0.0), -1),
-                    "You replaced -inf by 0, but exp(0) = 1: a score of -inf must get weight exp(-inf) = 0."),
-            Mistake("log", lambda s: torch.log_softmax(s, -1),
-                    "You returned the logarithm of the weights; take the exponential."),
+            Mistake(
+                "naive",
+                _exp_share(lambda s: 0.0),
+                "exp overflows for large scores, and inf / inf is NaN: subtract each row's largest score first.",
+            ),
+            Mistake(
+                "mean",
+                _exp_share(lambda s: s.mean(-1, keepdim=True)),
+                "You subtracted the mean of each row; only subtracting the largest score keeps exp at most 1 "
+                "(and the mean of a row with -inf is -inf).",
+            ),
+            Mistake(
+                "global max",
+                _exp_share(lambda s: s.max()),
+                "You subtracted the largest score of all rows; in a row far below it every exp underflows to 0, "
+                "and 0 / 0 is NaN. Take the largest score of each row.",
+            ),
+            Mistake(
+                "axis",
+                lambda s: torch.softmax(s, 0 if s.dim() == 1 else -2),
+                "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
+            ),
+            Mistake(
+                "first axis",
+                lambda s: torch.softmax(s, 0),
+                "You took the softmax over the first axis, the batch where there is one; keys are the last.",
+            ),
+            Mistake(
+                "all",
+                lambda s: torch.softmax(s.flatten(), 0).view_as(s),
+                "You took one softmax over all entries; every row needs its own.",
+            ),
+            Mistake(
+                "no sum",
+                lambda s: torch.exp(s - s.amax(-1, keepdim=True)),
+                "You did not divide by the sum of each row.",
+            ),
+            Mistake(
+                "no inf",
+                lambda s: torch.softmax(s.masked_fill(s == -INF, 0.0), -1),
+                "You replaced -inf by 0, but exp(0) = 1: a score of -inf must get weight exp(-inf) = 0.",
+            ),
+            Mistake(
+                "log",
+                lambda s: torch.log_softmax(s, -1),
+                "You returned the logarithm of the weights; take the exponential.",
+            ),
         ),
         probes=(weights_sum(),),
     ),
     Exercise(
-        "04.3", "Attention under a mask", 20, 3, masked_attention, _attention_cases,
+        "04.3",
+        "Attention under a mask",
+        20,
+        3,
+        masked_attention,
+        _attention_cases,
         (
-            Mistake("inverted", _attend(lambda s, m: _softmax_of(_masked(s, ~m))),
-                    "The mask is used the wrong way round: True means that the query may attend."),
+            Mistake(
+                "inverted",
+                _attend(lambda s, m: _softmax_of(_masked(s, ~m))),
+                "The mask is used the wrong way round: True means that the query may attend.",
+            ),
             Mistake("no mask", _attend(lambda s, m: torch.softmax(s, -1)), "You did not use the mask."),
-            Mistake("after", _attend(lambda s, m: torch.softmax(s, -1) * m),
-                    "You masked after the softmax, so rows no longer sum to one: set the scores to -inf before it."),
-            Mistake("zero", _attend(lambda s, m: torch.softmax(s * m, -1)),
-                    "You set masked scores to 0, but exp(0) = 1, so masked keys still get weight: use -inf."),
-            Mistake("added", _attend(lambda s, m: torch.softmax(s + m, -1)),
-                    "You added the booleans to the scores, 1 where attention is allowed: use -inf elsewhere."),
-            Mistake("nan", _attend(lambda s, m: torch.softmax(_masked(s, m), -1)),
-                    "Right where there is something to attend to; but a row that may attend to nothing becomes NaN. "
-                    "Its weights must be zero."),
-            Mistake("finite", _attend(lambda s, m: torch.softmax(_masked(s, m, -1e9), -1)),
-                    "Right where there is something to attend to; but with a large negative number in place of -inf, "
-                    "a row that may attend to nothing spreads its weight over all keys. Its weights must be zero."),
-            Mistake("nan gradient", _attend(lambda s, m: torch.softmax(s + _infinite(m), -1).nan_to_num(0.0)),
-                    "Right values, but the gradient is NaN for a row that may attend to nothing: NaN replaced after "
-                    "the softmax stays in its backward pass. Fill masked scores (masked_fill), do not add -inf."),
-            Mistake("0 times inf", _attend(lambda s, m: torch.softmax(s + ~m * -INF, -1)),
-                    "0 times −∞ is NaN, so scores that may be seen became NaN too: use masked_fill or torch.where."),
+            Mistake(
+                "after",
+                _attend(lambda s, m: torch.softmax(s, -1) * m),
+                "You masked after the softmax, so rows no longer sum to one: set the scores to -inf before it.",
+            ),
+            Mistake(
+                "zero",
+                _attend(lambda s, m: torch.softmax(s * m, -1)),
+                "You set masked scores to 0, but exp(0) = 1, so masked keys still get weight: use -inf.",
+            ),
+            Mistake(
+                "added",
+                _attend(lambda s, m: torch.softmax(s + m, -1)),
+                "You added the booleans to the scores, 1 where attention is allowed: use -inf elsewhere.",
+            ),
+            Mistake(
+                "nan",
+                _attend(lambda s, m: torch.softmax(_masked(s, m), -1)),
+                "Right where there is something to attend to; but a row that may attend to nothing becomes NaN. "
+                "Its weights must be zero.",
+            ),
+            Mistake(
+                "finite",
+                _attend(lambda s, m: torch.softmax(_masked(s, m, -1e9), -1)),
+                "Right where there is something to attend to; but with a large negative number in place of -inf, "
+                "a row that may attend to nothing spreads its weight over all keys. Its weights must be zero.",
+            ),
+            Mistake(
+                "nan gradient",
+                _attend(lambda s, m: torch.softmax(s + _infinite(m), -1).nan_to_num(0.0)),
+                "Right values, but the gradient is NaN for a row that may attend to nothing: NaN replaced after "
+                "the softmax stays in its backward pass. Fill masked scores (masked_fill), do not add -inf.",
+            ),
+            Mistake(
+                "0 times inf",
+                _attend(lambda s, m: torch.softmax(s + ~m * -INF, -1)),
+                "0 times −∞ is NaN, so scores that may be seen became NaN too: use masked_fill or torch.where.",
+            ),
             Mistake("d_k", _rescaled(lambda d: d**-0.5), "You divided by d_k; the formula divides by √d_k."),
             Mistake("unscaled", _rescaled(lambda d: d**0.5), "The scores are not scaled: divide by √d_k."),
-            Mistake("axis", _attend(lambda s, m: _softmax_of(_masked(s, m).mT).mT),
-                    "Your weights sum to one over queries (axis -2), not over keys (axis -1)."),
-            Mistake("order", lambda *args: masked_attention(*args)[::-1],
-                    "You returned (weights, output); the order is (output, weights)."),
+            Mistake(
+                "axis",
+                _attend(lambda s, m: _softmax_of(_masked(s, m).mT).mT),
+                "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
+            ),
+            Mistake(
+                "order",
+                lambda *args: masked_attention(*args)[::-1],
+                "You returned (weights, output); the order is (output, weights).",
+            ),
         ),
-        gradients=("query", "key", "value"), returns=("output", "weights"),
+        gradients=("query", "key", "value"),
+        returns=("output", "weights"),
         probes=(weights_sum(1), masked_key_leak),
     ),
 )

@@ -110,55 +110,119 @@ def _unordered(words, counts):
 
 EXERCISES = (
     Exercise(
-        "05.1", "A vocabulary of words", 8, 1, build_vocabulary, _vocabulary_cases,
+        "05.1",
+        "A vocabulary of words",
+        8,
+        1,
+        build_vocabulary,
+        _vocabulary_cases,
         (
-            Mistake("no specials", lambda t, s: build_vocabulary(t, []),
-                    "The special tokens are missing; they come first, so that their ids never change."),
-            Mistake("specials last", lambda t, s: [*build_vocabulary(t, []), *s],
-                    "The special tokens stand at the end, where their ids depend on the texts; put them first."),
-            Mistake("repeats", lambda t, s: [*s, *(word for text in t for word in text.split())],
-                    "You listed every occurrence; each word gets one id, however often it occurs."),
-            Mistake("alphabet", _vocabulary(lambda n, word, place: word),
-                    "You sorted by alphabet alone; the most frequent words come first."),
-            Mistake("as they come", _vocabulary(lambda n, word, place: place),
-                    "You kept the order of first occurrence; the most frequent words come first."),
-            Mistake("rare first", _vocabulary(lambda n, word, place: (n, word)),
-                    "You put the rarest first; sort by the negative count."),
-            Mistake("ties as they come", _vocabulary(lambda n, word, place: (-n, place)),
-                    "Right but for ties: equally frequent words come in alphabetical order, so that the result "
-                    "does not depend on the order of the texts."),
-            Mistake("substrings", lambda t, s: [*s, *sorted({w for text in t for w in text.split()},
-                        key=lambda word: (-sum(text.count(word) for text in t), word))],
-                    "text.count counts inside longer words too ('he' in 'the'): count the words of text.split()."),
-            Mistake("ties backwards", lambda t, s: [*s, *sorted(_counted(t), reverse=True,
-                        key=lambda word: (_counted(t)[word], word))],
-                    "Right but for ties: reverse=True turns the alphabet round too; sort by the negative count."),
-            Mistake("lower case", lambda t, s: build_vocabulary([text.lower() for text in t], s),
-                    "You lower-cased the words; here 'The' and 'the' are two."),
-            Mistake("characters", _vocabulary(lambda n, word, place: (-n, word), cut=list),
-                    "You counted characters: iterate over text.split(), not over the text."),
+            Mistake(
+                "no specials",
+                lambda t, s: build_vocabulary(t, []),
+                "The special tokens are missing; they come first, so that their ids never change.",
+            ),
+            Mistake(
+                "specials last",
+                lambda t, s: [*build_vocabulary(t, []), *s],
+                "The special tokens stand at the end, where their ids depend on the texts; put them first.",
+            ),
+            Mistake(
+                "repeats",
+                lambda t, s: [*s, *(word for text in t for word in text.split())],
+                "You listed every occurrence; each word gets one id, however often it occurs.",
+            ),
+            Mistake(
+                "alphabet",
+                _vocabulary(lambda n, word, place: word),
+                "You sorted by alphabet alone; the most frequent words come first.",
+            ),
+            Mistake(
+                "as they come",
+                _vocabulary(lambda n, word, place: place),
+                "You kept the order of first occurrence; the most frequent words come first.",
+            ),
+            Mistake(
+                "rare first",
+                _vocabulary(lambda n, word, place: (n, word)),
+                "You put the rarest first; sort by the negative count.",
+            ),
+            Mistake(
+                "ties as they come",
+                _vocabulary(lambda n, word, place: (-n, place)),
+                "Right but for ties: equally frequent words come in alphabetical order, so that the result "
+                "does not depend on the order of the texts.",
+            ),
+            Mistake(
+                "substrings",
+                lambda t, s: [
+                    *s,
+                    *sorted(
+                        {w for text in t for w in text.split()},
+                        key=lambda word: (-sum(text.count(word) for text in t), word),
+                    ),
+                ],
+                "text.count counts inside longer words too ('he' in 'the'): count the words of text.split().",
+            ),
+            Mistake(
+                "ties backwards",
+                lambda t, s: [*s, *sorted(_counted(t), reverse=True, key=lambda word: (_counted(t)[word], word))],
+                "Right but for ties: reverse=True turns the alphabet round too; sort by the negative count.",
+            ),
+            Mistake(
+                "lower case",
+                lambda t, s: build_vocabulary([text.lower() for text in t], s),
+                "You lower-cased the words; here 'The' and 'the' are two.",
+            ),
+            Mistake(
+                "characters",
+                _vocabulary(lambda n, word, place: (-n, word), cut=list),
+                "You counted characters: iterate over text.split(), not over the text.",
+            ),
         ),
     ),
     Exercise(
-        "05.2", "The most frequent pair", 10, 2, most_frequent_pair, _pair_cases,
+        "05.2",
+        "The most frequent pair",
+        10,
+        2,
+        most_frequent_pair,
+        _pair_cases,
         (
-            Mistake("types", _pairs(types=True),
-                    "You counted each word once; a pair counts as often as its word occurs."),
-            Mistake("once a word", _pairs(once=True),
-                    "You counted a pair once per word; in a word like p-a-p-a the pair p, a occurs twice."),
+            Mistake(
+                "types", _pairs(types=True), "You counted each word once; a pair counts as often as its word occurs."
+            ),
+            Mistake(
+                "once a word",
+                _pairs(once=True),
+                "You counted a pair once per word; in a word like p-a-p-a the pair p, a occurs twice.",
+            ),
             Mistake("least", _pairs(key=lambda n, pair, place: (n, pair)), "That is the rarest pair."),
-            Mistake("last of a tie", lambda words, counts: max(
-                        _tally(words, counts).items(), key=lambda item: (item[1], item[0]))[0],
-                    "Right but for ties: that is the alphabetically last of the most frequent pairs, as max gives it."),
-            Mistake("first seen", _pairs(key=lambda n, pair, place: (-n, place)),
-                    "Right but for ties: you returned the first one seen; alphabetical order decides."),
-            Mistake("across words", _pairs(across=True),
-                    "You joined all words into one list; a pair never reaches from one word into the next."),
-            Mistake("unordered", lambda words, counts: min(
-                        (both := _unordered(words, counts)), key=lambda pair: (-both[pair], pair)),
-                    "You counted (a, b) and (b, a) together; the order of the two tokens matters."),
-            Mistake("joined", lambda words, counts: "".join(most_frequent_pair(words, counts)),
-                    "You returned the joined token; return the two tokens as a pair."),
+            Mistake(
+                "last of a tie",
+                lambda words, counts: max(_tally(words, counts).items(), key=lambda item: (item[1], item[0]))[0],
+                "Right but for ties: that is the alphabetically last of the most frequent pairs, as max gives it.",
+            ),
+            Mistake(
+                "first seen",
+                _pairs(key=lambda n, pair, place: (-n, place)),
+                "Right but for ties: you returned the first one seen; alphabetical order decides.",
+            ),
+            Mistake(
+                "across words",
+                _pairs(across=True),
+                "You joined all words into one list; a pair never reaches from one word into the next.",
+            ),
+            Mistake(
+                "unordered",
+                lambda words, counts: min((both := _unordered(words, counts)), key=lambda pair: (-both[pair], pair)),
+                "You counted (a, b) and (b, a) together; the order of the two tokens matters.",
+            ),
+            Mistake(
+                "joined",
+                lambda words, counts: "".join(most_frequent_pair(words, counts)),
+                "You returned the joined token; return the two tokens as a pair.",
+            ),
         ),
         returns=("left", "right"),
     ),

@@ -63,8 +63,9 @@ def _scattered(ids, grad_output, vocab_size, mean=False, reduce=True):
 
 
 def _first_wins(ids, grad_output, vocab_size):
-    return _scattered(ids.reshape(-1).flip(0), grad_output.reshape(-1, grad_output.shape[-1]).flip(0), vocab_size,
-                      reduce=False)  # fmt: skip
+    return _scattered(
+        ids.reshape(-1).flip(0), grad_output.reshape(-1, grad_output.shape[-1]).flip(0), vocab_size, reduce=False
+    )
 
 
 def _ranked(score, itself=False, largest=True):
@@ -86,43 +87,94 @@ def _by_column(table, i):
 
 EXERCISES = (
     Exercise(
-        "05.5", "The gradient of a lookup", 12, 3, embedding_gradient, _gradient_cases,
+        "05.5",
+        "The gradient of a lookup",
+        12,
+        3,
+        embedding_gradient,
+        _gradient_cases,
         (
-            Mistake("last wins", lambda i, g, v: _scattered(i, g, v, reduce=False),
-                    "A row used twice kept only its last gradient; contributions of all occurrences are added."),
-            Mistake("first wins", _first_wins,
-                    "A row used twice kept only its first gradient; contributions of all occurrences are added."),
-            Mistake("mean", lambda i, g, v: _scattered(i, g, v, mean=True),
-                    "You averaged over a row's occurrences; gradients of several uses add up."),
-            Mistake("transposed", lambda i, g, v: _scattered(i, g, v).T,
-                    "The result is transposed: the gradient has the shape of the table, [vocab_size, d_model]."),
-            Mistake("used rows", lambda i, g, v: _scattered(i, g, v)[i.unique()],
-                    "You returned the used rows only; the others belong to the gradient too, as zeros."),
-            Mistake("looked up", lambda i, g, v: _scattered(i, g, v)[i],
-                    "You looked rows up again: the gradient has one row per word of the vocabulary, not per token."),
-            Mistake("counts", lambda i, g, v: _scattered(i, torch.ones_like(g), v),
-                    "You counted the uses; add up the rows of grad_output."),
-            Mistake("shared", lambda i, g, v: (_scattered(i, g, v) != 0) * g.reshape(-1, g.shape[-1]).sum(dim=0),
-                    "Every used row got the sum over all tokens; it gets only that of its own occurrences."),
+            Mistake(
+                "last wins",
+                lambda i, g, v: _scattered(i, g, v, reduce=False),
+                "A row used twice kept only its last gradient; contributions of all occurrences are added.",
+            ),
+            Mistake(
+                "first wins",
+                _first_wins,
+                "A row used twice kept only its first gradient; contributions of all occurrences are added.",
+            ),
+            Mistake(
+                "mean",
+                lambda i, g, v: _scattered(i, g, v, mean=True),
+                "You averaged over a row's occurrences; gradients of several uses add up.",
+            ),
+            Mistake(
+                "transposed",
+                lambda i, g, v: _scattered(i, g, v).T,
+                "The result is transposed: the gradient has the shape of the table, [vocab_size, d_model].",
+            ),
+            Mistake(
+                "used rows",
+                lambda i, g, v: _scattered(i, g, v)[i.unique()],
+                "You returned the used rows only; the others belong to the gradient too, as zeros.",
+            ),
+            Mistake(
+                "looked up",
+                lambda i, g, v: _scattered(i, g, v)[i],
+                "You looked rows up again: the gradient has one row per word of the vocabulary, not per token.",
+            ),
+            Mistake(
+                "counts",
+                lambda i, g, v: _scattered(i, torch.ones_like(g), v),
+                "You counted the uses; add up the rows of grad_output.",
+            ),
+            Mistake(
+                "shared",
+                lambda i, g, v: (_scattered(i, g, v) != 0) * g.reshape(-1, g.shape[-1]).sum(dim=0),
+                "Every used row got the sum over all tokens; it gets only that of its own occurrences.",
+            ),
         ),
     ),
     Exercise(
-        "05.6", "Nearest neighbours", 10, 2, nearest_neighbours, _neighbour_cases,
+        "05.6",
+        "Nearest neighbours",
+        10,
+        2,
+        nearest_neighbours,
+        _neighbour_cases,
         (
-            Mistake("dot product", _ranked(lambda table, i: table @ table[i]),
-                    "You ranked by dot product, which favours long rows; divide by the lengths."),
-            Mistake("distance", _ranked(lambda table, i: (table - table[i]).norm(dim=1), largest=False),
-                    "You ranked by distance, in which lengths count; the cosine compares directions only."),
-            Mistake("itself", _ranked(_cosine, itself=True),
-                    "The list begins with the token itself, which is always nearest; leave it out."),
-            Mistake("farthest", _ranked(_cosine, largest=False),
-                    "These are the least similar rows; sort by falling cosine."),
-            Mistake("absolute", _ranked(lambda table, i: _cosine(table, i).abs()),
-                    "You ranked by the size of the cosine; a row that points the opposite way is not similar."),
-            Mistake("columns", _ranked(_by_column),
-                    "You normalised the columns of the table; a token is a row: dim=1."),
-            Mistake("too few", lambda table, i, k: nearest_neighbours(table, i, k)[: k - 1] or [i],
-                    "You cut to k before leaving out the token itself: one neighbour is missing."),
+            Mistake(
+                "dot product",
+                _ranked(lambda table, i: table @ table[i]),
+                "You ranked by dot product, which favours long rows; divide by the lengths.",
+            ),
+            Mistake(
+                "distance",
+                _ranked(lambda table, i: (table - table[i]).norm(dim=1), largest=False),
+                "You ranked by distance, in which lengths count; the cosine compares directions only.",
+            ),
+            Mistake(
+                "itself",
+                _ranked(_cosine, itself=True),
+                "The list begins with the token itself, which is always nearest; leave it out.",
+            ),
+            Mistake(
+                "farthest", _ranked(_cosine, largest=False), "These are the least similar rows; sort by falling cosine."
+            ),
+            Mistake(
+                "absolute",
+                _ranked(lambda table, i: _cosine(table, i).abs()),
+                "You ranked by the size of the cosine; a row that points the opposite way is not similar.",
+            ),
+            Mistake(
+                "columns", _ranked(_by_column), "You normalised the columns of the table; a token is a row: dim=1."
+            ),
+            Mistake(
+                "too few",
+                lambda table, i, k: nearest_neighbours(table, i, k)[: k - 1] or [i],
+                "You cut to k before leaving out the token itself: one neighbour is missing.",
+            ),
         ),
     ),
 )

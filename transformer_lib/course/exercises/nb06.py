@@ -99,8 +99,9 @@ def _shifts(angle=None, block=None, whole=None):
     """The shift matrix with another angle of (offset, pair, d_model), other 2×2 blocks, or a last change."""
 
     def function(offset, d_model):
-        angles = [(angle or (lambda k, j, d: k * 10000.0 ** (-2 * j / d)))(offset, j, d_model)
-                  for j in range(d_model // 2)]
+        angles = [
+            (angle or (lambda k, j, d: k * 10000.0 ** (-2 * j / d)))(offset, j, d_model) for j in range(d_model // 2)
+        ]
         make = block or (lambda c, s: [[c, s], [-s, c]])
         matrix = torch.block_diag(*(torch.tensor(make(math.cos(a), math.sin(a))) for a in angles))
         return whole(matrix) if whole else matrix
@@ -116,76 +117,171 @@ def _halves(matrix):
 
 EXERCISES = (
     Exercise(
-        "06.1", "The table of sinusoids", 10, 1, sinusoidal_table, _table_cases,
+        "06.1",
+        "The table of sinusoids",
+        10,
+        1,
+        sinusoidal_table,
+        _table_cases,
         (
-            Mistake("degrees", _tables(lambda p, j, d: torch.deg2rad(p * 10000.0 ** (-2 * j / d))),
-                    "Your angles are taken as degrees: sin(1) is 0.84 in radians, which the formula means."),
-            Mistake("j for 2j", _tables(lambda p, j, d: p * 10000.0 ** (-j / d)),
-                    "Your exponent is −j/d_model; pair j has the exponent −2j/d_model."),
-            Mistake("feature for pair", _tables(lambda p, j, d: p * 10000.0 ** (-4 * j / d)),
-                    "Your exponent is −4j/d_model: 2j already stands for the even feature, do not double it again."),
-            Mistake("feature as j", _by_feature(2),
-                    "You took j for the feature; it is the pair: features 2j and 2j + 1 share the frequency ω_j."),
-            Mistake("cosine's own frequency", _by_feature(1),
-                    "The sines are right; the cosine in feature 2j + 1 has the same exponent, −2j/d_model."),
-            Mistake("multiplied", _tables(lambda p, j, d: p * 10000.0 ** (2 * j / d)),
-                    "You multiply by 10000^(2j/d_model); the frequency falls with j, so divide."),
-            Mistake("halves", _tables(arrange=lambda a: torch.cat((a.sin(), a.cos()), 1)),
-                    "All sines stand before all cosines; here they alternate: sine in feature 2j, cosine in 2j + 1."),
-            Mistake("cosine first", _tables(arrange=lambda a: torch.stack((a.cos(), a.sin()), -1).flatten(1)),
-                    "Sine and cosine are swapped: the sine is the even feature, 2j."),
-            Mistake("from one", _tables(lambda p, j, d: (p + 1) * 10000.0 ** (-2 * j / d)),
-                    "Your positions start at 1; the first token stands at position 0, encoded (0, 1, 0, 1, …)."),
-            Mistake("one frequency", _tables(lambda p, j, d: p.expand(-1, len(j))),
-                    "Every pair turns at the same speed; pair j has the frequency 10000^(−2j/d_model)."),
-            Mistake("position and pair swapped", _tables(lambda p, j, d: j * 10000.0 ** (-2 * p / d)),
-                    "Position and pair index have changed places: the position is multiplied, j sets the frequency."),
+            Mistake(
+                "degrees",
+                _tables(lambda p, j, d: torch.deg2rad(p * 10000.0 ** (-2 * j / d))),
+                "Your angles are taken as degrees: sin(1) is 0.84 in radians, which the formula means.",
+            ),
+            Mistake(
+                "j for 2j",
+                _tables(lambda p, j, d: p * 10000.0 ** (-j / d)),
+                "Your exponent is −j/d_model; pair j has the exponent −2j/d_model.",
+            ),
+            Mistake(
+                "feature for pair",
+                _tables(lambda p, j, d: p * 10000.0 ** (-4 * j / d)),
+                "Your exponent is −4j/d_model: 2j already stands for the even feature, do not double it again.",
+            ),
+            Mistake(
+                "feature as j",
+                _by_feature(2),
+                "You took j for the feature; it is the pair: features 2j and 2j + 1 share the frequency ω_j.",
+            ),
+            Mistake(
+                "cosine's own frequency",
+                _by_feature(1),
+                "The sines are right; the cosine in feature 2j + 1 has the same exponent, −2j/d_model.",
+            ),
+            Mistake(
+                "multiplied",
+                _tables(lambda p, j, d: p * 10000.0 ** (2 * j / d)),
+                "You multiply by 10000^(2j/d_model); the frequency falls with j, so divide.",
+            ),
+            Mistake(
+                "halves",
+                _tables(arrange=lambda a: torch.cat((a.sin(), a.cos()), 1)),
+                "All sines stand before all cosines; here they alternate: sine in feature 2j, cosine in 2j + 1.",
+            ),
+            Mistake(
+                "cosine first",
+                _tables(arrange=lambda a: torch.stack((a.cos(), a.sin()), -1).flatten(1)),
+                "Sine and cosine are swapped: the sine is the even feature, 2j.",
+            ),
+            Mistake(
+                "from one",
+                _tables(lambda p, j, d: (p + 1) * 10000.0 ** (-2 * j / d)),
+                "Your positions start at 1; the first token stands at position 0, encoded (0, 1, 0, 1, …).",
+            ),
+            Mistake(
+                "one frequency",
+                _tables(lambda p, j, d: p.expand(-1, len(j))),
+                "Every pair turns at the same speed; pair j has the frequency 10000^(−2j/d_model).",
+            ),
+            Mistake(
+                "position and pair swapped",
+                _tables(lambda p, j, d: j * 10000.0 ** (-2 * p / d)),
+                "Position and pair index have changed places: the position is multiplied, j sets the frequency.",
+            ),
         ),
         any_float=True,
     ),
     Exercise(
-        "06.2", "Add the positions", 5, 1, add_positions, _add_cases,
+        "06.2",
+        "Add the positions",
+        5,
+        1,
+        add_positions,
+        _add_cases,
         (
-            Mistake("no start", lambda X, table, start: X + table[: X.shape[1]],
-                    "You start at position 0 always; the first token stands at position start."),
-            Mistake("from one", lambda X, table, start: X + table.roll(-1, 0)[start : start + X.shape[1]],
-                    "You are one row too late: the first token gets row start itself."),
-            Mistake("last rows", lambda X, table, start: X + table[-X.shape[1] :],
-                    "You took the last rows of the table; take those from start on."),
-            Mistake("one row", lambda X, table, start: X + table[start],
-                    "Every token gets the same encoding; token i stands at position start + i."),
-            Mistake("by sentence", lambda X, table, start: X + table[start : start + X.shape[0], None],
-                    "The position counts sentences (axis 0); it must count the tokens within each (axis 1)."),
-            Mistake("multiplied", lambda X, table, start: X * table[start : start + X.shape[1]],
-                    "You multiplied; the encoding is added."),
-            Mistake("scaled", lambda X, table, start: X * X.shape[-1] ** 0.5 + table[start : start + X.shape[1]],
-                    "You multiplied the tokens by √d_model; that belongs to the embedding, here only add."),
-            Mistake("joined", lambda X, table, start: torch.cat(
-                (X, table[start : start + X.shape[1]].expand(X.shape)), -1),
-                    "You put the encoding beside the token; it is added, and the width stays d_model."),
+            Mistake(
+                "no start",
+                lambda X, table, start: X + table[: X.shape[1]],
+                "You start at position 0 always; the first token stands at position start.",
+            ),
+            Mistake(
+                "from one",
+                lambda X, table, start: X + table.roll(-1, 0)[start : start + X.shape[1]],
+                "You are one row too late: the first token gets row start itself.",
+            ),
+            Mistake(
+                "last rows",
+                lambda X, table, start: X + table[-X.shape[1] :],
+                "You took the last rows of the table; take those from start on.",
+            ),
+            Mistake(
+                "one row",
+                lambda X, table, start: X + table[start],
+                "Every token gets the same encoding; token i stands at position start + i.",
+            ),
+            Mistake(
+                "by sentence",
+                lambda X, table, start: X + table[start : start + X.shape[0], None],
+                "The position counts sentences (axis 0); it must count the tokens within each (axis 1).",
+            ),
+            Mistake(
+                "multiplied",
+                lambda X, table, start: X * table[start : start + X.shape[1]],
+                "You multiplied; the encoding is added.",
+            ),
+            Mistake(
+                "scaled",
+                lambda X, table, start: X * X.shape[-1] ** 0.5 + table[start : start + X.shape[1]],
+                "You multiplied the tokens by √d_model; that belongs to the embedding, here only add.",
+            ),
+            Mistake(
+                "joined",
+                lambda X, table, start: torch.cat((X, table[start : start + X.shape[1]].expand(X.shape)), -1),
+                "You put the encoding beside the token; it is added, and the width stays d_model.",
+            ),
         ),
         gradients=("X", "table"),
     ),
     Exercise(
-        "06.3", "A shift is a rotation", 12, 2, shift_matrix, _shift_cases,
+        "06.3",
+        "A shift is a rotation",
+        12,
+        2,
+        shift_matrix,
+        _shift_cases,
         (
-            Mistake("transposed", _shifts(block=lambda c, s: [[c, -s], [s, c]]),
-                    "This is the transpose: it takes PE(p) to PE(p − offset). Sine comes first, so the block is "
-                    "[[cos, sin], [−sin, cos]]."),
-            Mistake("one frequency", _shifts(lambda k, j, d: k),
-                    "Every block turns by the same angle; pair j turns by offset · ω_j."),
-            Mistake("j for 2j", _shifts(lambda k, j, d: k * 10000.0 ** (-j / d)),
-                    "Your exponent is −j/d_model; pair j has the exponent −2j/d_model."),
-            Mistake("degrees", _shifts(lambda k, j, d: math.radians(k * 10000.0 ** (-2 * j / d))),
-                    "Your angles are taken as degrees; sine and cosine mean radians."),
-            Mistake("no minus", _shifts(block=lambda c, s: [[c, s], [s, c]]),
-                    "The lower left entry needs a minus sign: cos(A + B) = cos A cos B − sin A sin B."),
-            Mistake("halves", _shifts(whole=_halves),
-                    "Your matrix fits a table with all sines first; here the pair j is features 2j and 2j + 1."),
-            Mistake("swapped", _shifts(block=lambda c, s: [[s, c], [c, -s]]),
-                    "Sine and cosine are swapped in the blocks: a shift by 0 must be the identity."),
-            Mistake("frequency alone", _shifts(lambda k, j, d: 10000.0 ** (-2 * j / d)),
-                    "The offset does not enter: your matrix always shifts by 1."),
+            Mistake(
+                "transposed",
+                _shifts(block=lambda c, s: [[c, -s], [s, c]]),
+                "This is the transpose: it takes PE(p) to PE(p − offset). Sine comes first, so the block is "
+                "[[cos, sin], [−sin, cos]].",
+            ),
+            Mistake(
+                "one frequency",
+                _shifts(lambda k, j, d: k),
+                "Every block turns by the same angle; pair j turns by offset · ω_j.",
+            ),
+            Mistake(
+                "j for 2j",
+                _shifts(lambda k, j, d: k * 10000.0 ** (-j / d)),
+                "Your exponent is −j/d_model; pair j has the exponent −2j/d_model.",
+            ),
+            Mistake(
+                "degrees",
+                _shifts(lambda k, j, d: math.radians(k * 10000.0 ** (-2 * j / d))),
+                "Your angles are taken as degrees; sine and cosine mean radians.",
+            ),
+            Mistake(
+                "no minus",
+                _shifts(block=lambda c, s: [[c, s], [s, c]]),
+                "The lower left entry needs a minus sign: cos(A + B) = cos A cos B − sin A sin B.",
+            ),
+            Mistake(
+                "halves",
+                _shifts(whole=_halves),
+                "Your matrix fits a table with all sines first; here the pair j is features 2j and 2j + 1.",
+            ),
+            Mistake(
+                "swapped",
+                _shifts(block=lambda c, s: [[s, c], [c, -s]]),
+                "Sine and cosine are swapped in the blocks: a shift by 0 must be the identity.",
+            ),
+            Mistake(
+                "frequency alone",
+                _shifts(lambda k, j, d: 10000.0 ** (-2 * j / d)),
+                "The offset does not enter: your matrix always shifts by 1.",
+            ),
         ),
         any_float=True,
     ),

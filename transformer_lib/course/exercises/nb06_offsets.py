@@ -61,8 +61,15 @@ def _offset_cases():
         label = f"d_model {d_model}, offset {offset}, at most {max_offset}"
         return Case(label, (_encoding(p, d_model), _encoding(p + offset, d_model), max_offset))
 
-    return [case(4, 5, 3, 7), case(4, 13, -2, 11), case(6, 7, 29, 47), case(4, 1013, -997, 1009),
-            case(10, 101, -61, 211), case(4, 3, 0, 5), case(4, 2, 499, 1009)]  # fmt: skip
+    return [
+        case(4, 5, 3, 7),
+        case(4, 13, -2, 11),
+        case(6, 7, 29, 47),
+        case(4, 1013, -997, 1009),
+        case(10, 101, -61, 211),
+        case(4, 3, 0, 5),
+        case(4, 2, 499, 1009),
+    ]
 
 
 def _rotary_cases():
@@ -165,76 +172,173 @@ def _overwritten(x, positions):
 
 EXERCISES = (
     Exercise(
-        "06.4", "How far apart?", 15, 3, recover_offset, _offset_cases,
+        "06.4",
+        "How far apart?",
+        15,
+        3,
+        recover_offset,
+        _offset_cases,
         (
-            Mistake("reversed", lambda a, b, most: -recover_offset(a, b, most),
-                    "The sign is reversed: pe_b stands at p + k, so k is positive when b comes later."),
-            Mistake("dot product", _search(low=0, score=_by_dot_product),
-                    "The dot product is the same for k and −k, so it gives the distance without the side."),
-            Mistake("dot product, both sides", _search(score=_by_dot_product),
-                    "You compared dot products, which are the same for k and −k: they give no side."),
-            Mistake("fast pair, not wrapped", lambda a, b, most: round(
-                        math.atan2(b[0], b[1]) - math.atan2(a[0], a[1])),
-                    "You took the angle of the first pair alone; it comes round every 6.28 positions. Use all pairs."),
-            Mistake("fast pair", _one_pair(0),
-                    "You read the first pair alone; it comes round every 6.28 positions and cannot tell 3 from 47."),
-            Mistake("slow pair", _one_pair(-1),
-                    "You read the last pair alone: at d_model 4 it comes round after 628 positions. Use all pairs."),
-            Mistake("forward only", _search(low=0),
-                    "You tried no negative offset; k runs from −max_offset to max_offset."),
-            Mistake("index", lambda a, b, most: recover_offset(a, b, most) + most,
-                    "You returned the index of the best candidate; the first candidate is −max_offset."),
-            Mistake("degrees", _search(score=_by_degrees),
-                    "Your candidates turn by degrees; sine and cosine mean radians."),
+            Mistake(
+                "reversed",
+                lambda a, b, most: -recover_offset(a, b, most),
+                "The sign is reversed: pe_b stands at p + k, so k is positive when b comes later.",
+            ),
+            Mistake(
+                "dot product",
+                _search(low=0, score=_by_dot_product),
+                "The dot product is the same for k and −k, so it gives the distance without the side.",
+            ),
+            Mistake(
+                "dot product, both sides",
+                _search(score=_by_dot_product),
+                "You compared dot products, which are the same for k and −k: they give no side.",
+            ),
+            Mistake(
+                "fast pair, not wrapped",
+                lambda a, b, most: round(math.atan2(b[0], b[1]) - math.atan2(a[0], a[1])),
+                "You took the angle of the first pair alone; it comes round every 6.28 positions. Use all pairs.",
+            ),
+            Mistake(
+                "fast pair",
+                _one_pair(0),
+                "You read the first pair alone; it comes round every 6.28 positions and cannot tell 3 from 47.",
+            ),
+            Mistake(
+                "slow pair",
+                _one_pair(-1),
+                "You read the last pair alone: at d_model 4 it comes round after 628 positions. Use all pairs.",
+            ),
+            Mistake(
+                "forward only", _search(low=0), "You tried no negative offset; k runs from −max_offset to max_offset."
+            ),
+            Mistake(
+                "index",
+                lambda a, b, most: recover_offset(a, b, most) + most,
+                "You returned the index of the best candidate; the first candidate is −max_offset.",
+            ),
+            Mistake(
+                "degrees", _search(score=_by_degrees), "Your candidates turn by degrees; sine and cosine mean radians."
+            ),
         ),
     ),
     Exercise(
-        "06.5", "Rotary positions", 12, 2, rotary, _rotary_cases,
+        "06.5",
+        "Rotary positions",
+        12,
+        2,
+        rotary,
+        _rotary_cases,
         (
-            Mistake("other way", _rotations(combine=lambda a, b, c, s: (a * c + b * s, b * c - a * s)),
-                    "You turn the other way: (1, 0) must become (cos, sin). Scores would not notice, this check does."),
-            Mistake("halves", _rotations(halves=True),
-                    "You paired feature j with feature j + d_k/2; here the pairs are neighbours, 2j and 2j + 1."),
-            Mistake("one frequency", _rotations(lambda p, j, d: p.expand(-1, len(j))),
-                    "Every pair turns at the same speed; pair j has the frequency 10000^(−2j/d_k)."),
-            Mistake("j for 2j", _rotations(lambda p, j, d: p * 10000.0 ** (-j / d)),
-                    "Your exponent is −j/d_k; pair j has the exponent −2j/d_k."),
-            Mistake("degrees", _rotations(lambda p, j, d: torch.deg2rad(p * 10000.0 ** (-2 * j / d))),
-                    "Your angles are taken as degrees; sine and cosine mean radians."),
-            Mistake("added", lambda x, p: x + torch.stack(
-                ((p[:, None] * _frequencies(x.shape[-1])).sin(), (p[:, None] * _frequencies(x.shape[-1])).cos()), -1
-            ).flatten(1).to(x.dtype), "You added the sinusoids; rotary positions multiply each pair by a rotation."),
-            Mistake("no minus", _rotations(combine=lambda a, b, c, s: (a * c + b * s, a * s + b * c)),
-                    "One sign is missing: the first feature of the pair becomes x cos − y sin."),
-            Mistake("overwritten", _overwritten,
-                    "You wrote the new even features first and then used them for the odd ones: keep a and b apart."),
-            Mistake("row numbers", lambda x, p: rotary(x, torch.arange(x.shape[-2])),
-                    "You counted the rows from 0; use the positions that are given."),
+            Mistake(
+                "other way",
+                _rotations(combine=lambda a, b, c, s: (a * c + b * s, b * c - a * s)),
+                "You turn the other way: (1, 0) must become (cos, sin). Scores would not notice, this check does.",
+            ),
+            Mistake(
+                "halves",
+                _rotations(halves=True),
+                "You paired feature j with feature j + d_k/2; here the pairs are neighbours, 2j and 2j + 1.",
+            ),
+            Mistake(
+                "one frequency",
+                _rotations(lambda p, j, d: p.expand(-1, len(j))),
+                "Every pair turns at the same speed; pair j has the frequency 10000^(−2j/d_k).",
+            ),
+            Mistake(
+                "j for 2j",
+                _rotations(lambda p, j, d: p * 10000.0 ** (-j / d)),
+                "Your exponent is −j/d_k; pair j has the exponent −2j/d_k.",
+            ),
+            Mistake(
+                "degrees",
+                _rotations(lambda p, j, d: torch.deg2rad(p * 10000.0 ** (-2 * j / d))),
+                "Your angles are taken as degrees; sine and cosine mean radians.",
+            ),
+            Mistake(
+                "added",
+                lambda x, p: (
+                    x
+                    + torch.stack(
+                        (
+                            (p[:, None] * _frequencies(x.shape[-1])).sin(),
+                            (p[:, None] * _frequencies(x.shape[-1])).cos(),
+                        ),
+                        -1,
+                    )
+                    .flatten(1)
+                    .to(x.dtype)
+                ),
+                "You added the sinusoids; rotary positions multiply each pair by a rotation.",
+            ),
+            Mistake(
+                "no minus",
+                _rotations(combine=lambda a, b, c, s: (a * c + b * s, a * s + b * c)),
+                "One sign is missing: the first feature of the pair becomes x cos − y sin.",
+            ),
+            Mistake(
+                "overwritten",
+                _overwritten,
+                "You wrote the new even features first and then used them for the odd ones: keep a and b apart.",
+            ),
+            Mistake(
+                "row numbers",
+                lambda x, p: rotary(x, torch.arange(x.shape[-2])),
+                "You counted the rows from 0; use the positions that are given.",
+            ),
         ),
         gradients=("x",),
     ),
     Exercise(
-        "06.6", "A bias for each offset", 10, 2, relative_bias, _bias_cases,
+        "06.6",
+        "A bias for each offset",
+        10,
+        2,
+        relative_bias,
+        _bias_cases,
         (
-            Mistake("turned", _biased(lambda o, most: (-o).clamp(-most, most) + most),
-                    "Your offset is i − j; here it is j − i, positive when the key comes after the query."),
-            Mistake("no middle", _biased(lambda o, most: o.clamp(-most, most)),
-                    "You index with the offset itself, and a negative index counts from the end: "
-                    "add max_distance, so that offset 0 is the middle."),
-            Mistake("not clipped", _biased(lambda o, most: o + most),
-                    "Offsets beyond ±max_distance leave the table, or wrap round in it: clip them first."),
-            Mistake("wrapped", _biased(lambda o, most: (o + most) % (2 * most + 1)),
-                    "Far offsets come round to the other end of the table; they must share its outermost entries."),
-            Mistake("distance", _biased(lambda o, most: o.abs().clamp(max=most) + most),
-                    "You took the distance |j − i|; left and right have entries of their own."),
-            Mistake("bias alone", _biased(result=lambda s, b: b.expand(s.shape)),
-                    "You returned the bias; add it to the scores."),
-            Mistake("grid alone", _biased(result=lambda s, b: b),
-                    "You returned the grid of biases; add it to the scores."),
-            Mistake("multiplied", _biased(result=lambda s, b: s * b),
-                    "You multiplied; the bias is added to the scores."),
-            Mistake("transposed", _biased(result=lambda s, b: s.mT + b),
-                    "The scores came out transposed: rows stay queries, columns stay keys."),
+            Mistake(
+                "turned",
+                _biased(lambda o, most: (-o).clamp(-most, most) + most),
+                "Your offset is i − j; here it is j − i, positive when the key comes after the query.",
+            ),
+            Mistake(
+                "no middle",
+                _biased(lambda o, most: o.clamp(-most, most)),
+                "You index with the offset itself, and a negative index counts from the end: "
+                "add max_distance, so that offset 0 is the middle.",
+            ),
+            Mistake(
+                "not clipped",
+                _biased(lambda o, most: o + most),
+                "Offsets beyond ±max_distance leave the table, or wrap round in it: clip them first.",
+            ),
+            Mistake(
+                "wrapped",
+                _biased(lambda o, most: (o + most) % (2 * most + 1)),
+                "Far offsets come round to the other end of the table; they must share its outermost entries.",
+            ),
+            Mistake(
+                "distance",
+                _biased(lambda o, most: o.abs().clamp(max=most) + most),
+                "You took the distance |j − i|; left and right have entries of their own.",
+            ),
+            Mistake(
+                "bias alone",
+                _biased(result=lambda s, b: b.expand(s.shape)),
+                "You returned the bias; add it to the scores.",
+            ),
+            Mistake(
+                "grid alone", _biased(result=lambda s, b: b), "You returned the grid of biases; add it to the scores."
+            ),
+            Mistake(
+                "multiplied", _biased(result=lambda s, b: s * b), "You multiplied; the bias is added to the scores."
+            ),
+            Mistake(
+                "transposed",
+                _biased(result=lambda s, b: s.mT + b),
+                "The scores came out transposed: rows stay queries, columns stay keys.",
+            ),
         ),
         gradients=("scores", "table"),
     ),

@@ -47,17 +47,22 @@ def packed_mask(segments):
     Returns booleans [batch, 1, seq_len, seq_len]: a token sees itself and the earlier tokens of its own sentence;
     padding sees nothing and is seen by nobody.
     """
-    return torch.tensor([
-        [[[j <= i and row[j] == row[i] != 0 for j in range(len(row))] for i in range(len(row))]]
-        for row in segments.tolist()
-    ])
+    return torch.tensor(
+        [
+            [[[j <= i and row[j] == row[i] != 0 for j in range(len(row))] for i in range(len(row))]]
+            for row in segments.tolist()
+        ]
+    )
 
 
 def _length_cases():
     return [
-        Case("2 tokens", (2,)), Case("one token", (1,)), Case("3 tokens", (3,)),
-        Case("5 tokens", (5,)), Case("11 tokens", (11,)),
-    ]  # fmt: skip
+        Case("2 tokens", (2,)),
+        Case("one token", (1,)),
+        Case("3 tokens", (3,)),
+        Case("5 tokens", (5,)),
+        Case("11 tokens", (11,)),
+    ]
 
 
 def _id_cases():
@@ -91,11 +96,13 @@ def _segment_cases():
     return [
         Case("2 sentences of 1 token", (torch.tensor([[1, 2]]),)),
         Case("sentences of 2 and 3 tokens", (torch.tensor([[1, 1, 2, 2, 2]]),)),
-        Case("3 rows of 7, with padding", (torch.tensor([
-            [1, 1, 1, 2, 2, 0, 0], [1, 2, 2, 2, 2, 2, 3], [1, 1, 1, 1, 0, 0, 0]]),)),
+        Case(
+            "3 rows of 7, with padding",
+            (torch.tensor([[1, 1, 1, 2, 2, 0, 0], [1, 2, 2, 2, 2, 2, 3], [1, 1, 1, 1, 0, 0, 0]]),),
+        ),
         Case("sentences numbered backwards", (torch.tensor([[5, 5, 3, 3, 2], [3, 1, 1, 1, 0]]),)),
         Case("one sentence", (torch.tensor([[1] * 5] * 2),)),
-    ]  # fmt: skip
+    ]
 
 
 def _triangle(n, shift=0):
@@ -135,93 +142,196 @@ def _packed(shift=0, same=torch.eq, real=lambda s: (s != 0)[:, None, :], causal=
 
 EXERCISES = (
     Exercise(
-        "07.1", "The look-ahead mask", 5, 1, causal_mask, _length_cases,
+        "07.1",
+        "The look-ahead mask",
+        5,
+        1,
+        causal_mask,
+        _length_cases,
         (
-            Mistake("strict", lambda n: _triangle(n, -1),
-                    "A token may see itself: the diagonal is True. Yours leaves the first row with nothing to see."),
-            Mistake("turned", lambda n: _triangle(n).T,
-                    "Row i sees key i and all later ones: the mask is turned. Queries are rows, keys are columns."),
-            Mistake("inverted", lambda n: ~_triangle(n),
-                    "You marked what is hidden. In this course True = may attend."),
-            Mistake("one ahead", lambda n: _triangle(n, 1),
-                    "Each token sees one token too many, the next one: exactly the one that it shall predict."),
-            Mistake("everything", lambda n: torch.ones(n, n, dtype=torch.bool),
-                    "Every token sees every other: nothing is masked."),
-            Mistake("numbers", lambda n: torch.ones(n, n).tril(),
-                    "Right places, but as numbers 0 and 1: return booleans, for example with .bool()."),
-            Mistake("to be added", lambda n: _added(_triangle(n)),
-                    "That is the matrix B of 0 and −∞ to be added to scores; return booleans."),
-            Mistake("four axes", lambda n: _triangle(n)[None, None],
-                    "Right, with the axes for batch and heads in front; here [seq_len, seq_len] is asked for."),
+            Mistake(
+                "strict",
+                lambda n: _triangle(n, -1),
+                "A token may see itself: the diagonal is True. Yours leaves the first row with nothing to see.",
+            ),
+            Mistake(
+                "turned",
+                lambda n: _triangle(n).T,
+                "Row i sees key i and all later ones: the mask is turned. Queries are rows, keys are columns.",
+            ),
+            Mistake(
+                "inverted", lambda n: ~_triangle(n), "You marked what is hidden. In this course True = may attend."
+            ),
+            Mistake(
+                "one ahead",
+                lambda n: _triangle(n, 1),
+                "Each token sees one token too many, the next one: exactly the one that it shall predict.",
+            ),
+            Mistake(
+                "everything",
+                lambda n: torch.ones(n, n, dtype=torch.bool),
+                "Every token sees every other: nothing is masked.",
+            ),
+            Mistake(
+                "numbers",
+                lambda n: torch.ones(n, n).tril(),
+                "Right places, but as numbers 0 and 1: return booleans, for example with .bool().",
+            ),
+            Mistake(
+                "to be added",
+                lambda n: _added(_triangle(n)),
+                "That is the matrix B of 0 and −∞ to be added to scores; return booleans.",
+            ),
+            Mistake(
+                "four axes",
+                lambda n: _triangle(n)[None, None],
+                "Right, with the axes for batch and heads in front; here [seq_len, seq_len] is asked for.",
+            ),
         ),
     ),
     Exercise(
-        "07.2", "The padding mask", 5, 1, padding_mask, _id_cases,
+        "07.2",
+        "The padding mask",
+        5,
+        1,
+        padding_mask,
+        _id_cases,
         (
-            Mistake("inverted", lambda ids, pad: ~_real(ids, pad),
-                    "You marked the padding. In this course True = may attend."),
-            Mistake("flat", lambda ids, pad: ids != pad,
-                    "Right entries, but [batch, k_len] would be read as [q_len, k_len]: add two axes in the middle."),
-            Mistake("queries", lambda ids, pad: (ids != pad)[:, None, :, None],
-                    "Your mask hides rows, the queries at padding. Padding must be hidden as a key: the last axis."),
+            Mistake(
+                "inverted",
+                lambda ids, pad: ~_real(ids, pad),
+                "You marked the padding. In this course True = may attend.",
+            ),
+            Mistake(
+                "flat",
+                lambda ids, pad: ids != pad,
+                "Right entries, but [batch, k_len] would be read as [q_len, k_len]: add two axes in the middle.",
+            ),
+            Mistake(
+                "queries",
+                lambda ids, pad: (ids != pad)[:, None, :, None],
+                "Your mask hides rows, the queries at padding. Padding must be hidden as a key: the last axis.",
+            ),
             Mistake("always 0", lambda ids, pad: _real(ids, 0), "You compared with 0; the id to hide is pad_id."),
-            Mistake("larger", lambda ids, pad: (ids > pad)[:, None, None, :],
-                    "You hide every id up to pad_id; only pad_id itself is padding."),
-            Mistake("no heads", lambda ids, pad: (ids != pad)[:, None, :],
-                    "One axis is missing: [batch, 1, k_len] would put the batch in the place of the heads."),
-            Mistake("batch third", lambda ids, pad: (ids != pad)[None, None],
-                    "The new axes stand in front, so the batch is in the place of the queries: [:, None, None, :]."),
-            Mistake("numbers", lambda ids, pad: _real(ids, pad).float(),
-                    "Right entries, but as numbers: return booleans."),
+            Mistake(
+                "larger",
+                lambda ids, pad: (ids > pad)[:, None, None, :],
+                "You hide every id up to pad_id; only pad_id itself is padding.",
+            ),
+            Mistake(
+                "no heads",
+                lambda ids, pad: (ids != pad)[:, None, :],
+                "One axis is missing: [batch, 1, k_len] would put the batch in the place of the heads.",
+            ),
+            Mistake(
+                "batch third",
+                lambda ids, pad: (ids != pad)[None, None],
+                "The new axes stand in front, so the batch is in the place of the queries: [:, None, None, :].",
+            ),
+            Mistake(
+                "numbers", lambda ids, pad: _real(ids, pad).float(), "Right entries, but as numbers: return booleans."
+            ),
         ),
     ),
     Exercise(
-        "07.3", "Weights under a mask", 12, 2, masked_weights, _score_cases,
+        "07.3",
+        "Weights under a mask",
+        12,
+        2,
+        masked_weights,
+        _score_cases,
         (
-            Mistake("zeroed", lambda s, m: s.softmax(-1) * m,
-                    "You set weights to zero after the softmax; the rest then sums to less than one. "
-                    "Mask the scores, before it."),
-            Mistake("renormalised", _renormalised,
-                    "You masked the weights and divided by what is left. Where the hidden keys had all the weight "
-                    "that is 0/0: mask the scores, before the softmax."),
-            Mistake("renormalised with care", lambda s, m: (w := s.softmax(-1) * m)
-                    / w.sum(-1, keepdim=True).clamp(min=1e-30),
-                    "You removed the hidden weights after the softmax and shared out the rest. Where a hidden score is "
-                    "far larger, nothing is left: mask the scores, before the softmax."),
-            Mistake("NaN", _filled(-INF),
-                    "A row of nothing but −∞ gives NaN: a query that may attend to nothing must get zeros."),
-            Mistake("NaN replaced", lambda s, m: (s + _added(m)).softmax(-1).nan_to_num(0.0),
-                    "The values are right, but adding −∞ and replacing NaN afterwards leaves NaN in the gradients: "
-                    "keep such a row finite through the softmax and set it to zero afterwards."),
+            Mistake(
+                "zeroed",
+                lambda s, m: s.softmax(-1) * m,
+                "You set weights to zero after the softmax; the rest then sums to less than one. "
+                "Mask the scores, before it.",
+            ),
+            Mistake(
+                "renormalised",
+                _renormalised,
+                "You masked the weights and divided by what is left. Where the hidden keys had all the weight "
+                "that is 0/0: mask the scores, before the softmax.",
+            ),
+            Mistake(
+                "renormalised with care",
+                lambda s, m: (w := s.softmax(-1) * m) / w.sum(-1, keepdim=True).clamp(min=1e-30),
+                "You removed the hidden weights after the softmax and shared out the rest. Where a hidden score is "
+                "far larger, nothing is left: mask the scores, before the softmax.",
+            ),
+            Mistake(
+                "NaN",
+                _filled(-INF),
+                "A row of nothing but −∞ gives NaN: a query that may attend to nothing must get zeros.",
+            ),
+            Mistake(
+                "NaN replaced",
+                lambda s, m: (s + _added(m)).softmax(-1).nan_to_num(0.0),
+                "The values are right, but adding −∞ and replacing NaN afterwards leaves NaN in the gradients: "
+                "keep such a row finite through the softmax and set it to zero afterwards.",
+            ),
             Mistake("inverted", _filled(-INF, inverted=True), "You hid what may be seen: True = may attend."),
-            Mistake("-1e9", _filled(-1e9),
-                    "With −1e9 a query that may attend to nothing spreads its weight over all hidden keys; "
-                    "it must get zeros."),
-            Mistake("-10", _filled(-10.0),
-                    "A score of −10 still gets some weight; hidden keys must get exactly 0, so use −∞."),
+            Mistake(
+                "-1e9",
+                _filled(-1e9),
+                "With −1e9 a query that may attend to nothing spreads its weight over all hidden keys; "
+                "it must get zeros.",
+            ),
+            Mistake(
+                "-10",
+                _filled(-10.0),
+                "A score of −10 still gets some weight; hidden keys must get exactly 0, so use −∞.",
+            ),
             Mistake("score 0", _filled(0.0), "A score of 0 is not a weight of 0, since exp(0) = 1: use −∞."),
-            Mistake("axis", _filled(-INF, axis=-2),
-                    "The softmax runs over the queries; weights sum to one over the keys, the last axis."),
+            Mistake(
+                "axis",
+                _filled(-INF, axis=-2),
+                "The softmax runs over the queries; weights sum to one over the keys, the last axis.",
+            ),
         ),
-        gradients=("scores",), probes=(weights_sum(),),
+        gradients=("scores",),
+        probes=(weights_sum(),),
     ),
     Exercise(
-        "07.4", "Several sentences in one row", 12, 2, packed_mask, _segment_cases,
+        "07.4",
+        "Several sentences in one row",
+        12,
+        2,
+        packed_mask,
+        _segment_cases,
         (
-            Mistake("no order", _packed(causal=lambda n: torch.ones(n, n, dtype=torch.bool)),
-                    "Sentences are kept apart, but each token sees the later ones of its own sentence."),
-            Mistake("no sentences", _packed(same=lambda q, k: (q != 0) & (k != 0)),
-                    "Later tokens are hidden, but a sentence reads the sentences before it."),
-            Mistake("at least", _packed(same=torch.ge),
-                    "You compared with ≥, so a token sees every sentence with a smaller number; use ==."),
-            Mistake("padding", _packed(real=lambda s: torch.ones_like(s, dtype=torch.bool)[:, None, :]),
-                    "Padding has number 0 and sees padding; it must see nothing."),
+            Mistake(
+                "no order",
+                _packed(causal=lambda n: torch.ones(n, n, dtype=torch.bool)),
+                "Sentences are kept apart, but each token sees the later ones of its own sentence.",
+            ),
+            Mistake(
+                "no sentences",
+                _packed(same=lambda q, k: (q != 0) & (k != 0)),
+                "Later tokens are hidden, but a sentence reads the sentences before it.",
+            ),
+            Mistake(
+                "at least",
+                _packed(same=torch.ge),
+                "You compared with ≥, so a token sees every sentence with a smaller number; use ==.",
+            ),
+            Mistake(
+                "padding",
+                _packed(real=lambda s: torch.ones_like(s, dtype=torch.bool)[:, None, :]),
+                "Padding has number 0 and sees padding; it must see nothing.",
+            ),
             Mistake("strict", _packed(shift=-1), "A token may see itself: j ≤ i."),
-            Mistake("turned", _packed(causal=lambda n: _triangle(n).T),
-                    "Each token sees the later ones of its sentence: queries are rows, so keep j ≤ i."),
+            Mistake(
+                "turned",
+                _packed(causal=lambda n: _triangle(n).T),
+                "Each token sees the later ones of its sentence: queries are rows, so keep j ≤ i.",
+            ),
             Mistake("inverted", lambda s: ~_packed()(s), "You marked what is hidden: True = may attend."),
-            Mistake("no heads", lambda s: _packed()(s)[:, 0],
-                    "The axis of the heads is missing: [batch, 1, seq_len, seq_len]."),
+            Mistake(
+                "no heads",
+                lambda s: _packed()(s)[:, 0],
+                "The axis of the heads is missing: [batch, 1, seq_len, seq_len].",
+            ),
         ),
     ),
 )

@@ -101,9 +101,16 @@ def _raw(x, size):
 
 
 def _backward(
-    centred=True, projected=True, divided=True, gained=True, power=0.5, summed=True, over=torch.mean,
-    in_term=_unit, in_gain=_unit,
-):  # fmt: skip
+    centred=True,
+    projected=True,
+    divided=True,
+    gained=True,
+    power=0.5,
+    summed=True,
+    over=torch.mean,
+    in_term=_unit,
+    in_gain=_unit,
+):
     """The gradients of LayerNorm, each slip a switch; in_term and in_gain say what is taken for x̂ there."""
 
     def function(x, gain, grad, eps):
@@ -130,63 +137,122 @@ def _gain_outside(x, gain, grad, eps):
 
 EXERCISES = (
     Exercise(
-        "09.1", "LayerNorm", 10, 1, layer_norm, _norm_cases,
+        "09.1",
+        "LayerNorm",
+        10,
+        1,
+        layer_norm,
+        _norm_cases,
         (
-            Mistake("sample variance", _norm(correction=1),
-                    "The variance is divided by d − 1; LayerNorm divides by d: torch's var and std need correction=0."),
+            Mistake(
+                "sample variance",
+                _norm(correction=1),
+                "The variance is divided by d − 1; LayerNorm divides by d: torch's var and std need correction=0.",
+            ),
             Mistake("no root", _norm(power=1.0), "You divided by the variance; divide by its root."),
-            Mistake("eps outside", _norm(inside=False),
-                    "eps stands outside the root; it is added to the variance, under the root."),
+            Mistake(
+                "eps outside",
+                _norm(inside=False),
+                "eps stands outside the root; it is added to the variance, under the root.",
+            ),
             Mistake("no eps", _norm(eps=False), "eps is missing: where a row is constant you divide 0 by 0."),
             Mistake("not centred", _norm(centre=False), "The mean is not subtracted."),
-            Mistake("over tokens", _over_tokens,
-                    "You normalised each feature over the tokens; LayerNorm takes each token over its features."),
-            Mistake("dim=-2", _norm(axes=(-2,)),
-                    "You normalised each feature over the tokens, dim=-2; LayerNorm takes each token over its "
-                    "features, dim=-1."),
-            Mistake("dim=0", _norm(axes=(0,)),
-                    "You normalised over the first axis; LayerNorm takes each token over its features, the last axis."),
-            Mistake("dim=1", _norm(axes=(1,)),
-                    "You normalised over axis 1, which is the last one only for a matrix; the features are the last "
-                    "axis, dim=-1."),
-            Mistake("everything", _all_axes,
-                    "You took one mean and one variance of the whole tensor; each token has its own."),
+            Mistake(
+                "over tokens",
+                _over_tokens,
+                "You normalised each feature over the tokens; LayerNorm takes each token over its features.",
+            ),
+            Mistake(
+                "dim=-2",
+                _norm(axes=(-2,)),
+                "You normalised each feature over the tokens, dim=-2; LayerNorm takes each token over its "
+                "features, dim=-1.",
+            ),
+            Mistake(
+                "dim=0",
+                _norm(axes=(0,)),
+                "You normalised over the first axis; LayerNorm takes each token over its features, the last axis.",
+            ),
+            Mistake(
+                "dim=1",
+                _norm(axes=(1,)),
+                "You normalised over axis 1, which is the last one only for a matrix; the features are the last "
+                "axis, dim=-1.",
+            ),
+            Mistake(
+                "everything",
+                _all_axes,
+                "You took one mean and one variance of the whole tensor; each token has its own.",
+            ),
             Mistake("no gain", _norm(gain=False), "The gain is missing."),
             Mistake("no bias", _norm(bias=False), "The bias is missing."),
-            Mistake("gain on the bias", lambda x, gain, bias, eps: layer_norm(x, gain, gain * bias, eps),
-                    "The gain multiplied the bias too: y = gain · x̂ + bias."),
+            Mistake(
+                "gain on the bias",
+                lambda x, gain, bias, eps: layer_norm(x, gain, gain * bias, eps),
+                "The gain multiplied the bias too: y = gain · x̂ + bias.",
+            ),
         ),
         gradients=("gain", "bias"),
     ),
     Exercise(
-        "09.2", "LayerNorm backwards", 25, 3, layer_norm_backward, _backward_cases,
+        "09.2",
+        "LayerNorm backwards",
+        25,
+        3,
+        layer_norm_backward,
+        _backward_cases,
         (
-            Mistake("gain forgotten", _backward(gained=False),
-                    "The gain is missing in grad_x: what reaches x̂ is gain · grad_output."),
-            Mistake("gain at the end", _gain_outside,
-                    "The gain is multiplied in at the end; it acts on x̂, so grad_output meets it before the means."),
+            Mistake(
+                "gain forgotten",
+                _backward(gained=False),
+                "The gain is missing in grad_x: what reaches x̂ is gain · grad_output.",
+            ),
+            Mistake(
+                "gain at the end",
+                _gain_outside,
+                "The gain is multiplied in at the end; it acts on x̂, so grad_output meets it before the means.",
+            ),
             Mistake("not centred", _backward(centred=False), "The term of the mean, −1/d in the Jacobian, is missing."),
-            Mistake("not projected", _backward(projected=False),
-                    "The term of the variance, −x̂_c x̂_j/d in the Jacobian, is missing."),
-            Mistake("only divided", _backward(centred=False, projected=False),
-                    "You only divided by √(σ² + ε); μ and σ move with x too: both terms, −1/d and −x̂_c x̂_j/d, are "
-                    "missing."),
-            Mistake("sums", _backward(over=torch.sum),
-                    "You took sums over the features; both terms carry 1/d, so they are means."),
+            Mistake(
+                "not projected",
+                _backward(projected=False),
+                "The term of the variance, −x̂_c x̂_j/d in the Jacobian, is missing.",
+            ),
+            Mistake(
+                "only divided",
+                _backward(centred=False, projected=False),
+                "You only divided by √(σ² + ε); μ and σ move with x too: both terms, −1/d and −x̂_c x̂_j/d, are missing.",
+            ),
+            Mistake(
+                "sums",
+                _backward(over=torch.sum),
+                "You took sums over the features; both terms carry 1/d, so they are means.",
+            ),
             Mistake("not divided", _backward(divided=False), "grad_x is not divided by √(σ² + ε)."),
             Mistake("divided twice", _backward(power=1.0), "grad_x is divided by σ² + ε; by its root it should be."),
-            Mistake("not summed", _backward(summed=False),
-                    "grad_gain and grad_bias must be summed over the tokens: all tokens share one gain and one bias."),
-            Mistake("raw x", _backward(in_gain=_raw),
-                    "grad_gain must use the normalised x̂, not x: the gain multiplies x̂."),
-            Mistake("centred x for the gain", _backward(in_gain=_centred),
-                    "grad_gain must use the normalised x̂; you used x − μ, which is not divided yet."),
-            Mistake("centred x in the term", _backward(in_term=_centred),
-                    "The term −x̂_c x̂_j/d in grad_x needs the normalised x̂ twice; you used x − μ, which is not "
-                    "divided yet."),
-            Mistake("centred x everywhere", _backward(in_term=_centred, in_gain=_centred),
-                    "Your x̂ is x − μ, which is not divided yet: both grad_x and grad_gain need it divided by "
-                    "√(σ² + ε)."),
+            Mistake(
+                "not summed",
+                _backward(summed=False),
+                "grad_gain and grad_bias must be summed over the tokens: all tokens share one gain and one bias.",
+            ),
+            Mistake(
+                "raw x", _backward(in_gain=_raw), "grad_gain must use the normalised x̂, not x: the gain multiplies x̂."
+            ),
+            Mistake(
+                "centred x for the gain",
+                _backward(in_gain=_centred),
+                "grad_gain must use the normalised x̂; you used x − μ, which is not divided yet.",
+            ),
+            Mistake(
+                "centred x in the term",
+                _backward(in_term=_centred),
+                "The term −x̂_c x̂_j/d in grad_x needs the normalised x̂ twice; you used x − μ, which is not divided yet.",
+            ),
+            Mistake(
+                "centred x everywhere",
+                _backward(in_term=_centred, in_gain=_centred),
+                "Your x̂ is x − μ, which is not divided yet: both grad_x and grad_gain need it divided by √(σ² + ε).",
+            ),
         ),
         returns=("grad_x", "grad_gain", "grad_bias"),
     ),

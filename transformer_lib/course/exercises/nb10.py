@@ -104,30 +104,56 @@ def _first_norm_missing(x, attention, feed_forward, norm_1, norm_2):
 
 EXERCISES = (
     Exercise(
-        "10.1", "One encoder layer", 10, 2, encoder_layer, _layer_cases,
+        "10.1",
+        "One encoder layer",
+        10,
+        2,
+        encoder_layer,
+        _layer_cases,
         (
-            Mistake("pre-norm", _pre_norm,
-                    "That is the pre-norm layer: the norm stands before the sub-layer. Here it follows the sum."),
+            Mistake(
+                "pre-norm",
+                _pre_norm,
+                "That is the pre-norm layer: the norm stands before the sub-layer. Here it follows the sum.",
+            ),
             Mistake("no residuals", _no_residual, "The residual sums are missing: each sub-layer's input is added."),
             Mistake("one residual", _one_residual, "x is not added to what the attention returns."),
-            Mistake("from x", _residual_from_x,
-                    "The second sum adds x; it must add what the feed-forward network was given, the first norm's "
-                    "output."),
-            Mistake("no second residual", lambda x, a, f, n, m: m(f(n(x + a(x)))),
-                    "What the feed-forward network was given is not added to its result."),
-            Mistake("sum carried on", _sum_carried_on,
-                    "You added the sum before its norm; the second residual adds what norm_1 returned."),
-            Mistake("side by side", _side_by_side,
-                    "The feed-forward network read x; it reads what the first norm returned."),
+            Mistake(
+                "from x",
+                _residual_from_x,
+                "The second sum adds x; it must add what the feed-forward network was given, the first norm's output.",
+            ),
+            Mistake(
+                "no second residual",
+                lambda x, a, f, n, m: m(f(n(x + a(x)))),
+                "What the feed-forward network was given is not added to its result.",
+            ),
+            Mistake(
+                "sum carried on",
+                _sum_carried_on,
+                "You added the sum before its norm; the second residual adds what norm_1 returned.",
+            ),
+            Mistake(
+                "side by side", _side_by_side, "The feed-forward network read x; it reads what the first norm returned."
+            ),
             Mistake("norm before sum", _norm_before_sum, "You normalised the sub-layer's output; normalise the sum."),
             Mistake("no last norm", _last_norm_missing, "The norm after the second sum is missing."),
             Mistake("no first norm", _first_norm_missing, "The norm after the first sum is missing."),
-            Mistake("one norm twice", lambda x, a, f, n, m: _post_norm(x, a, f, n, n),
-                    "norm_1 is used twice; the second sum has a norm of its own, norm_2."),
-            Mistake("swapped sub-layers", lambda x, a, f, n, m: _post_norm(x, f, a, n, m),
-                    "The feed-forward network comes first; attention must."),
-            Mistake("swapped norms", lambda x, a, f, n, m: _post_norm(x, a, f, m, n),
-                    "The two norms are swapped; each has a gain of its own."),
+            Mistake(
+                "one norm twice",
+                lambda x, a, f, n, m: _post_norm(x, a, f, n, n),
+                "norm_1 is used twice; the second sum has a norm of its own, norm_2.",
+            ),
+            Mistake(
+                "swapped sub-layers",
+                lambda x, a, f, n, m: _post_norm(x, f, a, n, m),
+                "The feed-forward network comes first; attention must.",
+            ),
+            Mistake(
+                "swapped norms",
+                lambda x, a, f, n, m: _post_norm(x, a, f, m, n),
+                "The two norms are swapped; each has a gain of its own.",
+            ),
         ),
         gradients=("x",),
     ),

@@ -27,9 +27,11 @@ def _encode(kind, seed, d_model):
     def encode(x):
         n = len(x)
         seen = {
-            "all": torch.ones(n, n), "self": torch.eye(n), "past": torch.ones(n, n).tril(),
+            "all": torch.ones(n, n),
+            "self": torch.eye(n),
+            "past": torch.ones(n, n).tril(),
             "next": torch.eye(n) + torch.eye(n).roll(1, dims=1).triu(),
-        }[kind]  # fmt: skip
+        }[kind]
         return torch.tanh(seen.to(x) @ x @ matrix.to(x) / n)
 
     return encode
@@ -98,35 +100,79 @@ def _kept_changes(encode, x, amount):
 
 EXERCISES = (
     Exercise(
-        "10.4", "Who reads whom?", 12, 3, influence, _influence_cases,
+        "10.4",
+        "Who reads whom?",
+        12,
+        3,
+        influence,
+        _influence_cases,
         (
-            Mistake("transposed", lambda e, x, a: _grid(e, x, a).T,
-                    "Your grid is transposed: row i is the output, column j the input that was changed."),
-            Mistake("keeps changes", _kept_changes,
-                    "Earlier changes stay in x while you make the next: begin each time from the given x."),
-            Mistake("all rows", lambda e, x, a: _grid(e, x, a, lambda j, x: torch.ones(len(x)).to(x)),
-                    "You changed every row at once; change one row j at a time."),
-            Mistake("diagonal", lambda e, x, a: _grid(e, x, a) & torch.eye(len(x), dtype=torch.bool),
-                    "Only the changed row itself is looked at; ask every output row."),
-            Mistake("not the diagonal", lambda e, x, a: _grid(e, x, a) & ~torch.eye(len(x), dtype=torch.bool),
-                    "A row may influence its own output too; the diagonal counts."),
+            Mistake(
+                "transposed",
+                lambda e, x, a: _grid(e, x, a).T,
+                "Your grid is transposed: row i is the output, column j the input that was changed.",
+            ),
+            Mistake(
+                "keeps changes",
+                _kept_changes,
+                "Earlier changes stay in x while you make the next: begin each time from the given x.",
+            ),
+            Mistake(
+                "all rows",
+                lambda e, x, a: _grid(e, x, a, lambda j, x: torch.ones(len(x)).to(x)),
+                "You changed every row at once; change one row j at a time.",
+            ),
+            Mistake(
+                "diagonal",
+                lambda e, x, a: _grid(e, x, a) & torch.eye(len(x), dtype=torch.bool),
+                "Only the changed row itself is looked at; ask every output row.",
+            ),
+            Mistake(
+                "not the diagonal",
+                lambda e, x, a: _grid(e, x, a) & ~torch.eye(len(x), dtype=torch.bool),
+                "A row may influence its own output too; the diagonal counts.",
+            ),
             Mistake("unchanged", lambda e, x, a: ~_grid(e, x, a), "True must mean that the output changed."),
-            Mistake("compared with x", _compared_with_x,
-                    "You compared with x itself; compare with encode(x), the result before the change."),
-            Mistake("no abs", _judged(lambda d: (d > 1e-6).any(dim=1)),
-                    "A number may also move downwards: take the absolute value before you compare with 1e-6."),
-            Mistake("sum", _judged(lambda d: d.sum(dim=1).abs() > 1e-6),
-                    "Changes of different features can cancel in a sum; ask whether any feature has moved."),
-            Mistake("first feature", _judged(lambda d: d[:, 0].abs() > 1e-6),
-                    "You looked at the first feature alone; ask whether any feature of the row has moved."),
-            Mistake("last feature", _judged(lambda d: d[:, -1].abs() > 1e-6),
-                    "You looked at the last feature alone; ask whether any feature of the row has moved."),
-            Mistake("every feature", _judged(lambda d: (d.abs() > 1e-6).all(dim=1)),
-                    "You asked for every feature of the row to move; one is enough."),
-            Mistake("by feature", _judged(lambda d: d.abs() > 1e-6),
-                    "There is a value per feature; ask whether any feature of the row has moved."),
-            Mistake("how much", _judged(lambda d: d.abs().amax(dim=1)),
-                    "Those are the sizes of the changes; asked for is whether they exceed 1e-6."),
+            Mistake(
+                "compared with x",
+                _compared_with_x,
+                "You compared with x itself; compare with encode(x), the result before the change.",
+            ),
+            Mistake(
+                "no abs",
+                _judged(lambda d: (d > 1e-6).any(dim=1)),
+                "A number may also move downwards: take the absolute value before you compare with 1e-6.",
+            ),
+            Mistake(
+                "sum",
+                _judged(lambda d: d.sum(dim=1).abs() > 1e-6),
+                "Changes of different features can cancel in a sum; ask whether any feature has moved.",
+            ),
+            Mistake(
+                "first feature",
+                _judged(lambda d: d[:, 0].abs() > 1e-6),
+                "You looked at the first feature alone; ask whether any feature of the row has moved.",
+            ),
+            Mistake(
+                "last feature",
+                _judged(lambda d: d[:, -1].abs() > 1e-6),
+                "You looked at the last feature alone; ask whether any feature of the row has moved.",
+            ),
+            Mistake(
+                "every feature",
+                _judged(lambda d: (d.abs() > 1e-6).all(dim=1)),
+                "You asked for every feature of the row to move; one is enough.",
+            ),
+            Mistake(
+                "by feature",
+                _judged(lambda d: d.abs() > 1e-6),
+                "There is a value per feature; ask whether any feature of the row has moved.",
+            ),
+            Mistake(
+                "how much",
+                _judged(lambda d: d.abs().amax(dim=1)),
+                "Those are the sizes of the changes; asked for is whether they exceed 1e-6.",
+            ),
         ),
     ),
 )

@@ -59,9 +59,14 @@ def _length_cases():
 
 
 def _cross(
-    query="x", key="memory", value="memory", scale=lambda W: W.shape[1] ** 0.5, axis=-1, hide=lambda m: ~m,
+    query="x",
+    key="memory",
+    value="memory",
+    scale=lambda W: W.shape[1] ** 0.5,
+    axis=-1,
+    hide=lambda m: ~m,
     fill=-torch.inf,
-):  # fmt: skip
+):
     """One head of cross-attention, each slip a switch."""
 
     def function(x, memory, W_Q, W_K, W_V, memory_mask):
@@ -85,53 +90,104 @@ def _real(lengths, size):
 
 EXERCISES = (
     Exercise(
-        "11.1", "One head of cross-attention", 10, 1, cross_attention, _attention_cases,
+        "11.1",
+        "One head of cross-attention",
+        10,
+        1,
+        cross_attention,
+        _attention_cases,
         (
-            Mistake("swapped", _cross("memory", "x", "x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
-                    "The roles are exchanged: x asks, so the queries come from x, and keys and values from memory."),
-            Mistake("self-attention", _cross(key="x", value="x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
-                    "That is self-attention: keys and values must come from memory."),
-            Mistake("queries from memory", _cross(query="memory"),
-                    "The queries come from memory; it is x that asks."),
+            Mistake(
+                "swapped",
+                _cross("memory", "x", "x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
+                "The roles are exchanged: x asks, so the queries come from x, and keys and values from memory.",
+            ),
+            Mistake(
+                "self-attention",
+                _cross(key="x", value="x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
+                "That is self-attention: keys and values must come from memory.",
+            ),
+            Mistake("queries from memory", _cross(query="memory"), "The queries come from memory; it is x that asks."),
             Mistake("unscaled", _cross(scale=lambda W: 1.0), "The scores are not divided by √d_k."),
-            Mistake("d_model", _cross(scale=lambda W: W.shape[0] ** 0.5),
-                    "You divided by √d_model; d_k is the width of a key."),
+            Mistake(
+                "d_model",
+                _cross(scale=lambda W: W.shape[0] ** 0.5),
+                "You divided by √d_model; d_k is the width of a key.",
+            ),
             Mistake("axis", _cross(axis=-2), "The softmax runs over the queries; the memory rows are the last axis."),
-            Mistake("no mask", _cross(hide=torch.zeros_like),
-                    "Padding of the source is read: use memory_mask before the softmax."),
-            Mistake("after the softmax", _after_softmax,
-                    "You removed the padding's weights after the softmax, so the rest no longer sums to one: set the "
-                    "scores to −∞ before it."),
+            Mistake(
+                "no mask",
+                _cross(hide=torch.zeros_like),
+                "Padding of the source is read: use memory_mask before the softmax.",
+            ),
+            Mistake(
+                "after the softmax",
+                _after_softmax,
+                "You removed the padding's weights after the softmax, so the rest no longer sums to one: set the "
+                "scores to −∞ before it.",
+            ),
             Mistake("inverted", _cross(hide=lambda m: m), "The mask is the wrong way round: True means may be read."),
-            Mistake("inverted, a large number", _cross(hide=lambda m: m, fill=-1e9),
-                    "The mask is the wrong way round: True means may be read, so the large negative score belongs "
-                    "where it is False."),
-            Mistake("unprojected", lambda x, memory, W_Q, W_K, W_V, m: _cross()(
-                        x, memory, W_Q, W_K, torch.eye(memory.shape[2]), m),
-                    "The values are memory itself; project it by W_V."),
+            Mistake(
+                "inverted, a large number",
+                _cross(hide=lambda m: m, fill=-1e9),
+                "The mask is the wrong way round: True means may be read, so the large negative score belongs "
+                "where it is False.",
+            ),
+            Mistake(
+                "unprojected",
+                lambda x, memory, W_Q, W_K, W_V, m: _cross()(x, memory, W_Q, W_K, torch.eye(memory.shape[2]), m),
+                "The values are memory itself; project it by W_V.",
+            ),
         ),
         gradients=("x", "memory", "W_Q", "W_K", "W_V"),
     ),
     Exercise(
-        "11.4", "A memory mask from lengths", 8, 1, memory_mask_from_lengths, _length_cases,
+        "11.4",
+        "A memory mask from lengths",
+        8,
+        1,
+        memory_mask_from_lengths,
+        _length_cases,
         (
-            Mistake("inverted", lambda n, size: ~_real(n, size)[:, None, None],
-                    "The mask is the wrong way round: real tokens are True."),
-            Mistake("one too many", lambda n, size: _real(n + 1, size)[:, None, None],
-                    "One padding token is readable: places count from 0, so the last real one is length − 1."),
-            Mistake("one too few", lambda n, size: _real(n - 1, size)[:, None, None],
-                    "The last real token is hidden."),
-            Mistake("from the front", lambda n, size: _real(n, size).flip(1)[:, None, None],
-                    "The real tokens stand first; you hid the front."),
-            Mistake("causal", lambda n, size: torch.ones(size, size).tril().bool()[n - 1][:, None, None]
-                    & (torch.arange(size) == n[:, None] - 1)[:, None, None],
-                    "Only the last real token is readable; all real ones are."),
-            Mistake("two axes", lambda n, size: _real(n, size),
-                    "The shape must be [batch, 1, 1, src_len], so that the mask spreads over heads and queries."),
-            Mistake("as queries", lambda n, size: _real(n, size)[:, None, :, None],
-                    "Your mask hides queries (rows): the memory rows are keys, the last axis."),
-            Mistake("numbers", lambda n, size: _real(n, size)[:, None, None].float(),
-                    "The mask holds numbers; it must be boolean (torch.bool)."),
+            Mistake(
+                "inverted",
+                lambda n, size: ~_real(n, size)[:, None, None],
+                "The mask is the wrong way round: real tokens are True.",
+            ),
+            Mistake(
+                "one too many",
+                lambda n, size: _real(n + 1, size)[:, None, None],
+                "One padding token is readable: places count from 0, so the last real one is length − 1.",
+            ),
+            Mistake("one too few", lambda n, size: _real(n - 1, size)[:, None, None], "The last real token is hidden."),
+            Mistake(
+                "from the front",
+                lambda n, size: _real(n, size).flip(1)[:, None, None],
+                "The real tokens stand first; you hid the front.",
+            ),
+            Mistake(
+                "causal",
+                lambda n, size: (
+                    torch.ones(size, size).tril().bool()[n - 1][:, None, None]
+                    & (torch.arange(size) == n[:, None] - 1)[:, None, None]
+                ),
+                "Only the last real token is readable; all real ones are.",
+            ),
+            Mistake(
+                "two axes",
+                lambda n, size: _real(n, size),
+                "The shape must be [batch, 1, 1, src_len], so that the mask spreads over heads and queries.",
+            ),
+            Mistake(
+                "as queries",
+                lambda n, size: _real(n, size)[:, None, :, None],
+                "Your mask hides queries (rows): the memory rows are keys, the last axis.",
+            ),
+            Mistake(
+                "numbers",
+                lambda n, size: _real(n, size)[:, None, None].float(),
+                "The mask holds numbers; it must be boolean (torch.bool).",
+            ),
         ),
     ),
 )

@@ -160,64 +160,118 @@ def _gradient(by_key=1.0, by_value=1.0, scale=True, shared=True, softmax=True):
 
 EXERCISES = (
     Exercise(
-        "11.5", "Read an alignment", 10, 2, alignment, _alignment_cases,
+        "11.5",
+        "Read an alignment",
+        10,
+        2,
+        alignment,
+        _alignment_cases,
         (
-            Mistake("reads", _aligned(shift=0),
-                    "You paired each row with the token that it reads; what it looks for is the token that it writes, "
-                    "one further."),
+            Mistake(
+                "reads",
+                _aligned(shift=0),
+                "You paired each row with the token that it reads; what it looks for is the token that it writes, "
+                "one further.",
+            ),
             Mistake("first head", _aligned(lambda w: w[0]), "You took the first head; take the mean over all heads."),
             Mistake("last head", _aligned(lambda w: w[-1]), "You took the last head; take the mean over all heads."),
-            Mistake("strongest head", _aligned(lambda w: w.amax(dim=0)),
-                    "You took the largest weight of any head; take the mean over the heads."),
+            Mistake(
+                "strongest head",
+                _aligned(lambda w: w.amax(dim=0)),
+                "You took the largest weight of any head; take the mean over the heads.",
+            ),
             Mistake("least", _aligned(best=torch.argmin), "You chose the source token that is read least."),
-            Mistake("per source token", _per_source,
-                    "You went through the source tokens; asked for is one pair per written token, with the largest "
-                    "weight of its row."),
+            Mistake(
+                "per source token",
+                _per_source,
+                "You went through the source tokens; asked for is one pair per written token, with the largest "
+                "weight of its row.",
+            ),
             Mistake("indices", _indices, "You returned places; look the source token up."),
-            Mistake("swapped", lambda w, s, t: [(b, a) for a, b in alignment(w, s, t)],
-                    "The pairs are turned around: the written token first, then the source token."),
-            Mistake("no end", lambda w, s, t: alignment(w, s, t)[:-1],
-                    "The last row is missing; it writes the last token, <eos>."),
+            Mistake(
+                "swapped",
+                lambda w, s, t: [(b, a) for a, b in alignment(w, s, t)],
+                "The pairs are turned around: the written token first, then the source token.",
+            ),
+            Mistake(
+                "no end",
+                lambda w, s, t: alignment(w, s, t)[:-1],
+                "The last row is missing; it writes the last token, <eos>.",
+            ),
         ),
     ),
     Exercise(
-        "11.3", "One step from the cache", 12, 2, step_from_cache, _step_cases,
+        "11.3",
+        "One step from the cache",
+        12,
+        2,
+        step_from_cache,
+        _step_cases,
         (
             Mistake("unscaled", _step(lambda keys: 1.0), "The scores are not divided by √d_k."),
-            Mistake("all widths", _step(lambda keys: (keys.shape[1] * keys.shape[3]) ** 0.5),
-                    "You divided by the root of all heads' width together; d_k is the width of one head."),
-            Mistake("values' root", _step(lambda keys: keys.shape[2] ** 0.5),
-                    "You divided by the root of src_len; it is the width of one key that counts."),
-            Mistake("axis", _step(axis=-2),
-                    "There is one query, and your softmax runs over it: every weight is 1. The memory rows are the "
-                    "last axis of the scores."),
+            Mistake(
+                "all widths",
+                _step(lambda keys: (keys.shape[1] * keys.shape[3]) ** 0.5),
+                "You divided by the root of all heads' width together; d_k is the width of one head.",
+            ),
+            Mistake(
+                "values' root",
+                _step(lambda keys: keys.shape[2] ** 0.5),
+                "You divided by the root of src_len; it is the width of one key that counts.",
+            ),
+            Mistake(
+                "axis",
+                _step(axis=-2),
+                "There is one query, and your softmax runs over it: every weight is 1. The memory rows are the "
+                "last axis of the scores.",
+            ),
             Mistake("no W_O", _step(project=False), "The heads stand side by side, but W_O is missing."),
-            Mistake("interleaved", _step(split=lambda q, n: q.unflatten(-1, (-1, n)).transpose(1, 2)),
-                    "You dealt the query's columns out in turn; head 0 gets the first d_k columns, head 1 the next."),
-            Mistake("uniform", _mean_of_values,
-                    "Every memory row got the same weight; the query must choose."),
-            Mistake("one query", _all_heads_one_query,
-                    "All heads asked with head 0's query; each has its own d_k columns."),
-            Mistake("sum", _sum_of_heads,
-                    "You added the heads up before W_O; they stand side by side."),
+            Mistake(
+                "interleaved",
+                _step(split=lambda q, n: q.unflatten(-1, (-1, n)).transpose(1, 2)),
+                "You dealt the query's columns out in turn; head 0 gets the first d_k columns, head 1 the next.",
+            ),
+            Mistake("uniform", _mean_of_values, "Every memory row got the same weight; the query must choose."),
+            Mistake(
+                "one query", _all_heads_one_query, "All heads asked with head 0's query; each has its own d_k columns."
+            ),
+            Mistake("sum", _sum_of_heads, "You added the heads up before W_O; they stand side by side."),
         ),
         gradients=("x_new", "keys", "values", "W_Q", "W_O"),
     ),
     Exercise(
-        "11.6", "The gradient of the memory", 15, 3, memory_gradient, _gradient_cases,
+        "11.6",
+        "The gradient of the memory",
+        15,
+        3,
+        memory_gradient,
+        _gradient_cases,
         (
-            Mistake("values only", _gradient(by_key=0.0),
-                    "Only the way through the values is there; memory is read twice, as keys too."),
-            Mistake("keys only", _gradient(by_value=0.0),
-                    "Only the way through the keys is there; memory is read twice, as values too."),
-            Mistake("difference", _gradient(by_key=-1.0),
-                    "The two ways are subtracted; the gradients of two uses add."),
+            Mistake(
+                "values only",
+                _gradient(by_key=0.0),
+                "Only the way through the values is there; memory is read twice, as keys too.",
+            ),
+            Mistake(
+                "keys only",
+                _gradient(by_value=0.0),
+                "Only the way through the keys is there; memory is read twice, as values too.",
+            ),
+            Mistake(
+                "difference", _gradient(by_key=-1.0), "The two ways are subtracted; the gradients of two uses add."
+            ),
             Mistake("mean", _gradient(0.5, 0.5), "You took the mean of the two ways; the gradients of two uses add."),
             Mistake("no root", _gradient(scale=False), "The way through the keys must be divided by √d_k, once."),
-            Mistake("no shared part", _gradient(shared=False),
-                    "The softmax's gradient lacks its second term: subtract each row's Σ weights · grad_weights."),
-            Mistake("no softmax", _gradient(softmax=False),
-                    "The gradient of the weights went to the scores as it is; it must pass the softmax."),
+            Mistake(
+                "no shared part",
+                _gradient(shared=False),
+                "The softmax's gradient lacks its second term: subtract each row's Σ weights · grad_weights.",
+            ),
+            Mistake(
+                "no softmax",
+                _gradient(softmax=False),
+                "The gradient of the weights went to the scores as it is; it must pass the softmax.",
+            ),
         ),
     ),
 )

@@ -27,10 +27,12 @@ def translation_masks(src, tgt_in, pad_id):
     tgt_mask: [batch, 1, tgt_len, tgt_len] hides padding and, from each position, all later ones.
     """
     src_mask = torch.tensor([[[[token != pad_id for token in row]]] for row in src.tolist()])
-    tgt_mask = torch.tensor([
-        [[[j <= i and token != pad_id for j, token in enumerate(row)] for i in range(len(row))]]
-        for row in tgt_in.tolist()
-    ])
+    tgt_mask = torch.tensor(
+        [
+            [[[j <= i and token != pad_id for j, token in enumerate(row)] for i in range(len(row))]]
+            for row in tgt_in.tolist()
+        ]
+    )
     return src_mask, tgt_mask
 
 
@@ -100,68 +102,145 @@ def _masked_queries(src, tgt_in, pad_id):
 
 EXERCISES = (
     Exercise(
-        "12.2", "What enters the first layer", 10, 1, embed_with_positions, _embedding_cases,
+        "12.2",
+        "What enters the first layer",
+        10,
+        1,
+        embed_with_positions,
+        _embedding_cases,
         (
             Mistake("no root", _embed(lambda t: 1.0), "Multiply the embeddings by √d_model before adding positions."),
             Mistake("d_model", _embed(lambda t: t.shape[1]), "You multiplied by d_model; the paper takes √d_model."),
             Mistake("divided", _embed(lambda t: t.shape[1] ** -0.5), "You divided by √d_model; multiply by it."),
-            Mistake("vocabulary", _embed(lambda t: t.shape[0] ** 0.5),
-                    "You took the root of the vocabulary size; d_model is the length of one row of the table."),
-            Mistake("both", lambda ids, t, p: (t[ids] + p[: ids.shape[1]]) * t.shape[1] ** 0.5,
-                    "You multiplied the sum by √d_model; only the embeddings are scaled, not the positions."),
-            Mistake("by token", _embed(pick=lambda ids, p: p[ids]),
-                    "You looked positions up by token id; row n of positions belongs to place n of the sentence."),
-            Mistake("from one", _embed(pick=lambda ids, p: p[1 : ids.shape[1] + 1]),
-                    "Your positions start at row 1; the first token has position 0."),
-            Mistake("all rows", _embed(pick=lambda ids, p: p),
-                    "You added all rows of positions; take only the first seq_len of them."),
+            Mistake(
+                "vocabulary",
+                _embed(lambda t: t.shape[0] ** 0.5),
+                "You took the root of the vocabulary size; d_model is the length of one row of the table.",
+            ),
+            Mistake(
+                "both",
+                lambda ids, t, p: (t[ids] + p[: ids.shape[1]]) * t.shape[1] ** 0.5,
+                "You multiplied the sum by √d_model; only the embeddings are scaled, not the positions.",
+            ),
+            Mistake(
+                "by token",
+                _embed(pick=lambda ids, p: p[ids]),
+                "You looked positions up by token id; row n of positions belongs to place n of the sentence.",
+            ),
+            Mistake(
+                "from one",
+                _embed(pick=lambda ids, p: p[1 : ids.shape[1] + 1]),
+                "Your positions start at row 1; the first token has position 0.",
+            ),
+            Mistake(
+                "all rows",
+                _embed(pick=lambda ids, p: p),
+                "You added all rows of positions; take only the first seq_len of them.",
+            ),
             Mistake("no positions", lambda ids, t, p: t[ids] * t.shape[1] ** 0.5, "You did not add the positions."),
         ),
         gradients=("table", "positions"),
     ),
     Exercise(
-        "12.3", "Masks for a batch of translations", 15, 2, translation_masks, _mask_cases,
+        "12.3",
+        "Masks for a batch of translations",
+        15,
+        2,
+        translation_masks,
+        _mask_cases,
         (
-            Mistake("inverted", _masks(finish=lambda m: ~m),
-                    "Both masks are the wrong way round: True means may attend, so padding is False."),
-            Mistake("triu", _masks(lambda n: torch.ones(n, n).triu().bool()),
-                    "triu and tril are swapped: each target token sees itself and later ones, not earlier ones."),
-            Mistake("no causal", _masks(lambda n: torch.ones(n, n).bool()),
-                    "The target mask hides padding only: later tokens still leak into every position."),
-            Mistake("no padding", lambda s, t, p: (
-                        _masks()(s, t, p)[0],
-                        torch.ones(t.shape[1], t.shape[1]).tril().bool().expand(len(t), 1, -1, -1)),
-                    "The target mask hides later tokens but not the padding."),
-            Mistake("strict", _masks(lambda n: torch.ones(n, n).tril(-1).bool()),
-                    "Your target mask hides the diagonal: a token may attend to itself; the first has nothing else."),
-            Mistake("or", _masks(join=torch.logical_or),
-                    "You joined padding and causal mask with |; a key must pass both, so use &."),
-            Mistake("queries", _masked_queries,
-                    "You hid padded queries (rows); it is the padded keys (columns) that nobody may attend to."),
+            Mistake(
+                "inverted",
+                _masks(finish=lambda m: ~m),
+                "Both masks are the wrong way round: True means may attend, so padding is False.",
+            ),
+            Mistake(
+                "triu",
+                _masks(lambda n: torch.ones(n, n).triu().bool()),
+                "triu and tril are swapped: each target token sees itself and later ones, not earlier ones.",
+            ),
+            Mistake(
+                "no causal",
+                _masks(lambda n: torch.ones(n, n).bool()),
+                "The target mask hides padding only: later tokens still leak into every position.",
+            ),
+            Mistake(
+                "no padding",
+                lambda s, t, p: (
+                    _masks()(s, t, p)[0],
+                    torch.ones(t.shape[1], t.shape[1]).tril().bool().expand(len(t), 1, -1, -1),
+                ),
+                "The target mask hides later tokens but not the padding.",
+            ),
+            Mistake(
+                "strict",
+                _masks(lambda n: torch.ones(n, n).tril(-1).bool()),
+                "Your target mask hides the diagonal: a token may attend to itself; the first has nothing else.",
+            ),
+            Mistake(
+                "or",
+                _masks(join=torch.logical_or),
+                "You joined padding and causal mask with |; a key must pass both, so use &.",
+            ),
+            Mistake(
+                "queries",
+                _masked_queries,
+                "You hid padded queries (rows); it is the padded keys (columns) that nobody may attend to.",
+            ),
             Mistake("pad is 0", lambda s, t, p: _masks()(s, t, 0), "You took 0 for the padding id; use pad_id."),
-            Mistake("floats", _masks(finish=lambda m: m.float()),
-                    "The masks hold numbers; they must be boolean (torch.bool)."),
+            Mistake(
+                "floats",
+                _masks(finish=lambda m: m.float()),
+                "The masks hold numbers; they must be boolean (torch.bool).",
+            ),
         ),
-        returns=("src_mask", "tgt_mask"), probes=(future_leak(1),),
+        returns=("src_mask", "tgt_mask"),
+        probes=(future_leak(1),),
     ),
     Exercise(
-        "12.5", "An output head that shares the embeddings", 3, 1, tied_logits, _logit_cases,
+        "12.5",
+        "An output head that shares the embeddings",
+        3,
+        1,
+        tied_logits,
+        _logit_cases,
         (
-            Mistake("scaled", lambda h, t: h @ t.T * t.shape[1] ** 0.5,
-                    "You multiplied by √d_model; that factor belongs to the embeddings, not to the logits."),
-            Mistake("divided", lambda h, t: h @ t.T / t.shape[1] ** 0.5,
-                    "You divided by √d_model; logits are plain dot products, unlike attention scores."),
-            Mistake("softmax", lambda h, t: torch.softmax(h @ t.T, -1),
-                    "You returned probabilities; logits are the scores before the softmax."),
-            Mistake("log", lambda h, t: torch.log_softmax(h @ t.T, -1),
-                    "You returned log-probabilities; logits are the scores before the softmax."),
-            Mistake("no transpose", lambda h, t: h @ t,
-                    "You multiplied by the table itself; each hidden vector meets each row, so transpose the table."),
-            Mistake("last", lambda h, t: h[:, -1:] @ t.T,
-                    "You returned the logits of the last position only; training needs every position."),
+            Mistake(
+                "scaled",
+                lambda h, t: h @ t.T * t.shape[1] ** 0.5,
+                "You multiplied by √d_model; that factor belongs to the embeddings, not to the logits.",
+            ),
+            Mistake(
+                "divided",
+                lambda h, t: h @ t.T / t.shape[1] ** 0.5,
+                "You divided by √d_model; logits are plain dot products, unlike attention scores.",
+            ),
+            Mistake(
+                "softmax",
+                lambda h, t: torch.softmax(h @ t.T, -1),
+                "You returned probabilities; logits are the scores before the softmax.",
+            ),
+            Mistake(
+                "log",
+                lambda h, t: torch.log_softmax(h @ t.T, -1),
+                "You returned log-probabilities; logits are the scores before the softmax.",
+            ),
+            Mistake(
+                "no transpose",
+                lambda h, t: h @ t,
+                "You multiplied by the table itself; each hidden vector meets each row, so transpose the table.",
+            ),
+            Mistake(
+                "last",
+                lambda h, t: h[:, -1:] @ t.T,
+                "You returned the logits of the last position only; training needs every position.",
+            ),
             Mistake("argmax", lambda h, t: (h @ t.T).argmax(-1), "You returned the best ids; return all logits."),
-            Mistake("detached", lambda h, t: h @ t.detach().T,
-                    "Right values, but no gradient reaches the table: it must learn from both of its uses."),
+            Mistake(
+                "detached",
+                lambda h, t: h @ t.detach().T,
+                "Right values, but no gradient reaches the table: it must learn from both of its uses.",
+            ),
         ),
         gradients=("hidden", "table"),
     ),

@@ -99,27 +99,57 @@ def _run(masks=_both, encode=True, hide_src=True, hide_memory=True, finish=lambd
 
 EXERCISES = (
     Exercise(
-        "12.4", "From ids to logits", 15, 2, ids_to_logits, _cases,
+        "12.4",
+        "From ids to logits",
+        15,
+        2,
+        ids_to_logits,
+        _cases,
         (
-            Mistake("no source mask", _run(hide_src=False),
-                    "The encoder may see the source's padding: give it the source mask."),
-            Mistake("no memory mask", _run(hide_memory=False),
-                    "The decoder reads memory rows of padding: the cross-attention needs the source mask as well."),
-            Mistake("no masks at all for the source", _run(hide_src=False, hide_memory=False),
-                    "The source's padding is hidden nowhere: its mask belongs in the encoder and in the decoder."),
-            Mistake("no causal", _run(lambda s, t, p: _both(s, t, p, causal=False)),
-                    "The target mask hides padding only: each position reads the words that it has to predict."),
-            Mistake("no target padding", _run(lambda s, t, p: _both(s, t, p, padding=False)),
-                    "The target mask hides later tokens, but not the padding; join both masks with &."),
-            Mistake("inverted", _run(lambda s, t, p: tuple(~mask for mask in _both(s, t, p))),
-                    "Your masks are the wrong way round: True means may attend."),
-            Mistake("no encoder", _run(encode=False),
-                    "The decoder reads the embedded source; the encoder has to work on it first."),
+            Mistake(
+                "no source mask",
+                _run(hide_src=False),
+                "The encoder may see the source's padding: give it the source mask.",
+            ),
+            Mistake(
+                "no memory mask",
+                _run(hide_memory=False),
+                "The decoder reads memory rows of padding: the cross-attention needs the source mask as well.",
+            ),
+            Mistake(
+                "no masks at all for the source",
+                _run(hide_src=False, hide_memory=False),
+                "The source's padding is hidden nowhere: its mask belongs in the encoder and in the decoder.",
+            ),
+            Mistake(
+                "no causal",
+                _run(lambda s, t, p: _both(s, t, p, causal=False)),
+                "The target mask hides padding only: each position reads the words that it has to predict.",
+            ),
+            Mistake(
+                "no target padding",
+                _run(lambda s, t, p: _both(s, t, p, padding=False)),
+                "The target mask hides later tokens, but not the padding; join both masks with &.",
+            ),
+            Mistake(
+                "inverted",
+                _run(lambda s, t, p: tuple(~mask for mask in _both(s, t, p))),
+                "Your masks are the wrong way round: True means may attend.",
+            ),
+            Mistake(
+                "no encoder",
+                _run(encode=False),
+                "The decoder reads the embedded source; the encoder has to work on it first.",
+            ),
             Mistake("source table", _run(tgt_side=0), "You embedded the target with embed_src; it has embed_tgt."),
-            Mistake("softmax", _run(finish=lambda z: z.softmax(-1)),
-                    "You returned probabilities; logits are the scores before the softmax."),
-            Mistake("last", _run(last=True),
-                    "You returned the last position only; training needs logits at every position."),
+            Mistake(
+                "softmax",
+                _run(finish=lambda z: z.softmax(-1)),
+                "You returned probabilities; logits are the scores before the softmax.",
+            ),
+            Mistake(
+                "last", _run(last=True), "You returned the last position only; training needs logits at every position."
+            ),
         ),
     ),
 )

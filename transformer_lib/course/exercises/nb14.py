@@ -66,20 +66,34 @@ def _greedy(choose=torch.argmax, seen=lambda ids: list(ids), limit=lambda n: n, 
 
 EXERCISES = (
     Exercise(
-        "14.1", "A greedy loop", 12, 1, greedy_loop, _greedy_cases,
+        "14.1",
+        "A greedy loop",
+        12,
+        1,
+        greedy_loop,
+        _greedy_cases,
         (
-            Mistake("never stops", _greedy(stop=False),
-                    "Your loop goes on after eos: stop as soon as eos_id is chosen."),
+            Mistake(
+                "never stops", _greedy(stop=False), "Your loop goes on after eos: stop as soon as eos_id is chosen."
+            ),
             Mistake("no eos", _greedy(keep_eos=False), "You stopped at eos but left it out; it belongs to the result."),
             Mistake("no bos", _greedy(first=1), "bos is missing: the result begins with bos_id."),
-            Mistake("bos counted", _greedy(limit=lambda n: n - 1),
-                    "You counted bos among max_new_tokens, so the longest sentence is one token short."),
-            Mistake("one more", _greedy(limit=lambda n: n + 1),
-                    "Your loop makes one token more than max_new_tokens."),
-            Mistake("no limit", _greedy(limit=lambda n: INF),
-                    "Your loop ends only at eos; when eos never comes, it must end after max_new_tokens."),
-            Mistake("last only", _greedy(seen=lambda ids: ids[-1:]),
-                    "You gave the model only the last token; it needs the whole sentence so far."),
+            Mistake(
+                "bos counted",
+                _greedy(limit=lambda n: n - 1),
+                "You counted bos among max_new_tokens, so the longest sentence is one token short.",
+            ),
+            Mistake("one more", _greedy(limit=lambda n: n + 1), "Your loop makes one token more than max_new_tokens."),
+            Mistake(
+                "no limit",
+                _greedy(limit=lambda n: INF),
+                "Your loop ends only at eos; when eos never comes, it must end after max_new_tokens.",
+            ),
+            Mistake(
+                "last only",
+                _greedy(seen=lambda ids: ids[-1:]),
+                "You gave the model only the last token; it needs the whole sentence so far.",
+            ),
             Mistake("worst", _greedy(choose=torch.argmin), "You chose the least likely token; take the most likely."),
         ),
     ),

@@ -53,8 +53,13 @@ def _beam_cases():
 
 
 def _penalty_cases():
-    settings = [("the paper's alpha", -7.0, 11, 0.6), ("one token", -2.0, 1, 0.6), ("no penalty", -5.0, 7, 0.0),
-                ("alpha 1", -3.5, 13, 1.0), ("a long sentence", -53.0, 47, 0.8)]
+    settings = [
+        ("the paper's alpha", -7.0, 11, 0.6),
+        ("one token", -2.0, 1, 0.6),
+        ("no penalty", -5.0, 7, 0.0),
+        ("alpha 1", -3.5, 13, 1.0),
+        ("a long sentence", -53.0, 47, 0.8),
+    ]
     return [Case(label, args) for label, *args in settings]
 
 
@@ -93,59 +98,115 @@ def _greedy_parent(scores, next_log_probs, beam_size):
 
 EXERCISES = (
     Exercise(
-        "14.4", "One step of beam search", 15, 3, beam_step, _beam_cases,
+        "14.4",
+        "One step of beam search",
+        15,
+        3,
+        beam_step,
+        _beam_cases,
         (
-            Mistake("best of each", _best_of_each(added_first=False, ranked=True),
-                    "You kept the best continuation of each beam; choose among all continuations of all beams: a good "
-                    "beam may keep several."),
-            Mistake("best of each, in beam order", _best_of_each(added_first=False, ranked=False),
-                    "You kept the best continuation of each beam, in the order of the beams; choose among all "
-                    "continuations of all beams, the best first: a good beam may keep several."),
-            Mistake("best sum of each", _best_of_each(added_first=True, ranked=True),
-                    "You kept the best sum of each beam; choose among the sums of all beams: a good beam may keep "
-                    "several."),
-            Mistake("best sum of each, in beam order", _best_of_each(added_first=True, ranked=False),
-                    "You kept the best sum of each beam, in the order of the beams; choose among the sums of all "
-                    "beams, the best first: a good beam may keep several."),
-            Mistake("best beam only", _greedy_parent,
-                    "You continued the best beam only; the other beams compete too."),
-            Mistake("no sum", _beam(lambda s, z: z),
-                    "You ranked the new tokens alone; add each beam's score so far."),
-            Mistake("product", _beam(lambda s, z: s[:, None] * z),
-                    "You multiplied the log-probabilities; probabilities multiply, so their logarithms add."),
-            Mistake("probabilities", _beam(lambda s, z: s[:, None] + z.exp()),
-                    "You added probabilities to log-probabilities; stay with logarithms."),
-            Mistake("probabilities returned", _as_probabilities,
-                    "The scores came back as probabilities; they stay summed log-probabilities."),
-            Mistake("swapped", _beam(split=lambda i, z: (i % z.shape[1], i // z.shape[1])),
-                    "parents and tokens are swapped: parent = index // vocab_size, token = index % vocab_size."),
-            Mistake("by beams", _beam(split=lambda i, z: (i // z.shape[0], i % z.shape[0])),
-                    "You divided the flat index by the number of beams; each row has vocab_size entries."),
+            Mistake(
+                "best of each",
+                _best_of_each(added_first=False, ranked=True),
+                "You kept the best continuation of each beam; choose among all continuations of all beams: a good "
+                "beam may keep several.",
+            ),
+            Mistake(
+                "best of each, in beam order",
+                _best_of_each(added_first=False, ranked=False),
+                "You kept the best continuation of each beam, in the order of the beams; choose among all "
+                "continuations of all beams, the best first: a good beam may keep several.",
+            ),
+            Mistake(
+                "best sum of each",
+                _best_of_each(added_first=True, ranked=True),
+                "You kept the best sum of each beam; choose among the sums of all beams: a good beam may keep several.",
+            ),
+            Mistake(
+                "best sum of each, in beam order",
+                _best_of_each(added_first=True, ranked=False),
+                "You kept the best sum of each beam, in the order of the beams; choose among the sums of all "
+                "beams, the best first: a good beam may keep several.",
+            ),
+            Mistake("best beam only", _greedy_parent, "You continued the best beam only; the other beams compete too."),
+            Mistake("no sum", _beam(lambda s, z: z), "You ranked the new tokens alone; add each beam's score so far."),
+            Mistake(
+                "product",
+                _beam(lambda s, z: s[:, None] * z),
+                "You multiplied the log-probabilities; probabilities multiply, so their logarithms add.",
+            ),
+            Mistake(
+                "probabilities",
+                _beam(lambda s, z: s[:, None] + z.exp()),
+                "You added probabilities to log-probabilities; stay with logarithms.",
+            ),
+            Mistake(
+                "probabilities returned",
+                _as_probabilities,
+                "The scores came back as probabilities; they stay summed log-probabilities.",
+            ),
+            Mistake(
+                "swapped",
+                _beam(split=lambda i, z: (i % z.shape[1], i // z.shape[1])),
+                "parents and tokens are swapped: parent = index // vocab_size, token = index % vocab_size.",
+            ),
+            Mistake(
+                "by beams",
+                _beam(split=lambda i, z: (i // z.shape[0], i % z.shape[0])),
+                "You divided the flat index by the number of beams; each row has vocab_size entries.",
+            ),
             Mistake("smallest", _beam(largest=False), "You kept the least likely continuations."),
         ),
         returns=("new_scores", "parents", "tokens"),
     ),
     Exercise(
-        "14.5", "A fair score for length", 4, 1, length_penalised_score, _penalty_cases,
+        "14.5",
+        "A fair score for length",
+        4,
+        1,
+        length_penalised_score,
+        _penalty_cases,
         (
-            Mistake("plain length", lambda s, n, a: s / n**a,
-                    "You divided by length^alpha; the formula takes ((5 + length) / 6)^alpha."),
-            Mistake("times", lambda s, n, a: s * ((5 + n) / 6) ** a,
-                    "You multiplied by the penalty; log-probabilities are negative, so that punishes length more."),
+            Mistake(
+                "plain length",
+                lambda s, n, a: s / n**a,
+                "You divided by length^alpha; the formula takes ((5 + length) / 6)^alpha.",
+            ),
+            Mistake(
+                "times",
+                lambda s, n, a: s * ((5 + n) / 6) ** a,
+                "You multiplied by the penalty; log-probabilities are negative, so that punishes length more.",
+            ),
             Mistake("no power", lambda s, n, a: s / ((5 + n) / 6), "The exponent alpha is missing."),
-            Mistake("alpha as factor", lambda s, n, a: s / (1 + a * (5 + n) / 6 - a),
-                    "alpha is an exponent, not a factor."),
-            Mistake("brackets", lambda s, n, a: s / (5 + n / 6) ** a,
-                    "The brackets are off: (5 + length) / 6, not 5 + length / 6."),
-            Mistake("power of the six", lambda s, n, a: s / ((5 + n) / 6**a),
-                    "The power takes the whole fraction: ((5 + length) / 6) ** alpha; yours takes the 6 alone."),
-            Mistake("power of the length", lambda s, n, a: s / ((5 + n) ** a / 6),
-                    "The power takes the whole fraction: ((5 + length) / 6) ** alpha; yours takes 5 + length alone."),
-            Mistake("divided twice", lambda s, n, a: s / (5 + n) / 6**a,
-                    "You divided by 5 + length and by a power of 6. The power takes the whole fraction: "
-                    "((5 + length) / 6) ** alpha."),
-            Mistake("no sixth", lambda s, n, a: s / (5 + n) ** a,
-                    "Divide 5 + length by 6, so that a sentence of one token keeps its score."),
+            Mistake(
+                "alpha as factor", lambda s, n, a: s / (1 + a * (5 + n) / 6 - a), "alpha is an exponent, not a factor."
+            ),
+            Mistake(
+                "brackets",
+                lambda s, n, a: s / (5 + n / 6) ** a,
+                "The brackets are off: (5 + length) / 6, not 5 + length / 6.",
+            ),
+            Mistake(
+                "power of the six",
+                lambda s, n, a: s / ((5 + n) / 6**a),
+                "The power takes the whole fraction: ((5 + length) / 6) ** alpha; yours takes the 6 alone.",
+            ),
+            Mistake(
+                "power of the length",
+                lambda s, n, a: s / ((5 + n) ** a / 6),
+                "The power takes the whole fraction: ((5 + length) / 6) ** alpha; yours takes 5 + length alone.",
+            ),
+            Mistake(
+                "divided twice",
+                lambda s, n, a: s / (5 + n) / 6**a,
+                "You divided by 5 + length and by a power of 6. The power takes the whole fraction: "
+                "((5 + length) / 6) ** alpha.",
+            ),
+            Mistake(
+                "no sixth",
+                lambda s, n, a: s / (5 + n) ** a,
+                "Divide 5 + length by 6, so that a sentence of one token keeps its score.",
+            ),
             Mistake("no penalty", lambda s, n, a: s, "You returned the sum as it is: the penalty is missing."),
         ),
     ),

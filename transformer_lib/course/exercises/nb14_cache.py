@@ -63,22 +63,43 @@ def _later_key(x, keys, values, W_Q, W_K, W_V):
 
 EXERCISES = (
     Exercise(
-        "14.6", "One step with a cache", 12, 2, cached_step, _cases,
+        "14.6",
+        "One step with a cache",
+        12,
+        2,
+        cached_step,
+        _cases,
         (
-            Mistake("old only", _step(read=lambda old, all_: old),
-                    "The newest token does not read itself: append its key and value before you attend."),
-            Mistake("new only", _step(read=lambda old, all_: all_[-1:]),
-                    "The newest token reads only itself: let its query meet all keys kept so far."),
-            Mistake("not kept", _not_kept,
-                    "The output is right, but the caches did not grow: return them with the new row."),
-            Mistake("in front", _step(join=lambda old, new: (new, old)),
-                    "You put the new row in front; the newest token comes last."),
+            Mistake(
+                "old only",
+                _step(read=lambda old, all_: old),
+                "The newest token does not read itself: append its key and value before you attend.",
+            ),
+            Mistake(
+                "new only",
+                _step(read=lambda old, all_: all_[-1:]),
+                "The newest token reads only itself: let its query meet all keys kept so far.",
+            ),
+            Mistake(
+                "not kept", _not_kept, "The output is right, but the caches did not grow: return them with the new row."
+            ),
+            Mistake(
+                "in front",
+                _step(join=lambda old, new: (new, old)),
+                "You put the new row in front; the newest token comes last.",
+            ),
             Mistake("no scaling", _step(scale=lambda x, k: 1.0), "You did not divide the scores by √d_k."),
-            Mistake("d_model", _step(scale=lambda x, k: x.shape[1] ** -0.5),
-                    "You divided by √d_model; the width of a key is d_k."),
+            Mistake(
+                "d_model",
+                _step(scale=lambda x, k: x.shape[1] ** -0.5),
+                "You divided by √d_model; the width of a key is d_k.",
+            ),
             Mistake("exchanged", _exchanged, "You returned the values before the keys."),
-            Mistake("score of the new token 0", _later_key,
-                    "The newest token's own score is 0: append its key before you compute the scores."),
+            Mistake(
+                "score of the new token 0",
+                _later_key,
+                "The newest token's own score is 0: append its key before you compute the scores.",
+            ),
         ),
         returns=("output", "keys", "values"),
     ),

@@ -102,49 +102,105 @@ def _in_vocabulary_order(logits, p):
 
 EXERCISES = (
     Exercise(
-        "14.2", "Top-k and temperature", 10, 2, top_k_probabilities, _top_k_cases,
+        "14.2",
+        "Top-k and temperature",
+        10,
+        2,
+        top_k_probabilities,
+        _top_k_cases,
         (
-            Mistake("times", lambda z, k, t: torch.softmax(_kept(z, k) * t, 0),
-                    "You multiplied by the temperature; divide, so that a high one evens the probabilities out."),
-            Mistake("no temperature", lambda z, k, t: torch.softmax(_kept(z, k), 0),
-                    "You did not use the temperature."),
-            Mistake("not renewed", _softmax_first,
-                    "You dropped tokens after the softmax, so the rest no longer sum to one: set their logits to -inf "
-                    "before it, or divide by the new sum."),
-            Mistake("zero", lambda z, k, t: torch.softmax(_kept(z, k, fill=0.0) / t, 0),
-                    "You set dropped logits to 0, but exp(0) = 1: use -inf."),
-            Mistake("smallest", lambda z, k, t: torch.softmax(_kept(z, k, largest=False) / t, 0),
-                    "You kept the k least likely tokens."),
-            Mistake("k values", lambda z, k, t: torch.softmax(z.topk(min(k, len(z))).values / t, 0),
-                    "You returned only the k probabilities; return one for each token, 0 for those dropped."),
+            Mistake(
+                "times",
+                lambda z, k, t: torch.softmax(_kept(z, k) * t, 0),
+                "You multiplied by the temperature; divide, so that a high one evens the probabilities out.",
+            ),
+            Mistake(
+                "no temperature", lambda z, k, t: torch.softmax(_kept(z, k), 0), "You did not use the temperature."
+            ),
+            Mistake(
+                "not renewed",
+                _softmax_first,
+                "You dropped tokens after the softmax, so the rest no longer sum to one: set their logits to -inf "
+                "before it, or divide by the new sum.",
+            ),
+            Mistake(
+                "zero",
+                lambda z, k, t: torch.softmax(_kept(z, k, fill=0.0) / t, 0),
+                "You set dropped logits to 0, but exp(0) = 1: use -inf.",
+            ),
+            Mistake(
+                "smallest",
+                lambda z, k, t: torch.softmax(_kept(z, k, largest=False) / t, 0),
+                "You kept the k least likely tokens.",
+            ),
+            Mistake(
+                "k values",
+                lambda z, k, t: torch.softmax(z.topk(min(k, len(z))).values / t, 0),
+                "You returned only the k probabilities; return one for each token, 0 for those dropped.",
+            ),
             Mistake("no filter", lambda z, k, t: torch.softmax(z / t, 0), "You did not drop any token."),
-            Mistake("one less", lambda z, k, t: torch.softmax(_kept(z, max(k - 1, 1)) / t, 0),
-                    "You kept one token too few: the k-th best stays (compare with >=)."),
-            Mistake("k too large", _top_k_no_limit,
-                    "Right, except when k is larger than the vocabulary: topk then raises. Use min(k, vocab_size)."),
+            Mistake(
+                "one less",
+                lambda z, k, t: torch.softmax(_kept(z, max(k - 1, 1)) / t, 0),
+                "You kept one token too few: the k-th best stays (compare with >=).",
+            ),
+            Mistake(
+                "k too large",
+                _top_k_no_limit,
+                "Right, except when k is larger than the vocabulary: topk then raises. Use min(k, vocab_size).",
+            ),
         ),
         probes=(weights_sum(None, "Probabilities", "tokens"),),
     ),
     Exercise(
-        "14.3", "Top-p", 15, 3, top_p_probabilities, _top_p_cases,
+        "14.3",
+        "Top-p",
+        15,
+        3,
+        top_p_probabilities,
+        _top_p_cases,
         (
-            Mistake("cut", _nucleus(lambda s, total, p: (total < p) | (torch.arange(len(s)) == 0)),
-                    "You dropped the token that crosses p; it is needed for the sum to reach p."),
-            Mistake("one more", _nucleus(lambda s, total, p: total - s - s.roll(1) * (torch.arange(len(s)) > 0) < p),
-                    "You kept one token too many: stop as soon as the sum has reached p."),
-            Mistake("<= instead of <", _nucleus(lambda s, total, p: total - s <= p),
-                    "Where the sum reaches p exactly you kept one token more: a token stays only while the sum before "
-                    "it is below p (< instead of <=)."),
-            Mistake("no sort", _in_vocabulary_order,
-                    "You added probabilities in the order of the vocabulary; start from the most likely token."),
-            Mistake("ascending", _nucleus(_below, descending=False),
-                    "You started from the least likely token; sort in descending order."),
-            Mistake("not renewed", _nucleus(_below, renew=False),
-                    "The kept probabilities do not sum to one: divide by their sum."),
-            Mistake("sorted", _nucleus(_below, back=False),
-                    "Your result is in sorted order; put each probability back in its token's place."),
-            Mistake("each", lambda z, p: (s := torch.softmax(z, 0)) * (s >= p) / ((s >= p) * s).sum(),
-                    "You compared each probability with p; it is their running sum that must reach p."),
+            Mistake(
+                "cut",
+                _nucleus(lambda s, total, p: (total < p) | (torch.arange(len(s)) == 0)),
+                "You dropped the token that crosses p; it is needed for the sum to reach p.",
+            ),
+            Mistake(
+                "one more",
+                _nucleus(lambda s, total, p: total - s - s.roll(1) * (torch.arange(len(s)) > 0) < p),
+                "You kept one token too many: stop as soon as the sum has reached p.",
+            ),
+            Mistake(
+                "<= instead of <",
+                _nucleus(lambda s, total, p: total - s <= p),
+                "Where the sum reaches p exactly you kept one token more: a token stays only while the sum before "
+                "it is below p (< instead of <=).",
+            ),
+            Mistake(
+                "no sort",
+                _in_vocabulary_order,
+                "You added probabilities in the order of the vocabulary; start from the most likely token.",
+            ),
+            Mistake(
+                "ascending",
+                _nucleus(_below, descending=False),
+                "You started from the least likely token; sort in descending order.",
+            ),
+            Mistake(
+                "not renewed",
+                _nucleus(_below, renew=False),
+                "The kept probabilities do not sum to one: divide by their sum.",
+            ),
+            Mistake(
+                "sorted",
+                _nucleus(_below, back=False),
+                "Your result is in sorted order; put each probability back in its token's place.",
+            ),
+            Mistake(
+                "each",
+                lambda z, p: (s := torch.softmax(z, 0)) * (s >= p) / ((s >= p) * s).sum(),
+                "You compared each probability with p; it is their running sum that must reach p.",
+            ),
             Mistake("no filter", lambda z, p: torch.softmax(z, 0), "You did not drop any token."),
         ),
         probes=(weights_sum(None, "Probabilities", "tokens"),),

@@ -102,8 +102,10 @@ def _column_top(weights, tokens, k):
 
 def _top_with_numbers(weights, tokens, k):
     found = weights.topk(k, dim=-1)
-    return [[(tokens[j], value) for j, value in zip(js, values, strict=True)]
-            for js, values in zip(found.indices.tolist(), found.values.tolist(), strict=True)]
+    return [
+        [(tokens[j], value) for j, value in zip(js, values, strict=True)]
+        for js, values in zip(found.indices.tolist(), found.values.tolist(), strict=True)
+    ]
 
 
 def _top_indices(weights, tokens, k):
@@ -159,51 +161,98 @@ def _entropy(log=torch.log, sign=-1.0, axis=-1, mean=False, scale=lambda w: 1.0)
 
 EXERCISES = (
     Exercise(
-        "15.1", "The words that a head reads most", 8, 1, top_weights, _top_cases,
+        "15.1",
+        "The words that a head reads most",
+        8,
+        1,
+        top_weights,
+        _top_cases,
         (
             Mistake("smallest", _top(lambda w: w.argsort(dim=-1)), "These are the smallest weights; sort downwards."),
-            Mistake("one too many", _top(k_of=lambda k, n: min(k + 1, n) if k < n else k - 1),
-                    "The number of tokens in a row is not k."),
-            Mistake("columns", _column_top,
-                    "You sorted columns: a row of the weights belongs to one query, and its entries to the keys."),
+            Mistake(
+                "one too many",
+                _top(k_of=lambda k, n: min(k + 1, n) if k < n else k - 1),
+                "The number of tokens in a row is not k.",
+            ),
+            Mistake(
+                "columns",
+                _column_top,
+                "You sorted columns: a row of the weights belongs to one query, and its entries to the keys.",
+            ),
             Mistake("indices", _top_indices, "These are places; look them up in tokens."),
             Mistake("with weights", _top_with_numbers, "Return the tokens alone, without their weights."),
             Mistake("first queries", _first_queries, "There is one list for each query, not for the first k queries."),
-            Mistake("source order", lambda w, tokens, k: [
-                        [tokens[j] for j in sorted(row)] for row in w.topk(k, dim=-1).indices.tolist()],
-                    "The right tokens, but in the order of the sentence: the largest weight comes first."),
+            Mistake(
+                "source order",
+                lambda w, tokens, k: [[tokens[j] for j in sorted(row)] for row in w.topk(k, dim=-1).indices.tolist()],
+                "The right tokens, but in the order of the sentence: the largest weight comes first.",
+            ),
         ),
     ),
     Exercise(
-        "15.3", "Silence a head", 10, 1, without_head, _head_cases,
+        "15.3",
+        "Silence a head",
+        10,
+        1,
+        without_head,
+        _head_cases,
         (
-            Mistake("nothing silenced", _with_factors(lambda n, s: torch.ones(n)),
-                    "All heads still speak; that is the ordinary output."),
+            Mistake(
+                "nothing silenced",
+                _with_factors(lambda n, s: torch.ones(n)),
+                "All heads still speak; that is the ordinary output.",
+            ),
             Mistake("only that head", _with_factors(_one), "You kept the one head that should be silent."),
-            Mistake("counts from 1", _with_factors(lambda n, s: ~_one(n, s - 1 if s else n)),
-                    "Another head is silent: silent counts from 0."),
-            Mistake("rescaled", _with_factors(lambda n, s: (~_one(n, s)) * (n / max(n - 1, 1))),
-                    "You made the other heads larger to make up for it; they stay as they are."),
-            Mistake("reshaped", _rows_reshaped,
-                    "The heads are mixed up: make it [q_len, n_heads, d_v] before you join them."),
-            Mistake("interleaved", _columns_silenced,
-                    "The columns of a head stand together: head h has columns h · d_v to (h + 1) · d_v − 1."),
+            Mistake(
+                "counts from 1",
+                _with_factors(lambda n, s: ~_one(n, s - 1 if s else n)),
+                "Another head is silent: silent counts from 0.",
+            ),
+            Mistake(
+                "rescaled",
+                _with_factors(lambda n, s: (~_one(n, s)) * (n / max(n - 1, 1))),
+                "You made the other heads larger to make up for it; they stay as they are.",
+            ),
+            Mistake(
+                "reshaped",
+                _rows_reshaped,
+                "The heads are mixed up: make it [q_len, n_heads, d_v] before you join them.",
+            ),
+            Mistake(
+                "interleaved",
+                _columns_silenced,
+                "The columns of a head stand together: head h has columns h · d_v to (h + 1) · d_v − 1.",
+            ),
             Mistake("a query", _query_silenced, "A query was silenced; the first axis of heads is the head."),
         ),
     ),
     Exercise(
-        "15.4", "Sharp or spread: the entropy of a row", 8, 1, row_entropy, _entropy_cases,
+        "15.4",
+        "Sharp or spread: the entropy of a row",
+        8,
+        1,
+        row_entropy,
+        _entropy_cases,
         (
-            Mistake("zeros", lambda w: -(w * w.log()).sum(dim=-1),
-                    "0 · ln 0 gives NaN in floating point: a weight of 0 adds 0 to the sum."),
+            Mistake(
+                "zeros",
+                lambda w: -(w * w.log()).sum(dim=-1),
+                "0 · ln 0 gives NaN in floating point: a weight of 0 adds 0 to the sum.",
+            ),
             Mistake("sign", _entropy(sign=1.0), "The sign: an entropy is not negative."),
             Mistake("bits", _entropy(log=torch.log2), "These are bits; the natural logarithm gives nats."),
             Mistake("axis", _entropy(axis=-2), "The sum runs over the keys, the last axis; you summed over queries."),
             Mistake("mean", _entropy(mean=True), "That is a mean over the keys; an entropy is the sum."),
-            Mistake("normalised", _entropy(scale=lambda w: math.log(w.shape[-1])),
-                    "You divided by ln k_len; leave the entropy in nats."),
-            Mistake("over the heads", lambda w: _entropy()(w).mean(dim=0),
-                    "You averaged over the heads; there is one number for each head and query."),
+            Mistake(
+                "normalised",
+                _entropy(scale=lambda w: math.log(w.shape[-1])),
+                "You divided by ln k_len; leave the entropy in nats.",
+            ),
+            Mistake(
+                "over the heads",
+                lambda w: _entropy()(w).mean(dim=0),
+                "You averaged over the heads; there is one number for each head and query.",
+            ),
         ),
     ),
 )

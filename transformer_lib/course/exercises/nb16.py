@@ -67,8 +67,14 @@ def _layer_cases():
     ]
 
 
-def _layer(own=4, pairs=2, cross=lambda t, s, m: 2 * t * m * m + 2 * s * m * m, mixed=2, ff=2,
-           own_pairs=lambda t, s, m: t * t * m):
+def _layer(
+    own=4,
+    pairs=2,
+    cross=lambda t, s, m: 2 * t * m * m + 2 * s * m * m,
+    mixed=2,
+    ff=2,
+    own_pairs=lambda t, s, m: t * t * m,
+):
     def function(t, s, m, f):
         return own * t * m * m + pairs * own_pairs(t, s, m) + cross(t, s, m) + mixed * t * s * m + ff * t * m * f
 
@@ -106,8 +112,10 @@ def _gradient_cases():
         return Case(label, (gradients, torch.tensor(counts)))
 
     return [
-        Case("2 parts of 3 tokens and 1", (torch.tensor([[2.0, 4.0], [6.0, 0.0]], dtype=torch.float64),
-                                           torch.tensor([3, 1]))),
+        Case(
+            "2 parts of 3 tokens and 1",
+            (torch.tensor([[2.0, 4.0], [6.0, 0.0]], dtype=torch.float64), torch.tensor([3, 1])),
+        ),
         case("3 parts, 5 parameters", 161, [2, 7, 11], 5),
         case("equal parts", 162, [5, 5], 3),
         case("one part", 163, [13], 7),
@@ -117,89 +125,196 @@ def _gradient_cases():
 
 EXERCISES = (
     Exercise(
-        "16.1", "Multiply-adds of a decoder layer", 10, 1, decoder_layer_multiply_adds, _layer_cases,
+        "16.1",
+        "Multiply-adds of a decoder layer",
+        10,
+        1,
+        decoder_layer_multiply_adds,
+        _layer_cases,
         (
-            Mistake("no cross-attention", _layer(cross=lambda t, s, m: 0, mixed=0),
-                    "That is an encoder layer; the cross-attention is missing, projections and pairs."),
-            Mistake("no cross projections", _layer(cross=lambda t, s, m: 0),
-                    "The cross-attention has four projections of its own."),
-            Mistake("all from the target", _layer(cross=lambda t, s, m: 4 * t * m * m),
-                    "You projected tgt_len rows four times in the cross-attention; its keys and values are made from "
-                    "the src_len rows of memory."),
-            Mistake("all from the source", _layer(cross=lambda t, s, m: 4 * s * m * m),
-                    "You projected src_len rows four times in the cross-attention; its queries and its output have "
-                    "tgt_len rows."),
-            Mistake("square of the source", lambda t, s, m, f: _layer(mixed=0)(t, s, m, f) + 2 * s * s * m,
-                    "The pairs of the cross-attention are tgt_len · src_len: every target token with every row."),
-            Mistake("no blends", _layer(pairs=1, mixed=1),
-                    "The pairs are used twice, in the scores and in the blend of the values."),
-            Mistake("half of the pairs", _layer(own_pairs=lambda t, s, m: t * (t + 1) / 2 * m),
-                    "You left out the pairs behind the causal mask; here they are computed, and then hidden."),
-            Mistake("one matrix", _layer(ff=1),
-                    "The feed-forward network has two matrices, d_model × d_ff and back."),
-            Mistake("twice", lambda *a: 2 * _layer()(*a),
-                    "You counted multiplications and additions apart: a multiply-add is one."),
+            Mistake(
+                "no cross-attention",
+                _layer(cross=lambda t, s, m: 0, mixed=0),
+                "That is an encoder layer; the cross-attention is missing, projections and pairs.",
+            ),
+            Mistake(
+                "no cross projections",
+                _layer(cross=lambda t, s, m: 0),
+                "The cross-attention has four projections of its own.",
+            ),
+            Mistake(
+                "all from the target",
+                _layer(cross=lambda t, s, m: 4 * t * m * m),
+                "You projected tgt_len rows four times in the cross-attention; its keys and values are made from "
+                "the src_len rows of memory.",
+            ),
+            Mistake(
+                "all from the source",
+                _layer(cross=lambda t, s, m: 4 * s * m * m),
+                "You projected src_len rows four times in the cross-attention; its queries and its output have "
+                "tgt_len rows.",
+            ),
+            Mistake(
+                "square of the source",
+                lambda t, s, m, f: _layer(mixed=0)(t, s, m, f) + 2 * s * s * m,
+                "The pairs of the cross-attention are tgt_len · src_len: every target token with every row.",
+            ),
+            Mistake(
+                "no blends",
+                _layer(pairs=1, mixed=1),
+                "The pairs are used twice, in the scores and in the blend of the values.",
+            ),
+            Mistake(
+                "half of the pairs",
+                _layer(own_pairs=lambda t, s, m: t * (t + 1) / 2 * m),
+                "You left out the pairs behind the causal mask; here they are computed, and then hidden.",
+            ),
+            Mistake("one matrix", _layer(ff=1), "The feed-forward network has two matrices, d_model × d_ff and back."),
+            Mistake(
+                "twice",
+                lambda *a: 2 * _layer()(*a),
+                "You counted multiplications and additions apart: a multiply-add is one.",
+            ),
         ),
     ),
     Exercise(
-        "16.2", "Where the pairs take over", 10, 2, crossover_length, _crossover_cases,
+        "16.2",
+        "Where the pairs take over",
+        10,
+        2,
+        crossover_length,
+        _crossover_cases,
         (
-            Mistake("equal", lambda m, a, f: 2 * m + m * f // a,
-                    "One too small: the pairs must take more than the rest, not as much."),
-            Mistake("rounded up", lambda m, a, f: -(-(2 * m * a + m * f) // a),
-                    "Right where the two sides never meet; where they are equal at a whole length, go one further."),
-            Mistake("projections alone", lambda m, a, f: 2 * m + 1,
-                    "That is where the pairs overtake the projections; the feed-forward network is missing."),
-            Mistake("same width", lambda m, a, f: 2 * m + f + 1,
-                    "That is right for d_attention = d_model only. The pairs cost 2n² · d_attention, the projections "
-                    "4n · d_model · d_attention."),
-            Mistake("scores alone", lambda m, a, f: 2 * (2 * m + m * f / a) // 1 + 1,
-                    "You counted the scores and forgot the blend of the values, which costs as much again."),
-            Mistake("one matrix", lambda m, a, f: 2 * m + m * f // (2 * a) + 1,
-                    "The feed-forward network has two matrices of d_model · d_ff."),
-            Mistake("widths of attention", lambda m, a, f: 2 * a + f + 1,
-                    "You used d_attention for d_model in the rest: a projection has d_model · d_attention numbers, "
-                    "the feed-forward network d_model · d_ff."),
+            Mistake(
+                "equal",
+                lambda m, a, f: 2 * m + m * f // a,
+                "One too small: the pairs must take more than the rest, not as much.",
+            ),
+            Mistake(
+                "rounded up",
+                lambda m, a, f: -(-(2 * m * a + m * f) // a),
+                "Right where the two sides never meet; where they are equal at a whole length, go one further.",
+            ),
+            Mistake(
+                "projections alone",
+                lambda m, a, f: 2 * m + 1,
+                "That is where the pairs overtake the projections; the feed-forward network is missing.",
+            ),
+            Mistake(
+                "same width",
+                lambda m, a, f: 2 * m + f + 1,
+                "That is right for d_attention = d_model only. The pairs cost 2n² · d_attention, the projections "
+                "4n · d_model · d_attention.",
+            ),
+            Mistake(
+                "scores alone",
+                lambda m, a, f: 2 * (2 * m + m * f / a) // 1 + 1,
+                "You counted the scores and forgot the blend of the values, which costs as much again.",
+            ),
+            Mistake(
+                "one matrix",
+                lambda m, a, f: 2 * m + m * f // (2 * a) + 1,
+                "The feed-forward network has two matrices of d_model · d_ff.",
+            ),
+            Mistake(
+                "widths of attention",
+                lambda m, a, f: 2 * a + f + 1,
+                "You used d_attention for d_model in the rest: a projection has d_model · d_attention numbers, "
+                "the feed-forward network d_model · d_ff.",
+            ),
         ),
     ),
     Exercise(
-        "16.5", "The bytes of a cache", 8, 1, cache_bytes, _cache_cases,
+        "16.5",
+        "The bytes of a cache",
+        8,
+        1,
+        cache_bytes,
+        _cache_cases,
         (
-            Mistake("keys alone", _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, 0, b, i)),
-                    "The values are kept as well as the keys."),
-            Mistake("no memory", _cache(change=lambda t, s, *rest: (t, 0, *rest)),
-                    "The keys and values of the memory are missing, src_len rows per layer."),
-            Mistake("one layer", _cache(change=lambda t, s, n, *rest: (t, s, 1, *rest)),
-                    "Each layer has keys and values of its own."),
-            Mistake("one head", _cache(change=lambda t, s, n, h, *rest: (t, s, n, 1, *rest)),
-                    "Each head has keys and values of its own; d_k and d_v are the widths of one."),
-            Mistake("numbers", _cache(change=lambda *a: (*a[:7], 1)),
-                    "You counted numbers; each takes itemsize bytes."),
-            Mistake("one sentence", _cache(change=lambda *a: (*a[:6], 1, a[7])),
-                    "Every sentence of the batch has a cache of its own."),
-            Mistake("d_k twice", _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, k, b, i)),
-                    "You took d_k for the width of the values; it is d_v."),
-            Mistake("pairs", _cache(change=lambda t, s, *rest: (t * t, t * s, *rest)),
-                    "You counted pairs of tokens. The scores are not kept: a cache has one key and one value a token."),
+            Mistake(
+                "keys alone",
+                _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, 0, b, i)),
+                "The values are kept as well as the keys.",
+            ),
+            Mistake(
+                "no memory",
+                _cache(change=lambda t, s, *rest: (t, 0, *rest)),
+                "The keys and values of the memory are missing, src_len rows per layer.",
+            ),
+            Mistake(
+                "one layer",
+                _cache(change=lambda t, s, n, *rest: (t, s, 1, *rest)),
+                "Each layer has keys and values of its own.",
+            ),
+            Mistake(
+                "one head",
+                _cache(change=lambda t, s, n, h, *rest: (t, s, n, 1, *rest)),
+                "Each head has keys and values of its own; d_k and d_v are the widths of one.",
+            ),
+            Mistake(
+                "numbers", _cache(change=lambda *a: (*a[:7], 1)), "You counted numbers; each takes itemsize bytes."
+            ),
+            Mistake(
+                "one sentence",
+                _cache(change=lambda *a: (*a[:6], 1, a[7])),
+                "Every sentence of the batch has a cache of its own.",
+            ),
+            Mistake(
+                "d_k twice",
+                _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, k, b, i)),
+                "You took d_k for the width of the values; it is d_v.",
+            ),
+            Mistake(
+                "pairs",
+                _cache(change=lambda t, s, *rest: (t * t, t * s, *rest)),
+                "You counted pairs of tokens. The scores are not kept: a cache has one key and one value a token.",
+            ),
         ),
     ),
     Exercise(
-        "16.6", "One gradient from uneven parts", 10, 2, joined_gradient, _gradient_cases,
+        "16.6",
+        "One gradient from uneven parts",
+        10,
+        2,
+        joined_gradient,
+        _gradient_cases,
         (
-            Mistake("mean", lambda g, c: g.mean(0),
-                    "A plain mean counts every part alike, so a token in a short part weighs more: weight by tokens."),
-            Mistake("sum", lambda g, c: g.sum(0),
-                    "You added the gradients of means; weight each by its tokens and divide by all tokens."),
-            Mistake("not divided", lambda g, c: (g * c[:, None]).sum(0),
-                    "That is the gradient of the summed loss; divide by the number of all tokens."),
-            Mistake("divided by the parts", lambda g, c: (g * c[:, None]).mean(0),
-                    "You divided by the number of parts; divide by the number of all tokens."),
-            Mistake("inverse", lambda g, c: (g / c.clamp(min=1)[:, None]).sum(0),
-                    "You divided each gradient by its count; it is a mean already. Undo that mean: multiply."),
-            Mistake("non-empty parts", lambda g, c: g.sum(0) / (c > 0).sum(),
-                    "You left out the parts without tokens, and then counted the others alike. Weight by tokens."),
-            Mistake("largest", lambda g, c: (g * c[:, None]).sum(0) / c.max(),
-                    "You divided by the longest part's tokens; divide by the number of all tokens."),
+            Mistake(
+                "mean",
+                lambda g, c: g.mean(0),
+                "A plain mean counts every part alike, so a token in a short part weighs more: weight by tokens.",
+            ),
+            Mistake(
+                "sum",
+                lambda g, c: g.sum(0),
+                "You added the gradients of means; weight each by its tokens and divide by all tokens.",
+            ),
+            Mistake(
+                "not divided",
+                lambda g, c: (g * c[:, None]).sum(0),
+                "That is the gradient of the summed loss; divide by the number of all tokens.",
+            ),
+            Mistake(
+                "divided by the parts",
+                lambda g, c: (g * c[:, None]).mean(0),
+                "You divided by the number of parts; divide by the number of all tokens.",
+            ),
+            Mistake(
+                "inverse",
+                lambda g, c: (g / c.clamp(min=1)[:, None]).sum(0),
+                "You divided each gradient by its count; it is a mean already. Undo that mean: multiply.",
+            ),
+            Mistake(
+                "non-empty parts",
+                lambda g, c: g.sum(0) / (c > 0).sum(),
+                "You left out the parts without tokens, and then counted the others alike. Weight by tokens.",
+            ),
+            Mistake(
+                "largest",
+                lambda g, c: (g * c[:, None]).sum(0) / c.max(),
+                "You divided by the longest part's tokens; divide by the number of all tokens.",
+            ),
         ),
         rtol=1e-5,  # shares of counts are float32 unless one asks for more
     ),

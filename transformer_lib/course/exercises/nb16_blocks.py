@@ -16,8 +16,11 @@ def merge_blocks(first, second):
     """
     (m, s, o), (m2, s2, o2) = first, second
     largest = torch.maximum(m, m2)
-    return largest, s * (m - largest).exp() + s2 * (m2 - largest).exp(), (
-        o * (m - largest).exp() + o2 * (m2 - largest).exp())
+    return (
+        largest,
+        s * (m - largest).exp() + s2 * (m2 - largest).exp(),
+        (o * (m - largest).exp() + o2 * (m2 - largest).exp()),
+    )
 
 
 def blockwise_attention(query, key_blocks, value_blocks):
@@ -44,8 +47,10 @@ def _merge_cases():
         return Case(label, tuple(parts))
 
     def by_hand(*parts):
-        return Case("one key each, scores 0 and 1", tuple(
-            tuple(torch.tensor(x, dtype=torch.float64) for x in part) for part in parts))
+        return Case(
+            "one key each, scores 0 and 1",
+            tuple(tuple(torch.tensor(x, dtype=torch.float64) for x in part) for part in parts),
+        )
 
     return [
         by_hand((0.0, 1.0, [2.0]), (1.0, 1.0, [3.0])),
@@ -75,8 +80,11 @@ def _exponentials(first, second):
     grown = [part[0].exp() for part in (first, second)]
     largest = torch.maximum(first[0], second[0])
     scale = 1 / largest.exp()
-    return (largest, (first[1] * grown[0] + second[1] * grown[1]) * scale,
-            (first[2] * grown[0] + second[2] * grown[1]) * scale)
+    return (
+        largest,
+        (first[1] * grown[0] + second[1] * grown[1]) * scale,
+        (first[2] * grown[0] + second[2] * grown[1]) * scale,
+    )
 
 
 def _block_cases():
@@ -134,55 +142,112 @@ def _own_largest(query, key_blocks, value_blocks):
 
 EXERCISES = (
     Exercise(
-        "16.3", "Join two blocks", 12, 2, merge_blocks, _merge_cases,
+        "16.3",
+        "Join two blocks",
+        12,
+        2,
+        merge_blocks,
+        _merge_cases,
         (
-            Mistake("sums added", _merge(total=lambda a, b, r: a[1] + b[1], blend=lambda a, b, r: a[2] + b[2]),
-                    "You added the sums as they are, but each is measured from its own largest score. Rescale both "
-                    "to the common one first."),
-            Mistake("total not rescaled", _merge(total=lambda a, b, r: a[1] + b[1]),
-                    "The blend is right; the total must be rescaled in the same way."),
-            Mistake("blend not rescaled", _merge(blend=lambda a, b, r: a[2] + b[2]),
-                    "The total is right; the blend must be rescaled in the same way."),
-            Mistake("divided", _merge(blend=lambda a, b, r: r[2] / r[1]),
-                    "You divided the blend by the total; that comes once, at the very end."),
-            Mistake("second only", lambda a, b: (torch.maximum(a[0], b[0]),
-                                                 a[1] * (a[0] - torch.maximum(a[0], b[0])).exp() + b[1],
-                                                 a[2] * (a[0] - torch.maximum(a[0], b[0])).exp() + b[2]),
-                    "You rescaled the first block only; right if the second has the larger scores, but either may."),
-            Mistake("upside down", lambda a, b: (
-                        torch.maximum(a[0], b[0]),
-                        *(a[i] * (torch.maximum(a[0], b[0]) - a[0]).exp()
-                          + b[i] * (torch.maximum(a[0], b[0]) - b[0]).exp() for i in (1, 2))),
-                    "Your factors are larger than 1: it is exp(old largest − new largest), at most 1."),
-            Mistake("overflow", _exponentials,
-                    "exp of a score of 1000 is infinite. Use differences from the new largest score, which are never "
-                    "positive."),
-            Mistake("sum of the largest", lambda a, b: (a[0] + b[0], *merge_blocks(a, b)[1:]),
-                    "The largest score of both blocks is the larger of the two, not their sum."),
+            Mistake(
+                "sums added",
+                _merge(total=lambda a, b, r: a[1] + b[1], blend=lambda a, b, r: a[2] + b[2]),
+                "You added the sums as they are, but each is measured from its own largest score. Rescale both "
+                "to the common one first.",
+            ),
+            Mistake(
+                "total not rescaled",
+                _merge(total=lambda a, b, r: a[1] + b[1]),
+                "The blend is right; the total must be rescaled in the same way.",
+            ),
+            Mistake(
+                "blend not rescaled",
+                _merge(blend=lambda a, b, r: a[2] + b[2]),
+                "The total is right; the blend must be rescaled in the same way.",
+            ),
+            Mistake(
+                "divided",
+                _merge(blend=lambda a, b, r: r[2] / r[1]),
+                "You divided the blend by the total; that comes once, at the very end.",
+            ),
+            Mistake(
+                "second only",
+                lambda a, b: (
+                    torch.maximum(a[0], b[0]),
+                    a[1] * (a[0] - torch.maximum(a[0], b[0])).exp() + b[1],
+                    a[2] * (a[0] - torch.maximum(a[0], b[0])).exp() + b[2],
+                ),
+                "You rescaled the first block only; right if the second has the larger scores, but either may.",
+            ),
+            Mistake(
+                "upside down",
+                lambda a, b: (
+                    torch.maximum(a[0], b[0]),
+                    *(
+                        a[i] * (torch.maximum(a[0], b[0]) - a[0]).exp()
+                        + b[i] * (torch.maximum(a[0], b[0]) - b[0]).exp()
+                        for i in (1, 2)
+                    ),
+                ),
+                "Your factors are larger than 1: it is exp(old largest − new largest), at most 1.",
+            ),
+            Mistake(
+                "overflow",
+                _exponentials,
+                "exp of a score of 1000 is infinite. Use differences from the new largest score, which are never "
+                "positive.",
+            ),
+            Mistake(
+                "sum of the largest",
+                lambda a, b: (a[0] + b[0], *merge_blocks(a, b)[1:]),
+                "The largest score of both blocks is the larger of the two, not their sum.",
+            ),
         ),
         returns=("largest", "total", "blend"),
     ),
     Exercise(
-        "16.4", "Attention, block by block", 20, 3, blockwise_attention, _block_cases,
+        "16.4",
+        "Attention, block by block",
+        20,
+        3,
+        blockwise_attention,
+        _block_cases,
         (
-            Mistake("mean of blocks", _mean_of_blocks,
-                    "You averaged the outputs of the blocks; a block counts by its share of the exponentials."),
-            Mistake("sum of blocks", _sum_of_blocks,
-                    "You added the outputs of the blocks, each with weights that sum to one of their own."),
-            Mistake("own largest", _own_largest,
-                    "Each block's sums are measured from its own largest score; rescale before you add."),
-            Mistake("total not rescaled", lambda *a: _running(*a, total=False),
-                    "You rescale the blend but not the total when the largest score grows."),
-            Mistake("blend not rescaled", lambda *a: _running(*a, blend=False),
-                    "You rescale the total but not the blend when the largest score grows."),
-            Mistake("not divided", lambda *a: _running(*a, divide=False),
-                    "The blend was never divided by the total."),
-            Mistake("no largest", _without_largest,
-                    "exp of large scores overflows: subtract the running largest score."),
-            Mistake("no scaling", lambda *a: _running(*a, scale=lambda query: 1.0),
-                    "You did not divide the scores by √d_k."),
-            Mistake("last block lost", lambda q, k, v: _running(q, k[:-1] or k, v[:-1] or v),
-                    "The last block is missing."),
+            Mistake(
+                "mean of blocks",
+                _mean_of_blocks,
+                "You averaged the outputs of the blocks; a block counts by its share of the exponentials.",
+            ),
+            Mistake(
+                "sum of blocks",
+                _sum_of_blocks,
+                "You added the outputs of the blocks, each with weights that sum to one of their own.",
+            ),
+            Mistake(
+                "own largest",
+                _own_largest,
+                "Each block's sums are measured from its own largest score; rescale before you add.",
+            ),
+            Mistake(
+                "total not rescaled",
+                lambda *a: _running(*a, total=False),
+                "You rescale the blend but not the total when the largest score grows.",
+            ),
+            Mistake(
+                "blend not rescaled",
+                lambda *a: _running(*a, blend=False),
+                "You rescale the total but not the blend when the largest score grows.",
+            ),
+            Mistake("not divided", lambda *a: _running(*a, divide=False), "The blend was never divided by the total."),
+            Mistake(
+                "no largest", _without_largest, "exp of large scores overflows: subtract the running largest score."
+            ),
+            Mistake(
+                "no scaling", lambda *a: _running(*a, scale=lambda query: 1.0), "You did not divide the scores by √d_k."
+            ),
+            Mistake(
+                "last block lost", lambda q, k, v: _running(q, k[:-1] or k, v[:-1] or v), "The last block is missing."
+            ),
         ),
         gradients=("query",),
     ),

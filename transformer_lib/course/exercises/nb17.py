@@ -82,8 +82,12 @@ def _future_cases():
     ]
 
 
-def _future(mix=lambda a, b, t: torch.cat([a[:, :t], b[:, t:]], dim=1), look=lambda d, t: d[:, :t],
-            size=lambda d: d.abs().max().item(), places=lambda n: range(1, n)):
+def _future(
+    mix=lambda a, b, t: torch.cat([a[:, :t], b[:, t:]], dim=1),
+    look=lambda d, t: d[:, :t],
+    size=lambda d: d.abs().max().item(),
+    places=lambda n: range(1, n),
+):
     def function(model, tokens, other):
         before = model(tokens)
         return max(size(look(model(mix(tokens, other, t)) - before, t)) for t in places(tokens.shape[1]))
@@ -110,13 +114,16 @@ def _weights_cases():
         Case("one head each way", (mixed,)),
         Case("only the first query is right", (late,)),
         Case("all weights 1 / 3, three by three", (torch.full((2, 3, 3), 1 / 3),)),
-        Case("rows sum to 0.5 in one head and to 1.5 in the other",
-             (over(-1, 1719, 2, 3, 5) * torch.tensor([0.5, 1.5])[:, None, None],)),
+        Case(
+            "rows sum to 0.5 in one head and to 1.5 in the other",
+            (over(-1, 1719, 2, 3, 5) * torch.tensor([0.5, 1.5])[:, None, None],),
+        ),
     ]
 
 
-def _sums(rows=-1, columns=-2, one=lambda s: bool((((s - 1).abs() < 1e-4) | (s == 0)).all()), of=lambda w: w,
-          both="both"):
+def _sums(
+    rows=-1, columns=-2, one=lambda s: bool((((s - 1).abs() < 1e-4) | (s == 0)).all()), of=lambda w: w, both="both"
+):
     def function(weights):
         keys, queries = (one(of(weights).sum(dim=axis)) for axis in (rows, columns))
         return both if keys and queries else "keys" if keys else "queries" if queries else "neither"
@@ -147,70 +154,150 @@ def _losses(first=lambda x, real: x.mean(), second=lambda x, real: x[real].mean(
 
 EXERCISES = (
     Exercise(
-        "17.3", "Does the future leak?", 10, 1, future_effect, _future_cases,
+        "17.3",
+        "Does the future leak?",
+        10,
+        1,
+        future_effect,
+        _future_cases,
         (
-            Mistake("all rows", _future(look=lambda d, t: d),
-                    "You look at all rows; those from t on have read an exchanged token and may change."),
-            Mistake("one row too many", _future(look=lambda d, t: d[:, : t + 1]),
-                    "One row too many: place t has read the exchanged token itself. Look at the places before t."),
-            Mistake("past exchanged", _future(mix=lambda a, b, t: torch.cat([b[:, :t], a[:, t:]], dim=1)),
-                    "You exchanged the earlier tokens; leave these and exchange those from t on."),
-            Mistake("later rows of an earlier change", _future(
-                        mix=lambda a, b, t: torch.cat([b[:, :t], a[:, t:]], dim=1), look=lambda d, t: d[:, t:]),
-                    "That is how much the past acts on later rows, as it should; ask it the other way round."),
-            Mistake("last token only", _future(places=lambda n: [n - 1]),
-                    "You exchanged the last token only; a leak between earlier places goes unseen."),
-            Mistake("one token at a time", _future(
-                        mix=lambda a, b, t: torch.cat([a[:, :t], b[:, t : t + 1], a[:, t + 1 :]], dim=1)),
-                    "You exchanged token t alone; exchange all from t on, so that their effects come together."),
-            Mistake("one token too late", _future(mix=lambda a, b, t: torch.cat([a[:, : t + 1], b[:, t + 1 :]], dim=1)),
-                    "You kept token t too; the first one to exchange is t itself."),
-            Mistake("second token on only", _future(places=lambda n: [1]),
-                    "You tried t = 1 only; every t has to be tried."),
-            Mistake("signed", _future(size=lambda d: d.max().item()),
-                    "Without the absolute value a change downwards goes unseen."),
-            Mistake("mean", _future(size=lambda d: d.abs().mean().item()),
-                    "That is a mean change; one row that leaks is enough, so take the largest."),
-            Mistake("first sentence", lambda model, tokens, other: future_effect(model, tokens[:1], other[:1]),
-                    "You looked at the first sentence of the batch only."),
+            Mistake(
+                "all rows",
+                _future(look=lambda d, t: d),
+                "You look at all rows; those from t on have read an exchanged token and may change.",
+            ),
+            Mistake(
+                "one row too many",
+                _future(look=lambda d, t: d[:, : t + 1]),
+                "One row too many: place t has read the exchanged token itself. Look at the places before t.",
+            ),
+            Mistake(
+                "past exchanged",
+                _future(mix=lambda a, b, t: torch.cat([b[:, :t], a[:, t:]], dim=1)),
+                "You exchanged the earlier tokens; leave these and exchange those from t on.",
+            ),
+            Mistake(
+                "later rows of an earlier change",
+                _future(mix=lambda a, b, t: torch.cat([b[:, :t], a[:, t:]], dim=1), look=lambda d, t: d[:, t:]),
+                "That is how much the past acts on later rows, as it should; ask it the other way round.",
+            ),
+            Mistake(
+                "last token only",
+                _future(places=lambda n: [n - 1]),
+                "You exchanged the last token only; a leak between earlier places goes unseen.",
+            ),
+            Mistake(
+                "one token at a time",
+                _future(mix=lambda a, b, t: torch.cat([a[:, :t], b[:, t : t + 1], a[:, t + 1 :]], dim=1)),
+                "You exchanged token t alone; exchange all from t on, so that their effects come together.",
+            ),
+            Mistake(
+                "one token too late",
+                _future(mix=lambda a, b, t: torch.cat([a[:, : t + 1], b[:, t + 1 :]], dim=1)),
+                "You kept token t too; the first one to exchange is t itself.",
+            ),
+            Mistake(
+                "second token on only", _future(places=lambda n: [1]), "You tried t = 1 only; every t has to be tried."
+            ),
+            Mistake(
+                "signed",
+                _future(size=lambda d: d.max().item()),
+                "Without the absolute value a change downwards goes unseen.",
+            ),
+            Mistake(
+                "mean",
+                _future(size=lambda d: d.abs().mean().item()),
+                "That is a mean change; one row that leaks is enough, so take the largest.",
+            ),
+            Mistake(
+                "first sentence",
+                lambda model, tokens, other: future_effect(model, tokens[:1], other[:1]),
+                "You looked at the first sentence of the batch only.",
+            ),
         ),
         rtol=1e-5,
     ),
     Exercise(
-        "17.4", "Over which axis do the weights sum to one?", 8, 1, sums_to_one_over, _weights_cases,
+        "17.4",
+        "Over which axis do the weights sum to one?",
+        8,
+        1,
+        sums_to_one_over,
+        _weights_cases,
         (
-            Mistake("swapped", _sums(rows=-2, columns=-1),
-                    "The names are exchanged: a sum over the last axis is a sum over the keys."),
-            Mistake("zeros count", _sums(one=lambda s: bool(((s - 1).abs() < 1e-4).all())),
-                    "A query that may see nothing has a row of zeros; that is no fault."),
-            Mistake("exactly one", _sums(one=lambda s: bool(((s == 1) | (s == 0)).all())),
-                    "In floating point a sum may be 0.9999999: compare with a tolerance."),
-            Mistake("on average", _sums(one=lambda s: bool((s.mean() - 1).abs() < 1e-4)),
-                    "That is the mean of the sums; each of them has to be one."),
-            Mistake("any head", _sums(one=lambda s: bool((((s - 1).abs() < 1e-4) | (s == 0)).all(dim=-1).any())),
-                    "All heads must agree; you were content with one of them."),
-            Mistake("first query and key", lambda w: _sums()(w[:, :1, :]) if _sums()(w) != "both" else "both",
-                    "You looked at the first query only."),
+            Mistake(
+                "swapped",
+                _sums(rows=-2, columns=-1),
+                "The names are exchanged: a sum over the last axis is a sum over the keys.",
+            ),
+            Mistake(
+                "zeros count",
+                _sums(one=lambda s: bool(((s - 1).abs() < 1e-4).all())),
+                "A query that may see nothing has a row of zeros; that is no fault.",
+            ),
+            Mistake(
+                "exactly one",
+                _sums(one=lambda s: bool(((s == 1) | (s == 0)).all())),
+                "In floating point a sum may be 0.9999999: compare with a tolerance.",
+            ),
+            Mistake(
+                "on average",
+                _sums(one=lambda s: bool((s.mean() - 1).abs() < 1e-4)),
+                "That is the mean of the sums; each of them has to be one.",
+            ),
+            Mistake(
+                "any head",
+                _sums(one=lambda s: bool((((s - 1).abs() < 1e-4) | (s == 0)).all(dim=-1).any())),
+                "All heads must agree; you were content with one of them.",
+            ),
+            Mistake(
+                "first query and key",
+                lambda w: _sums()(w[:, :1, :]) if _sums()(w) != "both" else "both",
+                "You looked at the first query only.",
+            ),
             Mistake("first head", lambda w: _sums()(w[:1]), "You looked at the first head only; all heads must agree."),
-            Mistake("mean of heads", lambda w: _sums()(w.mean(dim=0, keepdim=True)),
-                    "You took the mean of the heads first; sums of 0.5 and 1.5 then pass. Look at each head."),
+            Mistake(
+                "mean of heads",
+                lambda w: _sums()(w.mean(dim=0, keepdim=True)),
+                "You took the mean of the heads first; sums of 0.5 and 1.5 then pass. Look at each head.",
+            ),
             Mistake("never both", _sums(both="keys"), 'When rows and columns both sum to one, the answer is "both".'),
         ),
     ),
     Exercise(
-        "17.1", "The loss reported, and the loss per real token", 6, 1, reported_and_real, _loss_cases,
+        "17.1",
+        "The loss reported, and the loss per real token",
+        6,
+        1,
+        reported_and_real,
+        _loss_cases,
         (
             Mistake("swapped", lambda x, y, p: _losses()(x, y, p)[::-1], "The two numbers are exchanged."),
-            Mistake("padding instead", _losses(real=lambda y, p: y == p),
-                    "The second number is the mean over the padding; the real tokens are the others."),
-            Mistake("divided by all", _losses(second=lambda x, real: x[real].sum() / x.numel()),
-                    "You summed over the real tokens, but divided by all places."),
-            Mistake("mean of means", _losses(second=lambda x, real: ((x * real).sum(dim=1) / real.sum(dim=1)).mean()),
-                    "That is the mean over the rows of each row's mean; short rows then weigh more per token."),
-            Mistake("by row", _losses(second=lambda x, real: x[real].sum() / len(x)),
-                    "You divided by the number of rows; divide by the number of real tokens."),
-            Mistake("sums", _losses(lambda x, real: x.sum(), lambda x, real: x[real].sum()),
-                    "These are sums; divide each by the number of its places."),
+            Mistake(
+                "padding instead",
+                _losses(real=lambda y, p: y == p),
+                "The second number is the mean over the padding; the real tokens are the others.",
+            ),
+            Mistake(
+                "divided by all",
+                _losses(second=lambda x, real: x[real].sum() / x.numel()),
+                "You summed over the real tokens, but divided by all places.",
+            ),
+            Mistake(
+                "mean of means",
+                _losses(second=lambda x, real: ((x * real).sum(dim=1) / real.sum(dim=1)).mean()),
+                "That is the mean over the rows of each row's mean; short rows then weigh more per token.",
+            ),
+            Mistake(
+                "by row",
+                _losses(second=lambda x, real: x[real].sum() / len(x)),
+                "You divided by the number of rows; divide by the number of real tokens.",
+            ),
+            Mistake(
+                "sums",
+                _losses(lambda x, real: x.sum(), lambda x, real: x[real].sum()),
+                "These are sums; divide each by the number of its places.",
+            ),
             Mistake("id 0", lambda x, y, p: _losses()(x, y, 0), "Padding has the id pad_id, which need not be 0."),
         ),
         returns=("reported", "real"),

@@ -128,8 +128,12 @@ def _padding_cases():
     ]
 
 
-def _padded(pad=lambda ids, p, extra: torch.nn.functional.pad(ids, (0, extra), value=p),
-            cut=lambda rows, n: rows[:, :n], real=lambda ids, p: ids != p, size=lambda d: d.abs().max().item()):
+def _padded(
+    pad=lambda ids, p, extra: torch.nn.functional.pad(ids, (0, extra), value=p),
+    cut=lambda rows, n: rows[:, :n],
+    real=lambda ids, p: ids != p,
+    size=lambda d: d.abs().max().item(),
+):
     def function(model, ids, pad_id, extra):
         change = cut(model(pad(ids, pad_id, extra)), ids.shape[1]) - model(ids)
         return size(change[real(ids, pad_id)])
@@ -155,77 +159,160 @@ def _order_cases():
     ]
 
 
-def _ordered(permute=lambda ids, o: ids[:, o], back=lambda m, o: m[:, o], after=lambda m, o: m,
-             size=lambda d: d.abs().max().item()):
+def _ordered(
+    permute=lambda ids, o: ids[:, o],
+    back=lambda m, o: m[:, o],
+    after=lambda m, o: m,
+    size=lambda d: d.abs().max().item(),
+):
     return lambda encode, ids, order: size(after(encode(permute(ids, order)), order) - back(encode(ids), order))
 
 
 EXERCISES = (
     Exercise(
-        "17.2", "The same every time?", 8, 1, same_every_time, _repeat_cases,
+        "17.2",
+        "The same every time?",
+        8,
+        1,
+        same_every_time,
+        _repeat_cases,
         (
-            Mistake("in training", _repeats(training=True),
-                    "You called it with training=True; dropout is right there. Ask for evaluation."),
-            Mistake("seeded", _repeats(seeded=True),
-                    "You set the seed before each call, so that chance repeats itself and cannot be seen."),
-            Mistake("two calls", _repeats(calls=lambda times: 2),
-                    "Two calls may agree by luck: call it as often as times says."),
-            Mistake("sums", _repeats(alike=lambda a, b: bool(torch.isclose(a.sum(), b.sum()))),
-                    "You compared the sums of the outputs; entries that change places leave a sum as it is."),
-            Mistake("first row", _repeats(alike=lambda a, b: torch.equal(a[0], b[0])),
-                    "You compared the first row only."),
+            Mistake(
+                "in training",
+                _repeats(training=True),
+                "You called it with training=True; dropout is right there. Ask for evaluation.",
+            ),
+            Mistake(
+                "seeded",
+                _repeats(seeded=True),
+                "You set the seed before each call, so that chance repeats itself and cannot be seen.",
+            ),
+            Mistake(
+                "two calls",
+                _repeats(calls=lambda times: 2),
+                "Two calls may agree by luck: call it as often as times says.",
+            ),
+            Mistake(
+                "sums",
+                _repeats(alike=lambda a, b: bool(torch.isclose(a.sum(), b.sum()))),
+                "You compared the sums of the outputs; entries that change places leave a sum as it is.",
+            ),
+            Mistake(
+                "first row", _repeats(alike=lambda a, b: torch.equal(a[0], b[0])), "You compared the first row only."
+            ),
             Mistake("exchanged", _swapped_words, "The two words are exchanged."),
-            Mistake("with the input", lambda forward, x, times: same_every_time(
-                        lambda _, t: forward(x, t) if torch.equal(forward(x, t), x) else torch.rand(2), x, times),
-                    "You compared the output with the input; compare outputs with one another."),
+            Mistake(
+                "with the input",
+                lambda forward, x, times: same_every_time(
+                    lambda _, t: forward(x, t) if torch.equal(forward(x, t), x) else torch.rand(2), x, times
+                ),
+                "You compared the output with the input; compare outputs with one another.",
+            ),
         ),
     ),
     Exercise(
-        "17.5", "Moved by padding?", 10, 2, padding_effect, _padding_cases,
+        "17.5",
+        "Moved by padding?",
+        10,
+        2,
+        padding_effect,
+        _padding_cases,
         (
-            Mistake("padding places too", _padded(real=lambda ids, p: torch.ones_like(ids, dtype=torch.bool)),
-                    "You compared the rows of padding too; nobody reads these, so they may change."),
-            Mistake("in front", _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (extra, 0), value=p)),
-                    "You put the padding in front; put it behind."),
-            Mistake("front, cut there", _padded(
-                        lambda ids, p, extra: torch.nn.functional.pad(ids, (extra, 0), value=p),
-                        lambda rows, n: rows[:, -n:]),
-                    "With padding in front every token changes its place, and positions alone move the rows."),
-            Mistake("id 0", _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (0, extra))),
-                    "You padded with 0; the padding has the id pad_id."),
-            Mistake("real is not 0", _padded(real=lambda ids, p: ids != 0),
-                    "You took all ids but 0 for real tokens; padding has the id pad_id."),
-            Mistake("first sentence", lambda model, ids, pad_id, extra: _padded(
-                        cut=lambda rows, n: rows[:1, :n], real=lambda ids, p: (ids != p)[:1])(
-                            lambda x: model(x)[:1], ids, pad_id, extra),
-                    "You looked at the first sentence of the batch only."),
-            Mistake("one token", _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (0, 1), value=p)),
-                    "You put one padding token behind, not as many as extra says."),
-            Mistake("last rows", _padded(cut=lambda rows, n: rows[:, -n:]),
-                    "You compared the last rows of the longer batch; the same tokens are its first rows."),
-            Mistake("signed", _padded(size=lambda d: d.max().item()),
-                    "Without the absolute value a change downwards goes unseen."),
+            Mistake(
+                "padding places too",
+                _padded(real=lambda ids, p: torch.ones_like(ids, dtype=torch.bool)),
+                "You compared the rows of padding too; nobody reads these, so they may change.",
+            ),
+            Mistake(
+                "in front",
+                _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (extra, 0), value=p)),
+                "You put the padding in front; put it behind.",
+            ),
+            Mistake(
+                "front, cut there",
+                _padded(
+                    lambda ids, p, extra: torch.nn.functional.pad(ids, (extra, 0), value=p),
+                    lambda rows, n: rows[:, -n:],
+                ),
+                "With padding in front every token changes its place, and positions alone move the rows.",
+            ),
+            Mistake(
+                "id 0",
+                _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (0, extra))),
+                "You padded with 0; the padding has the id pad_id.",
+            ),
+            Mistake(
+                "real is not 0",
+                _padded(real=lambda ids, p: ids != 0),
+                "You took all ids but 0 for real tokens; padding has the id pad_id.",
+            ),
+            Mistake(
+                "first sentence",
+                lambda model, ids, pad_id, extra: _padded(
+                    cut=lambda rows, n: rows[:1, :n], real=lambda ids, p: (ids != p)[:1]
+                )(lambda x: model(x)[:1], ids, pad_id, extra),
+                "You looked at the first sentence of the batch only.",
+            ),
+            Mistake(
+                "one token",
+                _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (0, 1), value=p)),
+                "You put one padding token behind, not as many as extra says.",
+            ),
+            Mistake(
+                "last rows",
+                _padded(cut=lambda rows, n: rows[:, -n:]),
+                "You compared the last rows of the longer batch; the same tokens are its first rows.",
+            ),
+            Mistake(
+                "signed",
+                _padded(size=lambda d: d.max().item()),
+                "Without the absolute value a change downwards goes unseen.",
+            ),
             Mistake("mean", _padded(size=lambda d: d.abs().mean().item()), "That is a mean; take the largest change."),
         ),
         rtol=1e-5,
     ),
     Exercise(
-        "17.6", "Does it notice the order?", 12, 2, order_effect, _order_cases,
+        "17.6",
+        "Does it notice the order?",
+        12,
+        2,
+        order_effect,
+        _order_cases,
         (
-            Mistake("not put back", _ordered(back=lambda m, o: m),
-                    "You compared place with place, where different tokens stand now; follow each token."),
-            Mistake("wrong way back", _ordered(back=lambda m, o: m, after=lambda m, o: m[:, o]),
-                    "You applied the order a second time; the token at place i came from place order[i]."),
-            Mistake("batch", _ordered(lambda ids, o: ids[o], lambda m, o: m[o]),
-                    "ids[order] picks sentences of the batch; the tokens are the second axis: ids[:, order]."),
-            Mistake("nothing exchanged", _ordered(lambda ids, o: ids, lambda m, o: m),
-                    "You encoded the same ids twice."),
-            Mistake("means", _ordered(back=lambda m, o: m.mean(dim=1), after=lambda m, o: m.mean(dim=1)),
-                    "You compared means over the tokens; each token has a row of its own."),
-            Mistake("signed", _ordered(size=lambda d: d.max().item()),
-                    "Without the absolute value a change downwards goes unseen."),
-            Mistake("mean change", _ordered(size=lambda d: d.abs().mean().item()),
-                    "That is the mean difference; take the largest."),
+            Mistake(
+                "not put back",
+                _ordered(back=lambda m, o: m),
+                "You compared place with place, where different tokens stand now; follow each token.",
+            ),
+            Mistake(
+                "wrong way back",
+                _ordered(back=lambda m, o: m, after=lambda m, o: m[:, o]),
+                "You applied the order a second time; the token at place i came from place order[i].",
+            ),
+            Mistake(
+                "batch",
+                _ordered(lambda ids, o: ids[o], lambda m, o: m[o]),
+                "ids[order] picks sentences of the batch; the tokens are the second axis: ids[:, order].",
+            ),
+            Mistake(
+                "nothing exchanged", _ordered(lambda ids, o: ids, lambda m, o: m), "You encoded the same ids twice."
+            ),
+            Mistake(
+                "means",
+                _ordered(back=lambda m, o: m.mean(dim=1), after=lambda m, o: m.mean(dim=1)),
+                "You compared means over the tokens; each token has a row of its own.",
+            ),
+            Mistake(
+                "signed",
+                _ordered(size=lambda d: d.max().item()),
+                "Without the absolute value a change downwards goes unseen.",
+            ),
+            Mistake(
+                "mean change",
+                _ordered(size=lambda d: d.abs().mean().item()),
+                "That is the mean difference; take the largest.",
+            ),
         ),
         rtol=1e-5,
     ),

@@ -147,9 +147,7 @@ def _error_rows(outcome: Outcome, function: Callable, diagnosis: str) -> list[st
     return rows if error in diagnosis else [f"  it stopped with {error}", *rows]
 
 
-def _gradients(
-    exercise: Exercise, function: Callable, cases: list[Case], time_limit: float
-) -> Verdict | None:
+def _gradients(exercise: Exercise, function: Callable, cases: list[Case], time_limit: float) -> Verdict | None:
     """Compare gradients on every case; None when they are right or the exercise does not ask."""
     position = [exercise.arguments.index(name) for name in exercise.gradients]
     if not position:
@@ -169,9 +167,7 @@ def _gradients(
     return _failed(exercise, known or f"The values are right, but not the gradients. {worst.problem}", rows)
 
 
-def _gradient_problem(
-    exercise: Exercise, wanted: tuple, outcome: Outcome, names: tuple[str, ...]
-) -> str | None:
+def _gradient_problem(exercise: Exercise, wanted: tuple, outcome: Outcome, names: tuple[str, ...]) -> str | None:
     if outcome.kind == "returned":
         for name, gradient in zip(exercise.gradients, outcome.value, strict=True):
             if gradient is None:

@@ -71,9 +71,7 @@ def _plain_path(course: Sequence[Notebook], here: Notebook, state: State) -> str
     return " ".join(marks)
 
 
-def map_view(
-    state: State, course: Sequence[Notebook], written: Callable[[Notebook], bool]
-) -> tuple[str, str]:
+def map_view(state: State, course: Sequence[Notebook], written: Callable[[Notebook], bool]) -> tuple[str, str]:
     """HTML and text of the table of all notebooks."""
     rows, lines = [], []
     for entry in course:

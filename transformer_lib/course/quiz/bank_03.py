@@ -9,26 +9,39 @@ NOTEBOOK_03 = (
         "03.q1",
         "Four tokens, d_k = 1. The query of 'the' is 3; the keys are 0, 0, 0 and 1. What weight does the fourth token "
         "get, to two decimals?",
-        0.87, "exp(3) / (exp(3) + 3 · exp(0)) = 20.1 / 23.1 = 0.87.",
-        ((1.0, "The softmax leaves something for the three keys that score 0: exp(0) = 1 each."),
-         (0.95, "That is 20.1 / 21.1, against one other key; there are three."),
-         (0.25, "That is an equal share; it takes four equal scores."),
-         (0.75, "That would be shares in proportion to 3 and 1; the softmax takes exponentials.")),
+        0.87,
+        "exp(3) / (exp(3) + 3 · exp(0)) = 20.1 / 23.1 = 0.87.",
+        (
+            (1.0, "The softmax leaves something for the three keys that score 0: exp(0) = 1 each."),
+            (0.95, "That is 20.1 / 21.1, against one other key; there are three."),
+            (0.25, "That is an equal share; it takes four equal scores."),
+            (0.75, "That would be shares in proportion to 3 and 1; the softmax takes exponentials."),
+        ),
         "The scores are 0, 0, 0 and 3. Take exponentials and divide the last by their sum.",
-        tolerance=0.006, high=2.0,
+        tolerance=0.006,
+        high=2.0,
     ),
     Choice(
         "03.q2",
         "You give the head a sentence twice as long. What grows?",
         (
-            Option("W_Q, W_K and W_V, since there are more tokens.",
-                   "No parameter has a token axis: the same matrices serve every row, however many there are."),
-            Option("Q, K, V twofold, scores and weights fourfold.",
-                   "Q, K and V have one row per token; the scores have one entry per pair of tokens.", right=True),
-            Option("Everything that is computed grows twofold.",
-                   "True of Q, K, V and the output. The scores are a grid of tokens by tokens."),
-            Option("Nothing: the weights are shared.",
-                   "The projections are shared and stay as they are; what they produce grows."),
+            Option(
+                "W_Q, W_K and W_V, since there are more tokens.",
+                "No parameter has a token axis: the same matrices serve every row, however many there are.",
+            ),
+            Option(
+                "Q, K, V twofold, scores and weights fourfold.",
+                "Q, K and V have one row per token; the scores have one entry per pair of tokens.",
+                right=True,
+            ),
+            Option(
+                "Everything that is computed grows twofold.",
+                "True of Q, K, V and the output. The scores are a grid of tokens by tokens.",
+            ),
+            Option(
+                "Nothing: the weights are shared.",
+                "The projections are shared and stay as they are; what they produce grows.",
+            ),
         ),
     ),
     Choice(
@@ -38,8 +51,10 @@ NOTEBOOK_03 = (
             Option("W_K R", "Then the scores contain R Rᵀ, which is the identity only where R is orthogonal."),
             Option("W_K R⁻¹", "W_K enters the scores transposed: R (R⁻¹)ᵀ is not the identity in general."),
             Option("W_K (R⁻¹)ᵀ", "Transposed it becomes R⁻¹ W_Kᵀ, and R R⁻¹ cancels in the middle.", right=True),
-            Option("It cannot be: other queries mean other scores.",
-                   "Scores depend on the product W_Q W_Kᵀ alone, and many pairs have the same product."),
+            Option(
+                "It cannot be: other queries mean other scores.",
+                "Scores depend on the product W_Q W_Kᵀ alone, and many pairs have the same product.",
+            ),
         ),
     ),
 )

@@ -8,13 +8,17 @@ NOTEBOOK_09 = (
     Number(
         "09.q1",
         "LayerNorm (gain 1, bias 0, ε left out) of the token (0, 2, 2, 8): what becomes of the 8?",
-        5 / 3, "The mean is 3, the squared distances are 9, 1, 1, 25, their mean 9, its root 3: (8 − 3)/3 = 1.67.",
-        ((5 / 12**0.5, "That divides the squares by d − 1 = 3; LayerNorm divides by d = 4."),
-         (5.0, "The mean is taken off; now divide by the standard deviation."),
-         (8 / 3, "Divided rightly; but first take off the mean, 3."),
-         (5 / 9, "That divides by the variance, 9; divide by its root.")),
+        5 / 3,
+        "The mean is 3, the squared distances are 9, 1, 1, 25, their mean 9, its root 3: (8 − 3)/3 = 1.67.",
+        (
+            (5 / 12**0.5, "That divides the squares by d − 1 = 3; LayerNorm divides by d = 4."),
+            (5.0, "The mean is taken off; now divide by the standard deviation."),
+            (8 / 3, "Divided rightly; but first take off the mean, 3."),
+            (5 / 9, "That divides by the variance, 9; divide by its root."),
+        ),
         "Mean first. Then the mean of the squared distances from it, and its root.",
-        tolerance=0.02, high=10.0,
+        tolerance=0.02,
+        high=10.0,
     ),
     Choice(
         "09.q2",
@@ -22,8 +26,7 @@ NOTEBOOK_09 = (
         "How many hidden units is that, taken at its word?",
         (
             Option("2,048", "That is F = 4, the usual choice. Taken at its word, F is 2,048, and the width F · D."),
-            Option("1,048,576", "F · D = 4D · D = 4 · 512². So F must be 4: it is d_ff that equals 4D.",
-                   right=True),
+            Option("1,048,576", "F · D = 4D · D = 4 · 512². So F must be 4: it is d_ff that equals 4D.", right=True),
             Option("262,144", "That is D²; the 4 is still missing."),
             Option("128", "That is D / 4, a bottleneck; the layer widens."),
         ),
@@ -33,14 +36,23 @@ NOTEBOOK_09 = (
         "Six residual sub-layers, y = x + f(x), one after another. In the gradient, what becomes of the product of all "
         "six Jacobians, J₆ J₅ J₄ J₃ J₂ J₁?",
         (
-            Option("It is gone: the residual connections replace it by I.",
-                   "The I comes on top. Multiply out (I + J₂)(I + J₁): the product J₂ J₁ is one of the terms."),
-            Option("It is still there with all six factors, beside 63 other paths.",
-                   "Each sub-layer is taken or passed by: 2⁶ = 64 paths, from I to the product of all.", right=True),
-            Option("It is shortened to three factors.",
-                   "There are paths of length three, 20 of them. The one of length six is there too."),
-            Option("Each of its factors is now larger than one.",
-                   "The factors Jᵢ are what they are; other paths are added."),
+            Option(
+                "It is gone: the residual connections replace it by I.",
+                "The I comes on top. Multiply out (I + J₂)(I + J₁): the product J₂ J₁ is one of the terms.",
+            ),
+            Option(
+                "It is still there with all six factors, beside 63 other paths.",
+                "Each sub-layer is taken or passed by: 2⁶ = 64 paths, from I to the product of all.",
+                right=True,
+            ),
+            Option(
+                "It is shortened to three factors.",
+                "There are paths of length three, 20 of them. The one of length six is there too.",
+            ),
+            Option(
+                "Each of its factors is now larger than one.",
+                "The factors Jᵢ are what they are; other paths are added.",
+            ),
         ),
     ),
     Choice(
@@ -48,16 +60,24 @@ NOTEBOOK_09 = (
         "24 blocks, weights just drawn at a gain of 0.6 to 1.5, residual connections, no norm anywhere. The gradient "
         "at the first block, compared with that at the last, …",
         (
-            Option("… vanishes.",
-                   "Without residual connections it may. Here the identity path is among the paths, and "
-                   "freshly drawn ones do not cancel it."),
-            Option("… is about the same, by the identity path.",
-                   "The identity path is one of 2⁴⁸; the others add to it."),
-            Option("… is larger; how much depends on the size of the weights.",
-                   "Each sub-layer adds to what passes. With small weights that is a factor of a few, with larger ones "
-                   "many powers of ten.", right=True),
-            Option("… is zero for half of the weights, because of ReLU.",
-                   "A ReLU shuts some units for some tokens; other units and the residual path stay open."),
+            Option(
+                "… vanishes.",
+                "Without residual connections it may. Here the identity path is among the paths, and "
+                "freshly drawn ones do not cancel it.",
+            ),
+            Option(
+                "… is about the same, by the identity path.", "The identity path is one of 2⁴⁸; the others add to it."
+            ),
+            Option(
+                "… is larger; how much depends on the size of the weights.",
+                "Each sub-layer adds to what passes. With small weights that is a factor of a few, with larger ones "
+                "many powers of ten.",
+                right=True,
+            ),
+            Option(
+                "… is zero for half of the weights, because of ReLU.",
+                "A ReLU shuts some units for some tokens; other units and the residual path stay open.",
+            ),
         ),
     ),
 )

@@ -14,20 +14,25 @@ NOTEBOOK_10 = (
             Option("LayerNorm.", "Mean and variance are taken over the features of one row; no other row enters."),
             Option("Self-attention.", "Its weights blend rows: the only operation in which tokens meet.", right=True),
             Option("The feed-forward network.", "It gets one row at a time, with the same weights for each."),
-            Option("None: 'money' comes later.",
-                   "Only a causal mask would hide what comes later, and an encoder has none."),
+            Option(
+                "None: 'money' comes later.", "Only a causal mask would hide what comes later, and an encoder has none."
+            ),
         ),
     ),
     Number(
         "10.q2",
         "A layer of the base model has 3,150,336 parameters, and six are stacked. How "
         "many million parameters does the stack have? (two decimals)",
-        18.90, "6 · 3,150,336 = 18,902,016: each layer has weights of its own. A post-norm stack adds nothing.",
-        ((3.15, "That is one layer; the six do not share their weights."),
-         (25.20, "That is eight layers; eight is the number of heads, the layers are six."),
-         (44.10, "That is encoder and decoder together.")),
+        18.90,
+        "6 · 3,150,336 = 18,902,016: each layer has weights of its own. A post-norm stack adds nothing.",
+        (
+            (3.15, "That is one layer; the six do not share their weights."),
+            (25.20, "That is eight layers; eight is the number of heads, the layers are six."),
+            (44.10, "That is encoder and decoder together."),
+        ),
         "Multiply by the number of layers.",
-        tolerance=0.011, high=100.0,
+        tolerance=0.011,
+        high=100.0,
     ),
     Choice(
         "10.q3",
@@ -35,13 +40,19 @@ NOTEBOOK_10 = (
         "happens to the memory of your sentence?",
         (
             Option("All its vectors change a little.", "A masked key has the weight 0 in every row."),
-            Option("The vectors of its words stay as they were; three vectors of padding are appended.",
-                   "The words never read the padding. The padding's own vectors are there, and nobody may use them.",
-                   right=True),
-            Option("It keeps its length; the encoder leaves padding out.",
-                   "The output has one vector per position, padding included."),
-            Option("The vectors of the padding become zero.",
-                   "A padding token asks, too, and gets a blend of the words; then the residual and the rest follow."),
+            Option(
+                "The vectors of its words stay as they were; three vectors of padding are appended.",
+                "The words never read the padding. The padding's own vectors are there, and nobody may use them.",
+                right=True,
+            ),
+            Option(
+                "It keeps its length; the encoder leaves padding out.",
+                "The output has one vector per position, padding included.",
+            ),
+            Option(
+                "The vectors of the padding become zero.",
+                "A padding token asks, too, and gets a blend of the words; then the residual and the rest follow.",
+            ),
         ),
     ),
     Choice(
@@ -49,11 +60,16 @@ NOTEBOOK_10 = (
         "In a sentence of 12 words the word 'bank' comes third, and the word that tells which bank comes last. The "
         "encoder is given a causal mask by mistake. What does the vector of 'bank' tell after six layers?",
         (
-            Option("All there is to say, since six layers can pass it on.",
-                   "Information travels through positions that may be read; no path leads from a later to an earlier "
-                   "position, however many layers."),
-            Option("Nothing beyond what the first three words tell.",
-                   "With a causal mask no layer hands anything from the right to the left.", right=True),
+            Option(
+                "All there is to say, since six layers can pass it on.",
+                "Information travels through positions that may be read; no path leads from a later to an earlier "
+                "position, however many layers.",
+            ),
+            Option(
+                "Nothing beyond what the first three words tell.",
+                "With a causal mask no layer hands anything from the right to the left.",
+                right=True,
+            ),
             Option("Nothing at all.", "The words before it are still read, and could hold a cue in other sentences."),
             Option("It depends on the position encoding.", "The mask closes the way, whatever the vectors are."),
         ),

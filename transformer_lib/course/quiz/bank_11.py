@@ -13,36 +13,51 @@ NOTEBOOK_11 = (
             Option("[3, 3]", "That is the answer reading itself, the decoder's masked self-attention."),
             Option("[4, 3]", "Rows are those who ask, and they sum to one. Here the three words of the answer ask."),
             Option("[3, 4]", "A row per query, from the target; a column per key, from the source.", right=True),
-            Option("[7, 7]", "That would be one attention over both sequences joined. Here they stay apart: one only "
-                   "asks, the other is only read."),
+            Option(
+                "[7, 7]",
+                "That would be one attention over both sequences joined. Here they stay apart: one only "
+                "asks, the other is only read.",
+            ),
         ),
     ),
     Number(
         "11.q2",
         "A decoder layer has d_model = 8 and d_ff = 32, no biases in its attentions, but two in the feed-forward "
         "network, and a gain and a bias in each LayerNorm. How many parameters has it?",
-        1112, "Two attentions of 4 · 8² = 256 each; feed-forward 2 · 8 · 32 + 32 + 8 = 552; three norms of 16 each.",
-        ((840, "That is an encoder layer. The cross-attention, 4 · 8² = 256, and its norm, 16, are missing."),
-         (1096, "Each of the three sub-layers has a norm of its own; you counted two."),
-         (856, "One attention is missing: there are two, self and cross, with matrices of their own."),
-         (1072, "The biases of the feed-forward network, 32 and 8, are missing.")),
+        1112,
+        "Two attentions of 4 · 8² = 256 each; feed-forward 2 · 8 · 32 + 32 + 8 = 552; three norms of 16 each.",
+        (
+            (840, "That is an encoder layer. The cross-attention, 4 · 8² = 256, and its norm, 16, are missing."),
+            (1096, "Each of the three sub-layers has a norm of its own; you counted two."),
+            (856, "One attention is missing: there are two, self and cross, with matrices of their own."),
+            (1072, "The biases of the feed-forward network, 32 and 8, are missing."),
+        ),
         "Two attentions, one feed-forward network, three norms.",
-        tolerance=0.5, high=10_000.0,
+        tolerance=0.5,
+        high=10_000.0,
     ),
     Choice(
         "11.q3",
         "In a batch, short source sentences are filled up with padding. Which mask does the cross-attention need?",
         (
-            Option("None: the target has its own mask.",
-                   "The target's mask hides later target words. Nothing in it keeps a query from reading padding of "
-                   "the source."),
-            Option("A look-ahead mask, [tgt_len, src_len].",
-                   "The source is there in full before the first target word is written; there is no future to hide."),
-            Option("A padding mask over the source, [batch, 1, 1, src_len].",
-                   "It hides the memory rows of padding from every head and every query, and nothing else.",
-                   right=True),
-            Option("A padding mask over the target, [batch, 1, 1, tgt_len].",
-                   "The keys are memory rows, and there are src_len of them."),
+            Option(
+                "None: the target has its own mask.",
+                "The target's mask hides later target words. Nothing in it keeps a query from reading padding of "
+                "the source.",
+            ),
+            Option(
+                "A look-ahead mask, [tgt_len, src_len].",
+                "The source is there in full before the first target word is written; there is no future to hide.",
+            ),
+            Option(
+                "A padding mask over the source, [batch, 1, 1, src_len].",
+                "It hides the memory rows of padding from every head and every query, and nothing else.",
+                right=True,
+            ),
+            Option(
+                "A padding mask over the target, [batch, 1, 1, tgt_len].",
+                "The keys are memory rows, and there are src_len of them.",
+            ),
         ),
     ),
     Choice(
@@ -51,9 +66,12 @@ NOTEBOOK_11 = (
         "cross-attention do we inspect to see what was read for writing 'life'?",
         (
             Option("The row that reads 'life'.", "That row is busy with the word after it."),
-            Option("The row that reads the word before 'life'.",
-                   "Its output becomes the prediction of 'life'. In this grid, label each row with the word that it "
-                   "writes.", right=True),
+            Option(
+                "The row that reads the word before 'life'.",
+                "Its output becomes the prediction of 'life'. In this grid, label each row with the word that it "
+                "writes.",
+                right=True,
+            ),
             Option("All rows together.", "Each row makes one prediction; the weights of the others serve other words."),
             Option("The column of 'life'.", "Columns are source words here; the target stands in the rows."),
         ),

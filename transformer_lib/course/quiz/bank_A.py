@@ -23,9 +23,12 @@ NOTEBOOK_A = (
             Option("true", "What measurement would have shown it wrong? Without one, nothing was confirmed either."),
             Option("imprecise", "No condition makes it testable: the word itself has no measure."),
             Option("false", "To call it false one would need a measurement that contradicts it."),
-            Option("cannot be checked",
-                   "It is an opinion. What can be checked is a statement behind it: on a task that needs a direction, "
-                   "projections reach 1.0 where plain similarity stays at 0.4 (notebook 03).", right=True),
+            Option(
+                "cannot be checked",
+                "It is an opinion. What can be checked is a statement behind it: on a task that needs a direction, "
+                "projections reach 1.0 where plain similarity stays at 0.4 (notebook 03).",
+                right=True,
+            ),
         ),
     ),
     Choice(
@@ -35,8 +38,12 @@ NOTEBOOK_A = (
         (
             Option("a smaller one than 64", "A smaller d_k drives weights apart; the larger score keeps the larger."),
             Option("a larger one than 64", "A larger d_k brings the weights together; it never exchanges them."),
-            Option("none", "Dividing by a positive number and the softmax both keep the order, so 4.0 cannot get less "
-                   "weight than 3.9. No number needs to be computed.", right=True),
+            Option(
+                "none",
+                "Dividing by a positive number and the softmax both keep the order, so 4.0 cannot get less "
+                "weight than 3.9. No number needs to be computed.",
+                right=True,
+            ),
             Option("it depends on the other scores", "They change the sum below both weights, and not their ratio."),
         ),
     ),

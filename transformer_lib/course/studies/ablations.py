@@ -122,7 +122,11 @@ def run_variant(corpus: Corpus, name: str, seed: int) -> tuple[Translator, dict]
     }
     loss = round(teacher_forced_loss(translator, corpus["heldout"][::EVERY]), 4)
     return translator, {
-        "seed": seed, "loss": loss, "scores": scores(translator.translate, corpus), "curve": curve, "samples": samples,
+        "seed": seed,
+        "loss": loss,
+        "scores": scores(translator.translate, corpus),
+        "curve": curve,
+        "samples": samples,
     }
 
 
@@ -161,7 +165,10 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict:
         raise ValueError(f"{path} must have runs of {EPOCHS} passes, got {content['epochs']}; name another --results")
     content |= {
         "command": stored.command("ablations", seeds),
-        "date": date.today().isoformat(), "threads": torch.get_num_threads(), "epochs": EPOCHS, "every": EVERY,
+        "date": date.today().isoformat(),
+        "threads": torch.get_num_threads(),
+        "epochs": EPOCHS,
+        "every": EVERY,
         "sentences": list(SAMPLES),
         "references": [next(pair.tgt for pair in corpus["heldout"] if pair.src == text) for text in SAMPLES],
     }

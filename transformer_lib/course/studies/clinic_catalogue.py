@@ -78,8 +78,10 @@ def measured(seeds: Sequence[int]) -> dict:
     for name in NAMES:
         rows = [measure(name, seed) for seed in seeds]
         found[name] = {key: [row[key] for row in rows] for key in rows[0]}
-    recipes = {recipe: {name: [retrain(name, seed, **changes) for seed in seeds[:3]] for name in CHANGES}
-               for recipe, changes in RECIPES.items()}  # fmt: skip
+    recipes = {
+        recipe: {name: [retrain(name, seed, **changes) for seed in seeds[:3]] for name in CHANGES}
+        for recipe, changes in RECIPES.items()
+    }
     one_batch = {}
     for name in NAMES:
         rows = [overfit(name, seed) for seed in seeds[:3]]

@@ -34,11 +34,12 @@ class Entries:
         besides the cue's, have a large weight, with the share of these whose cut does nothing (idle)."""
         large = (self.weight > LARGE) & rows & ~self.is_cue
         return {
-            "entries": int(rows.sum()), "large": int(large.sum()),
+            "entries": int(rows.sum()),
+            "large": int(large.sum()),
             "idle": round(float(np.mean(self.effect[large] < IDLE)), 2),
             "weight": round(float(np.corrcoef(self.weight[rows], self.effect[rows])[0, 1]), 2),
             "length": round(float(np.corrcoef(self.length[rows], self.effect[rows])[0, 1]), 2),
-        }  # fmt: skip
+        }
 
 
 def carried_lengths(attention: MultiHeadAttention, source: Tensor, weights: Tensor) -> Tensor:

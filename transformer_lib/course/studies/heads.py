@@ -79,8 +79,11 @@ def measure(translator: Translator, corpus: Corpus) -> dict[str, Any]:
 def of_nouns(translator: Translator, noun: Questions, corpus: Corpus) -> dict[str, Any]:
     """Return what decides the sense of an ambiguous noun: entries cut, rows of the memory lent."""
     model, cuts = translator.model, {}
-    edges = {"noun reads cue": (noun.word, noun.cue), "noun reads the word before": (noun.word, noun.word - 1),
-             "cue reads noun": (noun.cue, noun.word)}  # fmt: skip
+    edges = {
+        "noun reads cue": (noun.word, noun.cue),
+        "noun reads the word before": (noun.word, noun.word - 1),
+        "cue reads noun": (noun.cue, noun.word),
+    }
     for name, edge in edges.items():
         for ending, layers in LAYERS.items():
             cuts[name + ending] = _share_inside(cut(model, noun, *edge, layers=layers), model, noun)
@@ -89,9 +92,10 @@ def of_nouns(translator: Translator, noun: Questions, corpus: Corpus) -> dict[st
     lent = {name: flipped(model, noun, donor, place) for name, place in rows.items()}
     between = weights_between(model, noun, noun.word, noun.cue)
     return {
-        "cut, noun": cuts, "flipped, noun": lent | {"all rows": flipped(model, noun, donor)},
+        "cut, noun": cuts,
+        "flipped, noun": lent | {"all rows": flipped(model, noun, donor)},
         "weight on the cue": _rounded({name: grid.mean(dim=0) for name, grid in between.items()}),
-    }  # fmt: skip
+    }
 
 
 def of_pronouns(translator: Translator, it: Questions, corpus: Corpus) -> dict[str, Any]:
@@ -109,15 +113,16 @@ def of_pronouns(translator: Translator, it: Questions, corpus: Corpus) -> dict[s
         "cut, it": {name: _share_inside(context, model, it) for name, context in cuts.items()},
         "hidden": {
             name + ending: _share_inside(hidden(model, it, place, layers=layers), model, it)
-            for name, place in rows.items() for ending, layers in LAYERS.items()
+            for name, place in rows.items()
+            for ending, layers in LAYERS.items()
         },
         "flipped, it": {name: flipped(model, it, donor, place) for name, place in rows.items()}
         | {"all rows": flipped(model, it, donor)},
         "weight on the noun meant": _rounded({name: g[here, :, meant].mean(0) for name, g in of_pronoun.items()}),
-        "more on the noun meant": _rounded({
-            name: (g[here, :, meant] > g[here, :, other]).double().mean(0) for name, g in of_pronoun.items()
-        }),
-    }  # fmt: skip
+        "more on the noun meant": _rounded(
+            {name: (g[here, :, meant] > g[here, :, other]).double().mean(0) for name, g in of_pronoun.items()}
+        ),
+    }
 
 
 def _rounded(found: dict[str, Tensor]) -> dict[str, list[float]]:

@@ -51,10 +51,16 @@ def report(results: dict) -> str:
     first = results["runs"][0]
     head = ["Multi30k, English to German", "updates", "passes", *METRICS]
     rows = [
-        [f"{NAMES[run['model']]}, {way.split(', ')[1]}", f"{run['steps']:,}", f"{run['epochs']:.1f}",
-         *(_interval(scores[metric]) for metric in METRICS)]
-        for run in results["runs"] for way, scores in run["scores"].items() if way.startswith("test")
-    ]  # fmt: skip
+        [
+            f"{NAMES[run['model']]}, {way.split(', ')[1]}",
+            f"{run['steps']:,}",
+            f"{run['epochs']:.1f}",
+            *(_interval(scores[metric]) for metric in METRICS),
+        ]
+        for run in results["runs"]
+        for way, scores in run["scores"].items()
+        if way.startswith("test")
+    ]
     align = ["---"] + ["---:"] * (len(head) - 1)
     lines = ["| " + " | ".join(cells) + " |" for cells in (head, align, *rows)]
     commands = "\n".join(f"    {run['command']}" for run in results["runs"])

@@ -20,8 +20,16 @@ from ...training.checkpoint import load_checkpoint, save_checkpoint
 COMMAND = "python -m transformer_lib.course.studies.reversal"
 STORED = DATA / "reverser.safetensors"
 LENGTH, LETTERS, FIRST_ID = 6, "ABCDEFGHIJ", 3
-CONFIG = {"src_vocab_size": 13, "tgt_vocab_size": 13, "d_model": 32, "n_heads": 2, "n_layers": 1, "d_ff": 64,
-          "dropout": 0.0, "max_len": 8}  # fmt: skip
+CONFIG = {
+    "src_vocab_size": 13,
+    "tgt_vocab_size": 13,
+    "d_model": 32,
+    "n_heads": 2,
+    "n_layers": 1,
+    "d_ff": 64,
+    "dropout": 0.0,
+    "max_len": 8,
+}
 STEPS, BATCH_SIZE, LEARNING_RATE = 150, 64, 0.01
 
 

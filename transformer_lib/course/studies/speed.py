@@ -66,13 +66,17 @@ def _setting(results: dict) -> str:
 
 def _training(results: dict) -> str:
     work, training = results["work"], results["training"]
-    head = [f"training step, {work['batch']} × {work['length']} tokens", "× as fast", "ms", "of the product rate",
-            "what differs"]
+    head = [
+        f"training step, {work['batch']} × {work['length']} tokens",
+        "× as fast",
+        "ms",
+        "of the product rate",
+        "what differs",
+    ]
     rows = [
-        [row["name"], _ratio(row["ratio"]), _milliseconds(row),
-         _percent(row["share_of_product_rate"]), row["note"]]
+        [row["name"], _ratio(row["ratio"]), _milliseconds(row), _percent(row["share_of_product_rate"]), row["note"]]
         for row in training["rows"]
-    ]  # fmt: skip
+    ]
     rate = (
         f"The machine's product rate, {training['best_gigaflops']:,.0f} GFLOP/s, is that of the fastest matrix product "
         "of the step, measured alone in the same rounds. The share counts the products that a candidate really "
@@ -89,8 +93,11 @@ def _decoding(results: dict) -> str:
 
 
 def _memory(memory: dict) -> str:
-    head = ["peak memory of one self-attention layer, MiB", *(f"{length:,} tokens" for length in memory["lengths"]),
-            "grows as"]
+    head = [
+        "peak memory of one self-attention layer, MiB",
+        *(f"{length:,} tokens" for length in memory["lengths"]),
+        "grows as",
+    ]
     names = {"grid": "with the grid of weights", "fused": "fused, without it"}
     rows = []
     for way, name in names.items():

@@ -46,7 +46,11 @@ def command(name: str, seeds: Sequence[int]) -> str:
 
 
 def measure_and_save(
-    name: str, seeds: Sequence[int], path: Path, measure: Callable[[Sequence[int]], dict[str, Any]], *,
+    name: str,
+    seeds: Sequence[int],
+    path: Path,
+    measure: Callable[[Sequence[int]], dict[str, Any]],
+    *,
     indent: int | None = None,
 ) -> None:
     """Store what `measure(seeds)` returns, with the command, today's date and the seeds in front."""

@@ -30,7 +30,13 @@ def final_loss(corpus: Corpus, norm: str, warmup: str, rate: float, seed: int, *
     translator = experiments.new_translator(corpus["train"], seed=seed, norm_first=norm == "pre-norm")
     rise = RISE if warmup == "with" else 1
     history = experiments.train_translator(
-        translator, pairs, seed=seed, epochs=1, schedule="constant", learning_rate=rate, warmup_steps=rise,
+        translator,
+        pairs,
+        seed=seed,
+        epochs=1,
+        schedule="constant",
+        learning_rate=rate,
+        warmup_steps=rise,
         progress=False,
     )
     return round(statistics.mean(history.loss[-LAST:]), 4)

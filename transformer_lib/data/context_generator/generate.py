@@ -110,8 +110,14 @@ def noun_row(rng: random.Random, word: str, sense: Sense, cue: str, frame: str, 
         "adjective": rng.choice(sorted(ADJECTIVES)) if rng.random() < (0.8 if subject else 0.5) else "",
     }
     scene = {
-        "cue": NounPhrase(CUES[cue]), "someone": someone, "other": other, "verb": verb, "cue_verb": cue_verb,
-        "modal": rng.choice(sorted(MODALS)), "adverb": rng.choice(sorted(ADVERBS)), "time": rng.choice(sorted(TIMES)),
+        "cue": NounPhrase(CUES[cue]),
+        "someone": someone,
+        "other": other,
+        "verb": verb,
+        "cue_verb": cue_verb,
+        "modal": rng.choice(sorted(MODALS)),
+        "adverb": rng.choice(sorted(ADVERBS)),
+        "time": rng.choice(sorted(TIMES)),
         "predicate": rng.choice(sorted(ADJECTIVES)),
     }
     src, tgt = FRAMES[frame](Scene(word=NounPhrase(sense.noun, **look), **scene))
@@ -123,8 +129,16 @@ def noun_row(rng: random.Random, word: str, sense: Sense, cue: str, frame: str, 
     if any(leaks(tokens, german, text.split(), expected, cue, cue_forms) for text in contrasts):
         return None
     return Row(
-        write_text(src), write_text(tgt), "|".join(map(write_text, contrasts)), word, sense.noun.lemma, expected, cue,
-        frame, tokens.index(cue) - tokens.index(word), "+".join(held.kinds(word, cue, frame)),
+        write_text(src),
+        write_text(tgt),
+        "|".join(map(write_text, contrasts)),
+        word,
+        sense.noun.lemma,
+        expected,
+        cue,
+        frame,
+        tokens.index(cue) - tokens.index(word),
+        "+".join(held.kinds(word, cue, frame)),
     )
 
 
@@ -137,8 +151,15 @@ def it_row(sentence: Pronominal, held: HeldOut) -> Row:
     expected = next(a for a, b in zip(german, contrast.split(), strict=True) if a != b)
     frame = f"it-{sentence.order}"
     return Row(
-        write_text(src), write_text(tgt), write_text(contrast), "it", sentence.nouns[sentence.meant].lemma, expected,
-        sentence.adjective, frame, tokens.index(sentence.adjective) - tokens.index("it"),
+        write_text(src),
+        write_text(tgt),
+        write_text(contrast),
+        "it",
+        sentence.nouns[sentence.meant].lemma,
+        expected,
+        sentence.adjective,
+        frame,
+        tokens.index(sentence.adjective) - tokens.index("it"),
         "+".join(held.kinds("it", sentence.adjective, frame)),
     )
 

@@ -114,8 +114,16 @@ lock: f Locke = hair face dress hat dancer mirror head
 """
 
 ADJECTIVES = {
-    "old": "alt", "new": "neu", "big": "groß", "small": "klein", "good": "gut", "beautiful": "schön",
-    "strange": "seltsam", "famous": "berühmt", "important": "wichtig", "simple": "einfach",
+    "old": "alt",
+    "new": "neu",
+    "big": "groß",
+    "small": "klein",
+    "good": "gut",
+    "beautiful": "schön",
+    "strange": "seltsam",
+    "famous": "berühmt",
+    "important": "wichtig",
+    "simple": "einfach",
 }
 
 
@@ -138,8 +146,9 @@ VERBS = (
     Verb("find", "found", "found", "finden", "fand", "fanden", "gefunden"),
     Verb("describe", "described", "described", "beschreiben", "beschrieb", "beschrieben", "beschrieben"),
     Verb("draw", "drew", "drawn", "zeichnen", "zeichnete", "zeichneten", "gezeichnet"),
-    Verb("photograph", "photographed", "photographed", "fotografieren", "fotografierte", "fotografierten",
-         "fotografiert"),
+    Verb(
+        "photograph", "photographed", "photographed", "fotografieren", "fotografierte", "fotografierten", "fotografiert"
+    ),
     Verb("mention", "mentioned", "mentioned", "erwähnen", "erwähnte", "erwähnten", "erwähnt"),
     Verb("notice", "noticed", "noticed", "bemerken", "bemerkte", "bemerkten", "bemerkt"),
     Verb("forget", "forgot", "forgotten", "vergessen", "vergaß", "vergaßen", "vergessen"),

@@ -156,9 +156,7 @@ def _token_axes(
     return ax
 
 
-def _draw_grid(
-    ax: Axes, grid: np.ndarray, visible: np.ndarray, cmap: str, limits: tuple[float, float]
-) -> AxesImage:
+def _draw_grid(ax: Axes, grid: np.ndarray, visible: np.ndarray, cmap: str, limits: tuple[float, float]) -> AxesImage:
     shown = np.ma.array(grid, mask=~visible)
     image = ax.imshow(shown, cmap=cmap, vmin=limits[0], vmax=limits[1], aspect="auto")
     grey = {"facecolor": "#e4e4e4", "edgecolor": "#b5b5b5", "hatch": "//", "linewidth": 0}

@@ -27,9 +27,14 @@ def plot_ratios(panels: Mapping[str, Mapping[str, tuple[float, float, float]]], 
     sizes = [len(rows) for rows in panels.values()]
     with style():
         figure, axes = plt.subplots(
-            len(panels), 1, figsize=(FULL_WIDTH, 1.0 + 0.34 * sum(sizes) + 0.3 * len(sizes)), sharex=True,
-            squeeze=False, layout="constrained", height_ratios=sizes,
-        )  # fmt: skip
+            len(panels),
+            1,
+            figsize=(FULL_WIDTH, 1.0 + 0.34 * sum(sizes) + 0.3 * len(sizes)),
+            sharex=True,
+            squeeze=False,
+            layout="constrained",
+            height_ratios=sizes,
+        )
         for ax, (title, rows) in zip(axes[:, 0], panels.items(), strict=True):
             _draw(ax, rows)
             ax.set_title(title, loc="left")

@@ -21,9 +21,7 @@ def row_names(names: Sequence[str], chosen: str, y: float, width: float) -> str:
     return "".join(parts)
 
 
-def dot_rows(
-    rows: Mapping[str, Sequence[float]], whole: Sequence[float], x: float, y: float, width: float
-) -> str:
+def dot_rows(rows: Mapping[str, Sequence[float]], whole: Sequence[float], x: float, y: float, width: float) -> str:
     """One dot per value from 0 (at x) to 1 (at x + width), row under row.
 
     ``whole`` are the whole model's values: their mean is a dashed line. Dots of a row stand a little apart in

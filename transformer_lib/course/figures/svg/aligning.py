@@ -62,9 +62,7 @@ def _rays(weights: np.ndarray, row: int, left: float, right: float, top: float, 
     return "".join(groups)
 
 
-def _words(
-    src: Sequence[str], tgt: Sequence[str], row: int, left: float, right: float, top: float, step: int
-) -> str:
+def _words(src: Sequence[str], tgt: Sequence[str], row: int, left: float, right: float, top: float, step: int) -> str:
     """The source at the left, right-aligned; the target in the middle, the chosen word bold."""
     parts = [text(left, top - 10, "source", "soft end", size=11), text(right + 10, top - 10, "writes", "soft", size=11)]
     for j, word in enumerate(src):

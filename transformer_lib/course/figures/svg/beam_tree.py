@@ -40,8 +40,11 @@ def alive(columns: Sequence[Sequence[Node]]) -> set[tuple[int, ...]]:
 def draw_tree(columns: Sequence[Sequence[Node]], y: float, best: Sequence[int]) -> str:
     """The last COLUMNS columns from ``y`` down; the ``best`` path is heavy, what leads nowhere is dashed and soft."""
     first, living, parts = max(0, len(columns) - COLUMNS), alive(columns), []
-    places = {node.path: (_LEFT + k * _COLUMN, y + row * _ROW, node)
-              for k, column in enumerate(columns[first:]) for row, node in enumerate(column)}  # fmt: skip
+    places = {
+        node.path: (_LEFT + k * _COLUMN, y + row * _ROW, node)
+        for k, column in enumerate(columns[first:])
+        for row, node in enumerate(column)
+    }
     for x, top, node in places.values():
         on_best = tuple(best[: len(node.path)]) == node.path
         lost = node.state == "dropped" or node.path not in living

@@ -11,9 +11,7 @@ from .colours import CIVIDIS, GREY, ink_on, weight_levels
 from .elements import fit, number, rect, text
 
 
-def cells(
-    levels: np.ndarray, table: Sequence[str], visible: np.ndarray, x: float, y: float, size: float
-) -> str:
+def cells(levels: np.ndarray, table: Sequence[str], visible: np.ndarray, x: float, y: float, size: float) -> str:
     """Coloured squares of ``size`` px from (x, y) on, one path per colour; masked ones are hatched.
 
     ``levels`` [rows, columns] are indices into the colours of ``table``.
@@ -92,9 +90,7 @@ def cell_values(weights: np.ndarray, shown: np.ndarray, x: float, y: float, size
     return "".join(parts)
 
 
-def row_label(
-    token: str, rows: np.ndarray, labels: Sequence[str], titles: Sequence[str], most: int = 3
-) -> str:
+def row_label(token: str, rows: np.ndarray, labels: Sequence[str], titles: Sequence[str], most: int = 3) -> str:
     """One query in words: its largest weights on a single map, or the largest of each head."""
     if len(rows) == 1:
         return f"query {token}: {top_words(rows[0], labels, most)}"

@@ -75,7 +75,7 @@ def _between(lengths: Sequence[int], ys: Sequence[int], here: int) -> float:
 def _legend(series: Mapping[str, tuple[Sequence[int], str]], x: float, y: float) -> str:
     parts = []
     for i, (name, (_, colour)) in enumerate(series.items()):
-        look = 'stroke-width="2.5"' + ('' if i == 0 else ' stroke-dasharray="7 4"')
+        look = 'stroke-width="2.5"' + ("" if i == 0 else ' stroke-dasharray="7 4"')
         parts += [line(x, y, x + 28, y, colour, look), text(x + 34, y + 4, name, size=11)]
         x += 50 + text_width(name, 11)
     return "".join(parts)

@@ -39,9 +39,7 @@ def _mark(position: int, label: str, y: float) -> str:
     return text(LEFT + (position + 0.5) * CELL, y, label, "mid bold", size=11)
 
 
-def similarity_curve(
-    values: np.ndarray, y: float, height: float, p: int, q: int, limits: tuple[float, float]
-) -> str:
+def similarity_curve(values: np.ndarray, y: float, height: float, p: int, q: int, limits: tuple[float, float]) -> str:
     """PE(p) · PE(q) over all q below the map, on the same axis, with rings at p and q; ``limits`` of the values."""
     low, high = limits
 
@@ -104,8 +102,10 @@ def rotation_line(matrix: np.ndarray, start: Sequence[float], end: Sequence[floa
             continue
         width = 40 * block.shape[1] + 6
         for edge, inward in ((left, 5), (left + width, -5)):
-            points = f"{number(edge + inward)},{number(y - 4)} {number(edge)},{number(y - 4)} " \
-                     f"{number(edge)},{number(y + 34)} {number(edge + inward)},{number(y + 34)}"
+            points = (
+                f"{number(edge + inward)},{number(y - 4)} {number(edge)},{number(y - 4)} "
+                f"{number(edge)},{number(y + 34)} {number(edge + inward)},{number(y + 34)}"
+            )
             parts.append(f'<polyline points="{points}" fill="none" stroke="{TEXT}"/>')
         for i, j in np.ndindex(block.shape):
             parts.append(text(left + 40 * (j + 1) + 1, y + 10 + 18 * i, signed_text(float(block[i, j])), "end"))

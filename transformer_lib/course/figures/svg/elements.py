@@ -88,9 +88,7 @@ def number(value: float) -> str:
     return f"{round(float(value), 1) + 0.0:g}"
 
 
-def text(
-    x: float, y: float, content: object, kind: str = "", *, turn: float = 0.0, size: int | None = None
-) -> str:
+def text(x: float, y: float, content: object, kind: str = "", *, turn: float = 0.0, size: int | None = None) -> str:
     """A line of text, its baseline at (x, y); ``kind`` names classes: mid, end, bold, soft, black, white."""
     turned = f' transform="rotate({number(turn)} {number(x)} {number(y)})"' if turn else ""
     sized = f' font-size="{size}"' if size else ""

@@ -188,9 +188,7 @@ def _rows(layout: Layout, read: list[list[str]], spoken: list[str]) -> str:
     return "".join(parts)
 
 
-def _read(
-    layout: Layout, rows: np.ndarray, label: str, visible: np.ndarray, titles: Sequence[str]
-) -> list[str]:
+def _read(layout: Layout, rows: np.ndarray, label: str, visible: np.ndarray, titles: Sequence[str]) -> list[str]:
     """The two lines about one query: all of its weights on a single map, else the largest of each head."""
     if len(rows) == 1:
         lines = read_out(rows[0], layout.k_labels, visible)

@@ -38,9 +38,7 @@ def _weight(value: float, x: float, y: float, shown: bool) -> str:
     return rect(x, y, CELL - 2, HIGH, fill) + text(x + CELL / 2 - 1, y + 16, weight_text(value), kind)
 
 
-def top_part(
-    token: str, x: np.ndarray, projected: Sequence[np.ndarray], shown: bool, largest: float
-) -> str:
+def top_part(token: str, x: np.ndarray, projected: Sequence[np.ndarray], shown: bool, largest: float) -> str:
     """The token's vector, and below it ● q, ■ k and ◆ v, each under an arrow with its matrix."""
     parts = [text(10, 24, "x of", "bold"), text(10, 40, fit(token, 84)), vector(x, _KEYS, 16, True, largest)]
     parts.append(text(_KEYS + len(x) * CELL + 8, 32, f"[d_model {len(x)}]", "soft"))
@@ -63,13 +61,28 @@ def columns(d_k: int) -> tuple[float, float, float]:
 
 
 def table_part(
-    tokens: Sequence[str], keys: np.ndarray, scores: np.ndarray, weights: np.ndarray, values: np.ndarray,
-    *, current: int, step: int, largest: float,
+    tokens: Sequence[str],
+    keys: np.ndarray,
+    scores: np.ndarray,
+    weights: np.ndarray,
+    values: np.ndarray,
+    *,
+    current: int,
+    step: int,
+    largest: float,
 ) -> str:
     """One row per token: its key [d_k], score, weight, value [d_v]; what ``step`` has not reached is empty."""
     score_x, weight_x, value_x = columns(keys.shape[1])
-    parts = [text(x, _TABLE, label, "bold") for x, label in
-             ((10, "token j"), (_KEYS, "■ k_j"), (score_x, "score"), (weight_x, "weight"), (value_x, "◆ v_j"))]
+    parts = [
+        text(x, _TABLE, label, "bold")
+        for x, label in (
+            (10, "token j"),
+            (_KEYS, "■ k_j"),
+            (score_x, "score"),
+            (weight_x, "weight"),
+            (value_x, "◆ v_j"),
+        )
+    ]
     for j, token in enumerate(tokens):
         y = _TABLE + 10 + j * _ROW
         parts.append(text(10, y + 16, fit(token, 90), "bold" if j == current else ""))

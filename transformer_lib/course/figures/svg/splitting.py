@@ -58,7 +58,12 @@ def row_names(tokens: Sequence[str], y: float, size: float) -> str:
 
 
 def blocks(
-    tokens: Sequence[str], grids: Sequence[np.ndarray], owners: Sequence[np.ndarray], *, gap: float, heads: bool,
+    tokens: Sequence[str],
+    grids: Sequence[np.ndarray],
+    owners: Sequence[np.ndarray],
+    *,
+    gap: float,
+    heads: bool,
     note: str,
 ) -> str:
     """Blocks ``gap`` px apart, called head 1, head 2, … where ``heads``, with a line of explanation below."""

@@ -74,6 +74,8 @@ def _links(text: int | str, verdict: str, notebook: str, row: int) -> str:
     """Links to the cells that settle the claim."""
     claim = chosen(fitting(text, verdict, notebook), row)
     places = shown_in(claim) if claim else ()
-    links = {place.label: f'<a href="{escape(place.link)}">{place.notebook}: {escape(plain(place.heading))}</a>'
-             for place in reversed(places)}
+    links = {
+        place.label: f'<a href="{escape(place.link)}">{place.notebook}: {escape(plain(place.heading))}</a>'
+        for place in reversed(places)
+    }
     return f"<p>Shown in {' · '.join(reversed(links.values()))}</p>" if links else "<p>–</p>"

@@ -21,9 +21,7 @@ class Number(ipywidgets.HBox):
 
     value = traitlets.Any()
 
-    def __init__(
-        self, label: str, value: float, low: float, high: float, step: float, powers: bool = False
-    ) -> None:
+    def __init__(self, label: str, value: float, low: float, high: float, step: float, powers: bool = False) -> None:
         whole = all(isinstance(number, int) for number in (value, low, high, step))
         self._powers = powers
         box = ipywidgets.BoundedIntText if whole else ipywidgets.BoundedFloatText
@@ -54,9 +52,7 @@ class Number(ipywidgets.HBox):
         self.value = self.box.value  # the box keeps it within its bounds
 
 
-def number(
-    label: str, value: float, low: float, high: float, step: float = 1, *, powers: bool = False
-) -> Number:
+def number(label: str, value: float, low: float, high: float, step: float = 1, *, powers: bool = False) -> Number:
     """A number from ``low`` to ``high`` as box and slider; all four int make it whole.
 
     ``powers`` lets the slider step through the powers of 2, while the box takes any number.

@@ -40,8 +40,10 @@ def draw_costs(seq_len: int, d_model: int, n_heads: int, n_layers: int) -> Pictu
     shares = dict(zip(svg.PARTS, (cost.projections, cost.pairs, cost.feed_forward), strict=True))
     costs = [encoder_layer_cost(n, d_model, d_ff).times(n_layers) for n in _LENGTHS]
     colours = list(svg.PARTS.values())
-    series = {"pairs: grow with n²": ([c.pairs for c in costs], colours[1]),
-              "the rest: grows with n": ([c.linear for c in costs], colours[2])}
+    series = {
+        "pairs: grow with n²": ([c.pairs for c in costs], colours[1]),
+        "the rest: grows with n": ([c.linear for c in costs], colours[2]),
+    }
     layer, doubled = (score_bytes(n, n, n_heads) for n in (seq_len, 2 * seq_len))
     rows = {
         "scores of one layer": spoken_bytes(layer),
@@ -58,8 +60,13 @@ def draw_costs(seq_len: int, d_model: int, n_heads: int, n_layers: int) -> Pictu
     says += f"{n_layers} {'layer' if n_layers == 1 else 'layers'}: {spoken_count(cost.total)} multiply-adds, "
     says += f"{100 * cost.pairs / cost.total:.1f} % for pairs (half at n = {crossing:,}); "
     says += f"scores {spoken_bytes(layer)} a layer"
-    table = [["multiply-adds", "count"], *([name, f"{value:,}"] for name, value in shares.items()),
-             ["total", f"{cost.total:,}"], ["bytes", "size"], *([name, size] for name, size in rows.items())]
+    table = [
+        ["multiply-adds", "count"],
+        *([name, f"{value:,}"] for name, value in shares.items()),
+        ["total", f"{cost.total:,}"],
+        ["bytes", "size"],
+        *([name, size] for name, size in rows.items()),
+    ]
     alt = f"A bar of shares, two lines over the length that cross, and a table of bytes. {says}."
     return Picture(body, svg.WIDTH, svg.HEIGHT, alt, says, table=table)
 

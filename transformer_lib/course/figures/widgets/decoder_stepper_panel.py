@@ -114,8 +114,10 @@ def _look(
     model.train(was_training)
     totals = logits.log_softmax(-1) + logits.new_tensor([score for _, score in before])[:, None]
     scores, flat = totals.flatten().topk(min(len(taken) + _DROPPED, totals.numel()))
-    ranked = [((*before[at // logits.shape[1]][0], at % logits.shape[1]), score)
-              for at, score in zip(flat.tolist(), scores.tolist(), strict=True)]  # fmt: skip
+    ranked = [
+        ((*before[at // logits.shape[1]][0], at % logits.shape[1]), score)
+        for at, score in zip(flat.tolist(), scores.tolist(), strict=True)
+    ]
     dropped = [(ids, score) for ids, score in ranked if ids not in taken][:_DROPPED]
     values, tokens = logits[0].softmax(-1).topk(min(count, logits.shape[1]))
     cross = weights[f"decoder.layers.{model.config.n_layers - 1}.cross_attention"][0, :, -1].mean(0)

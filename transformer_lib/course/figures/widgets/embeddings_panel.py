@@ -63,16 +63,27 @@ def embedding_plane(snapshots: Mapping[int, Any], classes: Mapping[str, Sequence
 
 
 def draw_plane(
-    here: np.ndarray, table: np.ndarray, words: Sequence[str], kinds: Sequence[int], names: Sequence[str], step: int,
-    points: np.ndarray, kept: float,
+    here: np.ndarray,
+    table: np.ndarray,
+    words: Sequence[str],
+    kinds: Sequence[int],
+    names: Sequence[str],
+    step: int,
+    points: np.ndarray,
+    kept: float,
 ) -> Picture:
     """The picture of one snapshot; ``points`` are those of all, which set the scale."""
     within, between, nearest = class_cosines(table, kinds)
     says = f"After {step} training steps: cosine within a class {signed_text(within)}, "
     says += f"between classes {signed_text(between)}; {nearest} of {len(words)} nearest rows share the class"
-    facts = [f"after {step} training steps", f"cosine in class: {signed_text(within)}",
-             f"between classes: {signed_text(between)}", f"nearest in class: {nearest} of {len(words)}",
-             f"plane keeps {kept:.0%} of the", "last table's spread"]  # fmt: skip
+    facts = [
+        f"after {step} training steps",
+        f"cosine in class: {signed_text(within)}",
+        f"between classes: {signed_text(between)}",
+        f"nearest in class: {nearest} of {len(words)}",
+        f"plane keeps {kept:.0%} of the",
+        "last table's spread",
+    ]
     body = scatter.points_part(here, words, kinds, float(np.abs(points).max())) + scatter.legend_part(names, facts)
     alt = f"Words as points in a plane, marked by class. {says}."
     rows = [[w, names[k], *map(signed_text, xy)] for w, k, xy in zip(words, kinds, here.tolist(), strict=True)]

@@ -29,8 +29,11 @@ SENTENCES = (
     "The man wanted to see the bank near the river.",
     "The child saw the bat near the cave.",
 )
-PARTS = {"encoder": "encoder.layers.{}.self_attention", "decoder": "decoder.layers.{}.self_attention",
-         "cross": "decoder.layers.{}.cross_attention"}  # fmt: skip
+PARTS = {
+    "encoder": "encoder.layers.{}.self_attention",
+    "decoder": "decoder.layers.{}.self_attention",
+    "cross": "decoder.layers.{}.cross_attention",
+}
 
 
 @dataclass(frozen=True)
@@ -51,9 +54,18 @@ class Recorded:
         return {"encoder": (self.source, self.source), "decoder": (reads, reads), "cross": (reads, self.source)}[part]
 
 
-def attention_explorer(translator: Translator | None = None, sentences: Sequence[str] = SENTENCES, *,
-                       sentence: int = 1, part: str = "encoder", layer: int = 2, head: int | str = "all",
-                       token: int = 1, cut: int = 0, everywhere: bool = False) -> Panel:  # fmt: skip
+def attention_explorer(
+    translator: Translator | None = None,
+    sentences: Sequence[str] = SENTENCES,
+    *,
+    sentence: int = 1,
+    part: str = "encoder",
+    layer: int = 2,
+    head: int | str = "all",
+    token: int = 1,
+    cut: int = 0,
+    everywhere: bool = False,
+) -> Panel:
     """Look through every attention while `translator` (the trained one by default) translates `sentences`.
 
     Args:
@@ -74,8 +86,9 @@ def attention_explorer(translator: Translator | None = None, sentences: Sequence
     n_layers, n_heads = translator.model.config.n_layers, translator.model.config.n_heads
     longest = max(len(words) for entry in shown for words in (entry.source, entry.target[:-1]))
 
-    def draw(sentence: int, part: str, layer: int, head: Any, show: str, token: int, cut: int,
-             everywhere: bool) -> Picture:  # fmt: skip
+    def draw(
+        sentence: int, part: str, layer: int, head: Any, show: str, token: int, cut: int, everywhere: bool
+    ) -> Picture:
         return draw_explorer(shown[sentence - 1], part, layer, head, show, token, cut, everywhere)
 
     controls = {

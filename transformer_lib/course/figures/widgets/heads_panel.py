@@ -83,5 +83,3 @@ def _heads(name: Any, data: Any, q_len: int, k_len: int) -> np.ndarray:
         raise ValueError(f"{label} must end in shape {(q_len, k_len)} for these tokens, got {grid.shape}")
     check_weights(label, grid)
     return grid
-
-

@@ -24,9 +24,11 @@ class Flips(ipywidgets.HBox):
     value = traitlets.Tuple()
 
     def __init__(self, row: Number, column: Number, n_tokens: int) -> None:
-        names = {"toggle cell": lambda: [(row.value, column.value)],
-                 "toggle row": lambda: [(row.value, j) for j in range(n_tokens)],
-                 "undo all": lambda: self.value}  # fmt: skip
+        names = {
+            "toggle cell": lambda: [(row.value, column.value)],
+            "toggle row": lambda: [(row.value, j) for j in range(n_tokens)],
+            "undo all": lambda: self.value,
+        }
         self.buttons = {name: ipywidgets.Button(description=name, layout={"width": "auto"}) for name in names}
         for name, cells in names.items():
             self.buttons[name].on_click(lambda _, cells=cells: self.turn(cells()))
@@ -95,8 +97,13 @@ def draw_lab(
 
 
 def describe(
-    scores: np.ndarray, mask: np.ndarray, weights: np.ndarray, labels: Sequence[str], is_pad: np.ndarray,
-    row: int, column: int,
+    scores: np.ndarray,
+    mask: np.ndarray,
+    weights: np.ndarray,
+    labels: Sequence[str],
+    is_pad: np.ndarray,
+    row: int,
+    column: int,
 ) -> str:
     """The chosen cell; how many allowed cells lie in the future or on padding; which rows see nothing."""
     score, weight = (signed_text(float(scores[row, column])), weight_text(float(weights[row, column])))

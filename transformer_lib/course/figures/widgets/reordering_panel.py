@@ -28,8 +28,15 @@ def attend(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray, cau
 
 
 def shuffle(
-    X: Any, W_Q: Any, W_K: Any, W_V: Any, tokens: Sequence[str],
-    *, order: Sequence[int] | None = None, positions: bool = False, causal: bool = False,
+    X: Any,
+    W_Q: Any,
+    W_K: Any,
+    W_V: Any,
+    tokens: Sequence[str],
+    *,
+    order: Sequence[int] | None = None,
+    positions: bool = False,
+    causal: bool = False,
 ) -> Panel:
     """Reorder the tokens X [n, d_model] of a sentence, and see each token's output before and after.
 
@@ -59,8 +66,12 @@ def shuffle(
 
 
 def draw_shuffle(
-    X: np.ndarray, matrices: Sequence[np.ndarray], labels: Sequence[str], rows: Sequence[int],
-    positions: bool, causal: bool,
+    X: np.ndarray,
+    matrices: Sequence[np.ndarray],
+    labels: Sequence[str],
+    rows: Sequence[int],
+    positions: bool,
+    causal: bool,
 ) -> Picture:
     """Outputs before and after; each token's line says whether its output is the same."""
     place = encodings(np.arange(len(X)), X.shape[1]) if positions else np.zeros_like(X)

@@ -38,8 +38,10 @@ def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: in
     """Activation and gradient after each block on a logarithmic axis, the rows' differences, and stored scores."""
     gain = round(gain, 6)
     found = depth.signals(n_blocks, residual, norm, gain=gain, seed=seed)
-    sizes = {"activation": [math.log10(value) for value in found.activation],
-             "gradient": [math.log10(value) for value in found.gradient]}
+    sizes = {
+        "activation": [math.log10(value) for value in found.activation],
+        "gradient": [math.log10(value) for value in found.gradient],
+    }
     top = svg.reach([exponent for values in sizes.values() for exponent in values])
     ticks = {k: svg.power(k) for k in (-top, 0, top)}
     body = text(60, 16, "size of x and of its gradient (before training)", "bold")

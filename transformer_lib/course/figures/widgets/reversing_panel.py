@@ -32,6 +32,7 @@ def reversal_heads(*, seed: int = 0, token: int = 1) -> Panel:
         seed: of the model. That of seed 0 is stored; another is trained when first asked for, in a second or two.
         token: which written letter is shown first, from 1.
     """
+
     def draw(letters: int, head: Any, show: str, token: int) -> Picture:
         return draw_reversal(seed, letters, head, show, token)
 

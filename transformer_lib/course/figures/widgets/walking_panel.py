@@ -16,22 +16,43 @@ from .panel import Panel
 
 TOKENS = ("Show", "me", "the", "money", "<pad>")
 STEPS = ("× √d_model", "+ position", "weights", "heads × W_O", "add", "norm", "hidden", "contract", "add", "norm")
-_KINDS = ("embedding", "embedding", "attention", "attention", "data", "norm", "feed-forward", "feed-forward", "data",
-          "norm")  # fmt: skip
+_KINDS = (
+    "embedding",
+    "embedding",
+    "attention",
+    "attention",
+    "data",
+    "norm",
+    "feed-forward",
+    "feed-forward",
+    "data",
+    "norm",
+)
 LAST = len(STEPS) + 8  # two layers; the second has no first two steps
 
 # The hand-made tables of notebook 10: d_model 4, two heads of width 2, d_ff 6; tokens are rows, so y = x W.
-TABLE = [[0.12, 0.63, 0.29, 0.41], [0.83, 0.34, 0.04, 0.53], [0.39, 0.77, 0.64, 0.09], [0.41, 0.08, 0.51, 0.87],
-         [0.25, 0.25, 0.25, 0.25]]  # fmt: skip
+TABLE = [
+    [0.12, 0.63, 0.29, 0.41],
+    [0.83, 0.34, 0.04, 0.53],
+    [0.39, 0.77, 0.64, 0.09],
+    [0.41, 0.08, 0.51, 0.87],
+    [0.25, 0.25, 0.25, 0.25],
+]
 WEIGHTS = {
     "self_attention.w_q": [[0.5, 0, 0, 0.5], [0, 0.5, -0.5, 0], [0, 0.5, 0.5, 0], [-0.5, 0, 0, 0.5]],
     "self_attention.w_k": [[0, 1, 1, 0], [1, 0, 0, -1], [1, 0, 0, 1], [0, -1, 1, 0]],
     "self_attention.w_v": [[1, 0, 0, 0], [0, 0, 1, 0], [0, 1, 0, 0], [0, 0, 0, 1]],
     "self_attention.w_o": [[0.5, 0, 0, -0.5], [0, 0.5, 0.5, 0], [0, -0.5, 0.5, 0], [0.5, 0, 0, 0.5]],
     "feed_forward.expand": [[1, 0, -1, 0, 1, 0], [0, 1, 0, -1, 0, 1], [-1, 0, 1, 0, 0, 1], [0, -1, 0, 1, 1, 0]],
-    "feed_forward.contract": [[0.5, 0, 0, 0], [0, 0.5, 0, 0], [0, 0, 0.5, 0], [0, 0, 0, 0.5], [0, 0, 0.5, -0.5],
-                              [0.5, -0.5, 0, 0]],
-}  # fmt: skip
+    "feed_forward.contract": [
+        [0.5, 0, 0, 0],
+        [0, 0.5, 0, 0],
+        [0, 0, 0.5, 0],
+        [0, 0, 0, 0.5],
+        [0, 0, 0.5, -0.5],
+        [0.5, -0.5, 0, 0],
+    ],
+}
 
 
 @dataclass(frozen=True)
@@ -80,11 +101,19 @@ def encoder_steps(pad: bool = False, masked: bool = True) -> list[Step]:
     scaled, positions = table * 4**0.5, sinusoidal_encoding(len(table), 4).double()
     x = scaled + positions
     steps = [
-        Step(STEPS[0], "√d_model · E[ids]", (("E[ids]", table), ("result", scaled)),
-             "Each id picks its row of the table; d_model = 4, so every number doubles."),
-        Step(STEPS[1], "x + P", (("embedding", scaled), ("P", positions), ("x", x)),
-             "The position encoding is added; from here on x holds word and place."),
-    ]  # fmt: skip
+        Step(
+            STEPS[0],
+            "√d_model · E[ids]",
+            (("E[ids]", table), ("result", scaled)),
+            "Each id picks its row of the table; d_model = 4, so every number doubles.",
+        ),
+        Step(
+            STEPS[1],
+            "x + P",
+            (("embedding", scaled), ("P", positions), ("x", x)),
+            "The position encoding is added; from here on x holds word and place.",
+        ),
+    ]
     for layer in (1, 2):
         steps += _layer_steps(hand_made_layer(layer), x, mask)
         x = steps[-1].result[0]
@@ -102,23 +131,45 @@ def _layer_steps(layer: EncoderLayer, x: Tensor, mask: Tensor) -> list[Step]:
     summed = normed + fed
     output = layer.feed_forward_residual.norm(summed)
     return [
-        Step(STEPS[2], "softmax(Q Kᵀ / √d_k)", (("head 1", weights[0, 0]), ("head 2", weights[0, 1])),
-             "Rows are queries, columns keys. Tokens meet only here and in step 4 (12)."),
-        Step(STEPS[3], "[A¹V¹ | A²V²] W_O", (("x", x), ("attention", attended)),
-             "What each token collected from all tokens."),
-        Step(STEPS[4], "x + attention", (("x", x), ("attention", attended), ("sum", added)),
-             "The dashed path brings x past the attention, as it is."),
-        Step(STEPS[5], "LayerNorm(sum)", (("sum", added), ("y", normed)),
-             "Each row now has mean 0 and variance 1."),
-        Step(STEPS[6], "max(0, y W_1 + b_1)", (("y", normed), ("hidden", hidden)),
-             "Row by row: wider (6), and no negative number is left."),
-        Step(STEPS[7], "hidden W_2 + b_2", (("hidden", hidden), ("feed-forward", fed)),
-             "Back to d_model."),
-        Step(STEPS[8], "y + feed-forward", (("y", normed), ("feed-forward", fed), ("sum", summed)),
-             "The second dashed path: y past the feed-forward network."),
-        Step(STEPS[9], "LayerNorm(sum)", (("sum", summed), ("output", output)),
-             "One vector per position, as wide as before."),
-    ]  # fmt: skip
+        Step(
+            STEPS[2],
+            "softmax(Q Kᵀ / √d_k)",
+            (("head 1", weights[0, 0]), ("head 2", weights[0, 1])),
+            "Rows are queries, columns keys. Tokens meet only here and in step 4 (12).",
+        ),
+        Step(
+            STEPS[3],
+            "[A¹V¹ | A²V²] W_O",
+            (("x", x), ("attention", attended)),
+            "What each token collected from all tokens.",
+        ),
+        Step(
+            STEPS[4],
+            "x + attention",
+            (("x", x), ("attention", attended), ("sum", added)),
+            "The dashed path brings x past the attention, as it is.",
+        ),
+        Step(STEPS[5], "LayerNorm(sum)", (("sum", added), ("y", normed)), "Each row now has mean 0 and variance 1."),
+        Step(
+            STEPS[6],
+            "max(0, y W_1 + b_1)",
+            (("y", normed), ("hidden", hidden)),
+            "Row by row: wider (6), and no negative number is left.",
+        ),
+        Step(STEPS[7], "hidden W_2 + b_2", (("hidden", hidden), ("feed-forward", fed)), "Back to d_model."),
+        Step(
+            STEPS[8],
+            "y + feed-forward",
+            (("y", normed), ("feed-forward", fed), ("sum", summed)),
+            "The second dashed path: y past the feed-forward network.",
+        ),
+        Step(
+            STEPS[9],
+            "LayerNorm(sum)",
+            (("sum", summed), ("output", output)),
+            "One vector per position, as wide as before.",
+        ),
+    ]
 
 
 def encoder_walk(*, step: int = 3, pad: bool = False) -> Panel:

@@ -109,8 +109,11 @@ def chosen_notebooks(names: Sequence[str]) -> list[Path]:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, make the course, and say what to do next."""
-    parser = argparse.ArgumentParser(prog="python -m transformer_lib.course.teaching.assignments", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = argparse.ArgumentParser(
+        prog="python -m transformer_lib.course.teaching.assignments",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
     parser.add_argument("--out", type=Path, required=True, help="the course folder")
     parser.add_argument("--only", nargs="+", metavar="NN.N", help="exercises that give points, instead of all")

@@ -45,10 +45,17 @@ class ExecuteApart(Step):
 
     command = List(
         Unicode(),
-        [sys.executable, assignments_run.__file__, f"{{folder}}/{FILE}",  # as a file, it starts without PyTorch
-         "--cell-seconds", "{cell_seconds}", "--notebook-seconds", "{notebook_seconds}"],
+        [
+            sys.executable,
+            assignments_run.__file__,
+            f"{{folder}}/{FILE}",  # as a file, it starts without PyTorch
+            "--cell-seconds",
+            "{cell_seconds}",
+            "--notebook-seconds",
+            "{notebook_seconds}",
+        ],
         help="The program and its arguments; {folder} holds submission.ipynb, which it executes and writes back.",
-    ).tag(config=True)  # fmt: skip
+    ).tag(config=True)
     cell_seconds = Integer(120, help="Seconds after which a cell is interrupted.").tag(config=True)
     notebook_seconds = Integer(1200, help="Seconds after which the rest of a notebook is given up.").tag(config=True)
 
@@ -89,9 +96,14 @@ def _run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
     with tempfile.TemporaryFile() as stderr:  # a pipe would stay open as long as what a submission leaves running
         try:
             done = subprocess.run(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
-                timeout=seconds, check=False, cwd=folder,
-            )  # fmt: skip
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                timeout=seconds,
+                check=False,
+                cwd=folder,
+            )
         except OSError as error:
             raise NotStarted(f"ExecuteApart.command: {error}") from error
         stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - 500))

@@ -72,10 +72,18 @@ def _execute(notebook: NotebookNode, folder: Path, cell_seconds: int, deadline: 
         return max(1, min(allowed, int(deadline - time.monotonic())))
 
     client = NotebookClient(
-        notebook, timeout_func=seconds_left, interrupt_on_timeout=True, error_on_timeout=TIMED_OUT, allow_errors=True,
-        record_timing=False, coalesce_streams=True, shutdown_kernel="immediate", startup_timeout=FIRST_SECONDS,
-        resources={"metadata": {"path": str(folder)}}, on_cell_executed=show_error,
-    )  # fmt: skip
+        notebook,
+        timeout_func=seconds_left,
+        interrupt_on_timeout=True,
+        error_on_timeout=TIMED_OUT,
+        allow_errors=True,
+        record_timing=False,
+        coalesce_streams=True,
+        shutdown_kernel="immediate",
+        startup_timeout=FIRST_SECONDS,
+        resources={"metadata": {"path": str(folder)}},
+        on_cell_executed=show_error,
+    )
     place = 0
     try:
         with client.setup_kernel(env=os.environ | ENVIRONMENT):

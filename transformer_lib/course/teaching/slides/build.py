@@ -111,8 +111,10 @@ def build(folder: Path, entries: Sequence[course.Notebook] = course.NOTEBOOKS) -
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build the decks named on the command line, or all."""
-    parser = argparse.ArgumentParser(prog="python -m transformer_lib.course.teaching.slides",
-                                     description="Decks for lectures, from the notebooks' own cells.")  # fmt: skip
+    parser = argparse.ArgumentParser(
+        prog="python -m transformer_lib.course.teaching.slides",
+        description="Decks for lectures, from the notebooks' own cells.",
+    )
     parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
     parser.add_argument("--out", type=Path, default=Path("build/slides"), help="folder to write into")
     options = parser.parse_args(arguments)

@@ -109,6 +109,6 @@ def question(cell: dict) -> tuple[str, str, str]:
     judged = list(zip(letters, replies, strict=True))
     right = [f"{letter}{reply}" for letter, reply in judged if "✓" in reply]
     wrong = [f"- {letter}{html.escape(reply)}" for letter, reply in judged if "✓" not in reply]
-    listed = "<ol type=\"A\">" + "".join(f"<li>{option}</li>" for option in options) + "</ol>" if chosen else ""
+    listed = '<ol type="A">' + "".join(f"<li>{option}</li>" for option in options) + "</ol>" if chosen else ""
     body = f'<div class="quiz"><p>{asked.decode_contents().strip()}</p>{listed}</div>'
     return body, f'<div class="answer"><p>{html.escape(" ".join(right))}</p></div>', "\n".join(wrong)
