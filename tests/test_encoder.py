@@ -26,14 +26,14 @@ def make(build, *args, **options):
 
 def test_a_post_norm_layer_step_by_step():
     layer, x, mask = make(tl.EncoderLayer, D_MODEL, N_HEADS, D_FF), draw(), draw_mask()
-    y = layer.attention_residual.norm(x + layer.self_attention(x, x, x, mask))
+    y = layer.self_attention_residual.norm(x + layer.self_attention(x, x, x, mask))
     wanted = layer.feed_forward_residual.norm(y + layer.feed_forward(y))
     torch.testing.assert_close(layer(x, mask), wanted)
 
 
 def test_a_pre_norm_layer_step_by_step():
     layer, x, mask = make(tl.EncoderLayer, D_MODEL, N_HEADS, D_FF, norm_first=True), draw(), draw_mask()
-    normed = layer.attention_residual.norm(x)
+    normed = layer.self_attention_residual.norm(x)
     y = x + layer.self_attention(normed, normed, normed, mask)
     wanted = y + layer.feed_forward(layer.feed_forward_residual.norm(y))
     torch.testing.assert_close(layer(x, mask), wanted)
@@ -54,7 +54,7 @@ def test_the_options_reach_the_parts():
     assert layer.self_attention.w_q.bias is not None and layer.feed_forward.expand.bias is None
     assert layer.feed_forward.activation == "gelu" and layer.self_attention.dropout == 0.0
     assert isinstance(layer.self_attention.position, tl.RelativeBias)
-    for residual in (layer.attention_residual, layer.feed_forward_residual):
+    for residual in (layer.self_attention_residual, layer.feed_forward_residual):
         assert residual.dropout.p == 0.3 and residual.norm_first and residual.norm.bias is None
 
 

@@ -50,7 +50,7 @@ def layer_parameters(ours, theirs):
         residuals = (ours.self_attention_residual, ours.cross_attention_residual, ours.feed_forward_residual)
         modules += zip((r.norm for r in residuals), (theirs.norm1, theirs.norm2, theirs.norm3), strict=True)
     else:
-        modules += [(ours.attention_residual.norm, theirs.norm1), (ours.feed_forward_residual.norm, theirs.norm2)]
+        modules += [(ours.self_attention_residual.norm, theirs.norm1), (ours.feed_forward_residual.norm, theirs.norm2)]
     return pairs + [pair for modules in modules for pair in same_parameters(*modules)]
 
 

@@ -48,7 +48,7 @@ def test_without_residual_a_layer_is_its_sublayers_alone():
     model = make_model()
     parts.without_residual(model)
     layer, x = model.encoder.layers[1], torch.randn(5, 7, 30)
-    attended = layer.attention_residual.norm(layer.self_attention(x, x, x))
+    attended = layer.self_attention_residual.norm(layer.self_attention(x, x, x))
     expected = layer.feed_forward_residual.norm(layer.feed_forward(attended))
     torch.testing.assert_close(layer(x), expected)
     assert not any(type(module).__name__ == "Residual" for module in model.modules())

@@ -35,7 +35,7 @@ def numpy_feed_forward(layer, x):
 def numpy_stack(stack, x, mask, memory=None, memory_mask=None):
     """The encoder (without memory) or the decoder (with it), layer by layer, sub-layer by sub-layer."""
     for layer in stack.layers:
-        own = layer.attention_residual if memory is None else layer.self_attention_residual
+        own = layer.self_attention_residual if memory is None else layer.self_attention_residual
         parts = [(own, lambda y, layer=layer: numpy_attention(layer.self_attention, y, y, mask))]
         if memory is not None:
             cross = lambda y, layer=layer: numpy_attention(layer.cross_attention, y, memory, memory_mask)  # noqa: E731

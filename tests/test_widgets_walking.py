@@ -30,8 +30,8 @@ def seen_by_hooks(layer, x, mask):
         return lambda module, given: seen.__setitem__(step, given[0])
 
     layer.self_attention.register_forward_hook(keep_output(1))
-    layer.attention_residual.norm.register_forward_pre_hook(keep_input(2))
-    layer.attention_residual.norm.register_forward_hook(keep_output(3))
+    layer.self_attention_residual.norm.register_forward_pre_hook(keep_input(2))
+    layer.self_attention_residual.norm.register_forward_hook(keep_output(3))
     layer.feed_forward.contract.register_forward_pre_hook(keep_input(4))
     layer.feed_forward.contract.register_forward_hook(keep_output(5))
     layer.feed_forward_residual.norm.register_forward_pre_hook(keep_input(6))

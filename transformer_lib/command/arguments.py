@@ -78,7 +78,7 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
     add("--max-tokens", type=_positive(int), default=4096, help="source and target tokens per batch, with padding")
     add("--accumulate", type=_positive(int), default=1, help="parts of a batch, one after the other")
     add("--precision", choices=PRECISIONS, default="float32", help="of the forward pass; many CPUs are slow in 16 bits")
-    add("--schedule", choices=SCHEDULES, default="onecycle", help="of the learning rate")
+    add("--schedule", choices=SCHEDULES, default="cosine", help="of the learning rate")
     add("--learning-rate", type=_positive(float), default=1e-3, help="its peak; with --schedule paper a factor")
     add("--warmup-steps", type=_positive(int), default=400, help="until the peak")
     add("--label-smoothing", type=_fraction_of(1), default=0.1, help="ε")

@@ -118,7 +118,7 @@ def encode(model: Transformer, src: Tensor, source: RealTokens) -> Tensor:
     x, mask = _embed(model, model.src_embedding, src, source), _Visible(model, model.src_mask(src), src.shape[1])
     for layer in model.encoder.layers:
         attention = layer.self_attention
-        x = _residual(layer.attention_residual, x, lambda y, a=attention: _self_attention(a, y, source, mask))
+        x = _residual(layer.self_attention_residual, x, lambda y, a=attention: _self_attention(a, y, source, mask))
         x = _residual(layer.feed_forward_residual, x, lambda y, f=layer.feed_forward: _feed_forward(f, y))
     return model.encoder.norm(x)
 

@@ -40,13 +40,13 @@ class EncoderLayer(nn.Module):
         )
         self.feed_forward = FeedForward(d_model, d_ff, activation=activation, bias=bias)
         wrap = {"dropout": dropout, "norm_first": norm_first, "bias": bias}
-        self.attention_residual = Residual(d_model, **wrap)
+        self.self_attention_residual = Residual(d_model, **wrap)
         self.feed_forward_residual = Residual(d_model, **wrap)
 
     def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
         """Return x [batch, seq_len, d_model] after both sub-layers; `mask` as in `MultiHeadAttention`."""
         check_sequence("x", x, self.d_model)
-        x = self.attention_residual(x, lambda y: self.self_attention(y, y, y, mask))
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask))
         return self.feed_forward_residual(x, self.feed_forward)
 
 

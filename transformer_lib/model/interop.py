@@ -79,7 +79,7 @@ def _encoder_layer(theirs: nn.TransformerEncoderLayer) -> EncoderLayer:
     ours = EncoderLayer(*_sizes(theirs), **_options(theirs))
     ours.self_attention = _attention(theirs.self_attn)
     _copy_feed_forward(ours, theirs)
-    _copy_norms((ours.attention_residual.norm, ours.feed_forward_residual.norm), (theirs.norm1, theirs.norm2))
+    _copy_norms((ours.self_attention_residual.norm, ours.feed_forward_residual.norm), (theirs.norm1, theirs.norm2))
     return ours
 
 

@@ -18,7 +18,7 @@ class TrainingOptions:
     epochs: int | None = None
     time_limit: float | None = None
     learning_rate: float = 1e-3
-    schedule: str = "onecycle"
+    schedule: str = "cosine"
     warmup_steps: int = 100
     label_smoothing: float = 0.1
     clip_norm: float | None = 1.0

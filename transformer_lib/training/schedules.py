@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from .._validate import check_choice, check_int
 
-SCHEDULES = ("onecycle", "paper", "constant")
+SCHEDULES = ("cosine", "paper", "constant")
 
 
 def paper_rate(step: int, d_model: int, warmup_steps: int) -> float:
@@ -16,7 +16,7 @@ def paper_rate(step: int, d_model: int, warmup_steps: int) -> float:
     return d_model**-0.5 * min(step**-0.5, step * warmup_steps**-1.5)
 
 
-def onecycle_rate(step: int, total_steps: int, peak: float, warmup_steps: int) -> float:
+def cosine_rate(step: int, total_steps: int, peak: float, warmup_steps: int) -> float:
     """Return a rate that rises linearly to `peak` at warmup_steps and falls on a cosine towards zero at total_steps."""
     check_int("step", step)
     if step <= warmup_steps:
@@ -40,8 +40,8 @@ def make_schedule(
         raise ValueError(f"learning_rate must be positive, got {learning_rate}")
     if kind == "paper":
         return lambda step: learning_rate * paper_rate(step, d_model, warmup_steps)
-    if kind == "onecycle":
-        return lambda step: onecycle_rate(step, total_steps, learning_rate, warmup_steps)
+    if kind == "cosine":
+        return lambda step: cosine_rate(step, total_steps, learning_rate, warmup_steps)
     return lambda step: learning_rate * min(1.0, step / warmup_steps)
 
 
@@ -50,17 +50,17 @@ def make_timed_schedule(
 ) -> Callable[[int, float], float]:
     """Return (step, fraction of the time spent) -> rate, for a run that ends by the clock, after unknown many steps.
 
-    "onecycle" warms up by steps and falls on a cosine by the clock: learning_rate · min(1, step / warmup_steps) ·
+    "cosine" warms up by steps and falls on a cosine by the clock: learning_rate · min(1, step / warmup_steps) ·
     (1 + cos(π · fraction)) / 2, which is 0 at the end. "paper" and "constant" have no end; they go by steps alone.
 
     Raises:
         ValueError: as for `make_schedule`; the schedule itself refuses a negative fraction.
     """
-    kind_of_warmup = "constant" if kind == "onecycle" else kind
+    kind_of_warmup = "constant" if kind == "cosine" else kind
     by_step = make_schedule(
         kind_of_warmup, total_steps=1, learning_rate=learning_rate, warmup_steps=warmup_steps, d_model=d_model
     )
-    if kind != "onecycle":
+    if kind != "cosine":
         return lambda step, _fraction: by_step(step)
     return lambda step, fraction: by_step(step) * cosine_fall(fraction)
 

@@ -29,7 +29,7 @@ from ...training.options import History
 
 RESULTS = DATA / "context" / "results.json"
 SIZES = {"d_model": 96, "n_heads": 4, "n_layers": 2, "d_ff": 192, "dropout": 0.0, "max_len": 64}
-TRAINING = {"epochs": 4, "learning_rate": 2e-3, "schedule": "onecycle", "warmup_steps": 400, "label_smoothing": 0.1}
+TRAINING = {"epochs": 4, "learning_rate": 2e-3, "schedule": "cosine", "warmup_steps": 400, "label_smoothing": 0.1}
 BATCH_SIZE = 32
 GRU_HIDDEN = 119  # as many parameters as the Transformer, within a few per cent
 SHORT_PAIRS = 640  # 20 steps

@@ -54,7 +54,7 @@ STEPS = (
         _ENC + "self_attention",
         "batch, n_heads, src_len, src_len",
     ),
-    Step("add & norm", "norm", _X, _KEPT, ("09",), _ENC + "attention_residual"),
+    Step("add & norm", "norm", _X, _KEPT, ("09",), _ENC + "self_attention_residual"),
     Step("feed-forward", "feed-forward", _X, _ALONE, ("09",), _ENC + "feed_forward", "batch, src_len, d_ff"),
     Step("add & norm", "norm", _X, "the end of a layer", ("09", "10"), _ENC + "feed_forward_residual"),
     Step("memory", "data", _X, "the source, ready to be read", ("10",), "encoder"),

@@ -125,7 +125,7 @@ def _layer_steps(layer: EncoderLayer, x: Tensor, mask: Tensor) -> list[Step]:
     attended, weights = layer.self_attention(x[None], x[None], x[None], mask, return_weights=True)
     attended = attended[0]
     added = x + attended
-    normed = layer.attention_residual.norm(added)
+    normed = layer.self_attention_residual.norm(added)
     hidden = torch.relu(layer.feed_forward.expand(normed))
     fed = layer.feed_forward.contract(hidden)
     summed = normed + fed
