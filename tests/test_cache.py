@@ -23,7 +23,8 @@ def test_appending_gives_everything_so_far():
         all_keys, all_values = cache.append(keys[:, :, start:end], values[:, :, start:end])
         assert torch.equal(all_keys, keys[:, :, :end]) and torch.equal(all_values, values[:, :, :end])
         start = end
-    assert cache.length == 83 and torch.equal(cache.keys, keys) and torch.equal(cache.values, values)
+    assert cache.length == 83
+    assert all(torch.equal(kept, all_of_it) for kept, all_of_it in zip(cache.read(), (keys, values), strict=True))
 
 
 def test_the_type_is_kept():
@@ -39,7 +40,21 @@ def test_selected_rows_go_on_by_themselves(rows):
     cache.append(keys[:, :, :3], values[:, :, :3])
     cache.select(torch.tensor(rows, dtype=torch.long))
     cache.append(keys[rows, :, 3:], values[rows, :, 3:])
-    assert torch.equal(cache.keys, keys[rows]) and torch.equal(cache.values, values[rows])
+    assert all(torch.equal(kept, x[rows]) for kept, x in zip(cache.read(), (keys, values), strict=True))
+
+
+def test_another_batch_size_is_refused():
+    """One row would otherwise be written to all of them by broadcasting."""
+    cache = KeyValueCache()
+    keys, values = draw(4)
+    cache.append(keys, values)
+    with pytest.raises(ValueError, match="keys must have the cache's batch size 3, got 1"):
+        cache.append(keys[:1], values[:1])
+
+
+def test_reading_an_empty_cache_is_refused():
+    with pytest.raises(ValueError, match="the cache must hold something before it is read"):
+        KeyValueCache().read()
 
 
 def test_an_empty_cache_selects_nothing():

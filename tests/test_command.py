@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import hashlib
+import io
 import itertools
 import json
 import math
 import os
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib import command as corpus_training
+from transformer_lib import command
 from transformer_lib.baselines import TorchTranslator
 from transformer_lib.command import learning, scores
 from transformer_lib.command import preparation as data
-from transformer_lib.command.arguments import begin_folder, folder_problem, parse
+from transformer_lib.command.arguments import OTHERWISE, add_train, begin_folder, folder_problem, training_options
+from transformer_lib.command.translating import load_run
 from transformer_lib.data import corpora as corpus
 from transformer_lib.training import distributed
 
@@ -79,9 +83,16 @@ def multi30k(tmp_path, monkeypatch):
     return folder
 
 
+HELP = add_train(argparse.ArgumentParser().add_subparsers()).format_help()
+
+
+def parse(words):
+    return command.make_parser().parse_args(["train", *words])
+
+
 def run(out, *options):
     """Run the command; return its status and what it wrote."""
-    status = corpus_training.main([*TINY, "--out", str(out), *options])
+    status = command.main(["train", *TINY, "--out", str(out), *options])
     path = out / "scores.json"
     return status, json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
@@ -90,7 +101,7 @@ def test_from_sentences_to_scores(multi30k, tmp_path, capsys):
     status, found = run(tmp_path / "out", "--epochs", "3", "--learning-rate", "0.01", "--beam", "2")
     assert status == 0
     assert found["pairs"] == {"train": 36, "validation": 6, "test": 4}
-    assert found["command"].startswith("python -m transformer_lib train --corpus multi30k --vocab 300")
+    assert found["command"].startswith("transformer-lib train --corpus multi30k --vocab 300")
     assert found["epochs"] == 3 and found["steps"] % 3 == 0 and found["minutes"] >= 0
     assert len(found["validation"]) == 3 and found["validation"][-1] < found["validation"][0]
     assert found["best"] == {"epoch": 3, "loss": pytest.approx(found["validation"][-1], abs=1e-4)}
@@ -162,11 +173,18 @@ def test_the_context_corpus_has_its_splits(tmp_path, monkeypatch):
 
 def make_validation(tmp_path, monkeypatch, losses, patience=0):
     losses = iter(losses)
-    monkeypatch.setattr(learning, "loss_per_token", lambda *_: next(losses))
+    monkeypatch.setattr(learning, "loss_per_token", lambda *_, **__: next(losses))
     model = tl.Transformer(tl.TransformerConfig(src_vocab_size=5, tgt_vocab_size=5, d_model=4, n_heads=1, n_layers=1))
     bpe = tl.BPETokenizer.from_texts(["a"], vocab_size=300)
     return learning.Validation(
-        model, None, None, tmp_path / "best.safetensors", patience=patience, precision="float32", tokenizer=bpe
+        model,
+        None,
+        None,
+        tmp_path / "best.safetensors",
+        patience=patience,
+        precision="float32",
+        computes="readable",
+        tokenizer=bpe,
     )
 
 
@@ -269,7 +287,7 @@ def test_without_its_folder_the_corpus_is_not_found(tmp_path, monkeypatch):
 
 
 def test_every_option_has_help():
-    text = " ".join(corpus_training.make_parser().format_help().split())
+    text = " ".join(HELP.split())
     assert "(default: None)" not in text
     assert "(default: 8000)" in text and "(default: 0)" in text and "(default: False)" not in text
 
@@ -286,17 +304,79 @@ def test_a_table_of_scores():
 # The command and the function of the same name.
 
 
-def test_the_function_is_not_replaced_by_the_command():
-    with pytest.raises(ImportError, match="is a function and a command"):
-        import transformer_lib.train  # noqa: F401
+def test_the_function_stays_a_function():
     assert callable(tl.train) and tl.train.__module__ == "transformer_lib.training.loop"
 
 
 def test_the_command_is_there():
     found = subprocess.run(
-        [sys.executable, "-m", "transformer_lib.train", "--out", "x"], cwd=TESTS.parent, capture_output=True, text=True
+        [sys.executable, "-m", "transformer_lib", "train", "--out", "x"],
+        cwd=TESTS.parent,
+        capture_output=True,
+        text=True,
     )
     assert found.returncode == 2 and "one of the arguments --minutes --epochs is required" in found.stderr
+
+
+def test_its_options_are_those_of_train_with_their_defaults(tmp_path):
+    given = training_options(parse(["--out", str(tmp_path), "--epochs", "3"]))
+    own = {"epochs": 3, "progress": True, "checkpoint": None}
+    assert tl.TrainingOptions(**given) == tl.TrainingOptions(**own)
+    text = " ".join(HELP.split())
+    for entry in fields(tl.TrainingOptions):
+        if entry.name not in OTHERWISE:
+            assert f"--{entry.name.replace('_', '-')} " in text, entry.name
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--label-smoothing", "1"], "label_smoothing must lie in [0, 1), got 1.0"),
+        (["--learning-rate", "0"], "learning_rate must be positive, got 0.0"),
+        (["--warmup-steps", "0"], "warmup_steps must be at least 1, got 0"),
+        (["--clip-norm", "-1"], "clip_norm must be positive, got -1.0"),
+        (["--model", "torch", "--path", "fast"], "--path must be readable with --model torch, got fast"),
+    ],
+)
+def test_what_train_would_refuse_is_refused_at_once(options, message, tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        run(tmp_path / "out", "--epochs", "1", *options)
+    assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
+
+
+def test_a_sentence_is_translated(capsys):
+    assert command.main(["translate", "The man saw the bank near the river."]) == 0
+    assert capsys.readouterr().out == "Der Mann sah das Ufer beim Fluss.\n"
+
+
+def test_without_sentences_those_on_standard_input_are_translated(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("The man saw the bank near the river.\n\n"))
+    assert command.main(["translate", "--beam", "2"]) == 0
+    assert capsys.readouterr().out == "Der Mann sah das Ufer beim Fluss.\n"
+
+
+def test_a_wrong_sentence_is_named(capsys):
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["translate", "The man saw the banq."])
+    assert "banq" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("model", ["ours", "torch"])
+def test_what_was_trained_translates(multi30k, tmp_path, capsys, model):
+    out = tmp_path / "out"
+    run(out, "--epochs", "1", "--beam", "1", "--model", model)
+    capsys.readouterr()
+    assert command.main(["translate", "--run", str(out), "A man sees the house."]) == 0
+    said = capsys.readouterr().out
+    assert said.count("\n") == 1
+    again = load_run(out).translate(["A man sees the house."])
+    assert said == f"{again[0]}\n"
+
+
+def test_a_folder_without_a_run_is_named(tmp_path, capsys):
+    with pytest.raises(SystemExit, match="2"):
+        command.main(["translate", "--run", str(tmp_path), "A man."])
+    assert f"checkpoint {tmp_path / 'best.safetensors'} does not exist" in capsys.readouterr().err
 
 
 def be_one_of_two(folder: str) -> None:
@@ -308,7 +388,7 @@ def be_one_of_two(folder: str) -> None:
 def test_two_processes_train_what_one_does(multi30k, tmp_path):
     _, alone = run(tmp_path / "one", "--epochs", "2", "--beam", "1")
     (tmp_path / "checksums.json").write_text(json.dumps(corpus.MULTI30K_FILES), encoding="utf-8")
-    script = "import sys, test_corpus_training; test_corpus_training.be_one_of_two(*sys.argv[1:])"
+    script = "import sys, test_command; test_command.be_one_of_two(*sys.argv[1:])"
     paths = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     distributed.launch([sys.executable, "-c", script, str(tmp_path)], 2, environment={"PYTHONPATH": paths})
     found = json.loads((tmp_path / "two" / "scores.json").read_text(encoding="utf-8"))

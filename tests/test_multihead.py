@@ -6,6 +6,7 @@ import torch
 
 import transformer_lib as tl
 from factories import randomise
+from transformer_lib.model.cache import KeyValueCache
 
 BATCH, Q_LEN, K_LEN, D_MODEL, N_HEADS, D_K, D_V = 2, 5, 11, 35, 7, 3, 13
 
@@ -194,3 +195,47 @@ def test_inputs_that_do_not_fit_each_other_are_refused(return_weights):
         layer(query, key, value, torch.ones(K_LEN, Q_LEN, dtype=torch.bool), return_weights=return_weights)
     with pytest.raises(TypeError, match="mask must be boolean, True = may attend, got dtype torch.float32"):
         layer(query, key, value, torch.zeros(Q_LEN, K_LEN), return_weights=return_weights)
+
+
+def test_equal_slices_of_the_same_tokens_grow_the_cache():
+    """Self-attention is told by an argument: three equal slices are three objects, and each token is appended."""
+    layer, cache = make(), KeyValueCache()
+    x = draw()[1]  # [BATCH, K_LEN, D_MODEL]
+    pieces = [layer(x[:, i : i + 1], x[:, i : i + 1], x[:, i : i + 1], cache=cache) for i in range(K_LEN)]
+    assert cache.length == K_LEN
+    causal = tl.causal_mask(K_LEN)
+    torch.testing.assert_close(torch.cat(pieces, dim=1), layer(x, x, x, causal), rtol=0, atol=1e-10)
+
+
+def test_static_keys_are_projected_once():
+    layer, cache = make(), KeyValueCache()
+    query, memory, _ = draw()
+    wanted = layer(query, memory, memory)
+    calls = []
+    layer.w_k.register_forward_hook(lambda *_: calls.append("w_k"))
+    pieces = [layer(query[:, i : i + 1], memory, memory, cache=cache, static_keys=True) for i in range(query.shape[1])]
+    assert calls == ["w_k"] and cache.length == K_LEN
+    torch.testing.assert_close(torch.cat(pieces, dim=1), wanted, rtol=0, atol=1e-10)
+
+
+def test_the_same_object_as_query_and_static_keys_does_not_grow_the_cache():
+    layer, cache = make(), KeyValueCache()
+    x = draw()[1]
+    for _ in range(3):
+        layer(x, x, x, cache=cache, static_keys=True)
+    assert cache.length == K_LEN
+
+
+def test_static_keys_that_do_not_fit_the_cache_are_refused():
+    layer, cache = make(), KeyValueCache()
+    query, memory, _ = draw()
+    layer(query, memory, memory, cache=cache, static_keys=True)
+    with pytest.raises(ValueError, match=r"key must be the one that filled the cache, \[2, 11, d_model\], got .*7, 35"):
+        layer(query, memory[:, :7], memory[:, :7], cache=cache, static_keys=True)
+
+
+def test_static_keys_have_no_position():
+    layer = make(d_k=4, position=tl.RotaryPosition())
+    query, memory, _ = draw()
+    with pytest.raises(ValueError, match="static_keys must be False with a position, got a RotaryPosition"):
+        layer(query, memory, memory, static_keys=True)

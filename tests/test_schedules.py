@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from transformer_lib.training.schedules import SCHEDULES, make_schedule, make_timed_schedule, cosine_rate, paper_rate
+from transformer_lib.training.schedules import SCHEDULES, cosine_rate, make_schedule, make_timed_schedule, paper_rate
 
 TOTAL, WARMUP, PEAK = 211, 17, 0.003
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 def check_int(name: str, value: object, *, minimum: int = 1) -> int:
     """Return `value` if it is an integer ≥ `minimum` (a bool is not an integer here)."""
-    if isinstance(value, bool) or not isinstance(value, int):
+    if isinstance(value, bool) or not isinstance(value, (int, torch.SymInt)):  # symbolic while a graph is captured
         raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}")
@@ -55,7 +55,7 @@ def check_width(name: str, value: Tensor, width: int, meaning: str) -> Tensor:
 
 def check_sequence(name: str, value: object, d_model: int) -> Tensor:
     """Return `value` if it is a non-empty float batch [batch, seq_len, d_model]."""
-    check_tensor(name, value, rank=3)
+    value = check_tensor(name, value, rank=3)
     check_width(name, value, d_model, "d_model")
     if 0 in value.shape[:2]:
         raise ValueError(f"{name} must not be empty, got shape {tuple(value.shape)} [batch, seq_len, d_model]")
@@ -65,9 +65,19 @@ def check_sequence(name: str, value: object, d_model: int) -> Tensor:
 def check_ids(name: str, ids: object, vocab_size: int, *, max_len: int | None = None, start: int = 0) -> Tensor:
     """Return `ids` if it is a non-empty integer batch [batch, seq_len] with entries in [0, vocab_size).
 
-    `start` tokens of the sequence were given before, to a cache; together they may be `max_len`.
+    `start` tokens of the sequence were given before, to a cache; together they may be `max_len`. The entries themselves
+    are looked at on a CPU only: a GPU would have to be waited for, and while `torch.compile` or `torch.export` captures
+    a graph there are none. Whatever feeds a model from outside calls `check_id_range`, wherever the ids are.
     """
-    check_tensor(name, ids, rank=2)
+    ids = check_id_batch(name, ids, max_len=max_len, start=start)
+    if ids.device.type == "cpu" and not torch.compiler.is_compiling():
+        check_id_range(name, ids, vocab_size)
+    return ids
+
+
+def check_id_batch(name: str, ids: object, *, max_len: int | None = None, start: int = 0) -> Tensor:
+    """Return `ids` if it is a non-empty integer batch [batch, seq_len] of at most `max_len` tokens after `start`."""
+    ids = check_tensor(name, ids, rank=2)
     if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
         raise TypeError(f"{name} must hold integer token ids, got dtype {ids.dtype}")
     if ids.numel() == 0:
@@ -75,15 +85,20 @@ def check_ids(name: str, ids: object, vocab_size: int, *, max_len: int | None = 
     if max_len is not None and start + ids.shape[1] > max_len:
         before = f" after {start} in the cache" if start else ""
         raise ValueError(f"{name} has {ids.shape[1]} tokens{before}, more than max_len = {max_len}")
-    low, high = ids.aminmax()
+    return ids
+
+
+def check_id_range(name: str, ids: Tensor, vocab_size: int) -> Tensor:
+    """Return `ids` if all are in [0, vocab_size); on a GPU this waits for the result."""
+    low, high = (bound.item() for bound in ids.aminmax())
     if low < 0 or high >= vocab_size:
-        raise ValueError(f"{name} must hold ids in [0, {vocab_size}), got values from {low.item()} to {high.item()}")
+        raise ValueError(f"{name} must hold ids in [0, {vocab_size}), got values from {low} to {high}")
     return ids
 
 
 def check_mask(name: str, mask: object, scores_shape: tuple[int, ...] | None = None) -> Tensor:
     """Return `mask` if it is boolean (True = may attend) and broadcasts to `scores_shape`."""
-    check_tensor(name, mask)
+    mask = check_tensor(name, mask)
     if mask.dtype != torch.bool:
         raise TypeError(f"{name} must be boolean, True = may attend, got dtype {mask.dtype}")
     if scores_shape is not None and not _broadcasts(mask.shape, scores_shape):

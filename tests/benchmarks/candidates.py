@@ -22,6 +22,7 @@ TRAINED: dict[str, Callable[[Work], Peer]] = {
     f"{BASELINE}, {FUSED}, the paper's dropout": lambda work: Torch(work, fused=True, as_paper=True),
     "transformers MarianMT": Marian,
     "x-transformers XTransformer": XTransformers,
+    f"{OURS}, readable path": lambda work: Ours(work, path="readable"),
     OURS: Ours,
     f"{OURS}, bfloat16": lambda work: Ours(work, precision="bfloat16"),
 }
@@ -30,6 +31,7 @@ DECODING: dict[str, tuple[Callable[[Work], Peer], str]] = {
     f"{BASELINE}, source read once": (TorchReadingOnce, "greedy"),
     "transformers MarianMT": (Marian, "greedy"),
     "x-transformers XTransformer": (XTransformers, "greedy"),
+    f"{OURS}, readable path": (lambda work: Ours(work, path="readable"), "greedy"),
     OURS: (Ours, "greedy"),
     "transformers MarianMT, beam": (Marian, "beam"),
     f"{OURS}, beam": (Ours, "beam"),

@@ -66,17 +66,19 @@ class Ours(Peer):
     """This library, through `tl.train`; as for the others, the gradient's norm is not cut."""
 
     note = "the paper's"
-    training_note, decoding_note = f"the step of tl.train: {FUSED}, padding left out", "a cache"
+    decoding_note = "a cache"
 
-    def __init__(self, work: Work, *, precision: str = "float32") -> None:
+    def __init__(self, work: Work, *, precision: str = "float32", path: str = "fast") -> None:
         model = tl.Transformer(work.config())
         super().__init__(work, model, model.output_head)
         precision = "bfloat16" if work.bfloat16 else precision
+        self.training_note = f"the step of tl.train: {FUSED}"
+        if path == "fast":
+            self.training_note += ", padding left out"
         if precision == "bfloat16":
             self.training_note += "; products in bfloat16"
-        self.options = {} if precision == "float32" else {"precision": precision}
-        if not set(self.options) <= set(tl.TrainingOptions.__dataclass_fields__):
-            raise Missing("tl.train has no option precision")
+        self.path = "readable" if work.compiled else path  # the fast path is not the model that was compiled
+        self.options = {"precision": precision, "path": self.path}
 
     def train(self, steps: int) -> tuple[list[float], list[float]]:
         losses, clock = [], []
@@ -91,10 +93,10 @@ class Ours(Peer):
         return losses, clock
 
     def greedy(self, src: Tensor, new_tokens: int) -> Tensor:
-        return tl.greedy_decode(self.model, src, max_new_tokens=new_tokens, stop_at_eos=False)
+        return tl.greedy_decode(self.model, src, max_new_tokens=new_tokens, stop_at_eos=False, path=self.path)
 
     def beam(self, src: Tensor, new_tokens: int) -> Tensor:
-        return tl.beam_search(self.model, src, beam_size=self.work.beam_size, max_new_tokens=new_tokens)
+        return tl.beam_search(self.model, src, beam_size=self.work.beam_size, max_new_tokens=new_tokens, path=self.path)
 
 
 class Torch(Peer):

@@ -1,7 +1,11 @@
-"""The command behind `python -m transformer_lib train`: a translator, trained on a corpus by the clock, and scored."""
+"""The command `transformer-lib`, also `python -m transformer_lib`: train a translator, or translate with one.
+
+On several processors: `torchrun --standalone --nproc-per-node 2 -m transformer_lib train …`
+"""
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 from collections.abc import Sequence
@@ -9,22 +13,51 @@ from collections.abc import Sequence
 import torch
 
 from ..training import distributed
-from .arguments import folder_problem, make_parser, parse
+from .arguments import add_train, add_translate, folder_problem, training_options
 from .learning import learn
 from .preparation import prepare
 from .scores import report
+from .translating import translate
 
-__all__ = ["main"]
+__all__ = ["main", "make_parser"]
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command and of everything it can do."""
+    parser = argparse.ArgumentParser(prog="transformer-lib", description="Train a translator, or translate with one.")
+    commands = parser.add_subparsers(required=True, metavar="{train,translate}")
+    add_train(commands).set_defaults(run=_train)
+    add_translate(commands).set_defaults(run=_translate)
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Train, or go on training, and score; return 0, or 130 when one process alone was stopped from the keyboard.
+    """Do what the words of a command line say; return 0, or 130 when training was stopped from the keyboard.
 
     Args:
         argv: the words after the command's name; by default those it was called with.
     """
     argv = sys.argv[1:] if argv is None else list(argv)
-    arguments = parse(argv)
+    parser = make_parser()
+    arguments = parser.parse_args(argv)
+    code: int = arguments.run(parser, arguments, argv)
+    return code
+
+
+def _translate(parser: argparse.ArgumentParser, arguments: argparse.Namespace, argv: list[str]) -> int:
+    texts = arguments.texts or [line.strip() for line in sys.stdin if line.strip()]
+    try:
+        print("\n".join(translate(texts, arguments.run_folder, beam_size=arguments.beam)))
+    except (ValueError, FileNotFoundError) as error:
+        parser.error(str(error))
+    return 0
+
+
+def _train(parser: argparse.ArgumentParser, arguments: argparse.Namespace, argv: list[str]) -> int:
+    try:
+        training_options(arguments)
+    except ValueError as error:
+        parser.error(str(error))
     if arguments.threads is not None:
         torch.set_num_threads(arguments.threads)
     device = _device(arguments.device)
@@ -32,7 +65,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         first = distributed.rank() == 0
         problem = distributed.from_first(folder_problem(arguments) if first else None)
         if problem is not None:
-            make_parser().error(problem)
+            parser.error(problem)
         data = prepare(arguments)
         learned = learn(arguments, data, device)
     if learned.history.interrupted:

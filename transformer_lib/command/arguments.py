@@ -1,21 +1,24 @@
-"""What the command can be told, and whether a folder was begun with the same."""
+"""What `train` can be told on the command line, and whether a folder was begun with the same."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from .._files import write_atomically
 from ..data.corpora import CORPORA
-from ..training.options import PRECISIONS
-from ..training.schedules import SCHEDULES
+from ..training.options import TrainingOptions
 
 MODELS = ("ours", "torch")
 NORMS = ("pre", "post")
+# Options of `train` that the command says in its own way: --minutes, --out, --quiet, and --epochs beside --minutes.
+OTHERWISE = ("time_limit", "checkpoint", "progress", "epochs")
 # What may change when a run goes on: it changes what is learned by rounding, and by what dropout draws, at most.
-FREE = ("out", "download", "device", "threads", "beam", "length_penalty", "checkpoint_every", "quiet")
+FREE = ("out", "download", "device", "threads", "beam", "length_penalty", "checkpoint_every", "path", "quiet", "run")
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
@@ -26,11 +29,12 @@ class _Help(argparse.ArgumentDefaultsHelpFormatter):
         return action.help if none else super()._get_help_string(action)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser; every option's default is in its help."""
-    parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib train",
+def add_train(commands: Any) -> argparse.ArgumentParser:
+    """Add `train` to the parser's commands and return its parser; every option's default is in its help."""
+    parser = commands.add_parser(
+        "train",
         formatter_class=_Help,
+        help="train a translator and score it",
         description="Train an English-to-German translator and score it. The same command goes on where it stopped.",
     )
     _add_run(parser)
@@ -39,9 +43,34 @@ def make_parser() -> argparse.ArgumentParser:
     return parser
 
 
-def parse(argv: Sequence[str]) -> argparse.Namespace:
-    """Return the options in `argv`, or end with a message that names a wrong one."""
-    return make_parser().parse_args(argv)
+def add_translate(commands: Any) -> argparse.ArgumentParser:
+    """Add `translate` to the parser's commands and return its parser."""
+    parser = commands.add_parser(
+        "translate",
+        formatter_class=_Help,
+        help="translate English sentences into German",
+        description="Translate English sentences into German; without any, those on standard input, one a line.",
+    )
+    add = parser.add_argument
+    add("texts", nargs="*", metavar="SENTENCE", help="such as 'The man saw the bank near the river.'")
+    add("--run", dest="run_folder", type=Path, help="folder of a run of `train`; else the context corpus's translator")
+    add("--beam", type=_positive(int), default=1, help="width of the beam search; 1 is greedy decoding")
+    return parser
+
+
+def training_options(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the options of `tl.train` that the command was given.
+
+    Raises:
+        TypeError, ValueError: one is out of range.
+    """
+    minutes = arguments.minutes
+    options = {name: getattr(arguments, name) for name in (*_OPTIONS, "epochs")}
+    options |= {"time_limit": None if minutes is None else 60 * minutes, "progress": not arguments.quiet}
+    TrainingOptions(**options)
+    if arguments.path == "fast" and arguments.model != "ours":
+        raise ValueError(f"--path must be readable with --model {arguments.model}, got fast")
+    return options
 
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +86,6 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     add("--threads", type=_positive(int), help="of each process; PyTorch's choice if not given")
     add("--beam", type=_positive(int), default=5, help="width of the beam search beside greedy decoding")
     add("--length-penalty", type=_fraction_of(None), default=0.6, help="exponent α of the beam search's normaliser")
-    add("--checkpoint-every", type=_positive(int), default=200, help="steps between checkpoints")
     add("--quiet", action="store_true", help="no progress bar")
 
 
@@ -73,16 +101,14 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
     add("--norm", choices=NORMS, default="pre", help="LayerNorm before or after each sub-layer")
 
 
+_OPTIONS = {entry.name: entry for entry in fields(TrainingOptions) if entry.name not in OTHERWISE}
+
+
 def _add_learning(group: argparse._ArgumentGroup) -> None:
-    add = group.add_argument
+    add, types = group.add_argument, get_type_hints(TrainingOptions)
+    for name, entry in _OPTIONS.items():
+        add(f"--{name.replace('_', '-')}", default=entry.default, help=entry.metadata["help"], **_told(types[name]))
     add("--max-tokens", type=_positive(int), default=4096, help="source and target tokens per batch, with padding")
-    add("--accumulate", type=_positive(int), default=1, help="parts of a batch, one after the other")
-    add("--precision", choices=PRECISIONS, default="float32", help="of the forward pass; many CPUs are slow in 16 bits")
-    add("--schedule", choices=SCHEDULES, default="cosine", help="of the learning rate")
-    add("--learning-rate", type=_positive(float), default=1e-3, help="its peak; with --schedule paper a factor")
-    add("--warmup-steps", type=_positive(int), default=400, help="until the peak")
-    add("--label-smoothing", type=_fraction_of(1), default=0.1, help="ε")
-    add("--clip-norm", type=_positive(float), default=1.0, help="longest gradient")
     add("--average", type=_fraction_of(1), default=0.999, help="decay of the averaged weights that translate; 0: none")
     add(
         "--patience",
@@ -90,6 +116,14 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
         default=0,
         help="end after so many epochs without a better validation loss; 0: never",
     )
+
+
+def _told(annotation: Any) -> dict[str, Any]:
+    """Return how argparse reads an option of this type."""
+    if get_origin(annotation) is Literal:
+        return {"choices": get_args(annotation)}
+    kinds = [kind for kind in (annotation, *get_args(annotation)) if kind in (int, float)]  # float | None: float
+    return {"type": kinds[0]}
 
 
 def _positive(kind: type) -> Callable[[str], float]:

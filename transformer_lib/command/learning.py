@@ -13,34 +13,23 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
+from .._paths import PathName
 from ..baselines import TorchTranslator
 from ..data.batches import Batches
 from ..data.tokenizers import BPETokenizer
-from ..decoding.sampling import evaluating
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
 from ..training.checkpoint import load_weights, read_checkpoint, save_checkpoint
 from ..training.distributed import rank
-from ..training.gradients import computing, count_targets
+from ..training.evaluation import loss_per_token
 from ..training.loop import train
-from ..training.loss import TrainingLoss
 from ..training.options import History
-from .arguments import begin_folder
+from .arguments import begin_folder, training_options
 from .preparation import Data
 
 MODELS: dict[str, Callable[[TransformerConfig], nn.Module]] = {"ours": Transformer, "torch": TorchTranslator}
+BEST = "best.safetensors"  # in the run's folder
 MAX_LEN = 256  # tokens of the longest sentence, written or read
-OPTIONS = (
-    "epochs",
-    "learning_rate",
-    "schedule",
-    "warmup_steps",
-    "label_smoothing",
-    "clip_norm",
-    "accumulate",
-    "precision",
-    "checkpoint_every",
-)  # of the command and of `train`, by the same names
 
 
 @dataclass(frozen=True)
@@ -87,24 +76,13 @@ def new_average(model: nn.Module, decay: float) -> AveragedModel | None:
     return AveragedModel(model, avg_fn=mix)
 
 
-@torch.no_grad()
-def loss_per_token(model: nn.Module, batches: Batches, precision: str = "float32") -> float:
-    """Return the cross-entropy per real target token over all batches, in nats, without smoothing or dropout."""
-    loss, device = TrainingLoss(model), next(model.parameters()).device
-    summed, tokens = 0.0, 0
-    with evaluating(model), computing(precision, device):
-        for src, tgt in batches:
-            summed += float(loss(src.to(device), tgt.to(device)))
-            tokens += count_targets(tgt, model.config.pad_id)
-    return summed / tokens
-
-
 class Validation:
     """After each epoch: the validation loss, the best weights kept in a file, and whether to stop.
 
     Args:
         model, average: what is trained; the average is what counts once there is one.
         batches: of the validation pairs. path: of the best weights.
+        precision, computes: precision and path, as `train` takes them.
         patience: stop after so many epochs that were not better; 0 for never.
     """
 
@@ -117,17 +95,18 @@ class Validation:
         *,
         patience: int,
         precision: str,
+        computes: PathName,
         tokenizer: BPETokenizer,
     ) -> None:
         self.model, self.average, self.batches, self.path = model, average, batches, path
-        self.patience, self.precision, self.tokenizer = patience, precision, tokenizer
+        self.patience, self.precision, self.computes, self.tokenizer = patience, precision, computes, tokenizer
         self.best = read_checkpoint(path)[3]["best"] if path.exists() else {"epoch": 0, "loss": math.inf}
 
     def __call__(self, epoch: int) -> dict[str, float]:
         """Return the epoch's validation loss, and "stop" as `train` understands it."""
         averaged = self.average is not None and self.average.n_averaged > 0
         model = self.average.module if averaged else self.model
-        loss = loss_per_token(model, self.batches, self.precision)
+        loss = loss_per_token(model, self.batches, precision=self.precision, path=self.computes)
         if not math.isfinite(loss):
             hint = "a lower --learning-rate may help, in another --out"
             raise FloatingPointError(f"epoch {epoch}: validation loss {loss}; {hint}")
@@ -145,7 +124,7 @@ def learn(arguments: argparse.Namespace, data: Data, device: torch.device) -> Le
     model = new_model(arguments, len(data.tokenizer)).to(device)
     average = new_average(model, arguments.average)
     batches = data.batches(data.train, arguments.max_tokens, arguments.seed)
-    best = arguments.out / "best.safetensors"
+    best = arguments.out / BEST
     validation = Validation(
         model,
         average,
@@ -153,6 +132,7 @@ def learn(arguments: argparse.Namespace, data: Data, device: torch.device) -> Le
         best,
         patience=arguments.patience,
         precision=arguments.precision,
+        computes=arguments.path,
         tokenizer=data.tokenizer,
     )
     if rank() == 0:
@@ -163,9 +143,7 @@ def learn(arguments: argparse.Namespace, data: Data, device: torch.device) -> Le
         on_epoch=validation,
         average=average,
         checkpoint=arguments.out / "run.safetensors",
-        time_limit=None if arguments.minutes is None else 60 * arguments.minutes,
-        progress=not arguments.quiet,
-        **{name: getattr(arguments, name) for name in OPTIONS},
+        **training_options(arguments),
     )
     if rank() == 0 and not history.interrupted:
         load_weights(model, read_checkpoint(best)[1], str(best))

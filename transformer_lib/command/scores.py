@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import torch
 
 from .._files import write_atomically
+from .._paths import PathName
 from ..baselines import count_parameters
 from ..data.corpora import Pair
 from ..data.metrics import Score, bleu, chrf
@@ -42,9 +43,9 @@ def report(arguments: argparse.Namespace, argv: Sequence[str], data: Data, learn
         how = "greedy" if beam == 1 else f"beam {beam}"
         if f"{split}, {how}" in scores:
             continue  # --beam 1
-        found = _translate(translator, pairs, beam, arguments.length_penalty)
-        path = arguments.out / f"{split}.{how.replace(' ', '')}.txt"
-        write_atomically(path, "".join(f"{line}\n" for line in found).encode("utf-8"))
+        found = _translate(translator, pairs, beam, arguments.length_penalty, arguments.path)
+        file = arguments.out / f"{split}.{how.replace(' ', '')}.txt"
+        write_atomically(file, "".join(f"{line}\n" for line in found).encode("utf-8"))
         scores[f"{split}, {how}"] = score(found, pairs)
     content = {
         **describe(arguments, argv, data, learned),
@@ -58,19 +59,20 @@ def report(arguments: argparse.Namespace, argv: Sequence[str], data: Data, learn
     return content
 
 
-def _translate(translator: Translator, pairs: Sequence[Pair], beam: int, length_penalty: float) -> list[str]:
+def _translate(
+    translator: Translator, pairs: Sequence[Pair], beam: int, length_penalty: float, path: PathName
+) -> list[str]:
     texts = [pair.src for pair in pairs]
     longest = max(len(translator.src_tokenizer.encode(text)) for text in texts)
-    return translator.translate(
-        texts, beam_size=beam, max_new_tokens=min(MAX_LEN, longest + EXTRA_TOKENS), length_penalty=length_penalty
-    )
+    limit = min(MAX_LEN, longest + EXTRA_TOKENS)
+    return translator.translate(texts, beam_size=beam, max_new_tokens=limit, length_penalty=length_penalty, path=path)
 
 
 def describe(arguments: argparse.Namespace, argv: Sequence[str], data: Data, learned: Learned) -> dict:
     """Return how the scores came about: command, sizes, time, steps, versions, and every epoch's validation loss."""
     history = learned.history
     return {
-        "command": f"python -m transformer_lib train {shlex.join(argv)}",
+        "command": f"transformer-lib {shlex.join(argv)}",
         "pairs": {"train": len(data.train), "validation": len(data.validation), "test": len(data.test)},
         "vocabulary": len(data.tokenizer),
         "parameters": count_parameters(learned.model),

@@ -1,4 +1,4 @@
-"""Beam search: keep the few likeliest beginnings instead of one (Vaswani et al. 2017, §6.1; Wu et al. 2016, §7)."""
+"""Beam search: keep the few likeliest prefixes instead of one (Vaswani et al. 2017, §6.1; Wu et al. 2016, §7)."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from .._paths import PathName
 from .._validate import check_int
 from ..fast.stepper import FastStepper
-from ..model.transformer import Transformer
-from .sampling import Stepper, check_request, evaluating, make_stepper
+from ..model.evaluating import evaluating
+from .stepping import Stepper, check_request, make_stepper
 
 
 @dataclass(frozen=True)
@@ -91,13 +92,14 @@ class _Sentence:
 
 @torch.no_grad()
 def beam_hypotheses(
-    model: Transformer,
+    model: nn.Module,
     src: Tensor,
     *,
     beam_size: int,
     max_new_tokens: int,
     length_penalty: float = 0.6,
     use_cache: bool = True,
+    path: PathName = "readable",
     on_step: Callable[[BeamStep], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """Return each sentence's hypotheses, best first. Arguments as for `beam_search`; `on_step` sees every step."""
@@ -108,7 +110,7 @@ def beam_hypotheses(
     eos_id, start = model.config.eos_id, (model.config.bos_id,)
     sentences = [_Sentence(i, length_penalty, beam_size, max_new_tokens, [(start, 0.0)]) for i in range(len(src))]
     with evaluating(model):
-        stepper = make_stepper(model, src, max_new_tokens, use_cache)
+        stepper = make_stepper(model, src, max_new_tokens, use_cache=use_cache, path=path)
         active = sentences
         for _ in range(max_new_tokens):
             active = _step(stepper, active, eos_id, on_step)
@@ -155,22 +157,23 @@ def _best_continuations(log_probs: Tensor, active: list[_Sentence]) -> tuple[lis
 
 
 def beam_search(
-    model: Transformer,
+    model: nn.Module,
     src: Tensor,
     *,
     beam_size: int,
     max_new_tokens: int,
     length_penalty: float = 0.6,
     use_cache: bool = True,
+    path: PathName = "readable",
 ) -> Tensor:
     """Translate with beam search and return each sentence's best hypothesis, padded: ids [batch, longest].
 
     Args:
         model: used in evaluation mode; its mode is restored. src: source ids [batch, src_len].
-        beam_size: beginnings kept per sentence; 1 is greedy decoding.
+        beam_size: prefixes kept per sentence; 1 is greedy decoding.
         max_new_tokens: at most so many tokens after bos.
         length_penalty: α of ((5 + length)/6)^α, which divides the summed log-probability; 0 prefers short sentences.
-        use_cache: as in `greedy_decode`.
+        use_cache, path: as in `greedy_decode`.
     """
     hypotheses = beam_hypotheses(
         model,
@@ -179,6 +182,7 @@ def beam_search(
         max_new_tokens=max_new_tokens,
         length_penalty=length_penalty,
         use_cache=use_cache,
+        path=path,
     )
     best = [torch.tensor(ranked[0].ids, device=src.device) for ranked in hypotheses]
     return torch.nn.utils.rnn.pad_sequence(best, batch_first=True, padding_value=model.config.pad_id)

@@ -1,4 +1,4 @@
-"""From logits to sentences: greedy choice, sampling, and beam search, each with or without a key/value cache."""
+"""One token at a time: the likeliest (greedy decoding), or one drawn from the model's distribution (sampling)."""
 
 from __future__ import annotations
 
@@ -6,47 +6,23 @@ import math
 from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from .._validate import check_ids, check_int
-from ..fast import forward as fast
-from ..fast.stepper import FastStepper
-from ..model.transformer import Transformer
-
-
-def make_stepper(model: Transformer, src: Tensor, max_new_tokens: int, use_cache: bool) -> Stepper | FastStepper:
-    """Return what gives the next token's logits; a plain `Transformer` has a faster one with the same numbers."""
-    exact = not torch.is_autocast_enabled(src.device.type)  # it would round the fast one's residual sums, too
-    if use_cache and exact and fast.applies_to(model) and (src != model.config.pad_id).any(dim=1).all():
-        return FastStepper(model, src, max_new_tokens)
-    return Stepper(model, src, use_cache)
-
-
-class Stepper:
-    """Gives the next token's logits for a growing target, re-reading all of it or through a cache."""
-
-    def __init__(self, model: Transformer, src: Tensor, use_cache: bool) -> None:
-        self.model, self.src = model, src
-        self.memory = model.encode(src)
-        self.cache = model.new_cache() if use_cache else None
-
-    def next_logits(self, tgt: Tensor) -> Tensor:
-        """Return [batch, tgt_vocab_size] for the token after tgt [batch, tgt_len]."""
-        if self.cache is None:
-            return self.model.decode(tgt, self.memory, self.src)[:, -1]
-        new = tgt[:, self.cache.length :]
-        return self.model.decode(new, self.memory, self.src, cache=self.cache)[:, -1]
-
-    def select(self, rows: Tensor) -> None:
-        """Keep the batch rows `rows`, in that order."""
-        self.src, self.memory = self.src[rows], self.memory[rows]
-        if self.cache is not None:
-            self.cache.select(rows)
+from .._paths import PathName
+from .._validate import check_int
+from ..model.evaluating import evaluating
+from .stepping import check_request, make_stepper
 
 
 @torch.no_grad()
 def greedy_decode(
-    model: Transformer, src: Tensor, *, max_new_tokens: int, stop_at_eos: bool = True, use_cache: bool = True
+    model: nn.Module,
+    src: Tensor,
+    *,
+    max_new_tokens: int,
+    stop_at_eos: bool = True,
+    use_cache: bool = True,
+    path: PathName = "readable",
 ) -> Tensor:
     """Translate by taking the likeliest token at each step.
 
@@ -54,16 +30,22 @@ def greedy_decode(
         model: used in evaluation mode; its mode is restored. src: source ids [batch, src_len].
         max_new_tokens: at most so many tokens after bos. stop_at_eos: end a sentence at eos (the rest is padding).
         use_cache: project only the newest token at each step; same result.
+        path: "readable" calls the model; "fast" computes the same logits, to rounding, in fewer operations.
 
     Returns:
         ids [batch, 1 + up to max_new_tokens], beginning with bos.
+
+    Raises:
+        TypeError, ValueError: src or max_new_tokens does not fit the model; path="fast" for a model or a request that
+            cannot take it, with the reason.
     """
-    return _extend(model, src, lambda logits: logits.max(dim=-1).indices, max_new_tokens, stop_at_eos, use_cache)
+    stepping = {"max_new_tokens": max_new_tokens, "use_cache": use_cache, "path": path}
+    return _extend(model, src, lambda logits: logits.max(dim=-1).indices, stop_at_eos, **stepping)
 
 
 @torch.no_grad()
 def sample_decode(
-    model: Transformer,
+    model: nn.Module,
     src: Tensor,
     *,
     max_new_tokens: int,
@@ -72,17 +54,18 @@ def sample_decode(
     top_p: float | None = None,
     generator: torch.Generator | None = None,
     use_cache: bool = True,
+    path: PathName = "readable",
 ) -> Tensor:
     """Translate by drawing each token from the model's distribution, shaped by `filter_logits`.
 
-    Args, Returns: as `greedy_decode` and `filter_logits`; `generator` makes the draw repeatable.
+    Args, Returns, Raises: as `greedy_decode` and `filter_logits`; `generator` makes the draw repeatable.
     """
 
     def draw(logits: Tensor) -> Tensor:
         probabilities = filter_logits(logits, temperature=temperature, top_k=top_k, top_p=top_p).softmax(dim=-1)
         return torch.multinomial(probabilities, 1, generator=generator)[:, 0]
 
-    return _extend(model, src, draw, max_new_tokens, True, use_cache)
+    return _extend(model, src, draw, True, max_new_tokens=max_new_tokens, use_cache=use_cache, path=path)
 
 
 def filter_logits(
@@ -112,18 +95,20 @@ def filter_logits(
 
 
 def _extend(
-    model: Transformer,
+    model: nn.Module,
     src: Tensor,
     choose: Callable[[Tensor], Tensor],
-    max_new_tokens: int,
     stop_at_eos: bool,
+    *,
+    max_new_tokens: int,
     use_cache: bool,
+    path: PathName,
 ) -> Tensor:
     """Grow the target token by token with `choose`; finished sentences leave the batch and stop costing."""
     config = model.config
     check_request(model, src, max_new_tokens)
     with evaluating(model):
-        stepper = make_stepper(model, src, max_new_tokens, use_cache)
+        stepper = make_stepper(model, src, max_new_tokens, use_cache=use_cache, path=path)
         result = src.new_full((len(src), 1 + max_new_tokens), config.pad_id)
         result[:, 0] = config.bos_id
         rows = torch.arange(len(src), device=src.device)  # the sentences still growing
@@ -137,26 +122,3 @@ def _extend(
                 rows = rows[going_on]
                 stepper.select(going_on)
         return result[:, :length]
-
-
-def check_request(model: Transformer, src: Tensor, max_new_tokens: int) -> None:
-    """Raise unless src holds ids of the model's vocabulary and max_new_tokens fits its max_len."""
-    check_int("max_new_tokens", max_new_tokens)
-    if max_new_tokens > model.config.max_len:
-        raise ValueError(
-            f"max_new_tokens must not exceed the model's max_len = {model.config.max_len}, got {max_new_tokens}"
-        )
-    check_ids("src", src, model.config.src_vocab_size, max_len=model.config.max_len)
-
-
-class evaluating:
-    """Context: the model in evaluation mode, and back in its old mode afterwards."""
-
-    def __init__(self, model: torch.nn.Module) -> None:
-        self.model, self.was_training = model, model.training
-
-    def __enter__(self) -> None:
-        self.model.eval()
-
-    def __exit__(self, *_: object) -> None:
-        self.model.train(self.was_training)

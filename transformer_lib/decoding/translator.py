@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from .._files import DATA
+from .._paths import PathName
 from ..data.batches import Batches
 from ..data.corpora import Pair
-from ..data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
+from ..data.tokenizers import BOS_ID, EOS_ID, PAD_ID, BPETokenizer, WordTokenizer, pad_batch
+from ..model.evaluating import evaluating
 from ..training.checkpoint import load_checkpoint, save_checkpoint
 from .beam import beam_search
 from .sampling import greedy_decode
@@ -34,10 +37,20 @@ class Translator:
         ):
             if len(tokenizer) != size:
                 raise ValueError(f"{name} must have the model's vocabulary size {size}, got {len(tokenizer)}")
+        wanted = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}  # of every tokenizer here
+        found = {name: getattr(config, name) for name in wanted}
+        if found != wanted:
+            raise ValueError(f"model must have the tokenizers' special ids {wanted}, got {found}")
         self.model, self.src_tokenizer, self.tgt_tokenizer = model, src_tokenizer, tgt_tokenizer
 
     def translate(
-        self, texts: Sequence[str], *, beam_size: int = 1, max_new_tokens: int = 40, length_penalty: float = 0.6
+        self,
+        texts: Sequence[str],
+        *,
+        beam_size: int = 1,
+        max_new_tokens: int = 40,
+        length_penalty: float = 0.6,
+        path: PathName = "readable",
     ) -> list[str]:
         """Return one translation per text, by greedy decoding or, with beam_size > 1, by beam search.
 
@@ -50,11 +63,11 @@ class Translator:
             raise TypeError(f"texts must be a list of strings, got one string: {texts!r}")
         encoded = [self._encode(text) for text in texts]
         order = sorted(range(len(encoded)), key=lambda i: len(encoded[i]))  # similar lengths together
-        results = [""] * len(encoded)
+        results, limit = [""] * len(encoded), min(max_new_tokens, self.model.config.max_len)
         for start in range(0, len(order), _BATCH):
             indices = order[start : start + _BATCH]
             src = pad_batch([encoded[i] for i in indices])
-            ids = self._decode(src, beam_size, max_new_tokens, length_penalty)
+            ids = self._decode(src, beam_size, length_penalty, max_new_tokens=limit, path=path)
             for i, row in zip(indices, ids, strict=True):
                 results[i] = self.tgt_tokenizer.decode(row)
         return results
@@ -65,12 +78,16 @@ class Translator:
             raise ValueError(f"each text must have at least one word, got {text!r}")
         return ids
 
-    def _decode(self, src: Tensor, beam_size: int, max_new_tokens: int, length_penalty: float) -> Tensor:
-        limit = min(max_new_tokens, self.model.config.max_len)
-        src = src.to(next(self.model.parameters()).device)
+    def _decode(self, src: Tensor, beam_size: int, length_penalty: float, **options: Any) -> Tensor:
+        src = src.to(self.device)
         if beam_size == 1:
-            return greedy_decode(self.model, src, max_new_tokens=limit)
-        return beam_search(self.model, src, beam_size=beam_size, max_new_tokens=limit, length_penalty=length_penalty)
+            return greedy_decode(self.model, src, **options)
+        return beam_search(self.model, src, beam_size=beam_size, length_penalty=length_penalty, **options)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the model's weights are."""
+        return next(self.model.parameters()).device
 
     def batches(self, pairs: Sequence[Pair], batch_size: int, *, seed: int = 0) -> Batches:
         """Return `pairs` as training batches in this translator's ids."""
@@ -81,11 +98,10 @@ class Translator:
     @torch.no_grad()
     def log_probabilities(self, src: Sequence[str], tgt: Sequence[str]) -> Tensor:
         """Return log P(token | earlier ones, source) of each target token and its eos, [batch, tgt_len], padding 0."""
-        src_ids = self.src_tokenizer.encode_batch(src)
-        tgt_ids = self.tgt_tokenizer.encode_batch(tgt, bos=True, eos=True)
-        was_training = self.model.training
-        log_probs = self.model.eval()(src_ids, tgt_ids[:, :-1]).log_softmax(dim=-1)
-        self.model.train(was_training)
+        src_ids = self.src_tokenizer.encode_batch(src).to(self.device)
+        tgt_ids = self.tgt_tokenizer.encode_batch(tgt, bos=True, eos=True).to(self.device)
+        with evaluating(self.model):
+            log_probs = self.model(src_ids, tgt_ids[:, :-1]).log_softmax(dim=-1)
         chosen = log_probs.gather(-1, tgt_ids[:, 1:, None])[..., 0]  # [batch, tgt_len]
         return chosen.masked_fill(tgt_ids[:, 1:] == self.model.config.pad_id, 0.0)
 

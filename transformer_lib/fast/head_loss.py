@@ -10,8 +10,8 @@ from torch.autograd.function import once_differentiable
 
 from .._validate import check_fraction, check_tensor
 
-# Logits held at a time: 28 MiB in float32, so that products are large enough to be fast (and less than 32 MiB, see
-# allocation.py); on a GPU half a GiB, as launching many small ones would cost more.
+# Logits held at a time: 28 MiB in float32, so that products are large enough to be fast; on a GPU half a GiB, as
+# launching many small ones would cost more.
 CHUNK_ENTRIES, GPU_ENTRIES = 7 * 2**20, 2**27
 
 
@@ -21,8 +21,8 @@ def head_loss(states: Tensor, weight: Tensor, labels: Tensor, *, label_smoothing
     The same as `F.cross_entropy(states @ weight.T, labels, label_smoothing=…, reduction="sum")`, and the same
     gradients. With z the logits of a token, p their softmax, V the vocabulary's size and ε the smoothing:
     loss = −(1 − ε) log p_label − ε Σ log p / V, and ∂loss/∂z = p − (1 − ε) onehot(label) − ε / V. Logits and
-    gradients exist for some rows at a time, and are gone before the backward pass begins. It can be taken once, and
-    has no second derivative.
+    gradients exist for some rows at a time, and are gone before the backward pass begins. The backward pass can be
+    taken once, and has no second derivative.
 
     Args:
         states: [tokens, d_model]. weight: the head's, [vocab_size, d_model]. labels: ids [tokens], no padding.
@@ -43,22 +43,25 @@ class _HeadLoss(torch.autograd.Function):
     def forward(ctx, states: Tensor, weight: Tensor, labels: Tensor, smoothing: float, wanted: bool) -> Tensor:
         ctx.dtypes = states.dtype, weight.dtype
         states, weight = (x.to(_product_dtype(x)) for x in (states, weight))
-        total = states.new_zeros((), dtype=torch.promote_types(states.dtype, torch.float32))
-        d_states, d_weight = torch.empty_like(states) if wanted else states, None  # states: then nobody writes it
+        exact = torch.promote_types(states.dtype, torch.float32)  # sums in 16 bits would lose their small terms
+        total, d_states = states.new_zeros((), dtype=exact), torch.empty_like(states)
+        d_weight = torch.zeros_like(weight, dtype=exact)
         at_once = CHUNK_ENTRIES if states.device.type == "cpu" else GPU_ENTRIES
         count = max(1, math.ceil(len(states) * len(weight) / at_once))
         parts = zip(*(x.chunk(count) for x in (states, labels[:, None], d_states)), strict=True)
         with torch.autocast(states.device.type, enabled=False):
             for x, label, d_x in parts:  # [rows, d_model], [rows, 1], [rows, d_model]
-                logits = (x @ weight.T).to(total.dtype)  # [rows, vocab_size]
-                loss, gradient = _loss_and_gradient(logits, label, smoothing, wanted)
-                total += loss
-                if wanted:
-                    gradient = gradient.to(states.dtype)
-                    torch.mm(gradient, weight, out=d_x)
-                    d_weight = _add_product(d_weight, gradient.T, x)
-        if wanted:
-            ctx.save_for_backward(d_states, d_weight)
+                logits = (x @ weight.T).to(exact)  # [rows, vocab_size]
+                total += _loss_and_gradient(logits, label, smoothing)
+                if not wanted:
+                    continue
+                gradient = logits.to(states.dtype)
+                torch.mm(gradient, weight, out=d_x)
+                if exact == states.dtype:
+                    torch.addmm(d_weight, gradient.T, x, out=d_weight)
+                else:
+                    d_weight += gradient.T @ x
+        ctx.save_for_backward(d_states, d_weight)
         return total
 
     @staticmethod
@@ -67,13 +70,6 @@ class _HeadLoss(torch.autograd.Function):
         # In place, for speed; a second backward pass finds them changed, and autograd says so.
         scaled = (x.mul_(scale).to(dtype) for x, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True))
         return *scaled, None, None, None
-
-
-def _add_product(total: Tensor | None, a: Tensor, b: Tensor) -> Tensor:
-    """Return total + a @ b, in at least 32 bits: a sum in 16 would lose its small terms."""
-    if total is None:
-        return (a @ b).to(torch.promote_types(a.dtype, torch.float32))
-    return torch.addmm(total, a, b, out=total) if a.dtype == total.dtype else total.add_(a @ b)
 
 
 def _product_dtype(x: Tensor) -> torch.dtype:
@@ -86,18 +82,14 @@ def _product_dtype(x: Tensor) -> torch.dtype:
     return low if low == torch.bfloat16 else x.dtype
 
 
-def _loss_and_gradient(z: Tensor, labels: Tensor, smoothing: float, wanted: bool) -> tuple[Tensor, Tensor]:
-    """Return the loss of logits z [rows, vocab_size] and labels [rows, 1], and ∂loss/∂z, which takes the place of z."""
-    largest, label_z = z.amax(dim=1, keepdim=True), z.gather(1, labels)  # [rows, 1]
-    mean = z.mean(dim=1, keepdim=True) if smoothing else None
+def _loss_and_gradient(z: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """Return the summed loss of logits z [rows, vocab_size] and labels [rows, 1]; ∂loss/∂z takes the place of z."""
+    largest, label_z, mean = z.amax(dim=1, keepdim=True), z.gather(1, labels), z.mean(dim=1, keepdim=True)  # [rows, 1]
     p = torch.softmax(z, dim=1, out=z)
     # −log p_v = (largest logit − z_v) − log(largest p): one exponential per logit, and no logarithm of a vanishing p.
     log_largest = p.amax(dim=1, keepdim=True).log()
-    loss = (1 - smoothing) * (largest - label_z - log_largest).sum()
+    loss = (largest - (1 - smoothing) * label_z - smoothing * mean - log_largest).sum()
+    p.scatter_add_(1, labels, p.new_full(labels.shape, smoothing - 1))
     if smoothing:
-        loss += smoothing * (largest - mean - log_largest).sum()
-    if wanted:
-        p.scatter_add_(1, labels, p.new_full(labels.shape, smoothing - 1))
-        if smoothing:
-            p.sub_(smoothing / z.shape[1])
-    return loss, p
+        p.sub_(smoothing / z.shape[1])
+    return loss

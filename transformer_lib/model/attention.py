@@ -86,11 +86,10 @@ def check_attention_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
             f"key and value must have the same k_len, got {key.shape[-2]} and {value.shape[-2]}: "
             f"shapes {tuple(key.shape)} and {tuple(value.shape)}"
         )
-    leading = {tensor.shape[:-2] for tensor in (query, key, value)}
-    if len(leading) == 1:
+    if query.shape[:-2] == key.shape[:-2] == value.shape[:-2]:
         return  # as nearly always; torch takes its time to broadcast shapes
     try:
-        torch.broadcast_shapes(*leading)
+        torch.broadcast_shapes(query.shape[:-2], key.shape[:-2], value.shape[:-2])
     except RuntimeError:
         raise ValueError(
             "the leading axes of query, key and value must broadcast, got shapes "

@@ -17,29 +17,35 @@ class KeyValueCache:
         self._keys: Tensor | None = None
         self._values: Tensor | None = None
 
-    @property
-    def keys(self) -> Tensor:
-        """The keys so far, [batch, n_heads, length, d_k]."""
-        return self._keys[:, :, : self.length]
+    def read(self) -> tuple[Tensor, Tensor]:
+        """Return the keys [batch, n_heads, length, d_k] and values [batch, n_heads, length, d_v] so far.
 
-    @property
-    def values(self) -> Tensor:
-        """The values so far, [batch, n_heads, length, d_v]."""
-        return self._values[:, :, : self.length]
+        Raises:
+            ValueError: nothing has been appended yet.
+        """
+        if self._keys is None or self._values is None:
+            raise ValueError("the cache must hold something before it is read, got an empty one")
+        return self._keys[:, :, : self.length], self._values[:, :, : self.length]
 
     def append(self, keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Add the new tokens' keys and values, and return all of them."""
+        """Add the new tokens' keys and values, and return all of them.
+
+        Raises:
+            ValueError: they are of another batch size than those in the cache.
+        """
+        if self._keys is not None and len(keys) != len(self._keys):
+            raise ValueError(f"keys must have the cache's batch size {len(self._keys)}, got {len(keys)}")
         end = self.length + keys.shape[2]
         self._keys = _with_room(self._keys, keys, end)
         self._values = _with_room(self._values, values, end)
         self._keys[:, :, self.length : end] = keys
         self._values[:, :, self.length : end] = values
         self.length = end
-        return self.keys, self.values
+        return self.read()
 
     def select(self, rows: Tensor) -> None:
-        """Keep the batch rows `rows` (repeats allowed), in that order: beam search re-orders its hypotheses."""
-        if self._keys is not None:
+        """Keep the batch rows `rows` (repeats allowed), in that order: beam search reorders its hypotheses."""
+        if self._keys is not None and self._values is not None:
             self._keys, self._values = self._keys[rows], self._values[rows]
 
 
@@ -54,7 +60,7 @@ def _with_room(buffer: Tensor | None, new: Tensor, length: int) -> Tensor:
 
 
 class LayerCache:
-    """What one decoder layer keeps: growing self-attention keys and values, and the memory's, computed once."""
+    """What one decoder layer keeps: the growing keys and values of self-attention, and the memory's, computed once."""
 
     def __init__(self) -> None:
         self.self_attention = KeyValueCache()

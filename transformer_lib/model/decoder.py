@@ -65,7 +65,7 @@ class DecoderLayer(nn.Module):
         own, cross = (cache.self_attention, cache.cross_attention) if cache is not None else (None, None)
         x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, tgt_mask, cache=own))
         x = self.cross_attention_residual(
-            x, lambda y: self.cross_attention(y, memory, memory, memory_mask, cache=cross)
+            x, lambda y: self.cross_attention(y, memory, memory, memory_mask, cache=cross, static_keys=True)
         )
         return self.feed_forward_residual(x, self.feed_forward)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal, overload
 
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -56,6 +57,32 @@ class MultiHeadAttention(nn.Module):
         self.position = position
         self.recorder: Callable[[Tensor], None] | None = None  # set by `record_attention`
 
+    @overload
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        *,
+        return_weights: Literal[False] = False,
+        cache: KeyValueCache | None = None,
+        static_keys: bool = False,
+    ) -> Tensor: ...
+
+    @overload
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        *,
+        return_weights: Literal[True],
+        cache: KeyValueCache | None = None,
+        static_keys: bool = False,
+    ) -> tuple[Tensor, Tensor]: ...
+
     def forward(
         self,
         query: Tensor,
@@ -65,6 +92,7 @@ class MultiHeadAttention(nn.Module):
         *,
         return_weights: bool = False,
         cache: KeyValueCache | None = None,
+        static_keys: bool = False,
     ) -> Tensor | tuple[Tensor, Tensor]:
         """Attend from `query` to `key` and `value`.
 
@@ -72,18 +100,24 @@ class MultiHeadAttention(nn.Module):
             query: [batch, q_len, d_model]. key, value: [batch, k_len, d_model].
             mask: boolean, broadcastable to [batch, n_heads, q_len, k_len]; True = may attend.
             return_weights: also return the weights [batch, n_heads, q_len, k_len].
-            cache: keys and values of earlier calls. In self-attention (key is query) the new ones are appended;
-                otherwise the cache is filled once and key and value are not projected again.
+            cache: keys and values of earlier calls. Those of this call are appended, as self-attention needs it while
+                a sentence grows.
+            static_keys: the keys and values never change, as in cross-attention to a memory: the first call fills the
+                cache, later ones read it and do not project key and value again.
 
         Returns:
             output [batch, q_len, d_model], or (output, weights).
 
         Raises:
-            TypeError, ValueError: an argument has the wrong rank, width, length or dtype.
+            TypeError, ValueError: an argument has the wrong rank, width, length or dtype, or does not fit the cache;
+                static_keys with a `position`, which is for self-attention.
         """
         for name, tensor in (("query", query), ("key", key), ("value", value)):
             check_sequence(name, tensor, self.d_model)
-        q, k, v = self._project(query, key, value, cache)
+        if static_keys:
+            q, k, v = self._project_once(query, key, value, cache)
+        else:
+            q, k, v = self._project(query, key, value, cache)
         if return_weights or self.recorder is not None:
             heads, weights = self._attend_explicitly(q, k, v, mask)
         else:
@@ -91,18 +125,32 @@ class MultiHeadAttention(nn.Module):
         output = self.w_o(self.join_heads(heads))
         return (output, weights) if return_weights else output
 
-    def _project(self, query: Tensor, key: Tensor, value: Tensor, cache: KeyValueCache | None) -> tuple[Tensor, ...]:
-        """Return q, k [batch, n_heads, len, d_k] and v [batch, n_heads, k_len, d_v], through the cache if any."""
-        grows = key is query
-        q = self.split_heads(self.w_q(query))
-        if cache is not None and cache.length and not grows:
-            return q, cache.keys, cache.values
-        k, v = self.split_heads(self.w_k(key)), self.split_heads(self.w_v(value))
+    def _project(
+        self, query: Tensor, key: Tensor, value: Tensor, cache: KeyValueCache | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return q, k [batch, n_heads, len, d_k] and v [batch, n_heads, k_len, d_v], those in the cache included."""
+        q, k, v = (self.split_heads(w(x)) for w, x in ((self.w_q, query), (self.w_k, key), (self.w_v, value)))
         start = cache.length if cache is not None else 0
         q, k = self.rotate(q, start), self.rotate(k, start)
         if cache is not None:
             k, v = cache.append(k, v)
         return q, k, v
+
+    def _project_once(
+        self, query: Tensor, key: Tensor, value: Tensor, cache: KeyValueCache | None
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return q, and the k and v that the cache holds; the first call puts them there."""
+        if self.position is not None:
+            raise ValueError(f"static_keys must be False with a position, got a {type(self.position).__name__}")
+        if cache is None or not cache.length:
+            return self._project(query, key, value, cache)
+        k, v = cache.read()
+        if key.shape[:2] != (len(k), cache.length):
+            raise ValueError(
+                f"key must be the one that filled the cache, [{len(k)}, {cache.length}, d_model], "
+                f"got shape {tuple(key.shape)}"
+            )
+        return self.split_heads(self.w_q(query)), k, v
 
     def split_heads(self, x: Tensor) -> Tensor:
         """[batch, seq_len, n_heads · d] -> [batch, n_heads, seq_len, d]."""
@@ -113,7 +161,7 @@ class MultiHeadAttention(nn.Module):
         return heads.transpose(1, 2).flatten(2)
 
     def rotate(self, x: Tensor, start: int = 0) -> Tensor:
-        """Return queries or keys x [batch, n_heads, seq_len, d_k], turned by their positions if those are rotary."""
+        """Return queries or keys x [batch, n_heads, seq_len, d_k], rotated by their positions if these are rotary."""
         return self.position.rotate(x, start) if isinstance(self.position, RotaryPosition) else x
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
+from .._validate import check_id_range
 from ..data.batches import Batches
-from ..fast.allocation import keep_freed_memory
 from . import distributed
 from .gradients import BatchGradient
 from .loss import TrainingLoss
-from .options import History, TrainingOptions
+from .options import History, TrainingOptions, takes_options
 from .resuming import read_run, write_run
 from .schedules import make_schedule, make_timed_schedule
 
@@ -23,6 +24,7 @@ OnStep = Callable[[int, float], None]
 OnEpoch = Callable[[int], dict[str, float]]
 
 
+@takes_options
 def train(
     model: nn.Module,
     batches: Batches,
@@ -30,39 +32,35 @@ def train(
     on_step: OnStep | None = None,
     on_epoch: OnEpoch | None = None,
     average: AveragedModel | None = None,
-    **options,
+    **options: Any,
 ) -> History:
     """Train `model` in place with Adam (β 0.9, 0.98; ε 1e-9, as in the paper) and return its history.
 
     Args:
-        model: called as model(src, tgt_in) -> logits; has `config` with pad_id and d_model.
+        model: called as model(src, tgt_in) -> logits; its `config` is a `TransformerConfig`.
         batches: one epoch after another is taken from `batches.epoch(number)`.
-        on_step: called with (step, loss) after every step. on_epoch: called with the epoch's number after it; what
-            it returns is kept in `history.epochs`. A true entry "stop" in it ends the run.
+        on_step: called with (step, loss) after every step.
+        on_epoch: called with the epoch's number after it; what it returns is kept in `history.epochs`. A true entry
+            "stop" in it ends the run.
         average: PyTorch's running average of the model's weights, updated after every step past the warm-up.
-        epochs: how many; 1 unless there is a time_limit.
-        time_limit: seconds, evaluations and earlier, resumed parts of the run included, after which the run ends,
-            and is evaluated. The schedule then ends with the time; see `make_timed_schedule`.
-        learning_rate, schedule, warmup_steps: see `make_schedule`; the rate peaks at learning_rate.
-        label_smoothing, clip_norm: ε of the loss; the gradient's norm is cut to clip_norm, unless that is None.
-        accumulate: cut each batch into so many parts, one after the other: less memory, the same step but for
-            what dropout draws.
-        precision: "bfloat16" computes the forward pass in 16 bits where PyTorch's autocast finds that safe; weights,
-            loss and optimizer stay as they are.
-        checkpoint: a file written every `checkpoint_every` steps. If it exists, training goes on from it and ends
-            with the weights of a run that was never stopped (on a CPU with the same number of threads, and without a
-            time_limit).
-        progress: show a progress bar.
+        {options}
 
     Returns:
-        The history. Interrupting from the keyboard ends the run early and keeps it; in a group of processes it is
-        raised, so that all end.
+        The history. Interrupting from the keyboard ends the run early and keeps it; in a group of processes the
+        interrupt is raised, so that all end.
 
-    In a group of processes (`torch.distributed`, any backend) each takes its rows of every batch, and the step is
-    that of the whole batch: losses are weighted by tokens. Each calls `train` with the same arguments and ends with
-    the same weights and history. Process 0 alone shows progress, calls on_step and on_epoch, and writes the
-    checkpoint, which all must be able to read; with the same number of processes, dropout too goes on as it would
-    have. On several machines, with the same command on each:
+    Raises:
+        TypeError, ValueError: an option is unknown, has the wrong type, or is out of range; path="fast" for a model
+            that cannot take it; ids outside the model's vocabularies; a checkpoint of another model.
+
+    A resumed run ends with the weights of a run that was never stopped (on a CPU with the same number of threads, and
+    without a time_limit).
+
+    In a group of processes (`torch.distributed`, any backend) each takes its rows of every batch, and the step is that
+    of the whole batch: losses are weighted by tokens. Each calls `train` with the same arguments and ends with the same
+    weights and history. Process 0 alone shows progress, calls on_step and on_epoch, and writes the checkpoint, which
+    all must be able to read; with the same number of processes, dropout too goes on as it would have. On several
+    machines, with the same command on each:
 
         torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400 program.py
     """
@@ -85,11 +83,10 @@ class _Run:
         self.model, self.batches, self.options, self.average = model, batches, options, average
         self.parameters = list(model.parameters())
         self.optimizer = torch.optim.Adam(self.parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
-        keep_freed_memory()  # every step asks for the same blocks again
         self.total_steps = None if options.time_limit else options.last_epoch * len(batches)
         self.rate = self._schedule()
         self.gradient = BatchGradient(
-            TrainingLoss(model, options.label_smoothing),
+            TrainingLoss(model, options.label_smoothing, path=options.path),
             pad_id=model.config.pad_id,
             accumulate=options.accumulate,
             precision=options.precision,
@@ -144,6 +141,8 @@ class _Run:
         for number, (src, tgt) in enumerate(self.batches.epoch(epoch), start=epoch * len(self.batches)):
             if number < self.step:
                 continue  # already done before the interruption
+            check_id_range("src", src, self.model.config.src_vocab_size)
+            check_id_range("tgt", tgt, self.model.config.tgt_vocab_size)
             fraction = self._time_spent()
             if fraction >= 1 and self.step > 0:  # one step at least, so that there is something to evaluate
                 return False

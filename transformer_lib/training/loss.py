@@ -6,8 +6,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from .._paths import PATHS, PathName
 from .._validate import check_choice, check_fraction, check_tensor
-from ..fast import forward as fast
+from ..fast.eligibility import require_fast
+from ..fast.forward import decoder_states
 from ..fast.head_loss import head_loss
 
 
@@ -54,28 +56,34 @@ def translation_loss(
 class TrainingLoss(nn.Module):
     """A model and its loss as one module, so that what computes gradients has one `forward` that can be wrapped.
 
-    A plain `Transformer` takes the fast path: real tokens only, and no logits kept. Every other model, and one that
-    is hooked or recorded, is called as it stands. Both give the same loss and the same gradients, to rounding; with
-    dropout they draw other numbers, so that a seed gives another run. The fast path's backward pass can be taken once.
-
     Args:
         model: called as model(src, tgt_in) -> logits. label_smoothing: ε as in `translation_loss`.
+        path: "readable" calls the model. "fast" computes the same loss and the same gradients, to rounding, without
+            padding and without keeping logits (see `transformer_lib.fast`); with dropout it draws other numbers, and
+            its backward pass can be taken once.
+
+    Raises:
+        ValueError: path="fast" for a model that cannot take it, here or, once it has been changed, in `forward`.
     """
 
-    def __init__(self, model: nn.Module, label_smoothing: float = 0.0) -> None:
+    def __init__(self, model: nn.Module, label_smoothing: float = 0.0, *, path: PathName = "readable") -> None:
         super().__init__()
         self.model, self.label_smoothing = model, check_fraction("label_smoothing", label_smoothing)
+        self.path = check_choice("path", path, PATHS)
+        if path == "fast":
+            require_fast(model)
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Return the cross-entropy summed over the real target tokens of src [batch, src_len], tgt [batch, tgt_len]."""
         tgt_in, tgt_out = shift_right(tgt)
-        if fast.applies_to(self.model):
-            counted = tgt_out != self.model.config.pad_id
-            states = fast.decoder_states(self.model, src, tgt_in, counted)
+        pad_id = self.model.config.pad_id
+        if self.path == "fast":
+            require_fast(self.model)
+            counted = tgt_out != pad_id
+            states = decoder_states(self.model, src, tgt_in, counted)
             weight = self.model.output_head.weight
             return head_loss(states, weight, tgt_out[counted], label_smoothing=self.label_smoothing)
         logits = self.model(src, tgt_in)
         if logits.dtype == torch.bfloat16:
             logits = logits.float()  # a sum over thousands of words would lose its small terms
-        pad_id, smoothing = self.model.config.pad_id, self.label_smoothing
-        return translation_loss(logits, tgt_out, pad_id=pad_id, label_smoothing=smoothing, reduction="sum")
+        return translation_loss(logits, tgt_out, pad_id=pad_id, label_smoothing=self.label_smoothing, reduction="sum")

@@ -2,40 +2,69 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
-from dataclasses import dataclass, field
+import textwrap
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, Literal, TypeVar, get_args
 
+from .._paths import PATHS, PathName
 from .._validate import check_choice, check_fraction, check_int
+from .schedules import SCHEDULES, ScheduleName
 
-PRECISIONS = ("float32", "bfloat16")
+Precision = Literal["float32", "bfloat16"]
+PRECISIONS: tuple[str, ...] = get_args(Precision)
+
+AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
+
+
+def option(default: Any, meaning: str) -> Any:
+    """Return a dataclass field with its meaning, which `help(train)` and `transformer-lib train --help` show."""
+    return field(default=default, metadata={"help": meaning})
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """Everything `train` can be told; see there."""
+    """Everything that `train` can be told; each option is described in `help(tl.train)`."""
 
-    epochs: int | None = None
-    time_limit: float | None = None
-    learning_rate: float = 1e-3
-    schedule: str = "cosine"
-    warmup_steps: int = 100
-    label_smoothing: float = 0.1
-    clip_norm: float | None = 1.0
-    accumulate: int = 1
-    precision: str = "float32"
-    checkpoint: str | os.PathLike[str] | None = None
-    checkpoint_every: int = 100
-    progress: bool = True
+    epochs: int | None = option(None, "passes over the batches; 1 if there is no time_limit either")
+    time_limit: float | None = option(
+        None,
+        "seconds after which the run ends and is evaluated, counting evaluations and the earlier parts of a resumed "
+        "run; the schedule then ends by the clock",
+    )
+    learning_rate: float = option(1e-3, "peak of the learning rate; with schedule 'paper' a factor")
+    schedule: ScheduleName = option("cosine", "of the learning rate: 'cosine', 'paper' or 'constant', after a warm-up")
+    warmup_steps: int = option(100, "steps until the learning rate reaches its peak")
+    label_smoothing: float = option(0.1, "ε of the loss, in [0, 1)")
+    clip_norm: float | None = option(1.0, "the gradient is clipped to this norm; None leaves it as it is")
+    accumulate: int = option(
+        1, "parts into which a batch is cut, one after the other: less memory, the same step but for dropout's draws"
+    )
+    precision: Precision = option(
+        "float32", "'bfloat16' computes the forward pass in 16 bits where autocast finds that safe"
+    )
+    path: PathName = option(
+        "readable", "'fast' takes a Transformer's arrangement for speed: the same loss, other draws of dropout"
+    )
+    checkpoint: str | os.PathLike[str] | None = option(
+        None, "file from which the run goes on if it exists, and to which it is written"
+    )
+    checkpoint_every: int = option(100, "steps between two writings of the checkpoint")
+    progress: bool = option(True, "show a progress bar")
 
     def __post_init__(self) -> None:
-        for name in ("checkpoint_every", "accumulate"):
+        for name in ("checkpoint_every", "accumulate", "warmup_steps"):
             check_int(name, getattr(self, name))
         if self.epochs is not None:
             check_int("epochs", self.epochs)
         check_fraction("label_smoothing", self.label_smoothing)
         check_choice("precision", self.precision, PRECISIONS)
-        for name in ("clip_norm", "time_limit"):
+        check_choice("schedule", self.schedule, SCHEDULES)
+        check_choice("path", self.path, PATHS)
+        for name in ("learning_rate", "clip_norm", "time_limit"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise ValueError(f"{name} must be positive, got {value}")
@@ -46,6 +75,29 @@ class TrainingOptions:
         if self.epochs is not None:
             return self.epochs
         return 1 if self.time_limit is None else math.inf
+
+
+def takes_options(function: AnyFunction) -> AnyFunction:
+    """Let `function`, which takes **options for `TrainingOptions`, show each of them in its signature and docstring.
+
+    The line "{options}" in the docstring is replaced by one line for each option.
+    """
+    signature = inspect.signature(function)
+    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+    named = [_parameter(entry) for entry in fields(TrainingOptions)]
+    described = "\n        ".join(_described(entry) for entry in fields(TrainingOptions))
+    function.__signature__ = signature.replace(parameters=[*own, *named])  # type: ignore[attr-defined]
+    function.__doc__ = (function.__doc__ or "").replace("{options}", described)
+    return function
+
+
+def _described(entry: Field[Any]) -> str:
+    return textwrap.fill(f"{entry.name}: {entry.metadata['help']}.", 108, subsequent_indent=" " * 12)
+
+
+def _parameter(entry: Field[Any]) -> inspect.Parameter:
+    default = inspect.Parameter.empty if entry.default is MISSING else entry.default
+    return inspect.Parameter(entry.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=entry.type)
 
 
 @dataclass

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Literal, get_args
 
 from .._validate import check_choice, check_int
 
-SCHEDULES = ("cosine", "paper", "constant")
+ScheduleName = Literal["cosine", "paper", "constant"]
+SCHEDULES: tuple[str, ...] = get_args(ScheduleName)
 
 
 def paper_rate(step: int, d_model: int, warmup_steps: int) -> float:

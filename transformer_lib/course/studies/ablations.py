@@ -22,8 +22,9 @@ from ...data.corpora import Corpus, Pair, load_corpus
 from ...data.metrics import exact_matches, sense_matches
 from ...decoding.sampling import greedy_decode
 from ...decoding.translator import Translator, load_trained
+from ...fast.eligibility import fastest_path
 from ...model.transformer import Transformer
-from ...training.loss import shift_right, translation_loss
+from ...training.evaluation import loss_per_token
 from ...training.options import History
 from . import stored, warmup
 from . import translators as experiments
@@ -77,17 +78,9 @@ def train_variant(translator: Translator, pairs: Sequence[Pair], seed: int, **op
     )
 
 
-@torch.no_grad()
 def teacher_forced_loss(translator: Translator, pairs: Sequence[Pair]) -> float:
     """Return the mean cross-entropy per target token without smoothing, in nats, the right earlier words given."""
-    model, total, tokens = translator.model.eval(), 0.0, 0
-    pad_id = model.config.pad_id
-    for src, tgt in translator.batches(pairs, 64):
-        tgt_in, tgt_out = shift_right(tgt)
-        real = (tgt_out != pad_id).sum().item()
-        total += translation_loss(model(src, tgt_in), tgt_out, pad_id=pad_id).item() * real
-        tokens += real
-    return total / tokens
+    return loss_per_token(translator.model, translator.batches(pairs, 64))
 
 
 def scores(translate: Callable[[list[str]], list[str]], corpus: Corpus) -> dict[str, dict[str, float]]:
@@ -124,7 +117,7 @@ def run_variant(corpus: Corpus, name: str, seed: int) -> tuple[Translator, dict]
     return translator, {
         "seed": seed,
         "loss": loss,
-        "scores": scores(translator.translate, corpus),
+        "scores": scores(functools.partial(translator.translate, path=fastest_path(translator.model)), corpus),
         "curve": curve,
         "samples": samples,
     }

@@ -22,6 +22,7 @@ from ...data.corpora import Corpus, Pair, load_corpus
 from ...data.metrics import Score, bleu, bootstrap, chrf, exact_matches, other_forms, sense_choices, sense_matches
 from ...data.tokenizers import WordTokenizer
 from ...decoding.translator import TRAINED, Translator
+from ...fast.eligibility import fastest_path
 from ...model.config import TransformerConfig
 from ...model.transformer import Transformer
 from ...training.loop import train
@@ -67,7 +68,7 @@ def _vocabularies(pairs: tuple[Pair, ...]) -> tuple[WordTokenizer, WordTokenizer
 def train_translator(translator: Translator, pairs: Sequence[Pair], *, seed: int, **changes) -> History:
     """Train with the course's recipe; `changes` are options of `train` that differ from TRAINING."""
     batches = translator.batches(pairs, BATCH_SIZE, seed=seed)
-    return train(translator.model, batches, **{**TRAINING, **changes})
+    return train(translator.model, batches, **{**TRAINING, "path": fastest_path(translator.model), **changes})
 
 
 def evaluate(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]) -> dict[str, Score]:
@@ -97,7 +98,8 @@ def run_seed(corpus: Corpus, kind: str, seed: int, *, progress: bool = False, **
     """Train one model and return it with its scores and its loss curve (every tenth step)."""
     translator = new_translator(corpus["train"], seed=seed, kind=kind)
     history = train_translator(translator, corpus["train"], seed=seed, progress=progress, **changes)
-    scores = {split: as_numbers(evaluate(translator.translate, corpus[split])) for split in TEST_SPLITS}
+    translate = functools.partial(translator.translate, path=fastest_path(translator.model))
+    scores = {split: as_numbers(evaluate(translate, corpus[split])) for split in TEST_SPLITS}
     curve = {"steps": history.steps[::10], "loss": [round(loss, 4) for loss in history.loss[::10]]}
     parameters = count_parameters(translator.model)
     return translator, {"seed": seed, "scores": scores, "curve": curve, "parameters": parameters}

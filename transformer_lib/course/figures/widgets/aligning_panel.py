@@ -12,6 +12,7 @@ import torch
 
 from ....decoding.sampling import greedy_decode
 from ....decoding.translator import Translator, load_trained
+from ....model.evaluating import evaluating
 from ....model.recording import record_attention
 from ..svg import Picture
 from ..svg.aligning import alignment_picture
@@ -76,21 +77,21 @@ def alignment(
 @torch.no_grad()
 def recorded_alignments(translator: Translator, sentences: Sequence[str]) -> tuple[Aligned, ...]:
     """Translate each sentence greedily, and record the cross-attention of all steps in one pass."""
-    model, found = translator.model, []
-    was_training = model.training
-    model.eval()
-    for sentence in sentences:
-        src = translator.src_tokenizer.encode_batch([sentence])
-        ids = greedy_decode(model, src, max_new_tokens=model.config.max_len - 1)
-        with record_attention(model) as record:
-            model(src, ids[:, :-1])
-        names = [f"decoder.layers.{n}.cross_attention" for n in range(model.config.n_layers)]
-        words = [translator.tgt_tokenizer.words[i] for i in ids[0].tolist()]
-        source = tuple(translator.src_tokenizer.words[i] for i in src[0].tolist())
-        weights = tuple(record[name][0].double().numpy() for name in names)
-        found.append(Aligned(source, tuple(words[:-1]), tuple(words[1:]), weights))
-    model.train(was_training)
-    return tuple(found)
+    with evaluating(translator.model):
+        return tuple(_recorded(translator, sentence) for sentence in sentences)
+
+
+def _recorded(translator: Translator, sentence: str) -> Aligned:
+    model = translator.model
+    src = translator.src_tokenizer.encode_batch([sentence])
+    ids = greedy_decode(model, src, max_new_tokens=model.config.max_len - 1)
+    with record_attention(model) as record:
+        model(src, ids[:, :-1])
+    names = [f"decoder.layers.{n}.cross_attention" for n in range(model.config.n_layers)]
+    words = [translator.tgt_tokenizer.words[i] for i in ids[0].tolist()]
+    source = tuple(translator.src_tokenizer.words[i] for i in src[0].tolist())
+    weights = tuple(record[name][0].double().numpy() for name in names)
+    return Aligned(source, tuple(words[:-1]), tuple(words[1:]), weights)
 
 
 @cache

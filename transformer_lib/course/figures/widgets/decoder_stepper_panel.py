@@ -12,6 +12,7 @@ import torch
 
 from ....decoding.beam import BeamStep, Hypothesis, beam_hypotheses
 from ....decoding.translator import Translator
+from ....model.evaluating import evaluating
 from ....model.recording import record_attention
 from ..plotting.base import distinct_tokens, signed_text, weight_text
 from ..svg.beam_tree import Node, draw_tree
@@ -107,11 +108,8 @@ def _look(
 ) -> tuple[Beginnings, tuple[tuple[int, float], ...], np.ndarray]:
     """The best continuations not taken; after the best beginning, its likeliest tokens and its cross-attention."""
     model = translator.model
-    was_training = model.training
-    model.eval()
-    with record_attention(model) as weights:
+    with evaluating(model), record_attention(model) as weights:
         logits = model(src.expand(len(before), -1), src.new_tensor([ids for ids, _ in before]))[:, -1]
-    model.train(was_training)
     totals = logits.log_softmax(-1) + logits.new_tensor([score for _, score in before])[:, None]
     scores, flat = totals.flatten().topk(min(len(taken) + _DROPPED, totals.numel()))
     ranked = [

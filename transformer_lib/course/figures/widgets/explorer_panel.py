@@ -13,6 +13,7 @@ from torch import Tensor
 
 from ....decoding.sampling import greedy_decode
 from ....decoding.translator import Translator, load_trained
+from ....model.evaluating import evaluating
 from ....model.recording import record_attention
 from ....model.transformer import Transformer
 from ...studies.interventions import masked
@@ -107,10 +108,10 @@ def attention_explorer(
 @torch.no_grad()
 def recorded(translator: Translator, text: str) -> Recorded:
     """Translate greedily and record everything in one pass with the translation given."""
-    model = translator.model.eval()
+    model = translator.model
     src = translator.src_tokenizer.encode_batch([text])
     tgt = greedy_decode(model, src, max_new_tokens=model.config.max_len - 1)
-    with record_attention(model) as record:
+    with evaluating(model), record_attention(model) as record:
         log_p = model(src, tgt[:, :-1]).log_softmax(dim=-1)[0]
     weights = {name: grid[0].double().numpy() for name, grid in record.items()}
     source = tuple(translator.src_tokenizer.words[i] for i in src[0].tolist())
@@ -134,6 +135,7 @@ def cut_effect(
     with ExitStack() as stack:
         for name in names:
             stack.enter_context(masked(entry.model.get_submodule(name), may))
+        stack.enter_context(evaluating(entry.model))
         stack.enter_context(record_attention(entry.model))  # the explicit path: a row that sees nothing is no NaN
         log_p = entry.model(entry.src, entry.tgt[:, :-1]).log_softmax(dim=-1)[0]
     labels = entry.tgt[0, 1:]

@@ -1,0 +1,300 @@
+"""What cannot take the fast path is refused with the reason, and what changes nothing changes nothing."""
+
+from __future__ import annotations
+
+import copy
+from unittest.mock import patch
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+import transformer_lib as tl
+from factories import BATCH, POSITIONS, make_model, random_ids, sources, targets
+from transformer_lib.baselines import GRUTranslator, SelfOnlyTransformer
+from transformer_lib.fast.eligibility import fastest_path, obstacle, require_fast
+from transformer_lib.model.layers import Residual
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+@pytest.mark.parametrize("position", POSITIONS)
+def test_nothing_is_in_the_way_of_a_plain_transformer(position, norm_first):
+    model = make_model(position=position, norm_first=norm_first)
+    assert obstacle(model) is None and obstacle(copy.deepcopy(model)) is None
+    assert fastest_path(model) == "fast"
+
+
+@pytest.mark.parametrize(
+    "other", [SelfOnlyTransformer, lambda config: GRUTranslator(config, 8), lambda config: nn.Linear(3, 5)]
+)
+def test_another_model_is_refused(other):
+    model = other(make_model().config)
+    with pytest.raises(ValueError, match=f"the model is a {type(model).__name__}, not a Transformer: take path="):
+        require_fast(model)
+    assert fastest_path(model) == "readable"
+
+
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def replaced_part(model):
+    model.decoder.layers[1].feed_forward.expand = Doubled(30, 17)
+
+
+def replaced_method(model):
+    model.encoder.layers[0].self_attention.w_v.forward = lambda x: x
+
+
+def replaced_mask(model):
+    model.tgt_mask = lambda tgt_so_far, q_len: None
+
+
+def hooked(model):
+    model.decoder.layers[0].cross_attention.w_o.register_forward_hook(lambda *_: None)
+
+
+def hooked_before(model):
+    model.encoder.register_forward_pre_hook(lambda *_: None)
+
+
+def biased(model):
+    model.encoder.layers[0].self_attention = tl.MultiHeadAttention(30, 3, bias=True)
+
+
+def biased_head(model):
+    model.output_head = nn.Linear(30, 29)
+
+
+def biased_values(model):
+    model.decoder.layers[1].self_attention.w_v = nn.Linear(30, 30)
+
+
+def no_norm(model):
+    model.encoder.layers[0].feed_forward_residual.norm = nn.Identity()
+
+
+def no_dropout(model):
+    model.dropout = nn.Identity()
+
+
+def other_heads(model):
+    model.decoder.layers[0].self_attention = tl.MultiHeadAttention(30, 5)
+
+
+def watched_backward(model):
+    model.decoder.layers[0].self_attention.register_full_backward_hook(lambda *_: None)
+
+
+def watched_before_backward(model):
+    model.decoder.layers[0].self_attention.register_full_backward_pre_hook(lambda *_: None)
+
+
+def compiled(model):
+    model.compile()
+
+
+def halved(model):
+    model.encoder.layers.append(copy.deepcopy(model.encoder.layers[0]))
+
+
+HOOK, OTHER = "has a hook", "where its config builds"
+CHANGES = [
+    (replaced_part, f"decoder.layers.1.feed_forward.expand is a Doubled .*, {OTHER} a Linear"),
+    (replaced_method, "encoder.layers.0.self_attention.w_v has a forward of its own"),
+    (replaced_mask, "the model has a tgt_mask of its own"),
+    (hooked, f"decoder.layers.0.cross_attention.w_o {HOOK}"),
+    (hooked_before, f"encoder {HOOK}"),
+    (biased, rf"encoder.layers.0.self_attention.w_k is a Linear \(weight \(30, 30\), bias \(30,\)\), {OTHER} a Linear"),
+    (biased_head, f"output_head is a Linear .*bias .*, {OTHER}"),
+    (biased_values, f"decoder.layers.1.self_attention.w_v is a Linear .*bias .*, {OTHER}"),
+    (no_norm, f"encoder.layers.0.feed_forward_residual.norm is a Identity, {OTHER} a LayerNorm"),
+    (no_dropout, f"dropout is a Identity, {OTHER} a Dropout"),
+    (other_heads, f"decoder.layers.0.self_attention is a MultiHeadAttention \\(5 heads\\), {OTHER} .*\\(3 heads\\)"),
+    (watched_backward, f"decoder.layers.0.self_attention {HOOK}"),
+    (watched_before_backward, f"decoder.layers.0.self_attention {HOOK}"),
+    (halved, f"encoder.layers.2 is a EncoderLayer, {OTHER} nothing"),
+    pytest.param(  # the warning is torch's own
+        compiled, "the model is compiled", marks=pytest.mark.filterwarnings("ignore::DeprecationWarning")
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), CHANGES)
+def test_a_changed_model_is_refused_with_the_reason(change, reason):
+    model, (src, tgt) = make_model(), pair()
+    loss = tl.TrainingLoss(model, path="fast")
+    change(model)
+    with pytest.raises(ValueError, match=f'path="fast" must not change what is computed, but {reason}.*"readable"'):
+        loss(src, tgt)
+    with pytest.raises(ValueError, match=reason):
+        tl.greedy_decode(model, src, max_new_tokens=3, path="fast")
+
+
+def pair():
+    src, tgt = random_ids(23, BATCH, 7, padded=True), random_ids(29, BATCH, 12, seed=1, padded=True)
+    tgt[:, 0] = 1
+    return src, tgt
+
+
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        (tl.Transformer, "forward"),
+        (tl.Transformer, "src_mask"),
+        (tl.MultiHeadAttention, "forward"),
+        (tl.MultiHeadAttention, "split_heads"),
+        (tl.EncoderLayer, "forward"),
+        (Residual, "forward"),
+        (nn.Linear, "forward"),
+        (nn.Dropout, "forward"),
+        (nn.Module, "__call__"),
+    ],
+)
+def test_a_patched_class_is_refused(kind, name):
+    model = make_model()
+    own = getattr(kind, name)
+    with patch.object(kind, name, lambda *args, **options: own(*args, **options)):
+        assert obstacle(model) == f"{kind.__name__}.{name} has been replaced"
+    assert obstacle(model) is None
+
+
+def test_a_method_added_to_a_class_is_refused():
+    """A `__call__` of its own would come before that of nn.Module."""
+    with patch.object(tl.LayerNorm, "__call__", lambda self, x: x, create=True):
+        assert obstacle(make_model()) == "LayerNorm.__call__ has been added"
+    assert obstacle(make_model()) is None
+
+
+def test_a_recorded_model_is_refused():
+    model = make_model()
+    with tl.record_attention(model):
+        assert obstacle(model) == "the attention of decoder.layers.1.cross_attention is being recorded"
+        with pytest.raises(ValueError, match="is being recorded: take path="):
+            tl.beam_search(model, sources(), beam_size=2, max_new_tokens=3, path="fast")
+    assert obstacle(model) is None
+
+
+def test_a_hook_on_all_modules_is_refused():
+    handle = nn.modules.module.register_module_forward_hook(lambda *_: None)
+    try:
+        assert obstacle(make_model()) == "a hook watches all modules"
+    finally:
+        handle.remove()
+
+
+def test_the_counter_of_operations_may_watch():
+    model, (src, tgt) = make_model(), pair()
+    with FlopCounterMode(display=False) as counter:
+        tl.TrainingLoss(model, path="fast")(src, tgt)
+    assert counter.get_total_flops() > 0
+
+
+def test_an_unknown_path_is_refused():
+    message = "path must be one of 'readable', 'fast', got 'quick'"
+    with pytest.raises(ValueError, match=message):
+        tl.TrainingLoss(make_model(), path="quick")
+    with pytest.raises(ValueError, match=message):
+        tl.TrainingOptions(path="quick")
+    with pytest.raises(ValueError, match=message):
+        tl.greedy_decode(make_model(), sources(), max_new_tokens=3, path="quick")
+
+
+def padding_alone(src):
+    src[1] = 0
+    return {}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [(lambda src: {"use_cache": False}, "use_cache=False"), (padding_alone, "a row of src is only padding")],
+)
+def test_a_request_that_the_fast_decoder_does_not_serve_is_refused(change, reason):
+    src = sources()
+    options = change(src)
+    with pytest.raises(ValueError, match=f'path="fast" decodes with a cache and without autocast, but {reason}'):
+        tl.greedy_decode(make_model(), src, max_new_tokens=3, path="fast", **options)
+    assert tl.greedy_decode(make_model(), src, max_new_tokens=3, **options).shape[0] == BATCH
+
+
+def test_autocast_is_refused_in_fast_decoding():
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(ValueError, match="autocast would round"):
+        tl.greedy_decode(make_model(), sources(), max_new_tokens=3, path="fast")
+
+
+# Whether or not somebody looks.
+
+
+def learn(watch, **options):
+    """Train with dropout while `watch(model)` is watching, and return the losses and the weights."""
+    torch.manual_seed(5)
+    model = make_model(dropout=0.3)
+    src = random_ids(23, 12, 7, seed=2).tolist()
+    batches = tl.Batches(src, [[1, *row, 2] for row in src], 3)
+    watch(model)
+    history = tl.train(model, batches, epochs=2, warmup_steps=3, progress=False, **options)
+    return history.loss, [weight.detach() for weight in model.parameters()]
+
+
+def test_a_hook_that_does_nothing_changes_nothing():
+    looked = []
+    alone = learn(lambda model: None)
+    watched = learn(lambda model: model.encoder.register_forward_hook(lambda *_: looked.append(1)))
+    assert alone[0] == watched[0] and all(map(torch.equal, alone[1], watched[1]))
+    assert len(looked) == 8  # once a step
+
+
+def test_what_is_patched_is_called_in_training():
+    """The model that is read is the model that trains."""
+    with patch.object(tl.MultiHeadAttention, "forward", side_effect=Stopped), pytest.raises(Stopped):
+        learn(lambda model: None)
+
+
+class Stopped(Exception):
+    pass
+
+
+def test_a_hook_set_while_training_stops_the_fast_path():
+    model = make_model()
+    src = random_ids(23, 12, 7, seed=2).tolist()
+    batches = tl.Batches(src, [[1, *row, 2] for row in src], 3)
+
+    def look(step, _loss):
+        if step == 2:
+            model.encoder.register_forward_hook(lambda *_: None)
+
+    with pytest.raises(ValueError, match="encoder has a hook"):
+        tl.train(model, batches, on_step=look, path="fast", progress=False)
+
+
+def test_without_dropout_both_paths_train_alike():
+    def still(model):
+        for part in model.modules():
+            if isinstance(part, nn.Dropout):
+                part.p = 0.0
+
+    readable, fast = (learn(still, path=path) for path in ("readable", "fast"))
+    assert fast[0] == pytest.approx(readable[0], abs=1e-4)
+
+
+@pytest.mark.parametrize("decode", ["greedy", "sample", "beam"])
+def test_both_paths_decode_alike(decode):
+    model, src = make_model(scale=2.0, dtype=torch.float64), sources()
+
+    def found(path):
+        if decode == "greedy":
+            return tl.greedy_decode(model, src, max_new_tokens=11, path=path)
+        if decode == "beam":
+            return tl.beam_search(model, src, beam_size=3, max_new_tokens=11, path=path)
+        return tl.sample_decode(model, src, max_new_tokens=11, generator=torch.Generator().manual_seed(3), path=path)
+
+    assert torch.equal(found("readable"), found("fast"))
+
+
+def test_a_forward_pass_does_not_depend_on_the_library_s_fast_wing():
+    """`model(src, tgt_in)` always is the readable path."""
+    model = make_model()
+    with patch.object(tl.MultiHeadAttention, "forward", side_effect=Stopped), pytest.raises(Stopped):
+        model(sources(), targets())

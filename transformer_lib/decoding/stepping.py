@@ -1,0 +1,67 @@
+"""What every way of decoding needs: the next token's logits for a target that grows."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from .._paths import PATHS, PathName
+from .._validate import check_choice, check_id_batch, check_id_range, check_int
+from ..fast.eligibility import require_fast
+from ..fast.stepper import FastStepper
+
+
+def check_request(model: nn.Module, src: Tensor, max_new_tokens: int) -> None:
+    """Raise unless src holds ids of the model's vocabulary and max_new_tokens fits its max_len."""
+    check_int("max_new_tokens", max_new_tokens)
+    if max_new_tokens > model.config.max_len:
+        raise ValueError(
+            f"max_new_tokens must not exceed the model's max_len = {model.config.max_len}, got {max_new_tokens}"
+        )
+    check_id_batch("src", src, max_len=model.config.max_len)
+    check_id_range("src", src, model.config.src_vocab_size)
+
+
+def make_stepper(
+    model: nn.Module, src: Tensor, max_new_tokens: int, *, use_cache: bool, path: PathName
+) -> Stepper | FastStepper:
+    """Return what gives the next token's logits, by the path asked for.
+
+    Raises:
+        ValueError: the path is unknown, or "fast" and something is in its way.
+    """
+    if check_choice("path", path, PATHS) == "readable":
+        return Stepper(model, src, use_cache)
+    require_fast(model)
+    reason = None
+    if not use_cache:
+        reason = "use_cache=False asks for recomputation"
+    elif torch.is_autocast_enabled(src.device.type):
+        reason = "autocast would round its residual sums, too"
+    elif not (src != model.config.pad_id).any(dim=1).all():
+        reason = "a row of src is only padding"
+    if reason is not None:
+        raise ValueError(f'path="fast" decodes with a cache and without autocast, but {reason}: take path="readable"')
+    return FastStepper(model, src, max_new_tokens)
+
+
+class Stepper:
+    """Gives the next token's logits for a growing target, re-reading all of it or through a cache."""
+
+    def __init__(self, model: nn.Module, src: Tensor, use_cache: bool) -> None:
+        self.model, self.src = model, src
+        self.memory = model.encode(src)
+        self.cache = model.new_cache() if use_cache else None
+
+    def next_logits(self, tgt: Tensor) -> Tensor:
+        """Return [batch, tgt_vocab_size] for the token after tgt [batch, tgt_len]."""
+        if self.cache is None:
+            return self.model.decode(tgt, self.memory, self.src)[:, -1]
+        new = tgt[:, self.cache.length :]
+        return self.model.decode(new, self.memory, self.src, cache=self.cache)[:, -1]
+
+    def select(self, rows: Tensor) -> None:
+        """Keep the batch rows `rows`, in that order."""
+        self.src, self.memory = self.src[rows], self.memory[rows]
+        if self.cache is not None:
+            self.cache.select(rows)

@@ -1,0 +1,36 @@
+"""What a model loses on pairs that it is not trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from .._paths import PathName
+from ..model.evaluating import evaluating
+from .gradients import computing, count_targets
+from .loss import TrainingLoss
+from .options import Precision
+
+
+@torch.no_grad()
+def loss_per_token(
+    model: nn.Module,
+    batches: Iterable[tuple[Tensor, Tensor]],
+    *,
+    precision: Precision = "float32",
+    path: PathName = "readable",
+) -> float:
+    """Return the cross-entropy per real target token over all batches, in nats, without smoothing or dropout.
+
+    Args:
+        model: used in evaluation mode; its mode is restored. precision, path: as for `train`.
+    """
+    loss, device = TrainingLoss(model, path=path), next(model.parameters()).device
+    summed, tokens = 0.0, 0
+    with evaluating(model), computing(precision, device):
+        for src, tgt in batches:
+            summed += float(loss(src.to(device), tgt.to(device)))
+            tokens += count_targets(tgt, model.config.pad_id)
+    return summed / tokens
