@@ -16,7 +16,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT)]
 
-from site_pages import contents, course_map, guide_page, page_of, picture_of  # noqa: E402
+from site_pages import contents, course_map, guide_page, page_of, picture_of, studies_reference  # noqa: E402
 
 from transformer_lib.course.notebooks import NOTEBOOKS, file_of, notebook  # noqa: E402
 from transformer_lib.course.teaching.notebook_files import MATHJAX, carried, read  # noqa: E402
@@ -38,8 +38,13 @@ def prepare(source: Path) -> None:
     for page in pages:
         listed = contents(pages) if page.stem == "index" else ""
         write(source / "docs" / "teaching" / page.name, guide_page(page.read_text("utf-8")) + listed)
+    for page in (*DOCS.glob("*.md"), ROOT / "data" / "README.md"):
+        if page.name != "index.md":  # that one is the front page
+            write(source / page.relative_to(ROOT), page.read_text("utf-8"))
     for folder in ("api", "teaching/hub"):
         shutil.copytree(DOCS / folder, source / "docs" / folder)
+    studies = (DOCS / "api" / "studies.md").read_text("utf-8")
+    write(source / "docs" / "api" / "studies.md", studies.replace("<!-- studies -->", studies_reference()))
     front = (DOCS / "index.md").read_text("utf-8")
     write(source / "index.md", front.replace("<!-- map -->", course_map()))
     write(source / "transformer.svg", picture_of(read(file_of(notebook(FRONT_PICTURE[0]))), FRONT_PICTURE[1]))

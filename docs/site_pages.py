@@ -9,9 +9,11 @@ from __future__ import annotations
 import base64
 import html
 import os
+import pkgutil
 import re
 from pathlib import Path
 
+from transformer_lib.course import studies
 from transformer_lib.course.notebooks import NOTEBOOKS, Notebook, notebook
 from transformer_lib.course.teaching.notebook_files import html_of, source_of, tags_of, text_of
 
@@ -129,6 +131,13 @@ def course_map() -> str:
         for entry in NOTEBOOKS
     ]
     return "\n".join(["| | notebook | minutes | you build |", "|---|---|---:|---|", *rows, ""])
+
+
+def studies_reference() -> str:
+    """The sections of the page on studies: what each module's docstring says."""
+    names = sorted(found.name for found in pkgutil.iter_modules(studies.__path__))
+    section = "## `{0}`\n\n```{{eval-rst}}\n.. automodule:: transformer_lib.course.studies.{0}\n```\n"
+    return "\n".join(map(section.format, names))
 
 
 def picture_of(stored: dict, cell_id: str) -> str:

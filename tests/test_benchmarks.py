@@ -1,11 +1,10 @@
-"""The benchmarks run, do what they say, and the README's tables follow from the stored numbers. No time decides."""
+"""The benchmarks run, do what they say, and the pages follow from the stored numbers. No time decides."""
 
 from __future__ import annotations
 
 import copy
 import json
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -15,9 +14,8 @@ from benchmarks import __main__ as command
 from benchmarks import candidates, gpu, measure, memory, run
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
-from transformer_lib.course.studies import speed, stored
+from transformer_lib.course.studies import speed
 
-ROOT = Path(__file__).parents[1]
 NESTED = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 
 
@@ -62,12 +60,6 @@ def test_the_quick_run_has_the_form_of_what_is_stored(quick):
     assert all(f"| {name} |" in text for name in names)
     first = next(line for line in text.splitlines() if line.startswith(f"| {speed.BASELINE} |"))
     assert first.split(" | ")[1] == "1.00"
-
-
-def test_the_readme_shows_the_stored_numbers():
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    expected = f"{speed.BEGIN}\n{speed.report(speed.load_results())}\n{speed.END}"
-    assert expected in readme, "python -m benchmarks --tables, in the folder tests, writes the README's tables again"
 
 
 def test_what_is_stored_is_of_the_full_work():
@@ -208,11 +200,6 @@ def test_the_machine_is_described():
     found = run.machine()
     assert found["processor"] and found["versions"]["torch"] == torch.__version__
     assert run.version("no-such-package") is None
-
-
-def test_only_what_stands_between_the_marks_is_replaced():
-    text = f"before\n{speed.BEGIN}\nold\n{speed.END}\nafter"
-    assert stored.put_between(text, speed.BEGIN, speed.END, "new") == text.replace("old", "new")
 
 
 @pytest.mark.parametrize("wrong", [["--quick", "--store"], ["--rounds", "1"], ["--tables", "--quick"]])

@@ -72,7 +72,7 @@ def test_a_script_is_executable_and_can_be_read_by_its_shell(script):
 
 
 def test_the_cell_for_colab_installs_the_clone_it_makes():
-    cell = re.search(r"```\n(!git clone .*?)```", text_of("README.md"), re.DOTALL)[1]
+    cell = re.search(r"```\n(!git clone .*?)```", text_of("docs", "editors.md"), re.DOTALL)[1]
     [folder] = re.findall(r"<owner>/<repository> (\S+)$", cell, re.MULTILINE)
     assert f"%pip install -q -r {folder}/requirements.txt -e {folder}" in cell
 

@@ -6,11 +6,12 @@ import base64
 import copy
 import functools
 import html
+import pkgutil
 import re
 import runpy
 import sys
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from urllib.parse import unquote, urlsplit
 
 import build_site
@@ -89,6 +90,7 @@ def test_everything_has_its_page(site):
     expected = {f"notebooks/{entry.stem}.html" for entry in NOTEBOOKS} | {"index.html", "search.html"}
     expected |= {f"docs/teaching/{page.stem}.html" for page in GUIDE}
     expected |= {f"docs/api/{page.stem}.html" for page in (ROOT / "docs" / "api").glob("*.md")}
+    expected |= {"data/README.html", "docs/editors.html", "docs/multi30k.html", "docs/speed.html"}
     assert {name for name in expected if not (site / name).is_file()} == set()
     for entry in NOTEBOOKS:
         assert (site / "notebooks" / entry.filename).read_bytes() == (ROOT / "notebooks" / entry.filename).read_bytes()
@@ -145,9 +147,12 @@ def test_the_tables_of_corrections_lead_to_cells(site):
 
 def test_the_reference_has_every_public_name(site):
     ids = {name for page in pages(site).values() if page.path.parent.name == "api" for name in page.ids}
-    modules = {name for name in (*tl.__all__, *tl.COURSE) if not hasattr(getattr(tl, name), "__qualname__")}
-    assert {f"transformer_lib.{name}" for name in set(tl.__all__) - modules} <= ids
-    assert {f"module-transformer_lib.{name}" for name in modules - {"studies"}} <= ids
+    found = {name: getattr(tl, name) for name in (*tl.__all__, *tl.COURSE)}
+    modules = {name: thing.__name__ for name, thing in found.items() if isinstance(thing, ModuleType)}
+    assert {f"transformer_lib.{name}" for name in set(tl.__all__) - set(modules)} <= ids
+    assert {f"module-{name}" for name in modules.values()} - {"module-transformer_lib.course.studies"} <= ids
+    every_study = {f"module-{tl.studies.__name__}.{found.name}" for found in pkgutil.iter_modules(tl.studies.__path__)}
+    assert every_study <= ids
     assert {f"transformer_lib.course.figures.widgets.{name}" for name in tl.widgets.__all__ if name != "Panel"} <= ids
 
 

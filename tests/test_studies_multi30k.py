@@ -1,4 +1,4 @@
-"""The README's table of real sentences follows from the stored runs, and runs that cannot be compared are refused."""
+"""The table of real sentences follows from the stored runs, and runs that cannot be compared are refused."""
 
 from __future__ import annotations
 
@@ -33,11 +33,6 @@ def folder(path, model, **changes):
     return path
 
 
-def test_the_readme_shows_the_stored_runs():
-    readme = multi30k.README.read_text(encoding="utf-8")
-    assert multi30k.put_into(readme, multi30k.load_results()) == readme
-
-
 def test_the_stored_runs_differ_in_their_model_alone():
     ours, theirs = multi30k.load_results()["runs"]
     assert (ours["model"], theirs["model"]) == ("ours", "torch")
@@ -46,12 +41,15 @@ def test_the_stored_runs_differ_in_their_model_alone():
 
 
 def test_folders_become_a_table(tmp_path):
-    readme, results = tmp_path / "README.md", tmp_path / "multi30k.json"
-    readme.write_text(f"before\n{multi30k.BEGIN}\nold\n{multi30k.END}\nafter\n")
+    readme, page, results = (tmp_path / name for name in ("README.md", "docs/multi30k.md", "multi30k.json"))
+    page.parent.mkdir()
+    for file in (readme, page):
+        file.write_text("before\n<!-- multi30k: begin -->\nold\n<!-- multi30k: end -->\nafter\n")
     folders = [str(folder(tmp_path / model, model)) for model in ("ours", "torch")]
-    multi30k.main([*folders, "--results", str(results), "--readme", str(readme)])
-    text = readme.read_text(encoding="utf-8")
+    multi30k.main([*folders, "--results", str(results), "--root", str(tmp_path)])
+    text = page.read_text(encoding="utf-8")
     assert text.startswith("before\n") and text.endswith("after\n") and "old" not in text
+    assert "BLEU **37.2** (36.1–38.4) by `tl.Transformer` and" in readme.read_text(encoding="utf-8")
     scores = "**37.2** (36.1–38.4) | **38.0** (37.0–39.0) | **61.0** (60.0–62.0)"
     assert f"| `tl.Transformer`, beam 5 | 2,311 | 5.2 | {scores} |" in text
     assert "greedy" not in text  # of the validation set

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from transformer_lib.course.studies import precision, stored
-from transformer_lib.course.studies.multi30k import README
 from transformer_lib.course.studies.translators import TEST_SPLITS, short_run
 from transformer_lib.data.corpora import load_corpus
 
@@ -24,7 +23,7 @@ def test_a_short_run_repeats_the_stored_one(results):
     assert losses != short_run(load_corpus("context"), "transformer")  # another run
 
 
-def test_what_the_readme_concludes(results):
+def test_what_the_page_concludes(results):
     changes, table = precision.differences(results), precision.compared(results)
     assert results["seeds"] == [0, 1, 2] and all(len(scores) == 3 for scores in table["bfloat16"].values())
     assert abs(changes["heldout"][0]) <= changes["heldout"][1] < 0.01
@@ -40,7 +39,3 @@ def test_differences_are_taken_seed_by_seed():
         steps = [low - high for low, high in zip((0.2, 0.4, 0.9), full[split], strict=True)]
         assert change == pytest.approx(0.5 - mean(full[split]))
         assert noise == pytest.approx(2 * stdev(steps) / 3**0.5)
-
-
-def test_the_readme_says_so(results):
-    assert precision.sentence(results) in " ".join(README.read_text(encoding="utf-8").split())

@@ -1,4 +1,4 @@
-"""The command line: measure, print the tables, write the JSON; with --store also data/bench.json and the README."""
+"""The command line: measure, print the tables, write the JSON; with --store also data/bench.json and the pages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import warnings
 from dataclasses import replace
 from pathlib import Path
 
-from transformer_lib.course.studies import speed, stored
+from transformer_lib.course.studies import precision, speed, stored
 
 from .run import measured
 from .work import FULL, QUICK
@@ -16,12 +16,11 @@ ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "bench.json"
 
 
-def write_tables(report: str) -> None:
-    """Put the report into the README."""
-    readme = ROOT / "README.md"
-    text = stored.put_between(readme.read_text(encoding="utf-8"), speed.BEGIN, speed.END, report)
-    readme.write_text(text, encoding="utf-8", newline="\n")
-    print("written: the README's tables")
+def write_tables() -> None:
+    """Write docs/speed.md and the README's line from what is stored."""
+    speed.write_pages(speed.load_results())
+    precision.write_pages(stored.read(precision.RESULTS))
+    print("written: docs/speed.md, and the line in README.md")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -29,8 +28,8 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run? says nothing of speed")
     parser.add_argument("--rounds", type=int, help="how often each candidate is measured")
-    parser.add_argument("--store", action="store_true", help="write data/bench.json and the README's tables")
-    parser.add_argument("--tables", action="store_true", help="only write the README's tables, from data/bench.json")
+    parser.add_argument("--store", action="store_true", help="write data/bench.json and docs/speed.md")
+    parser.add_argument("--tables", action="store_true", help="only write docs/speed.md, from what is stored")
     parser.add_argument("--results", type=Path, default=BUILD, help="where the JSON goes without --store")
     given = parser.parse_args(argv)
     if given.quick + given.store + given.tables > 1:
@@ -38,20 +37,19 @@ def main(argv: list[str] | None = None) -> int:
     if given.rounds is not None and given.rounds < 2:
         parser.error(f"--rounds must be at least 2, to see a spread, got {given.rounds}")
     if given.tables:
-        write_tables(speed.report(speed.load_results()))
+        write_tables()
         return 0
     # PyTorch's own encoder computes with nested tensors in evaluation, and says each time that they are new.
     warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors")
     work = QUICK if given.quick else FULL
     results = measured(replace(work, rounds=given.rounds or work.rounds))
-    report = speed.report(results)
-    print(f"\n{report}")
+    print(f"\n{speed.report(results)}")
     path = speed.RESULTS if given.store else given.results
     path.parent.mkdir(parents=True, exist_ok=True)
     stored.save(path, results, indent=1)
     print(f"\nwritten: {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
     if given.store:
-        write_tables(report)
+        write_tables()
         print("notebook 16 shows the stored numbers, too: make refresh NB=notebooks/16_cost_speed_and_scale.ipynb")
     return 0
 

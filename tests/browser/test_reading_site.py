@@ -17,7 +17,7 @@ PAGES = [
     NOTEBOOK,
     "notebooks/A_claims_and_corrections.html",
     "docs/teaching/04_scaled_dot_product_attention.html",
-    "docs/api/attention.html",
+    "docs/api/model.html",
 ]
 FORMULAS = {NOTEBOOK: 150, PAGES[2]: 500}
 WIDE, NARROW = {"width": 1280, "height": 1000}, {"width": 390, "height": 844}

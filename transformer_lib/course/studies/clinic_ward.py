@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import argparse
+
 import torch
 from safetensors.torch import save
 from torch import Tensor
@@ -28,6 +30,7 @@ def content(recipe: Recipe | None = None) -> dict[str, Tensor]:
 
 def main() -> None:
     """Train the ward and write it."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     write_atomically(WARD, save(content(), metadata={"command": COMMAND}))
 

@@ -1,13 +1,14 @@
 """Does training in bfloat16 cost quality? The course's recipe with `precision="bfloat16"`; float32 is in results.json.
 
-`python -m transformer_lib.course.studies.precision` writes data/precision.json. On a processor without units for
-bfloat16 it takes several times as long as in float32: there, 16 bits are an exercise.
+`python -m transformer_lib.course.studies.precision` writes data/precision.json, and a sentence of docs/speed.md. On a
+processor without units for bfloat16 it takes several times as long as in float32: there, 16 bits are an exercise.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from statistics import mean, stdev
 
 import torch
@@ -51,16 +52,21 @@ def differences(results: dict) -> dict[str, tuple[float, float]]:
 
 
 def sentence(results: dict) -> str:
-    """Return the comparison in words, for the README."""
+    """Return the comparison in words."""
     means = {
         name: _listed(f"{mean(scores):.3f}" for scores in splits.values()) for name, splits in compared(results).items()
     }
     changes = _listed(f"{change:+.3f} ± {noise:.3f}" for change, noise in differences(results).values())
     return (
-        f"over seeds {_listed(map(str, results['seeds']))}, the course's translator gets {means['float32']} of the "
+        f"Over seeds {_listed(map(str, results['seeds']))}, the course's translator gets {means['float32']} of the "
         f"sentences of {_listed(TEST_SPLITS)} exactly right when trained in float32, and {means['bfloat16']} when "
-        f"trained in bfloat16: changes of {changes} (two standard errors, from the changes of the seeds)"
+        f"trained in bfloat16: changes of {changes} (two standard errors, from the changes of the seeds)."
     ).replace("-", "−")
+
+
+def write_pages(results: dict, root: Path = stored.ROOT) -> None:
+    """Write the sentence into docs/speed.md."""
+    stored.write_between(root / "docs" / "speed.md", "precision", sentence(results))
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -72,6 +78,8 @@ def main() -> None:
     """Run the command line."""
     seeds, path = stored.arguments(__doc__, RESULTS)
     stored.measure_and_save("precision", seeds, path, measure, indent=1)
+    if path == RESULTS:
+        write_pages(stored.read(path))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import argparse
 from functools import cache
 
 import torch
@@ -84,6 +85,7 @@ def on_anti_diagonal(weights: Tensor) -> float:
 
 def main() -> None:
     """Train the model and write it."""
+    argparse.ArgumentParser(description=__doc__).parse_args()
     torch.set_num_threads(1)
     save_checkpoint(STORED, train_reverser(0), extra={"command": COMMAND})
 

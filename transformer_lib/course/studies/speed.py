@@ -1,7 +1,7 @@
-"""How fast is the library beside others? The stored answer (notebook 16, README).
+"""How fast is the library beside others? The stored answer (notebook 16, docs/speed.md).
 
 `make bench` measures and prints; `make bench BENCH=--store` also writes data/bench.json, from which everything here
-follows, and the README's tables. The programs are in tests/benchmarks.
+follows: the tables of docs/speed.md and the line in the README. The programs are in tests/benchmarks.
 """
 
 from __future__ import annotations
@@ -12,8 +12,7 @@ from ..._files import DATA
 from . import stored
 
 RESULTS = DATA / "bench.json"
-BASELINE, OURS = "torch.nn.Transformer", "transformer_lib"  # as the rows are called
-BEGIN, END = "<!-- speed: begin -->", "<!-- speed: end -->"
+BASELINE, OURS, PEER = "torch.nn.Transformer", "transformer_lib", "transformers MarianMT"  # as the rows are called
 MIB = 2**20
 
 
@@ -44,6 +43,26 @@ def report(results: dict) -> str:
     if missing:
         parts.append("Not measured: " + "; ".join(f"{name} ({reason})" for name, reason in missing.items()) + ".")
     return "\n\n".join(parts)
+
+
+def headline(results: dict) -> str:
+    """Return one sentence for whoever reads no table: the library and one other program beside the baseline."""
+    (ours, peer), (ours_decoding, peer_decoding) = (
+        [f"{ratios(results, part)[name][1]:.2f}" for name in (OURS, PEER)] for part in ("training", "decoding")
+    )
+    machine = results["machine"]
+    return (
+        f"[How fast it is](docs/speed.md), measured on {results['date']} ({machine['processor']}, "
+        f"{machine['threads']} threads) beside `{results['baseline']}` as it comes: a training step of `tl.train` is "
+        f"**{ours}** times as fast, greedy decoding **{ours_decoding}** times ({PEER}: {peer} and {peer_decoding}; "
+        f"`{results['baseline']}` decodes without a cache)."
+    )
+
+
+def write_pages(results: dict, root: Path = stored.ROOT) -> None:
+    """Write the tables into docs/speed.md and the headline into README.md."""
+    stored.write_between(root / "docs" / "speed.md", "speed", report(results))
+    stored.write_between(root / "README.md", "speed", headline(results))
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:

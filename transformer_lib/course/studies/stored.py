@@ -1,4 +1,4 @@
-"""What the studies share: their command line, and how their results are stored and read."""
+"""What the studies share: their command line, how results are stored and read, and how they get into pages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from typing import Any
 
 import torch
 
-from ..._files import write_atomically
+from ..._files import DATA, write_atomically
+
+ROOT = DATA.parent  # the repository: README.md and docs/ show what is stored
 
 
 def read(path: Path) -> dict:
@@ -24,10 +26,24 @@ def save(path: Path, content: dict, *, indent: int | None = None) -> None:
     write_atomically(path, (json.dumps(content, indent=indent) + "\n").encode("utf-8"))
 
 
-def put_between(text: str, begin: str, end: str, report: str) -> str:
-    """Return the text with the report in place of what stands between its two marks."""
-    before, rest = text.split(begin, 1)
-    return f"{before}{begin}\n{report}\n{end}{rest.split(end, 1)[1]}"
+def put_between(text: str, name: str, report: str) -> str:
+    """Return the text with the report in place of what stands between `<!-- name: begin -->` and `<!-- name: end -->`.
+
+    Raises:
+        ValueError: the text does not have these two marks once, in this order.
+    """
+    begin, end = (f"<!-- {name}: {edge} -->" for edge in ("begin", "end"))
+    before, *rest = text.split(begin)
+    inside, *after = "".join(rest).split(end)
+    if len(rest) != 1 or len(after) != 1:
+        raise ValueError(f"text must have the marks {begin} and {end} once, in this order")
+    return f"{before}{begin}\n{report}\n{end}{after[0]}"
+
+
+def write_between(page: Path, name: str, report: str) -> None:
+    """Put the report between the two marks of this name in a Markdown page."""
+    text = put_between(page.read_text(encoding="utf-8"), name, report)
+    write_atomically(page, text.encode("utf-8"))
 
 
 def arguments(description: str | None, results: Path, seeds: Sequence[int] = (0, 1, 2)) -> tuple[list[int], Path]:

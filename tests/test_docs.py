@@ -1,0 +1,109 @@
+"""The pages of the project are true: what they show follows from `data/`, what they name is there."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from transformer_lib import __version__
+from transformer_lib.course.studies import multi30k, precision, speed, stored
+
+ROOT = Path(__file__).parents[1]
+WRITTEN = ("README.md", "docs/speed.md", "docs/multi30k.md")  # by studies, between marks
+PAGES = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")),
+    *sorted(path for path in (ROOT / "docs").rglob("*.md") if "hub" not in path.parts),
+]
+NOW = [page for page in PAGES if page.name != "CHANGELOG.md"]  # it also names what was
+LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
+FILE = re.compile(r"(?<![\w/.<-])(?:transformer_lib|tests|docs|data|notebooks)/[\w./-]*\w")
+MODULE = re.compile(r"python -m (transformer_lib[\w.]*)")
+DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: ([\w.]+)$", re.MULTILINE)
+
+
+def of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+# What stands between marks ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("study", [speed, multi30k, precision], ids=lambda study: study.__name__.rpartition(".")[2])
+def test_the_pages_show_what_is_stored(study, tmp_path):
+    (tmp_path / "docs").mkdir()
+    for name in WRITTEN:
+        shutil.copyfile(ROOT / name, tmp_path / name)
+    study.write_pages(stored.read(study.RESULTS), tmp_path)
+    again = "make bench BENCH=--tables and python -m transformer_lib.course.studies.multi30k write the pages again"
+    assert [name for name in WRITTEN if text_of(tmp_path / name) != text_of(ROOT / name)] == [], again
+
+
+def test_only_what_stands_between_the_marks_is_replaced():
+    text = "before\n<!-- speed: begin -->\nold\n<!-- speed: end -->\nafter"
+    assert stored.put_between(text, "speed", "new") == text.replace("old", "new")
+
+
+@pytest.mark.parametrize("text", ["", "<!-- x: end --><!-- x: begin -->", "<!-- x: begin --><!-- x: end -->" * 2])
+def test_a_page_without_its_marks_is_refused(text):
+    with pytest.raises(ValueError, match="text must have the marks <!-- x: begin --> and <!-- x: end --> once"):
+        stored.put_between(text, "x", "new")
+
+
+# What pages name -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES, ids=of)
+def test_links_lead_somewhere(page):
+    targets = {target for target in LINK.findall(text_of(page)) if "://" not in target}
+    base = {target: ROOT / target[1:] if target.startswith("/") else page.parent / target for target in targets}
+    assert [target for target, path in base.items() if not path.exists()] == []
+
+
+@pytest.mark.parametrize("page", NOW, ids=of)
+def test_files_and_modules_are_there(page):
+    text = text_of(page)
+    files = {name for name in FILE.findall(text) if "NN" not in name}  # NN: the number of any notebook
+    assert [name for name in files if not (ROOT / name).exists()] == []
+    assert [name for name in set(MODULE.findall(text)) if importlib.util.find_spec(name.rstrip(".")) is None] == []
+
+
+def test_the_readme_draws_the_tree_as_it_is():
+    tree = re.search(r"^notebooks/ .*?^tests/ ", text_of(ROOT / "README.md"), re.MULTILINE | re.DOTALL)[0]
+    above: list[str] = []
+    for line in tree.splitlines():
+        depth = (len(line) - len(line.lstrip())) // 2
+        for name in re.split(r"  +", line.strip())[0].split():
+            above = [*above[:depth], name]
+            assert ROOT.joinpath(*above).exists(), "/".join(above)
+
+
+def test_modules_that_moved_are_where_the_changelog_says():
+    rows = re.findall(r"^\| `(transformer_lib\.[\w.]+)` \| (.+) \|$", text_of(ROOT / "CHANGELOG.md"), re.MULTILINE)
+    assert len(rows) > 40
+    new = [name for _, names in rows for name in re.findall(r"`(transformer_lib\.[\w.]+)`", names)]
+    assert [name for name in new if importlib.util.find_spec(name) is None] == []
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs" / "api").glob("*.md")), ids=of)
+def test_the_reference_names_what_is_there(page):
+    current = ""
+    for directive, name in DIRECTIVE.findall(text_of(page)):
+        if directive == "currentmodule":
+            current = name
+        elif directive == "automodule":
+            assert importlib.util.find_spec(name) is not None, name
+        else:
+            assert hasattr(importlib.import_module(current), name), name
+
+
+def test_the_entry_to_cite_has_the_version_of_the_library():
+    assert f"Version {__version__}:" in text_of(ROOT / "README.md")
+    assert f"\nversion: {__version__}\n" in text_of(ROOT / "CITATION.cff")
