@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -14,7 +15,7 @@ def check_int(name: str, value: object, *, minimum: int = 1) -> int:
         raise TypeError(f"{name} must be an int, got {value!r} of type {type(value).__name__}")
     if value < minimum:
         raise ValueError(f"{name} must be at least {minimum}, got {value}")
-    return value
+    return cast(int, value)
 
 
 def check_fraction(name: str, value: float, *, below_one: bool = True) -> float:
@@ -26,7 +27,7 @@ def check_fraction(name: str, value: float, *, below_one: bool = True) -> float:
     return float(value)
 
 
-def check_choice(name: str, value: object, choices: Collection[str]) -> str:
+def check_choice(name: str, value: str, choices: Collection[str]) -> str:
     """Return `value` if it is one of `choices`."""
     if value not in choices:
         raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +13,8 @@ from torch import Tensor, nn
 from ._validate import check_ids, check_int
 from .data.corpora import Pair
 from .data.tokenizers import WordTokenizer
+from .model.base import TranslationModel
+from .model.cache import DecoderCache
 from .model.config import TransformerConfig
 from .model.masks import causal_mask
 from .model.positional import SinusoidalPosition
@@ -91,10 +94,8 @@ def _diagonal(q_len: int, k_len: int, device: torch.device) -> Tensor:
     return torch.eye(q_len, k_len, dtype=torch.bool, device=device)[None, None]
 
 
-class GRUTranslator(nn.Module):
+class GRUTranslator(TranslationModel):
     """A GRU encoder-decoder without attention (Cho et al. 2014): the source passes through one vector.
-
-    It has `encode`, `decode` and `forward` like `Transformer`, so training and decoding are the same code.
 
     Args:
         config: vocabulary sizes, special ids, max_len, n_layers and dropout are used. hidden: the state's width.
@@ -103,17 +104,13 @@ class GRUTranslator(nn.Module):
     def __init__(self, config: TransformerConfig, hidden: int) -> None:
         super().__init__()
         self.config = config
-        sizes = {"num_layers": config.n_layers, "dropout": config.dropout if config.n_layers > 1 else 0.0}
+        dropout = config.dropout if config.n_layers > 1 else 0.0  # between layers: a single one has nowhere to drop
         self.src_embedding = nn.Embedding(config.src_vocab_size, check_int("hidden", hidden), padding_idx=config.pad_id)
         self.tgt_embedding = nn.Embedding(config.tgt_vocab_size, hidden, padding_idx=config.pad_id)
-        self.encoder = nn.GRU(hidden, hidden, batch_first=True, **sizes)
-        self.decoder = nn.GRU(hidden, hidden, batch_first=True, **sizes)
+        self.encoder = nn.GRU(hidden, hidden, config.n_layers, batch_first=True, dropout=dropout)
+        self.decoder = nn.GRU(hidden, hidden, config.n_layers, batch_first=True, dropout=dropout)
         self.dropout = nn.Dropout(config.dropout)
         self.output_head = nn.Linear(hidden, config.tgt_vocab_size)
-
-    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        """Return logits [batch, tgt_len, tgt_vocab_size] for src [batch, src_len] and tgt_in [batch, tgt_len]."""
-        return self.decode(tgt_in, self.encode(src), src)
 
     def encode(self, src: Tensor) -> Tensor:
         """Return the final state of every layer, [batch, n_layers, hidden]: all that the decoder will know."""
@@ -126,22 +123,19 @@ class GRUTranslator(nn.Module):
         packed = nn.utils.rnn.pack_padded_sequence(embedded, lengths, batch_first=True, enforce_sorted=False)
         return self.encoder(packed)[1].transpose(0, 1)  # [n_layers, batch, hidden] -> [batch, n_layers, hidden]
 
-    def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor) -> Tensor:
+    def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor, *, cache: DecoderCache | None = None) -> Tensor:
         """Return logits; the decoder starts from `memory` and reads tgt_in from its first token."""
         check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
         states, _ = self.decoder(self.dropout(self.tgt_embedding(tgt_in)), memory.transpose(0, 1).contiguous())
         return self.output_head(self.dropout(states))
 
-    def new_cache(self) -> None:
-        """A GRU keeps no keys and values; decoding re-reads the target."""
 
-
-class TorchTranslator(nn.Module):
+class TorchTranslator(TranslationModel):
     """`torch.nn.Transformer` with embeddings, sinusoids and output head like those of `Transformer`.
 
-    It has `encode`, `decode` and `forward` like `Transformer`, so training and decoding are the same code; decoding
-    re-reads the target, as PyTorch's layers keep no keys and values. Unlike ours, its attention has biases, dropout
-    acts within attention and feed-forward too, and its stacks end in a LayerNorm with post-norm as well.
+    Decoding reads the whole target again at each step, as PyTorch's layers keep no keys and values. Unlike ours, its
+    attention has biases, dropout acts within attention and feed-forward too, and its stacks end in a LayerNorm with
+    post-norm as well.
 
     Args:
         config: as for `Transformer`; the position must be sinusoidal.
@@ -156,7 +150,7 @@ class TorchTranslator(nn.Module):
         self.tgt_embedding = nn.Embedding(config.tgt_vocab_size, config.d_model)
         self.position = SinusoidalPosition(config.max_len, config.d_model)
         self.dropout = nn.Dropout(config.dropout)
-        options = {"dropout": config.dropout, "batch_first": True, "norm_first": config.norm_first}
+        options: dict[str, Any] = {"dropout": config.dropout, "batch_first": True, "norm_first": config.norm_first}
         layer = nn.TransformerEncoderLayer(config.d_model, config.n_heads, config.d_ff, **options)
         norm = nn.LayerNorm(config.d_model)
         # Given, not left to nn.Transformer: its own turns padded batches into nested tensors, a prototype that warns.
@@ -176,17 +170,13 @@ class TorchTranslator(nn.Module):
         if config.tie_embeddings:
             self.tgt_embedding.weight = self.output_head.weight = self.src_embedding.weight
 
-    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
-        """Return logits [batch, tgt_len, tgt_vocab_size] for src [batch, src_len] and tgt_in [batch, tgt_len]."""
-        return self.decode(tgt_in, self.encode(src), src)
-
     def encode(self, src: Tensor) -> Tensor:
         """Return the memory [batch, src_len, d_model]."""
         check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
         embedded = self._embed(self.src_embedding, src)
         return self.transformer.encoder(embedded, src_key_padding_mask=self._padding(src))
 
-    def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor) -> Tensor:
+    def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor, *, cache: DecoderCache | None = None) -> Tensor:
         """Return logits for all of tgt_in."""
         return self.output_head(self.states(tgt_in, memory, src))
 
@@ -201,9 +191,6 @@ class TorchTranslator(nn.Module):
             tgt_key_padding_mask=self._padding(tgt_in),
             memory_key_padding_mask=self._padding(src),
         )
-
-    def new_cache(self) -> None:
-        """PyTorch's layers keep no keys and values; decoding re-reads the target."""
 
     def _padding(self, ids: Tensor) -> Tensor:
         return ids == self.config.pad_id

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -17,17 +18,18 @@ from .._paths import PathName
 from ..baselines import TorchTranslator
 from ..data.batches import Batches
 from ..data.tokenizers import BPETokenizer
+from ..model.base import TranslationModel
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
 from ..training.checkpoint import load_weights, read_checkpoint, save_checkpoint
 from ..training.distributed import rank
 from ..training.evaluation import loss_per_token
 from ..training.loop import train
-from ..training.options import History
+from ..training.options import History, Precision
 from .arguments import begin_folder, training_options
 from .preparation import Data
 
-MODELS: dict[str, Callable[[TransformerConfig], nn.Module]] = {"ours": Transformer, "torch": TorchTranslator}
+MODELS: dict[str, Callable[[TransformerConfig], TranslationModel]] = {"ours": Transformer, "torch": TorchTranslator}
 BEST = "best.safetensors"  # in the run's folder
 MAX_LEN = 256  # tokens of the longest sentence, written or read
 
@@ -36,13 +38,13 @@ MAX_LEN = 256  # tokens of the longest sentence, written or read
 class Learned:
     """The model with its best weights, when these were reached, and what training measured."""
 
-    model: nn.Module
+    model: TranslationModel
     best: dict[str, float]  # "epoch" and "loss", the validation loss in nats per token
     history: History
     steps_per_epoch: int
 
 
-def new_model(arguments: argparse.Namespace, vocabulary: int) -> nn.Module:
+def new_model(arguments: argparse.Namespace, vocabulary: int) -> TranslationModel:
     """Return the untrained model; both languages and the output share one table of embeddings."""
     torch.manual_seed(arguments.seed)
     config = TransformerConfig(
@@ -69,8 +71,9 @@ def new_average(model: nn.Module, decay: float) -> AveragedModel | None:
     if not decay:
         return None
 
-    def mix(averaged: Tensor, current: Tensor, n: Tensor) -> Tensor:
-        kept = ((1 + n) / (10 + n)).clamp(max=decay)  # a tensor still, so that a GPU need not wait
+    def mix(averaged: Tensor, current: Tensor, n: Tensor | int) -> Tensor:
+        updates = torch.as_tensor(n)  # a tensor still, so that a GPU need not wait
+        kept = ((1 + updates) / (10 + updates)).clamp(max=decay)
         return torch.lerp(averaged, current, (1 - kept).to(averaged.dtype))
 
     return AveragedModel(model, avg_fn=mix)
@@ -88,13 +91,13 @@ class Validation:
 
     def __init__(
         self,
-        model: nn.Module,
+        model: TranslationModel,
         average: AveragedModel | None,
         batches: Batches,
         path: Path,
         *,
         patience: int,
-        precision: str,
+        precision: Precision,
         computes: PathName,
         tokenizer: BPETokenizer,
     ) -> None:
@@ -104,8 +107,9 @@ class Validation:
 
     def __call__(self, epoch: int) -> dict[str, float]:
         """Return the epoch's validation loss, and "stop" as `train` understands it."""
-        averaged = self.average is not None and self.average.n_averaged > 0
-        model = self.average.module if averaged else self.model
+        model = self.model
+        if self.average is not None and self.average.n_averaged > 0:
+            model = cast(TranslationModel, self.average.module)
         loss = loss_per_token(model, self.batches, precision=self.precision, path=self.computes)
         if not math.isfinite(loss):
             hint = "a lower --learning-rate may help, in another --out"

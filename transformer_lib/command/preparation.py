@@ -38,7 +38,8 @@ def prepare(arguments: argparse.Namespace) -> Data:
     first = rank() == 0
     corpus = from_first(load_corpus(arguments.corpus, download=arguments.download) if first else None)
     serialised = from_first(_vocabulary(arguments.out / "tokenizer.json", corpus, arguments) if first else None)
-    return Data(*(corpus[split] for split in SPLITS[corpus.name]), BPETokenizer(serialised))
+    train, validation, test = (corpus[split] for split in SPLITS[corpus.name])
+    return Data(train, validation, test, BPETokenizer(serialised))
 
 
 def _vocabulary(path: Path, corpus: Corpus, arguments: argparse.Namespace) -> str:

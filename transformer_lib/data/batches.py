@@ -44,7 +44,7 @@ class Batches:
             raise ValueError(f"give batch_size or max_tokens, not both, got {batch_size} and {max_tokens}")
         self.src, self.tgt = src, tgt
         self.batch_size, self.max_tokens = batch_size, max_tokens
-        if max_tokens is None:
+        if batch_size is not None:
             check_int("batch_size", batch_size)
         else:
             self._ends = self._cut(check_int("max_tokens", max_tokens))
@@ -53,7 +53,7 @@ class Batches:
 
     def __len__(self) -> int:
         """Return how many batches an epoch has, every one as many."""
-        return len(self._ends) if self.max_tokens is not None else -(-len(self.src) // self.batch_size)  # rounded up
+        return len(self._ends) if self.batch_size is None else -(-len(self.src) // self.batch_size)  # rounded up
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:
         return self.epoch(0)
@@ -70,16 +70,16 @@ class Batches:
         rng = random.Random(f"{self.seed}/{number}")
         order = list(range(len(self.src)))
         rng.shuffle(order)
-        batches = self._by_sentences(order) if self.max_tokens is None else self._by_tokens(order)
+        batches = self._by_tokens(order) if self.batch_size is None else self._by_sentences(order, self.batch_size)
         rng.shuffle(batches)
         return batches
 
-    def _by_sentences(self, order: list[int]) -> list[list[int]]:
-        pool = _POOL * self.batch_size
+    def _by_sentences(self, order: list[int], batch_size: int) -> list[list[int]]:
+        pool = _POOL * batch_size
         batches = []
         for start in range(0, len(order), pool):
             near = sorted(order[start : start + pool], key=lambda i: (len(self.src[i]), len(self.tgt[i])))
-            batches += [near[i : i + self.batch_size] for i in range(0, len(near), self.batch_size)]
+            batches += [near[i : i + batch_size] for i in range(0, len(near), batch_size)]
         return batches
 
     def _longer(self, i: int) -> int:

@@ -10,6 +10,7 @@ import re
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from .._files import DATA
 
@@ -91,10 +92,10 @@ def _read_context(path: Path) -> tuple[Pair, ...]:
         return tuple(_context_pair(row, path, line) for line, row in enumerate(rows, start=2))
 
 
-def _context_pair(row: dict[str, str | None], path: Path, line: int) -> Pair:
+def _context_pair(row: dict[str, Any], path: Path, line: int) -> Pair:
     if None in row or None in row.values():
         raise ValueError(f"{path.name} line {line} must have as many columns as the header, got {row}")
-    fields = {key: value for key, value in row.items() if key in Pair.__dataclass_fields__}
+    fields: dict[str, Any] = {key: value for key, value in row.items() if key in Pair.__dataclass_fields__}
     if not re.fullmatch(r"(-?\d+)?", fields["gap"]):
         raise ValueError(f"{path.name} line {line} must have an integer gap, got {fields['gap']!r}")
     contrast = tuple(filter(None, fields.pop("contrast").split("|")))

@@ -140,7 +140,8 @@ class BPETokenizer(_BatchEncoder):
 
     def tokens(self, ids: Sequence[int] | Tensor) -> list[str]:
         """Return the subwords of one sentence's ids, without special tokens and up to the first <eos>."""
-        return [self._tokenizer.id_to_token(i) for i in _until_eos(ids, len(self)) if i >= len(SPECIAL_TOKENS)]
+        words = [i for i in _until_eos(ids, len(self)) if i >= len(SPECIAL_TOKENS)]
+        return [str(self._tokenizer.id_to_token(i)) for i in words]
 
     def to_string(self) -> str:
         """Return the whole tokenizer as JSON text, which the constructor takes back."""

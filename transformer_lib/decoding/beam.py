@@ -6,11 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .._paths import PathName
 from .._validate import check_int
 from ..fast.stepper import FastStepper
+from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
 from .stepping import Stepper, check_request, make_stepper
 
@@ -57,7 +58,9 @@ class _Sentence:
             scores: the summed log-probabilities of the 2 · beam_size best, best first: at most beam_size end in eos.
             places: of each of these, beam · vocab_size + token.
         """
-        kept, parents, self.leading = [], [], None
+        kept: list[tuple[tuple[int, ...], float]] = []
+        parents: list[int] = []
+        self.leading = None
         for rank, (score, place) in enumerate(zip(scores, places, strict=True)):
             parent, token = divmod(place, vocab_size)
             ids = (*self.beams[parent][0], token)
@@ -92,7 +95,7 @@ class _Sentence:
 
 @torch.no_grad()
 def beam_hypotheses(
-    model: nn.Module,
+    model: TranslationModel,
     src: Tensor,
     *,
     beam_size: int,
@@ -157,7 +160,7 @@ def _best_continuations(log_probs: Tensor, active: list[_Sentence]) -> tuple[lis
 
 
 def beam_search(
-    model: nn.Module,
+    model: TranslationModel,
     src: Tensor,
     *,
     beam_size: int,

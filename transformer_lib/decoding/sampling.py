@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .._paths import PathName
 from .._validate import check_int
+from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
 from .stepping import check_request, make_stepper
 
 
 @torch.no_grad()
 def greedy_decode(
-    model: nn.Module,
+    model: TranslationModel,
     src: Tensor,
     *,
     max_new_tokens: int,
@@ -39,13 +41,13 @@ def greedy_decode(
         TypeError, ValueError: src or max_new_tokens does not fit the model; path="fast" for a model or a request that
             cannot take it, with the reason.
     """
-    stepping = {"max_new_tokens": max_new_tokens, "use_cache": use_cache, "path": path}
+    stepping: dict[str, Any] = {"max_new_tokens": max_new_tokens, "use_cache": use_cache, "path": path}
     return _extend(model, src, lambda logits: logits.max(dim=-1).indices, stop_at_eos, **stepping)
 
 
 @torch.no_grad()
 def sample_decode(
-    model: nn.Module,
+    model: TranslationModel,
     src: Tensor,
     *,
     max_new_tokens: int,
@@ -95,7 +97,7 @@ def filter_logits(
 
 
 def _extend(
-    model: nn.Module,
+    model: TranslationModel,
     src: Tensor,
     choose: Callable[[Tensor], Tensor],
     stop_at_eos: bool,

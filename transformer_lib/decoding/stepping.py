@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .._paths import PATHS, PathName
 from .._validate import check_choice, check_id_batch, check_id_range, check_int
 from ..fast.eligibility import require_fast
 from ..fast.stepper import FastStepper
+from ..model.base import TranslationModel
 
 
-def check_request(model: nn.Module, src: Tensor, max_new_tokens: int) -> None:
+def check_request(model: TranslationModel, src: Tensor, max_new_tokens: int) -> None:
     """Raise unless src holds ids of the model's vocabulary and max_new_tokens fits its max_len."""
     check_int("max_new_tokens", max_new_tokens)
     if max_new_tokens > model.config.max_len:
@@ -23,7 +24,7 @@ def check_request(model: nn.Module, src: Tensor, max_new_tokens: int) -> None:
 
 
 def make_stepper(
-    model: nn.Module, src: Tensor, max_new_tokens: int, *, use_cache: bool, path: PathName
+    model: TranslationModel, src: Tensor, max_new_tokens: int, *, use_cache: bool, path: PathName
 ) -> Stepper | FastStepper:
     """Return what gives the next token's logits, by the path asked for.
 
@@ -32,7 +33,7 @@ def make_stepper(
     """
     if check_choice("path", path, PATHS) == "readable":
         return Stepper(model, src, use_cache)
-    require_fast(model)
+    plain = require_fast(model)
     reason = None
     if not use_cache:
         reason = "use_cache=False asks for recomputation"
@@ -42,13 +43,13 @@ def make_stepper(
         reason = "a row of src is only padding"
     if reason is not None:
         raise ValueError(f'path="fast" decodes with a cache and without autocast, but {reason}: take path="readable"')
-    return FastStepper(model, src, max_new_tokens)
+    return FastStepper(plain, src, max_new_tokens)
 
 
 class Stepper:
     """Gives the next token's logits for a growing target, re-reading all of it or through a cache."""
 
-    def __init__(self, model: nn.Module, src: Tensor, use_cache: bool) -> None:
+    def __init__(self, model: TranslationModel, src: Tensor, use_cache: bool) -> None:
         self.model, self.src = model, src
         self.memory = model.encode(src)
         self.cache = model.new_cache() if use_cache else None

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .._files import DATA
 from .._paths import PathName
 from ..data.batches import Batches
 from ..data.corpora import Pair
 from ..data.tokenizers import BOS_ID, EOS_ID, PAD_ID, BPETokenizer, WordTokenizer, pad_batch
+from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
 from ..training.checkpoint import load_checkpoint, save_checkpoint
 from .beam import beam_search
@@ -29,7 +30,7 @@ _BATCH = 250  # sentences decoded together
 class Translator:
     """Translates sentences with `model`, which reads ids of `src_tokenizer` and writes ids of `tgt_tokenizer`."""
 
-    def __init__(self, model: nn.Module, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer) -> None:
+    def __init__(self, model: TranslationModel, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer) -> None:
         config = model.config
         for name, tokenizer, size in (
             ("src_tokenizer", src_tokenizer, config.src_vocab_size),
@@ -111,10 +112,11 @@ class Translator:
         Raises:
             TypeError: the vocabularies are not of words.
         """
-        for name, tokenizer in (("src_tokenizer", self.src_tokenizer), ("tgt_tokenizer", self.tgt_tokenizer)):
+        vocabularies = {}
+        for side, tokenizer in (("src", self.src_tokenizer), ("tgt", self.tgt_tokenizer)):
             if not isinstance(tokenizer, WordTokenizer):
-                raise TypeError(f"{name} must be a WordTokenizer to be saved, got {type(tokenizer).__name__}")
-        vocabularies = {"src_words": self.src_tokenizer.words[4:], "tgt_words": self.tgt_tokenizer.words[4:]}
+                raise TypeError(f"{side}_tokenizer must be a WordTokenizer to be saved, got {type(tokenizer).__name__}")
+            vocabularies[f"{side}_words"] = tokenizer.words[4:]  # without the special tokens
         save_checkpoint(path, self.model, extra={**vocabularies, "provenance": provenance})
 
     @classmethod

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from functools import lru_cache
+from typing import Any, cast
 
 import torch
 from torch import nn
@@ -17,8 +19,8 @@ Parts = dict[str, nn.Module]
 Outline = tuple[type, int | None, tuple[tuple[str, torch.Size], ...]]  # class, number of heads, shapes of its weights
 
 
-def require_fast(model: nn.Module) -> None:
-    """Raise unless the fast path gives the numbers that calling `model` gives.
+def require_fast(model: nn.Module) -> Transformer:
+    """Return `model` if the fast path gives the numbers that calling it gives.
 
     Raises:
         ValueError: the message names a part that is in the way, and what is the matter with it.
@@ -26,6 +28,8 @@ def require_fast(model: nn.Module) -> None:
     reason = obstacle(model)
     if reason is not None:
         raise ValueError(f'path="fast" must not change what is computed, but {reason}: take path="readable"')
+    assert isinstance(model, Transformer)
+    return model
 
 
 def fastest_path(model: nn.Module) -> PathName:
@@ -101,20 +105,20 @@ def _told(outline: Outline | None) -> str:
 
 def _watched(parts: Parts) -> str | None:
     for path, part in parts.items():
-        own, name = part.__dict__, path or "the model"
+        own, name, kind = part.__dict__, path or "the model", cast(Hashable, type(part))
         if part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks:
             return f"{name} has a hook"
         if own.get("recorder") is not None:
             return f"the attention of {name} is being recorded"
         if own.get("_compiled_call_impl") is not None:
             return f"{name} is compiled"
-        if not _methods(type(part)).isdisjoint(own):
-            return f"{name} has a {min(_methods(type(part)) & own.keys())} of its own"
+        if not _methods(kind).isdisjoint(own):
+            return f"{name} has a {min(_methods(kind) & own.keys())} of its own"
     return None
 
 
 @lru_cache(maxsize=64)
-def _methods(kind: type) -> frozenset[str]:
+def _methods(kind: Hashable) -> frozenset[str]:
     return frozenset(name for name in dir(kind) if callable(getattr(kind, name)))
 
 
@@ -131,7 +135,8 @@ def _patched(parts: Parts) -> str | None:
 
 def _as_defined() -> dict[type, dict[str, object]]:
     """Return the functions of every class that a `Transformer` is made of, as they are now."""
-    sizes = {"src_vocab_size": 3, "tgt_vocab_size": 3, "d_model": 4, "n_heads": 1, "n_layers": 1, "d_ff": 1}
+    sizes: dict[str, Any] = dict.fromkeys(("n_heads", "n_layers", "d_ff"), 1)
+    sizes |= {"src_vocab_size": 3, "tgt_vocab_size": 3, "d_model": 4}
     configs = [TransformerConfig(**sizes, position=kind, norm_first=pre) for kind in POSITIONS for pre in (False, True)]
     parts = [part for config in configs for part in _without_memory(config).modules()]
     kinds = {base for part in parts for base in type(part).__mro__}

@@ -7,12 +7,15 @@ back only where queries must meet the keys of their own sentence. Dropout draws 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from .._validate import check_ids
+from ..model.decoder import DecoderLayer
+from ..model.encoder import EncoderLayer
 from ..model.layers import Residual
 from ..model.multihead import MultiHeadAttention
 from ..model.transformer import Transformer
@@ -35,12 +38,10 @@ def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Ten
     memory = _encode(model, src, source)
     x = _embed(model, model.tgt_embedding, tgt_in, target)
     tgt_mask, memory_mask = model.tgt_mask(tgt_in, tgt_len), model.memory_mask(src, tgt_in, tgt_len)
-    for layer in model.decoder.layers:
-        own, cross = layer.self_attention, layer.cross_attention
-        x = _residual(layer.self_attention_residual, x, lambda y, a=own: _attend(a, y, y, target, target, tgt_mask))
-        x = _residual(
-            layer.cross_attention_residual, x, lambda y, a=cross: _attend(a, y, memory, target, source, memory_mask)
-        )
+    for layer in cast("Iterable[DecoderLayer]", model.decoder.layers):
+        x = _residual(layer.self_attention_residual, x, _attention(layer.self_attention, target, tgt_mask))
+        cross = _attention(layer.cross_attention, target, memory_mask, memory, source)
+        x = _residual(layer.cross_attention_residual, x, cross)
         x = _residual(layer.feed_forward_residual, x, layer.feed_forward)
     x = model.decoder.norm(x)
     return x if torch.equal(awaited, counted) else x[counted[awaited]]
@@ -49,9 +50,8 @@ def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Ten
 def _encode(model: Transformer, src: Tensor, source: RealTokens) -> Tensor:
     """Return the memory's rows of the real source tokens, [tokens, d_model]."""
     x, mask = _embed(model, model.src_embedding, src, source), model.src_mask(src)
-    for layer in model.encoder.layers:
-        own = layer.self_attention
-        x = _residual(layer.self_attention_residual, x, lambda y, a=own: _attend(a, y, y, source, source, mask))
+    for layer in cast("Iterable[EncoderLayer]", model.encoder.layers):
+        x = _residual(layer.self_attention_residual, x, _attention(layer.self_attention, source, mask))
         x = _residual(layer.feed_forward_residual, x, layer.feed_forward)
     return model.encoder.norm(x)
 
@@ -62,15 +62,24 @@ def _embed(model: Transformer, table: nn.Embedding, ids: Tensor, where: RealToke
     return drop(model.dropout, where.pick(x))
 
 
-def _attend(
-    attention: MultiHeadAttention, x: Tensor, memory: Tensor, queries: RealTokens, keys: RealTokens, mask: Tensor
-) -> Tensor:
-    """Return the attention's output for x, with keys and values from memory; all [tokens, d_model]."""
-    q = attention.split_heads(queries.pad(attention.w_q(x)))  # [batch, n_heads, q_len, d_k]
-    k = attention.split_heads(keys.pad(attention.w_k(memory)))
-    v = attention.split_heads(keys.pad(attention.w_v(memory)))
-    heads = attention.attend(attention.rotate(q), attention.rotate(k), v, mask)
-    return attention.w_o(queries.pick(attention.join_heads(heads)))
+def _attention(
+    attention: MultiHeadAttention,
+    queries: RealTokens,
+    mask: Tensor,
+    memory: Tensor | None = None,
+    keys: RealTokens | None = None,
+) -> Callable[[Tensor], Tensor]:
+    """Return the sub-layer that reads `memory` [tokens, d_model], whose places are `keys`; without one, itself."""
+    keys = keys or queries
+
+    def attend(x: Tensor) -> Tensor:
+        read = x if memory is None else memory
+        q = attention.split_heads(queries.pad(attention.w_q(x)))  # [batch, n_heads, q_len, d_k]
+        k, v = (attention.split_heads(keys.pad(w(read))) for w in (attention.w_k, attention.w_v))
+        heads = attention.attend(attention.rotate(q), attention.rotate(k), v, mask)
+        return attention.w_o(queries.pick(attention.join_heads(heads)))  # [tokens, d_model]
+
+    return attend
 
 
 def _residual(residual: Residual, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:

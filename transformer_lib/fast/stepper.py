@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -31,7 +32,7 @@ class FastStepper:
     def __init__(self, model: Transformer, src: Tensor, max_len: int) -> None:
         self.model, self.src, self.max_len, self.length = model, src, max_len, 0
         memory = model.encode(src)
-        self.layers = [_LayerState(layer, memory, max_len) for layer in model.decoder.layers]
+        self.layers = [_LayerState(cast(DecoderLayer, layer), memory, max_len) for layer in model.decoder.layers]
         self.head = model.output_head.weight  # [tgt_vocab_size, d_model]
         self.sentence = torch.arange(len(src), device=src.device)  # which source each row translates
         self.src_bias = self._bias(src)

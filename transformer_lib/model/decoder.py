@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from .._validate import check_int, check_sequence
@@ -37,7 +39,7 @@ class DecoderLayer(nn.Module):
         )
         self.cross_attention = MultiHeadAttention(d_model, n_heads, bias=attention_bias)
         self.feed_forward = FeedForward(d_model, d_ff, activation=activation, bias=bias)
-        wrap = {"dropout": dropout, "norm_first": norm_first, "bias": bias}
+        wrap: dict[str, Any] = {"dropout": dropout, "norm_first": norm_first, "bias": bias}
         self.self_attention_residual = Residual(d_model, **wrap)
         self.cross_attention_residual = Residual(d_model, **wrap)
         self.feed_forward_residual = Residual(d_model, **wrap)
@@ -74,7 +76,14 @@ class Decoder(nn.Module):
     """A stack of `DecoderLayer`s; every layer reads the same memory. Arguments as for `Encoder`."""
 
     def __init__(
-        self, n_layers: int, d_model: int, n_heads: int, d_ff: int, *, final_norm: bool | None = None, **layer_options
+        self,
+        n_layers: int,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        *,
+        final_norm: bool | None = None,
+        **layer_options: Any,
     ) -> None:
         super().__init__()
         check_int("n_layers", n_layers)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from torch import Tensor, nn
 
 from .._validate import check_int, check_sequence
@@ -39,7 +41,7 @@ class EncoderLayer(nn.Module):
             d_model, n_heads, bias=attention_bias, position=make_score_position(position, n_heads)
         )
         self.feed_forward = FeedForward(d_model, d_ff, activation=activation, bias=bias)
-        wrap = {"dropout": dropout, "norm_first": norm_first, "bias": bias}
+        wrap: dict[str, Any] = {"dropout": dropout, "norm_first": norm_first, "bias": bias}
         self.self_attention_residual = Residual(d_model, **wrap)
         self.feed_forward_residual = Residual(d_model, **wrap)
 
@@ -59,7 +61,14 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, n_layers: int, d_model: int, n_heads: int, d_ff: int, *, final_norm: bool | None = None, **layer_options
+        self,
+        n_layers: int,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        *,
+        final_norm: bool | None = None,
+        **layer_options: Any,
     ) -> None:
         super().__init__()
         check_int("n_layers", n_layers)

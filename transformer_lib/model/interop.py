@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -48,7 +49,7 @@ def from_torch(module: nn.Module) -> nn.Module:
     Raises:
         TypeError: another kind of module. ValueError: an option that ours does not have.
     """
-    converters = {
+    converters: dict[type, Callable[[Any], nn.Module]] = {
         nn.MultiheadAttention: _attention,
         nn.TransformerEncoderLayer: _encoder_layer,
         nn.TransformerDecoderLayer: _decoder_layer,
@@ -108,7 +109,7 @@ def _sizes(theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> t
     return theirs.self_attn.embed_dim, theirs.self_attn.num_heads, theirs.linear1.out_features
 
 
-def _options(theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> dict[str, object]:
+def _options(theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> dict[str, Any]:
     """Return the options that both of our layers take, read off PyTorch's layer."""
     activations = {torch.nn.functional.relu: "relu", torch.nn.functional.gelu: "gelu"}
     if theirs.activation not in activations:
@@ -123,7 +124,9 @@ def _options(theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) ->
     }
 
 
-def _copy_feed_forward(ours: EncoderLayer | DecoderLayer, theirs: nn.Module) -> None:
+def _copy_feed_forward(
+    ours: EncoderLayer | DecoderLayer, theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer
+) -> None:
     _copy(ours.feed_forward.expand, theirs.linear1.weight, theirs.linear1.bias)
     _copy(ours.feed_forward.contract, theirs.linear2.weight, theirs.linear2.bias)
 
@@ -142,6 +145,6 @@ def _norm(theirs: nn.LayerNorm | None) -> LayerNorm | nn.Identity:
     return ours
 
 
-def _copy(ours: nn.Module, weight: Tensor, bias: Tensor | None) -> None:
+def _copy(ours: Any, weight: Tensor, bias: Tensor | None) -> None:
     ours.weight = nn.Parameter(weight.detach().clone())
     ours.bias = None if bias is None else nn.Parameter(bias.detach().clone())

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from .._validate import check_choice, check_fraction, check_int, check_width
 
-ACTIVATIONS = {"relu": F.relu, "gelu": F.gelu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
 
 
 class LayerNorm(nn.Module):

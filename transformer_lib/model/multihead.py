@@ -118,12 +118,10 @@ class MultiHeadAttention(nn.Module):
             q, k, v = self._project_once(query, key, value, cache)
         else:
             q, k, v = self._project(query, key, value, cache)
-        if return_weights or self.recorder is not None:
-            heads, weights = self._attend_explicitly(q, k, v, mask)
-        else:
-            heads, weights = self.attend(q, k, v, mask), None
-        output = self.w_o(self.join_heads(heads))
-        return (output, weights) if return_weights else output
+        if not return_weights and self.recorder is None:
+            return self._output(self.attend(q, k, v, mask))
+        heads, weights = self._attend_explicitly(q, k, v, mask)
+        return (self._output(heads), weights) if return_weights else self._output(heads)
 
     def _project(
         self, query: Tensor, key: Tensor, value: Tensor, cache: KeyValueCache | None
@@ -159,6 +157,10 @@ class MultiHeadAttention(nn.Module):
     def join_heads(self, heads: Tensor) -> Tensor:
         """[batch, n_heads, seq_len, d] -> [batch, seq_len, n_heads · d]."""
         return heads.transpose(1, 2).flatten(2)
+
+    def _output(self, heads: Tensor) -> Tensor:
+        output: Tensor = self.w_o(self.join_heads(heads))
+        return output
 
     def rotate(self, x: Tensor, start: int = 0) -> Tensor:
         """Return queries or keys x [batch, n_heads, seq_len, d_k], rotated by their positions if these are rotary."""

@@ -38,6 +38,8 @@ def _angles(name: str, positions: Tensor, width: int) -> Tensor:
 class SinusoidalPosition(nn.Module):
     """Adds `sinusoidal_encoding` to x. The table is a constant, not a parameter, and is not saved."""
 
+    table: Tensor  # [max_len, d_model]
+
     def __init__(self, max_len: int, d_model: int) -> None:
         super().__init__()
         self.register_buffer("table", sinusoidal_encoding(max_len, d_model), persistent=False)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from torch import Tensor, nn
 
 from .._validate import check_ids, check_sequence
+from .base import TranslationModel
 from .cache import DecoderCache
 from .config import TransformerConfig
 from .decoder import Decoder
@@ -15,7 +17,7 @@ from .masks import causal_mask, padding_mask
 from .positional import make_position
 
 
-class Transformer(nn.Module):
+class Transformer(TranslationModel):
     """Embeddings × √d_model plus positions, `Encoder`, `Decoder`, and a linear output head without bias.
 
     Args:
@@ -27,7 +29,7 @@ class Transformer(nn.Module):
         if not isinstance(config, TransformerConfig):
             raise TypeError(f"config must be a TransformerConfig, got {type(config).__name__}")
         self.config = config
-        options = {
+        options: dict[str, Any] = {
             "dropout": config.dropout,
             "norm_first": config.norm_first,
             "position": config.position if config.position in ("rotary", "relative") else "none",

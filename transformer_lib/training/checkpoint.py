@@ -15,6 +15,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from .._files import write_atomically
+from ..model.base import TranslationModel
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
 
@@ -33,7 +34,7 @@ class Checkpoint:
 
 def save_checkpoint(
     path: str | os.PathLike[str],
-    model: nn.Module,
+    model: TranslationModel,
     *,
     state: dict[str, Tensor] | None = None,
     extra: dict[str, Any] | None = None,
@@ -47,7 +48,7 @@ def save_checkpoint(
     tensors = {_MODEL + name: tensor for name, tensor in _distinct(model).items()}
     tensors |= {_STATE + name: tensor for name, tensor in (state or {}).items()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"config": model.config.to_dict(), "extra": extra or {}}
+    header: dict[str, Any] = {"config": model.config.to_dict(), "extra": extra or {}}
     header["sha256"] = _digest(tensors, header)
     write_atomically(Path(path), save(tensors, {_HEADER: json.dumps(header)}))
 
@@ -108,7 +109,7 @@ def _digest(tensors: dict[str, Tensor], header: dict[str, Any]) -> str:
     digest = hashlib.sha256(json.dumps(header).encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy())
+        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from .._paths import PathName
+from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
 from .gradients import computing, count_targets
 from .loss import TrainingLoss
@@ -16,7 +17,7 @@ from .options import Precision
 
 @torch.no_grad()
 def loss_per_token(
-    model: nn.Module,
+    model: TranslationModel,
     batches: Iterable[tuple[Tensor, Tensor]],
     *,
     precision: Precision = "float32",

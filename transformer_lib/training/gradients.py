@@ -32,9 +32,10 @@ class BatchGradient:
     def __init__(self, loss: nn.Module, *, pad_id: int, accumulate: int = 1, precision: str = "float32") -> None:
         self.pad_id, self.accumulate, self.precision = pad_id, accumulate, precision
         self.device = next(loss.parameters()).device
-        self.loss = loss
-        if distributed.together():
-            self.loss = nn.parallel.DistributedDataParallel(loss, broadcast_buffers=False)
+        self.group = (
+            nn.parallel.DistributedDataParallel(loss, broadcast_buffers=False) if distributed.together() else None
+        )
+        self.loss = loss if self.group is None else self.group
 
     def add(self, src: Tensor, tgt: Tensor) -> float:
         """Add the gradient to every `.grad`, and return the mean loss: in a group, of what all processes have."""
@@ -52,9 +53,9 @@ class BatchGradient:
             losses.append(loss.detach())
         return distributed.add_up(sum(loss.item() for loss in losses)) / tokens
 
-    def _exchanging(self, last: bool) -> contextlib.AbstractContextManager:
+    def _exchanging(self, last: bool) -> contextlib.AbstractContextManager[None]:
         """Exchange gradients once, with the last part: until then each process adds up its own."""
-        return contextlib.nullcontext() if last or not distributed.together() else self.loss.no_sync()
+        return contextlib.nullcontext() if last or self.group is None else self.group.no_sync()
 
     def _parts(self, rows: int) -> Iterator[tuple[slice, float]]:
         """Yield which rows of a batch this process takes, part after part, and whether they count (1 or 0).

@@ -13,6 +13,7 @@ from tqdm.auto import tqdm
 
 from .._validate import check_id_range
 from ..data.batches import Batches
+from ..model.base import TranslationModel
 from . import distributed
 from .gradients import BatchGradient
 from .loss import TrainingLoss
@@ -26,7 +27,7 @@ OnEpoch = Callable[[int], dict[str, float]]
 
 @takes_options
 def train(
-    model: nn.Module,
+    model: TranslationModel,
     batches: Batches,
     *,
     on_step: OnStep | None = None,
@@ -78,12 +79,12 @@ class _Run:
     """One training run: the gradient, the optimizer, the schedule, and the history."""
 
     def __init__(
-        self, model: nn.Module, batches: Batches, options: TrainingOptions, average: AveragedModel | None
+        self, model: TranslationModel, batches: Batches, options: TrainingOptions, average: AveragedModel | None
     ) -> None:
         self.model, self.batches, self.options, self.average = model, batches, options, average
         self.parameters = list(model.parameters())
         self.optimizer = torch.optim.Adam(self.parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
-        self.total_steps = None if options.time_limit else options.last_epoch * len(batches)
+        self.total_steps = None if options.time_limit is not None else (options.epochs or 1) * len(batches)
         self.rate = self._schedule()
         self.gradient = BatchGradient(
             TrainingLoss(model, options.label_smoothing, path=options.path),
@@ -102,12 +103,12 @@ class _Run:
     def _schedule(self) -> Callable[[int, float], float]:
         """Return (step, fraction of the time) -> rate."""
         options = self.options
-        shape = {
+        shape: dict[str, Any] = {
             "learning_rate": options.learning_rate,
             "warmup_steps": options.warmup_steps,
             "d_model": self.model.config.d_model,
         }
-        if options.time_limit is not None:
+        if self.total_steps is None:
             return make_timed_schedule(options.schedule, **shape)
         by_step = make_schedule(options.schedule, total_steps=self.total_steps, **shape)
         return lambda step, _fraction: by_step(step)

@@ -11,6 +11,7 @@ from .._validate import check_choice, check_fraction, check_tensor
 from ..fast.eligibility import require_fast
 from ..fast.forward import decoder_states
 from ..fast.head_loss import head_loss
+from ..model.base import TranslationModel
 
 
 def shift_right(tgt: Tensor) -> tuple[Tensor, Tensor]:
@@ -66,7 +67,7 @@ class TrainingLoss(nn.Module):
         ValueError: path="fast" for a model that cannot take it, here or, once it has been changed, in `forward`.
     """
 
-    def __init__(self, model: nn.Module, label_smoothing: float = 0.0, *, path: PathName = "readable") -> None:
+    def __init__(self, model: TranslationModel, label_smoothing: float = 0.0, *, path: PathName = "readable") -> None:
         super().__init__()
         self.model, self.label_smoothing = model, check_fraction("label_smoothing", label_smoothing)
         self.path = check_choice("path", path, PATHS)
@@ -78,11 +79,10 @@ class TrainingLoss(nn.Module):
         tgt_in, tgt_out = shift_right(tgt)
         pad_id = self.model.config.pad_id
         if self.path == "fast":
-            require_fast(self.model)
+            model = require_fast(self.model)
             counted = tgt_out != pad_id
-            states = decoder_states(self.model, src, tgt_in, counted)
-            weight = self.model.output_head.weight
-            return head_loss(states, weight, tgt_out[counted], label_smoothing=self.label_smoothing)
+            states = decoder_states(model, src, tgt_in, counted)
+            return head_loss(states, model.output_head.weight, tgt_out[counted], label_smoothing=self.label_smoothing)
         logits = self.model(src, tgt_in)
         if logits.dtype == torch.bfloat16:
             logits = logits.float()  # a sum over thousands of words would lose its small terms

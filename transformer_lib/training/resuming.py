@@ -7,9 +7,10 @@ from dataclasses import asdict
 from pathlib import Path
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.optim.swa_utils import AveragedModel
 
+from ..model.base import TranslationModel
 from .checkpoint import load_weights, read_checkpoint, save_checkpoint
 from .distributed import gather, rank
 from .options import History
@@ -19,7 +20,7 @@ _ADAM = ("step", "exp_avg", "exp_avg_sq")
 
 def write_run(
     path: str | os.PathLike[str],
-    model: nn.Module,
+    model: TranslationModel,
     optimizer: torch.optim.Optimizer,
     average: AveragedModel | None,
     history: History,
@@ -38,7 +39,10 @@ def write_run(
 
 
 def read_run(
-    path: str | os.PathLike[str], model: nn.Module, optimizer: torch.optim.Optimizer, average: AveragedModel | None
+    path: str | os.PathLike[str],
+    model: TranslationModel,
+    optimizer: torch.optim.Optimizer,
+    average: AveragedModel | None,
 ) -> History:
     """Put the state in `path` into model, optimizer and average, and return the history; a new one without a file.
 
@@ -52,7 +56,12 @@ def read_run(
     return history
 
 
-def _read_own(path, model: nn.Module, optimizer: torch.optim.Optimizer, average: AveragedModel | None) -> History:
+def _read_own(
+    path: str | os.PathLike[str],
+    model: TranslationModel,
+    optimizer: torch.optim.Optimizer,
+    average: AveragedModel | None,
+) -> History:
     config, weights, state, extra = read_checkpoint(path)
     if config != model.config:
         raise ValueError(f"checkpoint {path} must be of this model, got config {config}")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from .frames import FRAMES
 from .german import NounPhrase
@@ -105,11 +106,11 @@ def noun_row(rng: random.Random, word: str, sense: Sense, cue: str, frame: str, 
     someone, other = rng.sample(PEOPLE, 2)
     verb, cue_verb = rng.sample(VERBS, 2)
     subject = frame in NOMINATIVE_FRAMES  # rare otherwise: "ein alter Kran"
-    look = {
+    look: dict[str, Any] = {
         "definite": frame in DEFINITE_FRAMES or rng.random() < (0.4 if subject else 0.7),
         "adjective": rng.choice(sorted(ADJECTIVES)) if rng.random() < (0.8 if subject else 0.5) else "",
     }
-    scene = {
+    scene: dict[str, Any] = {
         "cue": NounPhrase(CUES[cue]),
         "someone": someone,
         "other": other,
