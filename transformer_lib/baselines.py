@@ -35,7 +35,9 @@ class DictionaryBaseline:
         self.best = self._most_probable(self._fit(sentences, iterations))
 
     @staticmethod
-    def _fit(sentences: Counter, iterations: int) -> dict[tuple[str, str], float]:
+    def _fit(
+        sentences: Counter[tuple[tuple[str, ...], tuple[str, ...]]], iterations: int
+    ) -> dict[tuple[str, str], float]:
         """Return t(target | source) after EM from uniform."""
         table: dict[tuple[str, str], float] = defaultdict(lambda: 1.0)
         for _ in range(iterations):

@@ -8,6 +8,7 @@ import os
 import platform
 import shlex
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 
@@ -33,7 +34,7 @@ def score(translations: Sequence[str], pairs: Sequence[Pair]) -> dict[str, Score
     }
 
 
-def report(arguments: argparse.Namespace, argv: Sequence[str], data: Data, learned: Learned) -> dict:
+def report(arguments: argparse.Namespace, argv: Sequence[str], data: Data, learned: Learned) -> dict[str, Any]:
     """Translate validation and test split, write translations and `scores.json` to the folder, and print a table."""
     translator = Translator(learned.model, data.tokenizer, data.tokenizer)
     _, validation, test = (NAMES.get(arguments.corpus, {}).get(name, name) for name in SPLITS[arguments.corpus])
@@ -68,7 +69,7 @@ def _translate(
     return translator.translate(texts, beam_size=beam, max_new_tokens=limit, length_penalty=length_penalty, path=path)
 
 
-def describe(arguments: argparse.Namespace, argv: Sequence[str], data: Data, learned: Learned) -> dict:
+def describe(arguments: argparse.Namespace, argv: Sequence[str], data: Data, learned: Learned) -> dict[str, Any]:
     """Return how the scores came about: command, sizes, time, steps, versions, and every epoch's validation loss."""
     history = learned.history
     return {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -40,7 +41,7 @@ class _HeadLoss(torch.autograd.Function):
     """Computes both gradients on the way forward; the backward pass only scales them."""
 
     @staticmethod
-    def forward(ctx, states: Tensor, weight: Tensor, labels: Tensor, smoothing: float, wanted: bool) -> Tensor:
+    def forward(ctx: Any, states: Tensor, weight: Tensor, labels: Tensor, smoothing: float, wanted: bool) -> Tensor:
         ctx.dtypes = states.dtype, weight.dtype
         states, weight = (x.to(_product_dtype(x)) for x in (states, weight))
         exact = torch.promote_types(states.dtype, torch.float32)  # sums in 16 bits would lose their small terms
@@ -66,7 +67,7 @@ class _HeadLoss(torch.autograd.Function):
 
     @staticmethod
     @once_differentiable
-    def backward(ctx, scale: Tensor) -> tuple[Tensor | None, ...]:
+    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
         # In place, for speed; a second backward pass finds them changed, and autograd says so.
         scaled = (x.mul_(scale).to(dtype) for x, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True))
         return *scaled, None, None, None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -37,12 +39,12 @@ class _Pick(torch.autograd.Function):
     """Rows of x; the gradient puts them back, with zeros between them."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, rows: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, rows: Tensor) -> Tensor:
         ctx.rows, ctx.length = rows, len(x)
         return x.index_select(0, rows)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
         return _Pad.apply(gradient, ctx.rows, ctx.length), None
 
 
@@ -50,10 +52,10 @@ class _Pad(torch.autograd.Function):
     """x as the rows `rows` of `length`, with zeros between them; the gradient picks these rows."""
 
     @staticmethod
-    def forward(ctx, x: Tensor, rows: Tensor, length: int) -> Tensor:
+    def forward(ctx: Any, x: Tensor, rows: Tensor, length: int) -> Tensor:
         ctx.rows = rows
         return x.new_zeros(length, x.shape[1]).index_copy_(0, rows, x)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor) -> tuple[Tensor, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
         return _Pick.apply(gradient, ctx.rows), None, None

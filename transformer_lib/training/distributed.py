@@ -126,7 +126,7 @@ def launch(
                 process.wait()
 
 
-def _ends(process: subprocess.Popen, timeout: float) -> bool:
+def _ends(process: subprocess.Popen[bytes], timeout: float) -> bool:
     """Return whether the process ends in time."""
     try:
         process.wait(timeout)
