@@ -25,6 +25,7 @@ from .model.attention import scaled_dot_product_attention
 from .model.config import TransformerConfig
 from .model.decoder import Decoder, DecoderLayer
 from .model.encoder import Encoder, EncoderLayer
+from .model.evaluating import evaluating
 from .model.layers import FeedForward, LayerNorm
 from .model.masks import causal_mask, padding_mask
 from .model.multihead import MultiHeadAttention
@@ -80,6 +81,7 @@ __all__ = [
     "beam_search",
     "causal_mask",
     "costs",
+    "evaluating",
     "filter_logits",
     "greedy_decode",
     "interop",
