@@ -25,13 +25,6 @@ SOFTMAX = exercises.get("04.2")
 ATTENTION = exercises.get("04.3")
 
 
-@pytest.fixture(autouse=True)
-def own_progress_file(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
-
-
 def right(query, key):
     return query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
 

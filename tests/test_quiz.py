@@ -21,13 +21,6 @@ CHOICES = [entry for entry in QUESTIONS if isinstance(entry, Choice)]
 NUMBERS = [entry for entry in QUESTIONS if isinstance(entry, Number)]
 
 
-@pytest.fixture(autouse=True)
-def own_progress_file(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
-
-
 def letter(entry, start):
     """The letter of the option whose text begins so."""
     texts = [option.text for option in entry.options]
