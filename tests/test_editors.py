@@ -18,6 +18,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from traitlets.config import Config
 
+pytestmark = pytest.mark.fast
+
 ROOT = Path(__file__).parents[1]
 HUB = ROOT / "docs" / "teaching" / "hub"
 NEWS = "@jupyterlab/apputils-extension:announcements"

@@ -20,6 +20,8 @@ from transformer_lib.course.exercises.model import normal
 from transformer_lib.course.exercises.report import show
 from transformer_lib.course.exercises.sandbox import copy_of, run_guarded
 
+pytestmark = pytest.mark.fast
+
 SCORES = exercises.get("04.1")
 SOFTMAX = exercises.get("04.2")
 ATTENTION = exercises.get("04.3")

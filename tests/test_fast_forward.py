@@ -15,6 +15,8 @@ from transformer_lib.fast import forward as fast
 from transformer_lib.fast.head_loss import head_loss
 from transformer_lib.model import multihead
 
+pytestmark = pytest.mark.fast
+
 EXACT = {"rtol": 0, "atol": 1e-11}
 
 

@@ -11,6 +11,8 @@ from transformer_lib.decoding.sampling import Stepper, make_stepper
 from transformer_lib.fast import stepper as fast_decoding
 from transformer_lib.fast.stepper import FastStepper
 
+pytestmark = pytest.mark.fast
+
 STEPS = 11
 EXACT = {"rtol": 0, "atol": 1e-11}
 

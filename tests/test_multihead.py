@@ -7,6 +7,8 @@ import torch
 import transformer_lib as tl
 from factories import randomise
 
+pytestmark = pytest.mark.fast
+
 BATCH, Q_LEN, K_LEN, D_MODEL, N_HEADS, D_K, D_V = 2, 5, 11, 35, 7, 3, 13
 
 

@@ -17,6 +17,8 @@ from transformer_lib.course import notebooks as course
 from transformer_lib.course import progress
 from transformer_lib.course.progress import store, view
 
+pytestmark = pytest.mark.fast
+
 
 @pytest.fixture
 def file(own_progress):
@@ -90,6 +92,7 @@ def _mark_many(numbers):
         assert progress.mark("exercise", f"x{number}")
 
 
+@pytest.mark.slow
 def test_two_kernels_at_once_lose_nothing():
     context = multiprocessing.get_context("spawn")
     workers = [context.Process(target=_mark_many, args=(range(start, 60, 2),)) for start in (0, 1)]

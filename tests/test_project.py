@@ -16,6 +16,8 @@ from packaging.requirements import Requirement
 import transformer_lib
 from transformer_lib.course.notebooks import NOTEBOOKS, Notebook
 
+pytestmark = pytest.mark.fast
+
 ROOT = Path(__file__).parents[1]
 COURSE = ROOT / "transformer_lib" / "course"
 BINARY = {".png", ".jpg", ".gz", ".safetensors", ".npz", ".ico", ".woff2"}

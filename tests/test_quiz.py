@@ -17,6 +17,8 @@ from transformer_lib.course.quiz import Choice, Number, Option, answer, question
 from transformer_lib.course.quiz.bank import QUESTIONS
 from transformer_lib.course.studies import clinic_catalogue as clinic
 
+pytestmark = pytest.mark.fast
+
 CHOICES = [entry for entry in QUESTIONS if isinstance(entry, Choice)]
 NUMBERS = [entry for entry in QUESTIONS if isinstance(entry, Number)]
 

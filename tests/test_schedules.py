@@ -6,6 +6,8 @@ import pytest
 
 from transformer_lib.training.schedules import SCHEDULES, make_schedule, make_timed_schedule, onecycle_rate, paper_rate
 
+pytestmark = pytest.mark.fast
+
 TOTAL, WARMUP, PEAK = 211, 17, 0.003
 
 

@@ -10,6 +10,8 @@ import torch.nn.functional as F
 
 from transformer_lib.fast.short_attention import short_attention
 
+pytestmark = pytest.mark.fast
+
 ROWS, Q_LEN, K_LEN, D = 3, 5, 7, 11
 EXACT = {"rtol": 0, "atol": 1e-12}
 

@@ -11,6 +11,8 @@ from zipfile import ZipFile
 
 import pytest
 
+pytestmark = pytest.mark.fast
+
 ROOT = Path(__file__).parents[1]
 
 # Runs where nothing but the library's own dependencies can be imported; filelock and packaging come with those, too.
