@@ -1,4 +1,5 @@
-# lab: open the course · test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
+# lab: open the course · lint: what can be known without running · quick: lint and the unit tests, in minutes
+# test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
 # site: pages to read, in build/site · slides [NN=04]: decks for lectures, in build/slides
 # assignments [NN="01 04"] [ONLY="01.2 04.1"]: an nbgrader course with its student versions
 # grade [GRADE=--force]: what was handed in
@@ -11,13 +12,21 @@ START := $(or $(wildcard notebooks/00_*.ipynb),notebooks)
 COURSE ?= build/course
 NBGRADER = cd $(COURSE) && PATH="$(CURDIR)/$(BIN):$$PATH" nbgrader
 
-.PHONY: lab test refresh bench site slides assignments grade
+.PHONY: lab lint quick test refresh bench site slides assignments grade
 
 lab: .venv/lab.stamp
 	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/$(START) $(LAB_ARGS)
 
-test: .venv/test.stamp
+lint: .venv/test.stamp
 	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/lint-imports
+	$(BIN)/python -m mypy
+
+quick: lint
+	$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal -m "fast and not slow"
+
+test: lint
 	$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal --cov
 	$(BIN)/python -m pytest notebooks -n $(WORKERS) --dist loadscope
 

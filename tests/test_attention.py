@@ -10,6 +10,8 @@ import torch.nn.functional as F
 import transformer_lib as tl
 from transformer_lib.model.attention import fused_attention, masked_softmax
 
+pytestmark = pytest.mark.fast
+
 B, H, Q_LEN, K_LEN, D_K, D_V = 2, 3, 5, 11, 7, 13
 
 

@@ -15,6 +15,8 @@ from transformer_lib.baselines import (
     count_parameters,
 )
 
+pytestmark = pytest.mark.fast
+
 HOUSES = [
     tl.Pair("The house.", "Das Haus."),
     tl.Pair("The book.", "Das Buch."),

@@ -6,6 +6,8 @@ import pytest
 
 import transformer_lib as tl
 
+pytestmark = pytest.mark.fast
+
 COUNT, BATCH_SIZE = 211, 7
 
 

@@ -10,6 +10,8 @@ import transformer_lib as tl
 from factories import BATCH, POSITIONS, make_model, sources, with_frequent_eos
 from transformer_lib.decoding.beam import length_normaliser
 
+pytestmark = pytest.mark.fast
+
 EOS = 2
 
 

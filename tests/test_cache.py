@@ -6,6 +6,8 @@ import torch
 from factories import POSITIONS, make_model, sources, targets
 from transformer_lib.model.cache import DecoderCache, KeyValueCache
 
+pytestmark = pytest.mark.fast
+
 BATCH, N_HEADS, D_K, D_V = 3, 2, 5, 7
 
 

@@ -13,6 +13,8 @@ import transformer_lib as tl
 from factories import POSITIONS, SIZES, make_model, sources, targets
 from transformer_lib.training.checkpoint import read_checkpoint, write_atomically
 
+pytestmark = pytest.mark.fast
+
 TINY = {"src_vocab_size": 5, "tgt_vocab_size": 7, "d_model": 2, "n_heads": 1, "n_layers": 1, "d_ff": 3, "max_len": 11}
 
 

@@ -12,6 +12,8 @@ from transformer_lib.course import claims
 from transformer_lib.course.claims import model, view, where
 from transformer_lib.course.notebooks import NOTEBOOKS, notebook, path_of
 
+pytestmark = pytest.mark.fast
+
 LEDGER = claims.load()
 DATA = json.loads(model.CLAIMS.read_text(encoding="utf-8"))
 CELLS = json.loads(path_of(notebook("A")).read_text(encoding="utf-8"))["cells"] if path_of(notebook("A")) else []

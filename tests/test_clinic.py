@@ -18,12 +18,6 @@ BEFORE_TRAINING = [fault.name for fault in faults.FAULTS if fault.name not in ("
 each_fault = pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.name)
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 def young(name, seed=3):
     """A patient after two steps of training."""
     return patients.Patient(name, *training.trained(name, seed, SHORT), faults.BY_NAME[name])

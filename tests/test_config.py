@@ -7,6 +7,8 @@ import pytest
 import transformer_lib as tl
 from factories import POSITIONS, make_config
 
+pytestmark = pytest.mark.fast
+
 DEFAULTS = {
     "d_model": 512,
     "n_heads": 8,

@@ -13,6 +13,8 @@ from transformer_lib.data.context_generator import frames, generate, lexicon, pr
 from transformer_lib.data.corpora import CONTEXT_SPLITS, DATA, load_corpus
 from transformer_lib.data.tokenizers import WordTokenizer
 
+pytestmark = pytest.mark.fast
+
 CORPUS = load_corpus("context")
 ALL = [pair for split in CONTEXT_SPLITS for pair in CORPUS[split]]
 TRAIN = CORPUS["train"]

@@ -10,6 +10,8 @@ import transformer_lib as tl
 from transformer_lib.data import corpora as corpus
 from transformer_lib.data.corpora import CONTEXT_SPLITS, Corpus
 
+pytestmark = pytest.mark.fast
+
 HEADER = "src\ttgt\tcontrast\tword\tsense\texpected\tcue\tframe\tgap"
 ROWS = [
     "He saw the bank.\tEr sah das Ufer.\tEr sah die Bank.|Er sah den Bank.\tbank\tdas Ufer\tUfer\triver\tsvo\t-3",

@@ -9,6 +9,8 @@ from torch.utils.flop_counter import FlopCounterMode
 import transformer_lib as tl
 from transformer_lib import costs
 
+pytestmark = pytest.mark.fast
+
 
 def counted(function):
     """Multiply-adds of the matrix products in a call, by PyTorch's counter (two operations each)."""

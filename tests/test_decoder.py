@@ -8,6 +8,8 @@ import transformer_lib as tl
 from factories import randomise
 from transformer_lib.model.cache import DecoderCache, LayerCache
 
+pytestmark = pytest.mark.fast
+
 BATCH, SRC_LEN, TGT_LEN, D_MODEL, N_HEADS, D_FF = 5, 7, 11, 30, 3, 17
 
 

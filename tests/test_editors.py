@@ -18,6 +18,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from traitlets.config import Config
 
+pytestmark = pytest.mark.fast
+
 ROOT = Path(__file__).parents[1]
 HUB = ROOT / "docs" / "teaching" / "hub"
 NEWS = "@jupyterlab/apputils-extension:announcements"
@@ -94,7 +96,7 @@ def dockerfile() -> str:
 def test_the_image_copies_what_is_there_and_installs_extras_that_exist():
     lines = re.findall(r"^COPY (?!--from)(.*) \S+$", dockerfile(), re.MULTILINE)
     copied = [word for line in lines for word in line.split()]
-    assert {"requirements.txt", "pyproject.toml"} <= set(copied)
+    assert {"requirements.txt", "pyproject.toml", "transformer_lib/__init__.py"} <= set(copied)  # the last: the version
     assert [name for name in copied if not (ROOT / name).exists()] == []
     assert set(re.findall(r'-e "\.\[(.+)\]"', dockerfile())) == {"hub"} <= project()["optional-dependencies"].keys()
 

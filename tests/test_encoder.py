@@ -7,6 +7,8 @@ from torch import nn
 import transformer_lib as tl
 from factories import randomise
 
+pytestmark = pytest.mark.fast
+
 BATCH, SEQ_LEN, D_MODEL, N_HEADS, D_FF = 5, 7, 30, 3, 17
 
 

@@ -20,16 +20,11 @@ from transformer_lib.course.exercises.model import normal
 from transformer_lib.course.exercises.report import show
 from transformer_lib.course.exercises.sandbox import copy_of, run_guarded
 
+pytestmark = pytest.mark.fast
+
 SCORES = exercises.get("04.1")
 SOFTMAX = exercises.get("04.2")
 ATTENTION = exercises.get("04.3")
-
-
-@pytest.fixture(autouse=True)
-def own_progress_file(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
 
 
 def right(query, key):

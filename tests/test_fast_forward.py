@@ -12,6 +12,8 @@ from transformer_lib.fast.eligibility import obstacle
 from transformer_lib.fast.forward import decoder_states, drop
 from transformer_lib.fast.head_loss import head_loss
 
+pytestmark = pytest.mark.fast
+
 EXACT = {"rtol": 0, "atol": 1e-11}
 
 

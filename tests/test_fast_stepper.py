@@ -9,6 +9,8 @@ from factories import BATCH, POSITIONS, make_model, random_ids, sources
 from transformer_lib.decoding.stepping import Stepper
 from transformer_lib.fast.stepper import FastStepper
 
+pytestmark = pytest.mark.fast
+
 STEPS = 11
 EXACT = {"rtol": 0, "atol": 1e-11}
 

@@ -10,6 +10,8 @@ from transformer_lib.training import distributed
 from transformer_lib.training.gradients import BatchGradient, computing, count_targets
 from transformer_lib.training.loss import TrainingLoss
 
+pytestmark = pytest.mark.fast
+
 
 def parts_of(rank, world, rows, accumulate, monkeypatch):
     monkeypatch.setattr(distributed, "rank", lambda: rank)

@@ -8,6 +8,8 @@ from torch.utils.flop_counter import FlopCounterMode
 from transformer_lib.fast import head_loss as losses
 from transformer_lib.fast.head_loss import head_loss
 
+pytestmark = pytest.mark.fast
+
 TOKENS, WIDTH, WORDS = 13, 5, 29
 
 

@@ -8,6 +8,8 @@ import transformer_lib as tl
 from factories import randomise
 from transformer_lib.model import interop
 
+pytestmark = pytest.mark.fast
+
 BATCH, SRC_LEN, TGT_LEN = 5, 7, 11
 SIZES = [(30, 3, 17), (14, 1, 5), (22, 11, 37)]  # d_model, n_heads, d_ff
 ATOL = {torch.float32: 1e-5, torch.float64: 1e-10}

@@ -10,6 +10,8 @@ import transformer_lib as tl
 from factories import randomise
 from transformer_lib.model.layers import Residual
 
+pytestmark = pytest.mark.fast
+
 D_MODEL, D_FF = 7, 13
 
 

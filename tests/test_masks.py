@@ -5,6 +5,8 @@ import torch
 
 import transformer_lib as tl
 
+pytestmark = pytest.mark.fast
+
 
 def test_padding_mask_marks_the_real_keys():
     ids = torch.tensor([[5, 7, 0], [3, 0, 0]])

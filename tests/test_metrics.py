@@ -17,6 +17,8 @@ from transformer_lib.data.metrics import (
     sense_matches,
 )
 
+pytestmark = pytest.mark.fast
+
 UFER = tl.Pair(
     "The man saw the bank near the river.",
     "Der Mann sah das Ufer am Fluss.",

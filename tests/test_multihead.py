@@ -8,6 +8,8 @@ import transformer_lib as tl
 from factories import randomise
 from transformer_lib.model.cache import KeyValueCache
 
+pytestmark = pytest.mark.fast
+
 BATCH, Q_LEN, K_LEN, D_MODEL, N_HEADS, D_K, D_V = 2, 5, 11, 35, 7, 3, 13
 
 

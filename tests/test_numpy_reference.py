@@ -9,6 +9,8 @@ import torch.nn.functional as F
 
 from transformer_lib import numpy_reference as ref
 
+pytestmark = pytest.mark.fast
+
 RNG = np.random.default_rng(0)
 TIGHT = {"rtol": 0, "atol": 1e-10}
 

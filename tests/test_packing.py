@@ -5,6 +5,8 @@ import torch
 
 from transformer_lib.fast.packing import RealTokens
 
+pytestmark = pytest.mark.fast
+
 REAL = torch.tensor([[1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]], dtype=torch.bool)
 
 

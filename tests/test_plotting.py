@@ -15,6 +15,8 @@ from matplotlib.axes import Axes
 from transformer_lib.course.figures import plotting
 from transformer_lib.course.figures.plotting import base as _base
 
+pytestmark = pytest.mark.fast
+
 TOKENS = ["the", "animal", "did", "not", "cross", "the", "street"]
 
 

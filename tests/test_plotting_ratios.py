@@ -6,6 +6,8 @@ import pytest
 
 from transformer_lib.course.figures import plotting
 
+pytestmark = pytest.mark.fast
+
 PANELS = {"training": {"theirs": (1.0, 1.0, 1.0), "ours": (1.5, 2.0, 3.0)}, "decoding": {"other": (0.4, 0.5, 0.7)}}
 
 

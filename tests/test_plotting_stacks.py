@@ -6,6 +6,8 @@ import pytest
 
 from transformer_lib.course.figures import plotting
 
+pytestmark = pytest.mark.fast
+
 PARTS = {"right": {"first": 3, "second": 0}, "wrong": {"first": 5, "second": 7}, "open": {"first": 2, "second": 1}}
 COLOURS = {"right": "#9ecae1", "wrong": "#c1272d", "open": "#8c8c8c"}
 

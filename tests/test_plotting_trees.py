@@ -8,6 +8,8 @@ import pytest
 from transformer_lib.course.figures import plotting
 from transformer_lib.course.figures.plotting import trees
 
+pytestmark = pytest.mark.fast
+
 PATHS = {("a",): 0.6, ("b",): 0.4, ("a", "c"): 0.3, ("a", "d"): 0.2, ("a", "e"): 0.1, ("b", "c"): 0.36}
 KEPT = {("a",), ("b",), ("a", "c"), ("b", "c")}
 

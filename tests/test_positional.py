@@ -10,6 +10,8 @@ import transformer_lib as tl
 from factories import default_dtype
 from transformer_lib.model.positional import NoPosition, make_position, make_score_position
 
+pytestmark = pytest.mark.fast
+
 
 def rotation(position: int, d_k: int) -> torch.Tensor:
     """The block-diagonal matrix of one position: pair j is turned by position / 10000^(2j / d_k)."""

@@ -10,11 +10,16 @@ import tomllib
 from pathlib import Path
 
 import pytest
+import yaml  # JupyterLab comes with it
 from packaging.requirements import Requirement
 
+import transformer_lib
 from transformer_lib.course.notebooks import NOTEBOOKS, Notebook
 
+pytestmark = pytest.mark.fast
+
 ROOT = Path(__file__).parents[1]
+COURSE = ROOT / "transformer_lib" / "course"
 BINARY = {".png", ".jpg", ".gz", ".safetensors", ".npz", ".ico", ".woff2"}
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])(/(?:home|root|work|tmp|Users|mnt)/\w|[A-Z]:\\+Users\b)")
 WITH_JUPYTERLAB = {"IPython", "bs4", "jinja2", "nbclient", "nbconvert", "nbformat", "traitlets"}
@@ -42,9 +47,26 @@ def readme() -> str:
     return text_of(ROOT / "README.md")
 
 
-def requirements() -> list[Requirement]:
-    lines = [line.split("#")[0].strip() for line in text_of(ROOT / "requirements.txt").splitlines()]
+def read_requirements(name: str) -> list[Requirement]:
+    lines = [line.split("#")[0].strip() for line in text_of(ROOT / name).splitlines()]
     return [Requirement(line) for line in lines if line]
+
+
+def settings() -> dict:
+    return tomllib.loads(text_of(ROOT / "pyproject.toml"))
+
+
+def extra(*names: str) -> list[Requirement]:
+    """What extras ask for; "core" is what the library itself does."""
+    project = settings()["project"]
+    extras = {"core": project["dependencies"]} | project["optional-dependencies"]
+    return [Requirement(line) for name in names for line in extras[name]]
+
+
+def recipe(target: str) -> list[str]:
+    """The commands of one target of the Makefile, as one would type them where the environment is active."""
+    lines = re.search(rf"^{target}:.*\n((?:\t.*\n)+)", text_of(ROOT / "Makefile"), re.MULTILINE)[1]
+    return [line.strip().replace("$(BIN)/", "").replace("$(WORKERS)", "2") for line in lines.splitlines()]
 
 
 def test_no_text_names_a_path_of_one_machine():
@@ -98,15 +120,52 @@ def test_the_commands_of_the_readme_exist():
 
 
 def test_the_page_for_contributors_says_what_make_test_runs():
-    recipe = re.search(r"^test:.*\n((?:\t.*\n)+)", text_of(ROOT / "Makefile"), re.MULTILINE).group(1)
-    for line in recipe.replace("$(BIN)/", "").replace("$(WORKERS)", "2").splitlines():
-        assert line.strip() in text_of(ROOT / "CONTRIBUTING.md")
+    text = text_of(ROOT / "CONTRIBUTING.md")
+    assert [line for line in recipe("lint") + recipe("test") if line not in text] == []
+
+
+def test_quick_checks_come_first_and_everywhere_alike():
+    jobs = yaml.safe_load(text_of(ROOT / ".github" / "workflows" / "test.yml"))["jobs"]
+    assert "make quick" in [step.get("run") for step in jobs.pop("quick")["steps"]]
+    assert {job["needs"] for job in jobs.values()} == {"quick"}
+    repositories = yaml.safe_load(text_of(ROOT / ".pre-commit-config.yaml"))["repos"]
+    assert {repository["repo"] for repository in repositories} == {"local"}  # nothing is fetched
+    hooks = [hook["entry"].replace(" --force-exclude", "") for entry in repositories for hook in entry["hooks"]]
+    assert [hook for hook in hooks if not any(line.startswith(hook) for line in recipe("lint"))] == []
+
+
+# --- What is required, and what is installed -----------------------------------------------------------------------
+
+
+def test_a_learner_installs_the_library_and_the_course():
+    def ranges(wanted):
+        return sorted(str(requirement) for requirement in wanted)
+
+    assert ranges(read_requirements("requirements.txt")) == ranges(extra("core", "course"))
 
 
 def test_each_requirement_has_a_range_and_a_reason():
     for line in text_of(ROOT / "requirements.txt").splitlines():
         assert line.startswith("#") or re.search(r">=.+,<.+ # \w+", line), line
-    assert all(requirement.specifier for requirement in requirements())
+    everything = extra("core", *settings()["project"]["optional-dependencies"])
+    for wanted in everything:
+        assert wanted.name == "transformer_lib" or {clause.operator for clause in wanted.specifier} == {">=", "<"}
+
+
+def test_the_lock_is_within_the_ranges_and_names_no_address():
+    exact = {wanted.name: next(iter(wanted.specifier)).version for wanted in read_requirements("requirements.lock")}
+    for wanted in extra("core", *settings()["project"]["optional-dependencies"]):
+        if wanted.name != "transformer_lib":
+            assert exact[wanted.name.lower().replace("_", "-")] in wanted.specifier
+    assert "//" not in text_of(ROOT / "requirements.lock")
+
+
+def test_the_version_stands_in_one_place():
+    project = settings()["project"]
+    assert "version" in project["dynamic"]
+    cited = yaml.safe_load(text_of(ROOT / "CITATION.cff"))
+    assert (cited["version"], cited["license"]) == (transformer_lib.__version__, project["license"])
+    assert [author["name"] for author in cited["authors"]] == [author["name"] for author in project["authors"]]
 
 
 def imported_outside(files) -> set[str]:
@@ -120,18 +179,18 @@ def imported_outside(files) -> set[str]:
     return {COMES_WITH.get(name, name) for name in imported - set(sys.stdlib_module_names) - {"transformer_lib"}}
 
 
-def test_the_library_imports_only_what_is_required():
-    required = {requirement.name.lower() for requirement in requirements()}
-    files, teaching = set((ROOT / "transformer_lib").rglob("*.py")), ROOT / "transformer_lib" / "teaching"
-    tools = {file for file in files if teaching in file.parents}
-    assert imported_outside(files - tools) - required == set()
-    extras = tomllib.loads(text_of(ROOT / "pyproject.toml"))["project"]["optional-dependencies"]
-    allowed = {Requirement(line).name for name in ("slides", "teach") for line in extras[name]}
-    assert imported_outside(tools) - required <= allowed | WITH_JUPYTERLAB
+def test_each_part_imports_only_what_it_requires():
+    package = ROOT / "transformer_lib"
+    files, course, teaching = (set(folder.rglob("*.py")) for folder in (package, COURSE, COURSE / "teaching"))
+    for part, names, comes_along in (
+        (files - course, ["core"], set()),
+        (course - teaching, ["core", "course"], set()),
+        (teaching, ["core", "course", "slides", "teach"], WITH_JUPYTERLAB),
+    ):
+        assert imported_outside(part) - {wanted.name.lower() for wanted in extra(*names)} <= comes_along
 
 
 def test_ci_runs_every_supported_python():
-    settings = tomllib.loads(text_of(ROOT / "pyproject.toml"))
-    assert settings["project"]["requires-python"] == ">=3.11,<3.14"
+    assert settings()["project"]["requires-python"] == ">=3.11,<3.14"
     workflow = text_of(ROOT / ".github" / "workflows" / "test.yml")
     assert set(re.findall(r'"(3\.\d+)"', workflow)) == {"3.11", "3.12", "3.13"}

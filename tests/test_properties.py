@@ -13,6 +13,8 @@ import transformer_lib as tl
 from factories import POSITIONS, greedy_by_forward, make_model, sources, targets, with_frequent_eos
 from transformer_lib.model.attention import fused_attention
 
+pytestmark = pytest.mark.fast
+
 SRC_WORDS, TGT_WORDS, MAX_LEN = 23, 29, 37
 
 few = settings(max_examples=15, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))

@@ -17,15 +17,10 @@ from transformer_lib.course.quiz import Choice, Number, Option, answer, question
 from transformer_lib.course.quiz.bank import QUESTIONS
 from transformer_lib.course.studies import clinic_catalogue as clinic
 
+pytestmark = pytest.mark.fast
+
 CHOICES = [entry for entry in QUESTIONS if isinstance(entry, Choice)]
 NUMBERS = [entry for entry in QUESTIONS if isinstance(entry, Number)]
-
-
-@pytest.fixture(autouse=True)
-def own_progress_file(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
 
 
 def letter(entry, start):

@@ -8,6 +8,8 @@ import transformer_lib as tl
 from factories import BATCH, SRC_LEN, TGT_LEN, make_model, sources, targets
 from transformer_lib.model.recording import record_attention
 
+pytestmark = pytest.mark.fast
+
 NAMES = [
     f"{stack}.layers.{i}.{kind}"
     for stack, kinds in (("encoder", ["self"]), ("decoder", ["self", "cross"]))

@@ -9,6 +9,8 @@ import transformer_lib as tl
 from factories import BATCH, POSITIONS, greedy_by_forward, make_model, random_ids, sources, with_frequent_eos
 from transformer_lib.decoding.sampling import evaluating
 
+pytestmark = pytest.mark.fast
+
 STEPS = 19  # past 16, where the cache's buffers grow
 
 

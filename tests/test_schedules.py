@@ -6,6 +6,8 @@ import pytest
 
 from transformer_lib.training.schedules import SCHEDULES, cosine_rate, make_schedule, make_timed_schedule, paper_rate
 
+pytestmark = pytest.mark.fast
+
 TOTAL, WARMUP, PEAK = 211, 17, 0.003
 
 

@@ -27,6 +27,8 @@ from transformer_lib.course.figures.svg import (
 from transformer_lib.course.figures.svg.lookup import lookup_table
 from transformer_lib.course.figures.svg.plane import dot_product_facts, dot_product_plane
 
+pytestmark = pytest.mark.fast
+
 SVG = "{http://www.w3.org/2000/svg}"
 TOKENS = ["the", "animal", "because", "it", "the"]
 

@@ -10,6 +10,8 @@ import pytest
 from notebook_rules import Notebook, source
 from transformer_lib.course.notebooks import NOTEBOOKS
 
+pytestmark = pytest.mark.fast
+
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "teaching"
 PAGES = sorted(GUIDE.glob("*.md"))

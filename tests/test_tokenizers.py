@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 import transformer_lib as tl
 from transformer_lib.data.tokenizers import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 
+pytestmark = pytest.mark.fast
+
 TEXTS = ["Show me the money!", "The money is not the life.", "Not on your life, money."]
 
 

@@ -20,6 +20,8 @@ from transformer_lib.training.loss import TrainingLoss
 from transformer_lib.training.options import TrainingOptions
 from transformer_lib.training.schedules import make_schedule
 
+pytestmark = pytest.mark.fast
+
 ROOT = Path(__file__).parents[1]
 EPOCHS, STEPS_PER_EPOCH = 3, 8
 STEPS = EPOCHS * STEPS_PER_EPOCH

@@ -11,6 +11,8 @@ import transformer_lib as tl
 from factories import BATCH, POSITIONS, SIZES, SRC_LEN, TGT_LEN, make_config, make_model, sources, targets
 from transformer_lib import numpy_reference as ref
 
+pytestmark = pytest.mark.fast
+
 
 def weights_of(linear):
     return linear.weight.detach().numpy().T

@@ -7,6 +7,8 @@ import transformer_lib as tl
 from factories import make_config, randomise
 from transformer_lib.decoding import translator as module
 
+pytestmark = pytest.mark.fast
+
 WORDS = ("she", "sees", "the", "bank", "river", "near", ".", "money", "in", "old")
 WOERTER = ("sie", "sieht", "die", "das", "Bank", "Ufer", "am", "Fluss", ".", "Geld", "alte")
 TEXTS = ["She sees the bank.", "The old river.", "Money in the bank near the river.", "She.", "Near the money."]

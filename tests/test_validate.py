@@ -5,6 +5,8 @@ import torch
 
 from transformer_lib import _validate as check
 
+pytestmark = pytest.mark.fast
+
 
 def test_an_int_in_range_is_returned():
     assert check.check_int("n", 1) == 1

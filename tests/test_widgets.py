@@ -48,13 +48,6 @@ def every_panel():
     }
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-    return tmp_path / "progress.json"
-
-
 def drawing(**values):
     shown = " ".join(f"{name} {value}" for name, value in values.items())
     return Picture(text(5, 15, shown), 300, 20, f"Shows {shown}", shown)

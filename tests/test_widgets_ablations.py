@@ -11,12 +11,6 @@ from transformer_lib.course.figures.widgets.ablations_panel import PARTS, SCORES
 from transformer_lib.course.studies import ablations as study
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 def test_the_numbers_are_the_stored_ones():
     stored = study.load_results()
     row = ablation_scores("positions", "sense, compositional")

@@ -13,12 +13,6 @@ from transformer_lib.course.figures.svg.aligning import alignment_picture
 from transformer_lib.course.figures.widgets.aligning_panel import SENTENCES, draw_alignment, recorded_alignments
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 @pytest.fixture(scope="module")
 def translator():
     return tl.load_trained()

@@ -12,12 +12,6 @@ from transformer_lib.course.figures.svg import claim_card as svg
 from transformer_lib.course.figures.widgets.claims_panel import draw_claims
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 def squares(picture):
     """How many squares of each colour lie in the map, its key left out."""
     return {verdict: picture.body.count(f'fill="{colour}"') - 1 for verdict, colour in claims.COLOURS.items()}

@@ -16,12 +16,6 @@ from transformer_lib.course.figures.widgets import clinic_panel as chart
 
 
 @pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
-@pytest.fixture(autouse=True)
 def young_patients(monkeypatch):
     """Everybody after two steps of training; what is drawn does not depend on the number of steps."""
 

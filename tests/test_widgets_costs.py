@@ -15,12 +15,6 @@ from transformer_lib.course.figures.svg import cost_bars as svg
 from transformer_lib.course.figures.widgets.costs_panel import draw_costs, spoken_bytes, spoken_count
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 def row(picture, name):
     return next(cells[1] for cells in picture.table if cells[0] == name)
 

@@ -19,12 +19,6 @@ from transformer_lib.course.figures.widgets.decoder_stepper_panel import BEAM_SI
 SENTENCES = ["The cat sat near the river.", "A dog slept."]
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 @pytest.fixture(scope="module")
 def translator():
     """An untrained translator with large weights, so that its probabilities differ."""

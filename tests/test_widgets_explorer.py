@@ -13,12 +13,6 @@ from transformer_lib.course.figures.widgets.explorer_panel import SENTENCES, cut
 from transformer_lib.course.figures.widgets.reversing_panel import draw_reversal, trained_weights
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 @pytest.fixture(scope="module")
 def translator():
     return tl.load_trained()

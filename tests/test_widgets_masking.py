@@ -16,12 +16,6 @@ from transformer_lib.model.masks import causal_mask, padding_mask
 TOKENS = ["<start>", "not", "on", "<pad>", "<pad>"]
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 def scores(n=5, seed=0):
     return np.random.default_rng(seed).standard_normal((n, n)).round(1)
 

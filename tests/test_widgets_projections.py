@@ -15,12 +15,6 @@ from transformer_lib.course.figures.widgets.projections_panel import STEPS, run_
 TOKENS = ["the", "cat", "saw", "the", "dog"]
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 def numbers(seed=0, *, n=5, d_model=7, d_k=3, d_v=2):
     draw = np.random.default_rng(seed)
     return [draw.standard_normal(shape) for shape in ((n, d_model), (d_model, d_k), (d_model, d_k), (d_model, d_v))]

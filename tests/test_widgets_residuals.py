@@ -13,12 +13,6 @@ from transformer_lib.course.figures.widgets.residuals_panel import draw_signals,
 from transformer_lib.course.studies import depth
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 @pytest.mark.parametrize("residual", [False, True])
 @pytest.mark.parametrize("norm", depth.NORMS)
 def test_the_line_says_what_the_study_measures(residual, norm):

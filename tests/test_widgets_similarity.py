@@ -12,12 +12,6 @@ from transformer_lib.course.figures import widgets
 TOKENS = ["the", "cat", "saw", "the", "dog"]
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 def vectors(seed=0, n=5, d=7):
     return np.random.default_rng(seed).standard_normal((n, d))
 

@@ -13,12 +13,6 @@ from transformer_lib.course.figures.svg import splitting
 from transformer_lib.course.figures.widgets.splitting_panel import STAGES, draw_stage, places, stage_shapes
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 @pytest.mark.parametrize(("batch", "seq_len", "d_model", "n_heads"), [(2, 5, 21, 3), (1, 4, 12, 4), (3, 7, 11, 1)])
 def test_the_shapes_are_those_of_the_librarys_tensors(batch, seq_len, d_model, n_heads):
     layer, x = tl.MultiHeadAttention(d_model, n_heads), torch.randn(batch, seq_len, d_model)

@@ -12,13 +12,6 @@ from transformer_lib.course.figures.svg import scatter, tokens
 from transformer_lib.course.figures.widgets.embeddings_panel import class_cosines, final_plane
 from transformer_lib.course.figures.widgets.tokens_panel import WORDS, bpe_moments
 
-
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 # W18 ------------------------------------------------------------------------------------------------------
 
 

@@ -18,12 +18,6 @@ from transformer_lib.course.figures.widgets.training_panel import (
 from transformer_lib.course.studies import ablations as study
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 @pytest.fixture(scope="module")
 def stored():
     return study.load_results()

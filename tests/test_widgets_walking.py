@@ -13,12 +13,6 @@ from transformer_lib.course.figures.svg import walking
 from transformer_lib.course.figures.widgets.walking_panel import LAST, TABLE, draw_step, encoder_steps, hand_made_layer
 
 
-@pytest.fixture(autouse=True)
-def own_progress(tmp_path, monkeypatch):
-    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
-    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
-
-
 def seen_by_hooks(layer, x, mask):
     """What passes through the parts of a `tl.EncoderLayer` in one call, by the widget's step within the layer."""
     seen = {}

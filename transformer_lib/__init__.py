@@ -9,7 +9,7 @@ around the library. Each of them loads when it is first asked for, so that the l
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
 
 from . import baselines, costs, numpy_reference
 from ._files import DATA
@@ -106,9 +106,16 @@ __all__ = [
 def __getattr__(name: str) -> object:
     """Load a part of the course's wing, such as `tl.plotting`, when it is first asked for."""
     if name in COURSE:
-        return importlib.import_module(f".{COURSE[name]}", __name__)
+        try:
+            return importlib.import_module(f".{COURSE[name]}", __name__)
+        except ModuleNotFoundError as error:
+            if (error.name or __name__).partition(".")[0] == __name__:
+                raise  # a mistake of ours; nothing that can be installed
+            hint = f'{__name__}.{name} needs {error.name}, which comes with: pip install "{__name__}[course]"'
+            raise ImportError(hint, name=error.name) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *COURSE])
+    # help(tl) and tab completion ask for every name listed here, so the course is listed only where it can load.
+    return sorted([*__all__, *(COURSE if importlib.util.find_spec("ipywidgets") else ())])

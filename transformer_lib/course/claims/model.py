@@ -119,6 +119,11 @@ def _problems(whole: Ledger) -> Iterator[str]:
         for number, row in enumerate(rows, start=1):
             if row.id != f"{letter}{number:0{width}}":
                 yield f"expected {letter}{number:0{width}}, found {row.id}"
+    yield from _claim_problems(whole)
+    yield from _erratum_problems(whole)
+
+
+def _claim_problems(whole: Ledger) -> Iterator[str]:
     for row in whole.claims:
         if row.verdict not in VERDICTS:
             yield f"{row.id} has the unknown verdict {row.verdict!r}"
@@ -129,6 +134,9 @@ def _problems(whole: Ledger) -> Iterator[str]:
         if any(not 1 <= number <= len(whole.texts) for number in row.texts):
             yield f"{row.id} names an unknown text: {row.text!r}"
         yield from _bad_texts(row.id, row.text, row.claim, row.right or "-")
+
+
+def _erratum_problems(whole: Ledger) -> Iterator[str]:
     known = {row.id for row in whole.claims}
     for row in whole.errata:
         if row.kind not in KINDS:

@@ -3,7 +3,7 @@
 One small JSON file in the user's data folder:
 
 - Linux: `$XDG_DATA_HOME/transformer-course/progress.json`, by default below `~/.local/share`
-- macOS: `~/Library/Application Support/transformer-course/progress.json`
+- macOS: `~/Library/Application Support/transformer-course/progress.json`, or below `$XDG_DATA_HOME` where that is set
 - Windows: `%APPDATA%\\transformer-course\\progress.json`
 
 The environment variable TRANSFORMER_COURSE_PROGRESS names another file. With TRANSFORMER_COURSE_STATIC

@@ -1,0 +1,15 @@
+"""What every test here starts from."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def own_progress(tmp_path, monkeypatch):
+    """A progress file of the test's own, which does not exist yet; nothing says that outputs are made to be stored."""
+    chosen = tmp_path / "learner" / "progress.json"
+    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(chosen))
+    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    return chosen
