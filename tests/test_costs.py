@@ -75,9 +75,7 @@ def test_cache_bytes_are_those_of_the_cache():
     model = tl.Transformer(config).eval()
     src, cache = torch.randint(3, 13, (2, 5)), model.new_cache()
     model.decode(torch.randint(3, 13, (2, 11)), model.encode(src), src, cache=cache)
-    own = sum(
-        part.nbytes for layer in cache.layers for part in (layer.self_attention.keys, layer.self_attention.values)
-    )
+    own = sum(part.nbytes for layer in cache.layers for part in layer.self_attention.read())
     assert costs.cache_bytes(11, 14, 3, batch=2) == own
 
 

@@ -168,6 +168,12 @@ def test_a_method_added_to_a_class_is_refused():
     assert obstacle(make_model()) is None
 
 
+def test_a_method_that_hides_none_may_be_added():
+    """Other libraries give nn.Module methods of their own."""
+    with patch.object(nn.Module, "smart_apply", lambda self: self, create=True):
+        assert obstacle(make_model()) is None
+
+
 def test_a_recorded_model_is_refused():
     model = make_model()
     with tl.record_attention(model):

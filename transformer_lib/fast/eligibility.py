@@ -128,8 +128,9 @@ def _patched(parts: Parts) -> str | None:
         for name, function in before.items():
             if now.get(name) is not function:
                 return f"{kind.__name__}.{name} has been replaced"
-        if extra := {name for name in now.keys() - before.keys() if callable(now[name])}:
-            return f"{kind.__name__}.{min(extra)} has been added"
+        for name in now.keys() - before.keys():  # a new name matters where it hides that of a base
+            if callable(now[name]) and any(name in vars(base) for base in kind.__mro__[1:]):
+                return f"{kind.__name__}.{name} has been added"
     return None
 
 
