@@ -1,4 +1,4 @@
-"""W13, the ablations: the numbers are the stored ones, and the two ways of leaving a part out stay apart."""
+"""W25, the ablations: the numbers are the stored ones, and the two ways of leaving a part out stay apart."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ def test_dots_lie_where_their_values_say():
 def test_a_choice_by_hand_is_remembered():
     panel = widgets.ablations()
     panel.set(part="residual")
-    assert "W13" not in progress.state()["widget"]
+    assert "W25" not in progress.state()["widget"]
     panel.controls["part"].value = "scaling"
-    assert "W13" in progress.state()["widget"] and "scaling: trained without" in panel.picture.says
+    assert "W25" in progress.state()["widget"] and "scaling: trained without" in panel.picture.says

@@ -19,7 +19,7 @@ class Notebook:
         builds: what the learner will have built, to follow "you will build".
         exercises: how many; their ids are "04.1", "04.2", …
         quizzes: how many; their ids are "04.q1", "04.q2", …
-        widgets: ids of interactive figures that count as part of the notebook once tried.
+        widgets: ids of the interactive figures (`figures.catalogue`) that count as done once tried.
         cases: letters of what there is to diagnose; their ids are "17.A", "17.B", …
     """
 
@@ -177,7 +177,7 @@ NOTEBOOKS = (
         "a translator, trained on your machine",
         exercises=5,
         quizzes=4,
-        widgets=("W11", "W13", "W14"),
+        widgets=("W11", "W14", "W25"),
     ),
     Notebook(
         "14",
@@ -197,7 +197,7 @@ NOTEBOOKS = (
         "an attention explorer, and ablations",
         exercises=6,
         quizzes=4,
-        widgets=("W8", "W9"),
+        widgets=("W8", "W24"),
     ),
     Notebook(
         "16",

@@ -1,4 +1,4 @@
-"""W13, the ablations: each part's worth, trained without it and taken out of the trained model."""
+"""W25, the ablations: each part's worth, trained without it and taken out of the trained model."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def ablations(part: str = "positions", score: str = "exact match, held-out") -> 
     """
     ablation_scores(part, score)
     controls = {"part": choice("part:", list(PARTS), part), "score": choice("score:", list(SCORES), score)}
-    return Panel(draw_ablations, controls, widget_id="W13")
+    return Panel(draw_ablations, controls, widget_id="W25")
 
 
 def draw_ablations(part: str, score: str) -> Picture:

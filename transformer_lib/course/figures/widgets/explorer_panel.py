@@ -1,4 +1,4 @@
-"""W9 again, for all attentions of the translator: every layer and head, and what cutting one entry changes."""
+"""W24, the attention explorer: every layer and head of the translator, and what cutting one entry changes."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def attention_explorer(
         "cut": number("cut its key", cut, 0, longest),
         "everywhere": switch("cut in all layers and heads", everywhere),
     }
-    return Panel(draw, controls, widget_id="W9")
+    return Panel(draw, controls, widget_id="W24")
 
 
 @torch.no_grad()

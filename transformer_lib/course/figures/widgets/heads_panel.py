@@ -1,4 +1,4 @@
-"""The attention view: every head small, or one head large as a map or as lines, with one token's weights."""
+"""W20, the attention view: every head small, or one head large as a map or as lines, with one token's weights."""
 
 from __future__ import annotations
 

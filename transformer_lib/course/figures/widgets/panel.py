@@ -20,7 +20,7 @@ class Panel(ipywidgets.VBox):
     Args:
         draw: called with the value of every control by name; returns the Picture. It must be pure.
         controls: widgets with a ``value``, by the names of ``draw``'s arguments.
-        widget_id: under which name the learner's first change is remembered, such as "W1".
+        widget_id: id in `figures.catalogue` under which the learner's first change is remembered, such as "W1".
         footer: called like ``draw``; HTML below the picture, such as links to other notebooks.
     """
 
