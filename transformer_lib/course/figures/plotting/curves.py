@@ -15,7 +15,8 @@ from .picture import FULL_WIDTH, SERIES, new_axes, style
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
 _MARKERS = "os^Dv*P"
 _BAND = " (mean and range of "
-_HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
+HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
+"""Hatches of bars, so that the series can be told apart without colour."""
 
 
 def plot_lines(
@@ -85,14 +86,14 @@ def plot_bars(
     ``intervals`` holds (low, high) in the same nesting, drawn as whiskers; ``reference`` draws named
     levels such as {"chance": 0.5}. Raises ValueError when the series do not share their groups.
     """
-    groups = _shared_groups(scores)
+    groups = shared_groups(scores)
     width = 0.8 / len(scores)
     with style():
         ax = new_axes(ax, (min(FULL_WIDTH, 2.4 + 0.45 * len(groups) * len(scores)), 3.4))
         for index, (name, values) in enumerate(scores.items()):
             x = np.arange(len(groups)) + (index - (len(scores) - 1) / 2) * width
             heights = [float(values[group]) for group in groups]
-            look = {"color": SERIES[index % 7], "hatch": _HATCHES[index % 7], "edgecolor": "white"}
+            look = {"color": SERIES[index % 7], "hatch": HATCHES[index % 7], "edgecolor": "white"}
             ax.bar(x, heights, width * 0.92, label=name, **look)
             tops = _whiskers(ax, x, heights, (intervals or {}).get(name, {}), groups)
             _name_bars(ax, x, heights, tops)
@@ -102,7 +103,7 @@ def plot_bars(
         ax.set_xticks(range(len(groups)), groups)
         ax.margins(y=0.12)
         ax.set(ylabel=ylabel, title=title or "")
-        _legend_below(ax)
+        legend_below(ax)
     return ax
 
 
@@ -147,14 +148,19 @@ def _finish(ax: Axes, xlabel: str, ylabel: str, title: str | None, log_x: bool, 
         ax.legend()
 
 
-def _legend_below(ax: Axes) -> None:
-    """A legend under the axes, where it can hide no bar."""
+def legend_below(ax: Axes) -> None:
+    """Put the legend under the axes, where it can hide no bar."""
     names = ax.get_legend_handles_labels()[1]
     if len(names) > 1:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=min(4, len(names)))
 
 
-def _shared_groups(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
+def shared_groups(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return the groups that all series have, in order.
+
+    Raises:
+        ValueError: if there is no series, or two have different groups.
+    """
     if not scores:
         raise ValueError("scores must hold at least one named series, got none")
     groups = list(next(iter(scores.values())))
