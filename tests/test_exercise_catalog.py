@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import itertools
 import json
 import re
@@ -110,6 +111,16 @@ def test_references_do_not_lean_on_the_library():
                 assert node.module in allowed, f"{file.name} imports {node.module}"
             elif isinstance(node, ast.Import):
                 assert {alias.name for alias in node.names} <= allowed
+
+
+@pytest.mark.parametrize("file", sorted(Path(exercises.__file__).parent.glob("nb*.py")), ids=lambda file: file.stem)
+def test_a_file_holds_one_notebooks_exercises_and_no_name_twice(file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names += [target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    assert sorted(set(names)) == sorted(names)  # a later helper would take an earlier one's place
+    module = importlib.import_module(f"{exercises.__name__}.{file.stem}")
+    assert {exercise.notebook for exercise in module.EXERCISES} == {file.stem.removeprefix("nb")}
 
 
 def test_normal_and_integers_are_seeded():

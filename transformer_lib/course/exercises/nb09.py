@@ -44,26 +44,45 @@ def _norm_cases():
     ]
 
 
-def _norm(axes=(-1,), correction=0, power=0.5, inside=True, centre=True, eps=True, gain=True, bias=True):
-    """LayerNorm, each slip a switch."""
-
-    def function(x, gamma, beta, epsilon):
-        epsilon = epsilon if eps else 0.0
-        mean = x.mean(dim=axes, keepdim=True)
-        variance = x.var(dim=axes, keepdim=True, correction=correction)
-        size = (variance + epsilon) ** power if inside else variance**power + epsilon
-        y = (x - mean if centre else x) / size
-        return (y * gamma if gain else y) + (beta if bias else 0)
-
-    return function
+def _normalised(x, axes, eps):
+    """x with mean 0 and variance 1 over these axes, as LayerNorm has it over the last."""
+    centred = x - x.mean(dim=axes, keepdim=True)
+    return centred / (centred.pow(2).mean(dim=axes, keepdim=True) + eps).sqrt()
 
 
-def _all_axes(x, gain, bias, eps):
-    return _norm(axes=tuple(range(x.dim())))(x, gain, bias, eps)
+def _sample_variance(x, gain, bias, eps):
+    variance = x.var(dim=-1, keepdim=True, correction=1)
+    return gain * (x - x.mean(dim=-1, keepdim=True)) / (variance + eps).sqrt() + bias
+
+
+def _no_root(x, gain, bias, eps):
+    variance = x.var(dim=-1, keepdim=True, correction=0)
+    return gain * (x - x.mean(dim=-1, keepdim=True)) / (variance + eps) + bias
+
+
+def _eps_outside(x, gain, bias, eps):
+    variance = x.var(dim=-1, keepdim=True, correction=0)
+    return gain * (x - x.mean(dim=-1, keepdim=True)) / (variance.sqrt() + eps) + bias
+
+
+def _no_eps(x, gain, bias, eps):
+    return gain * _normalised(x, -1, 0.0) + bias
+
+
+def _not_centred(x, gain, bias, eps):
+    return gain * x / (x.var(dim=-1, keepdim=True, correction=0) + eps).sqrt() + bias
 
 
 def _over_tokens(x, gain, bias, eps):
-    return _norm(axes=(-2,) if x.dim() > 1 else (-1,))(x, gain, bias, eps)
+    return gain * _normalised(x, -2 if x.dim() > 1 else -1, eps) + bias
+
+
+def _over_axis(axis):
+    return lambda x, gain, bias, eps: gain * _normalised(x, axis, eps) + bias
+
+
+def _over_everything(x, gain, bias, eps):
+    return gain * _normalised(x, tuple(range(x.dim())), eps) + bias
 
 
 EXERCISE_1 = Exercise(
@@ -76,17 +95,17 @@ EXERCISE_1 = Exercise(
     (
         Mistake(
             "sample variance",
-            _norm(correction=1),
+            _sample_variance,
             "The variance is divided by d − 1; LayerNorm divides by d: torch's var and std need correction=0.",
         ),
-        Mistake("no root", _norm(power=1.0), "You divided by the variance; divide by its root."),
+        Mistake("no root", _no_root, "You divided by the variance; divide by its root."),
         Mistake(
             "eps outside",
-            _norm(inside=False),
+            _eps_outside,
             "eps stands outside the root; it is added to the variance, under the root.",
         ),
-        Mistake("no eps", _norm(eps=False), "eps is missing: where a row is constant you divide 0 by 0."),
-        Mistake("not centred", _norm(centre=False), "The mean is not subtracted."),
+        Mistake("no eps", _no_eps, "eps is missing: where a row is constant you divide 0 by 0."),
+        Mistake("not centred", _not_centred, "The mean is not subtracted."),
         Mistake(
             "over tokens",
             _over_tokens,
@@ -94,28 +113,28 @@ EXERCISE_1 = Exercise(
         ),
         Mistake(
             "dim=-2",
-            _norm(axes=(-2,)),
+            _over_axis(-2),
             "You normalised each feature over the tokens, dim=-2; LayerNorm takes each token over its "
             "features, dim=-1.",
         ),
         Mistake(
             "dim=0",
-            _norm(axes=(0,)),
+            _over_axis(0),
             "You normalised over the first axis; LayerNorm takes each token over its features, the last axis.",
         ),
         Mistake(
             "dim=1",
-            _norm(axes=(1,)),
+            _over_axis(1),
             "You normalised over axis 1, which is the last one only for a matrix; the features are the last "
             "axis, dim=-1.",
         ),
         Mistake(
             "everything",
-            _all_axes,
+            _over_everything,
             "You took one mean and one variance of the whole tensor; each token has its own.",
         ),
-        Mistake("no gain", _norm(gain=False), "The gain is missing."),
-        Mistake("no bias", _norm(bias=False), "The bias is missing."),
+        Mistake("no gain", lambda x, gain, bias, eps: _normalised(x, -1, eps) + bias, "The gain is missing."),
+        Mistake("no bias", lambda x, gain, bias, eps: gain * _normalised(x, -1, eps), "The bias is missing."),
         Mistake(
             "gain on the bias",
             lambda x, gain, bias, eps: layer_norm(x, gain, gain * bias, eps),
@@ -155,51 +174,66 @@ def _backward_cases():
     ]
 
 
-def _unit(x, size):
-    return (x - x.mean(dim=-1, keepdim=True)) / size
+def _parts(x, eps):
+    """√(σ² + ε), x̂, and the axes of the tokens."""
+    size = (x.var(dim=-1, keepdim=True, correction=0) + eps).sqrt()
+    return size, (x - x.mean(dim=-1, keepdim=True)) / size, tuple(range(x.dim() - 1))
 
 
-def _centred(x, size):
-    return x - x.mean(dim=-1, keepdim=True)
+def _row_mean(x):
+    return x.mean(dim=-1, keepdim=True)
 
 
-def _raw(x, size):
-    return x
-
-
-def _backward(
-    centred=True,
-    projected=True,
-    divided=True,
-    gained=True,
-    power=0.5,
-    summed=True,
-    over=torch.mean,
-    in_term=_unit,
-    in_gain=_unit,
-):
-    """The gradients of LayerNorm, each slip a switch; in_term and in_gain say what is taken for x̂ there."""
+def _with_grad_x(grad_x):
+    """The right gradients of gain and bias beside a wrong grad_x, which is a function of g, x̂ and √(σ² + ε)."""
 
     def function(x, gain, grad, eps):
-        size = (x.var(dim=-1, keepdim=True, correction=0) + eps) ** 0.5
-        g = grad * gain if gained else grad
-        grad_x = g - over(g, dim=-1, keepdim=True) if centred else g
-        if projected:
-            unit = in_term(x, size)
-            grad_x = grad_x - unit * over(g * unit, dim=-1, keepdim=True)
-        if divided:
-            grad_x = grad_x / size ** (power / 0.5)
-        tokens = tuple(range(x.dim() - 1))
-        by_gain = grad * in_gain(x, size)
-        return (grad_x, by_gain.sum(dim=tokens), grad.sum(dim=tokens)) if summed else (grad_x, by_gain, grad)
+        size, unit, tokens = _parts(x, eps)
+        return grad_x(grad * gain, unit, size), (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
 
     return function
+
+
+def _gain_forgotten(x, gain, grad, eps):
+    size, unit, tokens = _parts(x, eps)
+    grad_x = (grad - _row_mean(grad) - unit * _row_mean(grad * unit)) / size
+    return grad_x, (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
 
 
 def _gain_outside(x, gain, grad, eps):
     """The gain multiplied in at the end instead of at the beginning."""
     grad_x, grad_gain, grad_bias = layer_norm_backward(x, torch.ones_like(gain), grad, eps)
     return gain * grad_x, grad_gain, grad_bias
+
+
+def _summed_over_features(g, unit, size):
+    return (g - g.sum(dim=-1, keepdim=True) - unit * (g * unit).sum(dim=-1, keepdim=True)) / size
+
+
+def _centred_in_the_term(g, unit, size):
+    centred = unit * size
+    return (g - _row_mean(g) - centred * _row_mean(g * centred)) / size
+
+
+def _not_summed(x, gain, grad, eps):
+    _, unit, _ = _parts(x, eps)
+    return layer_norm_backward(x, gain, grad, eps)[0], grad * unit, grad
+
+
+def _raw_x_for_the_gain(x, gain, grad, eps):
+    grad_x, _, grad_bias = layer_norm_backward(x, gain, grad, eps)
+    return grad_x, (grad * x).sum(dim=tuple(range(x.dim() - 1))), grad_bias
+
+
+def _centred_x_for_the_gain(x, gain, grad, eps):
+    grad_x, _, grad_bias = layer_norm_backward(x, gain, grad, eps)
+    return grad_x, (grad * (x - _row_mean(x))).sum(dim=tuple(range(x.dim() - 1))), grad_bias
+
+
+def _centred_everywhere(x, gain, grad, eps):
+    grad_x, _, _ = _with_grad_x(_centred_in_the_term)(x, gain, grad, eps)
+    _, grad_gain, grad_bias = _centred_x_for_the_gain(x, gain, grad, eps)
+    return grad_x, grad_gain, grad_bias
 
 
 EXERCISE_2 = Exercise(
@@ -212,7 +246,7 @@ EXERCISE_2 = Exercise(
     (
         Mistake(
             "gain forgotten",
-            _backward(gained=False),
+            _gain_forgotten,
             "The gain is missing in grad_x: what reaches x̂ is gain · grad_output.",
         ),
         Mistake(
@@ -220,43 +254,55 @@ EXERCISE_2 = Exercise(
             _gain_outside,
             "The gain is multiplied in at the end; it acts on x̂, so grad_output meets it before the means.",
         ),
-        Mistake("not centred", _backward(centred=False), "The term of the mean, −1/d in the Jacobian, is missing."),
+        Mistake(
+            "not centred",
+            _with_grad_x(lambda g, unit, size: (g - unit * _row_mean(g * unit)) / size),
+            "The term of the mean, −1/d in the Jacobian, is missing.",
+        ),
         Mistake(
             "not projected",
-            _backward(projected=False),
+            _with_grad_x(lambda g, unit, size: (g - _row_mean(g)) / size),
             "The term of the variance, −x̂_c x̂_j/d in the Jacobian, is missing.",
         ),
         Mistake(
             "only divided",
-            _backward(centred=False, projected=False),
+            _with_grad_x(lambda g, unit, size: g / size),
             "You only divided by √(σ² + ε); μ and σ move with x too: both terms, −1/d and −x̂_c x̂_j/d, are missing.",
         ),
         Mistake(
             "sums",
-            _backward(over=torch.sum),
+            _with_grad_x(_summed_over_features),
             "You took sums over the features; both terms carry 1/d, so they are means.",
         ),
-        Mistake("not divided", _backward(divided=False), "grad_x is not divided by √(σ² + ε)."),
-        Mistake("divided twice", _backward(power=1.0), "grad_x is divided by σ² + ε; by its root it should be."),
+        Mistake(
+            "not divided",
+            _with_grad_x(lambda g, unit, size: g - _row_mean(g) - unit * _row_mean(g * unit)),
+            "grad_x is not divided by √(σ² + ε).",
+        ),
+        Mistake(
+            "divided twice",
+            _with_grad_x(lambda g, unit, size: (g - _row_mean(g) - unit * _row_mean(g * unit)) / size**2),
+            "grad_x is divided by σ² + ε; by its root it should be.",
+        ),
         Mistake(
             "not summed",
-            _backward(summed=False),
+            _not_summed,
             "grad_gain and grad_bias must be summed over the tokens: all tokens share one gain and one bias.",
         ),
-        Mistake("raw x", _backward(in_gain=_raw), "grad_gain must use the normalised x̂, not x: the gain multiplies x̂."),
+        Mistake("raw x", _raw_x_for_the_gain, "grad_gain must use the normalised x̂, not x: the gain multiplies x̂."),
         Mistake(
             "centred x for the gain",
-            _backward(in_gain=_centred),
+            _centred_x_for_the_gain,
             "grad_gain must use the normalised x̂; you used x − μ, which is not divided yet.",
         ),
         Mistake(
             "centred x in the term",
-            _backward(in_term=_centred),
+            _with_grad_x(_centred_in_the_term),
             "The term −x̂_c x̂_j/d in grad_x needs the normalised x̂ twice; you used x − μ, which is not divided yet.",
         ),
         Mistake(
             "centred x everywhere",
-            _backward(in_term=_centred, in_gain=_centred),
+            _centred_everywhere,
             "Your x̂ is x − μ, which is not divided yet: both grad_x and grad_gain need it divided by √(σ² + ε).",
         ),
     ),

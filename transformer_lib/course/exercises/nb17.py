@@ -36,8 +36,33 @@ def _loss_cases():
     ]
 
 
-def _losses(first=lambda x, real: x.mean(), second=lambda x, real: x[real].mean(), real=lambda y, p: y != p):
-    return lambda losses, labels, pad_id: (first(losses, real(labels, pad_id)), second(losses, real(labels, pad_id)))
+def _swapped_means(losses, labels, pad_id):
+    return losses[labels != pad_id].mean(), losses.mean()
+
+
+def _mean_over_padding(losses, labels, pad_id):
+    return losses.mean(), losses[labels == pad_id].mean()
+
+
+def _divided_by_all_places(losses, labels, pad_id):
+    return losses.mean(), losses[labels != pad_id].sum() / losses.numel()
+
+
+def _mean_of_row_means(losses, labels, pad_id):
+    real = labels != pad_id
+    return losses.mean(), ((losses * real).sum(dim=1) / real.sum(dim=1)).mean()
+
+
+def _divided_by_rows(losses, labels, pad_id):
+    return losses.mean(), losses[labels != pad_id].sum() / len(losses)
+
+
+def _sums_of_losses(losses, labels, pad_id):
+    return losses.sum(), losses[labels != pad_id].sum()
+
+
+def _padding_is_0(losses, labels, pad_id):
+    return losses.mean(), losses[labels != 0].mean()
 
 
 EXERCISE_1 = Exercise(
@@ -48,33 +73,33 @@ EXERCISE_1 = Exercise(
     reported_and_real,
     _loss_cases,
     (
-        Mistake("swapped", lambda x, y, p: _losses()(x, y, p)[::-1], "The two numbers are exchanged."),
+        Mistake("swapped", _swapped_means, "The two numbers are exchanged."),
         Mistake(
             "padding instead",
-            _losses(real=lambda y, p: y == p),
+            _mean_over_padding,
             "The second number is the mean over the padding; the real tokens are the others.",
         ),
         Mistake(
             "divided by all",
-            _losses(second=lambda x, real: x[real].sum() / x.numel()),
+            _divided_by_all_places,
             "You summed over the real tokens, but divided by all places.",
         ),
         Mistake(
             "mean of means",
-            _losses(second=lambda x, real: ((x * real).sum(dim=1) / real.sum(dim=1)).mean()),
+            _mean_of_row_means,
             "That is the mean over the rows of each row's mean; short rows then weigh more per token.",
         ),
         Mistake(
             "by row",
-            _losses(second=lambda x, real: x[real].sum() / len(x)),
+            _divided_by_rows,
             "You divided by the number of rows; divide by the number of real tokens.",
         ),
         Mistake(
             "sums",
-            _losses(lambda x, real: x.sum(), lambda x, real: x[real].sum()),
+            _sums_of_losses,
             "These are sums; divide each by the number of its places.",
         ),
-        Mistake("id 0", lambda x, y, p: _losses()(x, y, 0), "Padding has the id pad_id, which need not be 0."),
+        Mistake("id 0", _padding_is_0, "Padding has the id pad_id, which need not be 0."),
     ),
     returns=("reported", "real"),
 )
@@ -234,17 +259,69 @@ def _future_cases():
     ]
 
 
-def _future(
-    mix=lambda a, b, t: torch.cat([a[:, :t], b[:, t:]], dim=1),
-    look=lambda d, t: d[:, :t],
-    size=lambda d: d.abs().max().item(),
-    places=lambda n: range(1, n),
-):
-    def function(model, tokens, other):
-        before = model(tokens)
-        return max(size(look(model(mix(tokens, other, t)) - before, t)) for t in places(tokens.shape[1]))
+def _largest(change):
+    return change.abs().max().item()
 
-    return function
+
+def _spliced(first, second, t):
+    """Up to place t the one sentence, from there on the other."""
+    return torch.cat([first[:, :t], second[:, t:]], dim=1)
+
+
+def _changes(model, tokens, other):
+    """Pairs of t and the change of all rows when the tokens from t on are exchanged."""
+    before = model(tokens)
+    return [(t, model(_spliced(tokens, other, t)) - before) for t in range(1, tokens.shape[1])]
+
+
+def _all_rows(model, tokens, other):
+    return max(_largest(change) for _, change in _changes(model, tokens, other))
+
+
+def _one_row_too_many(model, tokens, other):
+    return max(_largest(change[:, : t + 1]) for t, change in _changes(model, tokens, other))
+
+
+def _past_exchanged(model, tokens, other):
+    before, places = model(tokens), range(1, tokens.shape[1])
+    return max(_largest((model(_spliced(other, tokens, t)) - before)[:, :t]) for t in places)
+
+
+def _effect_of_the_past(model, tokens, other):
+    before, places = model(tokens), range(1, tokens.shape[1])
+    return max(_largest((model(_spliced(other, tokens, t)) - before)[:, t:]) for t in places)
+
+
+def _last_token_only(model, tokens, other):
+    t, change = _changes(model, tokens, other)[-1]
+    return _largest(change[:, :t])
+
+
+def _one_token_at_a_time(model, tokens, other):
+    before, found = model(tokens), []
+    for t in range(1, tokens.shape[1]):
+        changed = tokens.clone()
+        changed[:, t] = other[:, t]
+        found.append(_largest((model(changed) - before)[:, :t]))
+    return max(found)
+
+
+def _one_token_too_late(model, tokens, other):
+    before, places = model(tokens), range(1, tokens.shape[1])
+    return max(_largest((model(_spliced(tokens, other, t + 1)) - before)[:, :t]) for t in places)
+
+
+def _second_token_on_only(model, tokens, other):
+    t, change = _changes(model, tokens, other)[0]
+    return _largest(change[:, :t])
+
+
+def _signed_effect(model, tokens, other):
+    return max(change[:, :t].max().item() for t, change in _changes(model, tokens, other))
+
+
+def _mean_effect(model, tokens, other):
+    return max(change[:, :t].abs().mean().item() for t, change in _changes(model, tokens, other))
 
 
 EXERCISE_3 = Exercise(
@@ -257,50 +334,48 @@ EXERCISE_3 = Exercise(
     (
         Mistake(
             "all rows",
-            _future(look=lambda d, t: d),
+            _all_rows,
             "You look at all rows; those from t on have read an exchanged token and may change.",
         ),
         Mistake(
             "one row too many",
-            _future(look=lambda d, t: d[:, : t + 1]),
+            _one_row_too_many,
             "One row too many: place t has read the exchanged token itself. Look at the places before t.",
         ),
         Mistake(
             "past exchanged",
-            _future(mix=lambda a, b, t: torch.cat([b[:, :t], a[:, t:]], dim=1)),
+            _past_exchanged,
             "You exchanged the earlier tokens; leave these and exchange those from t on.",
         ),
         Mistake(
             "later rows of an earlier change",
-            _future(mix=lambda a, b, t: torch.cat([b[:, :t], a[:, t:]], dim=1), look=lambda d, t: d[:, t:]),
+            _effect_of_the_past,
             "That is how much the past acts on later rows, as it should; ask it the other way round.",
         ),
         Mistake(
             "last token only",
-            _future(places=lambda n: [n - 1]),
+            _last_token_only,
             "You exchanged the last token only; a leak between earlier places goes unseen.",
         ),
         Mistake(
             "one token at a time",
-            _future(mix=lambda a, b, t: torch.cat([a[:, :t], b[:, t : t + 1], a[:, t + 1 :]], dim=1)),
+            _one_token_at_a_time,
             "You exchanged token t alone; exchange all from t on, so that their effects come together.",
         ),
         Mistake(
             "one token too late",
-            _future(mix=lambda a, b, t: torch.cat([a[:, : t + 1], b[:, t + 1 :]], dim=1)),
+            _one_token_too_late,
             "You kept token t too; the first one to exchange is t itself.",
         ),
-        Mistake(
-            "second token on only", _future(places=lambda n: [1]), "You tried t = 1 only; every t has to be tried."
-        ),
+        Mistake("second token on only", _second_token_on_only, "You tried t = 1 only; every t has to be tried."),
         Mistake(
             "signed",
-            _future(size=lambda d: d.max().item()),
+            _signed_effect,
             "Without the absolute value a change downwards goes unseen.",
         ),
         Mistake(
             "mean",
-            _future(size=lambda d: d.abs().mean().item()),
+            _mean_effect,
             "That is a mean change; one row that leaks is enough, so take the largest.",
         ),
         Mistake(
@@ -355,14 +430,55 @@ def _weights_cases():
     ]
 
 
-def _sums(
-    rows=-1, columns=-2, one=lambda s: bool((((s - 1).abs() < 1e-4) | (s == 0)).all()), of=lambda w: w, both="both"
-):
-    def function(weights):
-        keys, queries = (one(of(weights).sum(dim=axis)) for axis in (rows, columns))
-        return both if keys and queries else "keys" if keys else "queries" if queries else "neither"
+def _is_one_or_0(sums):
+    return ((sums - 1).abs() < 1e-4) | (sums == 0)
 
-    return function
+
+def _name_of(over_keys, over_queries):
+    if over_keys and over_queries:
+        return "both"
+    return "keys" if over_keys else "queries" if over_queries else "neither"
+
+
+def _judged(weights, fine):
+    """The answer of whoever judges the sums [n_heads, …] by `fine`."""
+    return _name_of(fine(weights.sum(dim=-1)), fine(weights.sum(dim=-2)))
+
+
+def _axes_swapped(weights):
+    return sums_to_one_over(weights.mT)
+
+
+def _zeros_count(weights):
+    return _judged(weights, lambda sums: bool(((sums - 1).abs() < 1e-4).all()))
+
+
+def _exactly_one(weights):
+    return _judged(weights, lambda sums: bool(((sums == 1) | (sums == 0)).all()))
+
+
+def _one_on_average(weights):
+    return _judged(weights, lambda sums: bool((sums.mean() - 1).abs() < 1e-4))
+
+
+def _any_head(weights):
+    return _judged(weights, lambda sums: bool(_is_one_or_0(sums).all(dim=-1).any()))
+
+
+def _first_query(weights):
+    return "both" if sums_to_one_over(weights) == "both" else sums_to_one_over(weights[:, :1, :])
+
+
+def _first_head(weights):
+    return sums_to_one_over(weights[:1])
+
+
+def _mean_of_heads(weights):
+    return sums_to_one_over(weights.mean(dim=0, keepdim=True))
+
+
+def _never_both(weights):
+    return {"both": "keys"}.get(sums_to_one_over(weights), sums_to_one_over(weights))
 
 
 EXERCISE_4 = Exercise(
@@ -375,41 +491,41 @@ EXERCISE_4 = Exercise(
     (
         Mistake(
             "swapped",
-            _sums(rows=-2, columns=-1),
+            _axes_swapped,
             "The names are exchanged: a sum over the last axis is a sum over the keys.",
         ),
         Mistake(
             "zeros count",
-            _sums(one=lambda s: bool(((s - 1).abs() < 1e-4).all())),
+            _zeros_count,
             "A query that may see nothing has a row of zeros; that is no fault.",
         ),
         Mistake(
             "exactly one",
-            _sums(one=lambda s: bool(((s == 1) | (s == 0)).all())),
+            _exactly_one,
             "In floating point a sum may be 0.9999999: compare with a tolerance.",
         ),
         Mistake(
             "on average",
-            _sums(one=lambda s: bool((s.mean() - 1).abs() < 1e-4)),
+            _one_on_average,
             "That is the mean of the sums; each of them has to be one.",
         ),
         Mistake(
             "any head",
-            _sums(one=lambda s: bool((((s - 1).abs() < 1e-4) | (s == 0)).all(dim=-1).any())),
+            _any_head,
             "All heads must agree; you were content with one of them.",
         ),
         Mistake(
             "first query and key",
-            lambda w: _sums()(w[:, :1, :]) if _sums()(w) != "both" else "both",
+            _first_query,
             "You looked at the first query only.",
         ),
-        Mistake("first head", lambda w: _sums()(w[:1]), "You looked at the first head only; all heads must agree."),
+        Mistake("first head", _first_head, "You looked at the first head only; all heads must agree."),
         Mistake(
             "mean of heads",
-            lambda w: _sums()(w.mean(dim=0, keepdim=True)),
+            _mean_of_heads,
             "You took the mean of the heads first; sums of 0.5 and 1.5 then pass. Look at each head.",
         ),
-        Mistake("never both", _sums(both="keys"), 'When rows and columns both sum to one, the answer is "both".'),
+        Mistake("never both", _never_both, 'When rows and columns both sum to one, the answer is "both".'),
     ),
 )
 
@@ -472,17 +588,56 @@ def _padding_cases():
     ]
 
 
-def _padded(
-    pad=lambda ids, p, extra: torch.nn.functional.pad(ids, (0, extra), value=p),
-    cut=lambda rows, n: rows[:, :n],
-    real=lambda ids, p: ids != p,
-    size=lambda d: d.abs().max().item(),
-):
-    def function(model, ids, pad_id, extra):
-        change = cut(model(pad(ids, pad_id, extra)), ids.shape[1]) - model(ids)
-        return size(change[real(ids, pad_id)])
+def _longer(ids, pad_id, extra):
+    return torch.nn.functional.pad(ids, (0, extra), value=pad_id)
 
-    return function
+
+def _change(model, ids, longer):
+    """The change of the first rows when the model reads the longer batch."""
+    return model(longer)[:, : ids.shape[1]] - model(ids)
+
+
+def _padding_places_too(model, ids, pad_id, extra):
+    return _largest(_change(model, ids, _longer(ids, pad_id, extra)))
+
+
+def _padded_in_front(model, ids, pad_id, extra):
+    longer = torch.nn.functional.pad(ids, (extra, 0), value=pad_id)
+    return _largest(_change(model, ids, longer)[ids != pad_id])
+
+
+def _padded_and_cut_in_front(model, ids, pad_id, extra):
+    longer = torch.nn.functional.pad(ids, (extra, 0), value=pad_id)
+    return _largest((model(longer)[:, -ids.shape[1] :] - model(ids))[ids != pad_id])
+
+
+def _padded_with_0(model, ids, pad_id, extra):
+    return _largest(_change(model, ids, _longer(ids, 0, extra))[ids != pad_id])
+
+
+def _real_is_not_0(model, ids, pad_id, extra):
+    return _largest(_change(model, ids, _longer(ids, pad_id, extra))[ids != 0])
+
+
+def _first_sentence(model, ids, pad_id, extra):
+    return _largest(_change(model, ids, _longer(ids, pad_id, extra))[:1][ids[:1] != pad_id])
+
+
+def _one_padding_token(model, ids, pad_id, extra):
+    return padding_effect(model, ids, pad_id, 1)
+
+
+def _last_rows(model, ids, pad_id, extra):
+    rows = model(_longer(ids, pad_id, extra))[:, -ids.shape[1] :]
+    return _largest((rows - model(ids))[ids != pad_id])
+
+
+def _signed_change(model, ids, pad_id, extra):
+    return _change(model, ids, _longer(ids, pad_id, extra))[ids != pad_id].max().item()
+
+
+def _mean_change(model, ids, pad_id, extra):
+    return _change(model, ids, _longer(ids, pad_id, extra))[ids != pad_id].abs().mean().item()
 
 
 EXERCISE_5 = Exercise(
@@ -495,55 +650,50 @@ EXERCISE_5 = Exercise(
     (
         Mistake(
             "padding places too",
-            _padded(real=lambda ids, p: torch.ones_like(ids, dtype=torch.bool)),
+            _padding_places_too,
             "You compared the rows of padding too; nobody reads these, so they may change.",
         ),
         Mistake(
             "in front",
-            _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (extra, 0), value=p)),
+            _padded_in_front,
             "You put the padding in front; put it behind.",
         ),
         Mistake(
             "front, cut there",
-            _padded(
-                lambda ids, p, extra: torch.nn.functional.pad(ids, (extra, 0), value=p),
-                lambda rows, n: rows[:, -n:],
-            ),
+            _padded_and_cut_in_front,
             "With padding in front every token changes its place, and positions alone move the rows.",
         ),
         Mistake(
             "id 0",
-            _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (0, extra))),
+            _padded_with_0,
             "You padded with 0; the padding has the id pad_id.",
         ),
         Mistake(
             "real is not 0",
-            _padded(real=lambda ids, p: ids != 0),
+            _real_is_not_0,
             "You took all ids but 0 for real tokens; padding has the id pad_id.",
         ),
         Mistake(
             "first sentence",
-            lambda model, ids, pad_id, extra: _padded(
-                cut=lambda rows, n: rows[:1, :n], real=lambda ids, p: (ids != p)[:1]
-            )(lambda x: model(x)[:1], ids, pad_id, extra),
+            _first_sentence,
             "You looked at the first sentence of the batch only.",
         ),
         Mistake(
             "one token",
-            _padded(lambda ids, p, extra: torch.nn.functional.pad(ids, (0, 1), value=p)),
+            _one_padding_token,
             "You put one padding token behind, not as many as extra says.",
         ),
         Mistake(
             "last rows",
-            _padded(cut=lambda rows, n: rows[:, -n:]),
+            _last_rows,
             "You compared the last rows of the longer batch; the same tokens are its first rows.",
         ),
         Mistake(
             "signed",
-            _padded(size=lambda d: d.max().item()),
+            _signed_change,
             "Without the absolute value a change downwards goes unseen.",
         ),
-        Mistake("mean", _padded(size=lambda d: d.abs().mean().item()), "That is a mean; take the largest change."),
+        Mistake("mean", _mean_change, "That is a mean; take the largest change."),
     ),
     rtol=1e-5,
 )
@@ -581,13 +731,32 @@ def _order_cases():
     ]
 
 
-def _ordered(
-    permute=lambda ids, o: ids[:, o],
-    back=lambda m, o: m[:, o],
-    after=lambda m, o: m,
-    size=lambda d: d.abs().max().item(),
-):
-    return lambda encode, ids, order: size(after(encode(permute(ids, order)), order) - back(encode(ids), order))
+def _place_with_place(encode, ids, order):
+    return _largest(encode(ids[:, order]) - encode(ids))
+
+
+def _ordered_twice(encode, ids, order):
+    return _largest(encode(ids[:, order])[:, order] - encode(ids))
+
+
+def _sentences_ordered(encode, ids, order):
+    return _largest(encode(ids[order]) - encode(ids)[order])
+
+
+def _nothing_exchanged(encode, ids, order):
+    return _largest(encode(ids) - encode(ids))
+
+
+def _means_compared(encode, ids, order):
+    return _largest(encode(ids[:, order]).mean(dim=1) - encode(ids).mean(dim=1))
+
+
+def _signed_difference(encode, ids, order):
+    return (encode(ids[:, order]) - encode(ids)[:, order]).max().item()
+
+
+def _mean_difference(encode, ids, order):
+    return (encode(ids[:, order]) - encode(ids)[:, order]).abs().mean().item()
 
 
 EXERCISE_6 = Exercise(
@@ -600,33 +769,33 @@ EXERCISE_6 = Exercise(
     (
         Mistake(
             "not put back",
-            _ordered(back=lambda m, o: m),
+            _place_with_place,
             "You compared place with place, where different tokens stand now; follow each token.",
         ),
         Mistake(
             "wrong way back",
-            _ordered(back=lambda m, o: m, after=lambda m, o: m[:, o]),
+            _ordered_twice,
             "You applied the order a second time; the token at place i came from place order[i].",
         ),
         Mistake(
             "batch",
-            _ordered(lambda ids, o: ids[o], lambda m, o: m[o]),
+            _sentences_ordered,
             "ids[order] picks sentences of the batch; the tokens are the second axis: ids[:, order].",
         ),
-        Mistake("nothing exchanged", _ordered(lambda ids, o: ids, lambda m, o: m), "You encoded the same ids twice."),
+        Mistake("nothing exchanged", _nothing_exchanged, "You encoded the same ids twice."),
         Mistake(
             "means",
-            _ordered(back=lambda m, o: m.mean(dim=1), after=lambda m, o: m.mean(dim=1)),
+            _means_compared,
             "You compared means over the tokens; each token has a row of its own.",
         ),
         Mistake(
             "signed",
-            _ordered(size=lambda d: d.max().item()),
+            _signed_difference,
             "Without the absolute value a change downwards goes unseen.",
         ),
         Mistake(
             "mean change",
-            _ordered(size=lambda d: d.abs().mean().item()),
+            _mean_difference,
             "That is the mean difference; take the largest.",
         ),
     ),
