@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=place, help="its folder; an earlier build in it is replaced")
     out = parser.parse_args(arguments).out.resolve()
     if not replaceable(out):
-        parser.error(f"--out: expected a new folder or an earlier build of the site; got {out}")
+        parser.error(f"--out must be a new folder or an earlier build of the site, got {out}")
     try:
         status = build(out, out.parent / f"{out.name}-work")
     except (ValueError, FileNotFoundError, RuntimeError) as error:

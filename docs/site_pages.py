@@ -140,5 +140,5 @@ def picture_of(stored: dict, cell_id: str) -> str:
     shows = "".join(html_of(cell) for cell in stored["cells"] if cell["id"] == cell_id)
     picture = re.search(r"data:image/svg\+xml;base64,([^\"]+)", shows)
     if not picture:
-        raise ValueError(f"cell_id: expected a cell with a stored SVG picture; got {cell_id!r}")
+        raise ValueError(f"cell_id must name a cell with a stored SVG picture, got {cell_id!r}")
     return base64.b64decode(picture[1]).decode("utf-8")

@@ -172,8 +172,8 @@ def test_conditions_narrow_the_search():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: claims.get("C353"), "claim_id: expected one of C001 to C352; got 'C353'"),
-        (lambda: claims.show("R60"), "claim_id: expected one of C001 to C352; got 'R60'"),
+        (lambda: claims.get("C353"), "claim_id must be one of C001 to C352, got 'C353'"),
+        (lambda: claims.show("R60"), "claim_id must be one of C001 to C352, got 'R60'"),
         (lambda: claims.find(verdict="wrong"), "verdict must be one of true, imprecise, .*, got 'wrong'"),
         (lambda: claims.find(text=6), "text must be 1 to 5, got 6"),
         (lambda: claims.find(topic=18), "topic must be 0 to 17, got 18"),

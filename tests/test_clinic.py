@@ -52,7 +52,7 @@ def test_the_letters_hide_eight_faults_and_none_twice():
     found = [patients.case_of(letter) for letter in patients.LETTERS]
     assert sorted(case.name for case in found) == sorted(fault.name for fault in faults.FAULTS[:-1])
     assert patients.case_of("control") is faults.HEALTHY and patients.case_of("example") is faults.FAULTS[-1]
-    with pytest.raises(ValueError, match="letter: expected one of A, B, .*, control, example; got 'I'"):
+    with pytest.raises(ValueError, match="letter must be one of A, B, .*, control, example, got 'I'"):
         tl.clinic.admit("I")
 
 
@@ -173,7 +173,7 @@ def test_changes_by_place_are_zero_where_nothing_may_change():
 
 
 def test_an_unknown_instrument_is_refused():
-    with pytest.raises(ValueError, match="name: expected one of first loss / ln V, .*; got 'pulse'"):
+    with pytest.raises(ValueError, match="name must be one of first loss / ln V, .*, got 'pulse'"):
         tl.clinic.read("pulse", young("healthy"))
 
 
@@ -221,7 +221,7 @@ def test_a_right_diagnosis_is_remembered_and_a_wrong_one_is_not(capsys, monkeypa
 
 
 def test_an_unknown_diagnosis_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="name: expected one of causal mask upside down, .*; got 'flu'"):
+    with pytest.raises(ValueError, match="name must be one of causal mask upside down, .*, got 'flu'"):
         judged("positions lost", "flu")
 
 

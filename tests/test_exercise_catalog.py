@@ -131,9 +131,9 @@ def test_normal_and_integers_are_seeded():
 
 
 def test_an_unknown_id_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"exercise_id: expected one of 04\.1, .*04\.6; got '04\.9'"):
+    with pytest.raises(ValueError, match=r"exercise_id must be one of 04\.1, .*04\.6, got '04\.9'"):
         exercises.get("04.9")
-    with pytest.raises(ValueError, match=r"expected one of 00\.1, .*A\.4; got 7"):
+    with pytest.raises(ValueError, match=r"must be one of 00\.1, .*A\.4, got 7"):
         exercises.get(7)
 
 

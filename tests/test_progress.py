@@ -45,7 +45,7 @@ def test_what_is_marked_is_remembered(file):
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="kind: expected one of exercise, quiz, case, widget, notebook; got 'exam'"):
+    with pytest.raises(ValueError, match="kind must be one of exercise, quiz, case, widget, notebook, got 'exam'"):
         progress.mark("exam", "04.1")
 
 
@@ -202,7 +202,7 @@ def test_a_banner_shown_again_is_up_to_date():
 
 
 def test_an_unknown_notebook_is_refused():
-    with pytest.raises(ValueError, match="notebook_id: expected one of 00 to 17 or A; got '4'"):
+    with pytest.raises(ValueError, match="notebook_id must be one of 00 to 17 or A, got '4'"):
         progress.banner("4")
 
 

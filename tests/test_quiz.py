@@ -129,13 +129,13 @@ def test_answers_by_text(capsys):
 
 
 def test_what_is_no_answer_is_refused():
-    with pytest.raises(ValueError, match="answer: expected one of A, B, C, D; got 'E'"):
+    with pytest.raises(ValueError, match="answer must be one of A, B, C, D, got 'E'"):
         answer("04.q1", "E")
-    with pytest.raises(ValueError, match="answer: expected one of A, B, C, D; got ''"):
+    with pytest.raises(ValueError, match="answer must be one of A, B, C, D, got ''"):
         answer("04.q1", "")
-    with pytest.raises(ValueError, match="answer: expected a number; got 'many'"):
+    with pytest.raises(ValueError, match="answer must be a number, got 'many'"):
         answer("04.q2", "many")
-    with pytest.raises(ValueError, match=r"question_id: expected one of 00\.q1, .*; got '99.q1'"):
+    with pytest.raises(ValueError, match=r"question_id must be one of 00\.q1, .*, got '99.q1'"):
         quiz("99.q1")
 
 

@@ -242,7 +242,7 @@ def test_the_picture_of_a_cell():
     cells = [{"id": "a", "outputs": [{"data": {"text/html": [f'<img src="{stored}"', " alt=x>"]}}]}, {"id": "b"}]
     assert site_pages.picture_of({"cells": cells}, "a") == "<svg/>"
     for cell_id in ("b", "c"):
-        with pytest.raises(ValueError, match=f"cell_id: expected a cell with a stored SVG picture; got '{cell_id}'"):
+        with pytest.raises(ValueError, match=f"cell_id must name a cell with a stored SVG picture, got '{cell_id}'"):
             site_pages.picture_of({"cells": cells}, cell_id)
 
 
@@ -280,7 +280,7 @@ def test_the_command_replaces_a_site_and_nothing_else(command, tmp_path, capsys)
     for place in (own, own / "thesis.tex"):
         with pytest.raises(SystemExit):
             command(place)
-        assert "--out: expected a new folder or an earlier build of the site; got" in capsys.readouterr().err
+        assert "--out must be a new folder or an earlier build of the site, got" in capsys.readouterr().err
     assert (own / "thesis.tex").exists()
 
 

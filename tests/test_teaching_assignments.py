@@ -108,13 +108,13 @@ def test_the_attempt_that_is_wrong_on_purpose_raises_no_error():
 
 def test_an_incomplete_exercise_and_a_wrong_choice_are_refused(tmp_path):
     notebook = read(assignments.chosen_notebooks(["00"])[0])
-    with pytest.raises(ValueError, match=r"graded: expected some of \['00.1', .*; got \['04.1'\]"):
+    with pytest.raises(ValueError, match=r"graded must be some of \['00.1', .*, got \['04.1'\]"):
         course_source(notebook, seed=SEED, graded=["04.1"])
     group = groups_of(notebook["cells"])[0]
     without = {"cells": [cell for place, cell in enumerate(notebook["cells"]) if place != group.solution]}
-    with pytest.raises(ValueError, match=r"expected a check and a solution after the stub in cell \d+"):
+    with pytest.raises(ValueError, match=r"cells must have a check and a solution after the stub in cell \d+"):
         course_source(without, seed=SEED)
-    with pytest.raises(ValueError, match=r"only: expected exercises of the chosen notebooks; got \['00.9'\]"):
+    with pytest.raises(ValueError, match=r"only must name exercises of the chosen notebooks, got \['00.9'\]"):
         assignments.make_course(tmp_path, assignments.chosen_notebooks(["00"]), only=["00.9"])
 
 
@@ -125,9 +125,9 @@ def test_a_wrong_notebook_a_missing_file_and_a_number_too_small_are_refused(tmp_
             assignments.make_course(tmp_path, paths, **{name: number})
     with pytest.raises(SystemExit):
         assignments.main(["--out", str(tmp_path), "4"])
-    assert "expected one of 00 to 17 or A; got '4'" in capsys.readouterr().err
+    assert "must be one of 00 to 17 or A, got '4'" in capsys.readouterr().err
     monkeypatch.setattr(assignments.course, "path_of", lambda entry: None)
-    with pytest.raises(FileNotFoundError, match=r"notebooks: expected 00_start_here\.ipynb beside the library"):
+    with pytest.raises(FileNotFoundError, match=r"00_start_here\.ipynb must lie beside the library"):
         assignments.chosen_notebooks([])
     assert list(tmp_path.iterdir()) == []
 
@@ -144,7 +144,7 @@ def test_the_command_makes_a_course_that_keeps_its_seed(tmp_path, capsys):
     ast.parse((out / "nbgrader_config.py").read_text(encoding="utf-8"))
     with pytest.raises(SystemExit):
         assignments.main(["--out", str(tmp_path), "--only", "99.1"])
-    assert "only: expected exercises of the chosen notebooks; got ['99.1']" in capsys.readouterr().err
+    assert "only must name exercises of the chosen notebooks, got ['99.1']" in capsys.readouterr().err
 
 
 # Hidden cases.
@@ -190,7 +190,7 @@ def test_hidden_cases_are_the_same_for_a_seed_and_others_for_another():
 
     assert texts(SEED) == texts(SEED) != texts(SEED + 1)
     assert set(MORE) <= {exercise.id for exercise in ALL}
-    with pytest.raises(ValueError, match="seed: expected an integer of at least 1000000; got 5"), other_numbers(5):
+    with pytest.raises(ValueError, match="seed must be an integer of at least 1000000, got 5"), other_numbers(5):
         pass
 
 
@@ -389,7 +389,7 @@ def test_what_a_submission_puts_in_the_place_of_its_file_is_not_waited_for(gradi
 
 def test_outputs_are_taken_only_from_the_same_cells(grading):
     notebook, other = (nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text)]) for text in "ab")
-    with pytest.raises(ValueError, match="executed: expected the same cells"):
+    with pytest.raises(ValueError, match="executed must have the same cells"):
         grading.take_outputs(notebook, other)
 
 
@@ -414,8 +414,8 @@ RIGHT = {
 BY_HEART = "return [2, 13, 5, 7] if len(second) == 4 else {2: [2, 5], 7: [7, 7], 11: [11, 5, 7]}.get(first[0], [5, 7])"
 NOISY = "import warnings; warnings.warn('deprecated'); return torch.softmax(scores, dim=-1)"
 TAMPER = f"""
-import transformer_lib.exercises as e, transformer_lib.exercises.runner as r
-import transformer_lib.teaching.assignments_hidden as h
+import transformer_lib.course.exercises as e, transformer_lib.course.exercises.runner as r
+import transformer_lib.course.teaching.assignments.hidden as h
 from IPython.display import display
 from pathlib import Path
 check = lambda *a, **k: None
@@ -470,6 +470,14 @@ def nbgrader(course: Path, *arguments: str) -> None:
     command = [sys.executable, "-m", "nbgrader", *arguments]
     done = subprocess.run(command, cwd=course, env=environment, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+
+
+def test_the_tampering_patches_what_is_there():
+    """A module that moved would leave the attack without effect, and its test without power."""
+    for line in filter(re.compile("import transformer_lib").match, TAMPER.splitlines()):
+        for module in re.findall(r"transformer_lib[\w.]+", line):
+            importlib.import_module(module)
+    assert callable(hidden.problem_in) and callable(hidden.grade) and callable(runner._examine)
 
 
 def test_nbgrader_gives_every_submission_what_it_deserves(grading, tmp_path):

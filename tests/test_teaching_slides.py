@@ -155,7 +155,7 @@ def test_a_quiz_asks_the_class(html, options, answer):
 
 @pytest.mark.parametrize("html", ["", QUIZ.replace("details", "div"), QUIZ.replace("<b>04.q1</b>", "")])
 def test_a_quiz_that_is_none_is_named(html):
-    with pytest.raises(ValueError, match="cell c: expected a stored quiz; run the notebook"):
+    with pytest.raises(ValueError, match="cell c must have stored its quiz: run the notebook"):
         slides_outputs.question(code("quiz()", "quiz", "slide", html=html))
 
 
@@ -313,7 +313,7 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
         slides.deck_of(course.Notebook("98", "none", "None", 1, "nothing"))
 
 
-@pytest.mark.parametrize(("name", "said"), [("4", "expected one of 00 to 17 or A; got '4'"), ("04", "no-such-package")])
+@pytest.mark.parametrize(("name", "said"), [("4", "must be one of 00 to 17 or A, got '4'"), ("04", "no-such-package")])
 def test_the_command_says_what_is_wrong_in_a_line(name, said, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(slides, "VENDORED", {"x.js": ("no-such-package-here", "x.js")})
     with pytest.raises(SystemExit):

@@ -242,7 +242,7 @@ def notebook(notebook_id: str) -> Notebook:
     for entry in NOTEBOOKS:
         if entry.id == notebook_id:
             return entry
-    raise ValueError(f"notebook_id: expected one of 00 to 17 or A; got {notebook_id!r}")
+    raise ValueError(f"notebook_id must be one of 00 to 17 or A, got {notebook_id!r}")
 
 
 def chosen(names: Sequence[str]) -> list[Notebook]:

@@ -18,7 +18,7 @@ def get(claim_id: str) -> Claim:
     for row in load().claims:
         if row.id == claim_id:
             return row
-    raise ValueError(f"claim_id: expected one of C001 to {load().claims[-1].id}; got {claim_id!r}")
+    raise ValueError(f"claim_id must be one of C001 to {load().claims[-1].id}, got {claim_id!r}")
 
 
 def topics() -> tuple[str, ...]:

@@ -140,7 +140,7 @@ def judge(patient: Patient, case: Fault, name: str | None | EllipsisType) -> Ver
     if name is None or name is ...:
         return Verdict(letter, "none yet", f"○ {letter}: no diagnosis yet")
     if name not in BY_NAME:
-        raise ValueError(f"name: expected one of {', '.join(CATALOGUE)}; got {name!r}")
+        raise ValueError(f"name must be one of {', '.join(CATALOGUE)}, got {name!r}")
     if name == case.name:
         return Verdict(letter, "right", f"✓ {letter}: {name}.\n  {evidence(patient, name)}")
     reply = _would_see(patient, name) if name != HEALTHY.name else "Something is wrong with it, shown by one number."

@@ -203,5 +203,5 @@ def read(name: str, patient: Patient) -> float:
         ValueError: there is no such instrument.
     """
     if name not in INSTRUMENTS:
-        raise ValueError(f"name: expected one of {', '.join(INSTRUMENTS)}; got {name!r}")
+        raise ValueError(f"name must be one of {', '.join(INSTRUMENTS)}, got {name!r}")
     return INSTRUMENTS[name].measure(patient)

@@ -86,7 +86,7 @@ def case_of(letter: str) -> Fault:
     if letter in (CONTROL, EXAMPLE):
         return HEALTHY if letter == CONTROL else FAULTS[-1]
     if letter not in tuple(LETTERS):
-        raise ValueError(f"letter: expected one of {', '.join(LETTERS)}, {CONTROL}, {EXAMPLE}; got {letter!r}")
+        raise ValueError(f"letter must be one of {', '.join(LETTERS)}, {CONTROL}, {EXAMPLE}, got {letter!r}")
     order = sorted(FAULTS[:-1], key=lambda fault: hashlib.sha256(f"ward 3304: {fault.name}".encode()).hexdigest())
     return order[LETTERS.index(letter)]
 

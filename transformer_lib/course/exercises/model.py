@@ -95,7 +95,7 @@ def other_numbers(seed: int) -> Iterator[None]:
         ValueError: if `seed` is below 1,000,000; the seeds of shown cases are smaller, and none may come back.
     """
     if not isinstance(seed, int) or seed < SMALLEST_SEED:
-        raise ValueError(f"seed: expected an integer of at least {SMALLEST_SEED}; got {seed!r}")
+        raise ValueError(f"seed must be an integer of at least {SMALLEST_SEED}, got {seed!r}")
     token = _shift.set(seed)
     try:
         yield

@@ -28,7 +28,7 @@ def get(exercise_id: str) -> Exercise:
     known = {exercise.id: exercise for exercise in all_exercises()}
     if exercise_id not in known:
         near = [name for name in known if name[:2] == str(exercise_id)[:2]] or list(known)
-        raise ValueError(f"exercise_id: expected one of {', '.join(near)}; got {exercise_id!r}")
+        raise ValueError(f"exercise_id must be one of {', '.join(near)}, got {exercise_id!r}")
     return known[exercise_id]
 
 

@@ -47,7 +47,7 @@ def mark(kind: str, name: str) -> bool:
         ValueError: if `kind` is not one of the five.
     """
     if kind not in KINDS:
-        raise ValueError(f"kind: expected one of {', '.join(KINDS)}; got {kind!r}")
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if static() or os.environ.get("NBGRADER_EXECUTION"):
         return False
 

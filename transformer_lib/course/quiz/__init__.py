@@ -26,7 +26,7 @@ def question(question_id: str) -> Question:
         if entry.id == question_id:
             return entry
     ids = ", ".join(entry.id for entry in QUESTIONS)
-    raise ValueError(f"question_id: expected one of {ids}; got {question_id!r}")
+    raise ValueError(f"question_id must be one of {ids}, got {question_id!r}")
 
 
 def submit(question_id: str, given: object) -> Feedback:

@@ -61,7 +61,7 @@ class Choice:
         """
         letter = str(answer).strip().upper()
         if len(letter) != 1 or letter not in self.letters:
-            raise ValueError(f"answer: expected one of {', '.join(self.letters)}; got {answer!r}")
+            raise ValueError(f"answer must be one of {', '.join(self.letters)}, got {answer!r}")
         option = self.options[self.letters.index(letter)]
         return Feedback(option.right, option.why)
 
@@ -101,7 +101,7 @@ class Number:
         try:
             given = float(answer)
         except (TypeError, ValueError):
-            raise ValueError(f"answer: expected a number; got {answer!r}") from None
+            raise ValueError(f"answer must be a number, got {answer!r}") from None
         if abs(given - self.value) <= self.tolerance:
             return Feedback(True, self.why)
         for value, why in self.near:

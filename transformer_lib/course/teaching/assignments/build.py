@@ -61,7 +61,7 @@ def make_course(
     sources = {stem: source for stem, source in sources.items() if source}
     missing = sorted(set(only or ()) - {name for source in sources.values() for name in _ids(source)})
     if missing or not sources:
-        raise ValueError(f"only: expected exercises of the chosen notebooks; got {missing or sorted(only or ())}")
+        raise ValueError(f"only must name exercises of the chosen notebooks, got {missing or sorted(only or ())}")
     write_settings(out, course_id=course_id, seed=seed, **limits)
     return [_write(out / "source" / stem / f"{stem}.ipynb", source) for stem, source in sources.items()]
 
@@ -103,7 +103,7 @@ def chosen_notebooks(names: Sequence[str]) -> list[Path]:
     found = {entry.filename: course.path_of(entry) for entry in course.chosen(names)}
     missing = [name for name, path in found.items() if path is None]
     if missing:
-        raise FileNotFoundError(f"notebooks: expected {missing[0]} beside the library; install with pip install -e")
+        raise FileNotFoundError(f"{missing[0]} must lie beside the library: install with pip install -e")
     return [path for path in found.values() if path is not None]
 
 

@@ -92,7 +92,7 @@ class ExecuteApart(Step):
 def _run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
     """Run a program; its exit code, and the end of what it wrote to stderr."""
     if not command:
-        raise NotStarted("ExecuteApart.command: expected a program; got an empty list (see the messages above)")
+        raise NotStarted("ExecuteApart.command must name a program, got an empty list (see the messages above)")
     with tempfile.TemporaryFile() as stderr:  # a pipe would stay open as long as what a submission leaves running
         try:
             done = subprocess.run(
@@ -121,7 +121,7 @@ def read_back(file: Path) -> NotebookNode:
     with open(os.open(file, flags), encoding="utf-8") as opened:
         status = os.fstat(opened.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
-            raise ValueError(f"file: expected a regular file of at most {LARGEST} bytes")
+            raise ValueError(f"file must be a regular file of at most {LARGEST} bytes")
         return nbformat.read(opened, as_version=4)
 
 
@@ -132,7 +132,7 @@ def take_outputs(nb: NotebookNode, executed: NotebookNode) -> None:
         ValueError: if the executed notebook has other cells.
     """
     if [cell.source for cell in executed.cells] != [cell.source for cell in nb.cells]:
-        raise ValueError("executed: expected the same cells")
+        raise ValueError("executed must have the same cells")
     nbformat.validate(executed)
     for cell, done in zip(nb.cells, executed.cells, strict=True):
         if cell.cell_type == "code":

@@ -48,7 +48,7 @@ def _group(cells: list[dict], start: int, end: int) -> Group:
     code = [place for place in range(start + 1, end) if cells[place]["cell_type"] == "code"]
     found = CHECK.match(source_of(cells[code[0]])) if code else None
     if not found or len(code) < 2 or "solution" not in tags_of(cells[code[1]]):
-        raise ValueError(f"cells: expected a check and a solution after the stub in cell {start}")
+        raise ValueError(f"cells must have a check and a solution after the stub in cell {start}")
     after = code[2] if len(code) > 2 and CHECK_SOLUTION.match(source_of(cells[code[2]])) else None
     return Group(get(found["id"]), found["name"], start, code[0], code[1], after)
 
@@ -68,7 +68,7 @@ def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None =
     groups = groups_of(result["cells"])
     chosen = [group for group in groups if graded is None or group.exercise.id in graded]
     if not chosen:
-        raise ValueError(f"graded: expected some of {[g.exercise.id for g in groups]}; got {graded!r}")
+        raise ValueError(f"graded must be some of {[g.exercise.id for g in groups]}, got {graded!r}")
     cells: dict[int, dict | None] = dict(enumerate(result["cells"]))
     for group in groups:
         cells[group.stub] = _stub_with_solution(result["cells"], groups, group)
@@ -97,7 +97,7 @@ def _stub_with_solution(cells: list[dict], groups: list[Group], group: Group) ->
     """The stub, its `raise` replaced by the body of the solution between nbgrader's marks."""
     head, found, rest = source_of(cells[group.stub]).partition(f"    {STUB}")
     if not found or rest.strip():
-        raise ValueError(f"cells: expected the stub of {group.exercise.id} to end with `{STUB}`")
+        raise ValueError(f"the stub of {group.exercise.id} must end with `{STUB}`")
     body = _body(source_of(cells[group.solution]), f"{group.name}_solution")
     for other in groups:  # a solution that builds on another one builds on the student's own
         body = re.sub(rf"\b{other.name}_solution\b", other.name, body)
@@ -112,7 +112,7 @@ def _body(source: str, name: str) -> str:
         if isinstance(node, ast.FunctionDef) and node.name == name:
             first = node.body[1 if ast.get_docstring(node) is not None else 0]
             return "\n".join(source.splitlines()[first.lineno - 1 : node.end_lineno])
-    raise ValueError(f"cells: expected a solution that defines {name}")
+    raise ValueError(f"the solution must define {name}")
 
 
 def _test(cell: dict, group: Group, seed: int) -> dict:

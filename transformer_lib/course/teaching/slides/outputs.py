@@ -100,7 +100,7 @@ def question(cell: dict) -> tuple[str, str, str]:
     soup = BeautifulSoup(html_of(cell), "html.parser")
     asked, answers, listing = soup.find("p"), soup.find("details"), soup.find("ol")
     if not (asked and asked.find("b") and answers and listing):
-        raise ValueError(f"cell {cell['id']}: expected a stored quiz; run the notebook")
+        raise ValueError(f"cell {cell['id']} must have stored its quiz: run the notebook")
     asked.find("b").decompose()
     replies = [reply.get_text() for reply in answers.find_all("li")]
     options = [option.decode_contents() for option in listing.find_all("li")]
