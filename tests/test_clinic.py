@@ -10,10 +10,9 @@ import torch.nn.functional as F
 
 import transformer_lib as tl
 from transformer_lib.course import progress
-from transformer_lib.course.clinic import diagnosis, faults, instruments, patients, task, ward
-from transformer_lib.course.clinic import recipe as training
+from transformer_lib.course.clinic import diagnosis, faults, instruments, patients, recipe, task, ward
 
-SHORT = training.Recipe(steps=2)
+SHORT = recipe.Recipe(steps=2)
 BEFORE_TRAINING = [fault.name for fault in faults.FAULTS if fault.name not in ("target not shifted",)]
 each_fault = pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.name)
 
@@ -26,7 +25,7 @@ def own_progress(tmp_path, monkeypatch):
 
 def young(name, seed=3):
     """A patient after two steps of training."""
-    return patients.Patient(name, *training.trained(name, seed, SHORT), faults.BY_NAME[name])
+    return patients.Patient(name, *recipe.trained(name, seed, SHORT), faults.BY_NAME[name])
 
 
 def test_a_target_is_its_source_in_reverse():
@@ -60,9 +59,9 @@ def test_training_leaves_the_random_numbers_alone_and_repeats_itself():
     torch.manual_seed(7)
     expected = torch.rand(2)
     torch.manual_seed(7)
-    first, log = training.trained.__wrapped__("healthy", 5, SHORT)
+    first, log = recipe.trained.__wrapped__("healthy", 5, SHORT)
     assert torch.equal(torch.rand(2), expected)
-    second, again = training.trained.__wrapped__("healthy", 5, SHORT)
+    second, again = recipe.trained.__wrapped__("healthy", 5, SHORT)
     assert log == again
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
@@ -74,7 +73,7 @@ def test_dropout_in_evaluation_is_trained_like_the_healthy_model():
         torch.manual_seed(3)
         model = tl.Transformer(task.CONFIG)
         late.change(model)
-        log = training.train(model, late, torch.Generator().manual_seed(3), SHORT)
+        log = recipe.train(model, late, torch.Generator().manual_seed(3), SHORT)
     assert log == young("healthy").log == young(late.name).log
     batch = young("healthy").batch()[:2]
     assert torch.equal(young("healthy").logits(*batch), young("healthy").logits(*batch))

@@ -12,8 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer_lib.course import exercises
-from transformer_lib.course import notebooks as course
+from transformer_lib.course import exercises, notebooks
 from transformer_lib.course.exercises import model, stub
 from transformer_lib.course.exercises.compare import same
 from transformer_lib.course.exercises.diagnose import same_outcome
@@ -90,7 +89,7 @@ def test_the_stub_is_python_and_counts_as_not_attempted(exercise):
 
 
 def test_the_course_list_knows_every_exercise():
-    for entry in course.NOTEBOOKS:
+    for entry in notebooks.NOTEBOOKS:
         ids = [exercise.id for exercise in ALL if exercise.notebook == entry.id]
         assert ids == [name for kind, name in entry.parts if kind == "exercise"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from transformer_lib.course import notebooks as course
+from transformer_lib.course import notebooks
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.catalogue import INTERACTIVE_FIGURES
 
@@ -34,9 +34,9 @@ def ids_in_the_panels() -> dict[str, str]:
     return {function: widget_id for function, name, widget_id in made if name == "Panel" and widget_id}
 
 
-def ids_in_the_notebook(entry: course.Notebook) -> set[str]:
+def ids_in_the_notebook(entry: notebooks.Notebook) -> set[str]:
     """The ids of the panels that a notebook's cells make."""
-    cells = nbformat.read(course.file_of(entry), as_version=4).cells
+    cells = nbformat.read(notebooks.file_of(entry), as_version=4).cells
     shown = [cell.source for cell in cells if "widget" in cell.metadata.get("tags", [])]
     made = [call for source in shown for call in calls(ast.parse(source))]
     fixed = ids_in_the_panels()
@@ -61,7 +61,7 @@ def test_each_panel_is_remembered_under_its_own_id():
     assert ids_in_the_panels() == expected
 
 
-@pytest.mark.parametrize("entry", course.NOTEBOOKS, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", notebooks.NOTEBOOKS, ids=lambda entry: entry.id)
 def test_each_notebook_lists_and_shows_its_figures(entry):
     listed = tuple(figure.id for figure in INTERACTIVE_FIGURES if entry.id in figure.notebooks)
     assert entry.widgets == listed
@@ -70,4 +70,4 @@ def test_each_notebook_lists_and_shows_its_figures(entry):
 
 def test_every_notebook_named_exists():
     named = {name for figure in INTERACTIVE_FIGURES for name in figure.notebooks}
-    assert named <= {entry.id for entry in course.NOTEBOOKS}
+    assert named <= {entry.id for entry in notebooks.NOTEBOOKS}

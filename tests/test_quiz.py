@@ -11,11 +11,10 @@ import pytest
 import torch
 
 from transformer_lib import DecoderLayer
-from transformer_lib.course import notebooks as course
-from transformer_lib.course import progress
+from transformer_lib.course import notebooks, progress
 from transformer_lib.course.quiz import Choice, Number, Option, answer, question, quiz, view
 from transformer_lib.course.quiz.bank import QUESTIONS
-from transformer_lib.course.studies import clinic_catalogue as clinic
+from transformer_lib.course.studies import clinic_catalogue
 
 CHOICES = [entry for entry in QUESTIONS if isinstance(entry, Choice)]
 NUMBERS = [entry for entry in QUESTIONS if isinstance(entry, Number)]
@@ -44,7 +43,7 @@ def pieces(entry):
 
 
 def test_the_course_list_knows_every_question():
-    for entry in course.NOTEBOOKS:
+    for entry in notebooks.NOTEBOOKS:
         names = [name for kind, name in entry.parts if kind == "quiz"]
         assert names == [q.id for q in QUESTIONS if q.id.split(".")[0] == entry.id]
 
@@ -99,7 +98,10 @@ def test_the_numbers_are_right():
         "13.q2": torch.nn.functional.cross_entropy(torch.zeros(1, 1000), torch.tensor([7])).item(),
         "14.q2": max(0.6 * 0.3, 0.4 * 0.9),
         "16.q1": 8**2 / 4**2,
-        "17.q4": sum(clinic.higher_loss(clinic.load_results()["found"], fault.name) for fault in clinic.FAULTS),
+        "17.q4": sum(
+            clinic_catalogue.higher_loss(clinic_catalogue.load_results()["found"], fault.name)
+            for fault in clinic_catalogue.FAULTS
+        ),
     }
     assert set(expected) == {entry.id for entry in NUMBERS}
     for name, value in expected.items():

@@ -21,7 +21,7 @@ import site_pages
 import built_site
 import transformer_lib as tl
 from transformer_lib.course.notebooks import NOTEBOOKS, notebook
-from transformer_lib.course.teaching import notebook_files as notebooks
+from transformer_lib.course.teaching import notebook_files
 
 ROOT = built_site.ROOT
 GUIDE = sorted((ROOT / "docs" / "teaching").glob("*.md"))
@@ -59,11 +59,11 @@ def pages(site: Path) -> dict[Path, Page]:
 
 
 def raw(entry) -> dict:
-    return notebooks.read(ROOT / "notebooks" / entry.filename)
+    return notebook_files.read(ROOT / "notebooks" / entry.filename)
 
 
 def tagged(entry, tag: str) -> int:
-    return sum(tag in notebooks.tags_of(cell) for cell in raw(entry)["cells"])
+    return sum(tag in notebook_files.tags_of(cell) for cell in raw(entry)["cells"])
 
 
 @functools.cache
@@ -128,7 +128,7 @@ def test_a_notebook_page_is_whole(site, entry):
     assert page.text.count('class="in-lab"') == tagged(entry, "widget") > 0
     assert page.text.count('class="course-strip"') == 1
     assert "tag_claim" not in page.text and "tag_nbval" not in page.text
-    prose = "".join(notebooks.source_of(cell) for cell in cells if cell["cell_type"] == "markdown")
+    prose = "".join(notebook_files.source_of(cell) for cell in cells if cell["cell_type"] == "markdown")
     assert page.text.count('<span class="math') >= len(re.findall(r"(?<!\$)\$[^$\n]+\$(?!\$)", prose)) / 2
 
 
@@ -188,7 +188,7 @@ def test_names_of_cells_in_the_guide():
 def joined(output: dict) -> str:
     """The text of an output, which a notebook's file may keep as lines."""
     shown = output.get("data", {"text": output.get("text", "")})
-    return "\0".join(notebooks.text_of(value) for value in shown.values())
+    return "\0".join(notebook_files.text_of(value) for value in shown.values())
 
 
 def test_a_page_changes_no_output_and_not_the_notebook():
@@ -200,7 +200,7 @@ def test_a_page_changes_no_output_and_not_the_notebook():
     )
     changed = [new for old, new in zip(before, after, strict=True) if old != new]
     assert ["course-strip" in changed[0], "in-lab" in changed[1], len(changed)] == [True, True, 2]
-    sources = [notebooks.source_of(cell) for cell in original["cells"] if cell["cell_type"] == "code"]
+    sources = [notebook_files.source_of(cell) for cell in original["cells"] if cell["cell_type"] == "code"]
     assert sources == [cell["source"] for cell in page["cells"] if cell["cell_type"] == "code"]
 
 

@@ -8,8 +8,7 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course import notebooks as course
-from transformer_lib.course import progress
+from transformer_lib.course import notebooks, progress
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import Picture
 from transformer_lib.course.figures.svg.elements import text
@@ -366,7 +365,7 @@ def test_w15_names_the_parts_of_a_pre_norm_model():
 
 def test_w15_links_only_to_notebooks_that_are_there():
     every = {name for step in architecture.STEPS for name in step.notebooks}
-    assert all(course.notebook(name).id == name for name in every)
+    assert all(notebooks.notebook(name).id == name for name in every)
     assert '<a href="04_scaled_dot_product_attention.ipynb">' in architecture._links(4, lambda entry: entry.id == "04")
     assert architecture._links(4, lambda entry: entry.id == "04").count("<a ") == 1
     assert "<a " not in architecture._links(4, lambda entry: False)

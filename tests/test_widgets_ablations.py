@@ -6,7 +6,7 @@ import pytest
 
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
-from transformer_lib.course.figures.svg import ablation_bars as drawn
+from transformer_lib.course.figures.svg import ablation_bars
 from transformer_lib.course.figures.widgets.ablations_panel import PARTS, SCORES, ablation_scores, draw_ablations
 from transformer_lib.course.studies import ablations as study
 
@@ -63,7 +63,7 @@ def test_an_unknown_part_or_score_is_refused(part, score, message):
 
 
 def test_dots_lie_where_their_values_say():
-    body = drawn.dot_rows({"a": [0.0, 1.0]}, [0.5, 0.7], 100, 10, 200)
+    body = ablation_bars.dot_rows({"a": [0.0, 1.0]}, [0.5, 0.7], 100, 10, 200)
     xs = [float(part.split('"')[1]) for part in body.split("<circle ")[1:]]
     assert xs == [100, 300]
     assert 'x1="220"' in body  # the mean of the whole model's

@@ -8,7 +8,7 @@ import pytest
 
 from transformer_lib.course import claims, progress
 from transformer_lib.course.figures import widgets
-from transformer_lib.course.figures.svg import claim_card as svg
+from transformer_lib.course.figures.svg import claim_card
 from transformer_lib.course.figures.widgets.claims_panel import draw_claims
 
 
@@ -63,22 +63,22 @@ def test_words_and_squares_fit_the_picture(row):
 def test_no_claim_is_cut_off():
     for row in claims.load().claims:
         for text, most in ((row.claim, "claim"), (f"What is right: {row.right}", "comment")):
-            assert not svg.wrapped(claims.plain(text), svg.LINES[most])[-1].endswith("…"), row.id
+            assert not claim_card.wrapped(claims.plain(text), claim_card.LINES[most])[-1].endswith("…"), row.id
 
 
 def test_wrapping_breaks_between_words_and_says_when_it_cuts():
-    assert svg.wrapped("one two three", 2, width=60) == ["one two", "three"]
-    assert svg.wrapped("one two three", 1, width=60) == ["one t …"]
-    assert svg.wrapped("unbreakable", 2, width=10) == ["unbreakable"]
+    assert claim_card.wrapped("one two three", 2, width=60) == ["one two", "three"]
+    assert claim_card.wrapped("one two three", 1, width=60) == ["one t …"]
+    assert claim_card.wrapped("unbreakable", 2, width=10) == ["unbreakable"]
 
 
 def test_the_frame_marks_the_chosen_square():
-    drawn = svg.ledger_map(
+    drawn = claim_card.ledger_map(
         ["a", "b"], [[("C1", "true")], [("C2", "true"), ("C3", "false")]], {"C2"}, "C3", claims.VERDICTS, claims.COLOURS
     )
     frame = re.search(r'<rect x="([\d.]+)" y="([\d.]+)"[^>]*stroke-width="2.5"', drawn)
-    assert float(frame[1]) == svg.LABELS + svg.APART - 1.5
-    assert float(frame[2]) == 26 + svg.SQUARE + 2 - 1.5
+    assert float(frame[1]) == claim_card.LABELS + claim_card.APART - 1.5
+    assert float(frame[2]) == 26 + claim_card.SQUARE + 2 - 1.5
 
 
 def test_links_lead_to_the_cells_and_a_change_by_hand_is_remembered():

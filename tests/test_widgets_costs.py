@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 import transformer_lib as tl
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
-from transformer_lib.course.figures.svg import cost_bars as svg
+from transformer_lib.course.figures.svg import cost_bars
 from transformer_lib.course.figures.widgets.costs_panel import draw_costs, spoken_bytes, spoken_count
 
 
@@ -86,12 +86,12 @@ def test_everything_fits_the_picture(sizes):
 def test_lines_cross_at_the_crossover_and_rings_lie_on_them():
     lengths = (1, 2, 4, 8)
     series = {"a": ([1, 4, 16, 64], "#000"), "b": ([4, 8, 16, 32], "#fff")}
-    drawn = svg.length_chart(lengths, series, (0, 0, 90, 100), here=4, crossing=4)
+    drawn = cost_bars.length_chart(lengths, series, (0, 0, 90, 100), here=4, crossing=4)
     rings = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', drawn)
     assert len(rings) == 2
     assert rings[0] == rings[1]
     assert f'<line x1="{rings[0][0]}"' in drawn
-    between = svg.length_chart(lengths, series, (0, 0, 90, 100), here=3, crossing=9)
+    between = cost_bars.length_chart(lengths, series, (0, 0, 90, 100), here=3, crossing=9)
     assert "crossover" not in between
     assert len(set(re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', between))) == 2
 

@@ -8,7 +8,7 @@ import pytest
 
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
-from transformer_lib.course.figures.svg import signals as svg
+from transformer_lib.course.figures.svg import signals
 from transformer_lib.course.figures.widgets.residuals_panel import draw_signals, spoken
 from transformer_lib.course.studies import depth
 
@@ -54,15 +54,15 @@ def test_sizes_are_spoken_in_two_digits(value, expected):
 
 @pytest.mark.parametrize(("exponents", "expected"), [((0.3, -1.9), 2), ((2.1, 0), 5), ((-12, 3), 15)])
 def test_the_axis_reaches_far_enough(exponents, expected):
-    assert svg.reach(exponents) == expected
+    assert signals.reach(exponents) == expected
 
 
 def test_powers_of_ten_are_raised():
-    assert [svg.power(k) for k in (-30, 0, 2)] == ["10⁻³⁰", "1", "10²"]
+    assert [signals.power(k) for k in (-30, 0, 2)] == ["10⁻³⁰", "1", "10²"]
 
 
 def test_a_chart_keeps_its_lines_inside():
-    drawn = svg.block_chart({"a": [-9, 0, 9]}, (10, 20, 100, 60), {-2: "low", 0: "mid", 2: "high"})
+    drawn = signals.block_chart({"a": [-9, 0, 9]}, (10, 20, 100, 60), {-2: "low", 0: "mid", 2: "high"})
     assert 'points="10,80 60,50 110,20"' in drawn
     assert drawn.count("<text") == 3 + 3 + 1 + 1  # ticks, blocks, axis, name
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from datetime import date
 
-from .. import notebooks as course
+from .. import notebooks
 from .store import KINDS, State, empty, path, read, update
 from .view import View, map_view, strip_view
 
@@ -69,11 +69,11 @@ def banner(notebook_id: str) -> View:
     Raises:
         ValueError: if there is no such notebook.
     """
-    entry = course.notebook(notebook_id)
+    entry = notebooks.notebook(notebook_id)
     mark("notebook", notebook_id)
-    return View(lambda: strip_view(entry, state(), course.NOTEBOOKS))
+    return View(lambda: strip_view(entry, state(), notebooks.NOTEBOOKS))
 
 
 def course_map() -> View:
     """The table of all notebooks with what is done, for the first notebook."""
-    return View(lambda: map_view(state(), course.NOTEBOOKS, course.written))
+    return View(lambda: map_view(state(), notebooks.NOTEBOOKS, notebooks.written))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..svg import ablation_bars as drawn
+from ..svg import ablation_bars
 from ..svg.elements import Picture, text
 from .controls import choice
 from .panel import Panel
@@ -59,18 +59,18 @@ def draw_ablations(part: str, score: str) -> Picture:
     table = {name: ablation_scores(name, score) for name in PARTS}
     chosen, whole = table[part], table[part]["baseline"]
     top, width = 34, 250
-    body = drawn.row_names(list(PARTS), part, top, 712)
+    body = ablation_bars.row_names(list(PARTS), part, top, 712)
     for kind, x in (("trained without", 150), ("off at test time", 445)):
         body += text(x, 18, kind, "bold")
-        body += drawn.dot_rows({name: row[kind] for name, row in table.items()}, whole, x, top, width)
+        body += ablation_bars.dot_rows({name: row[kind] for name, row in table.items()}, whole, x, top, width)
     dots = "one seed (heads, on the right: one head of one seed)"
-    body += drawn.key(150, top + drawn.ROW * len(PARTS) + 40, dots, "baseline, mean")
+    body += ablation_bars.key(150, top + ablation_bars.ROW * len(PARTS) + 40, dots, "baseline, mean")
     says = f"{score}: baseline {_range(whole)}; {part}: trained without {_range(chosen['trained without'])}"
     says += f", off at test time {_range(chosen['off at test time'])}"
     rows = [["part", "trained without", "off at test time"]]
     rows += [[name, _range(row["trained without"]), _range(row["off at test time"])] for name, row in table.items()]
     alt = f"Dots per seed for {len(PARTS)} parts of the model, from 0 to 1. {says[0].upper()}{says[1:]}."
-    return Picture(body, 712, top + drawn.ROW * len(PARTS) + 52, alt, says, table=rows)
+    return Picture(body, 712, top + ablation_bars.ROW * len(PARTS) + 52, alt, says, table=rows)
 
 
 def _range(values: Sequence[float]) -> str:

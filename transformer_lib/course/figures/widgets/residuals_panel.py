@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 
 from ...studies import depth
-from ..svg import signals as svg
+from ..svg import signals
 from ..svg.elements import Picture, text
 from .controls import choice, number, switch
 from .panel import Panel
@@ -42,14 +42,14 @@ def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: in
         "activation": [math.log10(value) for value in found.activation],
         "gradient": [math.log10(value) for value in found.gradient],
     }
-    top = svg.reach([exponent for values in sizes.values() for exponent in values])
-    ticks = {k: svg.power(k) for k in (-top, 0, top)}
+    top = signals.reach([exponent for values in sizes.values() for exponent in values])
+    ticks = {k: signals.power(k) for k in (-top, 0, top)}
     body = text(60, 16, "size of x and of its gradient (before training)", "bold")
-    body += svg.block_chart(sizes, (60, 30, 285, 130), ticks)
+    body += signals.block_chart(sizes, (60, 30, 285, 130), ticks)
     body += text(420, 16, "are the rows still different?", "bold")
     rows = {"spread": found.spread, "recognised": found.own}
-    body += svg.block_chart(rows, (420, 30, 270, 130), {0: "0", 0.5: ".5", 1: "1"})
-    body += svg.score_table(*_trained(residual, norm), 10, 228)
+    body += signals.block_chart(rows, (420, 30, 270, 130), {0: "0", 0.5: ".5", 1: "1"})
+    body += signals.score_table(*_trained(residual, norm), 10, 228)
     around = f"{'with' if residual else 'no'} residual, {_NAMES[norm]}"
     ratio = found.gradient[0] / found.gradient[-1]
     says = f"{n_blocks} blocks, {around}, gain {gain:g}, untrained: gradient first/last {spoken(ratio)}, "
@@ -60,7 +60,7 @@ def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: in
     for i, (activation, gradient, spread, own) in enumerate(measured):
         table.append([str(i), spoken(activation), spoken(gradient), f"{spread:.2f}", f"{own:.2f}"])
     alt = f"Curves over the blocks: size of x and of its gradient, and how different the rows are. {says}."
-    return Picture(body, svg.WIDTH, svg.HEIGHT, alt, says, table=table)
+    return Picture(body, signals.WIDTH, signals.HEIGHT, alt, says, table=table)
 
 
 def spoken(value: float) -> str:

@@ -16,7 +16,7 @@ from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
 from traitlets import Bool, Integer, List, Unicode
 
-from . import run as assignments_run
+from . import run
 from .formulas import mathml
 from .hidden import problem_in
 from .run import MIME, not_run
@@ -47,7 +47,7 @@ class ExecuteApart(Step):
         Unicode(),
         [
             sys.executable,
-            assignments_run.__file__,
+            run.__file__,
             f"{{folder}}/{FILE}",  # as a file, it starts without PyTorch
             "--cell-seconds",
             "{cell_seconds}",

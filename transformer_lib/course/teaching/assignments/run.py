@@ -1,4 +1,4 @@
-"""Executes one submission and writes what came out, whatever it does: `python assignments_run.py FILE`.
+"""Executes one submission and writes what came out, whatever it does: `python run.py FILE`.
 
 This is the only place where a student's code runs. It needs no nbgrader, no gradebook and no network, so it can
 be put into a container of its own; `assignments_grading` calls it and reads the file afterwards.
@@ -100,7 +100,7 @@ def _execute(notebook: NotebookNode, folder: Path, cell_seconds: int, deadline: 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line and run."""
-    parser = argparse.ArgumentParser(prog="python assignments_run.py", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python run.py", description=__doc__)
     parser.add_argument("file", type=Path)
     parser.add_argument("--cell-seconds", type=int, default=120)
     parser.add_argument("--notebook-seconds", type=int, default=1200)

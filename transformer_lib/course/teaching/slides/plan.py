@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .. import notebook_files as notebooks
+from .. import notebook_files
 from ..notebook_files import tags_of
 from . import outputs
 from . import text as texts
@@ -47,9 +47,9 @@ def read(path: Path) -> list[dict]:
     Raises:
         ValueError: if a cell's tags contradict each other or ask for a cell that no slide may show.
     """
-    cells = notebooks.read(path)["cells"]
+    cells = notebook_files.read(path)["cells"]
     for cell in cells:
-        cell["source"] = notebooks.source_of(cell)
+        cell["source"] = notebook_files.source_of(cell)
         _check_tags(path.name, cell)
     return cells
 
