@@ -234,7 +234,7 @@ NOTEBOOKS = (
 
 
 def notebook(notebook_id: str) -> Notebook:
-    """The notebook with this number, such as "04".
+    """Return the notebook with this number, such as "04".
 
     Raises:
         ValueError: if there is none.
@@ -246,7 +246,7 @@ def notebook(notebook_id: str) -> Notebook:
 
 
 def chosen(names: Sequence[str]) -> list[Notebook]:
-    """The notebooks with these numbers; all without a number.
+    """Return the notebooks with these numbers; all of them if no number is given.
 
     Raises:
         ValueError: if there is none for a number.
@@ -255,13 +255,13 @@ def chosen(names: Sequence[str]) -> list[Notebook]:
 
 
 def path_of(entry: Notebook) -> Path | None:
-    """The notebook's file, beside this package or in the working directory; None when it is not there."""
+    """Return the notebook's file, beside this package or in the working directory; None when it is not there."""
     folders = (Path(__file__).resolve().parents[2] / "notebooks", Path.cwd())
     return next((folder / entry.filename for folder in folders if (folder / entry.filename).is_file()), None)
 
 
 def file_of(entry: Notebook) -> Path:
-    """The notebook's file, which must be there.
+    """Return the notebook's file, which must be there.
 
     Raises:
         FileNotFoundError: if it is neither beside this package nor in the working directory.
@@ -273,5 +273,5 @@ def file_of(entry: Notebook) -> Path:
 
 
 def written(entry: Notebook) -> bool:
-    """True when the notebook's file is there, beside this package or in the working directory."""
+    """Return True when the notebook's file is there, beside this package or in the working directory."""
     return path_of(entry) is not None

@@ -89,7 +89,7 @@ class Ledger:
 
 
 def ledger(data: Mapping[str, Any]) -> Ledger:
-    """The rows of a JSON object with the keys texts, topics, claims, errata.
+    """Return the ledger made of a JSON object with the keys texts, topics, claims, errata.
 
     Raises:
         ValueError: if a row breaks a rule; the message names every such row.
@@ -105,7 +105,7 @@ def ledger(data: Mapping[str, Any]) -> Ledger:
 
 @cache
 def load(path: Path = CLAIMS) -> Ledger:
-    """The ledger of the course.
+    """Return the ledger of the course.
 
     Raises:
         ValueError: if a row breaks a rule.
@@ -114,7 +114,7 @@ def load(path: Path = CLAIMS) -> Ledger:
 
 
 def _problems(whole: Ledger) -> Iterator[str]:
-    """One sentence for each rule that a row breaks."""
+    """Yield one sentence for each rule that a row breaks."""
     for letter, width, rows in (("C", 3, whole.claims), ("R", 2, whole.errata)):
         for number, row in enumerate(rows, start=1):
             if row.id != f"{letter}{number:0{width}}":
@@ -140,7 +140,7 @@ def _problems(whole: Ledger) -> Iterator[str]:
 
 
 def _bad_texts(name: str, *texts: str) -> Iterator[str]:
-    """A text stands in a cell of a Markdown table: one line, no bar, whole formulas."""
+    """Yield what keeps a text from standing in a cell of a Markdown table: bars, line breaks, half formulas."""
     for text in texts:
         if not text.strip():
             yield f"{name} has an empty text"

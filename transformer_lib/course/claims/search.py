@@ -10,7 +10,7 @@ from .where import Place, places
 
 
 def get(claim_id: str) -> Claim:
-    """The claim with this id, such as "C168".
+    """Return the claim with this id, such as "C168".
 
     Raises:
         ValueError: if there is none.
@@ -22,12 +22,12 @@ def get(claim_id: str) -> Claim:
 
 
 def topics() -> tuple[str, ...]:
-    """The names of the topics, in order."""
+    """Return the names of the topics, in order."""
     return load().topics
 
 
 def shown_in(claim: Claim) -> tuple[Place, ...]:
-    """The cells that settle a claim: those that assert it, or, where nothing can be executed, the prose."""
+    """Return the cells that settle a claim: those that assert it or, where nothing can be executed, the prose."""
     return tuple(place for place in places().get(claim.id, ()) if place.asserted != claim.prose)
 
 
@@ -39,7 +39,7 @@ def find(
     topic: int | None = None,
     notebook: str | None = None,
 ) -> tuple[Claim, ...]:
-    """The claims that fit all conditions, in order.
+    """Return the claims that fit all conditions, in order.
 
     Args:
         words: each must occur, in any case, in the claim, its place, or what is right.
@@ -69,13 +69,13 @@ def find(
 
 
 def counts(rows: Iterable[Claim]) -> dict[str, int]:
-    """How many of the rows have each verdict, in the order of VERDICTS."""
+    """Count the rows of each verdict, in the order of VERDICTS."""
     found = Counter(row.verdict for row in rows)
     return {verdict: found[verdict] for verdict in VERDICTS}
 
 
 def errata(claim_id: str | None = None, *, kind: str | None = None) -> tuple[Erratum, ...]:
-    """All corrections, or those that concern one claim, or those of one kind.
+    """Return all corrections, or those that concern one claim, or those of one kind.
 
     Raises:
         ValueError: if there is no such kind.

@@ -30,7 +30,7 @@ class Sign:
     hint: str
 
     def present(self, value: float) -> bool:
-        """Whether a number of the instrument is this finding."""
+        """Return True when a number of the instrument is this finding."""
         return self.low <= value <= self.high
 
 
@@ -111,7 +111,7 @@ class Verdict:
     text: str
 
     def __bool__(self) -> bool:
-        """True when right."""
+        """Return True when the diagnosis is right."""
         return self.status == "right"
 
     def _ipython_display_(self) -> None:

@@ -55,12 +55,12 @@ class Fault:
 
 
 def not_shifted(tgt: Tensor) -> tuple[Tensor, Tensor]:
-    """The whole target is read, and the whole target is to be predicted."""
+    """Return the whole target twice: the decoder reads it, and the same tokens are its labels."""
     return tgt, tgt
 
 
 def loss_of_all_tokens(logits: Tensor, tgt_out: Tensor) -> Tensor:
-    """The mean over all labels, padding among them."""
+    """Return the mean loss over all labels, padding included."""
     return F.cross_entropy(logits.flatten(0, 1), tgt_out.flatten())
 
 

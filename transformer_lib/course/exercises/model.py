@@ -89,7 +89,7 @@ _shift: ContextVar[int] = ContextVar("shift of every seed", default=0)
 
 @contextmanager
 def other_numbers(seed: int) -> Iterator[None]:
-    """Inside, `normal` and `integers` draw other numbers, the same for the same seed: unseen cases for grading.
+    """Make `normal` and `integers` draw other numbers, the same for the same seed: unseen cases for grading.
 
     Raises:
         ValueError: if `seed` is below 1,000,000; the seeds of shown cases are smaller, and none may come back.
@@ -104,13 +104,13 @@ def other_numbers(seed: int) -> Iterator[None]:
 
 
 def normal(seed: int, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
-    """Standard normal tensors of the given shapes, the same on every run."""
+    """Return standard normal tensors of the given shapes, the same on every run."""
     generator = torch.Generator().manual_seed(seed + _shift.get())
     return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in shapes]
 
 
 def integers(seed: int, shape: tuple[int, ...], low: int, high: int) -> torch.Tensor:
-    """Integers in [low, high), the same on every run."""
+    """Return integers in [low, high), the same on every run."""
     return torch.randint(low, high, shape, generator=torch.Generator().manual_seed(seed + _shift.get()))
 
 
@@ -124,7 +124,7 @@ STUB = '''def {name}({arguments}):
 
 
 def stub_text(exercise: Exercise) -> str:
-    """The source of the stub that a learner fills in."""
+    """Return the source of the stub that a learner fills in."""
     return STUB.format(
         name=exercise.reference.__name__,
         arguments=", ".join(exercise.arguments),

@@ -278,7 +278,7 @@ def _padding_cases():
 
 
 def _padded(keys=True, queries=True, axis=-1, zero_scores=False, after=False):
-    """Context vectors of a padded batch, each slip a switch."""
+    """Return context vectors of a padded batch, each slip a switch."""
 
     def function(X, real):
         scores = X @ X.mT

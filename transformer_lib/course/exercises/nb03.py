@@ -102,7 +102,7 @@ def one_head_attention(X, W_Q, W_K, W_V):
 
 
 def _attend(roles=(0, 1, 2), scale=None, axis=-1):
-    """A head that takes its query, key and value from these of the three projections."""
+    """Return a head that takes its query, key and value from these of the three projections."""
 
     def function(X, W_Q, W_K, W_V):
         query, key, value = ((X @ W_Q, X @ W_K, X @ W_V)[role] for role in roles)
@@ -244,7 +244,7 @@ def _size_cases():
 
 
 def _sizes(parameters=None, activations=None):
-    """The right counts with one of them replaced by a formula of (d_model, d_k, d_v, batch, seq_len)."""
+    """Return the right counts with one of them replaced by a formula of (d_model, d_k, d_v, batch, seq_len)."""
 
     def function(*sizes):
         right = head_sizes(*sizes)
@@ -399,7 +399,7 @@ def _column_cases():
 
 
 def _columns(axis=0, turned=False, scale=True, residual=False, weights_first=False, value=None):
-    """ΔX by columns, each slip a switch."""
+    """Return ΔX by columns, each slip a switch."""
 
     def function(X, W_Q, W_K, W_V):
         query, key = W_Q @ X, W_K @ X

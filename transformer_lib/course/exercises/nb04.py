@@ -202,7 +202,7 @@ def _attention_cases():
 
 
 def _attend(weigh):
-    """Attention whose weights come from `weigh(scaled scores, mask)`."""
+    """Return attention whose weights come from `weigh(scaled scores, mask)`."""
 
     def function(query, key, value, mask):
         weights = weigh(scaled_scores(query, key), mask)
@@ -216,18 +216,18 @@ def _masked(scores, mask, fill=-INF):
 
 
 def _infinite(mask):
-    """0 where attention is allowed, -inf elsewhere: a mask to be added."""
+    """Return 0 where attention is allowed and -inf elsewhere: a mask to be added."""
     return torch.zeros(mask.shape).masked_fill(~mask, -INF)
 
 
 def _softmax_of(scores):
-    """Softmax over the keys with zeros, and no NaN, where everything is -inf."""
+    """Return the softmax over the keys, with zeros and no NaN where everything is -inf."""
     alone = (scores == -INF).all(-1, keepdim=True)
     return torch.softmax(scores.masked_fill(alone, 0.0), -1).masked_fill(alone, 0.0)
 
 
 def _rescaled(factor):
-    """Attention in which the scores are scaled otherwise: `factor(d_k)` times too large."""
+    """Return attention whose scores are `factor(d_k)` times too large."""
 
     def function(query, key, value, mask):
         weights = _softmax_of(_masked(scaled_scores(query, key) * factor(query.shape[-1]), mask))
@@ -335,7 +335,7 @@ def _columns(softmax_axis=0, scale=lambda q: q.shape[0] ** 0.5):
 
 
 def _rows(q, k, v):
-    """The row formula, used unchanged."""
+    """Return the row formula, used unchanged."""
     return torch.softmax(q @ k.T / q.shape[-1] ** 0.5, -1) @ v
 
 
@@ -489,7 +489,7 @@ def _backward_cases():
 
 
 def _backward(jacobian=softmax_backward, swap=lambda m: m.mT, swap_weights=lambda m: m.mT, power=0.5, order=(0, 1, 2)):
-    """The backward pass with one step exchanged for another."""
+    """Return the backward pass with one step replaced."""
 
     def function(query, key, value, grad_output):
         scale = query.shape[-1] ** power

@@ -44,7 +44,7 @@ def _counted(texts, cut=str.split):
 
 
 def _vocabulary(key, cut=str.split):
-    """Special tokens first, then the words sorted by a key of (count, word, place of its first occurrence)."""
+    """Return special tokens first, then the words sorted by a key of (count, word, place of its first occurrence)."""
 
     def function(texts, specials):
         counts = _counted(texts, cut)
@@ -157,7 +157,7 @@ def _pair_cases():
 
 
 def _pairs(key=lambda n, pair, place: (-n, pair), types=False, once=False, across=False):
-    """The pair with the least key, each slip a switch."""
+    """Return the pair with the least key, each slip a switch."""
 
     def function(words, counts):
         found = {}
@@ -263,7 +263,7 @@ def _merge_cases():
 
 
 def _merge(limit=None, put=lambda left, right: [left + right], step=2, either=False):
-    """Left-to-right merging; ``put`` says what takes the place of a pair, ``step`` how far to go on after one."""
+    """Merge from left to right; ``put`` says what replaces a pair, ``step`` how far to go on after one."""
 
     def function(tokens, pair):
         merged, i, done = [], 0, 0

@@ -34,7 +34,7 @@ def _table_cases():
 
 
 def _tables(angle=None, arrange=None):
-    """The table with another rule for the angle of (positions, pairs, d_model), or another arrangement."""
+    """Return the table with another rule for the angle of (positions, pairs, d_model), or another arrangement."""
 
     def function(seq_len, d_model):
         positions, j = torch.arange(seq_len).double()[:, None], torch.arange(d_model // 2)
@@ -46,7 +46,7 @@ def _tables(angle=None, arrange=None):
 
 
 def _by_feature(factor):
-    """Every feature f with a frequency of its own, 10000^(−factor · f / d_model)."""
+    """Give every feature f a frequency of its own, 10000^(−factor · f / d_model)."""
 
     def function(seq_len, d_model):
         features = torch.arange(d_model)
@@ -225,7 +225,7 @@ def _shift_cases():
 
 
 def _shifts(angle=None, block=None, whole=None):
-    """The shift matrix with another angle of (offset, pair, d_model), other 2×2 blocks, or a last change."""
+    """Return the shift matrix with another angle of (offset, pair, d_model), other 2×2 blocks, or a last change."""
 
     def function(offset, d_model):
         angles = [
@@ -239,7 +239,7 @@ def _shifts(angle=None, block=None, whole=None):
 
 
 def _halves(matrix):
-    """The same map for features ordered as all sines, then all cosines."""
+    """Return the same map for features ordered as all sines, then all cosines."""
     order = [*range(0, len(matrix), 2), *range(1, len(matrix), 2)]
     return matrix[order][:, order]
 
@@ -339,7 +339,7 @@ def _offset_cases():
 
 
 def _turned(pe_a, pe_b):
-    """The angle by which each pair has turned, mod 2π."""
+    """Return the angle by which each pair has turned, mod 2π."""
     first, second = (torch.atan2(part[0::2], part[1::2]).double() for part in (pe_a, pe_b))
     return torch.remainder(second - first + math.pi, 2 * math.pi) - math.pi
 
@@ -352,7 +352,7 @@ def _one_pair(pair):
 
 
 def _search(low=None, score=None):
-    """The candidate that agrees best, from ``low`` on; ``score`` rates [candidates, pairs] of angles."""
+    """Return the candidate that agrees best, from ``low`` on; ``score`` rates [candidates, pairs] of angles."""
 
     def function(pe_a, pe_b, max_offset):
         candidates = torch.arange(-max_offset if low is None else low, max_offset + 1)
@@ -364,7 +364,7 @@ def _search(low=None, score=None):
 
 
 def _by_dot_product(angles, pe_a, pe_b):
-    """How close the dot product that each offset would have is to the one found; the first of two equals wins."""
+    """Rate each offset by how close its dot product would be to the one found; the first of two equals wins."""
     return -(torch.cos(angles).sum(dim=1) - (pe_a.double() @ pe_b.double())).abs().round(decimals=5)
 
 
@@ -453,7 +453,7 @@ def _rotary_cases():
 
 
 def _rotations(angle=None, combine=None, halves=False):
-    """Rotary positions with another angle of (positions, pairs, d_k), combination of pairs, or pairing."""
+    """Return rotary positions with another angle of (positions, pairs, d_k), combination of pairs, or pairing."""
 
     def function(x, positions):
         width = x.shape[-1]
@@ -576,7 +576,7 @@ def _bias_cases():
 
 
 def _biased(index=None, result=None):
-    """The bias with another index of (offsets, max_distance), or another use of it."""
+    """Return the bias with another index of (offsets, max_distance), or another use of it."""
 
     def function(scores, table, max_distance):
         n = scores.shape[-1]

@@ -36,7 +36,7 @@ def _triangle(n, shift=0):
 
 
 def _added(mask):
-    """0 where attention is allowed, −∞ elsewhere: the mask as a matrix to be added."""
+    """Return 0 where attention is allowed and −∞ elsewhere: the mask as a matrix to be added."""
     return torch.zeros(mask.shape).masked_fill(~mask, -INF)
 
 
@@ -192,7 +192,7 @@ def _score_cases():
 
 
 def _filled(fill, inverted=False, axis=-1):
-    """Softmax of the scores with another number in the hidden places, or other places hidden, or another axis."""
+    """Return the softmax with another number in the hidden places, or other places hidden, or another axis."""
     return lambda s, m: s.masked_fill(m if inverted else ~m, fill).softmax(axis)
 
 
@@ -293,7 +293,7 @@ def _segment_cases():
 
 
 def _packed(shift=0, same=torch.eq, real=lambda s: (s != 0)[:, None, :], causal=None):
-    """The packed mask with one condition exchanged for another."""
+    """Return the packed mask with one condition replaced."""
 
     def function(segments):
         n = segments.shape[1]
@@ -366,7 +366,7 @@ def stepwise_loss(logits_of, tgt):
 
 
 def _model(seed, vocab_size, longest, sees):
-    """A model whose logits in row t are a blend of the tokens that `sees(t, s)` lets it see."""
+    """Return a model whose logits in row t are a blend of the tokens that `sees(t, s)` lets it see."""
     tables = normal(seed, (longest, vocab_size, vocab_size), dtype=torch.float64)[0]  # one table per distance
 
     def logits_of(ids):
@@ -397,7 +397,7 @@ def _loss_cases():
 
 
 def _loss(prefix=lambda tgt, t: tgt[: t + 1], row=lambda t: -1, label=lambda tgt, t: tgt[t + 1], start=0, finish=None):
-    """The stepwise loss, each slip a switch; t counts steps from 0."""
+    """Return the stepwise loss, each slip a switch; t counts steps from 0."""
 
     def function(logits_of, tgt):
         losses = []
@@ -521,7 +521,7 @@ def _leak_cases():
 
 
 def _influence(logits_of, ids, vocab_size, change=lambda token, vocab_size: (token + 1) % vocab_size):
-    """[t, s], True where row t depends on token s, earlier ones included."""
+    """Return [t, s], True where row t depends on token s, earlier ones included."""
     before, columns = logits_of(ids), []
     for s in range(len(ids)):
         changed = ids.clone()

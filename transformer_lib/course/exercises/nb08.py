@@ -183,7 +183,7 @@ def _attention_cases():
 
 
 def _mha(split=split_heads, merge=merge_heads, scale=None, axis=-1, project=True, value_from_key=False):
-    """Multi-head attention, each slip a switch."""
+    """Return multi-head attention, each slip a switch."""
 
     def function(X, W_Q, W_K, W_V, W_O, n_heads):
         q, k, v = (split(X @ W, n_heads) for W in (W_Q, W_K, W_V))
@@ -200,7 +200,7 @@ def _one_large_head(X, W_Q, W_K, W_V, W_O, n_heads):
 
 
 def _chunks_of_x(X, W_Q, W_K, W_V, W_O, n_heads):
-    """Head h sees only the h-th part of the features: the rows of all others are cut out of its columns."""
+    """Let head h see only the h-th part of the features: the rows of all others are cut out of its columns."""
 
     def cut(W):
         rows, columns = (torch.arange(size) * n_heads // size for size in W.shape)
@@ -289,7 +289,7 @@ def _output(heads, W_O):
 
 
 def _cut_columns(heads, W_O):
-    """The output, its columns dealt out to the heads."""
+    """Return the output, its columns dealt out to the heads."""
     owner = torch.arange(W_O.shape[1]) * heads.shape[1] // W_O.shape[1]
     mine = owner == torch.arange(heads.shape[1])[:, None]
     return _output(heads, W_O)[:, None] * mine[:, None, :]
@@ -371,7 +371,7 @@ def _cost_cases():
 
 
 def _cost(parameters=None, multiply_adds=None):
-    """The right counts with one of them replaced by a formula of (d_model, n_heads, d_k, d_v, seq_len)."""
+    """Return the right counts with one of them replaced by a formula of (d_model, n_heads, d_k, d_v, seq_len)."""
 
     def function(*sizes):
         right = multi_head_cost(*sizes)
@@ -381,7 +381,7 @@ def _cost(parameters=None, multiply_adds=None):
 
 
 def _cost_of(parameters, same_width=False):
-    """Both counts from a wrong number of parameters, a formula of (d_model, n_heads, d_k, d_v)."""
+    """Return both counts from a wrong number of parameters, a formula of (d_model, n_heads, d_k, d_v)."""
 
     def function(d_model, n_heads, d_k, d_v, seq_len):
         count = parameters(d_model, n_heads, d_k, d_v)

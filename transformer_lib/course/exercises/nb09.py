@@ -45,7 +45,7 @@ def _norm_cases():
 
 
 def _normalised(x, axes, eps):
-    """x with mean 0 and variance 1 over these axes, as LayerNorm has it over the last."""
+    """Return x with mean 0 and variance 1 over these axes, as LayerNorm has it over the last."""
     centred = x - x.mean(dim=axes, keepdim=True)
     return centred / (centred.pow(2).mean(dim=axes, keepdim=True) + eps).sqrt()
 
@@ -175,7 +175,7 @@ def _backward_cases():
 
 
 def _parts(x, eps):
-    """√(σ² + ε), x̂, and the axes of the tokens."""
+    """Return √(σ² + ε), x̂, and the axes of the tokens."""
     size = (x.var(dim=-1, keepdim=True, correction=0) + eps).sqrt()
     return size, (x - x.mean(dim=-1, keepdim=True)) / size, tuple(range(x.dim() - 1))
 
@@ -185,7 +185,7 @@ def _row_mean(x):
 
 
 def _with_grad_x(grad_x):
-    """The right gradients of gain and bias beside a wrong grad_x, which is a function of g, x̂ and √(σ² + ε)."""
+    """Return the right gradients of gain and bias beside a wrong grad_x, which is a function of g, x̂ and √(σ² + ε)."""
 
     def function(x, gain, grad, eps):
         size, unit, tokens = _parts(x, eps)
@@ -201,7 +201,7 @@ def _gain_forgotten(x, gain, grad, eps):
 
 
 def _gain_outside(x, gain, grad, eps):
-    """The gain multiplied in at the end instead of at the beginning."""
+    """Multiply the gain in at the end instead of at the beginning."""
     grad_x, grad_gain, grad_bias = layer_norm_backward(x, torch.ones_like(gain), grad, eps)
     return gain * grad_x, grad_gain, grad_bias
 
@@ -338,7 +338,7 @@ def _ffn_cases():
 
 
 def _ffn(activate=torch.relu, before=True, last=False, b_1=True, b_2=True):
-    """The feed-forward layer, each slip a switch."""
+    """Return the feed-forward layer, each slip a switch."""
 
     def function(x, W_1, bias_1, W_2, bias_2):
         hidden = x @ W_1 + (bias_1 if b_1 and before else 0)
@@ -485,7 +485,7 @@ def _path_cases():
 
 
 def _pass_over(jacobians, length, order=1, repeat=False, power=None):
-    """The sum over paths, each slip a switch."""
+    """Return the sum over paths, each slip a switch."""
     numbers = range(len(jacobians))
     choose = itertools.permutations if repeat else itertools.combinations
     total = torch.zeros_like(jacobians[0])
@@ -506,7 +506,7 @@ def _up_to(jacobians, length):
 
 
 def _neighbours(jacobians, length):
-    """Only runs of sub-layers that follow each other."""
+    """Count only runs of consecutive sub-layers."""
     starts = range(len(jacobians) - length + 1)
     if length == 0:
         return paths_of_length(jacobians, 0)
@@ -583,7 +583,7 @@ def residual_sublayer(x, sublayer, norm, norm_first):
 
 
 def _functions(seed, d_model):
-    """A sub-layer that is not linear and a norm with a gain of its own."""
+    """Return a sub-layer that is not linear and a norm with a gain of its own."""
     weight, gain = normal(seed, (d_model, d_model), (d_model,))
 
     def sublayer(x):
@@ -609,7 +609,7 @@ def _residual_cases():
 
 
 def _wrapped(pre=None, post=None):
-    """The right wrapper with the pre-norm or the post-norm form replaced."""
+    """Return the right wrapper with the pre-norm or the post-norm form replaced."""
 
     def function(x, sublayer, norm, norm_first):
         wrong = pre if norm_first else post

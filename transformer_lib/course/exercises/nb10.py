@@ -21,7 +21,7 @@ def encoder_layer(x, attention, feed_forward, norm_1, norm_2):
 
 
 def _mixing(seed, d_model):
-    """A sub-layer that lets tokens exchange something: a blend over the sentence, then a matrix."""
+    """Return a sub-layer that lets tokens exchange something: a blend over the sentence, then a matrix."""
     matrix = normal(seed, (d_model, d_model))[0] / d_model**0.5
 
     def attention(x):
@@ -32,13 +32,13 @@ def _mixing(seed, d_model):
 
 
 def _by_row(seed, d_model):
-    """A sub-layer that works on each token alone."""
+    """Return a sub-layer that works on each token alone."""
     matrix = normal(seed, (d_model, d_model))[0] / d_model**0.5
     return lambda x: torch.relu(x @ matrix.to(x)) + 0.5
 
 
 def _norm(gain):
-    """A layer norm with a gain, so that the two norms can be told apart."""
+    """Return a layer norm with a gain, so that the two norms can be told apart."""
     return lambda x: gain * torch.layer_norm(x, x.shape[-1:]) + 0.1
 
 
@@ -284,7 +284,7 @@ def _count_cases():
 
 
 def _count(layer, ends=lambda m: 2 * m):
-    """A count from a formula of (d_model, n_heads, d_ff) for one layer."""
+    """Return a count from a formula of (d_model, n_heads, d_ff) for one layer."""
 
     def function(d_model, n_heads, d_ff, n_layers, norm_first):
         return n_layers * layer(d_model, n_heads, d_ff) + (ends(d_model) if norm_first else 0)
@@ -381,7 +381,7 @@ def influence(encode, x, amount):
 
 
 def _encode(kind, seed, d_model):
-    """A map on [seq_len, d_model] whose rows read all rows, none but themselves, earlier ones, or the next one."""
+    """Return a map on [seq_len, d_model] whose rows read all rows, only themselves, earlier ones, or the next one."""
     matrix = normal(seed, (d_model, d_model))[0]
 
     def encode(x):
@@ -402,12 +402,12 @@ def _unchanged(x):
 
 
 def _only_feature(place):
-    """An encoder in which a change shows in one feature alone."""
+    """Return an encoder in which a change shows in one feature alone."""
     return lambda x: torch.eye(x.shape[1])[place].to(x) * x.cumsum(dim=0).sum(dim=1, keepdim=True)
 
 
 def _opposite_features(x):
-    """Two features move by opposite amounts, so that their sum stays."""
+    """Return an encoder in which two features move by opposite amounts, so that their sum stays."""
     moved = x.cumsum(dim=0).sum(dim=1, keepdim=True)
     return torch.cat([moved, -moved], dim=1)
 
@@ -445,7 +445,7 @@ def _grid(encode, x, amount, spread=_one, reduce=torch.any):
 
 
 def _judged(moved):
-    """The right grid, but for what is asked of each output's change."""
+    """Return the right grid, but for what is asked of each output's change."""
     return lambda e, x, a: torch.stack([moved(d) for d in _perturb(e, x, a, _one)], dim=1)
 
 

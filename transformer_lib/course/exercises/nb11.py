@@ -50,7 +50,7 @@ def _cross(
     hide=lambda m: ~m,
     fill=-torch.inf,
 ):
-    """One head of cross-attention, each slip a switch."""
+    """Return one head of cross-attention, each slip a switch."""
 
     def function(x, memory, W_Q, W_K, W_V, memory_mask):
         source = {"x": x, "memory": memory, "projected": memory @ W_K}
@@ -136,7 +136,7 @@ def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm
 
 
 def _parts(seed, d_model):
-    """Three sub-layers and a norm, all simple, differentiable and different from each other."""
+    """Return three sub-layers and a norm, all simple, differentiable and different from each other."""
     first, second, third = (W / d_model**0.5 for W in normal(seed, *[(d_model, d_model)] * 3))
 
     def self_attention(x):
@@ -170,7 +170,7 @@ def _layer_cases():
 
 
 def _layer(first=None, second=None, third=None, order="scf"):
-    """The decoder layer with one sub-layer's step exchanged, or their order."""
+    """Return the decoder layer with one sub-layer's step replaced, or with another order."""
 
     def function(x, memory, self_attention, cross_attention, feed_forward, norm):
         steps = {
@@ -309,7 +309,7 @@ def _step_cases():
 
 
 def _step(scale=lambda keys: keys.shape[3] ** 0.5, axis=-1, project=True, split=None):
-    """One cached step, each slip a switch."""
+    """Return one cached step, each slip a switch."""
 
     def function(x_new, keys, values, W_Q, W_O):
         heads = keys.shape[1]

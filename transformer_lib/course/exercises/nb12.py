@@ -216,7 +216,7 @@ def _mask_cases():
 
 
 def _masks(visible=lambda n: torch.ones(n, n).tril().bool(), join=torch.logical_and, finish=lambda m: m):
-    """The two masks with one step exchanged for another."""
+    """Return the two masks with one step replaced."""
 
     def function(src, tgt_in, pad_id):
         src_mask = (src != pad_id)[:, None, None, :]
@@ -308,7 +308,7 @@ def ids_to_logits(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad
 
 
 def _attend(x, source, mask, matrix):
-    """One head with a residual path: x [batch, n, d] reads source [batch, m, d]; mask None lets it read all."""
+    """Return one head with a residual path: x [batch, n, d] reads source [batch, m, d]; mask None lets it read all."""
     scores = x @ matrix @ source.mT
     if mask is not None:
         scores = torch.where(mask[:, 0], scores, torch.tensor(-INF))
@@ -316,7 +316,7 @@ def _attend(x, source, mask, matrix):
 
 
 def _parts(seed, d_model, src_vocab_size, tgt_vocab_size):
-    """Small pretend parts with random weights: two embeddings, an encoder, a decoder, a head."""
+    """Return small pretend parts with random weights: two embeddings, an encoder, a decoder, a head."""
     shapes = [(src_vocab_size, d_model), (tgt_vocab_size, d_model), (13, d_model), *[(d_model, d_model)] * 4]
     src_table, tgt_table, places, *matrices, last = normal(seed, *shapes, (d_model, tgt_vocab_size))
 
@@ -359,7 +359,7 @@ def _cases():
 
 
 def _both(src, tgt_in, pad_id, causal=True, padding=True):
-    """The two masks, with a part left out."""
+    """Return the two masks, with a part left out."""
     n = tgt_in.shape[1]
     seen = torch.ones(n, n).tril().bool() if causal else torch.ones(n, n).bool()
     real = (tgt_in != pad_id)[:, None, None] if padding else torch.ones(len(tgt_in), 1, 1, n).bool()
@@ -367,7 +367,7 @@ def _both(src, tgt_in, pad_id, causal=True, padding=True):
 
 
 def _run(masks=_both, encode=True, hide_src=True, hide_memory=True, finish=lambda z: z, last=False, tgt_side=1):
-    """The right way with one step exchanged for another."""
+    """Return the right way with one step replaced."""
 
     def function(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id):
         src_mask, tgt_mask = masks(src, tgt_in, pad_id)

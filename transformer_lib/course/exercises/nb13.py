@@ -105,7 +105,7 @@ def _ratio(numerator, denominator):
 
 
 def _right(logits, labels):
-    """Log-probability of each right token."""
+    """Return the log-probability of each right token."""
     return torch.log_softmax(logits, -1).gather(-1, labels[..., None])[..., 0]
 
 
@@ -114,7 +114,7 @@ def _log_of_softmax(logits, labels, pad_id):
 
 
 def _mean_of_means(logits, labels, pad_id):
-    """The mean over sentences of torch's mean over a sentence; NaN where one has no real token."""
+    """Return the mean over sentences of torch's mean over a sentence; NaN where one has no real token."""
     loss = torch.nn.functional.cross_entropy
     return torch.stack([loss(z, y, ignore_index=pad_id) for z, y in zip(logits, labels, strict=True)]).mean()
 
@@ -217,7 +217,7 @@ def _smoothing_cases():
 
 
 def _smoothed(on, off, finish=torch.mean):
-    """The smoothed loss with weight on(epsilon, vocab_size) for the right token and off(…) for each other one."""
+    """Return the smoothed loss with weight on(epsilon, vocab_size) for the right token and off(…) for every other."""
 
     def function(logits, targets, epsilon):
         size = logits.shape[-1]
@@ -385,7 +385,7 @@ def _without(ids, eos_id):
 
 
 def _share(alike):
-    """Fraction of pairs for which alike(predicted, expected, eos_id) holds."""
+    """Return the fraction of pairs for which alike(predicted, expected, eos_id) holds."""
     return lambda p, e, eos: sum(alike(a, b, eos) for a, b in zip(p, e, strict=True)) / len(p)
 
 

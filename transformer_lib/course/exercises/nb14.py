@@ -29,7 +29,7 @@ def greedy_loop(next_logits, bos_id, eos_id, max_new_tokens):
 
 
 def _model(seed, vocab_size, eos_id, eos_after):
-    """A pretend model whose next token depends on the whole prefix; it ends when it is told to."""
+    """Return a pretend model whose next token depends on the whole prefix; it ends when it is told to."""
     table = normal(seed, (31, vocab_size))[0]
 
     def next_logits(ids):
@@ -52,7 +52,7 @@ def _greedy_cases():
 
 
 def _greedy(choose=torch.argmax, seen=lambda ids: list(ids), limit=lambda n: n, stop=True, keep_eos=True, first=0):
-    """The greedy loop with one step exchanged for another."""
+    """Return the greedy loop with one step replaced."""
 
     def function(next_logits, bos_id, eos_id, max_new_tokens):
         ids = [bos_id]
@@ -127,7 +127,7 @@ def _top_k_cases():
 
 
 def _kept(logits, k, fill=-INF, largest=True):
-    """The logits with all but the k best set to `fill`."""
+    """Return the logits with all but the k best set to `fill`."""
     top = logits.topk(min(k, len(logits)), largest=largest).indices
     return torch.full_like(logits, fill).scatter(0, top, logits[top])
 
@@ -225,7 +225,7 @@ def _top_p_cases():
 
 
 def _nucleus(keep, descending=True, renew=True, back=True):
-    """Top-p with one step exchanged; keep(sorted probabilities, their running sum, p) says which stay."""
+    """Return top-p with one step replaced; keep(sorted probabilities, their running sum, p) says which stay."""
 
     def function(logits, p):
         probabilities, order = torch.softmax(logits, 0).sort(descending=descending)
@@ -237,7 +237,7 @@ def _nucleus(keep, descending=True, renew=True, back=True):
 
 
 def _below(probabilities, total, p):
-    """Right: a token stays while those before it have not reached p."""
+    """Keep a token while those before it have not reached p, as is right."""
     return total - probabilities < p
 
 
@@ -338,7 +338,7 @@ def _beam_cases():
 
 
 def _beam(table=lambda s, z: s[:, None] + z, split=lambda i, z: (i // z.shape[1], i % z.shape[1]), largest=True):
-    """The beam step with one part exchanged for another."""
+    """Return the beam step with one part replaced."""
 
     def function(scores, next_log_probs, beam_size):
         totals, flat = table(scores, next_log_probs).flatten().topk(beam_size, largest=largest)
@@ -348,7 +348,7 @@ def _beam(table=lambda s, z: s[:, None] + z, split=lambda i, z: (i // z.shape[1]
 
 
 def _best_of_each(added_first, ranked):
-    """Each beam's best continuation alone. Dead beams (score −∞) choose another token when scores are added first."""
+    """Keep each beam's best continuation alone. Dead beams (score −∞) choose differently if scores are added first."""
 
     def function(scores, next_log_probs, beam_size):
         tokens = (scores[:, None] + next_log_probs if added_first else next_log_probs).argmax(dim=1)
@@ -543,7 +543,7 @@ def _cases():
 
 
 def _step(scale=lambda x, k: k.shape[1] ** -0.5, read=lambda old, all_: all_, join=lambda old, new: (old, new)):
-    """The step with one part exchanged for another; read(old, all) gives the rows that the query reads."""
+    """Return the step with one part replaced; read(old, all) gives the rows that the query reads."""
 
     def function(x, keys, values, W_Q, W_K, W_V):
         all_keys, all_values = (torch.cat(join(old, x @ W)) for old, W in ((keys, W_K), (values, W_V)))

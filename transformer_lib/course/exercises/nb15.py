@@ -211,7 +211,7 @@ def _head_cases():
 
 
 def _with_factors(factors):
-    """Multi-head output with a factor for each head."""
+    """Return the multi-head output with a factor for each head."""
 
     def function(heads, W_O, silent):
         n_heads, _, d_v = heads.shape
@@ -228,7 +228,7 @@ def _rows_reshaped(heads, W_O, silent):
 
 
 def _columns_silenced(heads, W_O, silent):
-    """The silent head's place found with columns interleaved: every n-th column."""
+    """Take the silent head's columns as interleaved: every n-th column."""
     flat = heads.transpose(0, 1).flatten(1).clone()
     flat[:, silent :: heads.shape[0]] = 0
     return flat @ W_O
@@ -380,7 +380,7 @@ def _patch_cases():
 
 
 def _patched(rows, columns=None, turned=False):
-    """Memory with some rows from the donor; rows(places) are sentences, columns(places) places (all by default)."""
+    """Return the memory with rows from the donor; rows(places) are sentences, columns(places) places (default: all)."""
 
     def function(memory, donor, places):
         base, source = (donor, memory) if turned else (memory, donor)

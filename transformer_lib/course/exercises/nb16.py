@@ -226,7 +226,7 @@ def _merge_cases():
 
 
 def _merge(largest=torch.maximum, total=None, blend=None):
-    """The merge with one part exchanged: functions of (first, second, right result)."""
+    """Return the merge with one part replaced: functions of (first, second, right result)."""
 
     def function(first, second):
         right = merge_blocks(first, second)
@@ -355,7 +355,7 @@ def _sum_of_blocks(query, key_blocks, value_blocks):
 
 
 def _running(query, key_blocks, value_blocks, *, total=True, blend=True, scale=None, axis=-1, divide=True):
-    """The running sums; `total` and `blend` say which of the two are rescaled when the largest score grows."""
+    """Return the running sums; `total` and `blend` say which of the two are rescaled when the largest score grows."""
     largest = torch.full((len(query), 1), -torch.inf, dtype=query.dtype)
     s, o = 0.0, 0.0
     for scores, value in zip(_blocks(query, key_blocks, scale), value_blocks, strict=True):
@@ -374,7 +374,7 @@ def _without_largest(query, key_blocks, value_blocks):
 
 
 def _own_largest(query, key_blocks, value_blocks):
-    """Each block shifted by its own largest score, and the sums added as they are."""
+    """Shift each block by its own largest score, and add the sums as they are."""
     grown = [(scores - scores.amax(-1, keepdim=True)).exp() for scores in _blocks(query, key_blocks)]
     blend = sum(g @ v for g, v in zip(grown, value_blocks, strict=True))
     return blend / sum(g.sum(-1, keepdim=True) for g in grown)

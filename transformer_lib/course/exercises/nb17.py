@@ -118,7 +118,7 @@ def same_every_time(forward, x, times):
 
 
 def _noisy(seed, where, p=0.5, honest=False):
-    """A pretend model that is random in the entries `where` of its output, honest if in training alone."""
+    """Return a pretend model that is random in the entries `where` of its output, honest if in training alone."""
     factors = normal(seed, (7,))[0]
 
     def forward(x, training):
@@ -222,7 +222,7 @@ def future_effect(model, tokens, other):
 
 
 def _reader(seed, vocab, width, may_see):
-    """A pretend model: each place is the mean of what it may see, a vector per token and another per place."""
+    """Return a pretend model: each place is the mean of what it may see, a vector per token and another per place."""
     table, places = normal(seed, (vocab, width), (32, width))
 
     def model(tokens):
@@ -235,7 +235,7 @@ def _reader(seed, vocab, width, may_see):
 
 
 def _signed(seed):
-    """A pretend model whose earlier rows can only grow when the last token is exchanged (from 0 to 1)."""
+    """Return a pretend model whose earlier rows can only grow when the last token changes from 0 to 1."""
     table = normal(seed, (5, 3))[0]
 
     def model(tokens):
@@ -264,12 +264,12 @@ def _largest(change):
 
 
 def _spliced(first, second, t):
-    """Up to place t the one sentence, from there on the other."""
+    """Return one sentence up to place t and the other from there on."""
     return torch.cat([first[:, :t], second[:, t:]], dim=1)
 
 
 def _changes(model, tokens, other):
-    """Pairs of t and the change of all rows when the tokens from t on are exchanged."""
+    """Return pairs of t and the change of all rows when the tokens from t on are replaced."""
     before = model(tokens)
     return [(t, model(_spliced(tokens, other, t)) - before) for t in range(1, tokens.shape[1])]
 
@@ -441,7 +441,7 @@ def _name_of(over_keys, over_queries):
 
 
 def _judged(weights, fine):
-    """The answer of whoever judges the sums [n_heads, …] by `fine`."""
+    """Return the answer of whoever judges the sums [n_heads, …] by `fine`."""
     return _name_of(fine(weights.sum(dim=-1)), fine(weights.sum(dim=-2)))
 
 
@@ -546,7 +546,7 @@ def padding_effect(model, ids, pad_id, extra):
 
 
 def _mixer(seed, pad_id, *, masked, positions=True, vocab=11, width=3):
-    """A pretend encoder: each row is its own vector and the mean of those that it sees."""
+    """Return a pretend encoder: each row is its own vector and the mean of those that it sees."""
     table, places = normal(seed, (vocab, width), (64, width))
 
     def model(ids):
@@ -593,7 +593,7 @@ def _longer(ids, pad_id, extra):
 
 
 def _change(model, ids, longer):
-    """The change of the first rows when the model reads the longer batch."""
+    """Return the change of the first rows when the model reads the longer batch."""
     return model(longer)[:, : ids.shape[1]] - model(ids)
 
 

@@ -183,7 +183,7 @@ def agreeing_entries(printed, decimals):
 
 
 def _agree(printed, decimals, unit, *, first=0, exponent=2.0, swap=False, half=0.5):
-    """Which entries agree with sinusoids of angles in this unit."""
+    """Return which entries agree with sinusoids of angles in this unit."""
     n, width = printed.shape
     position = torch.arange(first, first + n, dtype=torch.float64)[:, None]
     pair = torch.arange(width // 2, dtype=torch.float64)

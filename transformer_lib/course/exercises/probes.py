@@ -56,7 +56,7 @@ def masked_key_leak(call, case: Case, got: object) -> str | None:
 
 
 def future_leak(part: int) -> Probe:
-    """Does a mask let a position see a later one?"""
+    """Ask whether a mask lets a position see a later one."""
 
     def probe(call, case: Case, got: object) -> str | None:
         leaks = torch.triu(got[part].bool(), diagonal=1).nonzero().tolist()

@@ -24,12 +24,12 @@ __all__ = ["banner", "course_map", "mark", "path", "reset", "state", "static"]
 
 
 def static() -> bool:
-    """True while outputs are made to be stored or compared: show and write nothing personal."""
+    """Return True while outputs are made to be stored or compared: show and write nothing personal."""
     return os.environ.get("TRANSFORMER_COURSE_STATIC", "") not in ("", "0")
 
 
 def state() -> State:
-    """What has been passed: {kind: {id: date}}. A missing or damaged file counts as nothing passed."""
+    """Return what has been passed, {kind: {id: date}}. A missing or damaged file counts as nothing passed."""
     return empty() if static() else read(path()) or empty()
 
 
@@ -64,7 +64,7 @@ def reset() -> bool:
 
 
 def banner(notebook_id: str) -> View:
-    """The strip on top of a notebook: where it stands in the course, and what is done in it.
+    """Show the strip on top of a notebook: where it stands in the course, and what is done in it.
 
     Raises:
         ValueError: if there is no such notebook.
@@ -75,5 +75,5 @@ def banner(notebook_id: str) -> View:
 
 
 def course_map() -> View:
-    """The table of all notebooks with what is done, for the first notebook."""
+    """Show the table of all notebooks with what is done, for the first notebook."""
     return View(lambda: map_view(state(), notebooks.NOTEBOOKS, notebooks.written))

@@ -19,13 +19,13 @@ State = dict[str, dict[str, str]]
 
 
 def path() -> Path:
-    """The file that holds the progress; it need not exist."""
+    """Return the file that holds the progress; it need not exist."""
     chosen = os.environ.get("TRANSFORMER_COURSE_PROGRESS")
     return Path(chosen) if chosen else data_folder(sys.platform) / FOLDER / "progress.json"
 
 
 def data_folder(platform: str) -> Path:
-    """The folder where programs keep a user's data, by operating system."""
+    """Return the folder where programs keep a user's data, by operating system."""
     if platform == "win32":
         return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
     if platform == "darwin":
@@ -34,12 +34,12 @@ def data_folder(platform: str) -> Path:
 
 
 def empty() -> State:
-    """Nothing passed yet."""
+    """Return a state in which nothing is passed."""
     return {kind: {} for kind in KINDS}
 
 
 def read(file: Path) -> State | None:
-    """The stored state; None when the file is missing, unreadable or damaged."""
+    """Return the stored state; None when the file is missing, unreadable or damaged."""
     try:
         stored = json.loads(file.read_text(encoding="utf-8"))["passed"]
         return {kind: {str(k): str(v) for k, v in stored.get(kind, {}).items()} for kind in KINDS}
@@ -77,7 +77,7 @@ def _write(file: Path, content: State) -> None:
 
 
 def _retry(action: Callable[[], None], times: int = 50) -> None:
-    """Windows refuses to move a file while another process reads it: try again for half a second."""
+    """Try again for half a second, because Windows refuses to move a file while another process reads it."""
     for _ in range(times - 1):
         try:
             return action()

@@ -128,7 +128,7 @@ def _spread(x: Tensor) -> float:
 
 
 def _own(x: Tensor, start: Tensor) -> float:
-    """Share of rows i of x [batch, tokens, WIDTH] that are more similar to start's row i than to any other row."""
+    """Return the share of rows i of x [batch, tokens, WIDTH] more similar to start's row i than to any other row."""
     cosines = F.normalize(x.detach(), dim=-1, eps=1e-300) @ F.normalize(start.detach(), dim=-1).mT
     return (cosines.argmax(dim=-1) == torch.arange(x.shape[1])).double().mean().item()
 

@@ -30,7 +30,7 @@ def plot_lines(
     log_y: bool = False,
     markers: bool = True,
 ) -> Axes:
-    """Labelled lines {name: y} or {name: (x, y)}; without x the points count from 1."""
+    """Draw labelled lines {name: y} or {name: (x, y)}; without x the points count from 1."""
     if not lines:
         raise ValueError("lines must hold at least one named line, got none")
     with style():
@@ -52,7 +52,7 @@ def plot_curves(
     log_x: bool = False,
     log_y: bool = False,
 ) -> Axes:
-    """Training curves {name: values} with values [n_steps] or [n_seeds, n_steps] (mean and min–max band).
+    """Draw training curves {name: values}, each [n_steps] or [n_seeds, n_steps] (mean and min–max band).
 
     A pair ``(steps, values)`` gives the steps; without them they count from 1.
     """
@@ -81,7 +81,7 @@ def plot_bars(
     reference: Mapping[str, float] | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Grouped bars {series: {group: value}}, for scores beside baselines.
+    """Draw grouped bars {series: {group: value}}, for scores beside baselines.
 
     ``intervals`` holds (low, high) in the same nesting, drawn as whiskers; ``reference`` draws named
     levels such as {"chance": 0.5}. Raises ValueError when the series do not share their groups.
@@ -108,7 +108,7 @@ def plot_bars(
 
 
 def _xy(name: str, data: Any, most_axes: int) -> tuple[np.ndarray, np.ndarray]:
-    """(x, y) of one line; the pair may be given, or y alone, whose points are then counted from 1."""
+    """Return (x, y) of one line, given as a pair or as y alone, whose points are then counted from 1."""
     pair = isinstance(data, tuple) and len(data) == 2 and np.ndim(data[0]) == 1
     y = as_array(name, data[1] if pair else data, *range(1, most_axes + 1))
     x = as_array(f"{name} (x)", data[0], 1) if pair else np.arange(1.0, y.shape[-1] + 1)
@@ -118,13 +118,13 @@ def _xy(name: str, data: Any, most_axes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _line_look(index: int, markers: bool) -> dict[str, Any]:
-    """Colour, dash and marker of the index-th line: told apart without colour too."""
+    """Return colour, dash and marker of the index-th line, so that lines differ without colour too."""
     look = {"color": SERIES[index % 7], "linestyle": _DASHES[index % 7]}
     return look | {"marker": _MARKERS[index % 7]} if markers else look
 
 
 def _plain_log_x(ax: Axes) -> None:
-    """A logarithmic x axis that writes 64, not 10^1.8: marked at the points themselves when they are few."""
+    """Give the x axis a logarithmic scale that writes 64, not 10^1.8, with ticks at the points if they are few."""
     points = sorted({float(x) for line in ax.lines for x in line.get_xdata()})
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(ScalarFormatter())

@@ -57,7 +57,7 @@ def _draw(ax: Axes, rows: Mapping[str, tuple[float, float, float]]) -> None:
 
 
 def _mark(ax: Axes) -> None:
-    """A logarithmic axis that writes 0.5, 1, 2, 4."""
+    """Give the axis a logarithmic scale that writes 0.5, 1, 2, 4."""
     ax.set_xscale("log")
     ax.minorticks_off()
     ax.margins(x=0.1)

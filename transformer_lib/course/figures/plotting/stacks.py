@@ -20,7 +20,7 @@ def plot_stacks(
     xlabel: str,
     title: str | None = None,
 ) -> Axes:
-    """Horizontal bars, one for each group from top to bottom, made of one part for each series.
+    """Draw horizontal bars, one per group from top to bottom, each made of one part per series.
 
     Args:
         parts: {series: {group: value}}; all series have the same groups, and no value is negative.
@@ -50,7 +50,7 @@ def plot_stacks(
 
 
 def _write_counts(ax: Axes, left: np.ndarray, widths: np.ndarray, colour: str) -> None:
-    """Each value on a card of the bar's colour, so that no hatching crosses it; none on a part without width."""
+    """Write each value on a card of the bar's colour, so that no hatching crosses it; skip parts without width."""
     text = ink(*(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))
     card = {"facecolor": colour, "edgecolor": "none", "pad": 1.5}
     for row, (start, width) in enumerate(zip(left, widths, strict=True)):

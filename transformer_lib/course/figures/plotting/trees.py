@@ -57,7 +57,7 @@ def _children(path: Path, paths: Collection[Path]) -> list[Path]:
 
 
 def _heights(paths: list[Path]) -> dict[Path, float]:
-    """Where each path stands: leaves one below the other from 0 down, a beginning in the middle of its children."""
+    """Return where each path stands: leaves one below the other from 0 down, a prefix midway between its children."""
     heights: dict[Path, float] = {}
     leaves = 0
 

@@ -55,7 +55,7 @@ def ablations(part: str = "positions", score: str = "exact match, held-out") -> 
 
 
 def draw_ablations(part: str, score: str) -> Picture:
-    """All parts as rows of dots, one per seed; on the left trained without the part, on the right off at test time."""
+    """Draw rows of dots, a dot per seed: left, trained without the part; right, the part taken out at test time."""
     table = {name: ablation_scores(name, score) for name in PARTS}
     chosen, whole = table[part], table[part]["baseline"]
     top, width = 34, 250
@@ -74,6 +74,6 @@ def draw_ablations(part: str, score: str) -> Picture:
 
 
 def _range(values: Sequence[float]) -> str:
-    """The values from least to largest in words: "0.61 to 0.64", or "1.00"."""
+    """Say in words from where to where the values reach: "0.61 to 0.64", or "1.00"."""
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
     return low if low == high else f"{low} to {high}"

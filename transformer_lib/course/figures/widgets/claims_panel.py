@@ -40,7 +40,7 @@ def claim_browser(*, text: int | str = ALL, verdict: str = ALL, notebook: str = 
 
 
 def draw_claims(text: int | str, verdict: str, notebook: str, row: int) -> Picture:
-    """The map of all claims, those that fit in colour, and in words the one with this number among them."""
+    """Draw the map of all claims, those that fit in colour, and in words the one with this number among them."""
     rows = fitting(text, verdict, notebook)
     claim = chosen(rows, row)
     topics = load().topics
@@ -62,18 +62,18 @@ def draw_claims(text: int | str, verdict: str, notebook: str, row: int) -> Pictu
 
 @cache
 def fitting(text: int | str, verdict: str, notebook: str) -> tuple[Claim, ...]:
-    """The claims that fit; "all" sets no condition."""
+    """Return the claims that fit; "all" sets no condition."""
     conditions = {"text": text, "verdict": verdict, "notebook": notebook}
     return find(**{name: value for name, value in conditions.items() if value != ALL})
 
 
 def chosen(rows: tuple[Claim, ...], row: int) -> Claim | None:
-    """The row-th of them, counted from 1, or the last when there are fewer."""
+    """Return the row-th of them, counted from 1, or the last when there are fewer."""
     return rows[min(row, len(rows)) - 1] if rows else None
 
 
 def _links(text: int | str, verdict: str, notebook: str, row: int) -> str:
-    """Links to the cells that settle the claim."""
+    """Return links to the cells that settle the claim."""
     claim = chosen(fitting(text, verdict, notebook), row)
     places = shown_in(claim) if claim else ()
     links = {

@@ -32,7 +32,7 @@ def cost_calculator(*, seq_len: int = 1024, d_model: int = 512, n_heads: int = 8
 
 
 def draw_costs(seq_len: int, d_model: int, n_heads: int, n_layers: int) -> Picture:
-    """Shares of the multiply-adds, their growth with the length, and the bytes of scores and cache."""
+    """Draw the shares of the multiply-adds, their growth with the length, and the bytes of scores and cache."""
     seq_len = round(seq_len)
     d_ff = 4 * d_model
     cost = encoder_layer_cost(seq_len, d_model, d_ff).times(n_layers)
@@ -72,7 +72,7 @@ def draw_costs(seq_len: int, d_model: int, n_heads: int, n_layers: int) -> Pictu
 
 
 def spoken_count(value: int) -> str:
-    """A count in three digits and a word: 16.8 million."""
+    """Write a count with three digits and a word: 16.8 million."""
     for name, size in (("trillion", 10**12), ("billion", 10**9), ("million", 10**6)):
         if value >= size:
             return f"{_three_digits(value / size)} {name}"
@@ -80,7 +80,7 @@ def spoken_count(value: int) -> str:
 
 
 def spoken_bytes(value: int) -> str:
-    """Bytes in three digits and a binary unit: 32 MiB."""
+    """Write bytes with three digits and a binary unit: 32 MiB."""
     for name, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if value >= size:
             return f"{_three_digits(value / size)} {name}"

@@ -49,7 +49,7 @@ class Recorded:
     log_p: Tensor  # [tgt_len]
 
     def tokens(self, part: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Who reads and who is read; a row of the decoder is named by the word that it reads."""
+        """Return who reads and who is read; a row of the decoder is named after the word that it reads."""
         reads = self.target[:-1]
         return {"encoder": (self.source, self.source), "decoder": (reads, reads), "cross": (reads, self.source)}[part]
 
@@ -144,7 +144,7 @@ def cut_effect(
 def draw_explorer(
     entry: Recorded, part: str, layer: int, head: int | str, show: str, token: int, cut: int, everywhere: bool = False
 ) -> Picture:
-    """The weights of one layer, and in words the row of ``token`` and the effect of cutting its key ``cut``."""
+    """Draw the weights of one layer, and tell the row of ``token`` and the effect of cutting its key ``cut``."""
     name = PARTS[part].format(layer - 1)
     q_tokens, k_tokens = entry.tokens(part)
     token, cut = min(token, len(q_tokens)), min(cut, len(k_tokens))

@@ -35,7 +35,7 @@ def residual_and_norm(
 
 
 def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: int) -> Picture:
-    """Activation and gradient after each block on a logarithmic axis, the rows' differences, and stored scores."""
+    """Draw activation and gradient after each block on a logarithmic axis, the rows' differences, and stored scores."""
     gain = round(gain, 6)
     found = depth.signals(n_blocks, residual, norm, gain=gain, seed=seed)
     sizes = {
@@ -64,7 +64,7 @@ def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: in
 
 
 def spoken(value: float) -> str:
-    """A size in two digits: 0.34, or 3.4e+08 where it is far from 1."""
+    """Write a size with two digits: 0.34, or 3.4e+08 where it is far from 1."""
     return f"{value:.2f}" if 0.01 <= value < 100 else f"{value:.1e}"
 
 
@@ -74,7 +74,7 @@ def _stored() -> dict:
 
 
 def _trained(residual: bool, norm: str) -> tuple[str, list[str], dict[str, list[str]]]:
-    """Title, headings and rows of the table of trained stacks: seeds that reach the goal, by depth, rate and gain."""
+    """Return title, headings and rows of the table of trained stacks: seeds that reach the goal, by depth and rate."""
     stored = _stored()
     runs = [run for run in stored["runs"] if (run["residual"], run["norm"]) == (residual, norm)]
     title = f"Trained (stored study, not live): seeds of {len(stored['seeds'])} that are 95 % right within "

@@ -27,7 +27,7 @@ def other_runs() -> list[str]:
 
 
 def training_replay(beside: str = "no positions", step: int = 256) -> Panel:
-    """A step to move and a run to lay beside the baseline: loss, learning rate, and four translations by then.
+    """Show a run beside the baseline, with a step to move: loss, learning rate, and four translations by then.
 
     Raises ValueError when ``beside`` is none of `other_runs` or ``step`` is not 1 to the last.
     """
@@ -62,7 +62,7 @@ def translated(run: dict, step: int) -> tuple[int, list[str]]:
 
 
 def draw_replay(step: int, beside: str) -> Picture:
-    """Both runs' curves with rings at the step, and what each made of the four sentences by then."""
+    """Draw both runs' curves with rings at the step, and what each made of the four sentences by then."""
     stored = stored_study()
     runs = {"baseline": run_called("baseline"), beside: run_called(beside)}
     at, losses = logged(runs["baseline"], step)[0], [logged(run, step)[1] for run in runs.values()]

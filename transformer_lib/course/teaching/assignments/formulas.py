@@ -15,7 +15,7 @@ FORMULA = re.compile(
 
 
 def mathml(markdown: str) -> str:
-    """The text with $…$ and $$…$$ replaced by <math> elements; code stays, and so does what is no TeX."""
+    """Replace $…$ and $$…$$ in the text by <math> elements; code stays, and so does what is no TeX."""
     parts = CODE.split(markdown)
     return "".join(part if index % 2 else FORMULA.sub(_replace, part) for index, part in enumerate(parts))
 

@@ -111,7 +111,7 @@ def _run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
 
 
 def read_back(file: Path) -> NotebookNode:
-    """The notebook in a file that a submission could put anything in the place of.
+    """Return the notebook in a file that a submission could have replaced by anything.
 
     Raises:
         OSError: if it is a link, or not there.
@@ -151,7 +151,7 @@ class CompareAnswers(Step):
 
 
 def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[NotebookNode]:
-    """What a test cell shows after the answers in it were compared: an error, or nothing that costs points."""
+    """Return what a test cell shows after the answers were compared: an error, or nothing that costs points."""
     answers = [output.data[MIME] for output in outputs if MIME in output.get("data", {})]
     shown = [short(output) for output in outputs if MIME not in output.get("data", {})]
     printed = "".join(output.text for output in shown if output.output_type == "stream")
@@ -175,7 +175,7 @@ def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[No
 
 
 def short(output: NotebookNode) -> NotebookNode:
-    """A result that nbgrader does not take for points, an error without what helps no student.
+    """Return a result that nbgrader does not take for points, or an error without what helps no student.
 
     That is the way through the library, and the seed of the hidden cases.
     """

@@ -63,7 +63,7 @@ def grade(exercise_id: str, function: Callable, *, seed: int) -> None:
 
 
 def problem_in(exercise_id: str, answers: object, *, seed: int) -> str | None:
-    """What is wrong with answers to the unseen cases; None when all are right.
+    """Say what is wrong with answers to the unseen cases; None when all are right.
 
     `answers` comes out of a kernel that may have done anything, so it is only read, never executed.
     """
@@ -83,7 +83,7 @@ def problem_in(exercise_id: str, answers: object, *, seed: int) -> str | None:
 
 
 def _rounds(exercise: Exercise) -> list[tuple[Callable, tuple[str, ...]]]:
-    """What is asked: the values, and the gradients if the exercise has any; with the names of the results."""
+    """Return what is asked, with the names of the results: the values, and the gradients if the exercise has any."""
     position = [exercise.arguments.index(name) for name in exercise.gradients]
     rounds = [(lambda function: function, exercise.returns)]
     if position:
@@ -93,7 +93,7 @@ def _rounds(exercise: Exercise) -> list[tuple[Callable, tuple[str, ...]]]:
 
 
 def _answers(exercise: Exercise, function: Callable, cases: list[Case]) -> list:
-    """The function's answers as JSON; none after a call that did not come to its end."""
+    """Return the function's answers as JSON; none after a call that did not finish."""
     found = []
     for wrap, _ in _rounds(exercise):
         for case in cases:
@@ -128,7 +128,7 @@ def _unpacked_outcome(data: dict) -> Outcome:
 
 
 def packed(value: object) -> object:
-    """A result as JSON that keeps every bit; what no exercise asks for becomes the name of its type."""
+    """Return a result as JSON that keeps every bit; what no exercise asks for becomes the name of its type."""
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float):
@@ -149,7 +149,7 @@ def _text(dense: torch.Tensor) -> str:
 
 
 def unpacked(data: object) -> object:
-    """The result again.
+    """Return the result that was packed.
 
     Raises:
         Exception: of any kind, if this is not what `packed` makes.

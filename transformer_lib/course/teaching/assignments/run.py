@@ -51,7 +51,7 @@ def run(file: Path, *, cell_seconds: int, notebook_seconds: int) -> None:
 
 
 def not_run(why: str) -> NotebookNode:
-    """The output of a cell that was not executed, or not to its end."""
+    """Return the output of a cell that was not executed, or not to its end."""
     return nbformat.v4.new_output("error", ename="NotRun", evalue=why, traceback=[f"NotRun: {why}"])
 
 

@@ -35,7 +35,7 @@ class Group:
 
 
 def groups_of(cells: list[dict]) -> list[Group]:
-    """The exercises of a notebook.
+    """Return the exercises of a notebook.
 
     Raises:
         ValueError: if a stub is not followed by its check and its solution.
@@ -54,7 +54,7 @@ def _group(cells: list[dict], start: int, end: int) -> Group:
 
 
 def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None = None) -> dict:
-    """The source of an assignment, as a notebook with nbgrader's metadata (schema version 3).
+    """Return the source of an assignment, as a notebook with nbgrader's metadata (schema version 3).
 
     Args:
         notebook: a notebook of the course, in nbformat 4; it is not changed.
@@ -82,7 +82,7 @@ def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None =
 
 
 def points_of(exercise: Exercise) -> int:
-    """One point for each star of difficulty."""
+    """Return one point for each star of difficulty."""
     return exercise.difficulty
 
 
@@ -94,7 +94,7 @@ def _nbgrader(cell: dict, kind: str, exercise: Exercise, **settings: object) -> 
 
 
 def _stub_with_solution(cells: list[dict], groups: list[Group], group: Group) -> dict:
-    """The stub, its `raise` replaced by the body of the solution between nbgrader's marks."""
+    """Return the stub, its `raise` replaced by the body of the solution between nbgrader's marks."""
     head, found, rest = source_of(cells[group.stub]).partition(f"    {STUB}")
     if not found or rest.strip():
         raise ValueError(f"the stub of {group.exercise.id} must end with `{STUB}`")
@@ -107,7 +107,7 @@ def _stub_with_solution(cells: list[dict], groups: list[Group], group: Group) ->
 
 
 def _body(source: str, name: str) -> str:
-    """The lines of a function after its signature and docstring."""
+    """Return the lines of a function after its signature and docstring."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
             first = node.body[1 if ast.get_docstring(node) is not None else 0]
@@ -130,7 +130,7 @@ def _test(cell: dict, group: Group, seed: int) -> dict:
 
 
 def _right_answer(cells: list[dict], group: Group) -> dict | None:
-    """Where later cells use the solution: its name for the library's answer, whose code is not shown; else nothing."""
+    """Return a line that gives the solution's name to the library's answer where later cells use it; else nothing."""
     name = f"{group.name}_solution"
     others = [cell for cell in cells if cell["cell_type"] == "code" and "solution" not in tags_of(cell)]
     uses = [text for text in map(source_of, others) if not CHECK_SOLUTION.match(text)]
@@ -146,7 +146,7 @@ def _right_answer(cells: list[dict], group: Group) -> dict | None:
 
 
 def _plain(cell: dict) -> dict:
-    """Without outputs, and without an error that is meant: in grading every check that fails raises one."""
+    """Return the cell without outputs and expected errors: in grading every check that fails raises one."""
     if cell["cell_type"] != "code":
         return cell
     source = source_of(cell)

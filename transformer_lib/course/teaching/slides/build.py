@@ -34,7 +34,7 @@ VENDORED = {
 
 
 def deck_of(entry: notebooks.Notebook) -> list[Slide]:
-    """The slides of a notebook.
+    """Return the slides of a notebook.
 
     Raises:
         FileNotFoundError: if the notebook is neither beside the package nor in the working directory.
@@ -43,7 +43,7 @@ def deck_of(entry: notebooks.Notebook) -> list[Slide]:
 
 
 def as_notebook(slides: Sequence[Slide], title: str) -> nbformat.NotebookNode:
-    """The slides as a notebook in nbconvert's terms: one Markdown cell a piece, with its type of slide."""
+    """Return the slides as a notebook in nbconvert's terms: one Markdown cell a piece, with its type of slide."""
     cells = []
     for slide in slides:
         heading = f"{'#' * slide.level} {slide.title}"
@@ -63,14 +63,14 @@ def _notes(slide: Slide) -> str:
 
 
 def _link_decks(text: str) -> str:
-    """Links to notebooks, and to cells of them, as links to their decks."""
+    """Turn links to notebooks, and to cells of them, into links to their decks."""
     for entry in notebooks.NOTEBOOKS:
         text = re.sub(rf"\]\({re.escape(entry.filename)}(?:#[^)]*)?\)", f"]({entry.stem}.html)", text)
     return text
 
 
 def render(slides: Sequence[Slide], title: str) -> str:
-    """The page of a deck."""
+    """Return the page of a deck."""
     config = Config({"TemplateExporter": {"extra_template_basedirs": [str(TEMPLATE.parent)]}})
     exporter = SlidesExporter(config=config, template_name=TEMPLATE.name, exclude_anchor_links=True)
     page, _ = exporter.from_notebook_node(as_notebook(slides, title))
