@@ -8,17 +8,17 @@ Point = tuple[float, float]
 
 
 def parts(drawn: str, tag: str) -> list[ET.Element]:
-    """Every element with this tag, in the order of drawing."""
+    """Return every element with this tag, in the order of drawing."""
     return list(ET.fromstring(f"<g>{drawn}</g>").iter(tag))
 
 
 def number(part: ET.Element, name: str) -> float:
-    """A number among the attributes; 0 where SVG takes 0 for granted."""
+    """Return a number among the attributes; 0 where SVG takes 0 for granted."""
     return float(part.get(name, 0))
 
 
 def points(line: ET.Element) -> list[Point]:
-    """The corners of a polyline."""
+    """Return the corners of a polyline."""
     return [tuple(map(float, pair.split(","))) for pair in line.get("points").split()]
 
 

@@ -64,7 +64,7 @@ def test_most_rows_are_settled_by_execution():
 
 
 def broken(**change):
-    """The data with one thing changed: rows=3 takes the first three claims and no corrections."""
+    """Return the data with one thing changed: rows=3 takes the first three claims and no corrections."""
     data = copy.deepcopy(DATA)
     data["claims"], data["errata"] = data["claims"][:3], []
     data["claims"][1] |= change.pop("row", {})

@@ -24,7 +24,7 @@ def own_progress(tmp_path, monkeypatch):
 
 
 def young(name, seed=3):
-    """A patient after two steps of training."""
+    """Return a patient after two steps of training."""
     return patients.Patient(name, *recipe.trained(name, seed, SHORT), faults.BY_NAME[name])
 
 

@@ -25,7 +25,7 @@ each_exercise = pytest.mark.parametrize("exercise", ALL, ids=lambda exercise: ex
 
 
 def outcomes(exercise, function):
-    """What the function does on each case, its gradients included."""
+    """Return what the function does on each case, its gradients included."""
     position = [exercise.arguments.index(name) for name in exercise.gradients]
     functions = [function, with_gradients(function, position)] if position else [function]
     return [run_directly(f, case.args, exercise.arguments) for f in functions for case in exercise.cases()]

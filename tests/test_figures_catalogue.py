@@ -18,7 +18,7 @@ BY_FUNCTION = {figure.function: figure for figure in INTERACTIVE_FIGURES}
 
 
 def calls(tree: ast.AST) -> Iterator[tuple[str, str | None]]:
-    """Every call in the code as (name of the function, the literal given as `widget_id`)."""
+    """Return every call in the code as (name of the function, the literal given as `widget_id`)."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name | ast.Attribute):
             name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
@@ -35,7 +35,7 @@ def ids_in_the_panels() -> dict[str, str]:
 
 
 def ids_in_the_notebook(entry: notebooks.Notebook) -> set[str]:
-    """The ids of the panels that a notebook's cells make."""
+    """Return the ids of the panels that a notebook's cells make."""
     cells = nbformat.read(notebooks.file_of(entry), as_version=4).cells
     shown = [cell.source for cell in cells if "widget" in cell.metadata.get("tags", [])]
     made = [call for source in shown for call in calls(ast.parse(source))]

@@ -28,7 +28,7 @@ def own_progress_file(tmp_path, monkeypatch):
 
 
 def letter(entry, start):
-    """The letter of the option whose text begins so."""
+    """Return the letter of the option whose text begins so."""
     texts = [option.text for option in entry.options]
     return entry.letters[[text.startswith(start) for text in texts].index(True)]
 

@@ -68,7 +68,7 @@ def tagged(entry, tag: str) -> int:
 
 @functools.cache
 def file_at(folder: Path, name: str) -> Path | None:
-    """The file of the site that a link in this folder names, if there is one."""
+    """Return the file of the site that a link in this folder names, if there is one."""
     file = (folder / unquote(name)).resolve()
     return file if file.is_file() else None
 
@@ -186,7 +186,7 @@ def test_names_of_cells_in_the_guide():
 
 
 def joined(output: dict) -> str:
-    """The text of an output, which a notebook's file may keep as lines."""
+    """Return the text of an output, which a notebook's file may keep as lines."""
     shown = output.get("data", {"text": output.get("text", "")})
     return "\0".join(notebook_files.text_of(value) for value in shown.values())
 

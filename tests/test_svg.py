@@ -233,7 +233,7 @@ def test_two_lengths():
 
 
 def decoded(drawn, shape):
-    """The colour of each cell, read back from the paths."""
+    """Return the colour of each cell, read back from the paths."""
     root = ET.fromstring(f"<g>{drawn}</g>")
     grid = np.full(shape, root.find("rect").get("fill"), dtype=object)
     for path in root.iter("path"):

@@ -43,7 +43,7 @@ def marks_of(cell: dict) -> dict:
 
 
 def student_version(source: str) -> str:
-    """What nbgrader's generate_assignment makes of a cell, with the stub that the course's config names."""
+    """Return what nbgrader's generate_assignment makes of a cell, with the stub that the course's config names."""
     source = re.sub(
         r"^ *### BEGIN SOLUTION\n.*^( *)### END SOLUTION",
         r"\1raise NotImplementedError",
@@ -156,7 +156,7 @@ def answers(exercise, function, seed=SEED):
 
 
 def by_heart(exercise):
-    """A function that knows the right answer to every case that the check shows, and nothing else."""
+    """Return a function that knows the right answer to every case that the check shows, and nothing else."""
     cases, names = exercise.cases(), exercise.arguments
     known = [(case.args, run_directly(exercise.reference, case.args, names).value) for case in cases]
 

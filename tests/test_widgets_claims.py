@@ -18,7 +18,7 @@ def own_progress(tmp_path, monkeypatch):
 
 
 def squares(picture):
-    """How many squares of each colour lie in the map, its key left out."""
+    """Return how many squares of each colour lie in the map, its key left out."""
     return {verdict: picture.body.count(f'fill="{colour}"') - 1 for verdict, colour in claims.COLOURS.items()}
 
 

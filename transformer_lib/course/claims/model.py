@@ -1,4 +1,4 @@
-"""The rows of data/claims.json, and what must hold of them."""
+"""The rows of data/claims.json, and the rules that they keep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..._files import DATA
 
 CLAIMS = DATA / "claims.json"
 VERDICTS = {"true": "✓", "imprecise": "△", "false": "✗", "cannot be checked": "?"}
-"""The four verdicts, each with its sign. Imprecise: true under a condition that the text leaves out."""
+"""The four verdicts, each with its sign. Imprecise: true only under a condition that the text leaves out."""
 COLOURS = {"true": "#9ecae1", "imprecise": "#f0a800", "false": "#c1272d", "cannot be checked": "#8c8c8c"}
 """The colour of each verdict in figures."""
 
@@ -37,7 +37,7 @@ class Claim:
         topic: index of its topic.
         claim: the statement, in our words.
         verdict: one of VERDICTS.
-        right: what is right, or under which condition; may be empty when the claim is true.
+        right: the correction, or the condition under which the claim holds; may be empty when it is true.
         prose: True when nothing can be executed, so that a notebook answers it in words.
     """
 

@@ -1,4 +1,4 @@
-"""Finding rows of the ledger."""
+"""Look up rows of the ledger."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def find(
     """Return the claims that fit all conditions, in order.
 
     Args:
-        words: each must occur, in any case, in the claim, its place, or what is right.
+        words: each must occur in the claim, its source or its correction; upper and lower case count as equal.
         verdict: one of VERDICTS.
         text: number of the text, 1 to 5.
         topic: index of the topic.

@@ -1,4 +1,4 @@
-"""`diagnose`: is that what the patient has? With the evidence, or with what one would see if it were so."""
+"""`diagnose`: check a diagnosis, and show the evidence for it, or what one would see if it were right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .instruments import INSTRUMENTS, read
 from .patients import LETTERS, Patient, admit, case_of
 
 CATALOGUE = tuple(sorted(BY_NAME))
-"""What may be diagnosed, in the order of the alphabet."""
+"""What may be diagnosed, in alphabetical order."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Sign:
 
     Args:
         instrument: its name in INSTRUMENTS. words: what one would see, to follow "If it were so, ".
-        hint: where to look, for who has not found it yet.
+        hint: where to look, for a learner who has not found it yet.
     """
 
     instrument: str

@@ -1,4 +1,4 @@
-"""What a model does inside: what enters its encoder, and how fast its weights grow with queries and keys."""
+"""A look inside a model: what enters its encoder, and how strongly its weights react to queries and keys."""
 
 from __future__ import annotations
 
@@ -55,5 +55,5 @@ def score_factor(patient: Patient) -> float:
     weights = patient.attention(src, src)["encoder"].double()
     best = weights.argmax(dim=-1, keepdim=True)
     scores, logs = (part - part.gather(-1, best) for part in (scores, weights.log()))
-    felt = weights > 1e-30  # smaller ones have no digits left in single precision
+    felt = weights > 1e-30  # below that, single precision has no digits left
     return ((scores * logs)[felt].sum() / scores[felt].square().sum()).item()

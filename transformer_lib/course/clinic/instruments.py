@@ -15,7 +15,7 @@ from .patients import Patient
 from .task import CONFIG, FIRST_ID, LETTERS, PAD_ID, full_rows, rows
 
 PADDING = 3  # how many padding tokens `padding` adds
-EXCHANGED = 3  # the place of the target whose token `future` exchanges; every row has a letter there
+EXCHANGED = 3  # the target position whose token `future` replaces; every row has a letter there
 
 
 def first_loss(patient: Patient) -> float:
@@ -93,9 +93,9 @@ def changes(patient: Patient, probe: str) -> Tensor:
     """Return how much a second pass differs from the first, [rows, places] of a held-out batch, 0 at padding.
 
     Args:
-        probe: what the second pass is given. "repeat": the same. "future": another token in place EXCHANGED of the
+        probe: what the second pass is given. "repeat": the same. "future": another token at position EXCHANGED of the
             target. "padding": PADDING more padding tokens behind source and target; each of these gives the largest
-            change of a logit at each target place. "order": the source turned round; the mean change of the entries
+            change of a logit at each target place. "order": the source reversed; the mean change of the entries
             of each token's memory, by source place, in the rows without padding.
     """
     if probe == "order":
@@ -119,7 +119,7 @@ def _exchanged(tgt_in: Tensor) -> Tensor:
 
 
 def summary(probe: str, changed: Tensor) -> float:
-    """Return one number for `changes`: the largest, for "future" before the exchanged place; for "order" the mean."""
+    """Return one number for `changes`: the largest, for "future" before the replaced token; for "order" the mean."""
     if probe == "order":
         return changed.mean().item()
     return (changed[:, :EXCHANGED] if probe == "future" else changed).max().item()
@@ -156,7 +156,7 @@ class Instrument:
     """A measurement with the range that a healthy model stays in.
 
     Args:
-        measure: gives the number. cost: what it takes. low, high: outside of these the finding is abnormal.
+        measure: gives the number. cost: what it takes. low, high: a finding outside them is abnormal.
     """
 
     measure: Callable[[Patient], float]
@@ -169,7 +169,7 @@ class Instrument:
         return not self.low <= value <= self.high
 
 
-EXACT = 1e-3  # what should be zero stays below this in single precision
+EXACT = 1e-3  # in single precision, what should be zero stays below this
 _LOG, _ONE, _MAPS, _INSIDE = "reads the log", "one pass", "one pass, its weights", "one pass, its insides"
 _TWO, _DECODE = "two passes", "decoding"
 INSTRUMENTS = {

@@ -22,7 +22,7 @@ CONTROL, EXAMPLE = "control", "example"
 
 
 class Patient:
-    """A trained model as its owner hands it in: the model, what its training script feeds it, and the log.
+    """A trained model as its owner brings it in: the model, what its training script feeds it, and the log.
 
     Args:
         name: a letter, "control" or "example". model: a `Transformer` in evaluation mode. log: a `Log`.
@@ -65,7 +65,7 @@ class Patient:
         """Return the share of held-out rows that come out right when the model reads its own words.
 
         Args:
-            size: how many rows. extra: how many more padding tokens stand behind each source.
+            size: how many rows. extra: how many more padding tokens follow each source.
         """
         src, tgt = held_out(size)
         longer = F.pad(src, (0, extra), value=PAD_ID)

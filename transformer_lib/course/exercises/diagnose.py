@@ -64,7 +64,7 @@ def matching_mistake(exercise: Exercise, trials: Sequence[Trial], wrap: Callable
 
 
 def nearly_matching_mistake(exercise: Exercise, trials: Sequence[Trial]) -> str | None:
-    """Do the same, leaving out the trials where either of the two overflows, meets NaN or stops.
+    """Do the same as `matching_mistake`, leaving out the trials where either of the two overflows, meets NaN or stops.
 
     A learner who makes a known mistake may write it so that it breaks down elsewhere than ours does.
     At least two failing trials must remain.
@@ -134,7 +134,7 @@ def same_outcome(first: Outcome, second: Outcome, rtol: float | None = None) -> 
         return True
     try:
         return same(first.value, second.value, rtol)
-    except Exception:  # an object that cannot be compared is like nothing else
+    except Exception:  # an object that cannot be compared equals nothing else
         return False
 
 

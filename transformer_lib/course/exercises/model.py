@@ -13,7 +13,7 @@ import torch
 
 
 class Endless(Exception):
-    """A mistake raises this where a learner who made it would loop for ever."""
+    """Raised by a mistake where a learner who made it would loop for ever."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Exercise:
     Args:
         id: notebook and number, such as "01.2".
         title: a few words.
-        minutes: time that a newcomer needs.
+        minutes: how long a newcomer takes.
         difficulty: 1 (apply), 2 (combine) or 3 (derive).
         reference: an independent right answer. Its name, arguments and docstring are those of the stub.
         cases: gives the seeded inputs: several sizes (distinct primes) and edge cases.
@@ -82,7 +82,7 @@ class Exercise:
 
 
 SMALLEST_SEED = 1_000_000
-"""Of unseen cases; the seeds of shown cases are smaller."""
+"""The smallest seed of unseen cases; those of shown cases are smaller."""
 
 _shift: ContextVar[int] = ContextVar("shift of every seed", default=0)
 
@@ -92,7 +92,7 @@ def other_numbers(seed: int) -> Iterator[None]:
     """Make `normal` and `integers` draw other numbers, the same for the same seed: unseen cases for grading.
 
     Raises:
-        ValueError: if `seed` is below 1,000,000; the seeds of shown cases are smaller, and none may come back.
+        ValueError: if `seed` is below 1,000,000; shown cases have smaller seeds, and none may come back.
     """
     if not isinstance(seed, int) or seed < SMALLEST_SEED:
         raise ValueError(f"seed must be an integer of at least {SMALLEST_SEED}, got {seed!r}")

@@ -1,7 +1,7 @@
 """Runs a learner's function so that nothing it does can hurt the notebook.
 
-Every call gets fresh copies of its inputs, runs in a thread of its own that is given up after a time
-limit (signals would not work on Windows), and reports what happened as an `Outcome`.
+Every call gets fresh copies of its inputs, runs in its own thread, which is abandoned after a time limit
+(signals would not work on Windows), and reports what happened as an `Outcome`.
 """
 
 from __future__ import annotations
@@ -61,12 +61,12 @@ def run_directly(function: Callable, args: tuple, names: tuple[str, ...]) -> Out
 
 
 def run_guarded(function: Callable, args: tuple, names: tuple[str, ...], time_limit: float) -> Outcome:
-    """Do the same in a thread of its own, given up after `time_limit` seconds."""
+    """Call `function` in its own thread, and abandon it after `time_limit` seconds."""
     box: list[Outcome] = []
     started = threading.Event()
 
     def work() -> None:
-        # A tracer (a debugger, or whatever measures coverage) that is stopped midway would keep its locks for ever.
+        # A tracer (a debugger, or a coverage tool) that is stopped midway would keep its locks for ever.
         sys.settrace(None)
         started.set()
         # Gradient mode belongs to a thread: a check inside `torch.no_grad()` works like any other.
@@ -113,8 +113,8 @@ def preserved_state() -> Iterator[None]:
 def with_gradients(function: Callable, position: list[int]) -> Callable:
     """Return a function that returns the gradients of `function` at the arguments in these positions.
 
-    The results are contracted with fixed numbers, so one backward pass sees every entry of each.
-    An argument that no result depends on has the gradient None.
+    The results are multiplied by fixed numbers and summed, so that one backward pass sees every entry. An
+    argument that no result depends on has the gradient None.
     """
 
     def gradients(*args: object) -> list[torch.Tensor | None]:

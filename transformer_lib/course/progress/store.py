@@ -1,4 +1,4 @@
-"""The progress file: read, and changed under a lock, so that two kernels lose nothing."""
+"""Read the progress file, and change it under a lock, so that two kernels lose nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pathlib import Path
 
 KINDS = ("exercise", "quiz", "case", "widget", "notebook")
 FOLDER = "transformer-course"
-LOCK_IS_STALE = 4.0  # seconds; a write takes milliseconds, so whoever held the lock is gone
-LOCK_PATIENCE = 8.0  # longer than that, so that a crashed kernel's lock is outlived
+LOCK_IS_STALE = 4.0  # seconds; a write takes milliseconds, so the process that held the lock is gone
+LOCK_PATIENCE = 8.0  # longer than that, to outlive a crashed kernel's lock
 
 State = dict[str, dict[str, str]]
 

@@ -1,4 +1,4 @@
-"""Does the learning rate need its rise? Peak rates with and without it, post-norm and pre-norm (notebook 13).
+"""Does the learning rate need warm-up? Peak rates with and without it, post-norm and pre-norm (notebook 13).
 
 The study of `ablations` runs it and keeps its results.
 """

@@ -141,7 +141,9 @@ def _finish(ax: Axes, xlabel: str, ylabel: str, title: str | None, log_x: bool, 
         ax.set_yscale("log")
     handles, names = ax.get_legend_handles_labels()
     short, notes = zip(*(name.split(_BAND) if _BAND in name else (name, "") for name in names), strict=True)
-    if len(names) > 3 and len(set(notes)) == 1 and notes[0]:  # too large to lie on the lines: what they share, once
+    if (
+        len(names) > 3 and len(set(notes)) == 1 and notes[0]
+    ):  # too large to lie on the lines; what the names share is said once
         look = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 3}
         ax.legend(handles, short, title=f"mean and range of {notes[0].strip(')')}", **look)
     elif len(names) > 1:

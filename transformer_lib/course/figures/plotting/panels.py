@@ -22,7 +22,7 @@ def plot_panels(
 ) -> np.ndarray:
     """Draw panels {title: runs} side by side, each like `plot_curves`, with one legend below; returns the Axes.
 
-    All panels show the same names in the same order. `ylabel` stands at the first panel. Raises ValueError when
+    All panels show the same names in the same order. Only the first panel has the `ylabel`. Raises ValueError when
     there is no panel, or when the panels do not share their names.
     """
     names = [list(runs) for runs in panels.values()]

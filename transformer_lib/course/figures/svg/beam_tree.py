@@ -1,4 +1,4 @@
-"""The beginnings of a sentence as a tree, one column per token: what was kept, what ended, what was dropped."""
+"""The prefixes of a sentence as a tree, one column per token: what was kept, what ended, what was dropped."""
 
 from __future__ import annotations
 

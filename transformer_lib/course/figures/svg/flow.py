@@ -18,7 +18,7 @@ FILLS = {
 """Fills by kind of part; the label inside is black on all of them, in either theme."""
 
 CURRENT = "#d55e00"
-"""The frame of the part that the reader stands at; it is thicker, too."""
+"""The frame of the current part, which is thicker, too."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Named points in the plane: colour and shape tell their class, names stand beside them where there is room."""
+"""Named points in the plane: colour and shape tell their class, and names go beside them where there is room."""
 
 from __future__ import annotations
 

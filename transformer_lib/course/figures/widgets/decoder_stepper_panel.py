@@ -23,7 +23,7 @@ from .panel import Panel
 
 BEAM_SIZES = (1, 2, 3, 4)
 _WIDTH, _ROW, _BAR_X, _BAR = 700, 22, 150, 320
-_DROPPED = 2  # so many continuations that were not kept are shown at each step
+_DROPPED = 2  # continuations that were not kept, shown at each step
 Beginnings = tuple[tuple[tuple[int, ...], float], ...]  # (ids, summed log-probability), best first
 
 
@@ -32,11 +32,11 @@ class Step:
     """One step of writing a sentence.
 
     Args:
-        before: the beginnings that the decoder reads, (ids from bos on, summed log-probability), best first.
-        kept, ended: what comes of them: beginnings that go on, and hypotheses that took eos.
+        before: the prefixes that the decoder reads, (ids from bos on, summed log-probability), best first.
+        kept, ended: what becomes of them: prefixes that go on, and hypotheses that took eos.
         dropped: the best continuations that were neither, with their summed log-probabilities.
-        top: (id, probability) of the likeliest next tokens after the best beginning.
-        cross: [src_len], the last layer's cross-attention in the best beginning's last row, mean over heads.
+        top: (id, probability) of the likeliest next tokens after the best prefix.
+        cross: [src_len], the last layer's cross-attention in the best prefix's last row, mean over heads.
     """
 
     before: Beginnings

@@ -125,8 +125,8 @@ def cut_effect(
 ) -> tuple[float, list[int]]:
     """Forbid one entry in the layers `names`, in one head (from 1) or "all".
 
-    Return the change of ln P of the whole translation, and the places (from 0) of the words that would no longer be
-    the likeliest, the earlier ones given.
+    Return the change of ln P of the whole translation, and the positions (from 0) of the words that would no longer
+    be the likeliest, given the earlier ones.
     """
     grid = entry.weights[names[0]]
     may = torch.ones(1, *grid.shape, dtype=torch.bool)
@@ -134,7 +134,9 @@ def cut_effect(
     with ExitStack() as stack:
         for name in names:
             stack.enter_context(masked(entry.model.get_submodule(name), may))
-        stack.enter_context(record_attention(entry.model))  # the explicit path: a row that sees nothing is no NaN
+        stack.enter_context(
+            record_attention(entry.model)
+        )  # the explicit path, on which a row that sees nothing gives no NaN
         log_p = entry.model(entry.src, entry.tgt[:, :-1]).log_softmax(dim=-1)[0]
     labels = entry.tgt[0, 1:]
     changed = (log_p.argmax(dim=-1) != labels).nonzero()[:, 0].tolist()

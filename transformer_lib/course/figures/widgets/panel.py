@@ -15,7 +15,7 @@ _WRAP = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 18px
 
 
 class Panel(ipywidgets.VBox):
-    """Controls, their result in one line, and the picture; saved, it is the picture with alternative text.
+    """Controls, their result in one line, and the picture, which is what a saved notebook keeps, with alternative text.
 
     Args:
         draw: called with the value of every control by name; returns the Picture. It must be pure.

@@ -40,8 +40,8 @@ def shuffle(
 ) -> Panel:
     """Reorder the tokens X [n, d_model] of a sentence, and see each token's output before and after.
 
-    ``order[r]`` is the token that stands in row r of the new order; at first the first and the last are swapped. The
-    control numbers all orders, 1 being the sentence as written.
+    ``order[r]`` is the token in row r of the new order; by default the first and the last are swapped. The control
+    numbers all orders, 1 being the sentence as written.
     ``positions`` adds sinusoids by row (so d_model must be even); ``causal`` masks. 2 to 5 tokens, d_v up to 4.
     Raises ValueError when the sizes do not fit together or the picture, or order is no permutation.
     """

@@ -1,4 +1,4 @@
-"""What a course adds to nbgrader's own steps: execution apart, comparison of answers, feedback that loads nothing."""
+"""What a course adds to nbgrader's steps: isolated execution, comparison of answers, feedback that loads nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ REGION = re.compile(r"^### BEGIN HIDDEN TESTS$.*?^### END HIDDEN TESTS$", flags=
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FILE = "submission.ipynb"
 LARGEST = 200_000_000  # bytes that a submission may make of its file
-NOT_STARTED = (125, 126, 127)  # what docker, timeout and shells end with when they could not start the program
+NOT_STARTED = (125, 126, 127)  # exit codes of docker, timeout and shells that could not start the program
 Resources = dict
 
 
@@ -41,7 +41,7 @@ class Step(Preprocessor):
 
 
 class ExecuteApart(Step):
-    """Executes a submission in a folder of its own by another program, and takes over nothing but its outputs."""
+    """Executes a submission in a folder of its own by another program, and keeps nothing but its outputs."""
 
     command = List(
         Unicode(),
@@ -82,7 +82,7 @@ class ExecuteApart(Step):
         file = folder / FILE
         nbformat.write(nb, file)
         names = {"folder": folder, "cell_seconds": self.cell_seconds, "notebook_seconds": self.notebook_seconds}
-        patience = self.notebook_seconds + 60  # the program itself keeps the time; this is for one that cannot
+        patience = self.notebook_seconds + 60  # the program keeps the time itself; this is for one that fails to
         code, said = _run([part.format(**names) for part in self.command], folder, patience)
         if code:
             raise (NotStarted if code in NOT_STARTED else RuntimeError)(f"command ended with {code}: {said}")
@@ -164,7 +164,7 @@ def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[No
     if len(answers) == 1:
         try:
             problem = problem_in(exercise_id, answers[0], seed=seed)
-        except Exception as error:  # whatever a submission put in its place
+        except Exception as error:  # a submission may have put anything in its place
             problem = f"The answers could not be read ({type(error).__name__})."
     if problem:
         lines = problem.splitlines()
@@ -189,7 +189,7 @@ def short(output: NotebookNode) -> NotebookNode:
 
 
 class WithoutHiddenTests(Step):
-    """Takes the hidden tests, and with them their seed, out of what a student gets back."""
+    """Removes the hidden tests, and with them their seed, from what a student gets back."""
 
     def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
         """Replace the region of one cell."""

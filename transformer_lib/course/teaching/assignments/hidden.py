@@ -1,4 +1,4 @@
-"""Hidden tests: a submission answers cases it has not seen, and whoever grades compares the answers.
+"""Hidden tests: a submission answers cases it has not seen, and the grader compares the answers.
 
 In the kernel `grade` runs the student's function on unseen cases and shows its answers as data. Whether they
 are right is decided there, for the feedback, and once more by `problem_in` outside the kernel, for the marks:
@@ -110,7 +110,7 @@ def _problem(exercise: Exercise, wrap: Callable, names: tuple, case: Case, answe
     expected = tuple(expected) if names != exercise.returns else expected  # gradients come as a list
     try:
         outcome = _unpacked_outcome(answer)
-    except Exception:  # whatever a submission put in its place
+    except Exception:  # a submission may have put anything in its place
         return "The answer could not be read."
     return problem_of(exercise, expected, outcome, names)
 

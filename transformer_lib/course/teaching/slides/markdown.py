@@ -1,4 +1,4 @@
-"""Markdown taken apart: sections, blocks, sentences. As much of it as the notebooks use."""
+"""Markdown cut into sections, blocks and sentences, as far as the notebooks need it."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 On a cell, `slide` begins a slide; `slide-part` adds to the one before, `slide-step` does so at the next key press,
 `slide-notes` adds to its speaker notes alone. Besides, `slide-full` shows all of a cell, not its gist, and
 `slide-output` shows what a cell printed without its source. What is on a slide is shortened by rule
-(`slides_text`, `slides_outputs`); the notes hold the whole text.
+(`text`, `outputs`); the notes hold the whole text.
 """
 
 from __future__ import annotations

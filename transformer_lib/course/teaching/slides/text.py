@@ -17,7 +17,7 @@ LABEL = re.compile(r"(\*{1,2})[^*]+[.:]?\1[.:]?")
 SHORT, LONG_ITEM = 45, 32
 """Words: prose up to SHORT stays whole; a list item of more than LONG_ITEM keeps its first sentence."""
 ALONE, ACCOMPANIED = 36, 14
-"""Words that the beginning of a longer text has at least: on a slide of its own, and beside something else."""
+"""The least number of words kept of a longer text: on a slide of its own, and beside something else."""
 
 
 def for_slides(section: Section) -> bool:
