@@ -65,7 +65,7 @@ def check_sequence(name: str, value: object, d_model: int) -> Tensor:
 def check_ids(name: str, ids: object, vocab_size: int, *, max_len: int | None = None, start: int = 0) -> Tensor:
     """Return `ids` if it is a non-empty integer batch [batch, seq_len] with entries in [0, vocab_size).
 
-    A cache already holds `start` tokens of the sequence; together they may be `max_len`.
+    `start` tokens of the sequence were given before, to a cache; together they may be `max_len`.
     """
     check_tensor(name, ids, rank=2)
     if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:

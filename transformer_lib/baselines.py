@@ -68,21 +68,21 @@ class DictionaryBaseline:
 
 
 class SelfOnlyTransformer(Transformer):
-    """A `Transformer` in which every attention sees one token: position i reads position i, in all three kinds.
+    """A `Transformer` in which every attention sees one token: position i reads position i, in all three places.
 
     All it knows of a word is the word itself and the target word just before, so it cannot tell senses apart.
     """
 
     def src_mask(self, src: Tensor) -> Tensor:
-        """Return the mask in which each source token sees itself."""
+        """Each source token sees itself."""
         return _diagonal(src.shape[1], src.shape[1], src.device)
 
     def tgt_mask(self, tgt_so_far: Tensor, q_len: int) -> Tensor:
-        """Return the mask in which each target token sees itself."""
+        """Each target token sees itself."""
         return _diagonal(tgt_so_far.shape[1], tgt_so_far.shape[1], tgt_so_far.device)[..., -q_len:, :]
 
     def memory_mask(self, src: Tensor, tgt_so_far: Tensor, q_len: int) -> Tensor:
-        """Return the mask in which target position i sees source position i, or nothing past the source's end."""
+        """Target position i sees source position i, or nothing past the source's end."""
         diagonal = _diagonal(tgt_so_far.shape[1], src.shape[1], src.device)[..., -q_len:, :]
         return diagonal & super().memory_mask(src, tgt_so_far, q_len)  # the end is where the padding begins
 
@@ -133,15 +133,15 @@ class GRUTranslator(nn.Module):
         return self.output_head(self.dropout(states))
 
     def new_cache(self) -> None:
-        """Return None: a GRU has no keys and values to keep, so decoding reads the whole prefix again."""
+        """A GRU keeps no keys and values; decoding re-reads the target."""
 
 
 class TorchTranslator(nn.Module):
     """`torch.nn.Transformer` with embeddings, sinusoids and output head like those of `Transformer`.
 
     It has `encode`, `decode` and `forward` like `Transformer`, so training and decoding are the same code; decoding
-    recomputes the whole prefix, since PyTorch's layers cache no keys and values. Unlike ours, its attention has
-    biases, dropout acts within attention and feed-forward too, and its stacks end in a LayerNorm with post-norm too.
+    re-reads the target, as PyTorch's layers keep no keys and values. Unlike ours, its attention has biases, dropout
+    acts within attention and feed-forward too, and its stacks end in a LayerNorm with post-norm as well.
 
     Args:
         config: as for `Transformer`; the position must be sinusoidal.
@@ -159,7 +159,7 @@ class TorchTranslator(nn.Module):
         options = {"dropout": config.dropout, "batch_first": True, "norm_first": config.norm_first}
         layer = nn.TransformerEncoderLayer(config.d_model, config.n_heads, config.d_ff, **options)
         norm = nn.LayerNorm(config.d_model)
-        # Passed in: nn.Transformer's own encoder turns padded batches into nested tensors, a prototype that warns.
+        # Given, not left to nn.Transformer: its own turns padded batches into nested tensors, a prototype that warns.
         encoder = nn.TransformerEncoder(layer, config.n_layers, norm, enable_nested_tensor=False)
         self.transformer = nn.Transformer(
             config.d_model,
@@ -203,7 +203,7 @@ class TorchTranslator(nn.Module):
         )
 
     def new_cache(self) -> None:
-        """Return None: PyTorch's layers keep no keys and values, so decoding reads the whole prefix again."""
+        """PyTorch's layers keep no keys and values; decoding re-reads the target."""
 
     def _padding(self, ids: Tensor) -> Tensor:
         return ids == self.config.pad_id
