@@ -1,4 +1,4 @@
-"""Read the progress file, and change it under a lock, so that two kernels lose nothing."""
+"""The progress file: read, and changed under a lock, so that two kernels lose nothing."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from pathlib import Path
 
 KINDS = ("exercise", "quiz", "case", "widget", "notebook")
 FOLDER = "transformer-course"
-LOCK_IS_STALE = 4.0  # seconds; a write takes milliseconds, so the process that held the lock is gone
-LOCK_PATIENCE = 8.0  # longer than that, to outlive a crashed kernel's lock
+LOCK_IS_STALE = 4.0  # seconds; a write takes milliseconds, so whoever held the lock is gone
+LOCK_PATIENCE = 8.0  # longer than that, so that a crashed kernel's lock is outlived
 
 State = dict[str, dict[str, str]]
 
 
 def path() -> Path:
-    """Return the file that holds the progress; it need not exist."""
+    """The file that holds the progress; it need not exist."""
     chosen = os.environ.get("TRANSFORMER_COURSE_PROGRESS")
     return Path(chosen) if chosen else data_folder(sys.platform) / FOLDER / "progress.json"
 
 
 def data_folder(platform: str) -> Path:
-    """Return the folder where programs keep a user's data, by operating system."""
+    """The folder where programs keep a user's data, by operating system."""
     if platform == "win32":
         return Path(os.environ.get("APPDATA") or Path.home() / "AppData" / "Roaming")
     if platform == "darwin":
@@ -34,12 +34,12 @@ def data_folder(platform: str) -> Path:
 
 
 def empty() -> State:
-    """Return a state in which nothing is passed."""
+    """Nothing passed yet."""
     return {kind: {} for kind in KINDS}
 
 
 def read(file: Path) -> State | None:
-    """Return the stored state; None when the file is missing, unreadable or damaged."""
+    """The stored state; None when the file is missing, unreadable or damaged."""
     try:
         stored = json.loads(file.read_text(encoding="utf-8"))["passed"]
         return {kind: {str(k): str(v) for k, v in stored.get(kind, {}).items()} for kind in KINDS}
@@ -77,7 +77,7 @@ def _write(file: Path, content: State) -> None:
 
 
 def _retry(action: Callable[[], None], times: int = 50) -> None:
-    """Try again for half a second, because Windows refuses to move a file while another process reads it."""
+    """Windows refuses to move a file while another process reads it: try again for half a second."""
     for _ in range(times - 1):
         try:
             return action()

@@ -134,9 +134,7 @@ def cut_effect(
     with ExitStack() as stack:
         for name in names:
             stack.enter_context(masked(entry.model.get_submodule(name), may))
-        stack.enter_context(
-            record_attention(entry.model)
-        )  # the explicit path: a row that sees nothing is no NaN
+        stack.enter_context(record_attention(entry.model))  # the explicit path: a row that sees nothing is no NaN
         log_p = entry.model(entry.src, entry.tgt[:, :-1]).log_softmax(dim=-1)[0]
     labels = entry.tgt[0, 1:]
     changed = (log_p.argmax(dim=-1) != labels).nonzero()[:, 0].tolist()
