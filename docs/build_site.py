@@ -75,7 +75,7 @@ def build(out: Path, work: Path) -> int:
 
 
 def replaceable(out: Path) -> bool:
-    """Whether nothing is lost when `out` is replaced: it is new, empty, or an earlier build."""
+    """Return True when nothing is lost if `out` is replaced: it is new, empty, or an earlier build."""
     return not out.exists() or (out.is_dir() and (not any(out.iterdir()) or (out / ".buildinfo").is_file()))
 
 
@@ -86,12 +86,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=place, help="its folder; an earlier build in it is replaced")
     out = parser.parse_args(arguments).out.resolve()
     if not replaceable(out):
-        parser.error(f"--out: expected a new folder or an earlier build of the site; got {out}")
+        parser.error(f"--out must be a new folder or an earlier build of the site, got {out}")
     try:
         status = build(out, out.parent / f"{out.name}-work")
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         parser.error(str(error))
-    print(f"built: {out / 'index.html'}" if status == 0 else "not built: what is wrong stands above")
+    print(f"built: {out / 'index.html'}" if status == 0 else "not built: see the messages above")
     return status
 
 

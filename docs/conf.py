@@ -23,7 +23,7 @@ smartquotes_action = "D"  # dashes; quotation marks and dots stay as written
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
 exclude_patterns = ["_static"]
 
-# Notebooks: what is stored in them is what their test has checked, so nothing runs here.
+# Notebooks: their tests have checked the stored outputs, so nothing runs here.
 nb_execution_mode = "off"
 nb_render_markdown_format = "myst"  # formulas and links in the tables of notebook A
 nb_code_prompt_show = "Show the solution"  # only solutions are folded
@@ -31,7 +31,7 @@ nb_code_prompt_hide = "Hide the solution"
 nb_ipywidgets_js: dict = {}  # panels are shown as their stored pictures
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
-suppress_warnings = ["myst.header"]  # a cell may go on at level 3 where another left off
+suppress_warnings = ["myst.header"]  # a cell may continue at level 3 where another left off
 
 # API reference.
 autodoc_member_order = "bysource"
@@ -59,7 +59,7 @@ html_copy_source = False  # the notebooks themselves lie beside their pages
 html_show_sourcelink = False
 html_show_search_summary = False  # a page opened from a file may not fetch others
 html_domain_indices = False
-html_context = {"default_mode": "auto"}  # light or dark, as the reader's system
+html_context = {"default_mode": "auto"}  # light or dark, like the reader's system
 
 # A repository's address adds its buttons: source, issue, edit.
 repository = os.environ.get("SITE_REPOSITORY_URL", "").rstrip("/")
@@ -73,7 +73,7 @@ html_theme_options = {
     "use_fullscreen_button": False,
     "navbar_persistent": [],
     "show_navbar_depth": 1,
-    "max_navbar_depth": 2,  # pages, not their sections: those stand at the right
+    "max_navbar_depth": 2,  # pages, not their sections, which are listed at the right
     "show_toc_level": 2,
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
@@ -81,14 +81,14 @@ html_theme_options = {
 
 
 def mend(app, page: str, template: str, context: dict, doctree) -> None:
-    """Two things screen readers stumble over: what a fold is called, and long signatures as lists without terms."""
+    """Mend two things that screen readers stumble over: the names of folds, and signatures as lists without terms."""
     if "body" in context:
         body = context["body"].replace(' aria-label="Toggle hidden content"', "")  # it says "Show the solution"
         context["body"] = SIGNATURE.sub(lambda found: PARAMETER.sub(r"<\1div>", found[0]), body)
 
 
 def front_page(app, page: str, template: str, context: dict, doctree) -> None:
-    """Where "Suggest edit" leads: the front page is docs/index.md; all others mirror the repository."""
+    """Correct where "Suggest edit" leads: the front page is docs/index.md; all others mirror the repository."""
     if page == "index":
         context["doc_path"] = "docs"
 

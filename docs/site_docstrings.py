@@ -9,7 +9,7 @@ SPECIAL = re.compile(r"(\*|\||(?<=\w)_(?!\w))")  # emphasis, substitutions, refe
 
 
 def safe(line: str) -> str:
-    """One line: `code` in double backticks, and no other character read as markup."""
+    """Return one line with `code` in double backticks and no other character read as markup."""
     pieces, end = [], 0
     for found in CODE.finditer(line):
         pieces += [SPECIAL.sub(r"\\\1", line[end : found.start()]), found[1] or f"``{found[2]}``"]

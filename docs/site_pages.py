@@ -28,19 +28,19 @@ IN_LAB = '<p class="in-lab">A stored picture. In JupyterLab it answers to its co
 
 
 def anchor(cell_id: str) -> str:
-    """The place in a page where a cell begins."""
+    """Return the place in a page where a cell begins."""
     return f'<div class="cell-anchor" id="cell-{cell_id}"></div>\n\n'
 
 
 def in_html(text: str) -> str:
-    """Formulas in blocks of HTML, which Sphinx leaves alone, marked so that MathJax reads them."""
+    """Mark formulas in blocks of HTML, which Sphinx leaves alone, so that MathJax reads them."""
     blocks = re.split(r"(\n\s*\n)", text)
     formula = r'<span class="math">\\(\1\\)</span>'
     return "".join(FORMULA.sub(formula, block) if block.startswith("<") else block for block in blocks)
 
 
 def linked_markdown(text: str) -> str:
-    """Links to a cell of another notebook, as links to its place in that page."""
+    """Turn links to a cell of another notebook into links to its place in that page."""
     while match := CELL_LINK.search(text):
         label_at = text.rindex("[", 0, match.start())
         label = html.escape(text[label_at + 1 : match.start()])
@@ -49,12 +49,12 @@ def linked_markdown(text: str) -> str:
 
 
 def linked_html(text: str) -> str:
-    """The same for HTML."""
+    """Do the same for HTML."""
     return HREF.sub(lambda found: f'href="{found[1]}.html' + (f'#cell-{found[2]}"' if found[2] else '"'), text)
 
 
 def strip(here: Notebook) -> str:
-    """Where this notebook stands in the course; in JupyterLab the same place shows progress."""
+    """Show where this notebook stands in the course; in JupyterLab the strip shows progress."""
     items = []
     for entry in NOTEBOOKS:
         if entry is here:
@@ -66,7 +66,7 @@ def strip(here: Notebook) -> str:
 
 
 def top_links(here: Notebook) -> str:
-    """The line under the title: open, download, and the page for teachers."""
+    """Return the line under the title: open, download, and the page for teachers."""
     name = here.filename
     guide = f"../docs/teaching/{here.stem}.html"
     return (
@@ -76,7 +76,7 @@ def top_links(here: Notebook) -> str:
 
 
 def shown(output: dict, here: Notebook, tags: set[str]) -> dict:
-    """An output as the site shows it."""
+    """Return an output as the site shows it."""
     data = output.get("data", {})
     if "text/markdown" in data:
         data["text/markdown"] = linked_markdown(text_of(data["text/markdown"]))
@@ -88,7 +88,7 @@ def shown(output: dict, here: Notebook, tags: set[str]) -> dict:
 
 
 def page_of(stored: dict, here: Notebook) -> dict:
-    """The notebook as the site's source for its page."""
+    """Return the notebook as the site's source for its page."""
     cells = []
     for cell in stored["cells"]:
         source, place = source_of(cell), anchor(cell["id"])
@@ -108,7 +108,7 @@ def page_of(stored: dict, here: Notebook) -> dict:
 
 
 def guide_page(text: str) -> str:
-    """A page of the teaching guide: its cell names lead to the cells, its title tells it from the notebook's."""
+    """Return a page of the teaching guide, with links to the cells that it names and a title of its own."""
 
     def link(found: re.Match) -> str:
         file = notebook(found[2].replace("a_", "A")).stem
@@ -118,14 +118,14 @@ def guide_page(text: str) -> str:
 
 
 def contents(pages: list[Path]) -> str:
-    """The table of contents of the guide, which only the side bar shows."""
+    """Return the table of contents of the guide, which only the side bar shows."""
     titles = {page.stem: page.read_text("utf-8").splitlines()[0].lstrip("# ") for page in pages}
     names = [f"{title} <{name}>" for name, title in titles.items() if name != "index"]
     return "\n".join(["", "```{toctree}", ":hidden:", "", *names, "```", ""])
 
 
 def course_map() -> str:
-    """The table of the front page."""
+    """Return the table of the front page."""
     rows = [
         f"| {entry.id} | [{entry.title}](notebooks/{entry.filename}) | {entry.minutes} | {entry.builds} |"
         for entry in NOTEBOOKS
@@ -141,7 +141,7 @@ def studies_reference() -> str:
 
 
 def picture_of(stored: dict, cell_id: str) -> str:
-    """The SVG picture that a cell has stored.
+    """Return the SVG picture that a cell has stored.
 
     Raises:
         ValueError: if the notebook has no such cell, or the cell no such picture.
@@ -149,5 +149,5 @@ def picture_of(stored: dict, cell_id: str) -> str:
     shows = "".join(html_of(cell) for cell in stored["cells"] if cell["id"] == cell_id)
     picture = re.search(r"data:image/svg\+xml;base64,([^\"]+)", shows)
     if not picture:
-        raise ValueError(f"cell_id: expected a cell with a stored SVG picture; got {cell_id!r}")
+        raise ValueError(f"cell_id must name a cell with a stored SVG picture, got {cell_id!r}")
     return base64.b64decode(picture[1]).decode("utf-8")

@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def built(factory: pytest.TempPathFactory) -> Path:
-    """The folder of the site; the first who asks builds it, in a process of its own, and the others wait."""
+    """Return the site's folder; the first caller builds it, in a separate process, and the others wait."""
     for package in ("sphinx_book_theme", "myst_nb"):
         pytest.importorskip(package, reason='the site needs pip install -e ".[site]"')
     base = factory.getbasetemp()

@@ -31,7 +31,7 @@ def make_config(**changes) -> tl.TransformerConfig:
 
 
 def make_model(seed: int = 0, *, scale: float = 1.0, dtype: torch.dtype = torch.float32, **changes) -> tl.Transformer:
-    """A model in evaluation mode with no parameter left at a special value (biases at 0, gains at 1, …).
+    """Return a model in evaluation mode with no parameter left at a special value (biases at 0, gains at 1, …).
 
     A `scale` above one exaggerates its weights, so that different inputs lead to quite different outputs.
     """

@@ -17,7 +17,7 @@ def has_gpu_cell(notebook: Mapping[str, Any]) -> bool:
 
 
 def kernel_environment(notebook: Mapping[str, Any], *, hide_cuda: bool = True) -> dict[str, str]:
-    """What must be fixed for two runs to agree, whoever makes them and wherever.
+    """Return what must be fixed for any two runs to agree, on any machine.
 
     Threads decide the order of sums, the seed that of sets. The others keep out what belongs to one person:
     progress, a local copy of a corpus, grading, an accelerator.

@@ -20,7 +20,7 @@ NESTED = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 
 
 def shape_of(value: object) -> object:
-    """What a JSON value is made of: keys, and kinds of numbers, without the numbers."""
+    """Return what a JSON value is made of: keys, and kinds of numbers, without the numbers."""
     if isinstance(value, dict):
         return {key: shape_of(part) for key, part in value.items()}
     if isinstance(value, list):

@@ -10,17 +10,16 @@ import torch.nn.functional as F
 
 import transformer_lib as tl
 from transformer_lib.course import progress
-from transformer_lib.course.clinic import diagnosis, faults, instruments, patients, task, ward
-from transformer_lib.course.clinic import recipe as training
+from transformer_lib.course.clinic import diagnosis, faults, instruments, patients, recipe, task, ward
 
-SHORT = training.Recipe(steps=2)
+SHORT = recipe.Recipe(steps=2)
 BEFORE_TRAINING = [fault.name for fault in faults.FAULTS if fault.name not in ("target not shifted",)]
 each_fault = pytest.mark.parametrize("fault", faults.FAULTS, ids=lambda fault: fault.name)
 
 
 def young(name, seed=3):
-    """A patient after two steps of training."""
-    return patients.Patient(name, *training.trained(name, seed, SHORT), faults.BY_NAME[name])
+    """Return a patient after two steps of training."""
+    return patients.Patient(name, *recipe.trained(name, seed, SHORT), faults.BY_NAME[name])
 
 
 def test_a_target_is_its_source_in_reverse():
@@ -46,7 +45,7 @@ def test_the_letters_hide_eight_faults_and_none_twice():
     found = [patients.case_of(letter) for letter in patients.LETTERS]
     assert sorted(case.name for case in found) == sorted(fault.name for fault in faults.FAULTS[:-1])
     assert patients.case_of("control") is faults.HEALTHY and patients.case_of("example") is faults.FAULTS[-1]
-    with pytest.raises(ValueError, match="letter: expected one of A, B, .*, control, example; got 'I'"):
+    with pytest.raises(ValueError, match="letter must be one of A, B, .*, control, example, got 'I'"):
         tl.clinic.admit("I")
 
 
@@ -54,9 +53,9 @@ def test_training_leaves_the_random_numbers_alone_and_repeats_itself():
     torch.manual_seed(7)
     expected = torch.rand(2)
     torch.manual_seed(7)
-    first, log = training.trained.__wrapped__("healthy", 5, SHORT)
+    first, log = recipe.trained.__wrapped__("healthy", 5, SHORT)
     assert torch.equal(torch.rand(2), expected)
-    second, again = training.trained.__wrapped__("healthy", 5, SHORT)
+    second, again = recipe.trained.__wrapped__("healthy", 5, SHORT)
     assert log == again
     for one, other in zip(first.parameters(), second.parameters(), strict=True):
         assert torch.equal(one, other)
@@ -68,7 +67,7 @@ def test_dropout_in_evaluation_is_trained_like_the_healthy_model():
         torch.manual_seed(3)
         model = tl.Transformer(task.CONFIG)
         late.change(model)
-        log = training.train(model, late, torch.Generator().manual_seed(3), SHORT)
+        log = recipe.train(model, late, torch.Generator().manual_seed(3), SHORT)
     assert log == young("healthy").log == young(late.name).log
     batch = young("healthy").batch()[:2]
     assert torch.equal(young("healthy").logits(*batch), young("healthy").logits(*batch))
@@ -167,7 +166,7 @@ def test_changes_by_place_are_zero_where_nothing_may_change():
 
 
 def test_an_unknown_instrument_is_refused():
-    with pytest.raises(ValueError, match="name: expected one of first loss / ln V, .*; got 'pulse'"):
+    with pytest.raises(ValueError, match="name must be one of first loss / ln V, .*, got 'pulse'"):
         tl.clinic.read("pulse", young("healthy"))
 
 
@@ -215,7 +214,7 @@ def test_a_right_diagnosis_is_remembered_and_a_wrong_one_is_not(capsys, monkeypa
 
 
 def test_an_unknown_diagnosis_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="name: expected one of causal mask upside down, .*; got 'flu'"):
+    with pytest.raises(ValueError, match="name must be one of causal mask upside down, .*, got 'flu'"):
         judged("positions lost", "flu")
 
 

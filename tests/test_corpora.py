@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 import transformer_lib as tl
-from transformer_lib.data import corpora as corpus
+from transformer_lib.data import corpora
 from transformer_lib.data.corpora import CONTEXT_SPLITS, Corpus
 
 pytestmark = pytest.mark.fast
@@ -22,7 +22,7 @@ ROWS = [
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """A folder with a small context corpus in it, the same two pairs in every split."""
-    monkeypatch.setattr(corpus, "DATA", tmp_path)
+    monkeypatch.setattr(corpora, "DATA", tmp_path)
     (tmp_path / "context").mkdir()
     for split in CONTEXT_SPLITS:
         write(tmp_path, split, [HEADER, *ROWS])
@@ -120,7 +120,7 @@ def captions(tmp_path, monkeypatch):
 def put(folder, monkeypatch, name, lines):
     content = gzip.compress("".join(line + "\n" for line in lines).encode(), mtime=0)
     (folder / name).write_bytes(content)
-    monkeypatch.setitem(corpus.MULTI30K_FILES, name, hashlib.sha256(content).hexdigest())
+    monkeypatch.setitem(corpora.MULTI30K_FILES, name, hashlib.sha256(content).hexdigest())
 
 
 def test_captions_from_a_folder(captions):
@@ -150,7 +150,7 @@ def test_sides_of_different_length_are_refused(captions, monkeypatch):
 
 def test_nothing_is_fetched_unasked(captions, monkeypatch):
     (captions / "val.en.gz").unlink()
-    monkeypatch.setattr(corpus.urllib.request, "urlretrieve", lambda *_: pytest.fail("a download"))
+    monkeypatch.setattr(corpora.urllib.request, "urlretrieve", lambda *_: pytest.fail("a download"))
     with pytest.raises(FileNotFoundError, match=r"val.en.gz is missing .*load_corpus\('multi30k', download=True\)"):
         tl.load_corpus("multi30k")
 
@@ -163,11 +163,11 @@ def test_missing_files_are_fetched_when_asked_for(captions, tmp_path, monkeypatc
         asked.append(address)
         shutil.copy(tmp_path / address.rsplit("/", 1)[1], target)
 
-    monkeypatch.setattr(corpus.urllib.request, "urlretrieve", fetch)
+    monkeypatch.setattr(corpora.urllib.request, "urlretrieve", fetch)
     loaded = tl.load_corpus("multi30k", download=True)
     assert loaded["val"] == (tl.Pair("A girl.", "Ein Mädchen."),)
-    assert asked == [corpus.MULTI30K_SOURCE + "val.en.gz"]
-    assert sorted(file.name for file in captions.iterdir()) == sorted(corpus.MULTI30K_FILES)
+    assert asked == [corpora.MULTI30K_SOURCE + "val.en.gz"]
+    assert sorted(file.name for file in captions.iterdir()) == sorted(corpora.MULTI30K_FILES)
 
 
 def test_an_interrupted_download_leaves_no_file(captions, monkeypatch):
@@ -177,7 +177,7 @@ def test_an_interrupted_download_leaves_no_file(captions, monkeypatch):
         target.write_bytes(b"half a fi")
         raise ConnectionError("the line went dead")
 
-    monkeypatch.setattr(corpus.urllib.request, "urlretrieve", fetch)
+    monkeypatch.setattr(corpora.urllib.request, "urlretrieve", fetch)
     with pytest.raises(ConnectionError, match="the line went dead"):
         tl.load_corpus("multi30k", download=True)
     assert not (captions / "val.en.gz").exists()

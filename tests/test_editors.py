@@ -115,7 +115,7 @@ def test_the_image_starts_files_of_the_course():
 
 
 def read_config(file: Path, monkeypatch, **variables: object) -> Config:
-    """What a configuration file sets, read as Jupyter's programs read it."""
+    """Return what a configuration file sets, read as Jupyter's programs read it."""
     for name, value in variables.items():
         monkeypatch.setenv(name, str(value))
     config = Config()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import itertools
 import json
 import re
@@ -11,8 +12,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from transformer_lib.course import exercises
-from transformer_lib.course import notebooks as course
+from transformer_lib.course import exercises, notebooks
 from transformer_lib.course.exercises import model, stub
 from transformer_lib.course.exercises.compare import same
 from transformer_lib.course.exercises.diagnose import same_outcome
@@ -25,7 +25,7 @@ each_exercise = pytest.mark.parametrize("exercise", ALL, ids=lambda exercise: ex
 
 
 def outcomes(exercise, function):
-    """What the function does on each case, its gradients included."""
+    """Return what the function does on each case, its gradients included."""
     position = [exercise.arguments.index(name) for name in exercise.gradients]
     functions = [function, with_gradients(function, position)] if position else [function]
     return [run_directly(f, case.args, exercise.arguments) for f in functions for case in exercise.cases()]
@@ -89,7 +89,7 @@ def test_the_stub_is_python_and_counts_as_not_attempted(exercise):
 
 
 def test_the_course_list_knows_every_exercise():
-    for entry in course.NOTEBOOKS:
+    for entry in notebooks.NOTEBOOKS:
         ids = [exercise.id for exercise in ALL if exercise.notebook == entry.id]
         assert ids == [name for kind, name in entry.parts if kind == "exercise"]
 
@@ -112,6 +112,16 @@ def test_references_do_not_lean_on_the_library():
                 assert {alias.name for alias in node.names} <= allowed
 
 
+@pytest.mark.parametrize("file", sorted(Path(exercises.__file__).parent.glob("nb*.py")), ids=lambda file: file.stem)
+def test_a_file_holds_one_notebooks_exercises_and_no_name_twice(file):
+    tree = ast.parse(file.read_text(encoding="utf-8"))
+    names = [node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    names += [target.id for node in tree.body if isinstance(node, ast.Assign) for target in node.targets]
+    assert sorted(set(names)) == sorted(names)  # a later helper would take an earlier one's place
+    module = importlib.import_module(f"{exercises.__name__}.{file.stem}")
+    assert {exercise.notebook for exercise in module.EXERCISES} == {file.stem.removeprefix("nb")}
+
+
 def test_normal_and_integers_are_seeded():
     assert torch.equal(model.normal(1, (2, 3))[0], model.normal(1, (2, 3))[0])
     assert not torch.equal(model.normal(1, (2, 3))[0], model.normal(2, (2, 3))[0])
@@ -120,9 +130,9 @@ def test_normal_and_integers_are_seeded():
 
 
 def test_an_unknown_id_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match=r"exercise_id: expected one of 04\.1, .*04\.6; got '04\.9'"):
+    with pytest.raises(ValueError, match=r"exercise_id must be one of 04\.1, .*04\.6, got '04\.9'"):
         exercises.get("04.9")
-    with pytest.raises(ValueError, match=r"expected one of 00\.1, .*A\.4; got 7"):
+    with pytest.raises(ValueError, match=r"must be one of 00\.1, .*A\.4, got 7"):
         exercises.get(7)
 
 

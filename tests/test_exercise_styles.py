@@ -235,7 +235,7 @@ STYLES = [
 ]
 
 
-# Those of one notebook stand in a file of their own: exercise_styles_NN, with a test_ in front if it has further tests.
+# Each notebook has a file of its own: exercise_styles_NN, with test_ in front if it holds further tests.
 FILES = sorted(Path(__file__).parent.glob("*exercise_styles_*.py"))
 BY_FILE = {file.stem: importlib.import_module(file.stem).STYLES for file in FILES}
 ALL = [*STYLES, *(style for styles in BY_FILE.values() for style in styles)]

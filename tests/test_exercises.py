@@ -32,7 +32,7 @@ def right(query, key):
 
 
 def of(change):
-    """A learner's function that computes the right scores and then does something to them."""
+    """Return a learner's function that computes the right scores and then does something to them."""
     return lambda query, key: change(right(query, key))
 
 
@@ -74,7 +74,7 @@ def test_anything_returned_gets_a_diagnosis(label, change, diagnosis):
 
 
 def _only(exercise, label, **more):
-    """The exercise with the one case that begins with this label."""
+    """Return the exercise with the one case that begins with this label."""
     cases = [case for case in exercise.cases() if case.label.startswith(label)]
     return Exercise("99.1", "scores", 1, 1, exercise.reference, lambda: cases, exercise.mistakes, **more)
 

@@ -1,4 +1,4 @@
-"""The alarm rings: pytest, as this project configures it, on toy notebooks in a project of their own."""
+"""The alarm works: pytest, as this project configures it, on toy notebooks in a project of their own."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ def test_decoder_layer(dtype, size, bias, norm_first):
 
 
 def build_transformer(size, *, norm_first=False, bias=True, dropout=0.0):
-    """An nn.Transformer with 2 + 3 layers; its encoder is built apart, for nested tensors would warn."""
+    """Return an nn.Transformer with 2 + 3 layers; its encoder is built separately, since nested tensors would warn."""
     d_model, n_heads, d_ff = size
     options = {"dropout": dropout, "batch_first": True, "norm_first": norm_first, "bias": bias}
     layer = nn.TransformerEncoderLayer(d_model, n_heads, d_ff, **options)

@@ -13,7 +13,7 @@ import torch
 from matplotlib.axes import Axes
 
 from transformer_lib.course.figures import plotting
-from transformer_lib.course.figures.plotting import base as _base
+from transformer_lib.course.figures.plotting import base
 
 pytestmark = pytest.mark.fast
 
@@ -104,7 +104,7 @@ def test_attention_map_shows_whole_tokens_and_every_weight():
     assert ax.get_xlabel() == "key (is read) →"
     assert ax.get_ylabel() == "query (reads) ←"  # turned by 90°, the arrow points down
     assert ax.get_title() == "Head 1"
-    assert written(ax) == [_base.weight_text(w) for w in weights.ravel()]
+    assert written(ax) == [base.weight_text(w) for w in weights.ravel()]
     assert ax.images[0].get_cmap().name == "cividis"
     assert ax.images[0].get_clim() == (0, 1)
     assert ax.yaxis.get_inverted()
@@ -281,15 +281,15 @@ def test_a_mask_of_numbers_is_refused():
     [(0.0, "0", "0"), (1.0, "1.00", "1.00"), (0.004, "<.01", "<.01"), (0.005, "0.01", ".01"), (0.494, "0.49", ".49")],
 )
 def test_weight_text(weight, long, short):
-    assert (_base.weight_text(weight), _base.weight_text(weight, short=True)) == (long, short)
+    assert (base.weight_text(weight), base.weight_text(weight, short=True)) == (long, short)
 
 
 def test_signed_text_has_a_minus_sign_and_no_negative_zero():
-    assert [_base.signed_text(v) for v in (-1.5, -0.001, 0.0, 2.345)] == ["−1.50", "0.00", "0.00", "2.35"]
+    assert [base.signed_text(v) for v in (-1.5, -0.001, 0.0, 2.345)] == ["−1.50", "0.00", "0.00", "2.35"]
 
 
 def test_repeated_tokens_are_numbered():
-    assert _base.distinct_tokens(["a"] * 11 + ["b"])[9:] == ["a₁₀", "a₁₁", "b"]
+    assert base.distinct_tokens(["a"] * 11 + ["b"])[9:] == ["a₁₀", "a₁₁", "b"]
 
 
 @pytest.mark.parametrize("colour", [(1, 1, 1), (0, 0, 0), (0.5, 0.5, 0.5), (0.46, 0.46, 0.46), (0, 0.13, 0.3)])
@@ -298,6 +298,6 @@ def test_ink_has_enough_contrast(colour):
         linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
         return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
 
-    ink = 0.0 if _base.ink(*colour) == "#000" else 1.0
+    ink = 0.0 if base.ink(*colour) == "#000" else 1.0
     low, high = sorted([ink, luminance(colour)])
     assert (high + 0.05) / (low + 0.05) >= 4.5

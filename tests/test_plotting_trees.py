@@ -1,4 +1,4 @@
-"""The search tree: every path drawn from its beginning, kept ones told apart, leaves apart from each other."""
+"""The search tree: every path is drawn from its prefix, kept ones look different, and leaves do not overlap."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def close_figures():
     plt.close("all")
 
 
-def test_every_node_is_written_with_its_probability_and_joined_to_its_beginning():
+def test_every_node_is_written_with_its_probability_and_joined_to_its_prefix():
     ax = plotting.plot_tree(PATHS, KEPT, title="two beams")
     texts = {text.get_text(): text.get_position() for text in ax.texts}
     assert set(texts) == {"<bos>", *(f"{path[-1]}  {p:.2f}" for path, p in PATHS.items())}
@@ -54,7 +54,7 @@ def test_a_tree_can_be_drawn_into_given_axes():
     ("paths", "message"),
     [
         ({}, "probabilities must hold at least one path, got none"),
-        ({("a",): 0.5, ("b", "c"): 0.2}, r"beginning of every path, got \('b', 'c'\) without \('b',\)"),
+        ({("a",): 0.5, ("b", "c"): 0.2}, r"prefix of every path, got \('b', 'c'\) without \('b',\)"),
     ],
 )
 def test_what_is_no_tree_is_refused(paths, message):

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.fast
 
 
 def rotation(position: int, d_k: int) -> torch.Tensor:
-    """The block-diagonal matrix of one position: pair j is turned by position / 10000^(2j / d_k)."""
+    """Return the block-diagonal matrix of one position: pair j is turned by position / 10000^(2j / d_k)."""
     matrix = torch.zeros(d_k, d_k, dtype=torch.float64)
     for j in range(d_k // 2):
         angle = position / 10000 ** (2 * j / d_k)

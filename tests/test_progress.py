@@ -13,8 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_lib.course import notebooks as course
-from transformer_lib.course import progress
+from transformer_lib.course import notebooks, progress
 from transformer_lib.course.progress import store, view
 
 pytestmark = pytest.mark.fast
@@ -43,7 +42,7 @@ def test_what_is_marked_is_remembered(file):
 
 
 def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="kind: expected one of exercise, quiz, case, widget, notebook; got 'exam'"):
+    with pytest.raises(ValueError, match="kind must be one of exercise, quiz, case, widget, notebook, got 'exam'"):
         progress.mark("exam", "04.1")
 
 
@@ -152,16 +151,16 @@ def test_on_a_mac_a_file_from_before_stays_in_use(monkeypatch, tmp_path):
 
 
 def pass_all(notebook_id):
-    for kind, name in course.notebook(notebook_id).parts:
+    for kind, name in notebooks.notebook(notebook_id).parts:
         progress.mark(kind, name)
 
 
 def without_tasks(notebook_id):
-    return replace(course.notebook(notebook_id), exercises=0, quizzes=0, widgets=())
+    return replace(notebooks.notebook(notebook_id), exercises=0, quizzes=0, widgets=())
 
 
 def test_standing_goes_from_not_yet_over_started_to_done():
-    entry = course.notebook("04")
+    entry = notebooks.notebook("04")
     assert view.standing(entry, progress.state()) == "not yet"
     progress.banner("04")
     assert view.standing(entry, progress.state()) == "started"
@@ -178,14 +177,14 @@ def test_the_banner_says_where_one_is():
     lines = repr(progress.banner("04")).splitlines()
     assert lines == [
         "Notebook 04: Scaled dot-product attention",
-        f"◐ started · {course.notebook('04').minutes} minutes · you will build {course.notebook('04').builds}",
+        f"◐ started · {notebooks.notebook('04').minutes} minutes · you will build {notebooks.notebook('04').builds}",
         "1 of 10 done: ○ 04.1 ✓ 04.2 ○ 04.3 ○ 04.4 ○ 04.5 ○ 04.6 ○ 04.q1 ○ 04.q2 ○ 04.q3 ○ W3",
-        " ".join(f"[◐{n.id}]" if n.id == "04" else f"○{n.id}" for n in course.NOTEBOOKS),
+        " ".join(f"[◐{n.id}]" if n.id == "04" else f"○{n.id}" for n in notebooks.NOTEBOOKS),
     ]
     html = progress.banner("04")._repr_mimebundle_()["text/html"]
     assert '<b aria-current="page">[◐&nbsp;04]</b>' in html
     assert 'title="05 Tokens and embeddings: not yet"' in html
-    assert len(view.strip_view(without_tasks("00"), progress.state(), course.NOTEBOOKS)[1].splitlines()) == 3
+    assert len(view.strip_view(without_tasks("00"), progress.state(), notebooks.NOTEBOOKS)[1].splitlines()) == 3
 
 
 def test_a_banner_shown_again_is_up_to_date():
@@ -195,21 +194,21 @@ def test_a_banner_shown_again_is_up_to_date():
 
 
 def test_an_unknown_notebook_is_refused():
-    with pytest.raises(ValueError, match="notebook_id: expected one of 00 to 17 or A; got '4'"):
+    with pytest.raises(ValueError, match="notebook_id must be one of 00 to 17 or A, got '4'"):
         progress.banner("4")
 
 
 def test_the_map_links_what_is_written_and_calls_the_rest_planned(tmp_path, monkeypatch):
-    monkeypatch.setattr(course, "written", lambda entry: entry.id in ("01", "04"))
+    monkeypatch.setattr(notebooks, "written", lambda entry: entry.id in ("01", "04"))
     pass_all("01")
     bundle = progress.course_map()._repr_mimebundle_()
     assert '<a href="01_attention_is_a_lookup.ipynb">01 · Attention is a lookup</a>' in bundle["text/html"]
     lines = bundle["text/plain"].splitlines()
-    assert len(lines) == len(course.NOTEBOOKS)
+    assert len(lines) == len(notebooks.NOTEBOOKS)
     assert lines[0].split()[:2] == ["·", "planned"]
     assert lines[1].split()[:2] == ["✓", "done"]
     assert lines[4].split()[:3] == ["○", "not", "yet"]
-    assert bundle["text/html"].count("<tr>") == len(course.NOTEBOOKS) + 1
+    assert bundle["text/html"].count("<tr>") == len(notebooks.NOTEBOOKS) + 1
 
 
 def test_static_outputs_hide_and_keep_out_what_was_passed(file, monkeypatch):
@@ -237,20 +236,20 @@ def test_grading_records_nothing(monkeypatch, file):
 
 
 def test_the_course_list_is_in_order_and_file_names_are_plain():
-    assert [entry.id for entry in course.NOTEBOOKS] == [*(f"{number:02d}" for number in range(18)), "A"]
-    for entry in course.NOTEBOOKS:
+    assert [entry.id for entry in notebooks.NOTEBOOKS] == [*(f"{number:02d}" for number in range(18)), "A"]
+    for entry in notebooks.NOTEBOOKS:
         assert re.fullmatch(r"(\d\d|A)_[a-z0-9_]+\.ipynb", entry.filename)
         assert entry.minutes > 0
 
 
 def test_widgets_count_as_parts():
-    entry = course.Notebook("99", "x", "X", 1, "x", exercises=1, quizzes=1, widgets=("W1",))
+    entry = notebooks.Notebook("99", "x", "X", 1, "x", exercises=1, quizzes=1, widgets=("W1",))
     assert entry.parts == (("exercise", "99.1"), ("quiz", "99.q1"), ("widget", "W1"))
 
 
 def test_written_looks_beside_the_package_and_in_the_working_directory(tmp_path, monkeypatch):
-    entry = course.Notebook("99", "nowhere", "Nowhere", 1, "nothing")
+    entry = notebooks.Notebook("99", "nowhere", "Nowhere", 1, "nothing")
     monkeypatch.chdir(tmp_path)
-    assert not course.written(entry)
+    assert not notebooks.written(entry)
     (tmp_path / "99_nowhere.ipynb").write_text("{}")
-    assert course.written(entry)
+    assert notebooks.written(entry)

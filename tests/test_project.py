@@ -27,7 +27,7 @@ COMES_WITH = {"PIL": "matplotlib", "traitlets": "ipywidgets", "IPython": "ipywid
 
 
 def tracked_files() -> list[Path]:
-    """The project's files as git lists them (new ones included), or all that are not hidden without git."""
+    """Return the project's files as git lists them (new ones included), or all that are not hidden without git."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
     try:
         listed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout
@@ -91,7 +91,7 @@ def test_text_files_end_lines_with_lf():
 
 
 def map_row(entry: Notebook) -> str:
-    """A row of the map: a link where the notebook is written, else the word planned."""
+    """Return a row of the map: a link where the notebook is written, else the word planned."""
     there = (ROOT / "notebooks" / entry.filename).is_file()
     name = f"[{entry.title}](notebooks/{entry.filename})" if there else f"{entry.title} (planned)"
     return f"| {entry.id} | {name} | {entry.minutes} | {entry.builds} |"

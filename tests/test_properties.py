@@ -36,7 +36,7 @@ def models(draw, dtype=torch.float64, positions=POSITIONS, scale=1.0):
 
 @st.composite
 def sentences(draw, vocab_size=SRC_WORDS, max_length=13, min_length=1, padded=True):
-    """Ids [batch, length] of at most five sentences, the first of full length, each of at least one word."""
+    """Return ids [batch, length] of at most five sentences, the first of full length, each of at least one word."""
     batch, length = draw(st.integers(1, 5)), draw(st.integers(min_length, max_length))
     generator = torch.Generator().manual_seed(draw(seeds))
     ids = torch.randint(3, vocab_size, (batch, length), generator=generator)

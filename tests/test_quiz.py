@@ -11,11 +11,10 @@ import pytest
 import torch
 
 from transformer_lib import DecoderLayer
-from transformer_lib.course import notebooks as course
-from transformer_lib.course import progress
+from transformer_lib.course import notebooks, progress
 from transformer_lib.course.quiz import Choice, Number, Option, answer, question, quiz, view
 from transformer_lib.course.quiz.bank import QUESTIONS
-from transformer_lib.course.studies import clinic_catalogue as clinic
+from transformer_lib.course.studies import clinic_catalogue
 
 pytestmark = pytest.mark.fast
 
@@ -24,7 +23,7 @@ NUMBERS = [entry for entry in QUESTIONS if isinstance(entry, Number)]
 
 
 def letter(entry, start):
-    """The letter of the option whose text begins so."""
+    """Return the letter of the option whose text begins so."""
     texts = [option.text for option in entry.options]
     return entry.letters[[text.startswith(start) for text in texts].index(True)]
 
@@ -39,7 +38,7 @@ def pieces(entry):
 
 
 def test_the_course_list_knows_every_question():
-    for entry in course.NOTEBOOKS:
+    for entry in notebooks.NOTEBOOKS:
         names = [name for kind, name in entry.parts if kind == "quiz"]
         assert names == [q.id for q in QUESTIONS if q.id.split(".")[0] == entry.id]
 
@@ -94,7 +93,10 @@ def test_the_numbers_are_right():
         "13.q2": torch.nn.functional.cross_entropy(torch.zeros(1, 1000), torch.tensor([7])).item(),
         "14.q2": max(0.6 * 0.3, 0.4 * 0.9),
         "16.q1": 8**2 / 4**2,
-        "17.q4": sum(clinic.higher_loss(clinic.load_results()["found"], fault.name) for fault in clinic.FAULTS),
+        "17.q4": sum(
+            clinic_catalogue.higher_loss(clinic_catalogue.load_results()["found"], fault.name)
+            for fault in clinic_catalogue.FAULTS
+        ),
     }
     assert set(expected) == {entry.id for entry in NUMBERS}
     for name, value in expected.items():
@@ -124,13 +126,13 @@ def test_answers_by_text(capsys):
 
 
 def test_what_is_no_answer_is_refused():
-    with pytest.raises(ValueError, match="answer: expected one of A, B, C, D; got 'E'"):
+    with pytest.raises(ValueError, match="answer must be one of A, B, C, D, got 'E'"):
         answer("04.q1", "E")
-    with pytest.raises(ValueError, match="answer: expected one of A, B, C, D; got ''"):
+    with pytest.raises(ValueError, match="answer must be one of A, B, C, D, got ''"):
         answer("04.q1", "")
-    with pytest.raises(ValueError, match="answer: expected a number; got 'many'"):
+    with pytest.raises(ValueError, match="answer must be a number, got 'many'"):
         answer("04.q2", "many")
-    with pytest.raises(ValueError, match=r"question_id: expected one of 00\.q1, .*; got '99.q1'"):
+    with pytest.raises(ValueError, match=r"question_id must be one of 00\.q1, .*, got '99.q1'"):
         quiz("99.q1")
 
 

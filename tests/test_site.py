@@ -22,7 +22,7 @@ import site_pages
 import built_site
 import transformer_lib as tl
 from transformer_lib.course.notebooks import NOTEBOOKS, notebook
-from transformer_lib.course.teaching import notebook_files as notebooks
+from transformer_lib.course.teaching import notebook_files
 
 ROOT = built_site.ROOT
 GUIDE = sorted((ROOT / "docs" / "teaching").glob("*.md"))
@@ -60,16 +60,16 @@ def pages(site: Path) -> dict[Path, Page]:
 
 
 def raw(entry) -> dict:
-    return notebooks.read(ROOT / "notebooks" / entry.filename)
+    return notebook_files.read(ROOT / "notebooks" / entry.filename)
 
 
 def tagged(entry, tag: str) -> int:
-    return sum(tag in notebooks.tags_of(cell) for cell in raw(entry)["cells"])
+    return sum(tag in notebook_files.tags_of(cell) for cell in raw(entry)["cells"])
 
 
 @functools.cache
 def file_at(folder: Path, name: str) -> Path | None:
-    """The file of the site that a link in this folder names, if there is one."""
+    """Return the file of the site that a link in this folder names, if there is one."""
     file = (folder / unquote(name)).resolve()
     return file if file.is_file() else None
 
@@ -130,7 +130,7 @@ def test_a_notebook_page_is_whole(site, entry):
     assert page.text.count('class="in-lab"') == tagged(entry, "widget") > 0
     assert page.text.count('class="course-strip"') == 1
     assert "tag_claim" not in page.text and "tag_nbval" not in page.text
-    prose = "".join(notebooks.source_of(cell) for cell in cells if cell["cell_type"] == "markdown")
+    prose = "".join(notebook_files.source_of(cell) for cell in cells if cell["cell_type"] == "markdown")
     assert page.text.count('<span class="math') >= len(re.findall(r"(?<!\$)\$[^$\n]+\$(?!\$)", prose)) / 2
 
 
@@ -191,9 +191,9 @@ def test_names_of_cells_in_the_guide():
 
 
 def joined(output: dict) -> str:
-    """The text of an output, which a notebook's file may keep as lines."""
+    """Return the text of an output, which a notebook's file may keep as lines."""
     shown = output.get("data", {"text": output.get("text", "")})
-    return "\0".join(notebooks.text_of(value) for value in shown.values())
+    return "\0".join(notebook_files.text_of(value) for value in shown.values())
 
 
 def test_a_page_changes_no_output_and_not_the_notebook():
@@ -205,7 +205,7 @@ def test_a_page_changes_no_output_and_not_the_notebook():
     )
     changed = [new for old, new in zip(before, after, strict=True) if old != new]
     assert ["course-strip" in changed[0], "in-lab" in changed[1], len(changed)] == [True, True, 2]
-    sources = [notebooks.source_of(cell) for cell in original["cells"] if cell["cell_type"] == "code"]
+    sources = [notebook_files.source_of(cell) for cell in original["cells"] if cell["cell_type"] == "code"]
     assert sources == [cell["source"] for cell in page["cells"] if cell["cell_type"] == "code"]
 
 
@@ -247,7 +247,7 @@ def test_the_picture_of_a_cell():
     cells = [{"id": "a", "outputs": [{"data": {"text/html": [f'<img src="{stored}"', " alt=x>"]}}]}, {"id": "b"}]
     assert site_pages.picture_of({"cells": cells}, "a") == "<svg/>"
     for cell_id in ("b", "c"):
-        with pytest.raises(ValueError, match=f"cell_id: expected a cell with a stored SVG picture; got '{cell_id}'"):
+        with pytest.raises(ValueError, match=f"cell_id must name a cell with a stored SVG picture, got '{cell_id}'"):
             site_pages.picture_of({"cells": cells}, cell_id)
 
 
@@ -285,7 +285,7 @@ def test_the_command_replaces_a_site_and_nothing_else(command, tmp_path, capsys)
     for place in (own, own / "thesis.tex"):
         with pytest.raises(SystemExit):
             command(place)
-        assert "--out: expected a new folder or an earlier build of the site; got" in capsys.readouterr().err
+        assert "--out must be a new folder or an earlier build of the site, got" in capsys.readouterr().err
     assert (own / "thesis.tex").exists()
 
 

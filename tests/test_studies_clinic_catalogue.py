@@ -7,11 +7,10 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.course.clinic import INSTRUMENTS, SIGNS
-from transformer_lib.course.clinic import ward as clinic_ward
+from transformer_lib.course.clinic import INSTRUMENTS, SIGNS, ward
 from transformer_lib.course.clinic.recipe import Recipe, trained
 from transformer_lib.course.studies import clinic_catalogue as study
-from transformer_lib.course.studies import clinic_ward as ward
+from transformer_lib.course.studies import clinic_ward
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +81,7 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(study, "measure", lambda name, seed: {"last loss": 0.5 + seed})
     monkeypatch.setattr(study, "overfit", lambda name, seed: {"loss": 0.1, "right": 1.0})
     monkeypatch.setattr(study, "retrain", lambda name, seed, **changes: 0.25)
-    monkeypatch.setattr(sys, "argv", ["clinic", "--seeds", "3", "4", "--results", str(path)])
+    monkeypatch.setattr(sys, "argv", ["clinic_catalogue", "--seeds", "3", "4", "--results", str(path)])
     study.main()
     content = study.load_results(path)
     assert content["command"] == "python -m transformer_lib.course.studies.clinic_catalogue --seeds 3 4"
@@ -92,14 +91,14 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
 
 def test_the_ward_that_is_written_is_the_one_that_is_read(tmp_path, monkeypatch):
     path = tmp_path / "ward.safetensors"
-    short = ward.content(Recipe(steps=2))
-    monkeypatch.setattr(ward, "WARD", path)
-    monkeypatch.setattr(ward, "content", lambda: short)
-    ward.main()
+    short = clinic_ward.content(Recipe(steps=2))
     monkeypatch.setattr(clinic_ward, "WARD", path)
-    clinic_ward._stored.cache_clear()
-    model, log = clinic_ward.load("positions lost")
-    clinic_ward._stored.cache_clear()
+    monkeypatch.setattr(clinic_ward, "content", lambda: short)
+    clinic_ward.main()
+    monkeypatch.setattr(ward, "WARD", path)
+    ward._stored.cache_clear()
+    model, log = ward.load("positions lost")
+    ward._stored.cache_clear()
     trained_model, trained_log = trained("positions lost", 0, Recipe(steps=2))
     assert log == trained_log
     for name, parameter in trained_model.named_parameters():

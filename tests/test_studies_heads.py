@@ -184,7 +184,7 @@ def test_measuring_again_finds_what_is_stored(trained, monkeypatch):
 def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     path = tmp_path / "heads.json"
     monkeypatch.setattr(study, "measure", lambda translator, corpus: {"right": {"noun": 0.5}})
-    monkeypatch.setattr(study.experiments, "train_translator", lambda *args, **options: None)
+    monkeypatch.setattr(study.translators, "train_translator", lambda *args, **options: None)
     monkeypatch.setattr(sys, "argv", ["heads", "--seeds", "5", "--results", str(path)])
     study.main()
     assert list(study.load_results(path)["models"]) == ["course", "seed 5", "seed 5, one pass"]

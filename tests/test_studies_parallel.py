@@ -11,7 +11,7 @@ EXACT = {"rtol": 0, "atol": 1e-12}
 
 
 def gradient(rows):
-    """The gradient of the mean over the tokens of these rows of batch 0, as one vector, and their number."""
+    """Return the gradient of the mean over the tokens of these rows of batch 0, as one vector, and their number."""
     model = parallel.new_model()
     src, tgt = (ids[rows] for ids in parallel.batch(0))
     parallel.step_gradients(model, src, tgt)

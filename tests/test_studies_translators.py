@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 
-from transformer_lib.course.studies import translators as experiments
+from transformer_lib.course.studies import translators
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.decoding.translator import load_trained
 
@@ -19,20 +19,20 @@ def corpus() -> Corpus:
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return experiments.load_results()
+    return translators.load_results()
 
 
-@pytest.mark.parametrize("kind", experiments.MODELS)
+@pytest.mark.parametrize("kind", translators.MODELS)
 def test_a_short_run_repeats_the_stored_one(corpus, stored, kind):
-    losses = experiments.short_run(corpus, kind)
+    losses = translators.short_run(corpus, kind)
     torch.testing.assert_close(losses, stored["short"][kind], atol=5e-3, rtol=1e-3)
     assert losses[-1] < losses[0]
 
 
 def test_the_trained_model_scores_what_its_provenance_says(corpus):
     translator = load_trained("context")
-    scores = experiments.evaluate(translator.translate, corpus["heldout"])
-    said = experiments.load_results()["transformer"][0]["scores"]["heldout"]
+    scores = translators.evaluate(translator.translate, corpus["heldout"])
+    said = translators.load_results()["transformer"][0]["scores"]["heldout"]
     for metric, (mean, low, high) in said.items():
         tolerance = 0.01 if mean <= 1 else 0.5  # another machine's rounding may turn a sentence or two
         assert abs(scores[metric].mean - mean) <= tolerance and low <= mean <= high, metric
@@ -64,9 +64,9 @@ def test_self_only_attention_is_at_chance(stored):
 
 
 def test_baselines_are_all_there(stored):
-    for name in ("dictionary", *experiments.RUNS):
+    for name in ("dictionary", *translators.RUNS):
         for run in stored[name]:
-            for split in experiments.TEST_SPLITS:
+            for split in translators.TEST_SPLITS:
                 scores = run["scores"][split]
                 assert set(scores) == {"exact match", "sense accuracy", "sense choice", "BLEU", "chrF"}
                 assert all(low <= mean + 1e-3 and mean <= high + 1e-3 for mean, low, high in scores.values())
@@ -81,22 +81,22 @@ def test_a_longer_run_helps_the_gru(stored):
 
 
 def test_models_are_of_similar_size(stored):
-    sizes = [stored[kind][0]["parameters"] for kind in experiments.MODELS]
+    sizes = [stored[kind][0]["parameters"] for kind in translators.MODELS]
     assert max(sizes) < 1.1 * min(sizes)
 
 
 def test_the_command_writes_results_and_weights(corpus, tmp_path, monkeypatch, capsys):
-    few = {split: corpus[split][:7] for split in ("train", *experiments.TEST_SPLITS)}
+    few = {split: corpus[split][:7] for split in ("train", *translators.TEST_SPLITS)}
     tiny = Corpus("context", {**few, "train": corpus["train"][:60]})
     words = {pair.src: pair for pair in tiny["train"]}
-    for split in experiments.TEST_SPLITS:  # only known words
+    for split in translators.TEST_SPLITS:  # only known words
         tiny.splits[split] = tuple(list(words.values())[:5])
-    monkeypatch.setattr(experiments, "load_corpus", lambda name: tiny)
-    monkeypatch.setitem(experiments.TRAINING, "epochs", 1)
+    monkeypatch.setattr(translators, "load_corpus", lambda name: tiny)
+    monkeypatch.setitem(translators.TRAINING, "epochs", 1)
     results, weights = tmp_path / "results.json", tmp_path / "weights.safetensors"
-    arguments = ["experiments", "--seeds", "3", "--results", str(results), "--weights", str(weights), "--threads", "1"]
+    arguments = ["translators", "--seeds", "3", "--results", str(results), "--weights", str(weights), "--threads", "1"]
     monkeypatch.setattr("sys.argv", arguments)
-    experiments.main()
+    translators.main()
     content = json.loads(results.read_text(encoding="utf-8"))
     assert content["transformer"][0]["seed"] == 3 and content["threads"] == 1
     assert "transformer 3" in capsys.readouterr().out
@@ -104,16 +104,16 @@ def test_the_command_writes_results_and_weights(corpus, tmp_path, monkeypatch, c
 
 
 def test_a_model_that_names_no_sense_has_no_sense_choice(corpus):
-    scores = experiments.evaluate(lambda texts: ["nichts"] * len(texts), corpus["heldout"][:5])
+    scores = translators.evaluate(lambda texts: ["nichts"] * len(texts), corpus["heldout"][:5])
     assert "sense choice" not in scores and scores["sense accuracy"].mean == 0
 
 
 def test_chance_counts_the_senses():
     two = Pair("a", "x Bank y", contrast=("x Ufer y",), word="bank", expected="Bank")
     three = Pair("b", "x Stamm y", contrast=("x Rüssel y", "x Koffer y"), word="trunk", expected="Stamm")
-    assert experiments.chance([two, three, Pair("c", "z")]) == pytest.approx((1 / 2 + 1 / 3) / 2)
+    assert translators.chance([two, three, Pair("c", "z")]) == pytest.approx((1 / 2 + 1 / 3) / 2)
 
 
 def test_unknown_kind(corpus):
     with pytest.raises(ValueError, match="kind must be one of 'transformer'.*got 'LSTM'"):
-        experiments.new_translator(corpus["train"][:3], seed=0, kind="LSTM")
+        translators.new_translator(corpus["train"][:3], seed=0, kind="LSTM")

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from matplotlib import colormaps
 
+from svg_parts import centre, number, parts, points
 from transformer_lib.course.figures.plotting.base import ink
 from transformer_lib.course.figures.svg import (
     CIVIDIS,
@@ -234,7 +235,7 @@ def test_two_lengths():
 
 
 def decoded(drawn, shape):
-    """The colour of each cell, read back from the paths."""
+    """Return the colour of each cell, read back from the paths."""
     root = ET.fromstring(f"<g>{drawn}</g>")
     grid = np.full(shape, root.find("rect").get("fill"), dtype=object)
     for path in root.iter("path"):
@@ -359,13 +360,18 @@ def test_lookup_table_holds_every_number():
 
 def test_bars_grow_from_zero_in_both_directions():
     drawn = charts.bar_strip(np.array([2.0, -1.0]), ["#aaaaaa", "#bbbbbb"], (10, 0, 20, 40), (-2.0, 2.0))
-    up, down = ET.fromstring(f"<g>{drawn}</g>").findall("rect")
-    assert (float(up.get("y")), float(up.get("height"))) == (0, 20)
-    assert (float(down.get("y")), float(down.get("height"))) == (20, 10)
+    up, down = parts(drawn, "rect")
+    assert number(up, "y") + number(up, "height") == number(down, "y")  # they meet at zero
+    assert number(up, "height") == 2 * number(down, "height") > 0
+    assert (up.get("fill"), down.get("fill")) == ("#aaaaaa", "#bbbbbb")
+    assert number(up, "y") >= 0 and number(down, "y") + number(down, "height") <= 40
 
 
-def test_log_chart_places_powers_evenly():
+def test_log_chart_places_powers_evenly_and_holds_high_values_at_the_top():
     drawn = charts.log_chart([1, 4, 16], {"a": [0, 1, 2]}, (0, 0, 100, 50), high=1, colours=["#aaaaaa"], marked=(4, 1))
-    points = ET.fromstring(f"<g>{drawn}</g>").find("polyline").get("points")
-    assert points == "0,50 50,0 100,0"  # the last one is held at the top
-    assert '<circle cx="50" cy="0"' in drawn
+    [line] = parts(drawn, "polyline")
+    first, second, third = points(line)
+    assert second[0] - first[0] == third[0] - second[0] > 0
+    assert first[1] > second[1] == third[1]  # y grows downwards
+    [mark] = parts(drawn, "circle")
+    assert centre(mark) == second

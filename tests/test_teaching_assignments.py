@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import os
 import re
@@ -21,22 +22,20 @@ from transformer_lib.course.exercises.compare import same
 from transformer_lib.course.exercises.model import other_numbers
 from transformer_lib.course.exercises.sandbox import preserved_state, run_directly
 from transformer_lib.course.teaching.assignments import (
-    build as assignments,
+    build,
+    run,
 )
 from transformer_lib.course.teaching.assignments import (
     hidden as assignments_hidden,
-)
-from transformer_lib.course.teaching.assignments import (
-    run as assignments_run,
 )
 from transformer_lib.course.teaching.assignments.cases import MORE, unseen_cases
 from transformer_lib.course.teaching.assignments.source import course_source, groups_of
 from transformer_lib.course.teaching.notebook_files import read, source_of, tags_of
 
 ALL = exercises.all_exercises()
-NOTEBOOKS = assignments.chosen_notebooks([])
+NOTEBOOKS = build.chosen_notebooks([])
 SEED = 7_654_321
-MIME = assignments_run.MIME
+MIME = run.MIME
 
 
 def marks_of(cell: dict) -> dict:
@@ -44,7 +43,7 @@ def marks_of(cell: dict) -> dict:
 
 
 def student_version(source: str) -> str:
-    """What nbgrader's generate_assignment makes of a cell, with the stub that the course's config names."""
+    """Return what nbgrader's generate_assignment makes of a cell, with the stub that the course's config names."""
     source = re.sub(
         r"^ *### BEGIN SOLUTION\n.*^( *)### END SOLUTION",
         r"\1raise NotImplementedError",
@@ -91,7 +90,7 @@ def test_no_cell_uses_a_solution_that_is_gone_and_no_check_of_a_solution_is_left
 
 
 def test_points_are_stars_and_a_choice_leaves_the_others_for_practice():
-    path = assignments.chosen_notebooks(["04"])[0]
+    path = build.chosen_notebooks(["04"])[0]
     tests = [marks_of(cell) for cell in course_source(read(path), seed=SEED)["cells"] if marks_of(cell).get("grade")]
     assert [mark["points"] for mark in tests] == [e.difficulty for e in ALL if e.notebook == "04"]
     assert all(mark["locked"] and mark["schema_version"] == 3 for mark in tests)
@@ -102,40 +101,40 @@ def test_points_are_stars_and_a_choice_leaves_the_others_for_practice():
 
 
 def test_the_attempt_that_is_wrong_on_purpose_raises_no_error():
-    cells = course_source(read(assignments.chosen_notebooks(["00"])[0]), seed=SEED)["cells"]
+    cells = course_source(read(build.chosen_notebooks(["00"])[0]), seed=SEED)["cells"]
     assert 'print(examine(get("00.1"), first_try).text)' in "".join(map(source_of, cells))
 
 
 def test_an_incomplete_exercise_and_a_wrong_choice_are_refused(tmp_path):
-    notebook = read(assignments.chosen_notebooks(["00"])[0])
-    with pytest.raises(ValueError, match=r"graded: expected some of \['00.1', .*; got \['04.1'\]"):
+    notebook = read(build.chosen_notebooks(["00"])[0])
+    with pytest.raises(ValueError, match=r"graded must be some of \['00.1', .*, got \['04.1'\]"):
         course_source(notebook, seed=SEED, graded=["04.1"])
     group = groups_of(notebook["cells"])[0]
     without = {"cells": [cell for place, cell in enumerate(notebook["cells"]) if place != group.solution]}
-    with pytest.raises(ValueError, match=r"expected a check and a solution after the stub in cell \d+"):
+    with pytest.raises(ValueError, match=r"cells must have a check and a solution after the stub in cell \d+"):
         course_source(without, seed=SEED)
-    with pytest.raises(ValueError, match=r"only: expected exercises of the chosen notebooks; got \['00.9'\]"):
-        assignments.make_course(tmp_path, assignments.chosen_notebooks(["00"]), only=["00.9"])
+    with pytest.raises(ValueError, match=r"only must name exercises of the chosen notebooks, got \['00.9'\]"):
+        build.make_course(tmp_path, build.chosen_notebooks(["00"]), only=["00.9"])
 
 
 def test_a_wrong_notebook_a_missing_file_and_a_number_too_small_are_refused(tmp_path, monkeypatch, capsys):
-    paths = assignments.chosen_notebooks(["00"])
+    paths = build.chosen_notebooks(["00"])
     for name, number, least in (("seed", 5, 10**6), ("cell_seconds", 0, 1), ("notebook_seconds", -1, 1)):
         with pytest.raises(ValueError, match=f"{name} must be at least {least}, got {number}"):
-            assignments.make_course(tmp_path, paths, **{name: number})
+            build.make_course(tmp_path, paths, **{name: number})
     with pytest.raises(SystemExit):
-        assignments.main(["--out", str(tmp_path), "4"])
-    assert "expected one of 00 to 17 or A; got '4'" in capsys.readouterr().err
-    monkeypatch.setattr(assignments.course, "path_of", lambda entry: None)
-    with pytest.raises(FileNotFoundError, match=r"notebooks: expected 00_start_here\.ipynb beside the library"):
-        assignments.chosen_notebooks([])
+        build.main(["--out", str(tmp_path), "4"])
+    assert "must be one of 00 to 17 or A, got '4'" in capsys.readouterr().err
+    monkeypatch.setattr(build.course, "path_of", lambda entry: None)
+    with pytest.raises(FileNotFoundError, match=r"00_start_here\.ipynb must lie beside the library"):
+        build.chosen_notebooks([])
     assert list(tmp_path.iterdir()) == []
 
 
 def test_the_command_makes_a_course_that_keeps_its_seed(tmp_path, capsys):
     seeds = []
     for out in (tmp_path / "a", tmp_path / "a", tmp_path / "b"):
-        assignments.main(["--out", str(out), "02", "03", "--only", "03.2"])
+        build.main(["--out", str(out), "02", "03", "--only", "03.2"])
         assert "1 assignments in" in capsys.readouterr().out
         [source] = out.glob("source/*/*.ipynb")
         seeds += set(re.findall(r"seed=(\d+)", source.read_text(encoding="utf-8")))
@@ -143,8 +142,8 @@ def test_the_command_makes_a_course_that_keeps_its_seed(tmp_path, capsys):
     assert seeds[0] == seeds[1] != seeds[2] and min(map(int, seeds)) >= 10**6
     ast.parse((out / "nbgrader_config.py").read_text(encoding="utf-8"))
     with pytest.raises(SystemExit):
-        assignments.main(["--out", str(tmp_path), "--only", "99.1"])
-    assert "only: expected exercises of the chosen notebooks; got ['99.1']" in capsys.readouterr().err
+        build.main(["--out", str(tmp_path), "--only", "99.1"])
+    assert "only must name exercises of the chosen notebooks, got ['99.1']" in capsys.readouterr().err
 
 
 # Hidden cases.
@@ -157,7 +156,7 @@ def answers(exercise, function, seed=SEED):
 
 
 def by_heart(exercise):
-    """A function that knows the right answer to every case that the check shows, and nothing else."""
+    """Return a function that knows the right answer to every case that the check shows, and nothing else."""
     cases, names = exercise.cases(), exercise.arguments
     known = [(case.args, run_directly(exercise.reference, case.args, names).value) for case in cases]
 
@@ -190,7 +189,7 @@ def test_hidden_cases_are_the_same_for_a_seed_and_others_for_another():
 
     assert texts(SEED) == texts(SEED) != texts(SEED + 1)
     assert set(MORE) <= {exercise.id for exercise in ALL}
-    with pytest.raises(ValueError, match="seed: expected an integer of at least 1000000; got 5"), other_numbers(5):
+    with pytest.raises(ValueError, match="seed must be an integer of at least 1000000, got 5"), other_numbers(5):
         pass
 
 
@@ -253,7 +252,7 @@ def test_a_cell_without_end_is_interrupted_and_a_dead_kernel_keeps_what_was_done
     sources = ["1 + 1", FOR_EVER, told, "os._exit(1)", "print('never')"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     nbformat.write(notebook, tmp_path / "n.ipynb")
-    assignments_run.main([str(tmp_path / "n.ipynb"), "--cell-seconds", "9", "--notebook-seconds", "600"])
+    run.main([str(tmp_path / "n.ipynb"), "--cell-seconds", "9", "--notebook-seconds", "600"])
     cells = nbformat.read(tmp_path / "n.ipynb", as_version=4).cells
     assert cells[0].outputs[0].data["text/plain"] == "2"
     assert "CellTimeout" in {output.get("ename") for output in cells[1].outputs}
@@ -265,7 +264,7 @@ def test_a_cell_without_end_is_interrupted_and_a_dead_kernel_keeps_what_was_done
 def test_no_cell_is_run_when_the_time_is_over(tmp_path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1 + 1"), nbformat.v4.new_markdown_cell("x")])
     nbformat.write(notebook, tmp_path / "n.ipynb")
-    assignments_run.run(tmp_path / "n.ipynb", cell_seconds=1, notebook_seconds=-1)
+    run.run(tmp_path / "n.ipynb", cell_seconds=1, notebook_seconds=-1)
     [output] = nbformat.read(tmp_path / "n.ipynb", as_version=4).cells[0].outputs
     assert "the time for the whole notebook was over" in output.evalue
 
@@ -300,7 +299,7 @@ def settings(grading, tmp_path, monkeypatch):
 
 def test_settings_of_ones_own_outlive_the_making_of_the_course(settings, tmp_path, capsys):
     for own in ("c = get_config()\nc.ExecuteApart.command = ['docker']\nc.ExecuteApart.cell_seconds = 7", None):
-        assignments.main(["--out", str(tmp_path), "00"])
+        build.main(["--out", str(tmp_path), "00"])
         if own:
             (tmp_path / "own_config.py").write_text(own, encoding="utf-8")
     config = settings(tmp_path)
@@ -314,7 +313,7 @@ def test_settings_of_ones_own_outlive_the_making_of_the_course(settings, tmp_pat
 def test_formgrader_opens_a_submission_with_its_own_page(settings, tmp_path):
     from nbconvert.exporters import HTMLExporter
 
-    [source] = assignments.make_course(tmp_path, assignments.chosen_notebooks(["00"]), seed=SEED)
+    [source] = build.make_course(tmp_path, build.chosen_notebooks(["00"]), seed=SEED)
     resources = {"index": 0, "total": 1, "base_url": "", "notebook_id": source.stem, "submission_id": "s"}
     page, _ = HTMLExporter(config=settings(tmp_path)).from_filename(str(source), resources=resources)
     assert "/formgrader/static/js/formgrade.js" in page
@@ -389,7 +388,7 @@ def test_what_a_submission_puts_in_the_place_of_its_file_is_not_waited_for(gradi
 
 def test_outputs_are_taken_only_from_the_same_cells(grading):
     notebook, other = (nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text)]) for text in "ab")
-    with pytest.raises(ValueError, match="executed: expected the same cells"):
+    with pytest.raises(ValueError, match="executed must have the same cells"):
         grading.take_outputs(notebook, other)
 
 
@@ -414,8 +413,8 @@ RIGHT = {
 BY_HEART = "return [2, 13, 5, 7] if len(second) == 4 else {2: [2, 5], 7: [7, 7], 11: [11, 5, 7]}.get(first[0], [5, 7])"
 NOISY = "import warnings; warnings.warn('deprecated'); return torch.softmax(scores, dim=-1)"
 TAMPER = f"""
-import transformer_lib.exercises as e, transformer_lib.exercises.runner as r
-import transformer_lib.teaching.assignments_hidden as h
+import transformer_lib.course.exercises as e, transformer_lib.course.exercises.runner as r
+import transformer_lib.course.teaching.assignments.hidden as h
 from IPython.display import display
 from pathlib import Path
 check = lambda *a, **k: None
@@ -433,7 +432,7 @@ SILENCE = 'get_ipython().input_transformers_cleanup.append(lambda lines: ["1.0"]
 
 def small_notebook(folder: Path) -> Path:
     """Notebook 00 cut down to its set-up, its table of terms with formulas, and three exercises."""
-    notebook = read(assignments.chosen_notebooks(["00"])[0])
+    notebook = read(build.chosen_notebooks(["00"])[0])
     groups = groups_of(notebook["cells"])[:3]
     places = {0, 1, 2, *(place for group in groups for place in range(group.stub - 1, group.solution + 1))}
     notebook["cells"] = [cell for place, cell in enumerate(notebook["cells"]) if place in places]
@@ -472,9 +471,18 @@ def nbgrader(course: Path, *arguments: str) -> None:
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
+def test_the_tampering_patches_what_is_there():
+    """A module that moved would leave the attack without effect, and its test without power."""
+    for line in filter(re.compile("import transformer_lib").match, TAMPER.splitlines()):
+        for module in re.findall(r"transformer_lib[\w.]+", line):
+            importlib.import_module(module)
+    replaced = (assignments_hidden.problem_in, assignments_hidden.grade, exercises.runner._examine)
+    assert all(map(callable, replaced))
+
+
 def test_nbgrader_gives_every_submission_what_it_deserves(grading, tmp_path):
     course = tmp_path / "course"
-    [source] = assignments.make_course(course, [small_notebook(tmp_path)], cell_seconds=20, notebook_seconds=600)
+    [source] = build.make_course(course, [small_notebook(tmp_path)], cell_seconds=20, notebook_seconds=600)
     nbgrader(course, "generate_assignment", "00_start_here")
     release = (course / "release" / "00_start_here" / "00_start_here.ipynb").read_text(encoding="utf-8")
     assert release.count("raise NotImplementedError") >= 3

@@ -12,7 +12,7 @@ pytest.importorskip("nbconvert", reason="nbconvert is not installed")
 pytest.importorskip("bs4", reason="nbconvert is not installed")
 
 from transformer_lib.course import notebooks as course
-from transformer_lib.course.teaching import notebook_files as notebooks
+from transformer_lib.course.teaching import notebook_files
 from transformer_lib.course.teaching.slides import (
     build as slides,
 )
@@ -82,7 +82,9 @@ def test_no_slide_holds_a_solution_or_a_hint(entry):
     cells = slides_plan.read(course.path_of(entry))
     page = "\n".join(piece.text for slide in deck(entry) for piece in slide.pieces)
     assert not re.search(r"def \w+_solution\(", page) and "Hint 1" not in page
-    solutions = {line for one in cells if "solution" in notebooks.tags_of(one) for line in one["source"].splitlines()}
+    solutions = {
+        line for one in cells if "solution" in notebook_files.tags_of(one) for line in one["source"].splitlines()
+    }
     assert [line for line in solutions if "def " in line and line in page] == []
 
 
@@ -155,7 +157,7 @@ def test_a_quiz_asks_the_class(html, options, answer):
 
 @pytest.mark.parametrize("html", ["", QUIZ.replace("details", "div"), QUIZ.replace("<b>04.q1</b>", "")])
 def test_a_quiz_that_is_none_is_named(html):
-    with pytest.raises(ValueError, match="cell c: expected a stored quiz; run the notebook"):
+    with pytest.raises(ValueError, match="cell c must have stored its quiz: run the notebook"):
         slides_outputs.question(code("quiz()", "quiz", "slide", html=html))
 
 
@@ -270,7 +272,7 @@ def packages(tmp_path, monkeypatch):
     for name, (package, place) in slides.VENDORED.items():
         (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / place).write_text(f"{package} {name}", encoding="utf-8")
-    monkeypatch.setattr(notebooks, "distribution", lambda package: FakeDistribution(tmp_path))
+    monkeypatch.setattr(notebook_files, "distribution", lambda package: FakeDistribution(tmp_path))
 
 
 class FakeDistribution:
@@ -308,12 +310,12 @@ def test_one_deck_leaves_the_others_and_the_list(packages, tmp_path, monkeypatch
 
 def test_what_is_missing_is_named(tmp_path, monkeypatch):
     with pytest.raises(RuntimeError, match=r"no-such-package-here is not installed: pip install -e \"\.\[slides\]\""):
-        notebooks.carried("no-such-package-here", "x.js", "slides")
+        notebook_files.carried("no-such-package-here", "x.js", "slides")
     with pytest.raises(FileNotFoundError, match=r"98_none.ipynb is neither beside transformer_lib nor"):
         slides.deck_of(course.Notebook("98", "none", "None", 1, "nothing"))
 
 
-@pytest.mark.parametrize(("name", "said"), [("4", "expected one of 00 to 17 or A; got '4'"), ("04", "no-such-package")])
+@pytest.mark.parametrize(("name", "said"), [("4", "must be one of 00 to 17 or A, got '4'"), ("04", "no-such-package")])
 def test_the_command_says_what_is_wrong_in_a_line(name, said, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(slides, "VENDORED", {"x.js": ("no-such-package-here", "x.js")})
     with pytest.raises(SystemExit):
@@ -322,4 +324,6 @@ def test_the_command_says_what_is_wrong_in_a_line(name, said, tmp_path, monkeypa
 
 
 def test_formulas_come_from_one_file_as_on_the_site():
-    assert slides.VENDORED["mathjax.js"] == notebooks.MATHJAX and notebooks.MATHJAX[1].endswith("tex-svg-full.js")
+    assert slides.VENDORED["mathjax.js"] == notebook_files.MATHJAX and notebook_files.MATHJAX[1].endswith(
+        "tex-svg-full.js"
+    )

@@ -530,7 +530,7 @@ def test_a_damaged_checkpoint_stops_the_run_before_it_begins(tmp_path):
     assert path.exists()
 
 
-# Being killed: the child below is a process of its own.
+# Being killed: the child below is a separate process.
 
 
 def be_killed(folder: str, when: str, threads: str) -> None:

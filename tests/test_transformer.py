@@ -35,7 +35,7 @@ def numpy_feed_forward(layer, x):
 
 
 def numpy_stack(stack, x, mask, memory=None, memory_mask=None):
-    """The encoder (without memory) or the decoder (with it), layer by layer, sub-layer by sub-layer."""
+    """Return the encoder (without memory) or the decoder (with it), layer by layer, sub-layer by sub-layer."""
     for layer in stack.layers:
         own = layer.self_attention_residual if memory is None else layer.self_attention_residual
         parts = [(own, lambda y, layer=layer: numpy_attention(layer.self_attention, y, y, mask))]
@@ -49,7 +49,7 @@ def numpy_stack(stack, x, mask, memory=None, memory_mask=None):
 
 
 def numpy_transformer(model, src, tgt_in):
-    """The whole model in NumPy, with nothing of the library but the weights and `numpy_reference`."""
+    """Return the whole model in NumPy, with nothing of the library but the weights and `numpy_reference`."""
     src, tgt_in = src.numpy(), tgt_in.numpy()
     seen = (src != 0)[:, None, None, :]
     causal = np.tril(np.ones((tgt_in.shape[1],) * 2, dtype=bool)) & (tgt_in != 0)[:, None, None, :]

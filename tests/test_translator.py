@@ -138,7 +138,7 @@ def test_missing_weights_are_named(tmp_path, monkeypatch):
     assert tl.load_trained("context").src_tokenizer.words[4:] == WORDS
 
 
-# The model that comes with the course, on a few sentences of its corpus (its scores are tested apart).
+# The model that comes with the course, on a few sentences of its corpus (its scores have tests of their own).
 
 
 def test_the_trained_model_knows_its_senses():

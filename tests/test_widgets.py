@@ -8,26 +8,17 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course import notebooks as course
-from transformer_lib.course import progress
+from transformer_lib.course import notebooks, progress
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import Picture
 from transformer_lib.course.figures.svg.elements import text
 from transformer_lib.course.figures.widgets import (
-    attention_view as heads,
-)
-from transformer_lib.course.figures.widgets import (
+    architecture_panel,
     controls,
+    heads_panel,
+    lookup_panel,
     panel,
-)
-from transformer_lib.course.figures.widgets import (
-    model_map as architecture,
-)
-from transformer_lib.course.figures.widgets import (
-    soft_lookup as lookup,
-)
-from transformer_lib.course.figures.widgets import (
-    softmax_saturation as scaling,
+    scaling_panel,
 )
 
 TOKENS = ["the", "animal", "because", "it", "the"]
@@ -192,13 +183,13 @@ def test_the_first_change_by_hand_is_remembered_and_one_by_code_is_not(own_progr
 
 def test_w1_is_a_dict_at_zero_and_a_mean_at_infinity():
     scores = np.array([3.0, 1.0, 0.0, -1.0])
-    assert lookup.lookup_weights(scores, 0.05).max() > 0.999
-    assert np.abs(lookup.lookup_weights(scores, 100.0) - 0.25).max() < 0.006
+    assert lookup_panel.lookup_weights(scores, 0.05).max() > 0.999
+    assert np.abs(lookup_panel.lookup_weights(scores, 100.0) - 0.25).max() < 0.006
     expected = torch.softmax(torch.tensor(scores) / 0.7, -1).numpy()
-    np.testing.assert_allclose(lookup.lookup_weights(scores, 0.7), expected, rtol=1e-12)
-    np.testing.assert_allclose(np.array(lookup.KEYS) @ [1, 0], scores)
+    np.testing.assert_allclose(lookup_panel.lookup_weights(scores, 0.7), expected, rtol=1e-12)
+    np.testing.assert_allclose(np.array(lookup_panel.KEYS) @ [1, 0], scores)
     with pytest.raises(ValueError, match="temperature must be positive, got 0"):
-        lookup.lookup_weights(scores, 0)
+        lookup_panel.lookup_weights(scores, 0)
 
 
 def test_w1_at_both_ends_of_its_slider():
@@ -294,7 +285,7 @@ def test_w3_agrees_with_larger_samples(d_k, largest, gradient):
 
 
 def test_w3_scaling_keeps_the_weights_alike_for_every_width():
-    largest = [widgets.softmax_saturation(d_k, True).largest_weight for d_k in scaling.WIDTHS]
+    largest = [widgets.softmax_saturation(d_k, True).largest_weight for d_k in scaling_panel.WIDTHS]
     assert max(largest) - min(largest) < 0.04
     with pytest.raises(ValueError, match="d_k and n_keys must be at least 1, got 0 and 64"):
         widgets.softmax_saturation(0, True)
@@ -328,14 +319,14 @@ def test_w15_shapes_are_those_of_forward_hooks(norm_first):
     with tl.record_attention(model) as weights, torch.no_grad():
         logits = model(src, tgt_in)
     shapes = widgets.step_shapes(config, batch=5, src_len=7, tgt_len=4)
-    sizes = architecture._sizes(config, 5, 7, 4)
-    for number, (step, shape) in enumerate(zip(architecture.STEPS, shapes, strict=True)):
+    sizes = architecture_panel._sizes(config, 5, 7, 4)
+    for number, (step, shape) in enumerate(zip(architecture_panel.STEPS, shapes, strict=True)):
         if step.module:
             assert shape == seen[step.module][1 if (step.module, number > 7) == ("position", True) else 0], step
         if step.kind == "attention":
-            assert architecture.shape_of(step.inner, sizes) == tuple(weights[step.module].shape)
+            assert architecture_panel.shape_of(step.inner, sizes) == tuple(weights[step.module].shape)
         elif step.inner:
-            assert architecture.shape_of(step.inner, sizes) == seen[f"{step.module}.expand"][0]
+            assert architecture_panel.shape_of(step.inner, sizes) == seen[f"{step.module}.expand"][0]
     assert (shapes[0], shapes[8], shapes[-1]) == (tuple(src.shape), tuple(tgt_in.shape), tuple(logits.shape))
 
 
@@ -345,7 +336,7 @@ def test_w15_tells_the_shape_and_frames_the_step():
     assert "inside: [batch 1, n_heads 8, tgt_len 5, src_len 7]" in shown.picture.says
     assert shown.picture.svg.count("▶ 14") == 1
     assert shown.set(step=1).picture.svg.count("▶ 1<") == 1
-    assert len(shown.picture.table) == 1 + len(architecture.STEPS)
+    assert len(shown.picture.table) == 1 + len(architecture_panel.STEPS)
     with pytest.raises(ValueError, match="tgt_len must be at least 1, got 0"):
         widgets.model_map(tgt_len=0)
 
@@ -358,11 +349,13 @@ def test_w15_names_the_parts_of_a_pre_norm_model():
 
 
 def test_w15_links_only_to_notebooks_that_are_there():
-    every = {name for step in architecture.STEPS for name in step.notebooks}
-    assert all(course.notebook(name).id == name for name in every)
-    assert '<a href="04_scaled_dot_product_attention.ipynb">' in architecture._links(4, lambda entry: entry.id == "04")
-    assert architecture._links(4, lambda entry: entry.id == "04").count("<a ") == 1
-    assert "<a " not in architecture._links(4, lambda entry: False)
+    every = {name for step in architecture_panel.STEPS for name in step.notebooks}
+    assert all(notebooks.notebook(name).id == name for name in every)
+    assert '<a href="04_scaled_dot_product_attention.ipynb">' in architecture_panel._links(
+        4, lambda entry: entry.id == "04"
+    )
+    assert architecture_panel._links(4, lambda entry: entry.id == "04").count("<a ") == 1
+    assert "<a " not in architecture_panel._links(4, lambda entry: False)
 
 
 # Attention view
@@ -405,7 +398,7 @@ def test_view_names_what_does_not_fit(weights, message):
 
 
 def test_layers_with_fewer_heads_show_their_last_one():
-    picture = heads.draw_attention(softmax(2, 5, 5), TOKENS, TOKENS, 3, "map", 1)
+    picture = heads_panel.draw_attention(softmax(2, 5, 5), TOKENS, TOKENS, 3, "map", 1)
     assert picture.says
 
 

@@ -1,12 +1,13 @@
-"""W13, the ablations: the numbers are the stored ones, and the two ways of leaving a part out stay apart."""
+"""W25, the ablations: the numbers are the stored ones, and the two ways of leaving a part out stay apart."""
 
 from __future__ import annotations
 
 import pytest
 
+from svg_parts import number, parts
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
-from transformer_lib.course.figures.svg import ablation_bars as drawn
+from transformer_lib.course.figures.svg import ablation_bars
 from transformer_lib.course.figures.widgets.ablations_panel import PARTS, SCORES, ablation_scores, draw_ablations
 from transformer_lib.course.studies import ablations as study
 
@@ -57,15 +58,16 @@ def test_an_unknown_part_or_score_is_refused(part, score, message):
 
 
 def test_dots_lie_where_their_values_say():
-    body = drawn.dot_rows({"a": [0.0, 1.0]}, [0.5, 0.7], 100, 10, 200)
-    xs = [float(part.split('"')[1]) for part in body.split("<circle ")[1:]]
-    assert xs == [100, 300]
-    assert 'x1="220"' in body  # the mean of the whole model's
+    body = ablation_bars.dot_rows({"a": [0.0, 1.0]}, [0.5, 0.7], 100, 10, 200)
+    zero, one = (number(dot, "cx") for dot in parts(body, "circle"))
+    assert (zero, one) == (100, 100 + 200)
+    means = [number(line, "x1") for line in parts(body, "line") if line.get("stroke-dasharray")]
+    assert means == [zero + 0.6 * (one - zero)]  # the mean of the whole model's
 
 
 def test_a_choice_by_hand_is_remembered():
     panel = widgets.ablations()
     panel.set(part="residual")
-    assert "W13" not in progress.state()["widget"]
+    assert "W25" not in progress.state()["widget"]
     panel.controls["part"].value = "scaling"
-    assert "W13" in progress.state()["widget"] and "scaling: trained without" in panel.picture.says
+    assert "W25" in progress.state()["widget"] and "scaling: trained without" in panel.picture.says

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import transformer_lib as tl
+from svg_parts import assert_inside, number, parts
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg.aligning import alignment_picture
@@ -58,10 +59,12 @@ def test_the_line_of_text_names_the_three_largest(shown):
 def test_the_chosen_row_is_framed_and_its_lines_are_as_thick_as_their_weights():
     weights = np.array([[0.75, 0.25, 0.0], [0.01, 0.99, 0.0]])
     picture = alignment_picture(weights, ["a", "b", "c"], ["x", "y"], 0, "title")
-    strong = picture.body.split('opacity="0.95">')[1].split("</g>")[0]
-    assert [part.split('"')[0] for part in strong.split('stroke-width="')[1:]] == ["4.9", "1.9"]
-    faint = picture.body.split('opacity="0.13">')[1].split("</g>")[0]
-    assert faint.count("<path") == 1  # 0.01 and 0 are not drawn
+    groups = [group for group in parts(picture.body, "g") if group.get("opacity")]
+    faint, strong = sorted(groups, key=lambda group: number(group, "opacity"))
+    thick, thin = (number(ray, "stroke-width") for ray in strong)
+    assert thick > 2 * thin > 0  # weights 0.75 and 0.25; 0 is not drawn
+    [ray] = faint  # nor is 0.01
+    assert number(ray, "stroke-width") > thick
     assert 'class="bold">x<' in picture.body
 
 
@@ -74,9 +77,7 @@ def test_a_position_beyond_the_end_shows_the_last(shown):
 def test_every_picture_fits(shown):
     for entry in shown:
         picture = draw_alignment(entry, 2, "mean", 1)
-        rects = [part.split('"') for part in picture.body.split("<rect ")[1:]]
-        assert max(float(part[1]) + float(part[5]) for part in rects) <= picture.width
-        assert max(float(part[3]) + float(part[7]) for part in rects) <= picture.height
+        assert_inside(picture)
         assert len(picture.saved_html) < 60_000
 
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
+from svg_parts import assert_inside, number, parts
 from transformer_lib.course import claims, progress
 from transformer_lib.course.figures import widgets
-from transformer_lib.course.figures.svg import claim_card as svg
+from transformer_lib.course.figures.svg import claim_card
 from transformer_lib.course.figures.widgets.claims_panel import draw_claims
 
 
 def squares(picture):
-    """How many squares of each colour lie in the map, its key left out."""
+    """Return how many squares of each colour lie in the map, its key left out."""
     return {verdict: picture.body.count(f'fill="{colour}"') - 1 for verdict, colour in claims.COLOURS.items()}
 
 
@@ -47,32 +46,33 @@ def test_nothing_fits():
 @pytest.mark.parametrize("row", [1, 7, 94, 110, 192, 224, 281, 352])
 def test_words_and_squares_fit_the_picture(row):
     picture = draw_claims("all", "all", "all", row)
-    places = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"', picture.body)
-    assert max(float(y) for _, y in places) <= picture.height - 4
-    boxes = re.findall(r'<rect x="([\d.-]+)" y="[\d.-]+" width="([\d.]+)"', picture.body)
-    assert max(float(x) + float(width) for x, width in boxes) <= picture.width
+    assert_inside(picture)
     assert len(picture.saved_html) < 60_000
 
 
 def test_no_claim_is_cut_off():
     for row in claims.load().claims:
         for text, most in ((row.claim, "claim"), (f"What is right: {row.right}", "comment")):
-            assert not svg.wrapped(claims.plain(text), svg.LINES[most])[-1].endswith("…"), row.id
+            assert not claim_card.wrapped(claims.plain(text), claim_card.LINES[most])[-1].endswith("…"), row.id
 
 
 def test_wrapping_breaks_between_words_and_says_when_it_cuts():
-    assert svg.wrapped("one two three", 2, width=60) == ["one two", "three"]
-    assert svg.wrapped("one two three", 1, width=60) == ["one t …"]
-    assert svg.wrapped("unbreakable", 2, width=10) == ["unbreakable"]
+    assert claim_card.wrapped("one two three", 2, width=60) == ["one two", "three"]
+    assert claim_card.wrapped("one two three", 1, width=60) == ["one t …"]
+    assert claim_card.wrapped("unbreakable", 2, width=10) == ["unbreakable"]
 
 
 def test_the_frame_marks_the_chosen_square():
-    drawn = svg.ledger_map(
+    drawn = claim_card.ledger_map(
         ["a", "b"], [[("C1", "true")], [("C2", "true"), ("C3", "false")]], {"C2"}, "C3", claims.VERDICTS, claims.COLOURS
     )
-    frame = re.search(r'<rect x="([\d.]+)" y="([\d.]+)"[^>]*stroke-width="2.5"', drawn)
-    assert float(frame[1]) == svg.LABELS + svg.APART - 1.5
-    assert float(frame[2]) == 26 + svg.SQUARE + 2 - 1.5
+    boxes = parts(drawn, "rect")
+    frame = max(boxes, key=lambda box: number(box, "width"))
+    squares = sorted((number(box, "y"), number(box, "x"), number(box, "width")) for box in boxes if box is not frame)
+    first, second, (y, x, side) = squares[-3:]  # below the legend: C1, and under it C2 and C3
+    assert first[0] < second[0] and second[1] < x
+    assert second[1] < number(frame, "x") < x and x + side < number(frame, "x") + number(frame, "width")
+    assert first[0] < number(frame, "y") < y and y + side < number(frame, "y") + number(frame, "height")
 
 
 def test_links_lead_to_the_cells_and_a_change_by_hand_is_remembered():

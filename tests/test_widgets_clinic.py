@@ -7,6 +7,7 @@ import re
 import pytest
 
 import transformer_lib as tl
+from svg_parts import assert_inside
 from transformer_lib.course import progress
 from transformer_lib.course.clinic import CATALOGUE, instruments, patients
 from transformer_lib.course.clinic.patients import Recipe, trained
@@ -35,9 +36,7 @@ def test_the_line_measures_and_does_not_diagnose(patient, look):
     picture = chart.draw_chart(patient, look, 3)
     assert picture.says.startswith(patient) and picture.says in picture.alt
     assert not any(name in picture.says + picture.body for name in CATALOGUE)
-    places = re.findall(r'<text x="([\d.-]+)" y="([\d.-]+)"', picture.body)
-    assert max(float(y) for _, y in places) <= picture.height - 4
-    assert min(float(y) for _, y in places) > 8 and max(float(x) for x, _ in places) <= picture.width
+    assert_inside(picture)
 
 
 def test_a_probes_line_is_the_instruments_number():

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 import transformer_lib as tl
+from svg_parts import assert_inside, centre, number, parts, points
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
-from transformer_lib.course.figures.svg import cost_bars as svg
+from transformer_lib.course.figures.svg import cost_bars
 from transformer_lib.course.figures.widgets.costs_panel import draw_costs, spoken_bytes, spoken_count
 
 
@@ -70,9 +69,7 @@ def test_bytes_are_spoken(value, expected):
 @pytest.mark.parametrize("sizes", [(16, 64, 1, 1), (131072, 4096, 64, 96), (1000, 2048, 16, 7)])
 def test_everything_fits_the_picture(sizes):
     picture = draw_costs(*sizes)
-    places = re.findall(r'<text x="([\d.]+)" y="([\d.]+)"', picture.body)
-    assert max(float(y) for _, y in places) <= picture.height - 4
-    assert max(float(x) for x, _ in places) <= picture.width
+    assert_inside(picture)
     assert "crossover" in picture.body
     assert len(picture.saved_html) < 50_000
 
@@ -80,14 +77,18 @@ def test_everything_fits_the_picture(sizes):
 def test_lines_cross_at_the_crossover_and_rings_lie_on_them():
     lengths = (1, 2, 4, 8)
     series = {"a": ([1, 4, 16, 64], "#000"), "b": ([4, 8, 16, 32], "#fff")}
-    drawn = svg.length_chart(lengths, series, (0, 0, 90, 100), here=4, crossing=4)
-    rings = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)"', drawn)
-    assert len(rings) == 2
-    assert rings[0] == rings[1]
-    assert f'<line x1="{rings[0][0]}"' in drawn
-    between = svg.length_chart(lengths, series, (0, 0, 90, 100), here=3, crossing=9)
+    drawn = cost_bars.length_chart(lengths, series, (0, 0, 90, 100), here=4, crossing=4)
+    first, second = map(centre, parts(drawn, "circle"))
+    assert first == second
+    upright = [
+        line for line in parts(drawn, "line") if line.get("stroke-dasharray") and line.get("x1") == line.get("x2")
+    ]
+    assert [number(line, "x1") for line in upright] == [first[0]]
+    assert all(first in points(line) for line in parts(drawn, "polyline"))
+    between = cost_bars.length_chart(lengths, series, (0, 0, 90, 100), here=3, crossing=9)
     assert "crossover" not in between
-    assert len(set(re.findall(r'<circle cx="[\d.]+" cy="([\d.]+)"', between))) == 2
+    (x, high), (same_x, low) = map(centre, parts(between, "circle"))
+    assert x == same_x and high != low
 
 
 def test_a_change_by_hand_is_remembered():

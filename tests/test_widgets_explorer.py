@@ -1,4 +1,4 @@
-"""W8 and W9: their numbers are the recorded weights, and a cut does what a mask does."""
+"""W8 and W24: their numbers are the recorded weights, and a cut does what a mask does."""
 
 from __future__ import annotations
 
@@ -57,9 +57,9 @@ def test_the_explorers_controls_move_it_and_are_remembered():
     panel = widgets.attention_explorer(token=5, cut=8, everywhere=True)
     assert "“das”, “Ufer”" in panel.picture.says and panel.picture.says in panel.picture.alt
     before = panel.set(part="cross", head=2).picture.svg
-    assert "W9" not in progress.state()["widget"]
+    assert "W24" not in progress.state()["widget"]
     panel.controls["token"].value = 7
-    assert panel.picture.svg != before and "W9" in progress.state()["widget"]
+    assert panel.picture.svg != before and "W24" in progress.state()["widget"]
 
 
 def test_every_view_can_be_drawn(shown):

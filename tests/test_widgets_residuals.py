@@ -6,9 +6,10 @@ import re
 
 import pytest
 
+from svg_parts import assert_inside, parts, points
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
-from transformer_lib.course.figures.svg import signals as svg
+from transformer_lib.course.figures.svg import signals
 from transformer_lib.course.figures.widgets.residuals_panel import draw_signals, spoken
 from transformer_lib.course.studies import depth
 
@@ -48,25 +49,28 @@ def test_sizes_are_spoken_in_two_digits(value, expected):
 
 @pytest.mark.parametrize(("exponents", "expected"), [((0.3, -1.9), 2), ((2.1, 0), 5), ((-12, 3), 15)])
 def test_the_axis_reaches_far_enough(exponents, expected):
-    assert svg.reach(exponents) == expected
+    assert signals.reach(exponents) == expected
 
 
 def test_powers_of_ten_are_raised():
-    assert [svg.power(k) for k in (-30, 0, 2)] == ["10⁻³⁰", "1", "10²"]
+    assert [signals.power(k) for k in (-30, 0, 2)] == ["10⁻³⁰", "1", "10²"]
 
 
 def test_a_chart_keeps_its_lines_inside():
-    drawn = svg.block_chart({"a": [-9, 0, 9]}, (10, 20, 100, 60), {-2: "low", 0: "mid", 2: "high"})
-    assert 'points="10,80 60,50 110,20"' in drawn
-    assert drawn.count("<text") == 3 + 3 + 1 + 1  # ticks, blocks, axis, name
+    drawn = signals.block_chart({"a": [-9, 0, 9]}, (10, 20, 100, 60), {-2: "low", 0: "mid", 2: "high"})
+    [line] = parts(drawn, "polyline")
+    (left, bottom), middle, (right, top) = points(line)
+    assert (left, right) == (10, 10 + 100) and (top, bottom) == (20, 20 + 60)  # ±9 are held at the edges
+    assert middle == ((left + right) / 2, (top + bottom) / 2)
+    written = [text.text for text in parts(drawn, "text")]
+    assert {"low", "mid", "high", "0", "1", "2", "a"} <= set(written)
 
 
 @pytest.mark.parametrize("norm", depth.NORMS)
 @pytest.mark.parametrize("n_blocks", [1, 2, 7])
 def test_everything_fits_the_picture(norm, n_blocks):
     picture = draw_signals(True, norm, n_blocks, 1.5, 0)
-    ys = [float(y) for y in re.findall(r'<text x="[\d.]+" y="([\d.]+)"', picture.body)]
-    assert max(ys) <= picture.height - 4
+    assert_inside(picture)
     assert len(picture.saved_html) < 50_000
 
 

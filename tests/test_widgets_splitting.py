@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import transformer_lib as tl
+from svg_parts import assert_inside
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import splitting
@@ -78,9 +79,7 @@ def test_the_mistake_shows_at_the_split_only():
 @pytest.mark.parametrize("stage", range(1, 9))
 def test_everything_fits_the_picture(n_heads, stage):
     picture = draw_stage(12, n_heads, False, stage)
-    rects = [part.split('"') for part in picture.body.split("<rect ")[1:]]
-    assert max(float(part[1]) + float(part[5]) for part in rects) <= picture.width
-    assert max(float(part[3]) + float(part[7]) for part in rects) <= picture.height - 30
+    assert_inside(picture)
     assert len(picture.saved_html) < 60_000
 
 

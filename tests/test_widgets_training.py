@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from svg_parts import centre, parts, points
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
-from transformer_lib.course.figures.svg import run_curves as drawn
+from transformer_lib.course.figures.svg import run_curves
 from transformer_lib.course.figures.widgets.training_panel import (
     ANOTHER_SEED,
     draw_replay,
@@ -69,12 +70,16 @@ def test_bad_arguments(options, message):
 
 
 def test_a_curve_is_cut_at_the_top_and_ringed_at_its_step():
-    body = drawn.curve_chart({"a": ([1, 11, 21], [9.0, 4.0, 2.0])}, (100, 10, 210, 80), high=4.0, step=11, last=21)
-    assert 'points="110,10 210,10 310,50"' in body and 'cx="210" cy="10"' in body
+    body = run_curves.curve_chart({"a": ([1, 11, 21], [9.0, 4.0, 2.0])}, (100, 10, 210, 80), high=4.0, step=11, last=21)
+    [line] = parts(body, "polyline")
+    start, ringed, end = points(line)
+    assert start[1] == ringed[1] == 10  # 9.0 is held at 4.0, the top
+    assert end[1] == 10 + 80 / 2 and ringed[0] - start[0] == end[0] - ringed[0] > 0
+    assert [centre(ring) for ring in parts(body, "circle")] == [ringed]
 
 
 def test_nothing_said_is_said():
-    body = drawn.sample_lines(["a b"], ["x y"], [[""], ["x y"]], 20, 400)
+    body = run_curves.sample_lines(["a b"], ["x y"], [[""], ["x y"]], 20, 400)
     assert "(nothing)" in body and body.count("✓") == 1
 
 

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 import transformer_lib as tl
+from svg_parts import assert_inside
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import walking
@@ -50,7 +51,7 @@ def test_every_number_is_what_hooks_on_the_librarys_layers_see(pad, masked):
 
 
 def test_the_first_layer_by_plain_numpy():
-    weights = {name: np.array(rows) for name, rows in tl.widgets.walking.WEIGHTS.items()}
+    weights = {name: np.array(rows) for name, rows in tl.widgets.walking_panel.WEIGHTS.items()}
     x = encoder_steps()[1].result[0].numpy()
     q, k, v = (x @ weights[f"self_attention.w_{letter}"] for letter in "qkv")
     heads = []
@@ -96,9 +97,7 @@ def test_each_step_says_its_layer_operation_and_shapes(step, says):
 @pytest.mark.parametrize("step", range(1, LAST + 1))
 def test_everything_fits_the_picture(step, pad):
     picture = draw_step(step, pad, False)
-    rects = [part.split('"') for part in picture.body.split("<rect ")[1:]]
-    assert max(float(part[1]) + float(part[5]) for part in rects) <= picture.width
-    assert max(float(part[3]) + float(part[7]) for part in rects) <= picture.height - 10
+    assert_inside(picture)
     assert len(picture.saved_html) < 60_000
     assert picture.body.count("polyline") == 2
     assert "-0.00" not in picture.body

@@ -1,4 +1,4 @@
-"""What a Transformer costs, by formula: multiply-adds, bytes, and the length from which the pairs of tokens dominate.
+"""What a Transformer costs, by formula: multiply-adds, bytes, and the length beyond which the pairs of tokens dominate.
 
 A product of [a, b] and [b, c] takes a · b · c multiply-adds. Softmax, norms, biases and activations are not counted.
 """
@@ -33,11 +33,11 @@ class Cost:
         return self.linear + self.pairs
 
     def times(self, factor: int) -> Cost:
-        """This cost `factor` times over."""
+        """Return this cost multiplied by `factor`."""
         return Cost(*(factor * part for part in (self.projections, self.pairs, self.feed_forward, self.head)))
 
     def plus(self, other: Cost) -> Cost:
-        """The sum, part by part."""
+        """Return the sum, part by part."""
         return Cost(
             self.projections + other.projections,
             self.pairs + other.pairs,

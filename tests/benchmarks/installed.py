@@ -15,7 +15,7 @@ from .work import BOS, EOS, PAD, Work
 def needed(name: str) -> ModuleType:
     """Import a package of the extra."""
     try:
-        with warnings.catch_warnings(action="ignore"):  # they are for whoever wrote the package
+        with warnings.catch_warnings(action="ignore"):  # they are for the package's authors
             return importlib.import_module(name)
     except ImportError as error:
         raise Missing(f"{name} is not installed: {error}") from error

@@ -2,7 +2,7 @@
 
 What is counted are the bytes that PyTorch's own allocator holds (`torch.profiler`, profile_memory): the same on every
 machine, while the memory that a process holds also contains what the C library keeps for later. Each way has
-a process of its own, so that one that does not fit ends alone.
+a separate process, so that one that does not fit fails alone.
 """
 
 from __future__ import annotations

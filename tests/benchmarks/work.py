@@ -38,7 +38,7 @@ class Work:
 
     @property
     def max_len(self) -> int:
-        """The longest sentence a model must be able to read."""
+        """Return the longest sentence a model must be able to read."""
         return max(self.length, self.new_tokens + 1)
 
     def config(self) -> tl.TransformerConfig:

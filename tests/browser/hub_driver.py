@@ -30,7 +30,7 @@ def search_path() -> str:
 
 
 def make_course(folder: Path) -> Path:
-    """A git repository with the first notebook, as a class would pull it."""
+    """Return a git repository with the first notebook, as a class would pull it."""
     (folder / "notebooks").mkdir(parents=True)
     shutil.copy(lab_driver.REPOSITORY / "notebooks" / "00_start_here.ipynb", folder / "notebooks")
     who = ["-c", "user.name=Course", "-c", "user.email=course@example.org"]
@@ -63,7 +63,7 @@ class Hub:
         return False
 
     def home(self, name: str) -> Path:
-        """Where somebody's files are."""
+        """Return where somebody's files are."""
         return self.folder / "home" / name
 
     def stop(self) -> None:
@@ -87,7 +87,7 @@ def start_hub(folder: Path, course: Path, students: list[str], teachers: list[st
 
 
 def environment(own: dict) -> dict[str, str]:
-    """The tester's environment without anything of Jupyter's, and with these variables."""
+    """Return the tester's environment without anything of Jupyter's, and with these variables."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "PYTEST"))}
     return inherited | {name: str(value) for name, value in own.items()} | {"PATH": search_path()}
 
@@ -95,7 +95,7 @@ def environment(own: dict) -> dict[str, str]:
 def nbgrader(hub: Hub, name: str, *words: str) -> str:
     """Run nbgrader as the hub's settings have it for the teacher `name`; return what it said."""
     said = run_python(hub, name, "-m", "nbgrader", *words)
-    assert "Exception while loading config" not in said, said  # with which it goes on, by settings of its own
+    assert "Exception while loading config" not in said, said  # after which it would continue with its default settings
     return said
 
 

@@ -51,7 +51,7 @@ class Lab:
         self.strangers: list[str] = []
 
     def open(self, name: str):
-        """A page with the notebook, its kernel ready."""
+        """Return a page with the notebook, its kernel ready."""
         page = self.context.new_page()
         page.set_default_timeout(60_000)
         page.on("request", self.note)
@@ -96,7 +96,7 @@ class Lab:
         page.locator(f'.lm-Menu [data-command="{command}"]').first.click()
 
     def shoot(self, target, name: str) -> None:
-        """A screenshot of a page or of one element, where somebody wants to look at it."""
+        """Return a screenshot of a page or of one element, where somebody wants to look at it."""
         if self.shots is not None:
             target.screenshot(path=self.shots / f"{name}.png")
 
@@ -130,7 +130,7 @@ def says(page, words: str) -> None:
 
 
 def cell(page, text: str):
-    """The first code cell whose source, or rendered text, holds this."""
+    """Return the first code cell whose source, or rendered text, holds this."""
     return page.locator(".jp-Notebook .jp-Cell", has_text=text).first
 
 
@@ -157,12 +157,12 @@ def run_cell(lab: Lab, page, found) -> str:
 
 
 def output_of(found) -> str:
-    """What a cell wrote, as text; also for a cell out of sight, which the browser leaves unrendered."""
+    """Return what a cell wrote, as text; also for a cell out of sight, which the browser leaves unrendered."""
     return found.locator(".jp-Cell-outputArea").text_content()
 
 
 def errors(page) -> list[str]:
-    """What cells wrote as errors."""
+    """Return what cells wrote as errors."""
     return page.locator(ERROR).all_inner_texts()
 
 
@@ -175,7 +175,7 @@ def press_on(page, handle, *keys: str) -> None:
 
 
 def changed(page, found, before: str, seconds: float = 10) -> bool:
-    """Whether the markup of an element becomes another one."""
+    """Return whether the markup of an element becomes another one."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         if found.inner_html() != before:
@@ -185,7 +185,7 @@ def changed(page, found, before: str, seconds: float = 10) -> bool:
 
 
 def chromium() -> str | None:
-    """The browser to drive: CHROMIUM, or one found on the PATH."""
+    """Return the browser to drive: CHROMIUM, or one found on the PATH."""
     names = ("chromium", "chromium-browser", "google-chrome")
     return os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
 
@@ -197,7 +197,7 @@ def free_port() -> int:
 
 
 def environment(home: Path) -> dict[str, str]:
-    """The server's environment: its own Jupyter folders and progress file, one thread."""
+    """Return the server's environment: its own Jupyter folders and progress file, one thread."""
     jupyter = {f"JUPYTER_{kind}_DIR": str(home / kind.lower()) for kind in ("CONFIG", "DATA", "RUNTIME")}
     lab = {f"JUPYTERLAB_{kind}_DIR": str(home / kind.lower()) for kind in ("SETTINGS", "WORKSPACES")}
     own = {

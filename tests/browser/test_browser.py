@@ -27,7 +27,7 @@ WIDGETS = {
 SETUP = """import numpy as np
 import transformer_lib as tl
 from transformer_lib import progress
-from transformer_lib.exercises import check
+from transformer_lib.course.exercises import check
 tokens = ["the", "animal", "did", "not", "cross", "because", "it", "was", "tired"]
 scores = np.random.default_rng(0).normal(size=(4, 9, 9)) * 2
 weights = np.exp(scores) / np.exp(scores).sum(-1, keepdims=True)"""

@@ -102,7 +102,7 @@ def test_an_assignment_goes_out_and_comes_back_and_is_graded(people, hub):
 
 
 def answer(path: Path) -> None:
-    """What a student does with exercise 00.1."""
+    """Return what a student does with exercise 00.1."""
     notebook = nbformat.read(path, as_version=4)
     [stub] = [found for found in notebook.cells if found.source.startswith("def mean_of_rows")]
     stub.source = stub.source.replace("raise NotImplementedError", RIGHT)

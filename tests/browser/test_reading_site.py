@@ -119,7 +119,7 @@ def assert_formulas_are_set(page, at_least: int) -> None:
 
 
 def grave(axe, page, rules: list[str]) -> list[tuple[str, str]]:
-    """What axe finds serious or critical: the rule, and the first element that breaks it."""
+    """Return what axe finds serious or critical: the rule, and the first element that breaks it."""
     options = {"resultTypes": ["violations"], "runOnly": rules, "preload": False}
     found = axe.run(page, context={"exclude": [["mjx-container"]]}, options=options).response["violations"]
     return [(rule["id"], rule["nodes"][0]["html"]) for rule in found if rule["impact"] in ("serious", "critical")]

@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("nbconvert", reason="nbconvert is not installed")
 
-from transformer_lib.course import notebooks as course
+from transformer_lib.course import notebooks
 from transformer_lib.course.teaching.slides import build as slides
 
 # One call looks at every slide of a deck, laid out as deck.js measures them.
@@ -75,7 +75,7 @@ def build(folder: Path, *ids: str) -> list[Path]:
             distribution(package)
         except PackageNotFoundError:
             pytest.skip(f"{package} is not installed: the extra `slides`")
-    return slides.build(folder, [entry for entry in course.NOTEBOOKS if not ids or entry.id in ids])
+    return slides.build(folder, [entry for entry in notebooks.NOTEBOOKS if not ids or entry.id in ids])
 
 
 def show(page, path: Path, query: str = "") -> None:
@@ -90,7 +90,7 @@ def test_every_slide_of_every_deck_fits(deck_page, tmp_path):
         problems += [f"{path.stem}: {problem}" for problem in deck_page.evaluate(EXAMINE)]
         formulas[path.stem] = deck_page.evaluate(FORMULAS)
     deck_page.goto((tmp_path / "index.html").as_uri())
-    assert deck_page.locator("tbody a").count() == len(course.NOTEBOOKS) == len(formulas)
+    assert deck_page.locator("tbody a").count() == len(notebooks.NOTEBOOKS) == len(formulas)
     assert deck_page.complaints == []
     assert not problems, "\n".join(problems)
     assert min(formulas.values()) >= 3, formulas
@@ -123,5 +123,5 @@ def test_keys_notes_and_print(deck_page, tmp_path):
 
     show(deck_page, path, "?print-pdf")
     pages = deck_page.locator(".pdf-page").count()
-    assert pages == len(slides.deck_of(course.notebook("04")))
+    assert pages == len(slides.deck_of(notebooks.notebook("04")))
     assert deck_page.complaints == []

@@ -2,7 +2,7 @@
 
 `notebooks` lists them. `exercises` holds each exercise with its check, `quiz` the questions, `progress` what a learner
 has passed; `figures` draws (`plotting` static pictures, `svg` and `widgets` interactive ones); `clinic`, `claims` and
-`studies` hold what single notebooks examine; `teaching` makes slides and assignments.
+`studies` hold what particular notebooks examine; `teaching` makes slides and assignments.
 """
 
 from .notebooks import NOTEBOOKS

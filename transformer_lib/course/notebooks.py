@@ -19,7 +19,7 @@ class Notebook:
         builds: what the learner will have built, to follow "you will build".
         exercises: how many; their ids are "04.1", "04.2", …
         quizzes: how many; their ids are "04.q1", "04.q2", …
-        widgets: ids of interactive figures that count as part of the notebook once tried.
+        widgets: ids of the interactive figures (`figures.catalogue`) that count as done once tried.
         cases: letters of what there is to diagnose; their ids are "17.A", "17.B", …
     """
 
@@ -177,7 +177,7 @@ NOTEBOOKS = (
         "a translator, trained on your machine",
         exercises=5,
         quizzes=4,
-        widgets=("W11", "W13", "W14"),
+        widgets=("W11", "W14", "W25"),
     ),
     Notebook(
         "14",
@@ -197,7 +197,7 @@ NOTEBOOKS = (
         "an attention explorer, and ablations",
         exercises=6,
         quizzes=4,
-        widgets=("W8", "W9"),
+        widgets=("W8", "W24"),
     ),
     Notebook(
         "16",
@@ -234,7 +234,7 @@ NOTEBOOKS = (
 
 
 def notebook(notebook_id: str) -> Notebook:
-    """The notebook with this number, such as "04".
+    """Return the notebook with this number, such as "04".
 
     Raises:
         ValueError: if there is none.
@@ -242,11 +242,11 @@ def notebook(notebook_id: str) -> Notebook:
     for entry in NOTEBOOKS:
         if entry.id == notebook_id:
             return entry
-    raise ValueError(f"notebook_id: expected one of 00 to 17 or A; got {notebook_id!r}")
+    raise ValueError(f"notebook_id must be one of 00 to 17 or A, got {notebook_id!r}")
 
 
 def chosen(names: Sequence[str]) -> list[Notebook]:
-    """The notebooks with these numbers; all without a number.
+    """Return the notebooks with these numbers; all of them if no number is given.
 
     Raises:
         ValueError: if there is none for a number.
@@ -255,13 +255,13 @@ def chosen(names: Sequence[str]) -> list[Notebook]:
 
 
 def path_of(entry: Notebook) -> Path | None:
-    """The notebook's file, beside this package or in the working directory; None when it is not there."""
+    """Return the notebook's file, beside this package or in the working directory; None when it is not there."""
     folders = (Path(__file__).resolve().parents[2] / "notebooks", Path.cwd())
     return next((folder / entry.filename for folder in folders if (folder / entry.filename).is_file()), None)
 
 
 def file_of(entry: Notebook) -> Path:
-    """The notebook's file, which must be there.
+    """Return the notebook's file, which must be there.
 
     Raises:
         FileNotFoundError: if it is neither beside this package nor in the working directory.
@@ -273,5 +273,5 @@ def file_of(entry: Notebook) -> Path:
 
 
 def written(entry: Notebook) -> bool:
-    """True when the notebook's file is there, beside this package or in the working directory."""
+    """Return True when the notebook's file is there, beside this package or in the working directory."""
     return path_of(entry) is not None

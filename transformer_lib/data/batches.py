@@ -10,7 +10,7 @@ from torch import Tensor
 from .._validate import check_int
 from .tokenizers import PAD_ID, pad_batch
 
-# Sorting within pools of this many batches leaves little padding, and batches that still differ between epochs.
+# Sorting within pools of this many batches leaves little padding, yet batches still differ between epochs.
 _POOL = 20
 
 
@@ -22,8 +22,9 @@ class Batches:
         batch_size: sentences per batch (the last of an epoch may be smaller).
         max_tokens: instead of batch_size: as many sentences as fit this many tokens of source and target, padding
             included, so that short sentences fill a batch as well as long ones.
-        seed: of the order; epoch e is shuffled by (seed, e), so that a resumed run sees what it would have seen.
-        pad_id: fills shorter sentences up.
+        seed: of the order; epoch e is shuffled by (seed, e), so that a resumed run sees what an uninterrupted one
+            would have seen.
+        pad_id: fills up shorter sentences.
     """
 
     def __init__(

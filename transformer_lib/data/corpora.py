@@ -1,4 +1,4 @@
-"""The course's sentence pairs: the generated context corpus, and Multi30k for whoever has it."""
+"""The course's sentence pairs: the generated context corpus, and Multi30k for those who have it."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ def sense_choices(translations: Sequence[str], pairs: Sequence[Pair]) -> list[bo
 
 
 def other_forms(pair: Pair) -> list[str]:
-    """Return the words that stand in the contrasting translations where `pair.expected` stands in the reference."""
+    """Return the words that take the place of `pair.expected` in the contrasting translations."""
     position = WordTokenizer.tokenize(pair.tgt).index(pair.expected)
     contrasts = [WordTokenizer.tokenize(text) for text in pair.contrast]
     return [tokens[position] for tokens in contrasts if position < len(tokens)]

@@ -100,14 +100,14 @@ class WordTokenizer(_BatchEncoder):
 class BPETokenizer(_BatchEncoder):
     """Byte-pair subwords (Sennrich et al. 2016), trained and applied by the `tokenizers` library.
 
-    Nothing of a text is lost: `decode(encode(text)) == text`, whatever its spaces, punctuation and alphabet.
+    No text loses anything: `decode(encode(text)) == text`, whatever its spaces, punctuation and alphabet.
     """
 
     def __init__(self, serialised: str) -> None:
         from tokenizers import Tokenizer
 
         self._tokenizer = Tokenizer.from_str(serialised)
-        self._tokenizer.encode_special_tokens = True  # "<eos>" written in a text is text
+        self._tokenizer.encode_special_tokens = True  # a literal "<eos>" in a text is plain text
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], *, vocab_size: int = 8000) -> BPETokenizer:

@@ -25,7 +25,7 @@ c.Authenticator.admin_users = TEACHERS
 # Where: all addresses of this machine. A name and a certificate belong in front of it before anybody types a password.
 c.JupyterHub.bind_url = "http://:8000"
 
-# What the hub remembers is nobody else's to read.
+# Nobody else may read what the hub remembers.
 OWN = CLASS / "hub"
 OWN.mkdir(mode=0o700, exist_ok=True)
 c.JupyterHub.db_url = f"sqlite:///{OWN / 'jupyterhub.sqlite'}"
@@ -45,7 +45,7 @@ c.Spawner.default_url = "/git-pull?" + urlencode({"repo": COURSE.as_uri(), "targ
 
 
 def jupyter_folders(spawner) -> str:
-    """The Jupyter settings that hold for a person; the first folder wins."""
+    """Return the folders of Jupyter settings that hold for a person; the first one wins."""
     role = "teacher" if spawner.user.name in TEACHERS else "student"
     return os.pathsep.join(str(HUB / "jupyter" / name) for name in (role, "everyone"))
 

@@ -1,4 +1,4 @@
-"""The rows of data/claims.json, and what must hold of them."""
+"""The rows of data/claims.json, and the rules that they keep."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..._files import DATA
 
 CLAIMS = DATA / "claims.json"
 VERDICTS = {"true": "✓", "imprecise": "△", "false": "✗", "cannot be checked": "?"}
-"""The four verdicts, each with its sign. Imprecise: true under a condition that the text leaves out."""
+"""The four verdicts, each with its sign. Imprecise: true only under a condition that the text leaves out."""
 COLOURS = {"true": "#9ecae1", "imprecise": "#f0a800", "false": "#c1272d", "cannot be checked": "#8c8c8c"}
 """The colour of each verdict in figures."""
 
@@ -37,7 +37,7 @@ class Claim:
         topic: index of its topic.
         claim: the statement, in our words.
         verdict: one of VERDICTS.
-        right: what is right, or under which condition; may be empty when the claim is true.
+        right: the correction, or the condition under which the claim holds; may be empty when it is true.
         prose: True when nothing can be executed, so that a notebook answers it in words.
     """
 
@@ -89,7 +89,7 @@ class Ledger:
 
 
 def ledger(data: Mapping[str, Any]) -> Ledger:
-    """The rows of a JSON object with the keys texts, topics, claims, errata.
+    """Return the ledger made of a JSON object with the keys texts, topics, claims, errata.
 
     Raises:
         ValueError: if a row breaks a rule; the message names every such row.
@@ -105,7 +105,7 @@ def ledger(data: Mapping[str, Any]) -> Ledger:
 
 @cache
 def load(path: Path = CLAIMS) -> Ledger:
-    """The ledger of the course.
+    """Return the ledger of the course.
 
     Raises:
         ValueError: if a row breaks a rule.
@@ -114,7 +114,7 @@ def load(path: Path = CLAIMS) -> Ledger:
 
 
 def _problems(whole: Ledger) -> Iterator[str]:
-    """One sentence for each rule that a row breaks."""
+    """Yield one sentence for each rule that a row breaks."""
     for letter, width, rows in (("C", 3, whole.claims), ("R", 2, whole.errata)):
         for number, row in enumerate(rows, start=1):
             if row.id != f"{letter}{number:0{width}}":
@@ -148,7 +148,7 @@ def _erratum_problems(whole: Ledger) -> Iterator[str]:
 
 
 def _bad_texts(name: str, *texts: str) -> Iterator[str]:
-    """A text stands in a cell of a Markdown table: one line, no bar, whole formulas."""
+    """Yield what keeps a text from standing in a cell of a Markdown table: bars, line breaks, half formulas."""
     for text in texts:
         if not text.strip():
             yield f"{name} has an empty text"

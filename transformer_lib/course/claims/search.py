@@ -1,4 +1,4 @@
-"""Finding rows of the ledger."""
+"""Look up rows of the ledger."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .where import Place, places
 
 
 def get(claim_id: str) -> Claim:
-    """The claim with this id, such as "C168".
+    """Return the claim with this id, such as "C168".
 
     Raises:
         ValueError: if there is none.
@@ -18,16 +18,16 @@ def get(claim_id: str) -> Claim:
     for row in load().claims:
         if row.id == claim_id:
             return row
-    raise ValueError(f"claim_id: expected one of C001 to {load().claims[-1].id}; got {claim_id!r}")
+    raise ValueError(f"claim_id must be one of C001 to {load().claims[-1].id}, got {claim_id!r}")
 
 
 def topics() -> tuple[str, ...]:
-    """The names of the topics, in order."""
+    """Return the names of the topics, in order."""
     return load().topics
 
 
 def shown_in(claim: Claim) -> tuple[Place, ...]:
-    """The cells that settle a claim: those that assert it, or, where nothing can be executed, the prose."""
+    """Return the cells that settle a claim: those that assert it or, where nothing can be executed, the prose."""
     return tuple(place for place in places().get(claim.id, ()) if place.asserted != claim.prose)
 
 
@@ -39,10 +39,10 @@ def find(
     topic: int | None = None,
     notebook: str | None = None,
 ) -> tuple[Claim, ...]:
-    """The claims that fit all conditions, in order.
+    """Return the claims that fit all conditions, in order.
 
     Args:
-        words: each must occur, in any case, in the claim, its place, or what is right.
+        words: each must occur in the claim, its source or its correction; upper and lower case count as equal.
         verdict: one of VERDICTS.
         text: number of the text, 1 to 5.
         topic: index of the topic.
@@ -69,13 +69,13 @@ def find(
 
 
 def counts(rows: Iterable[Claim]) -> dict[str, int]:
-    """How many of the rows have each verdict, in the order of VERDICTS."""
+    """Count the rows of each verdict, in the order of VERDICTS."""
     found = Counter(row.verdict for row in rows)
     return {verdict: found[verdict] for verdict in VERDICTS}
 
 
 def errata(claim_id: str | None = None, *, kind: str | None = None) -> tuple[Erratum, ...]:
-    """All corrections, or those that concern one claim, or those of one kind.
+    """Return all corrections, or those that concern one claim, or those of one kind.
 
     Raises:
         ValueError: if there is no such kind.

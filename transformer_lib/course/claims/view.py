@@ -74,12 +74,12 @@ class Shown:
         return {"text/markdown": self.markdown, "text/plain": self.text}
 
     def __repr__(self) -> str:
-        """The text form."""
+        """Return the text form."""
         return self.text
 
 
 def show(row_id: str) -> Shown:
-    """One claim ("C168") or correction ("R01"), with links to the cells that show it.
+    """Show one claim ("C168") or correction ("R01"), with links to the cells that settle it.
 
     Raises:
         ValueError: if there is no such row.
@@ -97,7 +97,7 @@ def show(row_id: str) -> Shown:
 
 
 def table(rows: Iterable[Claim] | Iterable[Erratum]) -> Shown:
-    """Claims or corrections as one table, a row each, with links; `find` and `errata` give the rows."""
+    """Show claims or corrections as one table, a row each, with links; `find` and `errata` give the rows."""
     rows = tuple(rows)
     if rows and isinstance(rows[0], Erratum):
         head = ("", "what", "printed", "why it is wrong", "what is right", "rows", "shown in")
@@ -118,24 +118,24 @@ def table(rows: Iterable[Claim] | Iterable[Erratum]) -> Shown:
 
 
 def titles() -> Shown:
-    """The five texts by number, as the ledger calls them."""
+    """Return the five texts by number, as the ledger calls them."""
     texts = load().texts
     return Shown("\n".join(f"- **Text {i}**: {text}" for i, text in enumerate(texts, 1)), f"{len(texts)} texts")
 
 
 def commented(row: Claim) -> str:
-    """What is right, or what is worth adding to a true claim, with a label in front; empty when there is nothing."""
+    """Return what is right, or what a true claim leaves out, with a label in front; "" when there is nothing."""
     label = "To add" if row.verdict == "true" else "What is right"
     return f"{label}: {row.right}" if row.right else ""
 
 
 def signed(verdict: str) -> str:
-    """A verdict with its sign: ✗ false."""
+    """Return a verdict with its sign: ✗ false."""
     return f"{VERDICTS[verdict]} {verdict}"
 
 
 def plain(text: str) -> str:
-    """Markdown with formulas as one line of characters: $\\sqrt{d_k}$ becomes √d_k."""
+    r"""Return Markdown as one line of characters, its formulas written out: $\sqrt{d_k}$ becomes √d_k."""
     text = re.sub(r"\$([^$]*)\$", lambda formula: _spoken(formula[1]), text)
     return text.replace("`", "").replace("**", "")
 
@@ -152,19 +152,19 @@ def _spoken(formula: str) -> str:
 
 
 def _raised(exponent: str) -> str:
-    """An exponent in small raised signs where they exist, else in brackets."""
+    """Return an exponent in small raised signs where they exist, else in brackets."""
     if set(exponent) <= set("0123456789−nᵀ°"):
         return exponent.translate(str.maketrans("0123456789−n", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻ⁿ"))
     return f"^({exponent})"
 
 
 def _of(row: Erratum) -> tuple[Place, ...]:
-    """The places of all claims of a correction, each once."""
+    """Return the places of all claims of a correction, each once."""
     return tuple(dict.fromkeys(place for claim in row.claims for place in shown_in(get(claim))))
 
 
 def _links(where: Iterable[Place]) -> str:
-    """One link for each section, to its first cell."""
+    """Return one link for each section, to its first cell."""
     first: dict[str, Place] = {}
     for place in where:
         first.setdefault(place.label, place)
@@ -172,7 +172,7 @@ def _links(where: Iterable[Place]) -> str:
 
 
 def _unbroken(place: str) -> str:
-    """A section or an equation that stays on one line with what precedes it."""
+    """Join a section or an equation to what precedes it, so that no line breaks between them."""
     return re.sub(r" (§|eq )", lambda found: "\u00a0" + found[1].replace(" ", "\u00a0"), place)
 
 

@@ -49,7 +49,7 @@ class Place:
 
 @cache
 def places() -> Mapping[str, tuple[Place, ...]]:
-    """The places of every claim by its id, in the order of the course; notebook A itself is left out."""
+    """Return the places of every claim by its id, in the order of the course, leaving out notebook A itself."""
     found = defaultdict(list)
     for entry in NOTEBOOKS:
         path = path_of(entry)
@@ -61,7 +61,7 @@ def places() -> Mapping[str, tuple[Place, ...]]:
 
 
 def places_in(path: Path, notebook: str) -> Iterator[tuple[str, Place]]:
-    """Pairs of a claim's id and a place, for every tag and every mention in one notebook file."""
+    """Yield a claim's id and a place for every tag and every mention in one notebook file."""
     heading, section = "", ""
     for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
         if cell["cell_type"] == "code":
@@ -83,6 +83,6 @@ def _tagged(cell: Mapping[str, Any]) -> list[str]:
 
 
 def mentioned(text: str) -> list[str]:
-    """Ids of the claims that a text names, ranges such as C102 to C106 included."""
+    """Return the ids of the claims that a text names, including ranges such as C102 to C106."""
     pairs = [(int(first), int(last or first)) for first, last in _ID.findall(text)]
     return [f"C{number:03}" for first, last in pairs for number in range(first, last + 1)]

@@ -5,7 +5,8 @@
 >>> verdict = tl.clinic.diagnose("A")
 ○ A: no diagnosis yet
 
-`faults` holds every wrong line beside the right one; `studies.clinic` measures all of them over several seeds.
+`faults` holds every wrong line beside the right one; `studies.clinic_catalogue` measures all of them over several
+seeds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`diagnose`: is that what the patient has? With the evidence, or with what one would see if it were so."""
+"""`diagnose`: check a diagnosis, and show the evidence for it, or what one would see if it were right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .instruments import INSTRUMENTS, read
 from .patients import LETTERS, Patient, admit, case_of
 
 CATALOGUE = tuple(sorted(BY_NAME))
-"""What may be diagnosed, in the order of the alphabet."""
+"""What may be diagnosed, in alphabetical order."""
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Sign:
 
     Args:
         instrument: its name in INSTRUMENTS. words: what one would see, to follow "If it were so, ".
-        hint: where to look, for who has not found it yet.
+        hint: where to look, for a learner who has not found it yet.
     """
 
     instrument: str
@@ -30,7 +30,7 @@ class Sign:
     hint: str
 
     def present(self, value: float) -> bool:
-        """Whether a number of the instrument is this finding."""
+        """Return True when a number of the instrument is this finding."""
         return self.low <= value <= self.high
 
 
@@ -111,7 +111,7 @@ class Verdict:
     text: str
 
     def __bool__(self) -> bool:
-        """True when right."""
+        """Return True when the diagnosis is right."""
         return self.status == "right"
 
     def _ipython_display_(self) -> None:
@@ -140,7 +140,7 @@ def judge(patient: Patient, case: Fault, name: str | None | EllipsisType) -> Ver
     if name is None or name is ...:
         return Verdict(letter, "none yet", f"○ {letter}: no diagnosis yet")
     if name not in BY_NAME:
-        raise ValueError(f"name: expected one of {', '.join(CATALOGUE)}; got {name!r}")
+        raise ValueError(f"name must be one of {', '.join(CATALOGUE)}, got {name!r}")
     if name == case.name:
         return Verdict(letter, "right", f"✓ {letter}: {name}.\n  {evidence(patient, name)}")
     reply = _would_see(patient, name) if name != HEALTHY.name else "Something is wrong with it, shown by one number."

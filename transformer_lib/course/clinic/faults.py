@@ -1,4 +1,4 @@
-"""One fault each, applied from outside to the library's Transformer or to its training step; the library has none.
+"""The faults, each applied from outside to the library's Transformer or to its training step.
 
 A fault changes a model by replacing a method of that one object, so that neither its class nor its printed form
 differs from a healthy one.
@@ -41,7 +41,7 @@ class Fault:
 
     Args:
         name: as `diagnose` takes it. wrong, right: one line of code each.
-        change: what is done to the model. late: not before the training, but after it.
+        change: what is done to the model. late: done after training, not before it.
         feed: what the training step makes of the target, (tgt_in, tgt_out). loss: of (logits, tgt_out).
     """
 
@@ -55,12 +55,12 @@ class Fault:
 
 
 def not_shifted(tgt: Tensor) -> tuple[Tensor, Tensor]:
-    """The whole target is read, and the whole target is to be predicted."""
+    """Return the whole target twice: the decoder reads it, and the same tokens are its labels."""
     return tgt, tgt
 
 
 def loss_of_all_tokens(logits: Tensor, tgt_out: Tensor) -> Tensor:
-    """The mean over all labels, padding among them."""
+    """Return the mean loss over all labels, padding included."""
     return F.cross_entropy(logits.flatten(0, 1), tgt_out.flatten())
 
 
@@ -180,6 +180,6 @@ FAULTS = (
         no_memory_mask,
     ),
 )
-"""What may be wrong. `patients` says nothing of who has what."""
+"""All faults. `patients` does not say which patient has which."""
 
 BY_NAME = {fault.name: fault for fault in (*FAULTS, HEALTHY)}

@@ -1,4 +1,4 @@
-"""What a model does inside: what enters its encoder, and how fast its weights grow with queries and keys."""
+"""A look inside a model: what enters its encoder, and how strongly its weights react to queries and keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .task import CONFIG, full_rows
 
 
 def entering_vectors(patient: Patient, src: Tensor) -> Tensor:
-    """What the encoder receives for src, [batch, src_len, d_model]."""
+    """Return what the encoder receives for src, [batch, src_len, d_model]."""
     seen: list[Tensor] = []
     handle = patient.model.encoder.register_forward_pre_hook(lambda module, args: seen.append(args[0].detach()))
     with torch.no_grad():
@@ -23,7 +23,7 @@ def entering_vectors(patient: Patient, src: Tensor) -> Tensor:
 
 
 def _entering(patient: Patient) -> tuple[float, float]:
-    """The best a and b in x = a · table row + b · position encoding, by least squares."""
+    """Return the a and b for which a · table row + b · position encoding comes closest to x, by least squares."""
     src = full_rows()
     rows = patient.model.src_embedding.weight.detach()[src]
     places = patient.model.position.table[: src.shape[1]].expand_as(rows)
@@ -33,17 +33,17 @@ def _entering(patient: Patient) -> tuple[float, float]:
 
 
 def embedding_factor(patient: Patient) -> float:
-    """The factor with which rows of the table enter the encoder, over √d_model."""
+    """Return the factor by which rows of the table are multiplied before the encoder, divided by √d_model."""
     return _entering(patient)[0] / math.sqrt(CONFIG.d_model)
 
 
 def position_factor(patient: Patient) -> float:
-    """The factor with which the position encodings enter the encoder."""
+    """Return the factor by which the position encodings are multiplied before the encoder."""
     return _entering(patient)[1]
 
 
 def score_factor(patient: Patient) -> float:
-    """The slope of ln(weight) over q · k / √d_k in the encoder, by least squares from each row's largest weight."""
+    """Return the slope of ln(weight) against q · k / √d_k in the encoder, by least squares within each row."""
     src = full_rows()
     layer, x = patient.model.encoder.layers[0].self_attention, entering_vectors(patient, src)
     with torch.no_grad():
@@ -55,5 +55,5 @@ def score_factor(patient: Patient) -> float:
     weights = patient.attention(src, src)["encoder"].double()
     best = weights.argmax(dim=-1, keepdim=True)
     scores, logs = (part - part.gather(-1, best) for part in (scores, weights.log()))
-    felt = weights > 1e-30  # smaller ones have no digits left in single precision
+    felt = weights > 1e-30  # below that, single precision has no digits left
     return ((scores * logs)[felt].sum() / scores[felt].square().sum()).item()

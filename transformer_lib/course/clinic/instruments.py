@@ -15,55 +15,55 @@ from .patients import Patient
 from .task import CONFIG, FIRST_ID, LETTERS, PAD_ID, full_rows, rows
 
 PADDING = 3  # how many padding tokens `padding` adds
-EXCHANGED = 3  # the place of the target whose token `future` exchanges; every row has a letter there
+EXCHANGED = 3  # the target position whose token `future` replaces; every row has a letter there
 
 
 def first_loss(patient: Patient) -> float:
-    """The loss of the first step over ln V."""
+    """Return the loss of the first step divided by ln V."""
     return patient.log.loss[0] / math.log(CONFIG.tgt_vocab_size)
 
 
 def last_loss(patient: Patient) -> float:
-    """The loss as the script reports it, mean of the last 20 steps, in nats."""
+    """Return the loss as the script reports it, mean of the last 20 steps, in nats."""
     return patient.log.at_the_end()[0]
 
 
 def training_accuracy(patient: Patient) -> float:
-    """Share of right tokens as the script reports it, mean of the last 20 steps."""
+    """Return the share of right tokens as the script reports it, mean of the last 20 steps."""
     return patient.log.at_the_end()[1]
 
 
 def teacher_forced(patient: Patient) -> float:
-    """Share of right tokens on held-out rows, where the model reads the right earlier tokens."""
+    """Return the share of right tokens on held-out rows, where the model reads the right earlier tokens."""
     return patient.teacher_forced()
 
 
 def reverses(patient: Patient) -> float:
-    """Share of held-out rows written without a mistake, where the model reads its own tokens."""
+    """Return the share of held-out rows written without a mistake, where the model reads its own tokens."""
     return patient.reverses()
 
 
 def reverses_padded(patient: Patient) -> float:
-    """The same with three more padding tokens behind each source."""
+    """Return the same share with three more padding tokens behind each source."""
     return patient.reverses(extra=PADDING)
 
 
 def copies(patient: Patient) -> float:
-    """Share of places where the likeliest token is the one just read."""
+    """Return the share of positions where the likeliest token is the one just read."""
     src, tgt_in = rows()
     same = patient.logits(src, tgt_in).argmax(dim=-1) == tgt_in
     return same[tgt_in != PAD_ID].double().mean().item()
 
 
 def reported_over_real(patient: Patient) -> float:
-    """The loss that the script reports on a held-out batch, over the loss per real token on the same logits."""
+    """Return the loss that the script reports on a held-out batch, divided by the loss per real token."""
     src, tgt_in, tgt_out = patient.batch()
     logits = patient.logits(src, tgt_in)
     return patient.reported_loss(logits, tgt_out) / F.cross_entropy(logits.mT, tgt_out, ignore_index=PAD_ID).item()
 
 
 def row_sums(patient: Patient) -> float:
-    """How far the weights of a real query are from summing to one, at most."""
+    """Return how far the weights of a real query are from summing to one, at most."""
     src, tgt_in = rows()
     real = {"encoder": src != PAD_ID, "decoder": tgt_in != PAD_ID, "cross": tgt_in != PAD_ID}
     sums = {name: weights.sum(dim=-1).mean(dim=1) for name, weights in patient.attention(src, tgt_in).items()}
@@ -71,14 +71,14 @@ def row_sums(patient: Patient) -> float:
 
 
 def above_diagonal(patient: Patient) -> float:
-    """Weight that a real query of the decoder's self-attention gives to later tokens, mean."""
+    """Return the weight that a real query of the decoder's self-attention gives to later tokens, mean."""
     src, tgt_in = rows()
     later = patient.attention(src, tgt_in)["decoder"].triu(1).sum(dim=-1).mean(dim=1)
     return later[tgt_in != PAD_ID].mean().item()
 
 
 def on_padding(patient: Patient) -> float:
-    """Weight that a real query gives to padding, mean over the attention that gives most."""
+    """Return the weight that a real query gives to padding, mean over the attention that gives most."""
     src, tgt_in = rows()
     keys, queries = {"encoder": src, "decoder": tgt_in, "cross": src}, {"encoder": src}
     shares = []
@@ -93,9 +93,9 @@ def changes(patient: Patient, probe: str) -> Tensor:
     """Return how much a second pass differs from the first, [rows, places] of a held-out batch, 0 at padding.
 
     Args:
-        probe: what the second pass is given. "repeat": the same. "future": another token in place EXCHANGED of the
+        probe: what the second pass is given. "repeat": the same. "future": another token at position EXCHANGED of the
             target. "padding": PADDING more padding tokens behind source and target; each of these gives the largest
-            change of a logit at each target place. "order": the source turned round; the mean change of the entries
+            change of a logit at each target place. "order": the source reversed; the mean change of the entries
             of each token's memory, by source place, in the rows without padding.
     """
     if probe == "order":
@@ -119,34 +119,34 @@ def _exchanged(tgt_in: Tensor) -> Tensor:
 
 
 def summary(probe: str, changed: Tensor) -> float:
-    """Return one number for `changes`: the largest, for "future" before the exchanged place; for "order" the mean."""
+    """Return one number for `changes`: the largest, for "future" before the replaced token; for "order" the mean."""
     if probe == "order":
         return changed.mean().item()
     return (changed[:, :EXCHANGED] if probe == "future" else changed).max().item()
 
 
 def repeat(patient: Patient) -> float:
-    """Largest difference of the logits when the same batch is read twice."""
+    """Return the largest difference between the logits of two passes over the same batch."""
     return summary("repeat", changes(patient, "repeat"))
 
 
 def future(patient: Patient) -> float:
-    """Largest change of the logits at earlier places when one token in the middle of the target is exchanged."""
+    """Return the largest change of the logits at earlier positions when one token in mid-target is replaced."""
     return summary("future", changes(patient, "future"))
 
 
 def padding(patient: Patient) -> float:
-    """Largest change of the logits at real places when three padding tokens are put behind source and target."""
+    """Return the largest change of the logits at real positions when source and target get three padding tokens."""
     return summary("padding", changes(patient, "padding"))
 
 
 def order(patient: Patient) -> float:
-    """How much the memory of a token changes when the source is turned round, mean over tokens and entries."""
+    """Return how much the memory of a token changes when the source is reversed, mean over tokens and entries."""
     return summary("order", changes(patient, "order"))
 
 
 def largest_weight(patient: Patient) -> float:
-    """The largest weight of a real query in the cross-attention, mean."""
+    """Return the largest weight of a real query in the cross-attention, mean over the queries."""
     src, tgt_in = rows()
     return patient.attention(src, tgt_in)["cross"].amax(dim=-1).mean(dim=1)[tgt_in != PAD_ID].mean().item()
 
@@ -156,7 +156,7 @@ class Instrument:
     """A measurement with the range that a healthy model stays in.
 
     Args:
-        measure: gives the number. cost: what it takes. low, high: outside of these the finding is abnormal.
+        measure: gives the number. cost: what it takes. low, high: a finding outside them is abnormal.
     """
 
     measure: Callable[[Patient], float]
@@ -165,11 +165,11 @@ class Instrument:
     high: float
 
     def abnormal(self, value: float) -> bool:
-        """Whether the value lies outside of the healthy range."""
+        """Return True when the value lies outside the healthy range."""
         return not self.low <= value <= self.high
 
 
-EXACT = 1e-3  # what should be zero stays below this in single precision
+EXACT = 1e-3  # in single precision, what should be zero stays below this
 _LOG, _ONE, _MAPS, _INSIDE = "reads the log", "one pass", "one pass, its weights", "one pass, its insides"
 _TWO, _DECODE = "two passes", "decoding"
 INSTRUMENTS = {
@@ -203,5 +203,5 @@ def read(name: str, patient: Patient) -> float:
         ValueError: there is no such instrument.
     """
     if name not in INSTRUMENTS:
-        raise ValueError(f"name: expected one of {', '.join(INSTRUMENTS)}; got {name!r}")
+        raise ValueError(f"name must be one of {', '.join(INSTRUMENTS)}, got {name!r}")
     return INSTRUMENTS[name].measure(patient)

@@ -22,7 +22,7 @@ CONTROL, EXAMPLE = "control", "example"
 
 
 class Patient:
-    """A trained model as its owner hands it in: the model, what its training script feeds it, and the log.
+    """A trained model as its owner brings it in: the model, what its training script feeds it, and the log.
 
     Args:
         name: a letter, "control" or "example". model: a `Transformer` in evaluation mode. log: a `Log`.
@@ -65,7 +65,7 @@ class Patient:
         """Return the share of held-out rows that come out right when the model reads its own words.
 
         Args:
-            size: how many rows. extra: how many more padding tokens stand behind each source.
+            size: how many rows. extra: how many more padding tokens follow each source.
         """
         src, tgt = held_out(size)
         longer = F.pad(src, (0, extra), value=PAD_ID)
@@ -86,7 +86,7 @@ def case_of(letter: str) -> Fault:
     if letter in (CONTROL, EXAMPLE):
         return HEALTHY if letter == CONTROL else FAULTS[-1]
     if letter not in tuple(LETTERS):
-        raise ValueError(f"letter: expected one of {', '.join(LETTERS)}, {CONTROL}, {EXAMPLE}; got {letter!r}")
+        raise ValueError(f"letter must be one of {', '.join(LETTERS)}, {CONTROL}, {EXAMPLE}, got {letter!r}")
     order = sorted(FAULTS[:-1], key=lambda fault: hashlib.sha256(f"ward 3304: {fault.name}".encode()).hexdigest())
     return order[LETTERS.index(letter)]
 

@@ -1,6 +1,6 @@
 """The ward: seed 0 of every patient, trained once and stored, so that all readers examine the same numbers.
 
-`studies.ward` writes the file.
+`studies.clinic_ward` writes the file.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ Number = int | float
 
 
 def identical(first: object, second: object) -> bool:
-    """True when nothing changed: same shape, dtype and values, NaN equal to NaN."""
+    """Return True when nothing changed: same shape, dtype and values, NaN equal to NaN."""
     if isinstance(first, torch.Tensor):
         return (first.shape, first.dtype) == (second.shape, second.dtype) and bool(
             torch.equal(first.detach().nan_to_num(nan=7.25), second.detach().nan_to_num(nan=7.25))
@@ -22,7 +22,7 @@ def identical(first: object, second: object) -> bool:
 
 
 def same(first: object, second: object, rtol: float | None = None) -> bool:
-    """True when two results are alike: same kind, same shape, same values within tolerance."""
+    """Return True when two results are alike: same kind, same shape, same values within tolerance."""
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
         return len(first) == len(second) and all(same(a, b, rtol) for a, b in zip(first, second, strict=True))
     if is_number(first) and is_number(second):
@@ -35,7 +35,7 @@ def same(first: object, second: object, rtol: float | None = None) -> bool:
 
 
 def same_form(expected: object, got: object) -> bool:
-    """True when a result has the parts and shapes that are expected, whatever its values are."""
+    """Return True when a result has the parts and shapes that are expected, whatever its values are."""
     if isinstance(expected, tuple):
         alike = isinstance(got, list | tuple) and len(got) == len(expected)
         return alike and all(map(same_form, expected, got))
@@ -45,21 +45,21 @@ def same_form(expected: object, got: object) -> bool:
 
 
 def close(first: torch.Tensor, second: torch.Tensor, rtol: float | None = None) -> bool:
-    """Equal within the tolerance of the less precise of the two; NaN equals NaN."""
+    """Return True when two tensors agree within the tolerance of the less precise one; NaN equals NaN."""
     low = torch.float32 in (first.dtype, second.dtype) or torch.float16 in (first.dtype, second.dtype)
     rtol = rtol or (1e-4 if low else 1e-7)
     return torch.allclose(first.detach().double(), second.detach().double(), rtol=rtol, atol=rtol / 10, equal_nan=True)
 
 
 def is_number(value: object) -> bool:
-    """A real number, also as a NumPy scalar or a tensor with one entry and no axes; not a bool."""
+    """Return True for a real number, also as a NumPy scalar or a tensor with one entry and no axes; not for a bool."""
     if isinstance(value, torch.Tensor):
         return value.dim() == 0 and value.dtype != torch.bool and not value.is_complex()
     return isinstance(value, Number | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def kind(tensor: torch.Tensor) -> str:
-    """What sort of entries a tensor has, in words."""
+    """Say what sort of entries a tensor has."""
     if tensor.dtype == torch.bool:
         return "booleans"
     if tensor.is_complex():
@@ -68,7 +68,7 @@ def kind(tensor: torch.Tensor) -> str:
 
 
 def difference(expected: object, got: object, names: tuple[str, ...] = (), rtol: float | None = None) -> str | None:
-    """A sentence that says how `got` differs from `expected`; None when it is right.
+    """Say how `got` differs from `expected`; None when it is right.
 
     Args:
         expected: a tensor, a number, a string, a list of integers or strings, or a tuple of these.
@@ -121,7 +121,7 @@ def _list_difference(expected: list, got: object) -> str | None:
 
 
 def _what_is_listed(expected: list) -> tuple[str, str]:
-    """What a list holds, in words: after "a list of", and after a number."""
+    """Say what a list holds, in words that fit after "a list of" and after a number."""
     named = {tuple: "pairs", str: "tokens", list: "lists"}
     kinds = {named.get(type(item), "integers") for item in expected}
     word = kinds.pop() if len(kinds) == 1 else "integers"
@@ -211,14 +211,14 @@ def _related(expected: torch.Tensor, got: torch.Tensor) -> str | None:
 
 
 def factor_words(ratio: float) -> str:
-    """A ratio as words: the right one with a flipped sign, or so many times the right one."""
+    """Say in words what a ratio means: the right result with its sign flipped, or so many times the right one."""
     if math.isclose(ratio, -1.0, rel_tol=1e-3):
         return "the right one with its sign flipped"
     return f"{ratio:.4g} times the right one"
 
 
 def describe(value: object) -> str:
-    """What a learner returned, by type, without printing it."""
+    """Say what a learner returned, by type, without printing it."""
     if isinstance(value, torch.Tensor):
         return f"a tensor of shape {list(value.shape)}"
     if isinstance(value, np.ndarray):

@@ -34,7 +34,7 @@ class Trial:
 
 
 def problem_of(exercise: Exercise, expected: object, outcome: Outcome, names: tuple[str, ...] = ()) -> str | None:
-    """What is wrong with one outcome, as a general comparison sees it; None when it is right."""
+    """Say what is wrong with one outcome, as a general comparison sees it; None when it is right."""
     if outcome.kind == "endless":
         return "Your function did not come to an end: does every loop reach its last step?"
     if outcome.kind == "raised":
@@ -53,7 +53,7 @@ def problem_of(exercise: Exercise, expected: object, outcome: Outcome, names: tu
 
 
 def matching_mistake(exercise: Exercise, trials: Sequence[Trial], wrap: Callable = lambda f: f) -> str | None:
-    """Diagnosis of the first known mistake that behaves as the learner's function did on every trial.
+    """Return the diagnosis of the first known mistake that behaves as the learner's function did on every trial.
 
     `wrap` turns a function into what was tried: itself, or its gradients.
     """
@@ -64,7 +64,7 @@ def matching_mistake(exercise: Exercise, trials: Sequence[Trial], wrap: Callable
 
 
 def nearly_matching_mistake(exercise: Exercise, trials: Sequence[Trial]) -> str | None:
-    """The same, leaving out the trials where either of the two overflows, meets NaN or stops.
+    """Do the same as `matching_mistake`, leaving out the trials where either of the two overflows, meets NaN or stops.
 
     A learner who makes a known mistake may write it so that it breaks down elsewhere than ours does.
     At least two failing trials must remain.
@@ -86,7 +86,7 @@ def nearly_matching_mistake(exercise: Exercise, trials: Sequence[Trial]) -> str 
 
 
 def _finite(outcome: Outcome) -> bool:
-    """A value came back, and there is no NaN and no infinity in it."""
+    """Return True when a value came back that holds neither NaN nor infinity."""
 
     def fine(value: object) -> bool:
         if isinstance(value, torch.Tensor):
@@ -102,14 +102,14 @@ def _finite(outcome: Outcome) -> bool:
 
 
 def _tried(exercise: Exercise, function: Callable, trial: Trial) -> Outcome:
-    """What a function of ours does on this case; that it is wrong need not warn the learner."""
+    """Run a function of ours on this case; that it is wrong need not warn the learner."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return run_directly(function, trial.case.args, exercise.arguments)
 
 
 def _alike(exercise: Exercise, function: Callable, trial: Trial) -> bool:
-    """Does `function` do on this case what the learner's function did, and is it wrong where that was?"""
+    """Return True when `function` did what the learner's did on this case, and is wrong where that was."""
     outcome = _tried(exercise, function, trial)
     if not same_outcome(outcome, trial.outcome, exercise.rtol):
         return False
@@ -117,7 +117,7 @@ def _alike(exercise: Exercise, function: Callable, trial: Trial) -> bool:
 
 
 def only_right_values(exercise: Exercise, trials: Sequence[Trial]) -> Exercise:
-    """The exercise with only those mistakes that, like the learner's function, give the right values."""
+    """Return the exercise with only those mistakes that, like the learner's function, give the right values."""
     if not exercise.gradients:
         return exercise
     mistakes = [m for m in exercise.mistakes if all(_alike(exercise, m.function, trial) for trial in trials)]
@@ -125,7 +125,7 @@ def only_right_values(exercise: Exercise, trials: Sequence[Trial]) -> Exercise:
 
 
 def same_outcome(first: Outcome, second: Outcome, rtol: float | None = None) -> bool:
-    """Both endless, both an error of one type, or both the same value within tolerance."""
+    """Return True for two endless loops, two errors of one type, or two values that agree within tolerance."""
     if first.kind != second.kind:
         return False
     if first.kind == "raised":
@@ -134,12 +134,12 @@ def same_outcome(first: Outcome, second: Outcome, rtol: float | None = None) -> 
         return True
     try:
         return same(first.value, second.value, rtol)
-    except Exception:  # an object that cannot be compared is like nothing else
+    except Exception:  # an object that cannot be compared equals nothing else
         return False
 
 
 def probed(exercise: Exercise, trial: Trial, call: Callable) -> str | None:
-    """What the exercise's own probes say about a wrong result, if it has the right form."""
+    """Return what the exercise's own probes say about a wrong result, if it has the right form."""
     if not same_form(trial.expected, trial.outcome.value):
         return None
     try:
@@ -150,7 +150,7 @@ def probed(exercise: Exercise, trial: Trial, call: Callable) -> str | None:
 
 
 def size_of(case: Case) -> int:
-    """Number of entries in the inputs, to find the smallest failing example."""
+    """Count the entries of the inputs, to find the smallest failing example."""
     return sum(_entries(arg) for arg in case.args)
 
 
@@ -161,21 +161,21 @@ def _entries(value: object) -> int:
 
 
 def error_text(error: BaseException) -> str:
-    """Type and first line of an exception, without addresses."""
+    """Return type and first line of an exception, without addresses."""
     lines = str(error).strip().splitlines() or [""]
     message = re.sub(r"0x[0-9a-fA-F]+", "0x…", lines[0])[:160].rstrip(".")
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
 def _hint(error: BaseException) -> str:
-    """What torch's message about shapes means, where it speaks of a matrix product."""
+    """Explain torch's message about shapes where it speaks of a matrix product."""
     if "cannot be multiplied" in str(error) or "Expected size for first two dimensions of batch2" in str(error):
         return " In A @ B the last axis of A and the last but one of B must be equal: is a transpose missing?"
     return ""
 
 
 def learner_line(error: BaseException, function: Callable) -> str | None:
-    """The last line of the learner's own code that the exception passed through."""
+    """Return the last line of the learner's own code that the exception passed through."""
     frames = traceback.extract_tb(error.__traceback__)
     home = getattr(inspect.unwrap(function), "__code__", None)
     library = str(Path(__file__).parent)
@@ -187,7 +187,7 @@ def learner_line(error: BaseException, function: Callable) -> str | None:
 
 
 def unattempted(outcome: Outcome, function: Callable) -> bool:
-    """The stub still stands: it raises NotImplementedError itself, or returns `...`."""
+    """Return True when the stub still stands: it raises NotImplementedError itself, or returns `...`."""
     if outcome.kind == "returned":
         return outcome.value is ...
     if not isinstance(outcome.error, NotImplementedError):

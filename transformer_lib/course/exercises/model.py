@@ -13,7 +13,7 @@ import torch
 
 
 class Endless(Exception):
-    """A mistake raises this where a learner who made it would loop for ever."""
+    """Raised by a mistake where a learner who made it would loop for ever."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Exercise:
     Args:
         id: notebook and number, such as "01.2".
         title: a few words.
-        minutes: time that a newcomer needs.
+        minutes: how long a newcomer takes.
         difficulty: 1 (apply), 2 (combine) or 3 (derive).
         reference: an independent right answer. Its name, arguments and docstring are those of the stub.
         cases: gives the seeded inputs: several sizes (distinct primes) and edge cases.
@@ -82,20 +82,20 @@ class Exercise:
 
 
 SMALLEST_SEED = 1_000_000
-"""Of unseen cases; the seeds of shown cases are smaller."""
+"""The smallest seed of unseen cases; those of shown cases are smaller."""
 
 _shift: ContextVar[int] = ContextVar("shift of every seed", default=0)
 
 
 @contextmanager
 def other_numbers(seed: int) -> Iterator[None]:
-    """Inside, `normal` and `integers` draw other numbers, the same for the same seed: unseen cases for grading.
+    """Make `normal` and `integers` draw other numbers, the same for the same seed: unseen cases for grading.
 
     Raises:
-        ValueError: if `seed` is below 1,000,000; the seeds of shown cases are smaller, and none may come back.
+        ValueError: if `seed` is below 1,000,000; shown cases have smaller seeds, and none may come back.
     """
     if not isinstance(seed, int) or seed < SMALLEST_SEED:
-        raise ValueError(f"seed: expected an integer of at least {SMALLEST_SEED}; got {seed!r}")
+        raise ValueError(f"seed must be an integer of at least {SMALLEST_SEED}, got {seed!r}")
     token = _shift.set(seed)
     try:
         yield
@@ -104,13 +104,13 @@ def other_numbers(seed: int) -> Iterator[None]:
 
 
 def normal(seed: int, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
-    """Standard normal tensors of the given shapes, the same on every run."""
+    """Return standard normal tensors of the given shapes, the same on every run."""
     generator = torch.Generator().manual_seed(seed + _shift.get())
     return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in shapes]
 
 
 def integers(seed: int, shape: tuple[int, ...], low: int, high: int) -> torch.Tensor:
-    """Integers in [low, high), the same on every run."""
+    """Return integers in [low, high), the same on every run."""
     return torch.randint(low, high, shape, generator=torch.Generator().manual_seed(seed + _shift.get()))
 
 
@@ -124,7 +124,7 @@ STUB = '''def {name}({arguments}):
 
 
 def stub_text(exercise: Exercise) -> str:
-    """The source of the stub that a learner fills in."""
+    """Return the source of the stub that a learner fills in."""
     return STUB.format(
         name=exercise.reference.__name__,
         arguments=", ".join(exercise.arguments),

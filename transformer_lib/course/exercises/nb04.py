@@ -1,4 +1,4 @@
-"""Exercises of notebook 04: scaled scores, a stable softmax, and attention with a mask."""
+"""The exercises of notebook 04: scaled dot-product attention."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from .probes import masked_key_leak, weights_sum
 INF = float("inf")
 
 
+# 04.1 Scaled scores --------------------------------------------------------------------------------------------------
+
+
 def scaled_scores(query, key):
     """Return the dot product of every query with every key, divided by √d_k.
 
@@ -18,12 +21,144 @@ def scaled_scores(query, key):
     return torch.einsum("...id,...jd->...ij", query, key) * query.shape[-1] ** -0.5
 
 
+def _score_cases():
+    return [
+        Case("2 queries, 2 keys, d_k = 2", tuple(normal(1, (2, 2), (2, 2)))),
+        Case("3 queries, 5 keys, d_k = 7", tuple(normal(2, (3, 7), (5, 7)))),
+        Case("5 queries, 5 keys, d_k = 5", tuple(normal(3, (5, 5), (5, 5)))),
+        Case("a batch of 2", tuple(normal(4, (2, 3, 5), (2, 7, 5)))),
+        Case("a batch of 3 with 2 heads", tuple(normal(5, (3, 2, 5, 11), (3, 2, 7, 11)))),
+        Case("one query, one key", tuple(normal(6, (1, 3), (1, 3)))),
+    ]
+
+
+EXERCISE_1 = Exercise(
+    "04.1",
+    "Scaled scores",
+    8,
+    1,
+    scaled_scores,
+    _score_cases,
+    (
+        Mistake("d_k", lambda q, k: q @ k.mT / q.shape[-1], "You divided by d_k; the formula divides by √d_k."),
+        Mistake("unscaled", lambda q, k: q @ k.mT, "The scores are not scaled: divide by √d_k."),
+        Mistake("times", lambda q, k: q @ k.mT * q.shape[-1] ** 0.5, "You multiplied by √d_k; divide by it."),
+        Mistake(
+            "k_len",
+            lambda q, k: q @ k.mT / k.shape[-2] ** 0.5,
+            "You divided by the root of the number of keys; d_k is the length of one key (the last axis).",
+        ),
+        Mistake(
+            "no transpose",
+            lambda q, k: q @ k / q.shape[-1] ** 0.5,
+            "You multiplied by the keys without transposing them; a dot product sums over d_k.",
+        ),
+        Mistake(
+            "all axes",
+            lambda q, k: q @ k.permute(*reversed(range(k.dim()))) / q.shape[-1] ** 0.5,
+            "Right without a batch, but .T turns all axes around: swap only the last two, key.transpose(-2, -1).",
+        ),
+        Mistake(
+            "swapped",
+            lambda q, k: k @ q.mT / q.shape[-1] ** 0.5,
+            "The result has the right values transposed: queries are rows, keys are columns.",
+        ),
+    ),
+    gradients=("query", "key"),
+)
+
+
+# 04.2 A softmax that does not overflow -------------------------------------------------------------------------------
+
+
 def stable_softmax(scores):
     """Return the softmax over the last axis, also for scores in the thousands; a score of -inf gets weight 0.
 
     scores: [..., k_len], with at least one finite entry in each row. Returns the same shape.
     """
     return torch.nn.functional.softmax(scores, dim=-1)
+
+
+def _softmax_cases():
+    (square,), (batch,) = normal(7, (3, 3)), normal(8, (2, 3, 5))
+    masked = normal(9, (5, 7))[0]
+    masked[0, 2:] = masked[3, :4] = -INF
+    return [
+        Case("one row", (torch.tensor([2.0, 1.0, 0.0]),)),
+        Case("3 by 3", (square,)),
+        Case("a batch of 2", (batch,)),
+        Case("scores in the thousands", (torch.tensor([[1000.0, 1001.0, 1002.0], [999.0, 1000.0, 1000.5]]),)),
+        Case("rows of very different size", (torch.tensor([[1000.0, 1001.0], [-1000.0, -1002.0], [0.0, 3.0]]),)),
+        Case("very negative scores", (torch.tensor([[-2000.0, -2001.0, -2003.0]]),)),
+        Case("some scores are -inf", (masked,)),
+    ]
+
+
+def _exp_share(shift):
+    return lambda s: (e := torch.exp(s - shift(s))) / e.sum(-1, keepdim=True)
+
+
+EXERCISE_2 = Exercise(
+    "04.2",
+    "A softmax that does not overflow",
+    12,
+    2,
+    stable_softmax,
+    _softmax_cases,
+    (
+        Mistake(
+            "naive",
+            _exp_share(lambda s: 0.0),
+            "exp overflows for large scores, and inf / inf is NaN: subtract each row's largest score first.",
+        ),
+        Mistake(
+            "mean",
+            _exp_share(lambda s: s.mean(-1, keepdim=True)),
+            "You subtracted the mean of each row; only subtracting the largest score keeps exp at most 1 "
+            "(and the mean of a row with -inf is -inf).",
+        ),
+        Mistake(
+            "global max",
+            _exp_share(lambda s: s.max()),
+            "You subtracted the largest score of all rows; in a row far below it every exp underflows to 0, "
+            "and 0 / 0 is NaN. Take the largest score of each row.",
+        ),
+        Mistake(
+            "axis",
+            lambda s: torch.softmax(s, 0 if s.dim() == 1 else -2),
+            "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
+        ),
+        Mistake(
+            "first axis",
+            lambda s: torch.softmax(s, 0),
+            "You took the softmax over the first axis, the batch where there is one; keys are the last.",
+        ),
+        Mistake(
+            "all",
+            lambda s: torch.softmax(s.flatten(), 0).view_as(s),
+            "You took one softmax over all entries; every row needs its own.",
+        ),
+        Mistake(
+            "no sum",
+            lambda s: torch.exp(s - s.amax(-1, keepdim=True)),
+            "You did not divide by the sum of each row.",
+        ),
+        Mistake(
+            "no inf",
+            lambda s: torch.softmax(s.masked_fill(s == -INF, 0.0), -1),
+            "You replaced -inf by 0, but exp(0) = 1: a score of -inf must get weight exp(-inf) = 0.",
+        ),
+        Mistake(
+            "log",
+            lambda s: torch.log_softmax(s, -1),
+            "You returned the logarithm of the weights; take the exponential.",
+        ),
+    ),
+    probes=(weights_sum(),),
+)
+
+
+# 04.3 Attention under a mask -----------------------------------------------------------------------------------------
 
 
 def masked_attention(query, key, value, mask):
@@ -42,32 +177,6 @@ def masked_attention(query, key, value, mask):
         rows.append(weights.masked_scatter(may, torch.softmax(row[may], dim=0)) if may.any() else weights)
     weights = torch.stack(rows).reshape(scores.shape)
     return weights @ value, weights
-
-
-def _score_cases():
-    return [
-        Case("2 queries, 2 keys, d_k = 2", tuple(normal(1, (2, 2), (2, 2)))),
-        Case("3 queries, 5 keys, d_k = 7", tuple(normal(2, (3, 7), (5, 7)))),
-        Case("5 queries, 5 keys, d_k = 5", tuple(normal(3, (5, 5), (5, 5)))),
-        Case("a batch of 2", tuple(normal(4, (2, 3, 5), (2, 7, 5)))),
-        Case("a batch of 3 with 2 heads", tuple(normal(5, (3, 2, 5, 11), (3, 2, 7, 11)))),
-        Case("one query, one key", tuple(normal(6, (1, 3), (1, 3)))),
-    ]
-
-
-def _softmax_cases():
-    (square,), (batch,) = normal(7, (3, 3)), normal(8, (2, 3, 5))
-    masked = normal(9, (5, 7))[0]
-    masked[0, 2:] = masked[3, :4] = -INF
-    return [
-        Case("one row", (torch.tensor([2.0, 1.0, 0.0]),)),
-        Case("3 by 3", (square,)),
-        Case("a batch of 2", (batch,)),
-        Case("scores in the thousands", (torch.tensor([[1000.0, 1001.0, 1002.0], [999.0, 1000.0, 1000.5]]),)),
-        Case("rows of very different size", (torch.tensor([[1000.0, 1001.0], [-1000.0, -1002.0], [0.0, 3.0]]),)),
-        Case("very negative scores", (torch.tensor([[-2000.0, -2001.0, -2003.0]]),)),
-        Case("some scores are -inf", (masked,)),
-    ]
 
 
 def _triangle(size):
@@ -93,7 +202,7 @@ def _attention_cases():
 
 
 def _attend(weigh):
-    """Attention whose weights come from `weigh(scaled scores, mask)`."""
+    """Return attention whose weights come from `weigh(scaled scores, mask)`."""
 
     def function(query, key, value, mask):
         weights = weigh(scaled_scores(query, key), mask)
@@ -107,18 +216,18 @@ def _masked(scores, mask, fill=-INF):
 
 
 def _infinite(mask):
-    """0 where attention is allowed, -inf elsewhere: a mask to be added."""
+    """Return 0 where attention is allowed and -inf elsewhere: a mask to be added."""
     return torch.zeros(mask.shape).masked_fill(~mask, -INF)
 
 
 def _softmax_of(scores):
-    """Softmax over the keys with zeros, and no NaN, where everything is -inf."""
+    """Return the softmax over the keys, with zeros and no NaN where everything is -inf."""
     alone = (scores == -INF).all(-1, keepdim=True)
     return torch.softmax(scores.masked_fill(alone, 0.0), -1).masked_fill(alone, 0.0)
 
 
 def _rescaled(factor):
-    """Attention in which the scores are scaled otherwise: `factor(d_k)` times too large."""
+    """Return attention whose scores are `factor(d_k)` times too large."""
 
     def function(query, key, value, mask):
         weights = _softmax_of(_masked(scaled_scores(query, key) * factor(query.shape[-1]), mask))
@@ -127,170 +236,327 @@ def _rescaled(factor):
     return function
 
 
-def _exp_share(shift):
-    return lambda s: (e := torch.exp(s - shift(s))) / e.sum(-1, keepdim=True)
+EXERCISE_3 = Exercise(
+    "04.3",
+    "Attention under a mask",
+    20,
+    3,
+    masked_attention,
+    _attention_cases,
+    (
+        Mistake(
+            "inverted",
+            _attend(lambda s, m: _softmax_of(_masked(s, ~m))),
+            "The mask is used the wrong way round: True means that the query may attend.",
+        ),
+        Mistake("no mask", _attend(lambda s, m: torch.softmax(s, -1)), "You did not use the mask."),
+        Mistake(
+            "after",
+            _attend(lambda s, m: torch.softmax(s, -1) * m),
+            "You masked after the softmax, so rows no longer sum to one: set the scores to -inf before it.",
+        ),
+        Mistake(
+            "zero",
+            _attend(lambda s, m: torch.softmax(s * m, -1)),
+            "You set masked scores to 0, but exp(0) = 1, so masked keys still get weight: use -inf.",
+        ),
+        Mistake(
+            "added",
+            _attend(lambda s, m: torch.softmax(s + m, -1)),
+            "You added the booleans to the scores, 1 where attention is allowed: use -inf elsewhere.",
+        ),
+        Mistake(
+            "nan",
+            _attend(lambda s, m: torch.softmax(_masked(s, m), -1)),
+            "Right where there is something to attend to; but a row that may attend to nothing becomes NaN. "
+            "Its weights must be zero.",
+        ),
+        Mistake(
+            "finite",
+            _attend(lambda s, m: torch.softmax(_masked(s, m, -1e9), -1)),
+            "Right where there is something to attend to; but with a large negative number in place of -inf, "
+            "a row that may attend to nothing spreads its weight over all keys. Its weights must be zero.",
+        ),
+        Mistake(
+            "nan gradient",
+            _attend(lambda s, m: torch.softmax(s + _infinite(m), -1).nan_to_num(0.0)),
+            "Right values, but the gradient is NaN for a row that may attend to nothing: NaN replaced after "
+            "the softmax stays in its backward pass. Fill masked scores (masked_fill), do not add -inf.",
+        ),
+        Mistake(
+            "0 times inf",
+            _attend(lambda s, m: torch.softmax(s + ~m * -INF, -1)),
+            "0 times −∞ is NaN, so scores that may be seen became NaN too: use masked_fill or torch.where.",
+        ),
+        Mistake("d_k", _rescaled(lambda d: d**-0.5), "You divided by d_k; the formula divides by √d_k."),
+        Mistake("unscaled", _rescaled(lambda d: d**0.5), "The scores are not scaled: divide by √d_k."),
+        Mistake(
+            "axis",
+            _attend(lambda s, m: _softmax_of(_masked(s, m).mT).mT),
+            "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
+        ),
+        Mistake(
+            "order",
+            lambda *args: masked_attention(*args)[::-1],
+            "You returned (weights, output); the order is (output, weights).",
+        ),
+    ),
+    gradients=("query", "key", "value"),
+    returns=("output", "weights"),
+    probes=(weights_sum(1), masked_key_leak),
+)
 
 
-EXERCISES = (
-    Exercise(
-        "04.1",
-        "Scaled scores",
-        8,
-        1,
-        scaled_scores,
-        _score_cases,
-        (
-            Mistake("d_k", lambda q, k: q @ k.mT / q.shape[-1], "You divided by d_k; the formula divides by √d_k."),
-            Mistake("unscaled", lambda q, k: q @ k.mT, "The scores are not scaled: divide by √d_k."),
-            Mistake("times", lambda q, k: q @ k.mT * q.shape[-1] ** 0.5, "You multiplied by √d_k; divide by it."),
-            Mistake(
-                "k_len",
-                lambda q, k: q @ k.mT / k.shape[-2] ** 0.5,
-                "You divided by the root of the number of keys; d_k is the length of one key (the last axis).",
-            ),
-            Mistake(
-                "no transpose",
-                lambda q, k: q @ k / q.shape[-1] ** 0.5,
-                "You multiplied by the keys without transposing them; a dot product sums over d_k.",
-            ),
-            Mistake(
-                "all axes",
-                lambda q, k: q @ k.permute(*reversed(range(k.dim()))) / q.shape[-1] ** 0.5,
-                "Right without a batch, but .T turns all axes around: swap only the last two, key.transpose(-2, -1).",
-            ),
-            Mistake(
-                "swapped",
-                lambda q, k: k @ q.mT / q.shape[-1] ** 0.5,
-                "The result has the right values transposed: queries are rows, keys are columns.",
-            ),
+# 04.4 Attention with tokens as columns -------------------------------------------------------------------------------
+
+
+def column_attention(query, key, value):
+    """Return scaled dot-product attention where every token is a column, not a row.
+
+    query: [d_k, q_len]; key: [d_k, k_len]; value: [d_v, k_len]. Returns [d_v, q_len].
+    The scores form a grid of keys (down) by queries (across).
+    """
+    output = torch.nn.functional.scaled_dot_product_attention(query.T[None], key.T[None], value.T[None])
+    return output[0].T
+
+
+def _column_cases():
+    return [
+        Case("2 tokens, d_k = 3", tuple(normal(1, (3, 2), (3, 2), (3, 2)))),
+        Case("3 queries, 5 keys", tuple(normal(2, (2, 3), (2, 5), (7, 5)))),
+        Case("5 tokens, d_k = d_v = 5", tuple(normal(3, (5, 5), (5, 5), (5, 5)))),
+        Case("7 queries, 2 keys", tuple(normal(4, (5, 7), (5, 2), (3, 2)))),
+        Case("one query, one key", tuple(normal(5, (3, 1), (3, 1), (2, 1)))),
+    ]
+
+
+def _columns(softmax_axis=0, scale=lambda q: q.shape[0] ** 0.5):
+    return lambda q, k, v: v @ torch.softmax(k.T @ q / scale(q), softmax_axis)
+
+
+def _rows(q, k, v):
+    """Return the row formula, used unchanged."""
+    return torch.softmax(q @ k.T / q.shape[-1] ** 0.5, -1) @ v
+
+
+EXERCISE_4 = Exercise(
+    "04.4",
+    "Attention with tokens as columns",
+    5,
+    1,
+    column_attention,
+    _column_cases,
+    (
+        Mistake(
+            "axis",
+            _columns(softmax_axis=-1),
+            "Your weights sum to one over the queries. In the grid K' Q (keys down, queries across) the "
+            "softmax runs down each column, axis 0; in Q' K it would be axis 1.",
         ),
-        gradients=("query", "key"),
+        Mistake(
+            "rows",
+            _rows,
+            "You used the row formula on columns: Q K' adds up over tokens. Here the scores are K' Q.",
+        ),
+        Mistake(
+            "result in rows",
+            lambda q, k, v: _columns()(q, k, v).T,
+            "The result has the right values transposed: tokens stay columns, so return [d_v, q_len].",
+        ),
+        Mistake("unscaled", _columns(scale=lambda q: 1.0), "The scores are not scaled: divide by √d_k."),
+        Mistake("d_k", _columns(scale=lambda q: q.shape[0]), "You divided by d_k; the formula divides by √d_k."),
+        Mistake(
+            "last axis",
+            _columns(scale=lambda q: q.shape[-1] ** 0.5),
+            "You divided by the root of the last axis, but here that counts tokens: d_k is query.shape[0].",
+        ),
+        Mistake(
+            "weights turned",
+            lambda q, k, v: v @ torch.softmax(k.T @ q / q.shape[0] ** 0.5, 0).T,
+            "You multiplied by the transposed weights; with tokens as columns the output is V A, not V A'.",
+        ),
     ),
-    Exercise(
-        "04.2",
-        "A softmax that does not overflow",
-        12,
-        2,
-        stable_softmax,
-        _softmax_cases,
-        (
-            Mistake(
-                "naive",
-                _exp_share(lambda s: 0.0),
-                "exp overflows for large scores, and inf / inf is NaN: subtract each row's largest score first.",
-            ),
-            Mistake(
-                "mean",
-                _exp_share(lambda s: s.mean(-1, keepdim=True)),
-                "You subtracted the mean of each row; only subtracting the largest score keeps exp at most 1 "
-                "(and the mean of a row with -inf is -inf).",
-            ),
-            Mistake(
-                "global max",
-                _exp_share(lambda s: s.max()),
-                "You subtracted the largest score of all rows; in a row far below it every exp underflows to 0, "
-                "and 0 / 0 is NaN. Take the largest score of each row.",
-            ),
-            Mistake(
-                "axis",
-                lambda s: torch.softmax(s, 0 if s.dim() == 1 else -2),
-                "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
-            ),
-            Mistake(
-                "first axis",
-                lambda s: torch.softmax(s, 0),
-                "You took the softmax over the first axis, the batch where there is one; keys are the last.",
-            ),
-            Mistake(
-                "all",
-                lambda s: torch.softmax(s.flatten(), 0).view_as(s),
-                "You took one softmax over all entries; every row needs its own.",
-            ),
-            Mistake(
-                "no sum",
-                lambda s: torch.exp(s - s.amax(-1, keepdim=True)),
-                "You did not divide by the sum of each row.",
-            ),
-            Mistake(
-                "no inf",
-                lambda s: torch.softmax(s.masked_fill(s == -INF, 0.0), -1),
-                "You replaced -inf by 0, but exp(0) = 1: a score of -inf must get weight exp(-inf) = 0.",
-            ),
-            Mistake(
-                "log",
-                lambda s: torch.log_softmax(s, -1),
-                "You returned the logarithm of the weights; take the exponential.",
-            ),
+    gradients=("query", "key", "value"),
+)
+
+
+# 04.5 The gradient of a softmax --------------------------------------------------------------------------------------
+
+
+def softmax_backward(weights, grad_weights):
+    """Return the gradient with respect to the scores, given weights = softmax(scores) over the last axis.
+
+    weights, grad_weights (the gradient with respect to the weights): [..., k_len]. Returns [..., k_len].
+    """
+    rows = []
+    for row, grad in zip(weights.flatten(0, -2), grad_weights.flatten(0, -2), strict=True):
+        jacobian = torch.diag(row) - torch.outer(row, row)
+        rows.append(jacobian @ grad)
+    return torch.stack(rows).reshape(weights.shape)
+
+
+def _softmax_backward_cases():
+    def case(label, seed, *shape):
+        scores, grad = normal(seed, shape, shape, dtype=torch.float64)
+        return Case(label, (torch.softmax(scores, -1), grad))
+
+    certain = torch.tensor([[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]], dtype=torch.float64)
+    return [
+        case("one row of 2", 6, 1, 2),
+        case("2 rows of 3", 7, 2, 3),
+        case("5 rows of 5", 8, 5, 5),
+        case("a batch of 2", 9, 2, 3, 7),
+        Case("one weight is exactly 1", (certain, normal(10, (2, 3), dtype=torch.float64)[0])),
+        Case("equal gradients", (certain, torch.full((2, 3), 2.0, dtype=torch.float64))),
+    ]
+
+
+EXERCISE_5 = Exercise(
+    "04.5",
+    "The gradient of a softmax",
+    20,
+    3,
+    softmax_backward,
+    _softmax_backward_cases,
+    (
+        Mistake(
+            "diagonal",
+            lambda w, g: w * g,
+            "Raising one score lowers all other weights: the term that subtracts Σ weights · grad is missing.",
         ),
-        probes=(weights_sum(),),
-    ),
-    Exercise(
-        "04.3",
-        "Attention under a mask",
-        20,
-        3,
-        masked_attention,
-        _attention_cases,
-        (
-            Mistake(
-                "inverted",
-                _attend(lambda s, m: _softmax_of(_masked(s, ~m))),
-                "The mask is used the wrong way round: True means that the query may attend.",
-            ),
-            Mistake("no mask", _attend(lambda s, m: torch.softmax(s, -1)), "You did not use the mask."),
-            Mistake(
-                "after",
-                _attend(lambda s, m: torch.softmax(s, -1) * m),
-                "You masked after the softmax, so rows no longer sum to one: set the scores to -inf before it.",
-            ),
-            Mistake(
-                "zero",
-                _attend(lambda s, m: torch.softmax(s * m, -1)),
-                "You set masked scores to 0, but exp(0) = 1, so masked keys still get weight: use -inf.",
-            ),
-            Mistake(
-                "added",
-                _attend(lambda s, m: torch.softmax(s + m, -1)),
-                "You added the booleans to the scores, 1 where attention is allowed: use -inf elsewhere.",
-            ),
-            Mistake(
-                "nan",
-                _attend(lambda s, m: torch.softmax(_masked(s, m), -1)),
-                "Right where there is something to attend to; but a row that may attend to nothing becomes NaN. "
-                "Its weights must be zero.",
-            ),
-            Mistake(
-                "finite",
-                _attend(lambda s, m: torch.softmax(_masked(s, m, -1e9), -1)),
-                "Right where there is something to attend to; but with a large negative number in place of -inf, "
-                "a row that may attend to nothing spreads its weight over all keys. Its weights must be zero.",
-            ),
-            Mistake(
-                "nan gradient",
-                _attend(lambda s, m: torch.softmax(s + _infinite(m), -1).nan_to_num(0.0)),
-                "Right values, but the gradient is NaN for a row that may attend to nothing: NaN replaced after "
-                "the softmax stays in its backward pass. Fill masked scores (masked_fill), do not add -inf.",
-            ),
-            Mistake(
-                "0 times inf",
-                _attend(lambda s, m: torch.softmax(s + ~m * -INF, -1)),
-                "0 times −∞ is NaN, so scores that may be seen became NaN too: use masked_fill or torch.where.",
-            ),
-            Mistake("d_k", _rescaled(lambda d: d**-0.5), "You divided by d_k; the formula divides by √d_k."),
-            Mistake("unscaled", _rescaled(lambda d: d**0.5), "The scores are not scaled: divide by √d_k."),
-            Mistake(
-                "axis",
-                _attend(lambda s, m: _softmax_of(_masked(s, m).mT).mT),
-                "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
-            ),
-            Mistake(
-                "order",
-                lambda *args: masked_attention(*args)[::-1],
-                "You returned (weights, output); the order is (output, weights).",
-            ),
+        Mistake(
+            "sigmoid",
+            lambda w, g: w * (1 - w) * g,
+            "You used only the diagonal of the Jacobian, w (1 - w), as for a sigmoid; the entries -w_i w_j "
+            "between different keys are missing.",
         ),
-        gradients=("query", "key", "value"),
-        returns=("output", "weights"),
-        probes=(weights_sum(1), masked_key_leak),
+        Mistake(
+            "unweighted",
+            lambda w, g: w * (g - g.sum(-1, keepdim=True)),
+            "Subtract the sum of the gradients each times its weight; yours adds them up without weights.",
+        ),
+        Mistake(
+            "mean",
+            lambda w, g: w * (g - g.mean(-1, keepdim=True)),
+            "Subtract the mean of the gradients under the weights, not their plain mean.",
+        ),
+        Mistake(
+            "axis",
+            lambda w, g: w * (g - (w * g).sum(-2, keepdim=True)),
+            "You added up over the rows (axis -2); each row is a softmax of its own, so sum over axis -1.",
+        ),
+        Mistake(
+            "all",
+            lambda w, g: w * (g - (w * g).sum()),
+            "You added up over all rows; each row is a softmax of its own (sum over axis -1, keepdim=True).",
+        ),
+        Mistake("sign", lambda w, g: w * ((w * g).sum(-1, keepdim=True) - g), "The sign is flipped."),
+        Mistake(
+            "no front",
+            lambda w, g: g - (w * g).sum(-1, keepdim=True),
+            "The weight in front is missing: multiply the difference by the weights.",
+        ),
     ),
 )
+
+
+# 04.6 Attention backwards --------------------------------------------------------------------------------------------
+
+
+def attention_backward(query, key, value, grad_output):
+    """Return (grad_query, grad_key, grad_value) of softmax(query key' / √d_k) value, without autograd.
+
+    query: [..., q_len, d_k]; key: [..., k_len, d_k]; value: [..., k_len, d_v]; grad_output: [..., q_len, d_v].
+    """
+    inputs = [part.detach().clone().requires_grad_() for part in (query, key, value)]
+    scores = inputs[0] @ inputs[1].transpose(-2, -1) / query.shape[-1] ** 0.5
+    output = torch.softmax(scores, dim=-1) @ inputs[2]
+    return torch.autograd.grad(output, inputs, grad_output)
+
+
+def _backward_cases():
+    def case(label, seed, q_len, k_len, d_k, d_v, *batch):
+        shapes = ((q_len, d_k), (k_len, d_k), (k_len, d_v), (q_len, d_v))
+        return Case(label, tuple(normal(seed, *((*batch, *shape) for shape in shapes), dtype=torch.float64)))
+
+    return [
+        case("2 tokens, d = 2", 11, 2, 2, 2, 2),
+        case("3 queries, 5 keys", 12, 3, 5, 2, 7),
+        case("5 tokens, d = 5", 13, 5, 5, 5, 5),
+        case("one key", 14, 3, 1, 2, 5),
+        case("a batch of 2", 15, 3, 5, 7, 2, 2),
+    ]
+
+
+def _backward(jacobian=softmax_backward, swap=lambda m: m.mT, swap_weights=lambda m: m.mT, power=0.5, order=(0, 1, 2)):
+    """Return the backward pass with one step replaced."""
+
+    def function(query, key, value, grad_output):
+        scale = query.shape[-1] ** power
+        weights = torch.softmax(query @ key.mT / query.shape[-1] ** 0.5, -1)
+        grad_scores = jacobian(weights, grad_output @ value.mT) / scale
+        gradients = (grad_scores @ key, swap(grad_scores) @ query, swap_weights(weights) @ grad_output)
+        return tuple(gradients[index] for index in order)
+
+    return function
+
+
+EXERCISE_6 = Exercise(
+    "04.6",
+    "Attention backwards",
+    30,
+    3,
+    attention_backward,
+    _backward_cases,
+    (
+        Mistake(
+            "unscaled",
+            _backward(power=0.0),
+            "The scores were divided by √d_k, so grad_query and grad_key are too: the factor is missing.",
+        ),
+        Mistake("twice", _backward(power=1.0), "You divided by √d_k twice: once on the way back is enough."),
+        Mistake(
+            "key not turned",
+            _backward(swap=lambda m: m),
+            "grad_key collects over queries: multiply by the transposed gradient of the scores.",
+        ),
+        Mistake(
+            "value not turned",
+            _backward(swap_weights=lambda m: m),
+            "grad_value collects over queries: it is weights' grad_output, with the weights transposed.",
+        ),
+        Mistake(
+            "diagonal",
+            _backward(lambda w, g: w * g),
+            "Your softmax step lacks the term that subtracts Σ weights · grad (exercise 04.5).",
+        ),
+        Mistake(
+            "sigmoid",
+            _backward(lambda w, g: w * (1 - w) * g),
+            "Your softmax step uses only the diagonal w (1 - w) of the Jacobian (exercise 04.5).",
+        ),
+        Mistake(
+            "no softmax",
+            _backward(lambda w, g: g),
+            "You passed the gradient of the weights straight on to the scores: the softmax lies between.",
+        ),
+        Mistake(
+            "axis",
+            _backward(lambda w, g: w * (g - (w * g).sum(-2, keepdim=True))),
+            "In the softmax step you added up over queries (axis -2); sum over keys (axis -1).",
+        ),
+        Mistake(
+            "reversed",
+            _backward(order=(2, 1, 0)),
+            "You return them in the order in which they are found; return (grad_query, grad_key, grad_value).",
+        ),
+        Mistake(
+            "order",
+            _backward(order=(2, 0, 1)),
+            "The three gradients are right but in another order: return (grad_query, grad_key, grad_value).",
+        ),
+    ),
+    returns=("grad_query", "grad_key", "grad_value"),
+)
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -1,8 +1,12 @@
-"""Exercises of notebook 05: a vocabulary of words, and the pairs that byte-pair encoding counts."""
+"""The exercises of notebook 05: tokens and embeddings."""
 
 from __future__ import annotations
 
-from .model import Case, Exercise, Mistake
+import torch
+
+from .model import Case, Exercise, Mistake, integers, normal
+
+# 05.1 A vocabulary of words ------------------------------------------------------------------------------------------
 
 
 def build_vocabulary(texts, specials):
@@ -19,6 +23,114 @@ def build_vocabulary(texts, specials):
     return [*specials, *sorted(counts, key=lambda word: (-counts[word], word))]
 
 
+def _vocabulary_cases():
+    marks = ["<pad>", "<bos>", "<eos>", "<unk>"]
+    return [
+        Case("two words, one of them twice", (["show me", "show"], ["<unk>"])),
+        Case("equally frequent words", (["the money the life", "money life the"], ["<pad>", "<unk>"])),
+        Case("rare before frequent", (["z y y x x x", "w"], marks)),
+        Case("upper and lower case", (["The bank the Bank", "the bank"], marks)),
+        Case("a word inside another", (["he the the", "cat cat cat he"], ["<unk>"])),
+        Case("no special tokens", (["not on your life", "on your bank", "your seal"], [])),
+    ]
+
+
+def _counted(texts, cut=str.split):
+    counts = {}
+    for text in texts:
+        for word in cut(text):
+            counts[word] = counts.get(word, 0) + 1
+    return counts
+
+
+def _vocabulary(key, cut=str.split):
+    """Return special tokens first, then the words sorted by a key of (count, word, place of its first occurrence)."""
+
+    def function(texts, specials):
+        counts = _counted(texts, cut)
+        place = {word: i for i, word in enumerate(counts)}
+        return [*specials, *sorted(counts, key=lambda word: key(counts[word], word, place[word]))]
+
+    return function
+
+
+EXERCISE_1 = Exercise(
+    "05.1",
+    "A vocabulary of words",
+    8,
+    1,
+    build_vocabulary,
+    _vocabulary_cases,
+    (
+        Mistake(
+            "no specials",
+            lambda t, s: build_vocabulary(t, []),
+            "The special tokens are missing; they come first, so that their ids never change.",
+        ),
+        Mistake(
+            "specials last",
+            lambda t, s: [*build_vocabulary(t, []), *s],
+            "The special tokens stand at the end, where their ids depend on the texts; put them first.",
+        ),
+        Mistake(
+            "repeats",
+            lambda t, s: [*s, *(word for text in t for word in text.split())],
+            "You listed every occurrence; each word gets one id, however often it occurs.",
+        ),
+        Mistake(
+            "alphabet",
+            _vocabulary(lambda n, word, place: word),
+            "You sorted by alphabet alone; the most frequent words come first.",
+        ),
+        Mistake(
+            "as they come",
+            _vocabulary(lambda n, word, place: place),
+            "You kept the order of first occurrence; the most frequent words come first.",
+        ),
+        Mistake(
+            "rare first",
+            _vocabulary(lambda n, word, place: (n, word)),
+            "You put the rarest first; sort by the negative count.",
+        ),
+        Mistake(
+            "ties as they come",
+            _vocabulary(lambda n, word, place: (-n, place)),
+            "Right but for ties: equally frequent words come in alphabetical order, so that the result "
+            "does not depend on the order of the texts.",
+        ),
+        Mistake(
+            "substrings",
+            lambda t, s: [
+                *s,
+                *sorted(
+                    {w for text in t for w in text.split()},
+                    key=lambda word: (-sum(text.count(word) for text in t), word),
+                ),
+            ],
+            "text.count counts inside longer words too ('he' in 'the'): count the words of text.split().",
+        ),
+        Mistake(
+            "ties backwards",
+            lambda t, s: [*s, *sorted(_counted(t), reverse=True, key=lambda word: (_counted(t)[word], word))],
+            "Right but for ties: reverse=True turns the alphabet round too; sort by the negative count.",
+        ),
+        Mistake(
+            "lower case",
+            lambda t, s: build_vocabulary([text.lower() for text in t], s),
+            "You lower-cased the words; here 'The' and 'the' are two.",
+        ),
+        Mistake(
+            "characters",
+            _vocabulary(lambda n, word, place: (-n, word), cut=list),
+            "You counted characters: iterate over text.split(), not over the text.",
+        ),
+    ),
+)
+
+
+# 05.2 The most frequent pair -----------------------------------------------------------------------------------------
+
+
 def most_frequent_pair(words, counts):
     """Return the pair (left, right) of neighbouring tokens that occurs most often.
 
@@ -30,18 +142,6 @@ def most_frequent_pair(words, counts):
         for left, right in zip(word[:-1], word[1:], strict=True):
             found[left, right] = found.get((left, right), 0) + count
     return min(found, key=lambda pair: (-found[pair], pair))
-
-
-def _vocabulary_cases():
-    marks = ["<pad>", "<bos>", "<eos>", "<unk>"]
-    return [
-        Case("two words, one of them twice", (["show me", "show"], ["<unk>"])),
-        Case("equally frequent words", (["the money the life", "money life the"], ["<pad>", "<unk>"])),
-        Case("rare before frequent", (["z y y x x x", "w"], marks)),
-        Case("upper and lower case", (["The bank the Bank", "the bank"], marks)),
-        Case("a word inside another", (["he the the", "cat cat cat he"], ["<unk>"])),
-        Case("no special tokens", (["not on your life", "on your bank", "your seal"], [])),
-    ]
 
 
 def _pair_cases():
@@ -56,27 +156,8 @@ def _pair_cases():
     ]
 
 
-def _counted(texts, cut=str.split):
-    counts = {}
-    for text in texts:
-        for word in cut(text):
-            counts[word] = counts.get(word, 0) + 1
-    return counts
-
-
-def _vocabulary(key, cut=str.split):
-    """Special tokens first, then the words sorted by a key of (count, word, place of its first occurrence)."""
-
-    def function(texts, specials):
-        counts = _counted(texts, cut)
-        place = {word: i for i, word in enumerate(counts)}
-        return [*specials, *sorted(counts, key=lambda word: key(counts[word], word, place[word]))]
-
-    return function
-
-
 def _pairs(key=lambda n, pair, place: (-n, pair), types=False, once=False, across=False):
-    """The pair with the least key, each slip a switch."""
+    """Return the pair with the least key, each slip a switch."""
 
     def function(words, counts):
         found = {}
@@ -108,122 +189,436 @@ def _unordered(words, counts):
     return both
 
 
-EXERCISES = (
-    Exercise(
-        "05.1",
-        "A vocabulary of words",
-        8,
-        1,
-        build_vocabulary,
-        _vocabulary_cases,
-        (
-            Mistake(
-                "no specials",
-                lambda t, s: build_vocabulary(t, []),
-                "The special tokens are missing; they come first, so that their ids never change.",
-            ),
-            Mistake(
-                "specials last",
-                lambda t, s: [*build_vocabulary(t, []), *s],
-                "The special tokens stand at the end, where their ids depend on the texts; put them first.",
-            ),
-            Mistake(
-                "repeats",
-                lambda t, s: [*s, *(word for text in t for word in text.split())],
-                "You listed every occurrence; each word gets one id, however often it occurs.",
-            ),
-            Mistake(
-                "alphabet",
-                _vocabulary(lambda n, word, place: word),
-                "You sorted by alphabet alone; the most frequent words come first.",
-            ),
-            Mistake(
-                "as they come",
-                _vocabulary(lambda n, word, place: place),
-                "You kept the order of first occurrence; the most frequent words come first.",
-            ),
-            Mistake(
-                "rare first",
-                _vocabulary(lambda n, word, place: (n, word)),
-                "You put the rarest first; sort by the negative count.",
-            ),
-            Mistake(
-                "ties as they come",
-                _vocabulary(lambda n, word, place: (-n, place)),
-                "Right but for ties: equally frequent words come in alphabetical order, so that the result "
-                "does not depend on the order of the texts.",
-            ),
-            Mistake(
-                "substrings",
-                lambda t, s: [
-                    *s,
-                    *sorted(
-                        {w for text in t for w in text.split()},
-                        key=lambda word: (-sum(text.count(word) for text in t), word),
-                    ),
-                ],
-                "text.count counts inside longer words too ('he' in 'the'): count the words of text.split().",
-            ),
-            Mistake(
-                "ties backwards",
-                lambda t, s: [*s, *sorted(_counted(t), reverse=True, key=lambda word: (_counted(t)[word], word))],
-                "Right but for ties: reverse=True turns the alphabet round too; sort by the negative count.",
-            ),
-            Mistake(
-                "lower case",
-                lambda t, s: build_vocabulary([text.lower() for text in t], s),
-                "You lower-cased the words; here 'The' and 'the' are two.",
-            ),
-            Mistake(
-                "characters",
-                _vocabulary(lambda n, word, place: (-n, word), cut=list),
-                "You counted characters: iterate over text.split(), not over the text.",
-            ),
+EXERCISE_2 = Exercise(
+    "05.2",
+    "The most frequent pair",
+    10,
+    2,
+    most_frequent_pair,
+    _pair_cases,
+    (
+        Mistake("types", _pairs(types=True), "You counted each word once; a pair counts as often as its word occurs."),
+        Mistake(
+            "once a word",
+            _pairs(once=True),
+            "You counted a pair once per word; in a word like p-a-p-a the pair p, a occurs twice.",
+        ),
+        Mistake("least", _pairs(key=lambda n, pair, place: (n, pair)), "That is the rarest pair."),
+        Mistake(
+            "last of a tie",
+            lambda words, counts: max(_tally(words, counts).items(), key=lambda item: (item[1], item[0]))[0],
+            "Right but for ties: that is the alphabetically last of the most frequent pairs, as max gives it.",
+        ),
+        Mistake(
+            "first seen",
+            _pairs(key=lambda n, pair, place: (-n, place)),
+            "Right but for ties: you returned the first one seen; alphabetical order decides.",
+        ),
+        Mistake(
+            "across words",
+            _pairs(across=True),
+            "You joined all words into one list; a pair never reaches from one word into the next.",
+        ),
+        Mistake(
+            "unordered",
+            lambda words, counts: min((both := _unordered(words, counts)), key=lambda pair: (-both[pair], pair)),
+            "You counted (a, b) and (b, a) together; the order of the two tokens matters.",
+        ),
+        Mistake(
+            "joined",
+            lambda words, counts: "".join(most_frequent_pair(words, counts)),
+            "You returned the joined token; return the two tokens as a pair.",
         ),
     ),
-    Exercise(
-        "05.2",
-        "The most frequent pair",
-        10,
-        2,
-        most_frequent_pair,
-        _pair_cases,
-        (
-            Mistake(
-                "types", _pairs(types=True), "You counted each word once; a pair counts as often as its word occurs."
-            ),
-            Mistake(
-                "once a word",
-                _pairs(once=True),
-                "You counted a pair once per word; in a word like p-a-p-a the pair p, a occurs twice.",
-            ),
-            Mistake("least", _pairs(key=lambda n, pair, place: (n, pair)), "That is the rarest pair."),
-            Mistake(
-                "last of a tie",
-                lambda words, counts: max(_tally(words, counts).items(), key=lambda item: (item[1], item[0]))[0],
-                "Right but for ties: that is the alphabetically last of the most frequent pairs, as max gives it.",
-            ),
-            Mistake(
-                "first seen",
-                _pairs(key=lambda n, pair, place: (-n, place)),
-                "Right but for ties: you returned the first one seen; alphabetical order decides.",
-            ),
-            Mistake(
-                "across words",
-                _pairs(across=True),
-                "You joined all words into one list; a pair never reaches from one word into the next.",
-            ),
-            Mistake(
-                "unordered",
-                lambda words, counts: min((both := _unordered(words, counts)), key=lambda pair: (-both[pair], pair)),
-                "You counted (a, b) and (b, a) together; the order of the two tokens matters.",
-            ),
-            Mistake(
-                "joined",
-                lambda words, counts: "".join(most_frequent_pair(words, counts)),
-                "You returned the joined token; return the two tokens as a pair.",
-            ),
+    returns=("left", "right"),
+)
+
+
+# 05.3 Merge a pair ---------------------------------------------------------------------------------------------------
+
+
+def merge_pair(tokens, pair):
+    """Return the tokens with each occurrence of the pair joined into one token, from left to right.
+
+    tokens: a list of strings; pair: (left, right). Each token takes part in one merge at most.
+    """
+    merged, rest = [], list(tokens)
+    while rest:
+        size = 2 if rest[:2] == list(pair) else 1
+        merged.append("".join(rest[:size]))
+        rest = rest[size:]
+    return merged
+
+
+def _merge_cases():
+    return [
+        Case("one occurrence", (["t", "h", "e"], ("t", "h"))),
+        Case("two occurrences", (["a", "n", "a", "n", "a", "s"], ("a", "n"))),
+        Case("three of a kind", (["m", "a", "a", "a"], ("a", "a"))),
+        Case("the other order", (["h", "t", "h"], ("t", "h"))),
+        Case("nothing to merge", (["m", "o", "n", "e", "y"], ("a", "b"))),
+        Case("long tokens", (["s", "how", "s", "h", "ow"], ("s", "how"))),
+        Case("seven of a kind", (["o"] * 7, ("o", "o"))),
+    ]
+
+
+def _merge(limit=None, put=lambda left, right: [left + right], step=2, either=False):
+    """Merge from left to right; ``put`` says what replaces a pair, ``step`` how far to go on after one."""
+
+    def function(tokens, pair):
+        merged, i, done = [], 0, 0
+        while i < len(tokens):
+            here = tuple(tokens[i : i + 2])
+            fits = here == tuple(pair) or (either and here == tuple(pair)[::-1])
+            if fits and (limit is None or done < limit):
+                merged += put(*here)
+                i, done = i + step, done + 1
+            else:
+                merged.append(tokens[i])
+                i += 1
+        return merged
+
+    return function
+
+
+def _pairwise(tokens, pair):
+    neighbours = zip(tokens[:-1], tokens[1:], strict=True)
+    return [left + right if (left, right) == tuple(pair) else left for left, right in neighbours]
+
+
+def _from_the_right(tokens, pair):
+    turned = _merge(put=lambda left, right: [right + left])(tokens[::-1], pair[::-1])
+    return turned[::-1]
+
+
+EXERCISE_3 = Exercise(
+    "05.3",
+    "Merge a pair",
+    10,
+    2,
+    merge_pair,
+    _merge_cases,
+    (
+        Mistake("first only", _merge(limit=1), "Only the first occurrence was joined; join them all."),
+        Mistake(
+            "overlap",
+            _merge(step=1),
+            "After a merge go on two tokens further; you used the right token of the pair again.",
         ),
-        returns=("left", "right"),
+        Mistake(
+            "from the right",
+            _from_the_right,
+            "You merged from right to left; of three equal tokens the first two are joined.",
+        ),
+        Mistake(
+            "for loop",
+            _pairwise,
+            "You walk over the pairs of neighbours: after a merge the right token must be skipped, and the "
+            "last token must not get lost. A while loop can go on by 2 or by 1.",
+        ),
+        Mistake(
+            "either order",
+            _merge(either=True),
+            "You joined (right, left) too; the order of the two tokens matters.",
+        ),
+        Mistake(
+            "deleted",
+            _merge(put=lambda left, right: []),
+            "The pair has vanished; the joined token left + right takes its place.",
+        ),
+        Mistake(
+            "left only",
+            _merge(put=lambda left, right: [left]),
+            "You kept the left token of the pair and lost the right one; put in left + right.",
+        ),
+        Mistake(
+            "as tuple",
+            _merge(put=lambda left, right: [(left, right)]),
+            "You put the pair in as a tuple; join its two strings: left + right.",
+        ),
     ),
 )
+
+
+# 05.4 Encode a word --------------------------------------------------------------------------------------------------
+
+
+def bpe_encode(word, merges):
+    """Return the tokens of a word: its characters, joined by the merges in the order in which they were learned.
+
+    word: a string; merges: a list of pairs (left, right), the first learned first.
+    """
+    tokens = list(word)
+    for pair in merges:
+        tokens = merge_pair(tokens, pair)
+    return tokens
+
+
+def _encode_cases():
+    learned = [("o", "n"), ("e", "y"), ("m", "on"), ("t", "h"), ("th", "e"), ("mon", "ey"), ("s", "how")]
+    return [
+        Case("a word that was learned", ("money", learned)),
+        Case("a new word", ("themoon", learned)),
+        Case("twice the same part", ("onmonon", learned)),
+        Case("the order decides", ("abc", [("b", "c"), ("a", "b"), ("ab", "c")])),
+        Case("the second merge needs the first", ("lower", [("l", "o"), ("lo", "w"), ("e", "r"), ("low", "er")])),
+        Case("the second merge would also fit", ("abc", [("b", "c"), ("a", "bc"), ("a", "b")])),
+        Case("one letter", ("s", learned)),
+        Case("no merges", ("seal", [])),
+    ]
+
+
+def _encode(merge=None, order=list, stop=False):
+    def function(word, merges):
+        tokens = list(word)
+        for pair in order(merges):
+            again = (merge or merge_pair)(tokens, pair)
+            if stop and again == tokens:
+                break
+            tokens = again
+        return tokens
+
+    return function
+
+
+def _leftmost(word, merges):
+    tokens = list(word)
+    while pair := next((p for p in zip(tokens[:-1], tokens[1:], strict=True) if p in merges), None):
+        tokens = merge_pair(tokens, pair)
+    return tokens
+
+
+def _longest_match(word, merges):
+    known, tokens = {left + right for left, right in merges}, []
+    while word:
+        size = next((n for n in range(len(word), 1, -1) if word[:n] in known), 1)
+        tokens.append(word[:size])
+        word = word[size:]
+    return tokens
+
+
+EXERCISE_4 = Exercise(
+    "05.4",
+    "Encode a word",
+    10,
+    2,
+    bpe_encode,
+    _encode_cases,
+    (
+        Mistake("characters", lambda word, merges: list(word), "These are the characters: no merge was applied."),
+        Mistake(
+            "reversed",
+            _encode(order=lambda merges: merges[::-1]),
+            "You applied the last learned merge first; the first learned comes first.",
+        ),
+        Mistake(
+            "longest match",
+            _longest_match,
+            "You took the longest known token from the left; BPE replays its merges in order.",
+        ),
+        Mistake(
+            "leftmost",
+            _leftmost,
+            "You joined the leftmost pair that is a merge; of all that fit, the one learned first goes first.",
+        ),
+        Mistake(
+            "first merge only",
+            _encode(order=lambda merges: merges[:1]),
+            "Only the first merge was applied; go through all of them.",
+        ),
+        Mistake(
+            "stops",
+            _encode(stop=True),
+            "You stopped at the first merge that finds nothing; later ones may still apply.",
+        ),
+        Mistake(
+            "one place",
+            _encode(merge=_merge(limit=1)),
+            "Each merge was applied at one place only; it joins all its occurrences.",
+        ),
+        Mistake(
+            "sorted",
+            _encode(order=sorted),
+            "You sorted the merges; their order is the order of learning, and it decides.",
+        ),
+    ),
+)
+
+
+# 05.5 The gradient of a lookup ---------------------------------------------------------------------------------------
+
+
+def embedding_gradient(ids, grad_output, vocab_size):
+    """Return the gradient of the loss with respect to the embedding table.
+
+    ids: [..., seq_len], which row of the table each token is; grad_output: [..., seq_len, d_model], the gradient
+    with respect to the vectors that were looked up. Returns [vocab_size, d_model].
+    """
+    one_hot = torch.nn.functional.one_hot(ids, vocab_size).to(grad_output.dtype).reshape(-1, vocab_size)
+    return one_hot.T @ grad_output.reshape(-1, grad_output.shape[-1])
+
+
+def _gradient_cases():
+    def case(label, seed, shape, d_model, vocab_size):
+        return Case(label, (integers(seed, shape, 0, vocab_size), normal(seed, (*shape, d_model))[0], vocab_size))
+
+    return [
+        Case("three tokens, one of them twice", (torch.tensor([3, 1, 3]), normal(60, (3, 2))[0], 5)),
+        Case("all different", (torch.tensor([4, 0, 2]), normal(61, (3, 3))[0], 5)),
+        case("7 tokens, 5 words", 62, (7,), 3, 5),
+        case("a batch of 2", 63, (2, 5), 3, 11),
+        case("square", 64, (7,), 7, 7),
+    ]
+
+
+def _scattered(ids, grad_output, vocab_size, mean=False, reduce=True):
+    rows, flat = ids.reshape(-1), grad_output.reshape(-1, grad_output.shape[-1])
+    grad = torch.zeros(vocab_size, flat.shape[1], dtype=flat.dtype)
+    for row, g in zip(rows.tolist(), flat, strict=True):
+        grad[row] = grad[row] + g if reduce else g
+    if mean:
+        grad = grad / torch.bincount(rows, minlength=vocab_size).clamp(min=1)[:, None]
+    return grad
+
+
+def _first_wins(ids, grad_output, vocab_size):
+    return _scattered(
+        ids.reshape(-1).flip(0), grad_output.reshape(-1, grad_output.shape[-1]).flip(0), vocab_size, reduce=False
+    )
+
+
+EXERCISE_5 = Exercise(
+    "05.5",
+    "The gradient of a lookup",
+    12,
+    3,
+    embedding_gradient,
+    _gradient_cases,
+    (
+        Mistake(
+            "last wins",
+            lambda i, g, v: _scattered(i, g, v, reduce=False),
+            "A row used twice kept only its last gradient; contributions of all occurrences are added.",
+        ),
+        Mistake(
+            "first wins",
+            _first_wins,
+            "A row used twice kept only its first gradient; contributions of all occurrences are added.",
+        ),
+        Mistake(
+            "mean",
+            lambda i, g, v: _scattered(i, g, v, mean=True),
+            "You averaged over a row's occurrences; gradients of several uses add up.",
+        ),
+        Mistake(
+            "transposed",
+            lambda i, g, v: _scattered(i, g, v).T,
+            "The result is transposed: the gradient has the shape of the table, [vocab_size, d_model].",
+        ),
+        Mistake(
+            "used rows",
+            lambda i, g, v: _scattered(i, g, v)[i.unique()],
+            "You returned the used rows only; the others belong to the gradient too, as zeros.",
+        ),
+        Mistake(
+            "looked up",
+            lambda i, g, v: _scattered(i, g, v)[i],
+            "You looked rows up again: the gradient has one row per word of the vocabulary, not per token.",
+        ),
+        Mistake(
+            "counts",
+            lambda i, g, v: _scattered(i, torch.ones_like(g), v),
+            "You counted the uses; add up the rows of grad_output.",
+        ),
+        Mistake(
+            "shared",
+            lambda i, g, v: (_scattered(i, g, v) != 0) * g.reshape(-1, g.shape[-1]).sum(dim=0),
+            "Every used row got the sum over all tokens; it gets only that of its own occurrences.",
+        ),
+    ),
+)
+
+
+# 05.6 Nearest neighbours ---------------------------------------------------------------------------------------------
+
+
+def nearest_neighbours(table, token_id, k):
+    """Return the ids of the k rows most similar to row token_id by cosine, the most similar first, without itself.
+
+    table: [vocab_size, d_model], no row is zero. Returns a list of k ids.
+    """
+    unit = table / table.norm(dim=1, keepdim=True)
+    order = torch.argsort(unit @ unit[token_id], descending=True).tolist()
+    return [i for i in order if i != token_id][:k]
+
+
+def _neighbour_cases():
+    long = torch.tensor([[1.0, 0.2], [0.9, 0.1], [5.0, 5.0], [-1.0, 0.0], [2.0, 0.3], [0.1, 1.0], [-3.0, -2.0]])
+    tables = normal(65, (11, 5), (7, 7), (13, 2))
+    return [
+        Case("a long row that points elsewhere", (long, 0, 2)),
+        Case("the same, another row", (long, 5, 3)),
+        Case("11 rows of 5", (tables[0], 3, 5)),
+        Case("7 rows of 7", (tables[1], 6, 1)),
+        Case("all others", (tables[2], 0, 12)),
+    ]
+
+
+def _ranked(score, itself=False, largest=True):
+    def function(table, token_id, k):
+        order = torch.argsort(score(table, token_id), descending=largest).tolist()
+        return [i for i in order if itself or i != token_id][:k]
+
+    return function
+
+
+def _cosine(table, i):
+    return torch.nn.functional.normalize(table, dim=1) @ torch.nn.functional.normalize(table[i], dim=0)
+
+
+def _by_column(table, i):
+    unit = torch.nn.functional.normalize(table, dim=0)
+    return unit @ unit[i]
+
+
+EXERCISE_6 = Exercise(
+    "05.6",
+    "Nearest neighbours",
+    10,
+    2,
+    nearest_neighbours,
+    _neighbour_cases,
+    (
+        Mistake(
+            "dot product",
+            _ranked(lambda table, i: table @ table[i]),
+            "You ranked by dot product, which favours long rows; divide by the lengths.",
+        ),
+        Mistake(
+            "distance",
+            _ranked(lambda table, i: (table - table[i]).norm(dim=1), largest=False),
+            "You ranked by distance, in which lengths count; the cosine compares directions only.",
+        ),
+        Mistake(
+            "itself",
+            _ranked(_cosine, itself=True),
+            "The list begins with the token itself, which is always nearest; leave it out.",
+        ),
+        Mistake(
+            "farthest", _ranked(_cosine, largest=False), "These are the least similar rows; sort by falling cosine."
+        ),
+        Mistake(
+            "absolute",
+            _ranked(lambda table, i: _cosine(table, i).abs()),
+            "You ranked by the size of the cosine; a row that points the opposite way is not similar.",
+        ),
+        Mistake("columns", _ranked(_by_column), "You normalised the columns of the table; a token is a row: dim=1."),
+        Mistake(
+            "too few",
+            lambda table, i, k: nearest_neighbours(table, i, k)[: k - 1] or [i],
+            "You cut to k before leaving out the token itself: one neighbour is missing.",
+        ),
+    ),
+)
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -1,13 +1,16 @@
-"""Exercises of notebook 07: the look-ahead mask, the padding mask, masked weights, packed sentences."""
+"""The exercises of notebook 07: masking and teacher forcing."""
 
 from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, Mistake, normal
+from .model import Case, Exercise, Mistake, integers, normal
 from .probes import weights_sum
 
 INF = float("inf")
+
+
+# 07.1 The look-ahead mask --------------------------------------------------------------------------------------------
 
 
 def causal_mask(seq_len):
@@ -18,12 +21,144 @@ def causal_mask(seq_len):
     return torch.tensor([[j <= i for j in range(seq_len)] for i in range(seq_len)])
 
 
+def _length_cases():
+    return [
+        Case("2 tokens", (2,)),
+        Case("one token", (1,)),
+        Case("3 tokens", (3,)),
+        Case("5 tokens", (5,)),
+        Case("11 tokens", (11,)),
+    ]
+
+
+def _triangle(n, shift=0):
+    return torch.ones(n, n).tril(shift).bool()
+
+
+def _added(mask):
+    """Return 0 where attention is allowed and −∞ elsewhere: the mask as a matrix to be added."""
+    return torch.zeros(mask.shape).masked_fill(~mask, -INF)
+
+
+EXERCISE_1 = Exercise(
+    "07.1",
+    "The look-ahead mask",
+    5,
+    1,
+    causal_mask,
+    _length_cases,
+    (
+        Mistake(
+            "strict",
+            lambda n: _triangle(n, -1),
+            "A token may see itself: the diagonal is True. Yours leaves the first row with nothing to see.",
+        ),
+        Mistake(
+            "turned",
+            lambda n: _triangle(n).T,
+            "Row i sees key i and all later ones: the mask is turned. Queries are rows, keys are columns.",
+        ),
+        Mistake("inverted", lambda n: ~_triangle(n), "You marked what is hidden. In this course True = may attend."),
+        Mistake(
+            "one ahead",
+            lambda n: _triangle(n, 1),
+            "Each token sees one token too many, the next one: exactly the one that it shall predict.",
+        ),
+        Mistake(
+            "everything",
+            lambda n: torch.ones(n, n, dtype=torch.bool),
+            "Every token sees every other: nothing is masked.",
+        ),
+        Mistake(
+            "numbers",
+            lambda n: torch.ones(n, n).tril(),
+            "Right places, but as numbers 0 and 1: return booleans, for example with .bool().",
+        ),
+        Mistake(
+            "to be added",
+            lambda n: _added(_triangle(n)),
+            "That is the matrix B of 0 and −∞ to be added to scores; return booleans.",
+        ),
+        Mistake(
+            "four axes",
+            lambda n: _triangle(n)[None, None],
+            "Right, with the axes for batch and heads in front; here [seq_len, seq_len] is asked for.",
+        ),
+    ),
+)
+
+
+# 07.2 The padding mask -----------------------------------------------------------------------------------------------
+
+
 def padding_mask(ids, pad_id):
     """Return which keys are real tokens, as booleans that broadcast to [batch, n_heads, q_len, k_len].
 
     ids: [batch, k_len] integers; pad_id: the id that fills up short sentences. Returns [batch, 1, 1, k_len].
     """
     return torch.tensor([[[[token != pad_id for token in row]]] for row in ids.tolist()])
+
+
+def _id_cases():
+    ids = torch.tensor([[5, 7, 3, 0, 0], [4, 6, 8, 9, 3], [2, 0, 0, 0, 0]])
+    return [
+        Case("one sentence of 2", (torch.tensor([[5, 0]]), 0)),
+        Case("3 sentences of up to 5", (ids, 0)),
+        Case("the padding id is 3", (torch.tensor([[5, 1, 3], [1, 0, 2]]), 3)),
+        Case("no padding", (torch.tensor([[4, 5, 6, 7, 8, 9, 1]] * 2), 0)),
+        Case("padding in front", (torch.tensor([[11, 11, 4], [11, 2, 13], [1, 2, 5], [7, 8, 9], [11, 3, 12]]), 11)),
+    ]
+
+
+def _real(ids, pad_id):
+    return (ids != pad_id)[:, None, None, :]
+
+
+EXERCISE_2 = Exercise(
+    "07.2",
+    "The padding mask",
+    5,
+    1,
+    padding_mask,
+    _id_cases,
+    (
+        Mistake(
+            "inverted",
+            lambda ids, pad: ~_real(ids, pad),
+            "You marked the padding. In this course True = may attend.",
+        ),
+        Mistake(
+            "flat",
+            lambda ids, pad: ids != pad,
+            "Right entries, but [batch, k_len] would be read as [q_len, k_len]: add two axes in the middle.",
+        ),
+        Mistake(
+            "queries",
+            lambda ids, pad: (ids != pad)[:, None, :, None],
+            "Your mask hides rows, the queries at padding. Padding must be hidden as a key: the last axis.",
+        ),
+        Mistake("always 0", lambda ids, pad: _real(ids, 0), "You compared with 0; the id to hide is pad_id."),
+        Mistake(
+            "larger",
+            lambda ids, pad: (ids > pad)[:, None, None, :],
+            "You hide every id up to pad_id; only pad_id itself is padding.",
+        ),
+        Mistake(
+            "no heads",
+            lambda ids, pad: (ids != pad)[:, None, :],
+            "One axis is missing: [batch, 1, k_len] would put the batch in the place of the heads.",
+        ),
+        Mistake(
+            "batch third",
+            lambda ids, pad: (ids != pad)[None, None],
+            "The new axes stand in front, so the batch is in the place of the queries: [:, None, None, :].",
+        ),
+        Mistake("numbers", lambda ids, pad: _real(ids, pad).float(), "Right entries, but as numbers: return booleans."),
+    ),
+)
+
+
+# 07.3 Weights under a mask -------------------------------------------------------------------------------------------
 
 
 def masked_weights(scores, mask):
@@ -38,42 +173,6 @@ def masked_weights(scores, mask):
         weights = torch.zeros_like(row)
         rows.append(weights.masked_scatter(may, torch.softmax(row[may], dim=0)) if may.any() else weights)
     return torch.stack(rows).reshape(scores.shape)
-
-
-def packed_mask(segments):
-    """Return the look-ahead mask for rows that hold several sentences one after the other.
-
-    segments: [batch, seq_len] integers: the number of the sentence that each token belongs to, 0 = padding.
-    Returns booleans [batch, 1, seq_len, seq_len]: a token sees itself and the earlier tokens of its own sentence;
-    padding sees nothing and is seen by nobody.
-    """
-    return torch.tensor(
-        [
-            [[[j <= i and row[j] == row[i] != 0 for j in range(len(row))] for i in range(len(row))]]
-            for row in segments.tolist()
-        ]
-    )
-
-
-def _length_cases():
-    return [
-        Case("2 tokens", (2,)),
-        Case("one token", (1,)),
-        Case("3 tokens", (3,)),
-        Case("5 tokens", (5,)),
-        Case("11 tokens", (11,)),
-    ]
-
-
-def _id_cases():
-    ids = torch.tensor([[5, 7, 3, 0, 0], [4, 6, 8, 9, 3], [2, 0, 0, 0, 0]])
-    return [
-        Case("one sentence of 2", (torch.tensor([[5, 0]]), 0)),
-        Case("3 sentences of up to 5", (ids, 0)),
-        Case("the padding id is 3", (torch.tensor([[5, 1, 3], [1, 0, 2]]), 3)),
-        Case("no padding", (torch.tensor([[4, 5, 6, 7, 8, 9, 1]] * 2), 0)),
-        Case("padding in front", (torch.tensor([[11, 11, 4], [11, 2, 13], [1, 2, 5], [7, 8, 9], [11, 3, 12]]), 11)),
-    ]
 
 
 def _score_cases():
@@ -92,6 +191,94 @@ def _score_cases():
     ]
 
 
+def _filled(fill, inverted=False, axis=-1):
+    """Return the softmax with another number in the hidden places, or other places hidden, or another axis."""
+    return lambda s, m: s.masked_fill(m if inverted else ~m, fill).softmax(axis)
+
+
+def _renormalised(scores, mask):
+    weights = scores.softmax(-1) * mask
+    return weights / weights.sum(-1, keepdim=True)
+
+
+EXERCISE_3 = Exercise(
+    "07.3",
+    "Weights under a mask",
+    12,
+    2,
+    masked_weights,
+    _score_cases,
+    (
+        Mistake(
+            "zeroed",
+            lambda s, m: s.softmax(-1) * m,
+            "You set weights to zero after the softmax; the rest then sums to less than one. "
+            "Mask the scores, before it.",
+        ),
+        Mistake(
+            "renormalised",
+            _renormalised,
+            "You masked the weights and divided by what is left. Where the hidden keys had all the weight "
+            "that is 0/0: mask the scores, before the softmax.",
+        ),
+        Mistake(
+            "renormalised with care",
+            lambda s, m: (w := s.softmax(-1) * m) / w.sum(-1, keepdim=True).clamp(min=1e-30),
+            "You removed the hidden weights after the softmax and shared out the rest. Where a hidden score is "
+            "far larger, nothing is left: mask the scores, before the softmax.",
+        ),
+        Mistake(
+            "NaN",
+            _filled(-INF),
+            "A row of nothing but −∞ gives NaN: a query that may attend to nothing must get zeros.",
+        ),
+        Mistake(
+            "NaN replaced",
+            lambda s, m: (s + _added(m)).softmax(-1).nan_to_num(0.0),
+            "The values are right, but adding −∞ and replacing NaN afterwards leaves NaN in the gradients: "
+            "keep such a row finite through the softmax and set it to zero afterwards.",
+        ),
+        Mistake("inverted", _filled(-INF, inverted=True), "You hid what may be seen: True = may attend."),
+        Mistake(
+            "-1e9",
+            _filled(-1e9),
+            "With −1e9 a query that may attend to nothing spreads its weight over all hidden keys; it must get zeros.",
+        ),
+        Mistake(
+            "-10",
+            _filled(-10.0),
+            "A score of −10 still gets some weight; hidden keys must get exactly 0, so use −∞.",
+        ),
+        Mistake("score 0", _filled(0.0), "A score of 0 is not a weight of 0, since exp(0) = 1: use −∞."),
+        Mistake(
+            "axis",
+            _filled(-INF, axis=-2),
+            "The softmax runs over the queries; weights sum to one over the keys, the last axis.",
+        ),
+    ),
+    gradients=("scores",),
+    probes=(weights_sum(),),
+)
+
+
+# 07.4 Several sentences in one row -----------------------------------------------------------------------------------
+
+
+def packed_mask(segments):
+    """Return the look-ahead mask for rows that hold several sentences one after the other.
+
+    segments: [batch, seq_len] integers: the number of the sentence that each token belongs to, 0 = padding.
+    Returns booleans [batch, 1, seq_len, seq_len]: a token sees itself and the earlier tokens of its own sentence;
+    padding sees nothing and is seen by nobody.
+    """
+    return torch.tensor(
+        [
+            [[[j <= i and row[j] == row[i] != 0 for j in range(len(row))] for i in range(len(row))]]
+            for row in segments.tolist()
+        ]
+    )
+
+
 def _segment_cases():
     return [
         Case("2 sentences of 1 token", (torch.tensor([[1, 2]]),)),
@@ -105,31 +292,8 @@ def _segment_cases():
     ]
 
 
-def _triangle(n, shift=0):
-    return torch.ones(n, n).tril(shift).bool()
-
-
-def _real(ids, pad_id):
-    return (ids != pad_id)[:, None, None, :]
-
-
-def _filled(fill, inverted=False, axis=-1):
-    """Softmax of the scores with another number in the hidden places, or other places hidden, or another axis."""
-    return lambda s, m: s.masked_fill(m if inverted else ~m, fill).softmax(axis)
-
-
-def _added(mask):
-    """0 where attention is allowed, −∞ elsewhere: the mask as a matrix to be added."""
-    return torch.zeros(mask.shape).masked_fill(~mask, -INF)
-
-
-def _renormalised(scores, mask):
-    weights = scores.softmax(-1) * mask
-    return weights / weights.sum(-1, keepdim=True)
-
-
 def _packed(shift=0, same=torch.eq, real=lambda s: (s != 0)[:, None, :], causal=None):
-    """The packed mask with one condition exchanged for another."""
+    """Return the packed mask with one condition replaced."""
 
     def function(segments):
         n = segments.shape[1]
@@ -140,198 +304,296 @@ def _packed(shift=0, same=torch.eq, real=lambda s: (s != 0)[:, None, :], causal=
     return function
 
 
-EXERCISES = (
-    Exercise(
-        "07.1",
-        "The look-ahead mask",
-        5,
-        1,
-        causal_mask,
-        _length_cases,
-        (
-            Mistake(
-                "strict",
-                lambda n: _triangle(n, -1),
-                "A token may see itself: the diagonal is True. Yours leaves the first row with nothing to see.",
-            ),
-            Mistake(
-                "turned",
-                lambda n: _triangle(n).T,
-                "Row i sees key i and all later ones: the mask is turned. Queries are rows, keys are columns.",
-            ),
-            Mistake(
-                "inverted", lambda n: ~_triangle(n), "You marked what is hidden. In this course True = may attend."
-            ),
-            Mistake(
-                "one ahead",
-                lambda n: _triangle(n, 1),
-                "Each token sees one token too many, the next one: exactly the one that it shall predict.",
-            ),
-            Mistake(
-                "everything",
-                lambda n: torch.ones(n, n, dtype=torch.bool),
-                "Every token sees every other: nothing is masked.",
-            ),
-            Mistake(
-                "numbers",
-                lambda n: torch.ones(n, n).tril(),
-                "Right places, but as numbers 0 and 1: return booleans, for example with .bool().",
-            ),
-            Mistake(
-                "to be added",
-                lambda n: _added(_triangle(n)),
-                "That is the matrix B of 0 and −∞ to be added to scores; return booleans.",
-            ),
-            Mistake(
-                "four axes",
-                lambda n: _triangle(n)[None, None],
-                "Right, with the axes for batch and heads in front; here [seq_len, seq_len] is asked for.",
-            ),
+EXERCISE_4 = Exercise(
+    "07.4",
+    "Several sentences in one row",
+    12,
+    2,
+    packed_mask,
+    _segment_cases,
+    (
+        Mistake(
+            "no order",
+            _packed(causal=lambda n: torch.ones(n, n, dtype=torch.bool)),
+            "Sentences are kept apart, but each token sees the later ones of its own sentence.",
         ),
-    ),
-    Exercise(
-        "07.2",
-        "The padding mask",
-        5,
-        1,
-        padding_mask,
-        _id_cases,
-        (
-            Mistake(
-                "inverted",
-                lambda ids, pad: ~_real(ids, pad),
-                "You marked the padding. In this course True = may attend.",
-            ),
-            Mistake(
-                "flat",
-                lambda ids, pad: ids != pad,
-                "Right entries, but [batch, k_len] would be read as [q_len, k_len]: add two axes in the middle.",
-            ),
-            Mistake(
-                "queries",
-                lambda ids, pad: (ids != pad)[:, None, :, None],
-                "Your mask hides rows, the queries at padding. Padding must be hidden as a key: the last axis.",
-            ),
-            Mistake("always 0", lambda ids, pad: _real(ids, 0), "You compared with 0; the id to hide is pad_id."),
-            Mistake(
-                "larger",
-                lambda ids, pad: (ids > pad)[:, None, None, :],
-                "You hide every id up to pad_id; only pad_id itself is padding.",
-            ),
-            Mistake(
-                "no heads",
-                lambda ids, pad: (ids != pad)[:, None, :],
-                "One axis is missing: [batch, 1, k_len] would put the batch in the place of the heads.",
-            ),
-            Mistake(
-                "batch third",
-                lambda ids, pad: (ids != pad)[None, None],
-                "The new axes stand in front, so the batch is in the place of the queries: [:, None, None, :].",
-            ),
-            Mistake(
-                "numbers", lambda ids, pad: _real(ids, pad).float(), "Right entries, but as numbers: return booleans."
-            ),
+        Mistake(
+            "no sentences",
+            _packed(same=lambda q, k: (q != 0) & (k != 0)),
+            "Later tokens are hidden, but a sentence reads the sentences before it.",
         ),
-    ),
-    Exercise(
-        "07.3",
-        "Weights under a mask",
-        12,
-        2,
-        masked_weights,
-        _score_cases,
-        (
-            Mistake(
-                "zeroed",
-                lambda s, m: s.softmax(-1) * m,
-                "You set weights to zero after the softmax; the rest then sums to less than one. "
-                "Mask the scores, before it.",
-            ),
-            Mistake(
-                "renormalised",
-                _renormalised,
-                "You masked the weights and divided by what is left. Where the hidden keys had all the weight "
-                "that is 0/0: mask the scores, before the softmax.",
-            ),
-            Mistake(
-                "renormalised with care",
-                lambda s, m: (w := s.softmax(-1) * m) / w.sum(-1, keepdim=True).clamp(min=1e-30),
-                "You removed the hidden weights after the softmax and shared out the rest. Where a hidden score is "
-                "far larger, nothing is left: mask the scores, before the softmax.",
-            ),
-            Mistake(
-                "NaN",
-                _filled(-INF),
-                "A row of nothing but −∞ gives NaN: a query that may attend to nothing must get zeros.",
-            ),
-            Mistake(
-                "NaN replaced",
-                lambda s, m: (s + _added(m)).softmax(-1).nan_to_num(0.0),
-                "The values are right, but adding −∞ and replacing NaN afterwards leaves NaN in the gradients: "
-                "keep such a row finite through the softmax and set it to zero afterwards.",
-            ),
-            Mistake("inverted", _filled(-INF, inverted=True), "You hid what may be seen: True = may attend."),
-            Mistake(
-                "-1e9",
-                _filled(-1e9),
-                "With −1e9 a query that may attend to nothing spreads its weight over all hidden keys; "
-                "it must get zeros.",
-            ),
-            Mistake(
-                "-10",
-                _filled(-10.0),
-                "A score of −10 still gets some weight; hidden keys must get exactly 0, so use −∞.",
-            ),
-            Mistake("score 0", _filled(0.0), "A score of 0 is not a weight of 0, since exp(0) = 1: use −∞."),
-            Mistake(
-                "axis",
-                _filled(-INF, axis=-2),
-                "The softmax runs over the queries; weights sum to one over the keys, the last axis.",
-            ),
+        Mistake(
+            "at least",
+            _packed(same=torch.ge),
+            "You compared with ≥, so a token sees every sentence with a smaller number; use ==.",
         ),
-        gradients=("scores",),
-        probes=(weights_sum(),),
-    ),
-    Exercise(
-        "07.4",
-        "Several sentences in one row",
-        12,
-        2,
-        packed_mask,
-        _segment_cases,
-        (
-            Mistake(
-                "no order",
-                _packed(causal=lambda n: torch.ones(n, n, dtype=torch.bool)),
-                "Sentences are kept apart, but each token sees the later ones of its own sentence.",
-            ),
-            Mistake(
-                "no sentences",
-                _packed(same=lambda q, k: (q != 0) & (k != 0)),
-                "Later tokens are hidden, but a sentence reads the sentences before it.",
-            ),
-            Mistake(
-                "at least",
-                _packed(same=torch.ge),
-                "You compared with ≥, so a token sees every sentence with a smaller number; use ==.",
-            ),
-            Mistake(
-                "padding",
-                _packed(real=lambda s: torch.ones_like(s, dtype=torch.bool)[:, None, :]),
-                "Padding has number 0 and sees padding; it must see nothing.",
-            ),
-            Mistake("strict", _packed(shift=-1), "A token may see itself: j ≤ i."),
-            Mistake(
-                "turned",
-                _packed(causal=lambda n: _triangle(n).T),
-                "Each token sees the later ones of its sentence: queries are rows, so keep j ≤ i.",
-            ),
-            Mistake("inverted", lambda s: ~_packed()(s), "You marked what is hidden: True = may attend."),
-            Mistake(
-                "no heads",
-                lambda s: _packed()(s)[:, 0],
-                "The axis of the heads is missing: [batch, 1, seq_len, seq_len].",
-            ),
+        Mistake(
+            "padding",
+            _packed(real=lambda s: torch.ones_like(s, dtype=torch.bool)[:, None, :]),
+            "Padding has number 0 and sees padding; it must see nothing.",
+        ),
+        Mistake("strict", _packed(shift=-1), "A token may see itself: j ≤ i."),
+        Mistake(
+            "turned",
+            _packed(causal=lambda n: _triangle(n).T),
+            "Each token sees the later ones of its sentence: queries are rows, so keep j ≤ i.",
+        ),
+        Mistake("inverted", lambda s: ~_packed()(s), "You marked what is hidden: True = may attend."),
+        Mistake(
+            "no heads",
+            lambda s: _packed()(s)[:, 0],
+            "The axis of the heads is missing: [batch, 1, seq_len, seq_len].",
         ),
     ),
 )
+
+
+# 07.5 The loss, one step at a time -----------------------------------------------------------------------------------
+
+
+def stepwise_loss(logits_of, tgt):
+    """Return the mean cross-entropy of a sentence, computed one step at a time.
+
+    logits_of: takes token ids [n] and returns logits [n, vocab_size]; row t scores the token after the first t + 1.
+    tgt: [seq_len + 1] ids, beginning with bos. At each of the seq_len steps the model gets the true tokens so far
+    and nothing else; the loss of the step is −log of the probability that it gives to the true next token.
+    """
+    losses = []
+    for known in range(1, len(tgt)):
+        last = logits_of(tgt[:known].clone())[-1]
+        losses.append(torch.logsumexp(last, dim=0) - last[tgt[known]])
+    return sum(losses) / len(losses)
+
+
+def _model(seed, vocab_size, longest, sees):
+    """Return a model whose logits in row t are a blend of the tokens that `sees(t, s)` lets it see."""
+    tables = normal(seed, (longest, vocab_size, vocab_size), dtype=torch.float64)[0]  # one table per distance
+
+    def logits_of(ids):
+        n, rows = len(ids), []
+        for t in range(n):
+            seen = [tables[abs(t - s) % longest, ids[s]] * (1.5 if s > t else 1.0) for s in range(n) if sees(t, s)]
+            rows.append(sum(seen, torch.zeros(vocab_size, dtype=torch.float64)))
+        return torch.stack(rows)
+
+    return logits_of
+
+
+def _past(t, s):
+    return s <= t
+
+
+def _loss_cases():
+    def case(label, seed, vocab_size, length, sees):
+        return Case(label, (_model(seed, vocab_size, 13, sees), integers(seed, (length,), 0, vocab_size)))
+
+    return [
+        case("one step", 75, 3, 2, _past),
+        case("2 steps, 5 words", 76, 5, 3, _past),
+        case("7 steps, 11 words", 77, 11, 8, _past),
+        case("a model that would look ahead if it could", 78, 5, 6, lambda t, s: True),
+        case("a model that would read the next token", 79, 7, 4, lambda t, s: s in (t, t + 1)),
+    ]
+
+
+def _loss(prefix=lambda tgt, t: tgt[: t + 1], row=lambda t: -1, label=lambda tgt, t: tgt[t + 1], start=0, finish=None):
+    """Return the stepwise loss, each slip a switch; t counts steps from 0."""
+
+    def function(logits_of, tgt):
+        losses = []
+        for t in range(start, len(tgt) - 1):
+            log_p = torch.log_softmax(logits_of(prefix(tgt, t))[row(t)], dim=-1)
+            losses.append(-log_p[label(tgt, t)])
+        total = torch.stack(losses or [torch.zeros((), dtype=torch.float64)])
+        return finish(total) if finish else total.mean()
+
+    return function
+
+
+def _free_running(logits_of, tgt):
+    fed, losses = tgt[:1], []
+    for label in tgt[1:]:
+        log_p = torch.log_softmax(logits_of(fed)[-1], dim=-1)
+        losses.append(-log_p[label])
+        fed = torch.cat([fed, log_p.argmax()[None]])
+    return torch.stack(losses).mean()
+
+
+def _bare_logit(logits_of, tgt):
+    return -sum(logits_of(tgt[: t + 1])[-1][tgt[t + 1]] for t in range(len(tgt) - 1)) / (len(tgt) - 1)
+
+
+EXERCISE_5 = Exercise(
+    "07.5",
+    "The loss, one step at a time",
+    10,
+    2,
+    stepwise_loss,
+    _loss_cases,
+    (
+        Mistake(
+            "in one pass",
+            _loss(prefix=lambda tgt, t: tgt[:-1], row=lambda t: t),
+            "You fed the whole sentence. That is right for a causal model only; here the model must get the "
+            "tokens so far, tgt[:t + 1].",
+        ),
+        Mistake(
+            "answer in the prefix",
+            _loss(prefix=lambda tgt, t: tgt[: t + 2], row=lambda t: t),
+            "Your prefix already holds the token to be predicted: feed tgt[:t + 1], compare with tgt[t + 1].",
+        ),
+        Mistake(
+            "prefix too long",
+            _loss(prefix=lambda tgt, t: tgt[: t + 2]),
+            "Your prefix is too long and holds the label: feed tgt[:t + 1], compare with tgt[t + 1].",
+        ),
+        Mistake(
+            "one step too many",
+            lambda f, tgt: _loss(finish=lambda losses: losses.sum())(f, tgt) / len(tgt),
+            "You divided by the length of tgt; there is one step less, len(tgt) - 1.",
+        ),
+        Mistake(
+            "own guesses",
+            _free_running,
+            "You fed the model's own guesses; teacher forcing feeds the true tokens, tgt[:t + 1].",
+        ),
+        Mistake(
+            "unshifted",
+            _loss(label=lambda tgt, t: tgt[t]),
+            "You compared with the token just read; the label is the next one.",
+        ),
+        Mistake(
+            "first row",
+            _loss(row=lambda t: 0),
+            "You took the first row of the logits; the prediction after the prefix is the last row.",
+        ),
+        Mistake("sum", _loss(finish=lambda losses: losses.sum()), "You added up the steps; return their mean."),
+        Mistake(
+            "no first step",
+            _loss(start=1),
+            "The first step is missing: after bos alone the model must predict the first word.",
+        ),
+        Mistake(
+            "no softmax",
+            _bare_logit,
+            "You took the logit itself; the loss is −log softmax(logits) at the true token.",
+        ),
+        Mistake(
+            "probabilities",
+            _loss(finish=lambda losses: -(-losses).exp().mean()),
+            "You averaged probabilities; the loss averages −log of them.",
+        ),
+    ),
+)
+
+
+# 07.6 Find the leak --------------------------------------------------------------------------------------------------
+
+
+def leak_map(logits_of, ids, vocab_size):
+    """Return where a model looks ahead: booleans [seq_len, seq_len], True where row t depends on a later token s.
+
+    logits_of: takes token ids [seq_len] and returns logits [seq_len, vocab_size]. ids: [seq_len] integers from 0 to
+    vocab_size − 1. Entries with s ≤ t are False.
+    """
+    before = logits_of(ids.clone())
+    rows = []
+    for t in range(len(ids)):
+        row = []
+        for s in range(len(ids)):
+            swapped = [(token + 1) % vocab_size if place == s else token for place, token in enumerate(ids.tolist())]
+            row.append(s > t and not torch.equal(logits_of(torch.tensor(swapped))[t], before[t]))
+        rows.append(row)
+    return torch.tensor(rows)
+
+
+def _leak_cases():
+    def case(label, seed, ids, vocab_size, sees):
+        return Case(label, (_model(seed, vocab_size, 13, sees), torch.tensor(ids), vocab_size))
+
+    return [
+        case("2 tokens, everything seen", 80, [1, 2], 3, lambda t, s: True),
+        case("a causal model", 81, [1, 4, 0, 2, 3], 5, _past),
+        case("reads the next token", 82, [2, 6, 1, 0, 5, 3, 4], 7, lambda t, s: s <= t + 1),
+        case("row 1 reads the last but one", 83, [3, 1, 2, 0, 4], 5, lambda t, s: s <= t or (t, s) == (1, 3)),
+        case("without a mask", 84, [0, 2, 1], 3, lambda t, s: True),
+    ]
+
+
+def _influence(logits_of, ids, vocab_size, change=lambda token, vocab_size: (token + 1) % vocab_size):
+    """Return [t, s], True where row t depends on token s, earlier ones included."""
+    before, columns = logits_of(ids), []
+    for s in range(len(ids)):
+        changed = ids.clone()
+        changed[s] = change(int(ids[s]), vocab_size)
+        columns.append((logits_of(changed) != before).any(-1))
+    return torch.stack(columns, dim=1)
+
+
+def _all_later_at_once(logits_of, ids, vocab_size):
+    before, n = logits_of(ids), len(ids)
+    found = torch.zeros(n, n, dtype=torch.bool)
+    for t in range(n - 1):
+        changed = torch.cat([ids[: t + 1], (ids[t + 1 :] + 1) % vocab_size])
+        found[t, t + 1 :] = bool((logits_of(changed)[t] != before[t]).any())
+    return found
+
+
+def _never_put_back(logits_of, ids, vocab_size):
+    before, changed, columns = logits_of(ids), ids.clone(), []
+    for s in range(len(ids)):
+        changed[s] = (changed[s] + 1) % vocab_size
+        columns.append((logits_of(changed) != before).any(-1))
+    return torch.stack(columns, dim=1).triu(1)
+
+
+def _only_last(logits_of, ids, vocab_size):
+    found = _influence(logits_of, ids, vocab_size).triu(1)
+    found[:, :-1] = False
+    return found
+
+
+EXERCISE_6 = Exercise(
+    "07.6",
+    "Find the leak",
+    15,
+    3,
+    leak_map,
+    _leak_cases,
+    (
+        Mistake(
+            "the past too",
+            _influence,
+            "You also marked s ≤ t; a row may depend on itself and on earlier tokens, only later ones leak.",
+        ),
+        Mistake(
+            "itself",
+            lambda f, ids, v: _influence(f, ids, v).triu(0),
+            "You marked the diagonal; a row may depend on its own token.",
+        ),
+        Mistake(
+            "turned",
+            lambda f, ids, v: _influence(f, ids, v).triu(1).T,
+            "Your map is transposed: the row is the prediction t, the column the changed token s.",
+        ),
+        Mistake("last only", _only_last, "You changed only the last token; change each later token on its own."),
+        Mistake(
+            "all at once",
+            _all_later_at_once,
+            "You changed all later tokens together, which tells that a row leaks, but not from where.",
+        ),
+        Mistake(
+            "never put back",
+            _never_put_back,
+            "You did not put a changed token back, so earlier changes show up as leaks: copy ids each time.",
+        ),
+        Mistake(
+            "always id 0",
+            lambda f, ids, v: _influence(f, ids, v, lambda token, vocab_size: 0).triu(1),
+            "You replaced tokens by id 0, which changes nothing where the token is 0: choose another id, "
+            "such as (id + 1) % vocab_size.",
+        ),
+    ),
+)
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -1,10 +1,12 @@
-"""Exercises of notebook 08: splitting into heads, merging them, and multi-head attention itself."""
+"""The exercises of notebook 08: multi-head attention."""
 
 from __future__ import annotations
 
 import torch
 
 from .model import Case, Exercise, Mistake, normal
+
+# 08.1 Split into heads -----------------------------------------------------------------------------------------------
 
 
 def split_heads(x, n_heads):
@@ -16,12 +18,137 @@ def split_heads(x, n_heads):
     return torch.stack([x[..., h * width : (h + 1) * width] for h in range(n_heads)], dim=1)
 
 
+def _split_cases():
+    return [
+        Case("1 sentence of 2 tokens, 2 heads of width 2", (torch.arange(8.0).reshape(1, 2, 4), 2)),
+        Case("2 sentences of 5 tokens, 3 heads of width 7", (normal(61, (2, 5, 21))[0], 3)),
+        Case("one head", (normal(62, (3, 2, 5))[0], 1)),
+        Case("heads of width 1", (normal(63, (2, 3, 5))[0], 5)),
+        Case("one token", (normal(64, (2, 1, 15))[0], 5)),
+        Case("as many tokens as heads", (normal(65, (5, 3, 33))[0], 3)),
+    ]
+
+
+def _plain_reshape(x, n_heads):
+    return x.reshape(x.shape[0], n_heads, x.shape[1], -1)
+
+
+EXERCISE_1 = Exercise(
+    "08.1",
+    "Split into heads",
+    8,
+    1,
+    split_heads,
+    _split_cases,
+    (
+        Mistake(
+            "reshape",
+            _plain_reshape,
+            "The shape is right, the contents are not: a reshape to [batch, n_heads, seq_len, d] cuts across "
+            "tokens. Cut the last axis in two first, then swap axes.",
+        ),
+        Mistake(
+            "no swap",
+            lambda x, n: x.unflatten(-1, (n, -1)),
+            "The last axis is cut rightly; the heads must still come before the tokens.",
+        ),
+        Mistake(
+            "interleaved",
+            lambda x, n: x.unflatten(-1, (-1, n)).permute(0, 3, 1, 2),
+            "You dealt the columns out in turn; head 0 gets the first d columns, head 1 the next d.",
+        ),
+        Mistake(
+            "columns",
+            lambda x, n: x.unflatten(-1, (n, -1)).permute(0, 2, 3, 1),
+            "Your tokens came out as columns: the axes are [batch, n_heads, d, seq_len].",
+        ),
+        Mistake(
+            "heads first",
+            lambda x, n: x.unflatten(-1, (n, -1)).permute(2, 0, 1, 3),
+            "The heads stand before the batch; the batch stays in front.",
+        ),
+        Mistake(
+            "copies",
+            lambda x, n: x[:, None].expand(-1, n, -1, -1),
+            "Each head got the whole vector; it gets its own piece.",
+        ),
+        Mistake(
+            "into the batch",
+            lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flatten(0, 1),
+            "Batch and heads are merged into one axis; they are asked for as two.",
+        ),
+    ),
+    gradients=("x",),
+)
+
+
+# 08.2 Merge the heads ------------------------------------------------------------------------------------------------
+
+
 def merge_heads(x):
     """Put the heads' vectors of each token side by side again: the way back from split_heads.
 
     x: [batch, n_heads, seq_len, d]. Returns [batch, seq_len, n_heads · d].
     """
     return torch.cat([x[:, h] for h in range(x.shape[1])], dim=-1)
+
+
+def _merge_cases():
+    return [
+        Case("2 heads, 2 tokens, width 2", (torch.arange(8.0).reshape(1, 2, 2, 2),)),
+        Case("2 sentences, 3 heads, 5 tokens, width 7", (normal(66, (2, 3, 5, 7))[0],)),
+        Case("one head", (normal(67, (3, 1, 2, 5))[0],)),
+        Case("heads of width 1", (normal(68, (2, 5, 3, 1))[0],)),
+        Case("one token", (normal(69, (2, 5, 1, 3))[0],)),
+    ]
+
+
+def _merge_unturned(x):
+    return x.reshape(x.shape[0], x.shape[2], -1)
+
+
+EXERCISE_2 = Exercise(
+    "08.2",
+    "Merge the heads",
+    6,
+    1,
+    merge_heads,
+    _merge_cases,
+    (
+        Mistake(
+            "no swap",
+            _merge_unturned,
+            "The shape is right, the contents are not: the head axis must stand next to the last one before "
+            "the two are flattened.",
+        ),
+        Mistake(
+            "interleaved",
+            lambda x: x.permute(0, 2, 3, 1).flatten(2),
+            "The heads' columns alternate; put all of head 0 first, then all of head 1.",
+        ),
+        Mistake("sum", lambda x: x.sum(dim=1), "You added the heads up; they stand side by side."),
+        Mistake("mean", lambda x: x.mean(dim=1), "You averaged the heads; they stand side by side."),
+        Mistake(
+            "along tokens",
+            lambda x: x.flatten(1, 2),
+            "You put the heads one after another as if they were tokens; join them along the last axis.",
+        ),
+        Mistake(
+            "kept apart",
+            lambda x: x.transpose(1, 2),
+            "The heads stand after the tokens now; the last two axes must become one.",
+        ),
+        Mistake(
+            "backwards",
+            lambda x: x.flip(1).transpose(1, 2).flatten(2),
+            "The last head comes first; head 0 gets the first columns.",
+        ),
+    ),
+    gradients=("x",),
+)
+
+
+# 08.3 Multi-head attention -------------------------------------------------------------------------------------------
 
 
 def multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads):
@@ -36,27 +163,6 @@ def multi_head_attention(X, W_Q, W_K, W_V, W_O, n_heads):
         scores = torch.einsum("bic,bjc->bij", X @ w_q, X @ w_k) / w_q.shape[1] ** 0.5
         heads.append(torch.einsum("bij,bjc->bic", torch.softmax(scores, dim=-1), X @ w_v))
     return torch.cat(heads, dim=-1) @ W_O
-
-
-def _split_cases():
-    return [
-        Case("1 sentence of 2 tokens, 2 heads of width 2", (torch.arange(8.0).reshape(1, 2, 4), 2)),
-        Case("2 sentences of 5 tokens, 3 heads of width 7", (normal(61, (2, 5, 21))[0], 3)),
-        Case("one head", (normal(62, (3, 2, 5))[0], 1)),
-        Case("heads of width 1", (normal(63, (2, 3, 5))[0], 5)),
-        Case("one token", (normal(64, (2, 1, 15))[0], 5)),
-        Case("as many tokens as heads", (normal(65, (5, 3, 33))[0], 3)),
-    ]
-
-
-def _merge_cases():
-    return [
-        Case("2 heads, 2 tokens, width 2", (torch.arange(8.0).reshape(1, 2, 2, 2),)),
-        Case("2 sentences, 3 heads, 5 tokens, width 7", (normal(66, (2, 3, 5, 7))[0],)),
-        Case("one head", (normal(67, (3, 1, 2, 5))[0],)),
-        Case("heads of width 1", (normal(68, (2, 5, 3, 1))[0],)),
-        Case("one token", (normal(69, (2, 5, 1, 3))[0],)),
-    ]
 
 
 def _attention_case(label, seed, batch, seq_len, d_model, n_heads, d_k, d_v):
@@ -77,7 +183,7 @@ def _attention_cases():
 
 
 def _mha(split=split_heads, merge=merge_heads, scale=None, axis=-1, project=True, value_from_key=False):
-    """Multi-head attention, each slip a switch."""
+    """Return multi-head attention, each slip a switch."""
 
     def function(X, W_Q, W_K, W_V, W_O, n_heads):
         q, k, v = (split(X @ W, n_heads) for W in (W_Q, W_K, W_V))
@@ -89,20 +195,12 @@ def _mha(split=split_heads, merge=merge_heads, scale=None, axis=-1, project=True
     return function
 
 
-def _plain_reshape(x, n_heads):
-    return x.reshape(x.shape[0], n_heads, x.shape[1], -1)
-
-
-def _merge_unturned(x):
-    return x.reshape(x.shape[0], x.shape[2], -1)
-
-
 def _one_large_head(X, W_Q, W_K, W_V, W_O, n_heads):
     return multi_head_attention(X, W_Q, W_K, W_V, W_O, 1)
 
 
 def _chunks_of_x(X, W_Q, W_K, W_V, W_O, n_heads):
-    """Head h sees only the h-th part of the features: the rows of all others are cut out of its columns."""
+    """Let head h see only the h-th part of the features: the rows of all others are cut out of its columns."""
 
     def cut(W):
         rows, columns = (torch.arange(size) * n_heads // size for size in W.shape)
@@ -116,135 +214,332 @@ def _first_block_only(X, W_Q, W_K, W_V, W_O, n_heads):
     return heads.sum(dim=1) @ W_O[: len(W_O) // n_heads]
 
 
-EXERCISES = (
-    Exercise(
-        "08.1",
-        "Split into heads",
-        8,
-        1,
-        split_heads,
-        _split_cases,
-        (
-            Mistake(
-                "reshape",
-                _plain_reshape,
-                "The shape is right, the contents are not: a reshape to [batch, n_heads, seq_len, d] cuts across "
-                "tokens. Cut the last axis in two first, then swap axes.",
-            ),
-            Mistake(
-                "no swap",
-                lambda x, n: x.unflatten(-1, (n, -1)),
-                "The last axis is cut rightly; the heads must still come before the tokens.",
-            ),
-            Mistake(
-                "interleaved",
-                lambda x, n: x.unflatten(-1, (-1, n)).permute(0, 3, 1, 2),
-                "You dealt the columns out in turn; head 0 gets the first d columns, head 1 the next d.",
-            ),
-            Mistake(
-                "columns",
-                lambda x, n: x.unflatten(-1, (n, -1)).permute(0, 2, 3, 1),
-                "Your tokens came out as columns: the axes are [batch, n_heads, d, seq_len].",
-            ),
-            Mistake(
-                "heads first",
-                lambda x, n: x.unflatten(-1, (n, -1)).permute(2, 0, 1, 3),
-                "The heads stand before the batch; the batch stays in front.",
-            ),
-            Mistake(
-                "copies",
-                lambda x, n: x[:, None].expand(-1, n, -1, -1),
-                "Each head got the whole vector; it gets its own piece.",
-            ),
-            Mistake(
-                "into the batch",
-                lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flatten(0, 1),
-                "Batch and heads are merged into one axis; they are asked for as two.",
-            ),
+EXERCISE_3 = Exercise(
+    "08.3",
+    "Multi-head attention",
+    15,
+    2,
+    multi_head_attention,
+    _attention_cases,
+    (
+        Mistake(
+            "one large head",
+            _one_large_head,
+            "That is one head of the full width: Q, K and V are not split before the scores are taken.",
         ),
-        gradients=("x",),
-    ),
-    Exercise(
-        "08.2",
-        "Merge the heads",
-        6,
-        1,
-        merge_heads,
-        _merge_cases,
-        (
-            Mistake(
-                "no swap",
-                _merge_unturned,
-                "The shape is right, the contents are not: the head axis must stand next to the last one before "
-                "the two are flattened.",
-            ),
-            Mistake(
-                "interleaved",
-                lambda x: x.permute(0, 2, 3, 1).flatten(2),
-                "The heads' columns alternate; put all of head 0 first, then all of head 1.",
-            ),
-            Mistake("sum", lambda x: x.sum(dim=1), "You added the heads up; they stand side by side."),
-            Mistake("mean", lambda x: x.mean(dim=1), "You averaged the heads; they stand side by side."),
-            Mistake(
-                "along tokens",
-                lambda x: x.flatten(1, 2),
-                "You put the heads one after another as if they were tokens; join them along the last axis.",
-            ),
-            Mistake(
-                "kept apart",
-                lambda x: x.transpose(1, 2),
-                "The heads stand after the tokens now; the last two axes must become one.",
-            ),
-            Mistake(
-                "backwards",
-                lambda x: x.flip(1).transpose(1, 2).flatten(2),
-                "The last head comes first; head 0 gets the first columns.",
-            ),
+        Mistake(
+            "full width",
+            _mha(scale=lambda X, W: W.shape[1] ** 0.5),
+            "You divided by the root of all heads' width together; d_k is the width of one head.",
         ),
-        gradients=("x",),
-    ),
-    Exercise(
-        "08.3",
-        "Multi-head attention",
-        15,
-        2,
-        multi_head_attention,
-        _attention_cases,
-        (
-            Mistake(
-                "one large head",
-                _one_large_head,
-                "That is one head of the full width: Q, K and V are not split before the scores are taken.",
-            ),
-            Mistake(
-                "full width",
-                _mha(scale=lambda X, W: W.shape[1] ** 0.5),
-                "You divided by the root of all heads' width together; d_k is the width of one head.",
-            ),
-            Mistake("unscaled", _mha(scale=lambda X, W: 1.0), "The scores are not divided by √d_k."),
-            Mistake("axis", _mha(axis=-2), "The softmax runs over the queries; the keys are the last axis."),
-            Mistake(
-                "reshape",
-                _mha(split=_plain_reshape),
-                "The heads were cut by a plain reshape, which mixes tokens: cut the last axis, then swap axes 1 and 2.",
-            ),
-            Mistake(
-                "merge",
-                _mha(merge=_merge_unturned),
-                "The heads were merged without swapping back: tokens and heads are mixed up.",
-            ),
-            Mistake("no W_O", _mha(project=False), "The heads stand side by side, but W_O is missing."),
-            Mistake(
-                "chunks of X",
-                _chunks_of_x,
-                "Each head saw only its part of X. Every head projects the whole X; only Q, K and V are split.",
-            ),
-            Mistake(
-                "first block",
-                _first_block_only,
-                "All heads went through the first rows of W_O; head h has the h-th block of rows.",
-            ),
+        Mistake("unscaled", _mha(scale=lambda X, W: 1.0), "The scores are not divided by √d_k."),
+        Mistake("axis", _mha(axis=-2), "The softmax runs over the queries; the keys are the last axis."),
+        Mistake(
+            "reshape",
+            _mha(split=_plain_reshape),
+            "The heads were cut by a plain reshape, which mixes tokens: cut the last axis, then swap axes 1 and 2.",
         ),
-        gradients=("X", "W_Q", "W_K", "W_V", "W_O"),
+        Mistake(
+            "merge",
+            _mha(merge=_merge_unturned),
+            "The heads were merged without swapping back: tokens and heads are mixed up.",
+        ),
+        Mistake("no W_O", _mha(project=False), "The heads stand side by side, but W_O is missing."),
+        Mistake(
+            "chunks of X",
+            _chunks_of_x,
+            "Each head saw only its part of X. Every head projects the whole X; only Q, K and V are split.",
+        ),
+        Mistake(
+            "first block",
+            _first_block_only,
+            "All heads went through the first rows of W_O; head h has the h-th block of rows.",
+        ),
     ),
+    gradients=("X", "W_Q", "W_K", "W_V", "W_O"),
 )
+
+
+# 08.4 What each head adds --------------------------------------------------------------------------------------------
+
+
+def head_contributions(heads, W_O):
+    """Return what each head adds to the output of the layer, through its own rows of W_O.
+
+    heads: [batch, n_heads, seq_len, d_v], the heads' outputs before they are merged; W_O: [n_heads · d_v, d_model].
+    Returns [batch, n_heads, seq_len, d_model], whose sum over the heads is the output.
+    """
+    blocks = W_O.reshape(heads.shape[1], heads.shape[3], W_O.shape[1])
+    return torch.einsum("bhtv,hvm->bhtm", heads, blocks)
+
+
+def _contribution_cases():
+    smallest = torch.tensor([1.0, 2.0]).reshape(1, 2, 1, 1), torch.tensor([[3.0, 5.0], [7.0, 11.0]])
+    return [
+        Case("2 heads of width 1, one token", smallest),
+        Case("3 heads of width 2, 5 tokens, d_model 7", tuple(normal(81, (2, 3, 5, 2), (6, 7)))),
+        Case("one head", tuple(normal(82, (3, 1, 2, 5), (5, 7)))),
+        Case("5 heads of width 3, d_model 15", tuple(normal(83, (2, 5, 7, 3), (15, 15)))),
+        Case("as many heads as features each", tuple(normal(84, (1, 3, 2, 3), (9, 11)))),
+    ]
+
+
+def _output(heads, W_O):
+    return torch.einsum("bhtm->btm", head_contributions(heads, W_O))
+
+
+def _cut_columns(heads, W_O):
+    """Return the output, its columns dealt out to the heads."""
+    owner = torch.arange(W_O.shape[1]) * heads.shape[1] // W_O.shape[1]
+    mine = owner == torch.arange(heads.shape[1])[:, None]
+    return _output(heads, W_O)[:, None] * mine[:, None, :]
+
+
+def _interleaved_rows(heads, W_O):
+    blocks = W_O.reshape(heads.shape[3], heads.shape[1], -1).transpose(0, 1)
+    return heads @ blocks
+
+
+EXERCISE_4 = Exercise(
+    "08.4",
+    "What each head adds",
+    10,
+    2,
+    head_contributions,
+    _contribution_cases,
+    (
+        Mistake(
+            "first rows",
+            lambda heads, W: heads @ W[: heads.shape[3]],
+            "Every head went through the first rows of W_O; head h owns the rows from h · d_v on.",
+        ),
+        Mistake(
+            "interleaved",
+            _interleaved_rows,
+            "Each head took every n_heads-th row of W_O; its rows are d_v neighbours.",
+        ),
+        Mistake("output", _output, "That is the sum, the output of the layer; the heads are asked for one by one."),
+        Mistake(
+            "equal shares",
+            lambda heads, W: (_output(heads, W) / heads.shape[1])[:, None].expand(-1, heads.shape[1], -1, -1).clone(),
+            "You divided the output equally; each head adds what its own rows of W_O make of it.",
+        ),
+        Mistake(
+            "columns",
+            _cut_columns,
+            "You dealt out the columns of the output. W_O mixes: each head may write to every column.",
+        ),
+        Mistake(
+            "the rest",
+            lambda heads, W: _output(heads, W)[:, None] - head_contributions(heads, W),
+            "That is what remains when the head is taken away; asked for is what it adds.",
+        ),
+        Mistake(
+            "axes",
+            lambda heads, W: head_contributions(heads, W).transpose(1, 2),
+            "Heads and tokens are swapped: the axes are [batch, n_heads, seq_len, d_model].",
+        ),
+    ),
+    gradients=("heads", "W_O"),
+)
+
+
+# 08.5 What heads cost ------------------------------------------------------------------------------------------------
+
+
+def multi_head_cost(d_model, n_heads, d_k, d_v, seq_len):
+    """Return (parameters, multiply_adds) of multi-head self-attention on one sentence, without biases.
+
+    Parameters: W_Q, W_K, W_V and W_O. Multiply-adds: those of every matrix product; the softmax is not counted.
+    A product of [a, b] and [b, c] takes a · b · c of them.
+    """
+    products = [(seq_len, d_model, width) for width in (d_k, d_k, d_v)]
+    products += [(seq_len, d_k, seq_len), (seq_len, seq_len, d_v), (seq_len, d_v, d_model)]
+    parameters = sum(d_model * width for width in (d_k, d_k, d_v, d_v))
+    return n_heads * parameters, n_heads * sum(a * b * c for a, b, c in products)
+
+
+def _cost_cases():
+    return [
+        Case("d_model 4, 2 heads of width 2, 3 tokens", (4, 2, 2, 2, 3)),
+        Case("d_k 5 and d_v 3", (7, 2, 5, 3, 11)),
+        Case("one head", (13, 1, 7, 5, 3)),
+        Case("one token", (11, 3, 5, 2, 1)),
+        Case("the base model", (512, 8, 64, 64, 37)),
+        Case("a long sentence", (17, 3, 5, 7, 1009)),
+    ]
+
+
+def _cost(parameters=None, multiply_adds=None):
+    """Return the right counts with one of them replaced by a formula of (d_model, n_heads, d_k, d_v, seq_len)."""
+
+    def function(*sizes):
+        right = multi_head_cost(*sizes)
+        return parameters(*sizes) if parameters else right[0], multiply_adds(*sizes) if multiply_adds else right[1]
+
+    return function
+
+
+def _cost_of(parameters, same_width=False):
+    """Return both counts from a wrong number of parameters, a formula of (d_model, n_heads, d_k, d_v)."""
+
+    def function(d_model, n_heads, d_k, d_v, seq_len):
+        count = parameters(d_model, n_heads, d_k, d_v)
+        return count, seq_len * count + n_heads * seq_len**2 * (d_k + (d_k if same_width else d_v))
+
+    return function
+
+
+EXERCISE_5 = Exercise(
+    "08.5",
+    "What heads cost",
+    10,
+    2,
+    multi_head_cost,
+    _cost_cases,
+    (
+        Mistake(
+            "no W_O",
+            _cost(parameters=lambda m, h, k, v, n: h * m * (2 * k + v)),
+            "W_O is missing among the parameters: n_heads · d_v rows of d_model.",
+        ),
+        Mistake(
+            "one head",
+            _cost(parameters=lambda m, h, k, v, n: m * (2 * k + 2 * v)),
+            "You counted the parameters of one head; d_k and d_v are the widths of one head, and there are "
+            "n_heads of them.",
+        ),
+        Mistake(
+            "square",
+            _cost(parameters=lambda m, h, k, v, n: 4 * m * m),
+            "4 · d_model² holds only where n_heads · d_k = n_heads · d_v = d_model.",
+        ),
+        Mistake(
+            "values as wide as keys",
+            _cost_of(lambda m, h, k, v: h * m * (3 * k + v)),
+            "W_V is d_model by n_heads · d_v, not · d_k: the values have a width of their own.",
+        ),
+        Mistake(
+            "d_k everywhere",
+            _cost_of(lambda m, h, k, v: 4 * h * m * k, same_width=True),
+            "You took d_k for every width; W_V, W_O and the product of weights and values have d_v.",
+        ),
+        Mistake(
+            "W_O square",
+            _cost_of(lambda m, h, k, v: h * m * (2 * k + v) + m * m),
+            "W_O has n_heads · d_v rows, not d_model.",
+        ),
+        Mistake(
+            "one grid",
+            _cost(multiply_adds=lambda m, h, k, v, n: n * m * h * (2 * k + 2 * v) + n * n * (k + v)),
+            "Parameters are right; each head has a grid of scores of its own, and you counted one.",
+        ),
+        Mistake(
+            "no weights times values",
+            _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + n * n * k)),
+            "Parameters are right; the product of weights and values, seq_len² · d_v per head, is missing.",
+        ),
+        Mistake(
+            "A V with d_k",
+            _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + 2 * n * n * k)),
+            "Parameters are right; weights times values takes seq_len² · d_v per head, not · d_k.",
+        ),
+        Mistake(
+            "no projections",
+            _cost(multiply_adds=lambda m, h, k, v, n: h * n * n * (k + v)),
+            "Parameters are right; the four projections take multiply-adds too: one per token and parameter.",
+        ),
+        Mistake(
+            "linear",
+            _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + n * (k + v))),
+            "Parameters are right; scores exist for each pair of tokens, so seq_len enters squared.",
+        ),
+        Mistake(
+            "twice",
+            _cost(multiply_adds=lambda *sizes: 2 * multi_head_cost(*sizes)[1]),
+            "Parameters are right; you counted multiplications and additions apart: a multiply-add is one.",
+        ),
+        Mistake(
+            "swapped",
+            lambda *sizes: multi_head_cost(*sizes)[::-1],
+            "The two counts are swapped: parameters come first.",
+        ),
+    ),
+    returns=("parameters", "multiply_adds"),
+)
+
+
+# 08.6 The matrix behind a split X ------------------------------------------------------------------------------------
+
+
+def block_diagonal(blocks):
+    """Return one large matrix with the given blocks along its diagonal and zeros elsewhere.
+
+    blocks: [n_heads, rows, columns]. Returns [n_heads · rows, n_heads · columns].
+    """
+    n_heads, rows, columns = blocks.shape
+    placed = blocks[:, :, None, :] * torch.eye(n_heads).to(blocks)[:, None, :, None]
+    return placed.reshape(n_heads * rows, n_heads * columns)
+
+
+def _block_cases():
+    return [
+        Case("2 blocks of 1 × 1", (torch.tensor([[[2.0]], [[3.0]]]),)),
+        Case("2 blocks of 2 × 2", (normal(85, (2, 2, 2))[0],)),
+        Case("3 blocks of 5 × 2", (normal(86, (3, 5, 2))[0],)),
+        Case("one block", (normal(87, (1, 3, 7))[0],)),
+        Case("5 blocks of 3 × 3", (normal(88, (5, 3, 3))[0],)),
+    ]
+
+
+def _interleaved_blocks(blocks):
+    n_heads, rows, columns = blocks.shape
+    placed = blocks[:, :, None, :] * torch.eye(n_heads).to(blocks)[:, None, :, None]  # [heads, rows, heads, columns]
+    return placed.permute(1, 0, 3, 2).reshape(n_heads * rows, n_heads * columns)
+
+
+EXERCISE_6 = Exercise(
+    "08.6",
+    "The matrix behind a split X",
+    12,
+    3,
+    block_diagonal,
+    _block_cases,
+    (
+        Mistake(
+            "side by side",
+            lambda blocks: torch.cat(list(blocks), dim=1),
+            "The blocks stand side by side, so all share the same rows. That is how the heads of one full "
+            "projection stand; here each block has rows of its own as well.",
+        ),
+        Mistake(
+            "stacked",
+            lambda blocks: torch.cat(list(blocks), dim=0),
+            "The blocks stand below each other; each needs columns of its own as well.",
+        ),
+        Mistake(
+            "other diagonal",
+            lambda blocks: block_diagonal(blocks).flip(0).unflatten(0, (len(blocks), -1)).flip(1).flatten(0, 1),
+            "The blocks run along the other diagonal, from bottom left to top right.",
+        ),
+        Mistake(
+            "interleaved",
+            _interleaved_blocks,
+            "The rows and columns of the blocks alternate; each block must stay in one piece.",
+        ),
+        Mistake("transposed", lambda blocks: block_diagonal(blocks.mT), "Each block is transposed."),
+        Mistake(
+            "one block",
+            lambda blocks: block_diagonal(blocks[:1].expand(len(blocks), -1, -1)),
+            "The first block is repeated; the h-th place takes blocks[h].",
+        ),
+        Mistake(
+            "no zeros",
+            lambda blocks: torch.cat(list(blocks), dim=1).repeat(len(blocks), 1),
+            "There is something outside the diagonal blocks; it must be zero.",
+        ),
+    ),
+    gradients=("blocks",),
+)
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -1,10 +1,14 @@
-"""Exercises of notebook 09: LayerNorm, forward and backward."""
+"""The exercises of notebook 09: residuals, norms, feed-forward."""
 
 from __future__ import annotations
+
+import itertools
 
 import torch
 
 from .model import Case, Exercise, Mistake, normal
+
+# 09.1 LayerNorm ------------------------------------------------------------------------------------------------------
 
 
 def layer_norm(x, gain, bias, eps):
@@ -19,17 +23,6 @@ def layer_norm(x, gain, bias, eps):
         variance = ((row - mean) ** 2).sum() / len(row)
         rows.append(gain * (row - mean) / (variance + eps) ** 0.5 + bias)
     return torch.stack(rows).reshape(x.shape)
-
-
-def layer_norm_backward(x, gain, grad_output, eps):
-    """Return (grad_x, grad_gain, grad_bias) of LayerNorm for the gradient grad_output by its output, without autograd.
-
-    x, grad_output: [..., d_model]; gain: [d_model]. grad_x has the shape of x, the others that of the gain.
-    """
-    x, gain = x.detach().clone().requires_grad_(), gain.detach().clone().requires_grad_()
-    bias = torch.zeros_like(gain).requires_grad_()
-    output = torch.nn.functional.layer_norm(x, gain.shape, gain, bias, eps)
-    return torch.autograd.grad(output, (x, gain, bias), grad_output)
 
 
 def _norm_case(label, seed, shape, eps=1e-5, scale=1.0):
@@ -51,6 +44,121 @@ def _norm_cases():
     ]
 
 
+def _normalised(x, axes, eps):
+    """Return x with mean 0 and variance 1 over these axes, as LayerNorm has it over the last."""
+    centred = x - x.mean(dim=axes, keepdim=True)
+    return centred / (centred.pow(2).mean(dim=axes, keepdim=True) + eps).sqrt()
+
+
+def _sample_variance(x, gain, bias, eps):
+    variance = x.var(dim=-1, keepdim=True, correction=1)
+    return gain * (x - x.mean(dim=-1, keepdim=True)) / (variance + eps).sqrt() + bias
+
+
+def _no_root(x, gain, bias, eps):
+    variance = x.var(dim=-1, keepdim=True, correction=0)
+    return gain * (x - x.mean(dim=-1, keepdim=True)) / (variance + eps) + bias
+
+
+def _eps_outside(x, gain, bias, eps):
+    variance = x.var(dim=-1, keepdim=True, correction=0)
+    return gain * (x - x.mean(dim=-1, keepdim=True)) / (variance.sqrt() + eps) + bias
+
+
+def _no_eps(x, gain, bias, eps):
+    return gain * _normalised(x, -1, 0.0) + bias
+
+
+def _not_centred(x, gain, bias, eps):
+    return gain * x / (x.var(dim=-1, keepdim=True, correction=0) + eps).sqrt() + bias
+
+
+def _over_tokens(x, gain, bias, eps):
+    return gain * _normalised(x, -2 if x.dim() > 1 else -1, eps) + bias
+
+
+def _over_axis(axis):
+    return lambda x, gain, bias, eps: gain * _normalised(x, axis, eps) + bias
+
+
+def _over_everything(x, gain, bias, eps):
+    return gain * _normalised(x, tuple(range(x.dim())), eps) + bias
+
+
+EXERCISE_1 = Exercise(
+    "09.1",
+    "LayerNorm",
+    10,
+    1,
+    layer_norm,
+    _norm_cases,
+    (
+        Mistake(
+            "sample variance",
+            _sample_variance,
+            "The variance is divided by d − 1; LayerNorm divides by d: torch's var and std need correction=0.",
+        ),
+        Mistake("no root", _no_root, "You divided by the variance; divide by its root."),
+        Mistake(
+            "eps outside",
+            _eps_outside,
+            "eps stands outside the root; it is added to the variance, under the root.",
+        ),
+        Mistake("no eps", _no_eps, "eps is missing: where a row is constant you divide 0 by 0."),
+        Mistake("not centred", _not_centred, "The mean is not subtracted."),
+        Mistake(
+            "over tokens",
+            _over_tokens,
+            "You normalised each feature over the tokens; LayerNorm takes each token over its features.",
+        ),
+        Mistake(
+            "dim=-2",
+            _over_axis(-2),
+            "You normalised each feature over the tokens, dim=-2; LayerNorm takes each token over its "
+            "features, dim=-1.",
+        ),
+        Mistake(
+            "dim=0",
+            _over_axis(0),
+            "You normalised over the first axis; LayerNorm takes each token over its features, the last axis.",
+        ),
+        Mistake(
+            "dim=1",
+            _over_axis(1),
+            "You normalised over axis 1, which is the last one only for a matrix; the features are the last "
+            "axis, dim=-1.",
+        ),
+        Mistake(
+            "everything",
+            _over_everything,
+            "You took one mean and one variance of the whole tensor; each token has its own.",
+        ),
+        Mistake("no gain", lambda x, gain, bias, eps: _normalised(x, -1, eps) + bias, "The gain is missing."),
+        Mistake("no bias", lambda x, gain, bias, eps: gain * _normalised(x, -1, eps), "The bias is missing."),
+        Mistake(
+            "gain on the bias",
+            lambda x, gain, bias, eps: layer_norm(x, gain, gain * bias, eps),
+            "The gain multiplied the bias too: y = gain · x̂ + bias.",
+        ),
+    ),
+    gradients=("gain", "bias"),
+)
+
+
+# 09.2 LayerNorm backwards --------------------------------------------------------------------------------------------
+
+
+def layer_norm_backward(x, gain, grad_output, eps):
+    """Return (grad_x, grad_gain, grad_bias) of LayerNorm for the gradient grad_output by its output, without autograd.
+
+    x, grad_output: [..., d_model]; gain: [d_model]. grad_x has the shape of x, the others that of the gain.
+    """
+    x, gain = x.detach().clone().requires_grad_(), gain.detach().clone().requires_grad_()
+    bias = torch.zeros_like(gain).requires_grad_()
+    output = torch.nn.functional.layer_norm(x, gain.shape, gain, bias, eps)
+    return torch.autograd.grad(output, (x, gain, bias), grad_output)
+
+
 def _backward_case(label, seed, shape, eps=1e-5, scale=1.0):
     x, gain, grad = normal(seed, shape, shape[-1:], shape, dtype=torch.float64)
     return Case(label, (2 + scale * x, 1 + gain / 3, grad, eps))
@@ -66,194 +174,500 @@ def _backward_cases():
     ]
 
 
-def _norm(axes=(-1,), correction=0, power=0.5, inside=True, centre=True, eps=True, gain=True, bias=True):
-    """LayerNorm, each slip a switch."""
-
-    def function(x, gamma, beta, epsilon):
-        epsilon = epsilon if eps else 0.0
-        mean = x.mean(dim=axes, keepdim=True)
-        variance = x.var(dim=axes, keepdim=True, correction=correction)
-        size = (variance + epsilon) ** power if inside else variance**power + epsilon
-        y = (x - mean if centre else x) / size
-        return (y * gamma if gain else y) + (beta if bias else 0)
-
-    return function
+def _parts(x, eps):
+    """Return √(σ² + ε), x̂, and the axes of the tokens."""
+    size = (x.var(dim=-1, keepdim=True, correction=0) + eps).sqrt()
+    return size, (x - x.mean(dim=-1, keepdim=True)) / size, tuple(range(x.dim() - 1))
 
 
-def _all_axes(x, gain, bias, eps):
-    return _norm(axes=tuple(range(x.dim())))(x, gain, bias, eps)
+def _row_mean(x):
+    return x.mean(dim=-1, keepdim=True)
 
 
-def _over_tokens(x, gain, bias, eps):
-    return _norm(axes=(-2,) if x.dim() > 1 else (-1,))(x, gain, bias, eps)
-
-
-def _unit(x, size):
-    return (x - x.mean(dim=-1, keepdim=True)) / size
-
-
-def _centred(x, size):
-    return x - x.mean(dim=-1, keepdim=True)
-
-
-def _raw(x, size):
-    return x
-
-
-def _backward(
-    centred=True,
-    projected=True,
-    divided=True,
-    gained=True,
-    power=0.5,
-    summed=True,
-    over=torch.mean,
-    in_term=_unit,
-    in_gain=_unit,
-):
-    """The gradients of LayerNorm, each slip a switch; in_term and in_gain say what is taken for x̂ there."""
+def _with_grad_x(grad_x):
+    """Return the right gradients of gain and bias beside a wrong grad_x, which is a function of g, x̂ and √(σ² + ε)."""
 
     def function(x, gain, grad, eps):
-        size = (x.var(dim=-1, keepdim=True, correction=0) + eps) ** 0.5
-        g = grad * gain if gained else grad
-        grad_x = g - over(g, dim=-1, keepdim=True) if centred else g
-        if projected:
-            unit = in_term(x, size)
-            grad_x = grad_x - unit * over(g * unit, dim=-1, keepdim=True)
-        if divided:
-            grad_x = grad_x / size ** (power / 0.5)
-        tokens = tuple(range(x.dim() - 1))
-        by_gain = grad * in_gain(x, size)
-        return (grad_x, by_gain.sum(dim=tokens), grad.sum(dim=tokens)) if summed else (grad_x, by_gain, grad)
+        size, unit, tokens = _parts(x, eps)
+        return grad_x(grad * gain, unit, size), (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
 
     return function
+
+
+def _gain_forgotten(x, gain, grad, eps):
+    size, unit, tokens = _parts(x, eps)
+    grad_x = (grad - _row_mean(grad) - unit * _row_mean(grad * unit)) / size
+    return grad_x, (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
 
 
 def _gain_outside(x, gain, grad, eps):
-    """The gain multiplied in at the end instead of at the beginning."""
+    """Multiply the gain in at the end instead of at the beginning."""
     grad_x, grad_gain, grad_bias = layer_norm_backward(x, torch.ones_like(gain), grad, eps)
     return gain * grad_x, grad_gain, grad_bias
 
 
-EXERCISES = (
-    Exercise(
-        "09.1",
-        "LayerNorm",
-        10,
-        1,
-        layer_norm,
-        _norm_cases,
-        (
-            Mistake(
-                "sample variance",
-                _norm(correction=1),
-                "The variance is divided by d − 1; LayerNorm divides by d: torch's var and std need correction=0.",
-            ),
-            Mistake("no root", _norm(power=1.0), "You divided by the variance; divide by its root."),
-            Mistake(
-                "eps outside",
-                _norm(inside=False),
-                "eps stands outside the root; it is added to the variance, under the root.",
-            ),
-            Mistake("no eps", _norm(eps=False), "eps is missing: where a row is constant you divide 0 by 0."),
-            Mistake("not centred", _norm(centre=False), "The mean is not subtracted."),
-            Mistake(
-                "over tokens",
-                _over_tokens,
-                "You normalised each feature over the tokens; LayerNorm takes each token over its features.",
-            ),
-            Mistake(
-                "dim=-2",
-                _norm(axes=(-2,)),
-                "You normalised each feature over the tokens, dim=-2; LayerNorm takes each token over its "
-                "features, dim=-1.",
-            ),
-            Mistake(
-                "dim=0",
-                _norm(axes=(0,)),
-                "You normalised over the first axis; LayerNorm takes each token over its features, the last axis.",
-            ),
-            Mistake(
-                "dim=1",
-                _norm(axes=(1,)),
-                "You normalised over axis 1, which is the last one only for a matrix; the features are the last "
-                "axis, dim=-1.",
-            ),
-            Mistake(
-                "everything",
-                _all_axes,
-                "You took one mean and one variance of the whole tensor; each token has its own.",
-            ),
-            Mistake("no gain", _norm(gain=False), "The gain is missing."),
-            Mistake("no bias", _norm(bias=False), "The bias is missing."),
-            Mistake(
-                "gain on the bias",
-                lambda x, gain, bias, eps: layer_norm(x, gain, gain * bias, eps),
-                "The gain multiplied the bias too: y = gain · x̂ + bias.",
-            ),
+def _summed_over_features(g, unit, size):
+    return (g - g.sum(dim=-1, keepdim=True) - unit * (g * unit).sum(dim=-1, keepdim=True)) / size
+
+
+def _centred_in_the_term(g, unit, size):
+    centred = unit * size
+    return (g - _row_mean(g) - centred * _row_mean(g * centred)) / size
+
+
+def _not_summed(x, gain, grad, eps):
+    _, unit, _ = _parts(x, eps)
+    return layer_norm_backward(x, gain, grad, eps)[0], grad * unit, grad
+
+
+def _raw_x_for_the_gain(x, gain, grad, eps):
+    grad_x, _, grad_bias = layer_norm_backward(x, gain, grad, eps)
+    return grad_x, (grad * x).sum(dim=tuple(range(x.dim() - 1))), grad_bias
+
+
+def _centred_x_for_the_gain(x, gain, grad, eps):
+    grad_x, _, grad_bias = layer_norm_backward(x, gain, grad, eps)
+    return grad_x, (grad * (x - _row_mean(x))).sum(dim=tuple(range(x.dim() - 1))), grad_bias
+
+
+def _centred_everywhere(x, gain, grad, eps):
+    grad_x, _, _ = _with_grad_x(_centred_in_the_term)(x, gain, grad, eps)
+    _, grad_gain, grad_bias = _centred_x_for_the_gain(x, gain, grad, eps)
+    return grad_x, grad_gain, grad_bias
+
+
+EXERCISE_2 = Exercise(
+    "09.2",
+    "LayerNorm backwards",
+    25,
+    3,
+    layer_norm_backward,
+    _backward_cases,
+    (
+        Mistake(
+            "gain forgotten",
+            _gain_forgotten,
+            "The gain is missing in grad_x: what reaches x̂ is gain · grad_output.",
         ),
-        gradients=("gain", "bias"),
+        Mistake(
+            "gain at the end",
+            _gain_outside,
+            "The gain is multiplied in at the end; it acts on x̂, so grad_output meets it before the means.",
+        ),
+        Mistake(
+            "not centred",
+            _with_grad_x(lambda g, unit, size: (g - unit * _row_mean(g * unit)) / size),
+            "The term of the mean, −1/d in the Jacobian, is missing.",
+        ),
+        Mistake(
+            "not projected",
+            _with_grad_x(lambda g, unit, size: (g - _row_mean(g)) / size),
+            "The term of the variance, −x̂_c x̂_j/d in the Jacobian, is missing.",
+        ),
+        Mistake(
+            "only divided",
+            _with_grad_x(lambda g, unit, size: g / size),
+            "You only divided by √(σ² + ε); μ and σ move with x too: both terms, −1/d and −x̂_c x̂_j/d, are missing.",
+        ),
+        Mistake(
+            "sums",
+            _with_grad_x(_summed_over_features),
+            "You took sums over the features; both terms carry 1/d, so they are means.",
+        ),
+        Mistake(
+            "not divided",
+            _with_grad_x(lambda g, unit, size: g - _row_mean(g) - unit * _row_mean(g * unit)),
+            "grad_x is not divided by √(σ² + ε).",
+        ),
+        Mistake(
+            "divided twice",
+            _with_grad_x(lambda g, unit, size: (g - _row_mean(g) - unit * _row_mean(g * unit)) / size**2),
+            "grad_x is divided by σ² + ε; by its root it should be.",
+        ),
+        Mistake(
+            "not summed",
+            _not_summed,
+            "grad_gain and grad_bias must be summed over the tokens: all tokens share one gain and one bias.",
+        ),
+        Mistake("raw x", _raw_x_for_the_gain, "grad_gain must use the normalised x̂, not x: the gain multiplies x̂."),
+        Mistake(
+            "centred x for the gain",
+            _centred_x_for_the_gain,
+            "grad_gain must use the normalised x̂; you used x − μ, which is not divided yet.",
+        ),
+        Mistake(
+            "centred x in the term",
+            _with_grad_x(_centred_in_the_term),
+            "The term −x̂_c x̂_j/d in grad_x needs the normalised x̂ twice; you used x − μ, which is not divided yet.",
+        ),
+        Mistake(
+            "centred x everywhere",
+            _centred_everywhere,
+            "Your x̂ is x − μ, which is not divided yet: both grad_x and grad_gain need it divided by √(σ² + ε).",
+        ),
     ),
-    Exercise(
-        "09.2",
-        "LayerNorm backwards",
-        25,
-        3,
-        layer_norm_backward,
-        _backward_cases,
-        (
-            Mistake(
-                "gain forgotten",
-                _backward(gained=False),
-                "The gain is missing in grad_x: what reaches x̂ is gain · grad_output.",
-            ),
-            Mistake(
-                "gain at the end",
-                _gain_outside,
-                "The gain is multiplied in at the end; it acts on x̂, so grad_output meets it before the means.",
-            ),
-            Mistake("not centred", _backward(centred=False), "The term of the mean, −1/d in the Jacobian, is missing."),
-            Mistake(
-                "not projected",
-                _backward(projected=False),
-                "The term of the variance, −x̂_c x̂_j/d in the Jacobian, is missing.",
-            ),
-            Mistake(
-                "only divided",
-                _backward(centred=False, projected=False),
-                "You only divided by √(σ² + ε); μ and σ move with x too: both terms, −1/d and −x̂_c x̂_j/d, are missing.",
-            ),
-            Mistake(
-                "sums",
-                _backward(over=torch.sum),
-                "You took sums over the features; both terms carry 1/d, so they are means.",
-            ),
-            Mistake("not divided", _backward(divided=False), "grad_x is not divided by √(σ² + ε)."),
-            Mistake("divided twice", _backward(power=1.0), "grad_x is divided by σ² + ε; by its root it should be."),
-            Mistake(
-                "not summed",
-                _backward(summed=False),
-                "grad_gain and grad_bias must be summed over the tokens: all tokens share one gain and one bias.",
-            ),
-            Mistake(
-                "raw x", _backward(in_gain=_raw), "grad_gain must use the normalised x̂, not x: the gain multiplies x̂."
-            ),
-            Mistake(
-                "centred x for the gain",
-                _backward(in_gain=_centred),
-                "grad_gain must use the normalised x̂; you used x − μ, which is not divided yet.",
-            ),
-            Mistake(
-                "centred x in the term",
-                _backward(in_term=_centred),
-                "The term −x̂_c x̂_j/d in grad_x needs the normalised x̂ twice; you used x − μ, which is not divided yet.",
-            ),
-            Mistake(
-                "centred x everywhere",
-                _backward(in_term=_centred, in_gain=_centred),
-                "Your x̂ is x − μ, which is not divided yet: both grad_x and grad_gain need it divided by √(σ² + ε).",
-            ),
+    returns=("grad_x", "grad_gain", "grad_bias"),
+)
+
+
+# 09.3 Feed-forward ---------------------------------------------------------------------------------------------------
+
+
+def feed_forward(x, W_1, b_1, W_2, b_2):
+    """Return max(0, x W_1 + b_1) W_2 + b_2, for every token on its own.
+
+    x: [..., d_model]; W_1: [d_model, d_ff]; b_1: [d_ff]; W_2: [d_ff, d_model]; b_2: [d_model]. Returns [..., d_model].
+    """
+    hidden = torch.einsum("...i,ij->...j", x, W_1) + b_1
+    return torch.einsum("...j,ji->...i", torch.where(hidden > 0, hidden, 0), W_2) + b_2
+
+
+def _ffn_case(label, seed, shape, d_ff):
+    d_model = shape[-1]
+    return Case(label, tuple(normal(seed, shape, (d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,))))
+
+
+def _ffn_cases():
+    return [
+        _ffn_case("one token, d_model 2, d_ff 3", 111, (1, 2), 3),
+        _ffn_case("5 tokens, d_model 3, d_ff 11", 112, (5, 3), 11),
+        _ffn_case("a batch of 2 with 3 tokens, d_model 5, d_ff 7", 113, (2, 3, 5), 7),
+        _ffn_case("d_ff = d_model", 114, (3, 7), 7),
+        _ffn_case("d_ff smaller than d_model", 115, (2, 7, 5), 2),
+    ]
+
+
+def _ffn(activate=torch.relu, before=True, last=False, b_1=True, b_2=True):
+    """Return the feed-forward layer, each slip a switch."""
+
+    def function(x, W_1, bias_1, W_2, bias_2):
+        hidden = x @ W_1 + (bias_1 if b_1 and before else 0)
+        hidden = activate(hidden) + (0 if before else bias_1)
+        output = hidden @ W_2 + (bias_2 if b_2 else 0)
+        return torch.relu(output) if last else output
+
+    return function
+
+
+EXERCISE_3 = Exercise(
+    "09.3",
+    "Feed-forward",
+    6,
+    1,
+    feed_forward,
+    _ffn_cases,
+    (
+        Mistake(
+            "no ReLU",
+            _ffn(activate=lambda h: h),
+            "The maximum with 0 is missing; without it the two maps are one affine map.",
         ),
-        returns=("grad_x", "grad_gain", "grad_bias"),
+        Mistake(
+            "ReLU at the end",
+            _ffn(activate=lambda h: h, last=True),
+            "The maximum with 0 stands at the end; it stands between the two maps.",
+        ),
+        Mistake(
+            "ReLU twice",
+            _ffn(last=True),
+            "There is a second maximum with 0, after the second map; the output may be negative.",
+        ),
+        Mistake(
+            "bias after",
+            _ffn(before=False),
+            "b_1 is added after the maximum; it shifts where each hidden unit switches on.",
+        ),
+        Mistake("no b_1", _ffn(b_1=False), "b_1 is missing."),
+        Mistake("no b_2", _ffn(b_2=False), "b_2 is missing."),
+        Mistake(
+            "residual",
+            lambda x, *rest: x + feed_forward(x, *rest),
+            "You added x: that is the residual connection, which belongs to the block, not to this layer.",
+        ),
+        Mistake("absolute", _ffn(activate=torch.abs), "You took absolute values; negative numbers become 0."),
+    ),
+    gradients=("x", "W_1", "b_1", "W_2", "b_2"),
+)
+
+
+# 09.4 Parameters of a feed-forward layer -----------------------------------------------------------------------------
+
+
+def feed_forward_parameters(d_model, d_ff, bias):
+    """Return the number of parameters of a feed-forward layer: two linear maps, d_model to d_ff and back.
+
+    bias: True if both maps have a bias.
+    """
+    weights = d_model * d_ff + d_ff * d_model
+    return weights + d_ff + d_model if bias else weights
+
+
+def _count_cases():
+    return [
+        Case("d_model 2, d_ff 3, with biases", (2, 3, True)),
+        Case("d_model 2, d_ff 3, without", (2, 3, False)),
+        Case("d_model 7, d_ff 11, with biases", (7, 11, True)),
+        Case("d_ff smaller than d_model", (13, 5, True)),
+        Case("the base model", (512, 2048, True)),
+    ]
+
+
+EXERCISE_4 = Exercise(
+    "09.4",
+    "Parameters of a feed-forward layer",
+    5,
+    1,
+    feed_forward_parameters,
+    _count_cases,
+    (
+        Mistake(
+            "one map",
+            lambda d, f, bias: d * f + (d + f if bias else 0),
+            "That is one matrix; there are two, d_model × d_ff and d_ff × d_model.",
+        ),
+        Mistake("no biases", lambda d, f, bias: 2 * d * f, "The biases are missing when bias is True."),
+        Mistake("always biases", lambda d, f, bias: 2 * d * f + d + f, "You counted biases although bias is False."),
+        Mistake(
+            "d_model twice",
+            lambda d, f, bias: 2 * d * f + (2 * d if bias else 0),
+            "The first bias has d_ff entries, one per hidden unit; the second d_model.",
+        ),
+        Mistake(
+            "d_ff twice",
+            lambda d, f, bias: 2 * d * f + (2 * f if bias else 0),
+            "The second bias has d_model entries, one per output; the first d_ff.",
+        ),
+        Mistake(
+            "always four",
+            lambda d, f, bias: 8 * d * d + (5 * d if bias else 0),
+            "You took d_ff = 4 · d_model; d_ff is given.",
+        ),
+        Mistake(
+            "a factor",
+            lambda d, f, bias: 2 * d * d * f + (d + d * f if bias else 0),
+            "You multiplied d_ff by d_model once more: d_ff is the hidden width itself, no factor.",
+        ),
     ),
 )
+
+
+# 09.5 Paths through residuals ----------------------------------------------------------------------------------------
+
+
+def paths_of_length(jacobians, length):
+    """Return the sum of all paths that pass through exactly `length` of the n residual sub-layers.
+
+    jacobians: [n, d, d], J_1 first; the column convention holds, so the sub-layer that comes later stands further left.
+    A path that takes the sub-layers 1 and 3 is J_3 J_1. length: 0 to n. Returns [d, d].
+    """
+    total = torch.zeros_like(jacobians[0])
+    for taken in itertools.combinations(range(len(jacobians)), length):
+        path = torch.eye(jacobians.shape[-1]).to(jacobians)
+        for i in taken:
+            path = jacobians[i] @ path
+        total = total + path
+    return total
+
+
+def _path_cases():
+    def case(label, seed, n, d, length):
+        return Case(label, (normal(seed, (n, d, d), dtype=torch.float64)[0], length))
+
+    return [
+        case("2 sub-layers, paths of length 2", 131, 2, 3, 2),
+        case("3 sub-layers, paths of length 1", 132, 3, 2, 1),
+        case("3 sub-layers, the path that takes none", 133, 3, 5, 0),
+        case("5 sub-layers, paths of length 2", 134, 5, 3, 2),
+        case("5 sub-layers, paths of length 3", 135, 5, 2, 3),
+        case("5 sub-layers, the path that takes all", 136, 5, 7, 5),
+        case("as many sub-layers as features", 137, 3, 3, 2),
+    ]
+
+
+def _pass_over(jacobians, length, order=1, repeat=False, power=None):
+    """Return the sum over paths, each slip a switch."""
+    numbers = range(len(jacobians))
+    choose = itertools.permutations if repeat else itertools.combinations
+    total = torch.zeros_like(jacobians[0])
+    for taken in choose(numbers, length) if power is None else [numbers[:length]]:
+        path = torch.eye(jacobians.shape[-1]).to(jacobians)
+        for i in taken:
+            path = jacobians[i] @ path if order == 1 else path @ jacobians[i]
+        total = total + path
+    return total
+
+
+def _all_paths(jacobians, length):
+    return sum(paths_of_length(jacobians, k) for k in range(len(jacobians) + 1))
+
+
+def _up_to(jacobians, length):
+    return sum(paths_of_length(jacobians, k) for k in range(length + 1))
+
+
+def _neighbours(jacobians, length):
+    """Count only runs of consecutive sub-layers."""
+    starts = range(len(jacobians) - length + 1)
+    if length == 0:
+        return paths_of_length(jacobians, 0)
+    return sum(paths_of_length(jacobians[i : i + length], length) for i in starts)
+
+
+def _elementwise(jacobians, length):
+    if length == 0:
+        return paths_of_length(jacobians, 0)
+    return sum(jacobians[list(taken)].prod(dim=0) for taken in itertools.combinations(range(len(jacobians)), length))
+
+
+def _mean(jacobians, length):
+    count = len(list(itertools.combinations(range(len(jacobians)), length)))
+    return paths_of_length(jacobians, length) / count
+
+
+EXERCISE_5 = Exercise(
+    "09.5",
+    "Paths through residuals",
+    20,
+    3,
+    paths_of_length,
+    _path_cases,
+    (
+        Mistake(
+            "order",
+            lambda J, k: _pass_over(J, k, order=-1),
+            "The factors stand in the opposite order: a later sub-layer stands further left.",
+        ),
+        Mistake(
+            "every order",
+            lambda J, k: _pass_over(J, k, repeat=True),
+            "You took the chosen sub-layers in every order; a path meets them in one order only.",
+        ),
+        Mistake(
+            "the first ones",
+            lambda J, k: _pass_over(J, k, power=True),
+            "That is one path, through the first sub-layers; any choice of `length` of them is a path.",
+        ),
+        Mistake(
+            "neighbours",
+            _neighbours,
+            "You took only sub-layers that follow each other; a path may skip those in between.",
+        ),
+        Mistake(
+            "all",
+            _all_paths,
+            "That is the sum over all 2^n paths, (I + J_n) … (I + J_1); only those of one length are asked for.",
+        ),
+        Mistake("up to", _up_to, "Shorter paths are in the sum too; exactly `length` sub-layers are asked for."),
+        Mistake("mean", _mean, "That is the mean over the paths; gradients of paths add up."),
+        Mistake(
+            "elementwise", _elementwise, "You multiplied entry by entry; Jacobians are chained by matrix products."
+        ),
+    ),
+)
+
+
+# 09.6 Around a sub-layer ---------------------------------------------------------------------------------------------
+
+
+def residual_sublayer(x, sublayer, norm, norm_first):
+    """Wrap a sub-layer: add x to what it makes, and normalise.
+
+    x: [..., d_model]; sublayer, norm: functions from [..., d_model] to the same shape. norm_first False: post-norm, the
+    norm takes the sum; True: pre-norm, the norm takes what goes into the sub-layer. Returns [..., d_model].
+    """
+    steps = (norm, sublayer) if norm_first else (sublayer,)
+    branch = x
+    for step in steps:
+        branch = step(branch)
+    return torch.add(x, branch) if norm_first else norm(torch.add(x, branch))
+
+
+def _functions(seed, d_model):
+    """Return a sub-layer that is not linear and a norm with a gain of its own."""
+    weight, gain = normal(seed, (d_model, d_model), (d_model,))
+
+    def sublayer(x):
+        return torch.tanh(x @ weight) + 0.5
+
+    def norm(x):
+        return torch.nn.functional.layer_norm(x, gain.shape, 1 + gain / 3)
+
+    return sublayer, norm
+
+
+def _residual_cases():
+    def case(label, seed, shape, norm_first):
+        return Case(label, (normal(seed, shape)[0], *_functions(seed + 50, shape[-1]), norm_first))
+
+    return [
+        case("post-norm, 3 tokens, d_model 5", 121, (3, 5), False),
+        case("pre-norm, 3 tokens, d_model 5", 122, (3, 5), True),
+        case("post-norm, a batch of 2 with 3 tokens, d_model 7", 123, (2, 3, 7), False),
+        case("pre-norm, a batch of 2 with 5 tokens, d_model 3", 124, (2, 5, 3), True),
+        case("post-norm, one token", 125, (1, 11), False),
+    ]
+
+
+def _wrapped(pre=None, post=None):
+    """Return the right wrapper with the pre-norm or the post-norm form replaced."""
+
+    def function(x, sublayer, norm, norm_first):
+        wrong = pre if norm_first else post
+        return wrong(x, sublayer, norm) if wrong else residual_sublayer(x, sublayer, norm, norm_first)
+
+    return function
+
+
+def _swapped(x, sublayer, norm, norm_first):
+    return residual_sublayer(x, sublayer, norm, not norm_first)
+
+
+def _both_norms(x, sublayer, norm, norm_first):
+    return norm(x + sublayer(norm(x)))
+
+
+EXERCISE_6 = Exercise(
+    "09.6",
+    "Around a sub-layer",
+    8,
+    2,
+    residual_sublayer,
+    _residual_cases,
+    (
+        Mistake("swapped", _swapped, "Post-norm and pre-norm are swapped: norm_first=True is pre-norm."),
+        Mistake(
+            "always post",
+            _wrapped(pre=lambda x, f, n: n(x + f(x))),
+            "Post-norm is right; with norm_first you still normalise the sum. Pre-norm is x + f(norm(x)).",
+        ),
+        Mistake(
+            "always pre",
+            _wrapped(post=lambda x, f, n: x + f(n(x))),
+            "Pre-norm is right; without norm_first the norm must take the sum: norm(x + f(x)).",
+        ),
+        Mistake("both", _both_norms, "You normalised before and after; one of the two is asked for."),
+        Mistake(
+            "no residual",
+            lambda x, f, n, first: f(n(x)) if first else n(f(x)),
+            "x is not added: that is the sub-layer without its residual connection.",
+        ),
+        Mistake(
+            "adds the normed",
+            _wrapped(pre=lambda x, f, n: n(x) + f(n(x))),
+            "In pre-norm you added norm(x); the residual carries x itself, not normalised.",
+        ),
+        Mistake(
+            "norm of the branch",
+            _wrapped(post=lambda x, f, n: x + n(f(x))),
+            "In post-norm you normalised the sub-layer's output, then added x; the norm takes the sum.",
+        ),
+        Mistake(
+            "norm after pre",
+            _wrapped(pre=lambda x, f, n: x + n(f(x))),
+            "In pre-norm you normalised what comes out of the sub-layer; the norm takes what goes in.",
+        ),
+    ),
+    gradients=("x",),
+)
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

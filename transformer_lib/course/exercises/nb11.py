@@ -1,10 +1,12 @@
-"""Exercises of notebook 11: cross-attention, and the mask of the memory."""
+"""The exercises of notebook 11: the decoder and cross-attention."""
 
 from __future__ import annotations
 
 import torch
 
 from .model import Case, Exercise, Mistake, normal
+
+# 11.1 One head of cross-attention ------------------------------------------------------------------------------------
 
 
 def cross_attention(x, memory, W_Q, W_K, W_V, memory_mask):
@@ -16,15 +18,6 @@ def cross_attention(x, memory, W_Q, W_K, W_V, memory_mask):
     scores = torch.einsum("bic,bjc->bij", x @ W_Q, memory @ W_K) / W_K.shape[1] ** 0.5
     weights = torch.softmax(scores.masked_fill(~memory_mask, -torch.inf), dim=-1)
     return torch.einsum("bij,bjc->bic", weights, memory @ W_V)
-
-
-def memory_mask_from_lengths(src_lengths, src_len):
-    """Return the mask of the memory as booleans [batch, 1, 1, src_len], True = may attend.
-
-    src_lengths: [batch] integers, how many tokens of each source sentence are real; they come first.
-    src_len: an int, the length to which all are filled up.
-    """
-    return torch.tensor([[[[j < length for j in range(src_len)]]] for length in src_lengths.tolist()])
 
 
 def _attention_case(label, seed, batch, tgt_len, src_len, d_model, d_k, d_v, hidden=0):
@@ -48,16 +41,6 @@ def _attention_cases():
     ]
 
 
-def _length_cases():
-    return [
-        Case("lengths 2 and 1 of 2", (torch.tensor([2, 1]), 2)),
-        Case("lengths 3, 5 and 2 of 5", (torch.tensor([3, 5, 2]), 5)),
-        Case("nobody fills the row", (torch.tensor([3, 2]), 7)),
-        Case("one sentence", (torch.tensor([5]), 11)),
-        Case("as many sentences as places", (torch.tensor([1, 3, 2, 5, 4]), 5)),
-    ]
-
-
 def _cross(
     query="x",
     key="memory",
@@ -67,7 +50,7 @@ def _cross(
     hide=lambda m: ~m,
     fill=-torch.inf,
 ):
-    """One head of cross-attention, each slip a switch."""
+    """Return one head of cross-attention, each slip a switch."""
 
     def function(x, memory, W_Q, W_K, W_V, memory_mask):
         source = {"x": x, "memory": memory, "projected": memory @ W_K}
@@ -84,110 +67,565 @@ def _after_softmax(x, memory, W_Q, W_K, W_V, memory_mask):
     return weights * memory_mask @ (memory @ W_V)
 
 
+EXERCISE_1 = Exercise(
+    "11.1",
+    "One head of cross-attention",
+    10,
+    1,
+    cross_attention,
+    _attention_cases,
+    (
+        Mistake(
+            "swapped",
+            _cross("memory", "x", "x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
+            "The roles are exchanged: x asks, so the queries come from x, and keys and values from memory.",
+        ),
+        Mistake(
+            "self-attention",
+            _cross(key="x", value="x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
+            "That is self-attention: keys and values must come from memory.",
+        ),
+        Mistake("queries from memory", _cross(query="memory"), "The queries come from memory; it is x that asks."),
+        Mistake("unscaled", _cross(scale=lambda W: 1.0), "The scores are not divided by √d_k."),
+        Mistake(
+            "d_model",
+            _cross(scale=lambda W: W.shape[0] ** 0.5),
+            "You divided by √d_model; d_k is the width of a key.",
+        ),
+        Mistake("axis", _cross(axis=-2), "The softmax runs over the queries; the memory rows are the last axis."),
+        Mistake(
+            "no mask",
+            _cross(hide=torch.zeros_like),
+            "Padding of the source is read: use memory_mask before the softmax.",
+        ),
+        Mistake(
+            "after the softmax",
+            _after_softmax,
+            "You removed the padding's weights after the softmax, so the rest no longer sums to one: set the "
+            "scores to −∞ before it.",
+        ),
+        Mistake("inverted", _cross(hide=lambda m: m), "The mask is the wrong way round: True means may be read."),
+        Mistake(
+            "inverted, a large number",
+            _cross(hide=lambda m: m, fill=-1e9),
+            "The mask is the wrong way round: True means may be read, so the large negative score belongs "
+            "where it is False.",
+        ),
+        Mistake(
+            "unprojected",
+            lambda x, memory, W_Q, W_K, W_V, m: _cross()(x, memory, W_Q, W_K, torch.eye(memory.shape[2]), m),
+            "The values are memory itself; project it by W_V.",
+        ),
+    ),
+    gradients=("x", "memory", "W_Q", "W_K", "W_V"),
+)
+
+
+# 11.2 A decoder layer from its parts ---------------------------------------------------------------------------------
+
+
+def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm):
+    """Return x after the three sub-layers of a post-norm decoder layer, each with its residual and its norm.
+
+    x: [batch, tgt_len, d_model]; memory: [batch, src_len, d_model]. The others are functions:
+    self_attention(x), masked already; cross_attention(x, memory); feed_forward(x); norm(x).
+    """
+    after_self = norm(torch.add(x, self_attention(x)))
+    after_cross = norm(torch.add(after_self, cross_attention(after_self, memory)))
+    return norm(torch.add(after_cross, feed_forward(after_cross)))
+
+
+def _parts(seed, d_model):
+    """Return three sub-layers and a norm, all simple, differentiable and different from each other."""
+    first, second, third = (W / d_model**0.5 for W in normal(seed, *[(d_model, d_model)] * 3))
+
+    def self_attention(x):
+        steps = torch.arange(1, x.shape[1] + 1).to(x)[:, None]
+        return (x @ first).cumsum(dim=1) / steps  # equal weights on itself and the tokens before
+
+    def cross_attention(x, memory):
+        return torch.softmax(x @ second @ memory.mT, dim=-1) @ memory
+
+    def feed_forward(x):
+        return torch.relu(x) @ third
+
+    def norm(x):
+        return torch.nn.functional.layer_norm(x, x.shape[-1:])
+
+    return self_attention, cross_attention, feed_forward, norm
+
+
+def _layer_cases():
+    def case(label, seed, batch, tgt_len, src_len, d_model):
+        shapes = (batch, tgt_len, d_model), (batch, src_len, d_model)
+        return Case(label, (*normal(seed, *shapes), *_parts(seed + 1, d_model)))
+
+    return [
+        case("2 target tokens, 3 memory rows", 120, 1, 2, 3, 4),
+        case("3 sentences, 5 by 7", 122, 3, 5, 7, 11),
+        case("one target token", 124, 2, 1, 3, 5),
+        case("as many target tokens as memory rows", 126, 2, 5, 5, 7),
+        case("more target tokens than memory rows", 128, 1, 7, 2, 5),
+    ]
+
+
+def _layer(first=None, second=None, third=None, order="scf"):
+    """Return the decoder layer with one sub-layer's step replaced, or with another order."""
+
+    def function(x, memory, self_attention, cross_attention, feed_forward, norm):
+        steps = {
+            "s": first or (lambda x, m, f, norm: norm(x + f(x))),
+            "c": second or (lambda x, m, f, norm: norm(x + f(x, m))),
+            "f": third or (lambda x, m, f, norm: norm(x + f(x))),
+        }
+        parts = {"s": self_attention, "c": cross_attention, "f": feed_forward}
+        for name in order:
+            x = steps[name](x, memory, parts[name], norm)
+        return x
+
+    return function
+
+
+def _pre_norm(x, memory, self_attention, cross_attention, feed_forward, norm):
+    x = x + self_attention(norm(x))
+    x = x + cross_attention(norm(x), memory)
+    return x + feed_forward(norm(x))
+
+
+def _parallel(x, memory, self_attention, cross_attention, feed_forward, norm):
+    x = norm(x + self_attention(x) + cross_attention(x, memory))
+    return norm(x + feed_forward(x))
+
+
+def _cross_reads_x(x, memory, self_attention, cross_attention, feed_forward, norm):
+    y = norm(x + self_attention(x))
+    y = norm(y + cross_attention(x, memory))
+    return norm(y + feed_forward(y))
+
+
+def _one_residual(x, memory, self_attention, cross_attention, feed_forward, norm):
+    y = norm(x + self_attention(x))
+    y = norm(x + cross_attention(y, memory))
+    return norm(x + feed_forward(y))
+
+
+EXERCISE_2 = Exercise(
+    "11.2",
+    "A decoder layer from its parts",
+    10,
+    1,
+    decoder_layer,
+    _layer_cases,
+    (
+        Mistake(
+            "pre-norm",
+            _pre_norm,
+            "You normalised before each sub-layer (pre-norm); asked for is the norm after each addition.",
+        ),
+        Mistake(
+            "cross first",
+            _layer(order="csf"),
+            "The cross-attention came first; the target reads itself before it reads the source.",
+        ),
+        Mistake(
+            "no residual around cross-attention",
+            _layer(second=lambda x, m, f, norm: norm(f(x, m))),
+            "The residual around the cross-attention is missing: add what went in.",
+        ),
+        Mistake(
+            "no norm after cross-attention",
+            _layer(second=lambda x, m, f, norm: x + f(x, m)),
+            "The norm after the cross-attention is missing; there are three, one per sub-layer.",
+        ),
+        Mistake(
+            "no norm at the end",
+            _layer(third=lambda x, m, f, norm: x + f(x)),
+            "The norm after the feed-forward network is missing.",
+        ),
+        Mistake("no cross-attention", _layer(order="sf"), "That is an encoder layer: nothing reads memory."),
+        Mistake(
+            "in parallel",
+            _parallel,
+            "Both attentions got the same x; the cross-attention gets what comes out of the first norm.",
+        ),
+        Mistake(
+            "cross reads x",
+            _cross_reads_x,
+            "The cross-attention got the layer's input x; it gets what the first norm returned.",
+        ),
+        Mistake(
+            "one norm",
+            _layer(first=lambda x, m, f, norm: x + f(x), second=lambda x, m, f, norm: x + f(x, m)),
+            "There is one norm, at the end; each of the three sub-layers is followed by one.",
+        ),
+        Mistake(
+            "one residual",
+            _one_residual,
+            "You added the layer's input x each time; each residual adds the input of its own sub-layer.",
+        ),
+        Mistake(
+            "memory asks",
+            _layer(second=lambda x, m, f, norm: norm(x + f(m, x).mean(1, keepdim=True))),
+            "memory asked and x was read; call cross_attention(x, memory).",
+        ),
+    ),
+    gradients=("x", "memory"),
+)
+
+
+# 11.3 One step from the cache ----------------------------------------------------------------------------------------
+
+
+def step_from_cache(x_new, keys, values, W_Q, W_O):
+    """Return the cross-attention output of one new target token, from keys and values computed once before.
+
+    x_new: [batch, d_model]; keys: [batch, n_heads, src_len, d_k]; values: [batch, n_heads, src_len, d_v];
+    W_Q: [d_model, n_heads · d_k]; W_O: [n_heads · d_v, d_model]. No padding. Returns [batch, d_model].
+    """
+    _, n_heads, _, d_k = keys.shape
+    heads = []
+    for h in range(n_heads):
+        query = x_new @ W_Q[:, h * d_k : (h + 1) * d_k]
+        weights = torch.softmax(torch.einsum("bc,bjc->bj", query, keys[:, h]) / d_k**0.5, dim=-1)
+        heads.append(torch.einsum("bj,bjc->bc", weights, values[:, h]))
+    return torch.cat(heads, dim=-1) @ W_O
+
+
+def _step_case(label, seed, batch, n_heads, src_len, d_model, d_k, d_v):
+    shapes = (batch, d_model), (batch, n_heads, src_len, d_k), (batch, n_heads, src_len, d_v)
+    x_new, keys, values, W_Q, W_O = normal(seed, *shapes, (d_model, n_heads * d_k), (n_heads * d_v, d_model))
+    return Case(label, (x_new, keys, values, W_Q / d_model**0.5, W_O / len(W_O) ** 0.5))
+
+
+def _step_cases():
+    return [
+        _step_case("2 heads of width 2, 3 memory rows", 140, 1, 2, 3, 4, 2, 2),
+        _step_case("3 sentences, 7 memory rows", 141, 3, 2, 7, 11, 5, 3),
+        _step_case("one head", 142, 2, 1, 5, 7, 3, 2),
+        _step_case("one memory row", 143, 2, 3, 1, 5, 2, 3),
+        _step_case("5 heads", 144, 2, 5, 3, 15, 3, 3),
+        _step_case("as many sentences as heads", 145, 3, 3, 5, 7, 2, 2),
+    ]
+
+
+def _step(scale=lambda keys: keys.shape[3] ** 0.5, axis=-1, project=True, split=None):
+    """Return one cached step, each slip a switch."""
+
+    def function(x_new, keys, values, W_Q, W_O):
+        heads = keys.shape[1]
+        cut = split or (lambda q: q.unflatten(-1, (heads, -1)))
+        query = cut(x_new @ W_Q) if split is None else split(x_new @ W_Q, heads)
+        weights = torch.softmax(query[:, :, None, :] @ keys.mT / scale(keys), dim=axis)
+        merged = (weights @ values)[:, :, 0].flatten(1)
+        return merged @ W_O if project else merged
+
+    return function
+
+
+def _mean_of_values(x_new, keys, values, W_Q, W_O):
+    return values.mean(dim=2).flatten(1) @ W_O
+
+
+def _all_heads_one_query(x_new, keys, values, W_Q, W_O):
+    width = keys.shape[3]
+    return step_from_cache(x_new, keys, values, W_Q[:, :width].repeat(1, keys.shape[1]), W_O)
+
+
+def _sum_of_heads(x_new, keys, values, W_Q, W_O):
+    merged = step_from_cache(x_new, keys, values, W_Q, torch.eye(len(W_O)))
+    return merged.unflatten(1, (keys.shape[1], -1)).sum(dim=1) @ W_O[: values.shape[3]]
+
+
+EXERCISE_3 = Exercise(
+    "11.3",
+    "One step from the cache",
+    12,
+    2,
+    step_from_cache,
+    _step_cases,
+    (
+        Mistake("unscaled", _step(lambda keys: 1.0), "The scores are not divided by √d_k."),
+        Mistake(
+            "all widths",
+            _step(lambda keys: (keys.shape[1] * keys.shape[3]) ** 0.5),
+            "You divided by the root of all heads' width together; d_k is the width of one head.",
+        ),
+        Mistake(
+            "values' root",
+            _step(lambda keys: keys.shape[2] ** 0.5),
+            "You divided by the root of src_len; it is the width of one key that counts.",
+        ),
+        Mistake(
+            "axis",
+            _step(axis=-2),
+            "There is one query, and your softmax runs over it: every weight is 1. The memory rows are the "
+            "last axis of the scores.",
+        ),
+        Mistake("no W_O", _step(project=False), "The heads stand side by side, but W_O is missing."),
+        Mistake(
+            "interleaved",
+            _step(split=lambda q, n: q.unflatten(-1, (-1, n)).transpose(1, 2)),
+            "You dealt the query's columns out in turn; head 0 gets the first d_k columns, head 1 the next.",
+        ),
+        Mistake("uniform", _mean_of_values, "Every memory row got the same weight; the query must choose."),
+        Mistake(
+            "one query", _all_heads_one_query, "All heads asked with head 0's query; each has its own d_k columns."
+        ),
+        Mistake("sum", _sum_of_heads, "You added the heads up before W_O; they stand side by side."),
+    ),
+    gradients=("x_new", "keys", "values", "W_Q", "W_O"),
+)
+
+
+# 11.4 A memory mask from lengths -------------------------------------------------------------------------------------
+
+
+def memory_mask_from_lengths(src_lengths, src_len):
+    """Return the mask of the memory as booleans [batch, 1, 1, src_len], True = may attend.
+
+    src_lengths: [batch] integers, how many tokens of each source sentence are real; they come first.
+    src_len: an int, the length to which all are filled up.
+    """
+    return torch.tensor([[[[j < length for j in range(src_len)]]] for length in src_lengths.tolist()])
+
+
+def _length_cases():
+    return [
+        Case("lengths 2 and 1 of 2", (torch.tensor([2, 1]), 2)),
+        Case("lengths 3, 5 and 2 of 5", (torch.tensor([3, 5, 2]), 5)),
+        Case("nobody fills the row", (torch.tensor([3, 2]), 7)),
+        Case("one sentence", (torch.tensor([5]), 11)),
+        Case("as many sentences as places", (torch.tensor([1, 3, 2, 5, 4]), 5)),
+    ]
+
+
 def _real(lengths, size):
     return torch.arange(size) < lengths[:, None]
 
 
-EXERCISES = (
-    Exercise(
-        "11.1",
-        "One head of cross-attention",
-        10,
-        1,
-        cross_attention,
-        _attention_cases,
-        (
-            Mistake(
-                "swapped",
-                _cross("memory", "x", "x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
-                "The roles are exchanged: x asks, so the queries come from x, and keys and values from memory.",
-            ),
-            Mistake(
-                "self-attention",
-                _cross(key="x", value="x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
-                "That is self-attention: keys and values must come from memory.",
-            ),
-            Mistake("queries from memory", _cross(query="memory"), "The queries come from memory; it is x that asks."),
-            Mistake("unscaled", _cross(scale=lambda W: 1.0), "The scores are not divided by √d_k."),
-            Mistake(
-                "d_model",
-                _cross(scale=lambda W: W.shape[0] ** 0.5),
-                "You divided by √d_model; d_k is the width of a key.",
-            ),
-            Mistake("axis", _cross(axis=-2), "The softmax runs over the queries; the memory rows are the last axis."),
-            Mistake(
-                "no mask",
-                _cross(hide=torch.zeros_like),
-                "Padding of the source is read: use memory_mask before the softmax.",
-            ),
-            Mistake(
-                "after the softmax",
-                _after_softmax,
-                "You removed the padding's weights after the softmax, so the rest no longer sums to one: set the "
-                "scores to −∞ before it.",
-            ),
-            Mistake("inverted", _cross(hide=lambda m: m), "The mask is the wrong way round: True means may be read."),
-            Mistake(
-                "inverted, a large number",
-                _cross(hide=lambda m: m, fill=-1e9),
-                "The mask is the wrong way round: True means may be read, so the large negative score belongs "
-                "where it is False.",
-            ),
-            Mistake(
-                "unprojected",
-                lambda x, memory, W_Q, W_K, W_V, m: _cross()(x, memory, W_Q, W_K, torch.eye(memory.shape[2]), m),
-                "The values are memory itself; project it by W_V.",
-            ),
+EXERCISE_4 = Exercise(
+    "11.4",
+    "A memory mask from lengths",
+    8,
+    1,
+    memory_mask_from_lengths,
+    _length_cases,
+    (
+        Mistake(
+            "inverted",
+            lambda n, size: ~_real(n, size)[:, None, None],
+            "The mask is the wrong way round: real tokens are True.",
         ),
-        gradients=("x", "memory", "W_Q", "W_K", "W_V"),
-    ),
-    Exercise(
-        "11.4",
-        "A memory mask from lengths",
-        8,
-        1,
-        memory_mask_from_lengths,
-        _length_cases,
-        (
-            Mistake(
-                "inverted",
-                lambda n, size: ~_real(n, size)[:, None, None],
-                "The mask is the wrong way round: real tokens are True.",
+        Mistake(
+            "one too many",
+            lambda n, size: _real(n + 1, size)[:, None, None],
+            "One padding token is readable: places count from 0, so the last real one is length − 1.",
+        ),
+        Mistake("one too few", lambda n, size: _real(n - 1, size)[:, None, None], "The last real token is hidden."),
+        Mistake(
+            "from the front",
+            lambda n, size: _real(n, size).flip(1)[:, None, None],
+            "The real tokens stand first; you hid the front.",
+        ),
+        Mistake(
+            "causal",
+            lambda n, size: (
+                torch.ones(size, size).tril().bool()[n - 1][:, None, None]
+                & (torch.arange(size) == n[:, None] - 1)[:, None, None]
             ),
-            Mistake(
-                "one too many",
-                lambda n, size: _real(n + 1, size)[:, None, None],
-                "One padding token is readable: places count from 0, so the last real one is length − 1.",
-            ),
-            Mistake("one too few", lambda n, size: _real(n - 1, size)[:, None, None], "The last real token is hidden."),
-            Mistake(
-                "from the front",
-                lambda n, size: _real(n, size).flip(1)[:, None, None],
-                "The real tokens stand first; you hid the front.",
-            ),
-            Mistake(
-                "causal",
-                lambda n, size: (
-                    torch.ones(size, size).tril().bool()[n - 1][:, None, None]
-                    & (torch.arange(size) == n[:, None] - 1)[:, None, None]
-                ),
-                "Only the last real token is readable; all real ones are.",
-            ),
-            Mistake(
-                "two axes",
-                lambda n, size: _real(n, size),
-                "The shape must be [batch, 1, 1, src_len], so that the mask spreads over heads and queries.",
-            ),
-            Mistake(
-                "as queries",
-                lambda n, size: _real(n, size)[:, None, :, None],
-                "Your mask hides queries (rows): the memory rows are keys, the last axis.",
-            ),
-            Mistake(
-                "numbers",
-                lambda n, size: _real(n, size)[:, None, None].float(),
-                "The mask holds numbers; it must be boolean (torch.bool).",
-            ),
+            "Only the last real token is readable; all real ones are.",
+        ),
+        Mistake(
+            "two axes",
+            lambda n, size: _real(n, size),
+            "The shape must be [batch, 1, 1, src_len], so that the mask spreads over heads and queries.",
+        ),
+        Mistake(
+            "as queries",
+            lambda n, size: _real(n, size)[:, None, :, None],
+            "Your mask hides queries (rows): the memory rows are keys, the last axis.",
+        ),
+        Mistake(
+            "numbers",
+            lambda n, size: _real(n, size)[:, None, None].float(),
+            "The mask holds numbers; it must be boolean (torch.bool).",
         ),
     ),
 )
+
+
+# 11.5 Read an alignment ----------------------------------------------------------------------------------------------
+
+
+def alignment(weights, src_tokens, tgt_tokens):
+    """Return for each written token the source token that is read most for it, as a list of tuples (tgt, src).
+
+    weights: [n_heads, tgt_len, src_len], cross-attention; take the mean over the heads. src_tokens: src_len strings.
+    tgt_tokens: tgt_len + 1 strings, from "<bos>" to "<eos>"; row t of the weights reads the t-th of them.
+    """
+    pairs = []
+    for t in range(weights.shape[1]):
+        shares = [sum(weights[h, t, j].item() for h in range(len(weights))) for j in range(len(src_tokens))]
+        pairs.append((tgt_tokens[t + 1], src_tokens[shares.index(max(shares))]))
+    return pairs
+
+
+def _alignment_case(label, seed, n_heads, source, target):
+    src, tgt = source.split(), ["<bos>", *target.split(), "<eos>"]
+    scores = normal(seed, (n_heads, len(tgt) - 1, len(src)))[0]
+    return Case(label, (torch.softmax(2 * scores, dim=-1), src, tgt))
+
+
+def _alignment_cases():
+    return [
+        _alignment_case("one word written, 2 read", 130, 2, "Not me", "nein"),
+        _alignment_case("4 source tokens, 3 heads", 131, 3, "Show me the money", "Zeig mir das Geld"),
+        _alignment_case("one head", 132, 1, "the man saw the bank .", "der Mann sah das Ufer ."),
+        _alignment_case("a long source", 133, 2, "near the river , the man saw a small bank .", "er sah sie"),
+        _alignment_case("5 heads, a short source", 134, 5, "see it", "das ist eine viel zu lange Antwort"),
+    ]
+
+
+def _aligned(pick=lambda w: w.mean(dim=0), shift=1, best=torch.argmax):
+    def function(weights, src_tokens, tgt_tokens):
+        chosen = best(pick(weights), dim=-1).tolist()
+        return [(tgt_tokens[t + shift], src_tokens[j]) for t, j in enumerate(chosen)]
+
+    return function
+
+
+def _per_source(weights, src_tokens, tgt_tokens):
+    chosen = weights.mean(dim=0).argmax(dim=0).tolist()
+    return [(tgt_tokens[t + 1], src_tokens[j]) for j, t in enumerate(chosen)]
+
+
+def _indices(weights, src_tokens, tgt_tokens):
+    return [(word, j) for word, j in zip(tgt_tokens[1:], weights.mean(dim=0).argmax(dim=-1).tolist(), strict=True)]
+
+
+EXERCISE_5 = Exercise(
+    "11.5",
+    "Read an alignment",
+    10,
+    2,
+    alignment,
+    _alignment_cases,
+    (
+        Mistake(
+            "reads",
+            _aligned(shift=0),
+            "You paired each row with the token that it reads; what it looks for is the token that it writes, "
+            "one further.",
+        ),
+        Mistake("first head", _aligned(lambda w: w[0]), "You took the first head; take the mean over all heads."),
+        Mistake("last head", _aligned(lambda w: w[-1]), "You took the last head; take the mean over all heads."),
+        Mistake(
+            "strongest head",
+            _aligned(lambda w: w.amax(dim=0)),
+            "You took the largest weight of any head; take the mean over the heads.",
+        ),
+        Mistake("least", _aligned(best=torch.argmin), "You chose the source token that is read least."),
+        Mistake(
+            "per source token",
+            _per_source,
+            "You went through the source tokens; asked for is one pair per written token, with the largest "
+            "weight of its row.",
+        ),
+        Mistake("indices", _indices, "You returned places; look the source token up."),
+        Mistake(
+            "swapped",
+            lambda w, s, t: [(b, a) for a, b in alignment(w, s, t)],
+            "The pairs are turned around: the written token first, then the source token.",
+        ),
+        Mistake(
+            "no end",
+            lambda w, s, t: alignment(w, s, t)[:-1],
+            "The last row is missing; it writes the last token, <eos>.",
+        ),
+    ),
+)
+
+
+# 11.6 The gradient of the memory -------------------------------------------------------------------------------------
+
+
+def memory_gradient(x, memory, W_Q, W_K, W_V, grad_output):
+    """Return the gradient that one head of cross-attention, without a mask, sends to memory.
+
+    x: [tgt_len, d_model]; memory: [src_len, d_model]; W_Q, W_K: [d_model, d_k]; W_V: [d_model, d_v];
+    grad_output: [tgt_len, d_v], the gradient at the head's output. Returns [src_len, d_model].
+    """
+    query, key, value = x @ W_Q, memory @ W_K, memory @ W_V
+    root = W_K.shape[1] ** 0.5
+    weights = torch.softmax(torch.einsum("ic,jc->ij", query, key) / root, dim=-1)
+    grad_weights = torch.einsum("ic,jc->ij", grad_output, value)
+    shared = torch.einsum("ij,ij->i", weights, grad_weights)[:, None]
+    grad_key = torch.einsum("ij,ic->jc", weights * (grad_weights - shared) / root, query)
+    grad_value = torch.einsum("ij,ic->jc", weights, grad_output)
+    return grad_key @ W_K.T + grad_value @ W_V.T
+
+
+def _gradient_case(label, seed, tgt_len, src_len, d_model, d_k, d_v):
+    shapes = (tgt_len, d_model), (src_len, d_model), (d_model, d_k), (d_model, d_k), (d_model, d_v), (tgt_len, d_v)
+    return Case(label, tuple(normal(seed, *shapes, dtype=torch.float64)))
+
+
+def _gradient_cases():
+    return [
+        _gradient_case("2 queries, 3 memory rows", 150, 2, 3, 2, 2, 2),
+        _gradient_case("3 queries, 5 memory rows", 151, 3, 5, 7, 2, 3),
+        _gradient_case("one query", 152, 1, 7, 5, 3, 2),
+        _gradient_case("one memory row", 153, 5, 1, 3, 2, 5),
+        _gradient_case("d_v larger than d_k", 154, 5, 3, 11, 2, 7),
+        _gradient_case("as many queries as rows", 155, 3, 3, 5, 5, 5),
+    ]
+
+
+def _gradient(by_key=1.0, by_value=1.0, scale=True, shared=True, softmax=True):
+    def function(x, memory, W_Q, W_K, W_V, grad_output):
+        query, root = x @ W_Q, W_K.shape[1] ** 0.5
+        weights = torch.softmax(query @ (memory @ W_K).T / root, dim=-1)
+        grad_weights = grad_output @ (memory @ W_V).T
+        inner = (weights * grad_weights).sum(dim=-1, keepdim=True) if shared else 0.0
+        grad_scores = weights * (grad_weights - inner) if softmax else grad_weights
+        grad_key = grad_scores.T @ query / (root if scale else 1.0)
+        return by_key * grad_key @ W_K.T + by_value * weights.T @ grad_output @ W_V.T
+
+    return function
+
+
+EXERCISE_6 = Exercise(
+    "11.6",
+    "The gradient of the memory",
+    15,
+    3,
+    memory_gradient,
+    _gradient_cases,
+    (
+        Mistake(
+            "values only",
+            _gradient(by_key=0.0),
+            "Only the way through the values is there; memory is read twice, as keys too.",
+        ),
+        Mistake(
+            "keys only",
+            _gradient(by_value=0.0),
+            "Only the way through the keys is there; memory is read twice, as values too.",
+        ),
+        Mistake("difference", _gradient(by_key=-1.0), "The two ways are subtracted; the gradients of two uses add."),
+        Mistake("mean", _gradient(0.5, 0.5), "You took the mean of the two ways; the gradients of two uses add."),
+        Mistake("no root", _gradient(scale=False), "The way through the keys must be divided by √d_k, once."),
+        Mistake(
+            "no shared part",
+            _gradient(shared=False),
+            "The softmax's gradient lacks its second term: subtract each row's Σ weights · grad_weights.",
+        ),
+        Mistake(
+            "no softmax",
+            _gradient(softmax=False),
+            "The gradient of the weights went to the scores as it is; it must pass the softmax.",
+        ),
+    ),
+)
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -1,10 +1,12 @@
-"""Exercises of notebook 16: multiply-adds, the crossover length, the bytes of a cache, gradients of uneven parts."""
+"""The exercises of notebook 16: cost, speed and scale."""
 
 from __future__ import annotations
 
 import torch
 
 from .model import Case, Exercise, Mistake, normal
+
+# 16.1 Multiply-adds of a decoder layer -------------------------------------------------------------------------------
 
 
 def decoder_layer_multiply_adds(tgt_len, src_len, d_model, d_ff):
@@ -18,42 +20,6 @@ def decoder_layer_multiply_adds(tgt_len, src_len, d_model, d_ff):
     cross_projections = 2 * tgt_len * d_model * d_model + 2 * src_len * d_model * d_model
     cross_pairs = 2 * tgt_len * src_len * d_model
     return own_projections + own_pairs + cross_projections + cross_pairs + 2 * tgt_len * d_model * d_ff
-
-
-def crossover_length(d_model, d_attention, d_ff):
-    """Return the smallest length at which the pairs of an encoder layer take more multiply-adds than all the rest.
-
-    d_attention: the width of all heads together (n_heads · d_k = n_heads · d_v), which may differ from d_model.
-    Returns an int.
-    """
-    n = 1
-    rest = 4 * d_model * d_attention + 2 * d_model * d_ff  # per token
-    while 2 * n * d_attention <= rest:
-        n += 1
-    return n
-
-
-def cache_bytes(tgt_len, src_len, n_layers, n_heads, d_k, d_v, batch, itemsize):
-    """Return the bytes of a translator's key/value cache after tgt_len tokens, as an int.
-
-    Each decoder layer keeps keys [batch, n_heads, tokens, d_k] and values [batch, n_heads, tokens, d_v] twice:
-    of the tgt_len tokens for its self-attention, and of the src_len memory rows for its cross-attention.
-    itemsize: bytes of one number.
-    """
-    per_token = n_heads * d_k + n_heads * d_v
-    return (tgt_len + src_len) * per_token * n_layers * batch * itemsize
-
-
-def joined_gradient(gradients, counts):
-    """Return the gradient of the mean loss over all tokens, [n_parameters].
-
-    The batch was split into parts. gradients: [n_parts, n_parameters], of each part's own mean loss over its real
-    tokens. counts: [n_parts], how many real tokens each part has. A part without any has a gradient of zeros.
-    """
-    total = torch.zeros_like(gradients[0])
-    for gradient, count in zip(gradients, counts, strict=True):
-        total = total + gradient * float(count)
-    return total / float(counts.sum())
 
 
 def _layer_cases():
@@ -81,6 +47,77 @@ def _layer(
     return function
 
 
+EXERCISE_1 = Exercise(
+    "16.1",
+    "Multiply-adds of a decoder layer",
+    10,
+    1,
+    decoder_layer_multiply_adds,
+    _layer_cases,
+    (
+        Mistake(
+            "no cross-attention",
+            _layer(cross=lambda t, s, m: 0, mixed=0),
+            "That is an encoder layer; the cross-attention is missing, projections and pairs.",
+        ),
+        Mistake(
+            "no cross projections",
+            _layer(cross=lambda t, s, m: 0),
+            "The cross-attention has four projections of its own.",
+        ),
+        Mistake(
+            "all from the target",
+            _layer(cross=lambda t, s, m: 4 * t * m * m),
+            "You projected tgt_len rows four times in the cross-attention; its keys and values are made from "
+            "the src_len rows of memory.",
+        ),
+        Mistake(
+            "all from the source",
+            _layer(cross=lambda t, s, m: 4 * s * m * m),
+            "You projected src_len rows four times in the cross-attention; its queries and its output have "
+            "tgt_len rows.",
+        ),
+        Mistake(
+            "square of the source",
+            lambda t, s, m, f: _layer(mixed=0)(t, s, m, f) + 2 * s * s * m,
+            "The pairs of the cross-attention are tgt_len · src_len: every target token with every row.",
+        ),
+        Mistake(
+            "no blends",
+            _layer(pairs=1, mixed=1),
+            "The pairs are used twice, in the scores and in the blend of the values.",
+        ),
+        Mistake(
+            "half of the pairs",
+            _layer(own_pairs=lambda t, s, m: t * (t + 1) / 2 * m),
+            "You left out the pairs behind the causal mask; here they are computed, and then hidden.",
+        ),
+        Mistake("one matrix", _layer(ff=1), "The feed-forward network has two matrices, d_model × d_ff and back."),
+        Mistake(
+            "twice",
+            lambda *a: 2 * _layer()(*a),
+            "You counted multiplications and additions apart: a multiply-add is one.",
+        ),
+    ),
+)
+
+
+# 16.2 Where the pairs take over --------------------------------------------------------------------------------------
+
+
+def crossover_length(d_model, d_attention, d_ff):
+    """Return the smallest length at which the pairs of an encoder layer take more multiply-adds than all the rest.
+
+    d_attention: the width of all heads together (n_heads · d_k = n_heads · d_v), which may differ from d_model.
+    Returns an int.
+    """
+    n = 1
+    rest = 4 * d_model * d_attention + 2 * d_model * d_ff  # per token
+    while 2 * n * d_attention <= rest:
+        n += 1
+    return n
+
+
 def _crossover_cases():
     return [
         Case("d_model 2, heads 2, d_ff 3", (2, 2, 3)),
@@ -89,6 +126,316 @@ def _crossover_cases():
         Case("wide heads", (11, 23, 13)),
         Case("d_ff smaller than d_model", (19, 19, 2)),
     ]
+
+
+EXERCISE_2 = Exercise(
+    "16.2",
+    "Where the pairs take over",
+    10,
+    2,
+    crossover_length,
+    _crossover_cases,
+    (
+        Mistake(
+            "equal",
+            lambda m, a, f: 2 * m + m * f // a,
+            "One too small: the pairs must take more than the rest, not as much.",
+        ),
+        Mistake(
+            "rounded up",
+            lambda m, a, f: -(-(2 * m * a + m * f) // a),
+            "Right where the two sides never meet; where they are equal at a whole length, go one further.",
+        ),
+        Mistake(
+            "projections alone",
+            lambda m, a, f: 2 * m + 1,
+            "That is where the pairs overtake the projections; the feed-forward network is missing.",
+        ),
+        Mistake(
+            "same width",
+            lambda m, a, f: 2 * m + f + 1,
+            "That is right for d_attention = d_model only. The pairs cost 2n² · d_attention, the projections "
+            "4n · d_model · d_attention.",
+        ),
+        Mistake(
+            "scores alone",
+            lambda m, a, f: 2 * (2 * m + m * f / a) // 1 + 1,
+            "You counted the scores and forgot the blend of the values, which costs as much again.",
+        ),
+        Mistake(
+            "one matrix",
+            lambda m, a, f: 2 * m + m * f // (2 * a) + 1,
+            "The feed-forward network has two matrices of d_model · d_ff.",
+        ),
+        Mistake(
+            "widths of attention",
+            lambda m, a, f: 2 * a + f + 1,
+            "You used d_attention for d_model in the rest: a projection has d_model · d_attention numbers, "
+            "the feed-forward network d_model · d_ff.",
+        ),
+    ),
+)
+
+
+# 16.3 Join two blocks ------------------------------------------------------------------------------------------------
+
+
+def merge_blocks(first, second):
+    """Return what is known of one query after two blocks of keys: (largest, total, blend).
+
+    first, second: each (largest, total, blend) of one block with scores s_j and values v_j [d_v]:
+    largest = max s_j, a number; total = sum of exp(s_j − largest), a number; blend = sum of exp(s_j − largest) · v_j
+    [d_v], not yet divided by total. Scores may be as large as ±1000.
+    """
+    (m, s, o), (m2, s2, o2) = first, second
+    largest = torch.maximum(m, m2)
+    return (
+        largest,
+        s * (m - largest).exp() + s2 * (m2 - largest).exp(),
+        (o * (m - largest).exp() + o2 * (m2 - largest).exp()),
+    )
+
+
+def _summary(scores, values):
+    largest = scores.max()
+    grown = (scores - largest).exp()
+    return largest, grown.sum(), grown @ values
+
+
+def _merge_cases():
+    def case(label, seed, lengths, d_v, scale=1.0, shift=0.0):
+        parts = []
+        for i, length in enumerate(lengths):
+            scores, values = normal(seed + 10 * i, (length,), (length, d_v), dtype=torch.float64)
+            parts.append(_summary(scale * scores + shift * (1 - 2 * i), values))
+        return Case(label, tuple(parts))
+
+    def by_hand(*parts):
+        return Case(
+            "one key each, scores 0 and 1",
+            tuple(tuple(torch.tensor(x, dtype=torch.float64) for x in part) for part in parts),
+        )
+
+    return [
+        by_hand((0.0, 1.0, [2.0]), (1.0, 1.0, [3.0])),
+        case("blocks of 3 and 5 keys", 1601, (3, 5), 2),
+        case("blocks of 7 and 2 keys, large scores", 1602, (7, 2), 3, scale=30.0),
+        case("scores near 1000 and −1000", 1603, (2, 3), 5, shift=1000.0),
+        case("scores near −1000 and 1000", 1604, (5, 2), 7, shift=-1000.0),
+    ]
+
+
+def _merge(largest=torch.maximum, total=None, blend=None):
+    """Return the merge with one part replaced: functions of (first, second, right result)."""
+
+    def function(first, second):
+        right = merge_blocks(first, second)
+        result = [largest(first[0], second[0]), right[1], right[2]]
+        if total:
+            result[1] = total(first, second, right)
+        if blend:
+            result[2] = blend(first, second, right)
+        return tuple(result)
+
+    return function
+
+
+def _exponentials(first, second):
+    grown = [part[0].exp() for part in (first, second)]
+    largest = torch.maximum(first[0], second[0])
+    scale = 1 / largest.exp()
+    return (
+        largest,
+        (first[1] * grown[0] + second[1] * grown[1]) * scale,
+        (first[2] * grown[0] + second[2] * grown[1]) * scale,
+    )
+
+
+EXERCISE_3 = Exercise(
+    "16.3",
+    "Join two blocks",
+    12,
+    2,
+    merge_blocks,
+    _merge_cases,
+    (
+        Mistake(
+            "sums added",
+            _merge(total=lambda a, b, r: a[1] + b[1], blend=lambda a, b, r: a[2] + b[2]),
+            "You added the sums as they are, but each is measured from its own largest score. Rescale both "
+            "to the common one first.",
+        ),
+        Mistake(
+            "total not rescaled",
+            _merge(total=lambda a, b, r: a[1] + b[1]),
+            "The blend is right; the total must be rescaled in the same way.",
+        ),
+        Mistake(
+            "blend not rescaled",
+            _merge(blend=lambda a, b, r: a[2] + b[2]),
+            "The total is right; the blend must be rescaled in the same way.",
+        ),
+        Mistake(
+            "divided",
+            _merge(blend=lambda a, b, r: r[2] / r[1]),
+            "You divided the blend by the total; that comes once, at the very end.",
+        ),
+        Mistake(
+            "second only",
+            lambda a, b: (
+                torch.maximum(a[0], b[0]),
+                a[1] * (a[0] - torch.maximum(a[0], b[0])).exp() + b[1],
+                a[2] * (a[0] - torch.maximum(a[0], b[0])).exp() + b[2],
+            ),
+            "You rescaled the first block only; right if the second has the larger scores, but either may.",
+        ),
+        Mistake(
+            "upside down",
+            lambda a, b: (
+                torch.maximum(a[0], b[0]),
+                *(
+                    a[i] * (torch.maximum(a[0], b[0]) - a[0]).exp() + b[i] * (torch.maximum(a[0], b[0]) - b[0]).exp()
+                    for i in (1, 2)
+                ),
+            ),
+            "Your factors are larger than 1: it is exp(old largest − new largest), at most 1.",
+        ),
+        Mistake(
+            "overflow",
+            _exponentials,
+            "exp of a score of 1000 is infinite. Use differences from the new largest score, which are never positive.",
+        ),
+        Mistake(
+            "sum of the largest",
+            lambda a, b: (a[0] + b[0], *merge_blocks(a, b)[1:]),
+            "The largest score of both blocks is the larger of the two, not their sum.",
+        ),
+    ),
+    returns=("largest", "total", "blend"),
+)
+
+
+# 16.4 Attention, block by block --------------------------------------------------------------------------------------
+
+
+def blockwise_attention(query, key_blocks, value_blocks):
+    """Return softmax(query keyᵀ / √d_k) value without ever holding the scores of more than one block.
+
+    query: [q_len, d_k]. key_blocks: a list of [block, d_k], value_blocks: a list of [block, d_v], the keys and values
+    in pieces, whose lengths may differ. Returns [q_len, d_v]. Scores may be in the thousands.
+    """
+    return torch.softmax(query @ torch.cat(key_blocks).T / query.shape[1] ** 0.5, -1) @ torch.cat(value_blocks)
+
+
+def _block_cases():
+    def case(label, seed, q_len, lengths, d_k, d_v, scale=1.0):
+        query, key, value = normal(seed, (q_len, d_k), (sum(lengths), d_k), (sum(lengths), d_v), dtype=torch.float64)
+        return Case(label, (scale * query, list(key.split(lengths)), list(value.split(lengths))))
+
+    return [
+        case("2 queries, blocks of 1 and 2 keys", 1611, 2, [1, 2], 2, 2),
+        case("3 queries, blocks of 5, 5 and 3 keys", 1612, 3, [5, 5, 3], 7, 2),
+        case("a single block", 1613, 5, [7], 3, 11),
+        case("scores in the thousands", 1614, 3, [2, 5, 3], 5, 7, scale=3000.0),
+        case("blocks of one key", 1615, 7, [1] * 11, 2, 3),
+    ]
+
+
+def _blocks(query, key_blocks, scale=None):
+    return [query @ key.T * (query.shape[1] ** -0.5 if scale is None else scale(query)) for key in key_blocks]
+
+
+def _mean_of_blocks(query, key_blocks, value_blocks):
+    each = [scores.softmax(-1) @ v for scores, v in zip(_blocks(query, key_blocks), value_blocks, strict=True)]
+    return torch.stack(each).mean(0)
+
+
+def _sum_of_blocks(query, key_blocks, value_blocks):
+    return len(key_blocks) * _mean_of_blocks(query, key_blocks, value_blocks)
+
+
+def _running(query, key_blocks, value_blocks, *, total=True, blend=True, scale=None, axis=-1, divide=True):
+    """Return the running sums; `total` and `blend` say which of the two are rescaled when the largest score grows."""
+    largest = torch.full((len(query), 1), -torch.inf, dtype=query.dtype)
+    s, o = 0.0, 0.0
+    for scores, value in zip(_blocks(query, key_blocks, scale), value_blocks, strict=True):
+        new = torch.maximum(largest, scores.amax(axis, keepdim=True) if axis == -1 else scores.max())
+        grown, shrink = (scores - new).exp(), (largest - new).exp()
+        s = s * (shrink if total else 1.0) + grown.sum(-1, keepdim=True)
+        o = o * (shrink if blend else 1.0) + grown @ value
+        largest = new
+    return o / s if divide else o
+
+
+def _without_largest(query, key_blocks, value_blocks):
+    grown = [scores.exp() for scores in _blocks(query, key_blocks)]
+    blend = sum(g @ v for g, v in zip(grown, value_blocks, strict=True))
+    return blend / sum(g.sum(-1, keepdim=True) for g in grown)
+
+
+def _own_largest(query, key_blocks, value_blocks):
+    """Shift each block by its own largest score, and add the sums as they are."""
+    grown = [(scores - scores.amax(-1, keepdim=True)).exp() for scores in _blocks(query, key_blocks)]
+    blend = sum(g @ v for g, v in zip(grown, value_blocks, strict=True))
+    return blend / sum(g.sum(-1, keepdim=True) for g in grown)
+
+
+EXERCISE_4 = Exercise(
+    "16.4",
+    "Attention, block by block",
+    20,
+    3,
+    blockwise_attention,
+    _block_cases,
+    (
+        Mistake(
+            "mean of blocks",
+            _mean_of_blocks,
+            "You averaged the outputs of the blocks; a block counts by its share of the exponentials.",
+        ),
+        Mistake(
+            "sum of blocks",
+            _sum_of_blocks,
+            "You added the outputs of the blocks, each with weights that sum to one of their own.",
+        ),
+        Mistake(
+            "own largest",
+            _own_largest,
+            "Each block's sums are measured from its own largest score; rescale before you add.",
+        ),
+        Mistake(
+            "total not rescaled",
+            lambda *a: _running(*a, total=False),
+            "You rescale the blend but not the total when the largest score grows.",
+        ),
+        Mistake(
+            "blend not rescaled",
+            lambda *a: _running(*a, blend=False),
+            "You rescale the total but not the blend when the largest score grows.",
+        ),
+        Mistake("not divided", lambda *a: _running(*a, divide=False), "The blend was never divided by the total."),
+        Mistake("no largest", _without_largest, "exp of large scores overflows: subtract the running largest score."),
+        Mistake(
+            "no scaling", lambda *a: _running(*a, scale=lambda query: 1.0), "You did not divide the scores by √d_k."
+        ),
+        Mistake("last block lost", lambda q, k, v: _running(q, k[:-1] or k, v[:-1] or v), "The last block is missing."),
+    ),
+    gradients=("query",),
+)
+
+
+# 16.5 The bytes of a cache -------------------------------------------------------------------------------------------
+
+
+def cache_bytes(tgt_len, src_len, n_layers, n_heads, d_k, d_v, batch, itemsize):
+    """Return the bytes of a translator's key/value cache after tgt_len tokens, as an int.
+
+    Each decoder layer keeps keys [batch, n_heads, tokens, d_k] and values [batch, n_heads, tokens, d_v] twice:
+    of the tgt_len tokens for its self-attention, and of the src_len memory rows for its cross-attention.
+    itemsize: bytes of one number.
+    """
+    per_token = n_heads * d_k + n_heads * d_v
+    return (tgt_len + src_len) * per_token * n_layers * batch * itemsize
 
 
 def _cache_cases():
@@ -103,6 +450,69 @@ def _cache_cases():
 
 def _cache(right=lambda *a: cache_bytes(*a), change=lambda *a: a):
     return lambda *a: right(*change(*a))
+
+
+EXERCISE_5 = Exercise(
+    "16.5",
+    "The bytes of a cache",
+    8,
+    1,
+    cache_bytes,
+    _cache_cases,
+    (
+        Mistake(
+            "keys alone",
+            _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, 0, b, i)),
+            "The values are kept as well as the keys.",
+        ),
+        Mistake(
+            "no memory",
+            _cache(change=lambda t, s, *rest: (t, 0, *rest)),
+            "The keys and values of the memory are missing, src_len rows per layer.",
+        ),
+        Mistake(
+            "one layer",
+            _cache(change=lambda t, s, n, *rest: (t, s, 1, *rest)),
+            "Each layer has keys and values of its own.",
+        ),
+        Mistake(
+            "one head",
+            _cache(change=lambda t, s, n, h, *rest: (t, s, n, 1, *rest)),
+            "Each head has keys and values of its own; d_k and d_v are the widths of one.",
+        ),
+        Mistake("numbers", _cache(change=lambda *a: (*a[:7], 1)), "You counted numbers; each takes itemsize bytes."),
+        Mistake(
+            "one sentence",
+            _cache(change=lambda *a: (*a[:6], 1, a[7])),
+            "Every sentence of the batch has a cache of its own.",
+        ),
+        Mistake(
+            "d_k twice",
+            _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, k, b, i)),
+            "You took d_k for the width of the values; it is d_v.",
+        ),
+        Mistake(
+            "pairs",
+            _cache(change=lambda t, s, *rest: (t * t, t * s, *rest)),
+            "You counted pairs of tokens. The scores are not kept: a cache has one key and one value a token.",
+        ),
+    ),
+)
+
+
+# 16.6 One gradient from uneven parts ---------------------------------------------------------------------------------
+
+
+def joined_gradient(gradients, counts):
+    """Return the gradient of the mean loss over all tokens, [n_parameters].
+
+    The batch was split into parts. gradients: [n_parts, n_parameters], of each part's own mean loss over its real
+    tokens. counts: [n_parts], how many real tokens each part has. A part without any has a gradient of zeros.
+    """
+    total = torch.zeros_like(gradients[0])
+    for gradient, count in zip(gradients, counts, strict=True):
+        total = total + gradient * float(count)
+    return total / float(counts.sum())
 
 
 def _gradient_cases():
@@ -123,199 +533,51 @@ def _gradient_cases():
     ]
 
 
-EXERCISES = (
-    Exercise(
-        "16.1",
-        "Multiply-adds of a decoder layer",
-        10,
-        1,
-        decoder_layer_multiply_adds,
-        _layer_cases,
-        (
-            Mistake(
-                "no cross-attention",
-                _layer(cross=lambda t, s, m: 0, mixed=0),
-                "That is an encoder layer; the cross-attention is missing, projections and pairs.",
-            ),
-            Mistake(
-                "no cross projections",
-                _layer(cross=lambda t, s, m: 0),
-                "The cross-attention has four projections of its own.",
-            ),
-            Mistake(
-                "all from the target",
-                _layer(cross=lambda t, s, m: 4 * t * m * m),
-                "You projected tgt_len rows four times in the cross-attention; its keys and values are made from "
-                "the src_len rows of memory.",
-            ),
-            Mistake(
-                "all from the source",
-                _layer(cross=lambda t, s, m: 4 * s * m * m),
-                "You projected src_len rows four times in the cross-attention; its queries and its output have "
-                "tgt_len rows.",
-            ),
-            Mistake(
-                "square of the source",
-                lambda t, s, m, f: _layer(mixed=0)(t, s, m, f) + 2 * s * s * m,
-                "The pairs of the cross-attention are tgt_len · src_len: every target token with every row.",
-            ),
-            Mistake(
-                "no blends",
-                _layer(pairs=1, mixed=1),
-                "The pairs are used twice, in the scores and in the blend of the values.",
-            ),
-            Mistake(
-                "half of the pairs",
-                _layer(own_pairs=lambda t, s, m: t * (t + 1) / 2 * m),
-                "You left out the pairs behind the causal mask; here they are computed, and then hidden.",
-            ),
-            Mistake("one matrix", _layer(ff=1), "The feed-forward network has two matrices, d_model × d_ff and back."),
-            Mistake(
-                "twice",
-                lambda *a: 2 * _layer()(*a),
-                "You counted multiplications and additions apart: a multiply-add is one.",
-            ),
+EXERCISE_6 = Exercise(
+    "16.6",
+    "One gradient from uneven parts",
+    10,
+    2,
+    joined_gradient,
+    _gradient_cases,
+    (
+        Mistake(
+            "mean",
+            lambda g, c: g.mean(0),
+            "A plain mean counts every part alike, so a token in a short part weighs more: weight by tokens.",
+        ),
+        Mistake(
+            "sum",
+            lambda g, c: g.sum(0),
+            "You added the gradients of means; weight each by its tokens and divide by all tokens.",
+        ),
+        Mistake(
+            "not divided",
+            lambda g, c: (g * c[:, None]).sum(0),
+            "That is the gradient of the summed loss; divide by the number of all tokens.",
+        ),
+        Mistake(
+            "divided by the parts",
+            lambda g, c: (g * c[:, None]).mean(0),
+            "You divided by the number of parts; divide by the number of all tokens.",
+        ),
+        Mistake(
+            "inverse",
+            lambda g, c: (g / c.clamp(min=1)[:, None]).sum(0),
+            "You divided each gradient by its count; it is a mean already. Undo that mean: multiply.",
+        ),
+        Mistake(
+            "non-empty parts",
+            lambda g, c: g.sum(0) / (c > 0).sum(),
+            "You left out the parts without tokens, and then counted the others alike. Weight by tokens.",
+        ),
+        Mistake(
+            "largest",
+            lambda g, c: (g * c[:, None]).sum(0) / c.max(),
+            "You divided by the longest part's tokens; divide by the number of all tokens.",
         ),
     ),
-    Exercise(
-        "16.2",
-        "Where the pairs take over",
-        10,
-        2,
-        crossover_length,
-        _crossover_cases,
-        (
-            Mistake(
-                "equal",
-                lambda m, a, f: 2 * m + m * f // a,
-                "One too small: the pairs must take more than the rest, not as much.",
-            ),
-            Mistake(
-                "rounded up",
-                lambda m, a, f: -(-(2 * m * a + m * f) // a),
-                "Right where the two sides never meet; where they are equal at a whole length, go one further.",
-            ),
-            Mistake(
-                "projections alone",
-                lambda m, a, f: 2 * m + 1,
-                "That is where the pairs overtake the projections; the feed-forward network is missing.",
-            ),
-            Mistake(
-                "same width",
-                lambda m, a, f: 2 * m + f + 1,
-                "That is right for d_attention = d_model only. The pairs cost 2n² · d_attention, the projections "
-                "4n · d_model · d_attention.",
-            ),
-            Mistake(
-                "scores alone",
-                lambda m, a, f: 2 * (2 * m + m * f / a) // 1 + 1,
-                "You counted the scores and forgot the blend of the values, which costs as much again.",
-            ),
-            Mistake(
-                "one matrix",
-                lambda m, a, f: 2 * m + m * f // (2 * a) + 1,
-                "The feed-forward network has two matrices of d_model · d_ff.",
-            ),
-            Mistake(
-                "widths of attention",
-                lambda m, a, f: 2 * a + f + 1,
-                "You used d_attention for d_model in the rest: a projection has d_model · d_attention numbers, "
-                "the feed-forward network d_model · d_ff.",
-            ),
-        ),
-    ),
-    Exercise(
-        "16.5",
-        "The bytes of a cache",
-        8,
-        1,
-        cache_bytes,
-        _cache_cases,
-        (
-            Mistake(
-                "keys alone",
-                _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, 0, b, i)),
-                "The values are kept as well as the keys.",
-            ),
-            Mistake(
-                "no memory",
-                _cache(change=lambda t, s, *rest: (t, 0, *rest)),
-                "The keys and values of the memory are missing, src_len rows per layer.",
-            ),
-            Mistake(
-                "one layer",
-                _cache(change=lambda t, s, n, *rest: (t, s, 1, *rest)),
-                "Each layer has keys and values of its own.",
-            ),
-            Mistake(
-                "one head",
-                _cache(change=lambda t, s, n, h, *rest: (t, s, n, 1, *rest)),
-                "Each head has keys and values of its own; d_k and d_v are the widths of one.",
-            ),
-            Mistake(
-                "numbers", _cache(change=lambda *a: (*a[:7], 1)), "You counted numbers; each takes itemsize bytes."
-            ),
-            Mistake(
-                "one sentence",
-                _cache(change=lambda *a: (*a[:6], 1, a[7])),
-                "Every sentence of the batch has a cache of its own.",
-            ),
-            Mistake(
-                "d_k twice",
-                _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, k, b, i)),
-                "You took d_k for the width of the values; it is d_v.",
-            ),
-            Mistake(
-                "pairs",
-                _cache(change=lambda t, s, *rest: (t * t, t * s, *rest)),
-                "You counted pairs of tokens. The scores are not kept: a cache has one key and one value a token.",
-            ),
-        ),
-    ),
-    Exercise(
-        "16.6",
-        "One gradient from uneven parts",
-        10,
-        2,
-        joined_gradient,
-        _gradient_cases,
-        (
-            Mistake(
-                "mean",
-                lambda g, c: g.mean(0),
-                "A plain mean counts every part alike, so a token in a short part weighs more: weight by tokens.",
-            ),
-            Mistake(
-                "sum",
-                lambda g, c: g.sum(0),
-                "You added the gradients of means; weight each by its tokens and divide by all tokens.",
-            ),
-            Mistake(
-                "not divided",
-                lambda g, c: (g * c[:, None]).sum(0),
-                "That is the gradient of the summed loss; divide by the number of all tokens.",
-            ),
-            Mistake(
-                "divided by the parts",
-                lambda g, c: (g * c[:, None]).mean(0),
-                "You divided by the number of parts; divide by the number of all tokens.",
-            ),
-            Mistake(
-                "inverse",
-                lambda g, c: (g / c.clamp(min=1)[:, None]).sum(0),
-                "You divided each gradient by its count; it is a mean already. Undo that mean: multiply.",
-            ),
-            Mistake(
-                "non-empty parts",
-                lambda g, c: g.sum(0) / (c > 0).sum(),
-                "You left out the parts without tokens, and then counted the others alike. Weight by tokens.",
-            ),
-            Mistake(
-                "largest",
-                lambda g, c: (g * c[:, None]).sum(0) / c.max(),
-                "You divided by the longest part's tokens; divide by the number of all tokens.",
-            ),
-        ),
-        rtol=1e-5,  # shares of counts are float32 unless one asks for more
-    ),
+    rtol=1e-5,  # shares of counts are float32 unless one asks for more
 )
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

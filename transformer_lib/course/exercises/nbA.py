@@ -1,4 +1,4 @@
-"""Exercises of notebook A: how to check a claim."""
+"""The exercises of notebook A: how to check a claim."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import math
 import torch
 
 from .model import Case, Exercise, Mistake, normal
+
+# A.1 The first counterexample ----------------------------------------------------------------------------------------
 
 
 def first_counterexample(claim, cases):
@@ -18,55 +20,6 @@ def first_counterexample(claim, cases):
         if not claim(case):
             return index
     return -1
-
-
-def could_be_printed(printed, exact, decimals):
-    """Return for every entry whether rounding the exact number to so many decimals can give the printed one.
-
-    printed, exact: numbers of the same shape, in float64. decimals: how many digits are printed after the point.
-    Returns booleans of that shape. No exact number lies half-way between two printed ones.
-    """
-    return (printed - exact).abs() <= 0.5 * 10.0**-decimals
-
-
-def agreeing_entries(printed, decimals):
-    """Return how many entries of a printed table of sinusoids agree with it in radians, and how many in degrees.
-
-    printed: [n, d_model], d_model even; row p, feature 2j is sin(p / 10000^(2j/d_model)), feature 2j + 1 the cosine of
-    the same angle; rows are counted from 0. An entry agrees when rounding to `decimals` digits can give it.
-    Returns (radians, degrees), two integers.
-    """
-    return tuple(int(_agree(printed, decimals, unit).sum()) for unit in (1.0, math.pi / 180))
-
-
-def width_range(scores, printed, decimals):
-    """Return the smallest and the largest d_k for which softmax(scores / √d_k), rounded, gives the printed weights.
-
-    scores: two numbers [2]. printed: their two weights [2], which sum to 1; the larger score has the larger one.
-    decimals: how many digits are printed. Take d_k as any number above 0. Where every small d_k fits, low is 0; where
-    every large one does, high is math.inf. Returns (low, high), the ends of the range.
-    """
-    return _range(scores, printed, 0.5 * 10.0**-decimals)
-
-
-def _agree(printed, decimals, unit, *, first=0, exponent=2.0, swap=False, half=0.5):
-    """Which entries agree with sinusoids of angles in this unit."""
-    n, width = printed.shape
-    position = torch.arange(first, first + n, dtype=torch.float64)[:, None]
-    pair = torch.arange(width // 2, dtype=torch.float64)
-    angle = position / 10000.0 ** (exponent * pair / width) * unit
-    parts = (angle.cos(), angle.sin()) if swap else (angle.sin(), angle.cos())
-    return (printed - torch.stack(parts, dim=-1).reshape(n, width)).abs() <= half * 10.0**-decimals
-
-
-def _counted(**changes):
-    return lambda printed, decimals: tuple(
-        int(_agree(printed, decimals, unit, **changes).sum()) for unit in (1.0, math.pi / 180)
-    )
-
-
-def _whole_rows(printed, decimals):
-    return tuple(int(_agree(printed, decimals, unit).all(dim=1).sum()) for unit in (1.0, math.pi / 180))
 
 
 def _prime(number):
@@ -89,6 +42,65 @@ def _found(claim, cases):
     return [index for index, case in enumerate(cases) if not claim(case)]
 
 
+EXERCISE_1 = Exercise(
+    "A.1",
+    "The first counterexample",
+    5,
+    1,
+    first_counterexample,
+    _first_cases,
+    (
+        Mistake(
+            "first that holds",
+            lambda claim, cases: next((i for i, c in enumerate(cases) if claim(c)), -1),
+            "You return the first case for which the claim holds; a counterexample is one where it does not.",
+        ),
+        Mistake(
+            "last",
+            lambda claim, cases: (_found(claim, cases) or [-1])[-1],
+            "You return the last counterexample; stop at the first.",
+        ),
+        Mistake(
+            "how many",
+            lambda claim, cases: len(_found(claim, cases)),
+            "You count the counterexamples; return the index of the first.",
+        ),
+        Mistake(
+            "the case",
+            lambda claim, cases: next((c for c in cases if not claim(c)), -1),
+            "You return the case itself; return its index in the list.",
+        ),
+        Mistake(
+            "from 1",
+            lambda claim, cases: first_counterexample(claim, cases) + 1,
+            "You are off by one: indices count from 0, and −1 means that there is none.",
+        ),
+        Mistake(
+            "gives up",
+            lambda claim, cases: 0 if cases and not claim(cases[0]) else -1,
+            "You look at the first case only: `return -1` comes after the loop, not inside it.",
+        ),
+        Mistake(
+            "length",
+            lambda claim, cases: next((i for i, c in enumerate(cases) if not claim(c)), len(cases)),
+            "Without a counterexample you return the length of the list; return −1.",
+        ),
+    ),
+)
+
+
+# A.2 Could it be printed so? -----------------------------------------------------------------------------------------
+
+
+def could_be_printed(printed, exact, decimals):
+    """Return for every entry whether rounding the exact number to so many decimals can give the printed one.
+
+    printed, exact: numbers of the same shape, in float64. decimals: how many digits are printed after the point.
+    Returns booleans of that shape. No exact number lies half-way between two printed ones.
+    """
+    return (printed - exact).abs() <= 0.5 * 10.0**-decimals
+
+
 def _printed_cases():
     def case(label, seed, shape, decimals):
         exact, kind = normal(seed, shape, shape, dtype=torch.float64)
@@ -106,6 +118,88 @@ def _printed_cases():
         case("whole numbers", 3113, (13,), 0),
         case("a table, two decimals", 3114, (5, 7), 2),
     ]
+
+
+EXERCISE_2 = Exercise(
+    "A.2",
+    "Could it be printed so?",
+    8,
+    1,
+    could_be_printed,
+    _printed_cases,
+    (
+        Mistake(
+            "whole unit",
+            lambda p, e, d: (p - e).abs() <= 10.0**-d,
+            "You allow a whole unit of the last digit. Rounding moves a number by at most half of one.",
+        ),
+        Mistake("equal", lambda p, e, d: p == e, "You ask for equality, which rounded numbers almost never have."),
+        Mistake(
+            "rounded and equal",
+            lambda p, e, d: torch.round(e, decimals=d) == p,
+            "You round, and then compare floats with ==, which differ in their last bits. Compare the distance "
+            "with half a unit.",
+        ),
+        Mistake(
+            "relative",
+            lambda p, e, d: (p - e).abs() <= 10.0**-d * e.abs(),
+            "Your tolerance grows with the number. Digits after the point give the same room to all numbers.",
+        ),
+        Mistake(
+            "cut off",
+            lambda p, e, d: (p - (e * 10.0**d).trunc() / 10.0**d).abs() < 1e-9,
+            "You cut the digits off instead of rounding: .0349 is printed as .03, and .027 as .03 too.",
+        ),
+        Mistake(
+            "always two decimals",
+            lambda p, e, d: (p - e).abs() <= 0.005,
+            "You allow .005 whatever is printed; the room depends on `decimals`.",
+        ),
+        Mistake(
+            "turned round",
+            lambda p, e, d: (p - e).abs() > 0.5 * 10.0**-d,
+            "You return True where the print is wrong.",
+        ),
+        Mistake(
+            "one answer",
+            lambda p, e, d: could_be_printed(p, e, d).all(),
+            "You return one answer for all; return one for each entry.",
+        ),
+    ),
+)
+
+
+# A.3 Radians or degrees? ---------------------------------------------------------------------------------------------
+
+
+def agreeing_entries(printed, decimals):
+    """Return how many entries of a printed table of sinusoids agree with it in radians, and how many in degrees.
+
+    printed: [n, d_model], d_model even; row p, feature 2j is sin(p / 10000^(2j/d_model)), feature 2j + 1 the cosine of
+    the same angle; rows are counted from 0. An entry agrees when rounding to `decimals` digits can give it.
+    Returns (radians, degrees), two integers.
+    """
+    return tuple(int(_agree(printed, decimals, unit).sum()) for unit in (1.0, math.pi / 180))
+
+
+def _agree(printed, decimals, unit, *, first=0, exponent=2.0, swap=False, half=0.5):
+    """Return which entries agree with sinusoids of angles in this unit."""
+    n, width = printed.shape
+    position = torch.arange(first, first + n, dtype=torch.float64)[:, None]
+    pair = torch.arange(width // 2, dtype=torch.float64)
+    angle = position / 10000.0 ** (exponent * pair / width) * unit
+    parts = (angle.cos(), angle.sin()) if swap else (angle.sin(), angle.cos())
+    return (printed - torch.stack(parts, dim=-1).reshape(n, width)).abs() <= half * 10.0**-decimals
+
+
+def _counted(**changes):
+    return lambda printed, decimals: tuple(
+        int(_agree(printed, decimals, unit, **changes).sum()) for unit in (1.0, math.pi / 180)
+    )
+
+
+def _whole_rows(printed, decimals):
+    return tuple(int(_agree(printed, decimals, unit).all(dim=1).sum()) for unit in (1.0, math.pi / 180))
 
 
 def _sinusoid_cases():
@@ -127,6 +221,56 @@ def _sinusoid_cases():
         case("11 positions in radians, one decimal", 11, 8, 1, 1.0),
         case("13 positions in degrees, spoiled", 13, 10, 3, math.pi / 180, [(2, 0), (2, 5), (12, 9)]),
     ]
+
+
+EXERCISE_3 = Exercise(
+    "A.3",
+    "Radians or degrees?",
+    12,
+    2,
+    agreeing_entries,
+    _sinusoid_cases,
+    (
+        Mistake(
+            "exchanged",
+            lambda p, d: agreeing_entries(p, d)[::-1],
+            "The two counts are exchanged: radians come first.",
+        ),
+        Mistake("whole unit", _counted(half=1.0), "You allow a whole unit of the last digit: half of one is enough."),
+        Mistake("from 1", _counted(first=1), "Your rows start at position 1; the first row is position 0."),
+        Mistake(
+            "single exponent",
+            _counted(exponent=1.0),
+            "Your exponent is j/d_model; it is 2j/d_model, where j counts the pairs.",
+        ),
+        Mistake("sine and cosine exchanged", _counted(swap=True), "Even features are sines, odd ones cosines."),
+        Mistake("whole rows", _whole_rows, "You count rows that agree as a whole; count entries."),
+        Mistake(
+            "converted the wrong way",
+            lambda p, d: (agreeing_entries(p, d)[0], int(_agree(p, d, 180 / math.pi).sum())),
+            "Your degrees are multiplied by 180/π; an angle of x degrees is x · π/180 radians.",
+        ),
+        Mistake(
+            "shares",
+            lambda p, d: tuple(count / p.numel() for count in agreeing_entries(p, d)),
+            "You return shares; return counts.",
+        ),
+    ),
+    returns=("radians", "degrees"),
+)
+
+
+# A.4 Which widths fit? -----------------------------------------------------------------------------------------------
+
+
+def width_range(scores, printed, decimals):
+    """Return the smallest and the largest d_k for which softmax(scores / √d_k), rounded, gives the printed weights.
+
+    scores: two numbers [2]. printed: their two weights [2], which sum to 1; the larger score has the larger one.
+    decimals: how many digits are printed. Take d_k as any number above 0. Where every small d_k fits, low is 0; where
+    every large one does, high is math.inf. Returns (low, high), the ends of the range.
+    """
+    return _range(scores, printed, 0.5 * 10.0**-decimals)
 
 
 def _range(scores, printed, half, *, power=2, odds=True, flip=False):
@@ -168,170 +312,39 @@ def _width_cases():
     ]
 
 
-EXERCISES = (
-    Exercise(
-        "A.1",
-        "The first counterexample",
-        5,
-        1,
-        first_counterexample,
-        _first_cases,
-        (
-            Mistake(
-                "first that holds",
-                lambda claim, cases: next((i for i, c in enumerate(cases) if claim(c)), -1),
-                "You return the first case for which the claim holds; a counterexample is one where it does not.",
-            ),
-            Mistake(
-                "last",
-                lambda claim, cases: (_found(claim, cases) or [-1])[-1],
-                "You return the last counterexample; stop at the first.",
-            ),
-            Mistake(
-                "how many",
-                lambda claim, cases: len(_found(claim, cases)),
-                "You count the counterexamples; return the index of the first.",
-            ),
-            Mistake(
-                "the case",
-                lambda claim, cases: next((c for c in cases if not claim(c)), -1),
-                "You return the case itself; return its index in the list.",
-            ),
-            Mistake(
-                "from 1",
-                lambda claim, cases: first_counterexample(claim, cases) + 1,
-                "You are off by one: indices count from 0, and −1 means that there is none.",
-            ),
-            Mistake(
-                "gives up",
-                lambda claim, cases: 0 if cases and not claim(cases[0]) else -1,
-                "You look at the first case only: `return -1` comes after the loop, not inside it.",
-            ),
-            Mistake(
-                "length",
-                lambda claim, cases: next((i for i, c in enumerate(cases) if not claim(c)), len(cases)),
-                "Without a counterexample you return the length of the list; return −1.",
-            ),
+EXERCISE_4 = Exercise(
+    "A.4",
+    "Which widths fit?",
+    15,
+    3,
+    width_range,
+    _width_cases,
+    (
+        Mistake("root", lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, power=1), "You return √d_k; square it."),
+        Mistake(
+            "exchanged",
+            lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, flip=True),
+            "The ends are exchanged: a larger weight means a smaller d_k.",
+        ),
+        Mistake(
+            "whole unit",
+            lambda s, p, d: _range(s, p, 10.0**-d),
+            "You allow a whole unit of the last digit: half of one is enough.",
+        ),
+        Mistake("a point", _point, "You return one d_k, for the printed digits as they are; they stand for a range."),
+        Mistake(
+            "no odds",
+            lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, odds=False),
+            "You use the logarithm of one weight. The ratio of the two weights is exp(difference / √d_k).",
+        ),
+        Mistake("one over", _inverted, "You return 1/d_k: the scores are divided by √d_k, not multiplied."),
+        Mistake(
+            "no scaling",
+            lambda s, p, d: _range(torch.tensor([0.0, 1.0]), p, 0.5 * 10.0**-d),
+            "Your range does not depend on the scores.",
         ),
     ),
-    Exercise(
-        "A.2",
-        "Could it be printed so?",
-        8,
-        1,
-        could_be_printed,
-        _printed_cases,
-        (
-            Mistake(
-                "whole unit",
-                lambda p, e, d: (p - e).abs() <= 10.0**-d,
-                "You allow a whole unit of the last digit. Rounding moves a number by at most half of one.",
-            ),
-            Mistake("equal", lambda p, e, d: p == e, "You ask for equality, which rounded numbers almost never have."),
-            Mistake(
-                "rounded and equal",
-                lambda p, e, d: torch.round(e, decimals=d) == p,
-                "You round, and then compare floats with ==, which differ in their last bits. Compare the distance "
-                "with half a unit.",
-            ),
-            Mistake(
-                "relative",
-                lambda p, e, d: (p - e).abs() <= 10.0**-d * e.abs(),
-                "Your tolerance grows with the number. Digits after the point give the same room to all numbers.",
-            ),
-            Mistake(
-                "cut off",
-                lambda p, e, d: (p - (e * 10.0**d).trunc() / 10.0**d).abs() < 1e-9,
-                "You cut the digits off instead of rounding: .0349 is printed as .03, and .027 as .03 too.",
-            ),
-            Mistake(
-                "always two decimals",
-                lambda p, e, d: (p - e).abs() <= 0.005,
-                "You allow .005 whatever is printed; the room depends on `decimals`.",
-            ),
-            Mistake(
-                "turned round",
-                lambda p, e, d: (p - e).abs() > 0.5 * 10.0**-d,
-                "You return True where the print is wrong.",
-            ),
-            Mistake(
-                "one answer",
-                lambda p, e, d: could_be_printed(p, e, d).all(),
-                "You return one answer for all; return one for each entry.",
-            ),
-        ),
-    ),
-    Exercise(
-        "A.3",
-        "Radians or degrees?",
-        12,
-        2,
-        agreeing_entries,
-        _sinusoid_cases,
-        (
-            Mistake(
-                "exchanged",
-                lambda p, d: agreeing_entries(p, d)[::-1],
-                "The two counts are exchanged: radians come first.",
-            ),
-            Mistake(
-                "whole unit", _counted(half=1.0), "You allow a whole unit of the last digit: half of one is enough."
-            ),
-            Mistake("from 1", _counted(first=1), "Your rows start at position 1; the first row is position 0."),
-            Mistake(
-                "single exponent",
-                _counted(exponent=1.0),
-                "Your exponent is j/d_model; it is 2j/d_model, where j counts the pairs.",
-            ),
-            Mistake("sine and cosine exchanged", _counted(swap=True), "Even features are sines, odd ones cosines."),
-            Mistake("whole rows", _whole_rows, "You count rows that agree as a whole; count entries."),
-            Mistake(
-                "converted the wrong way",
-                lambda p, d: (agreeing_entries(p, d)[0], int(_agree(p, d, 180 / math.pi).sum())),
-                "Your degrees are multiplied by 180/π; an angle of x degrees is x · π/180 radians.",
-            ),
-            Mistake(
-                "shares",
-                lambda p, d: tuple(count / p.numel() for count in agreeing_entries(p, d)),
-                "You return shares; return counts.",
-            ),
-        ),
-        returns=("radians", "degrees"),
-    ),
-    Exercise(
-        "A.4",
-        "Which widths fit?",
-        15,
-        3,
-        width_range,
-        _width_cases,
-        (
-            Mistake("root", lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, power=1), "You return √d_k; square it."),
-            Mistake(
-                "exchanged",
-                lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, flip=True),
-                "The ends are exchanged: a larger weight means a smaller d_k.",
-            ),
-            Mistake(
-                "whole unit",
-                lambda s, p, d: _range(s, p, 10.0**-d),
-                "You allow a whole unit of the last digit: half of one is enough.",
-            ),
-            Mistake(
-                "a point", _point, "You return one d_k, for the printed digits as they are; they stand for a range."
-            ),
-            Mistake(
-                "no odds",
-                lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, odds=False),
-                "You use the logarithm of one weight. The ratio of the two weights is exp(difference / √d_k).",
-            ),
-            Mistake("one over", _inverted, "You return 1/d_k: the scores are divided by √d_k, not multiplied."),
-            Mistake(
-                "no scaling",
-                lambda s, p, d: _range(torch.tensor([0.0, 1.0]), p, 0.5 * 10.0**-d),
-                "Your range does not depend on the scores.",
-            ),
-        ),
-        returns=("low", "high"),
-    ),
+    returns=("low", "high"),
 )
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

@@ -33,7 +33,7 @@ def weights_sum(part: int | None = None, what: str = "Weights", over: str = "key
 
 
 def _is_one(sums: torch.Tensor) -> bool:
-    # A row that may attend to nothing sums to zero, and rightly so.
+    # A row that may attend to nothing rightly sums to zero.
     ones = torch.where(sums == 0, torch.ones_like(sums), sums)
     return bool(torch.allclose(ones, torch.ones_like(ones), atol=1e-4))
 
@@ -56,7 +56,7 @@ def masked_key_leak(call, case: Case, got: object) -> str | None:
 
 
 def future_leak(part: int) -> Probe:
-    """Does a mask let a position see a later one?"""
+    """Ask whether a mask lets a position see a later one."""
 
     def probe(call, case: Case, got: object) -> str | None:
         leaks = torch.triu(got[part].bool(), diagonal=1).nonzero().tolist()

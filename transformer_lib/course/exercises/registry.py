@@ -11,7 +11,7 @@ from .model import Exercise, stub_text
 
 @cache
 def all_exercises() -> tuple[Exercise, ...]:
-    """Every exercise of the course, in order of its id."""
+    """Return every exercise of the course, in order of its id."""
     package = importlib.import_module(__package__)
     names = [found.name for found in pkgutil.iter_modules(package.__path__)]
     modules = [importlib.import_module(f"{__package__}.{name}") for name in names if name.startswith("nb")]
@@ -20,7 +20,7 @@ def all_exercises() -> tuple[Exercise, ...]:
 
 
 def get(exercise_id: str) -> Exercise:
-    """The exercise with this id, such as "01.2".
+    """Return the exercise with this id, such as "01.2".
 
     Raises:
         ValueError: if there is none; the message lists the ids of that notebook.
@@ -28,12 +28,12 @@ def get(exercise_id: str) -> Exercise:
     known = {exercise.id: exercise for exercise in all_exercises()}
     if exercise_id not in known:
         near = [name for name in known if name[:2] == str(exercise_id)[:2]] or list(known)
-        raise ValueError(f"exercise_id: expected one of {', '.join(near)}; got {exercise_id!r}")
+        raise ValueError(f"exercise_id must be one of {', '.join(near)}, got {exercise_id!r}")
     return known[exercise_id]
 
 
 def stub(exercise_id: str) -> str:
-    """Source of the stub for an exercise, to print or paste.
+    """Return the source of an exercise's stub, to print or paste.
 
     Raises:
         ValueError: if there is no such exercise.

@@ -13,7 +13,7 @@ LONGEST_LINE = 300  # characters
 
 
 def show(value: object) -> str:
-    """Anything as short text: numbers rounded, a matrix one row a line, large arrays only by their shape."""
+    """Return anything as short text: numbers rounded, a matrix one row a line, large arrays only by their shape."""
     try:
         text = _show(value)
     except Exception:  # a learner may return an object that cannot be printed
@@ -39,7 +39,7 @@ def _show(value: object) -> str:
 
 
 def number(value: float) -> str:
-    """Four significant digits; no minus in front of zero."""
+    """Return a number with four significant digits, and with no minus in front of zero."""
     if not isinstance(value, float):
         return str(value)
     text = f"{value:.4g}"
@@ -53,12 +53,12 @@ def _show_array(nested: object, shape: tuple[int, ...], size: int) -> str:
 
 
 def _entries(nested: object) -> list[str]:
-    """Every number of a nested list as text."""
+    """Return every number of a nested list as text."""
     return [text for item in nested for text in _entries(item)] if isinstance(nested, list) else [number(nested)]
 
 
 def _nested(nested: object, width: int, depth: int = 0) -> str:
-    """A nested list with aligned columns; the rows of a matrix stand on lines of their own."""
+    """Return a nested list with aligned columns; the rows of a matrix stand on lines of their own."""
     if not isinstance(nested, list):
         return number(nested).rjust(width)
     between = ",\n" + " " * (depth + 1) if nested and isinstance(nested[0], list) else ", "
@@ -66,7 +66,7 @@ def _nested(nested: object, width: int, depth: int = 0) -> str:
 
 
 def first_difference(expected: object, got: object) -> str | None:
-    """Where two large arrays of one shape differ first, since they are not printed in full."""
+    """Say where two large arrays of one shape first differ, since they are not printed in full."""
     if not isinstance(expected, torch.Tensor) or not isinstance(got, torch.Tensor):
         return None
     if expected.shape != got.shape or expected.numel() <= LARGEST_SHOWN or got.is_sparse:
@@ -81,7 +81,7 @@ def first_difference(expected: object, got: object) -> str | None:
 
 
 def example(exercise: Exercise, case: Case, expected: object, outcome: Outcome) -> list[str]:
-    """The failing case in lines: each input, what was expected, what came."""
+    """Return the failing case line by line: each input, what was expected, what came."""
     width = max(map(len, (*exercise.arguments, "expected"))) + 2
     rows = [f"  smallest example that fails ({case.label}):"]
     named = zip(exercise.arguments, case.args, strict=True)
@@ -99,13 +99,13 @@ def _parts(value: object) -> list:
 
 
 def _results(word: str, value: object, names: tuple[str, ...], width: int) -> list[str]:
-    """One line, or one line for each named result."""
+    """Return one line, or one line for each named result."""
     if not names or not isinstance(value, tuple) or len(value) != len(names):
         return [_row(word, show(value), width)]
     return [_row(word, f"{name} = ", width, show(part)) for name, part in zip(names, value, strict=True)]
 
 
 def _row(word: str, text: str, width: int, more: str = "") -> str:
-    """A word and its value; further lines of the value start where the first one does."""
+    """Return a word and its value; further lines of the value start where the first one does."""
     head = f"    {word:<{width}}{text if more else ''}"
     return head + (more or text).replace("\n", "\n" + " " * len(head))

@@ -40,7 +40,7 @@ class Verdict:
     text: str
 
     def __bool__(self) -> bool:
-        """True when passed."""
+        """Return True when the check passed."""
         return self.status == "passed"
 
     def _ipython_display_(self) -> None:
@@ -66,7 +66,7 @@ def check(exercise_id: str, function: Callable, *, time_limit: float = 5.0) -> V
 
 
 def check_solution(exercise_id: str, function: Callable, *, time_limit: float = 5.0) -> Verdict:
-    """The same check for the notebook's own solution: it is never recorded as the learner's progress."""
+    """Run the same check on the notebook's own solution, which never counts as the learner's progress."""
     verdict = examine(get(exercise_id), function, time_limit=time_limit)
     ours = verdict and getattr(function, "__name__", "").endswith("_solution")
     print(f"{verdict.text} (The notebook's solution.)" if ours else verdict.text)
@@ -112,7 +112,7 @@ def _trials(
 
 
 def _explain(exercise: Exercise, function: Callable, trials: list[Trial], time_limit: float) -> Verdict:
-    """Known mistake, else a probe, else the general comparison; then the smallest example."""
+    """Name a known mistake, else ask the probes, else compare; then show the smallest example."""
     failing = sorted((trial for trial in trials if trial.problem), key=lambda trial: size_of(trial.case))
     worst = failing[0]
 
@@ -138,7 +138,7 @@ def _labels(trials: list[Trial]) -> str:
 
 
 def _error_rows(outcome: Outcome, function: Callable, diagnosis: str) -> list[str]:
-    """The learner's own line, and the error itself where a known mistake explained it."""
+    """Return the learner's own line, and the error itself where a known mistake explained it."""
     if outcome.kind != "raised":
         return []
     line = learner_line(outcome.error, function)
@@ -176,7 +176,7 @@ def _gradient_problem(exercise: Exercise, wanted: tuple, outcome: Outcome, names
 
 
 def _misuse(exercise: Exercise, function: object) -> str | None:
-    """Why `function` cannot be called as the exercise asks; None when it can."""
+    """Say why `function` cannot be called as the exercise asks; None when it can."""
     name = exercise.reference.__name__
     if not callable(function):
         return f"Pass the function itself, without calling it: check({exercise.id!r}, {name})."

@@ -1,7 +1,7 @@
 """Runs a learner's function so that nothing it does can hurt the notebook.
 
-Every call gets fresh copies of its inputs, runs in a thread of its own that is given up after a time
-limit (signals would not work on Windows), and reports what happened as an `Outcome`.
+Every call gets fresh copies of its inputs, runs in its own thread, which is abandoned after a time limit
+(signals would not work on Windows), and reports what happened as an `Outcome`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Stop(SystemExit):
 
 
 def copy_of(value: object) -> object:
-    """A copy that shares no memory with `value`; functions and numbers are returned as they are."""
+    """Return a copy that shares no memory with `value`; functions and numbers are returned as they are."""
     if isinstance(value, torch.Tensor):
         return value.detach().clone().requires_grad_(value.requires_grad)
     if isinstance(value, np.ndarray):
@@ -61,12 +61,12 @@ def run_directly(function: Callable, args: tuple, names: tuple[str, ...]) -> Out
 
 
 def run_guarded(function: Callable, args: tuple, names: tuple[str, ...], time_limit: float) -> Outcome:
-    """The same in a thread of its own, given up after `time_limit` seconds."""
+    """Call `function` in its own thread, and abandon it after `time_limit` seconds."""
     box: list[Outcome] = []
     started = threading.Event()
 
     def work() -> None:
-        # A tracer (a debugger, or whatever measures coverage) that is stopped midway would keep its locks for ever.
+        # A tracer (a debugger, or a coverage tool) that is stopped midway would keep its locks for ever.
         sys.settrace(None)
         started.set()
         # Gradient mode belongs to a thread: a check inside `torch.no_grad()` works like any other.
@@ -111,10 +111,10 @@ def preserved_state() -> Iterator[None]:
 
 
 def with_gradients(function: Callable, position: list[int]) -> Callable:
-    """A function that returns the gradients of `function` at the arguments in these positions.
+    """Return a function that returns the gradients of `function` at the arguments in these positions.
 
-    The results are contracted with fixed numbers, so one backward pass sees every entry of each.
-    An argument that no result depends on has the gradient None.
+    The results are multiplied by fixed numbers and summed, so that one backward pass sees every entry. An
+    argument that no result depends on has the gradient None.
     """
 
     def gradients(*args: object) -> list[torch.Tensor | None]:
@@ -132,7 +132,7 @@ def with_gradients(function: Callable, position: list[int]) -> Callable:
 
 
 def _contract(result: torch.Tensor) -> torch.Tensor | float:
-    """Sum of the entries, each times a different fixed number."""
+    """Sum the entries, each multiplied by a different fixed number."""
     if not result.is_floating_point():
         return 0.0
     factors = torch.linspace(0.5, 1.5, result.numel(), dtype=result.dtype).cos()

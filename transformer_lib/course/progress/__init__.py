@@ -16,7 +16,7 @@ from __future__ import annotations
 import os
 from datetime import date
 
-from .. import notebooks as course
+from .. import notebooks
 from .store import KINDS, State, empty, path, read, update
 from .view import View, map_view, strip_view
 
@@ -24,12 +24,12 @@ __all__ = ["banner", "course_map", "mark", "path", "reset", "state", "static"]
 
 
 def static() -> bool:
-    """True while outputs are made to be stored or compared: show and write nothing personal."""
+    """Return True while outputs are made to be stored or compared: show and write nothing personal."""
     return os.environ.get("TRANSFORMER_COURSE_STATIC", "") not in ("", "0")
 
 
 def state() -> State:
-    """What has been passed: {kind: {id: date}}. A missing or damaged file counts as nothing passed."""
+    """Return what has been passed, {kind: {id: date}}. A missing or damaged file counts as nothing passed."""
     return empty() if static() else read(path()) or empty()
 
 
@@ -47,7 +47,7 @@ def mark(kind: str, name: str) -> bool:
         ValueError: if `kind` is not one of the five.
     """
     if kind not in KINDS:
-        raise ValueError(f"kind: expected one of {', '.join(KINDS)}; got {kind!r}")
+        raise ValueError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if static() or os.environ.get("NBGRADER_EXECUTION"):
         return False
 
@@ -64,16 +64,16 @@ def reset() -> bool:
 
 
 def banner(notebook_id: str) -> View:
-    """The strip on top of a notebook: where it stands in the course, and what is done in it.
+    """Show the strip on top of a notebook: where it stands in the course, and what is done in it.
 
     Raises:
         ValueError: if there is no such notebook.
     """
-    entry = course.notebook(notebook_id)
+    entry = notebooks.notebook(notebook_id)
     mark("notebook", notebook_id)
-    return View(lambda: strip_view(entry, state(), course.NOTEBOOKS))
+    return View(lambda: strip_view(entry, state(), notebooks.NOTEBOOKS))
 
 
 def course_map() -> View:
-    """The table of all notebooks with what is done, for the first notebook."""
-    return View(lambda: map_view(state(), course.NOTEBOOKS, course.written))
+    """Show the table of all notebooks with what is done, for the first notebook."""
+    return View(lambda: map_view(state(), notebooks.NOTEBOOKS, notebooks.written))

@@ -23,12 +23,12 @@ class View:
         return {"text/html": html, "text/plain": text}
 
     def __repr__(self) -> str:
-        """The text form."""
+        """Return the text form."""
         return self._draw()[1]
 
 
 def standing(entry: Notebook, state: State) -> str:
-    """ "done", "started" or "not yet"; a notebook without tasks is done once it was opened."""
+    """Return "done", "started" or "not yet"; a notebook without tasks is done once it was opened."""
     opened = entry.id in state["notebook"]
     passed = [name in state[kind] for kind, name in entry.parts]
     if entry.parts:
@@ -37,7 +37,7 @@ def standing(entry: Notebook, state: State) -> str:
 
 
 def strip_view(entry: Notebook, state: State, course: Sequence[Notebook]) -> tuple[str, str]:
-    """HTML and text of the strip on top of one notebook."""
+    """Return HTML and text of the strip on top of one notebook."""
     word = standing(entry, state)
     passed = sum(name in state[kind] for kind, name in entry.parts)
     head = f"{SYMBOLS[word]} {word} · {entry.minutes} minutes · you will build {entry.builds}"
@@ -56,7 +56,7 @@ def _tick(passed: bool) -> str:
 
 
 def _place(other: Notebook, here: Notebook, state: State) -> str:
-    """One notebook in the strip's path: symbol and number, the current one in bold."""
+    """Return one notebook in the strip's path: symbol and number, the current one in bold."""
     word = standing(other, state)
     title = escape(f"{other.id} {other.title}: {word}", quote=True)
     mark = f"{SYMBOLS[word]}&nbsp;{other.id}"
@@ -72,7 +72,7 @@ def _plain_path(course: Sequence[Notebook], here: Notebook, state: State) -> str
 
 
 def map_view(state: State, course: Sequence[Notebook], written: Callable[[Notebook], bool]) -> tuple[str, str]:
-    """HTML and text of the table of all notebooks."""
+    """Return HTML and text of the table of all notebooks."""
     rows, lines = [], []
     for entry in course:
         word = standing(entry, state) if written(entry) else "planned"

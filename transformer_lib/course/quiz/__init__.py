@@ -17,7 +17,7 @@ __all__ = ["Choice", "Feedback", "Number", "Option", "QuizView", "answer", "ques
 
 
 def question(question_id: str) -> Question:
-    """The question with this id, such as "04.q1".
+    """Return the question with this id, such as "04.q1".
 
     Raises:
         ValueError: if there is none.
@@ -26,7 +26,7 @@ def question(question_id: str) -> Question:
         if entry.id == question_id:
             return entry
     ids = ", ".join(entry.id for entry in QUESTIONS)
-    raise ValueError(f"question_id: expected one of {ids}; got {question_id!r}")
+    raise ValueError(f"question_id must be one of {ids}, got {question_id!r}")
 
 
 def submit(question_id: str, given: object) -> Feedback:
@@ -72,7 +72,7 @@ class QuizView:
         return {**live, **bundle}
 
     def __repr__(self) -> str:
-        """The question as text."""
+        """Return the question as text."""
         return plain(self.question)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from dataclasses import dataclass
 
-SALT = 5  # with it the right options of the course are spread evenly over the letters
+SALT = 5  # spreads the right options of the course evenly over the letters
 
 
 @dataclass(frozen=True)
@@ -32,9 +32,9 @@ class Option:
 
 @dataclass(frozen=True)
 class Choice:
-    """A question with options A, B, C, …, of which one is right.
+    """A question with options A, B, C, …, one of which is right.
 
-    The options stand in an order of chance, the same every time, so that no letter gives the answer away.
+    The options are shuffled, the same way every time, so that no letter gives the answer away.
     """
 
     id: str
@@ -61,7 +61,7 @@ class Choice:
         """
         letter = str(answer).strip().upper()
         if len(letter) != 1 or letter not in self.letters:
-            raise ValueError(f"answer: expected one of {', '.join(self.letters)}; got {answer!r}")
+            raise ValueError(f"answer must be one of {', '.join(self.letters)}, got {answer!r}")
         option = self.options[self.letters.index(letter)]
         return Feedback(option.right, option.why)
 
@@ -75,10 +75,10 @@ class Number:
         prompt: the question.
         value: the right number.
         why: its explanation.
-        near: wrong numbers that one is likely to give, each with its explanation.
+        near: likely wrong numbers, each with its explanation.
         otherwise: what to say to any other number.
         tolerance: how far off an answer may be.
-        low: least number that can be entered.
+        low: smallest number that can be entered.
         high: largest number that can be entered.
     """
 
@@ -101,7 +101,7 @@ class Number:
         try:
             given = float(answer)
         except (TypeError, ValueError):
-            raise ValueError(f"answer: expected a number; got {answer!r}") from None
+            raise ValueError(f"answer must be a number, got {answer!r}") from None
         if abs(given - self.value) <= self.tolerance:
             return Feedback(True, self.why)
         for value, why in self.near:

@@ -10,12 +10,12 @@ from .model import Choice, Feedback, Number, Question
 
 
 def rich(text: str) -> str:
-    """Text as HTML: escaped, with `code` in backticks."""
+    """Return text as HTML: escaped, with `code` in backticks."""
     return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
 
 
 def plain(question: Question) -> str:
-    """The question as text, without its answers."""
+    """Return the question as text, without its answers."""
     lines = [f"Question {question.id}: {question.prompt}"]
     if isinstance(question, Choice):
         pairs = zip(question.letters, question.options, strict=True)
@@ -25,7 +25,7 @@ def plain(question: Question) -> str:
 
 
 def html(question: Question) -> str:
-    """The question as HTML, its explanations in a closed <details>."""
+    """Return the question as HTML, its explanations in a closed <details>."""
     body = f"<p><b>{escape(question.id)}</b> {rich(question.prompt)}</p>"
     if isinstance(question, Choice):
         body += _list(rich(option.text) for option in question.options)
@@ -41,12 +41,12 @@ def _list(items: object, kind: str = "A") -> str:
 
 
 def status(text: str) -> str:
-    """A line that screen readers speak when it changes."""
+    """Make a line that screen readers speak when it changes."""
     return f'<div role="status" aria-live="polite">{rich(text)}</div>'
 
 
 def build(question: Question, submit: Callable[[object], Feedback], before: bool) -> object:
-    """The widget: the question, its controls, and a line for the reply."""
+    """Build the widget: the question, its controls, and a line for the reply."""
     from ipywidgets import HTML, HBox, Layout, VBox
 
     reply = HTML(status("✓ You answered this one before." if before else ""))
@@ -64,7 +64,7 @@ def build(question: Question, submit: Callable[[object], Feedback], before: bool
 
 
 def _letters(question: Choice, give: Callable[[object], Feedback]) -> list:
-    """One button for each option; a tried one keeps its mark."""
+    """Make one button for each option; a tried one keeps its mark."""
     from ipywidgets import Button, Layout
 
     def press(button: object) -> None:
@@ -81,7 +81,7 @@ def _letters(question: Choice, give: Callable[[object], Feedback]) -> list:
 
 
 def _number(question: Number, give: Callable[[object], Feedback]) -> list:
-    """A box for the number and a button."""
+    """Make a box for the number and a button."""
     from ipywidgets import BoundedFloatText, Button, Layout
 
     box = BoundedFloatText(

@@ -26,8 +26,7 @@ from ...fast.eligibility import fastest_path
 from ...model.transformer import Transformer
 from ...training.evaluation import loss_per_token
 from ...training.options import History
-from . import stored, warmup
-from . import translators as experiments
+from . import stored, translators, warmup
 from .parts import TEST_PARTS, without_layer_norm, without_mask, without_residual, without_scaling
 
 RESULTS = DATA / "ablations.json"
@@ -66,14 +65,14 @@ def new_variant(corpus: Corpus, name: str, seed: int) -> Translator:
     """Return an untrained translator of the variant `name`; parts that both have begin with the baseline's weights."""
     if name not in VARIANTS:
         raise ValueError(f"name must be one of {', '.join(map(repr, VARIANTS))}, got {name!r}")
-    translator = experiments.new_translator(corpus["train"], seed=seed, **VARIANTS[name].config)
+    translator = translators.new_translator(corpus["train"], seed=seed, **VARIANTS[name].config)
     VARIANTS[name].change(translator.model)
     return translator
 
 
 def train_variant(translator: Translator, pairs: Sequence[Pair], seed: int, **options) -> History:
     """Train as the course does, with EPOCHS passes."""
-    return experiments.train_translator(
+    return translators.train_translator(
         translator, pairs, seed=seed, **{"epochs": EPOCHS, "progress": False, **options}
     )
 
@@ -100,7 +99,7 @@ def scores(translate: Callable[[list[str]], list[str]], corpus: Corpus) -> dict[
 def run_variant(corpus: Corpus, name: str, seed: int) -> tuple[Translator, dict]:
     """Train one variant and return it with its curve, its samples and its scores."""
     translator, samples = new_variant(corpus, name, seed), {}
-    batches = -(-len(corpus["train"]) // experiments.BATCH_SIZE)
+    batches = -(-len(corpus["train"]) // translators.BATCH_SIZE)
 
     def sample(step: int, loss: float) -> None:
         if step in (*SAMPLED, EPOCHS * batches):

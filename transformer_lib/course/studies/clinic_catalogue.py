@@ -114,7 +114,7 @@ def load_results(path: Path = RESULTS) -> dict:
 def main() -> None:
     """Run the command line."""
     seeds, path = stored.arguments(__doc__, RESULTS, SEEDS)
-    stored.measure_and_save("clinic", seeds, path, measured)
+    stored.measure_and_save("clinic_catalogue", seeds, path, measured)
 
 
 if __name__ == "__main__":

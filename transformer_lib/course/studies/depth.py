@@ -26,7 +26,7 @@ from . import stored
 
 RESULTS = DATA / "depth.json"
 NORMS = ("none", "post", "pre")
-SMALL = 1 / math.sqrt(3)  # the spread of PyTorch's own start of a linear layer: uniform in ± 1/√fan_in
+SMALL = 1 / math.sqrt(3)  # the spread of PyTorch's own initialisation of a linear layer: uniform in ± 1/√fan_in
 WIDTH, HEADS = 32, 4
 SYMBOLS, TOKENS, BATCH_SIZE, STEPS, GOAL = 10, 10, 32, 300, 0.95
 CHANCE = 1 / SYMBOLS
@@ -73,7 +73,7 @@ class Signals:
 
     Args:
         activation: root mean square of the entries of x.
-        gradient: root mean square of the gradient by x, where that by the last x is drawn from N(0, 1).
+        gradient: root mean square of the gradient with respect to x; that of the last x is drawn from N(0, 1).
         spread: share of x that the mean of its rows does not explain, ‖x − row mean‖ / ‖x‖; 0: all rows are equal.
         own: share of rows whose most similar row of the input, by cosine, is their own.
         own_centred: the same after the mean of the rows is taken off.
@@ -107,8 +107,8 @@ def signals(
         blocks = [Block(residual, norm, gain=gain, feed_forward=feed_forward).double() for _ in range(n_blocks)]
         x, last = torch.randn(2, 8, 12, WIDTH, dtype=torch.float64)
     states = [x.requires_grad_()]
-    # Recorded, attention takes the readable path. The fused kernel computes weights again for the backward pass, from
-    # rounded scores; where these grow to 10¹⁶, as they do without norms, nothing of its gradients is right.
+    # Recording makes attention take the readable path. The fused kernel recomputes the weights for the backward pass
+    # from rounded scores; where these grow to 10¹⁶, as they do without norms, its gradients are all wrong.
     with record_attention(nn.ModuleList(blocks)):
         for block in blocks:
             states.append(block(states[-1]))
@@ -128,14 +128,14 @@ def _spread(x: Tensor) -> float:
 
 
 def _own(x: Tensor, start: Tensor) -> float:
-    """Share of rows i of x [batch, tokens, WIDTH] that are more similar to start's row i than to any other row."""
+    """Return the share of rows i of x [batch, tokens, WIDTH] more similar to start's row i than to any other row."""
     cosines = F.normalize(x.detach(), dim=-1, eps=1e-300) @ F.normalize(start.detach(), dim=-1).mT
     return (cosines.argmax(dim=-1) == torch.arange(x.shape[1])).double().mean().item()
 
 
 @dataclass(frozen=True)
 class Setup:
-    """One set-up to be trained: how deep, what around the sub-layers, how large a start, which learning rate."""
+    """One set-up to be trained: its depth, what surrounds the sub-layers, the initial weights, the learning rate."""
 
     n_blocks: int
     residual: bool

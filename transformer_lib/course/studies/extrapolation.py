@@ -19,7 +19,7 @@ from ...model.positional import RelativeBias, RotaryPosition, make_position
 from . import stored
 
 RESULTS = DATA / "extrapolation.json"
-TRAINED, TESTED, BACK = 16, 64, 2  # tokens in a row: in training, in the test; how far back the answer stands
+TRAINED, TESTED, BACK = 16, 64, 2  # tokens in a row: in training, in the test; how far back the answer is
 SYMBOLS, WIDTH, HEADS, BATCH_SIZE, LEARNING_RATE, STEPS = 12, 64, 2, 64, 3e-3, 500
 CHANCE = 1 / SYMBOLS
 SCHEMES = ("none", "sinusoidal", "learned", "rotary", "relative, clipped at 8", "relative, clipped at 16")

@@ -19,8 +19,7 @@ from ...data.corpora import Corpus, Pair, load_corpus
 from ...decoding.translator import Translator, load_trained
 from ...model.multihead import MultiHeadAttention
 from ...model.transformer import Transformer
-from . import entries, stored
-from . import translators as experiments
+from . import entries, stored, translators
 from .interventions import (
     attention_layers,
     cut,
@@ -35,7 +34,7 @@ from .interventions import (
 from .questions import Questions, donors, margins, nouns, share
 
 RESULTS = DATA / "heads.json"
-PASSES = {"": experiments.TRAINING["epochs"], ", one pass": 1}  # over the corpus, by the ending of the model's name
+PASSES = {"": translators.TRAINING["epochs"], ", one pass": 1}  # over the corpus, by the ending of the model's name
 EVERY = 8  # heads are changed on every eighth held-out sentence with an ambiguous noun; all else is asked of all
 LAYERS = {"": None, ", layer 1": (0,), ", layer 2": (1,)}  # by the ending of the intervention's name
 Change = Callable[[MultiHeadAttention, int], AbstractContextManager]
@@ -135,8 +134,8 @@ def run(seeds: Sequence[int]) -> dict[str, Any]:
     models = {"course": measure(load_trained(), corpus)}
     for ending, epochs in PASSES.items():
         for seed in seeds:
-            translator = experiments.new_translator(corpus["train"], seed=seed)
-            experiments.train_translator(translator, corpus["train"], seed=seed, epochs=epochs, progress=False)
+            translator = translators.new_translator(corpus["train"], seed=seed)
+            translators.train_translator(translator, corpus["train"], seed=seed, epochs=epochs, progress=False)
             models[f"seed {seed}{ending}"] = measure(translator, corpus)
             print(seed, epochs, models[f"seed {seed}{ending}"]["right"], flush=True)
     return {"every": EVERY, "models": models}

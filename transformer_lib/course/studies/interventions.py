@@ -1,4 +1,4 @@
-"""Looking into a translator by changing it: heads silenced, entries cut, rows hidden or exchanged (notebook 15)."""
+"""Look into a translator by changing it: silence heads, cut entries, hide or replace rows (notebook 15)."""
 
 from __future__ import annotations
 

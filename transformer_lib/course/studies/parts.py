@@ -1,4 +1,4 @@
-"""Taking parts out of a Transformer from outside, in place: what the ablations of notebook 13 change."""
+"""Take parts out of a Transformer from outside, in place, for the ablations of notebook 13."""
 
 from __future__ import annotations
 
@@ -85,4 +85,4 @@ TEST_PARTS = {
     "layer norm": (without_layer_norm, {}),
     **{f"all heads but {head + 1}": (with_head_only(head), {}) for head in range(4)},
 }
-"""What is taken out of a trained model, and how it is then decoded."""
+"""What is taken out of a trained model, and how the model then decodes."""

@@ -61,7 +61,7 @@ def share(margin: Tensor) -> float:
 
 @cache
 def _english() -> dict[str, str]:
-    """German lemma -> English word, of the nouns that "it" may mean."""
+    """Return {German lemma: English word} of the nouns that "it" may mean."""
     return {noun.lemma: noun.english for family in FAMILIES for noun in (*family.firsts, *family.seconds)}
 
 

@@ -91,8 +91,8 @@ def accuracy(reader: Reader, length: int, examples: int = 2000) -> float:
 def gradient_ratio(kind: str, length: int, seed: int, *, radius: float | None = None) -> float:
     """Return |∂ output / ∂ first input| / |∂ output / ∂ last input| of an untrained reader, in float64.
 
-    The output is the sum of the last position's result; inputs are normal. 1 means that the first token is heard
-    as loudly as the last. With `radius` the recurrent matrix is scaled to that spectral radius first.
+    The output is the sum of the last position's result; inputs are normal. 1 means that the first token counts
+    as much as the last. With `radius` the recurrent matrix is scaled to that spectral radius first.
     """
     torch.manual_seed(seed)
     reader = Reader(kind).double()

@@ -1,4 +1,4 @@
-"""Six letters written in reverse: a task in which one knows where attention must look (notebooks 11 and 15).
+"""Six letters written in reverse: a task that dictates where attention must look (notebooks 11 and 15).
 
 `python -m transformer_lib.course.studies.reversal` trains the model of the panel and writes data/reverser.safetensors.
 """
@@ -62,7 +62,7 @@ def train_reverser(seed: int, steps: int = STEPS) -> Transformer:
 def stored_reverser() -> Transformer:
     """Return `train_reverser(0)` as it once came out, so that all readers see the same weights.
 
-    Training finds others on a processor that rounds in another way: as good, but not the same.
+    On a processor that rounds differently, training finds other weights: as good, but not the same.
     """
     with torch.random.fork_rng(devices=[]):  # a new model draws weights, before they are replaced
         return load_checkpoint(STORED).model

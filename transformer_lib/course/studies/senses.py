@@ -32,7 +32,7 @@ class SenseTagger(nn.Module):
     """Embeddings and positions, an encoder, and one linear map from the vector of a word to the scores of all senses.
 
     Args:
-        kind: one of KINDS. "self only" lets each position see itself alone, "left side only" nothing after itself;
+        kind: one of KINDS. "self only" lets each position see only itself, "left side only" nothing after itself;
             "no layer" reads the embedding. n_words, n_senses: sizes of the two vocabularies.
     """
 
@@ -116,7 +116,7 @@ def accuracy(tagger: SenseTagger) -> dict[str, float]:
 
 
 def majority(split: str = "heldout") -> float:
-    """Return the share of right choices of whoever names each word's most frequent sense in training."""
+    """Return the share of right choices when each word gets its most frequent sense in training."""
     train, tested = (load_senses()[2][name] for name in ("train", split))
     counts = torch.bincount(train.labels, minlength=train.candidates.shape[1])
     best = counts.expand(len(tested.labels), -1).masked_fill(~tested.candidates, -1).argmax(dim=-1)

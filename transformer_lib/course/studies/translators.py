@@ -74,7 +74,7 @@ def train_translator(translator: Translator, pairs: Sequence[Pair], *, seed: int
 def evaluate(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]) -> dict[str, Score]:
     """Return exact match, sense accuracy and sense choice (0–1), BLEU and chrF (0–100) of `translate` on `pairs`.
 
-    There is no sense choice where no translation names exactly one sense, as of an untrained model.
+    There is no sense choice if no translation names exactly one sense, as with an untrained model.
     """
     translations = translate([pair.src for pair in pairs])
     scores = {

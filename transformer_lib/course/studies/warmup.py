@@ -1,4 +1,4 @@
-"""Does the learning rate need its rise? Peak rates with and without it, post-norm and pre-norm (notebook 13).
+"""Does the learning rate need warm-up? Peak rates with and without it, post-norm and pre-norm (notebook 13).
 
 The study of `ablations` runs it and keeps its results.
 """
@@ -9,7 +9,7 @@ import itertools
 import statistics
 
 from ...data.corpora import Corpus
-from . import translators as experiments
+from . import translators
 
 STEPS, RISE, LAST = 200, 50, 50  # of training; of the rise to the peak; over which the loss is averaged at the end
 NORMS, WARMUPS, RATES = ("post-norm",), ("with", "without"), (2e-3, 1e-2)
@@ -26,10 +26,10 @@ def final_loss(corpus: Corpus, norm: str, warmup: str, rate: float, seed: int, *
 
     Arms of one seed read the same batches in the same order and, of one norm, begin with the same weights.
     """
-    pairs = corpus["train"][: steps * experiments.BATCH_SIZE]
-    translator = experiments.new_translator(corpus["train"], seed=seed, norm_first=norm == "pre-norm")
+    pairs = corpus["train"][: steps * translators.BATCH_SIZE]
+    translator = translators.new_translator(corpus["train"], seed=seed, norm_first=norm == "pre-norm")
     rise = RISE if warmup == "with" else 1
-    history = experiments.train_translator(
+    history = translators.train_translator(
         translator,
         pairs,
         seed=seed,

@@ -59,7 +59,7 @@ def sentences(size: int, generator: torch.Generator, template: Sequence[str] = T
 
 
 def best_loss(template: Sequence[str] = TEMPLATE) -> float:
-    """The least mean loss in nats: within its class no word can be foreseen."""
+    """Return the least possible mean loss in nats: within its class, no word can be predicted."""
     return sum(math.log(len(CLASSES[name])) for name in template[1:]) / (len(template) - 1)
 
 

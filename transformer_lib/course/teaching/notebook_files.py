@@ -11,32 +11,32 @@ MATHJAX = ("sphinx-mathjax-offline", "sphinx-mathjax-offline/static/mathjax/tex-
 
 
 def read(path: Path) -> dict:
-    """The notebook in a file."""
+    """Return the notebook in a file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
 def text_of(field: str | list[str]) -> str:
-    """A field of a notebook's file, which may be a list of lines."""
+    """Return a field of a notebook's file, which may be a list of lines, as text."""
     return field if isinstance(field, str) else "".join(field)
 
 
 def source_of(cell: dict) -> str:
-    """The source of a cell."""
+    """Return the source of a cell."""
     return text_of(cell["source"])
 
 
 def tags_of(cell: dict) -> list[str]:
-    """The tags of a cell."""
+    """Return the tags of a cell."""
     return cell["metadata"].get("tags", [])
 
 
 def html_of(cell: dict) -> str:
-    """The HTML that a code cell has stored; "" for none."""
+    """Return the HTML that a code cell has stored; "" for none."""
     return "".join(text_of(output.get("data", {}).get("text/html", "")) for output in cell.get("outputs", []))
 
 
 def carried(package: str, place: str, extra: str) -> Path:
-    """A file of an installed package.
+    """Return a file of an installed package.
 
     Args:
         package: its name.

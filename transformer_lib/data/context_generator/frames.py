@@ -1,7 +1,7 @@
 """The sentence frames: each builds an English sentence and its one German translation from the same scene.
 
 The ambiguous noun phrase is `word`, the deciding one `cue`; subjects, verbs and everything else say nothing about
-the sense. Tokens are separated by blanks, and the sentence begins in lower case.
+its sense. Tokens are separated by blanks, and the sentence begins in lower case.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def draw_held_out(rng: random.Random) -> HeldOut:
 def leaks(src: list[str], tgt: list[str], contrast: list[str], expected: str, cue_en: str, cue_de: set[str]) -> bool:
     """Say whether a model that sees only position i, and the target word before it, would see the cue.
 
-    What counts is the first target word that depends on the sense, and the ambiguous word itself.
+    What counts are the first target word that depends on the sense, and the ambiguous word itself.
     """
     first = next(i for i, (a, b) in enumerate(zip(tgt, contrast, strict=True)) if a != b)
     places = (first, tgt.index(expected))
@@ -166,7 +166,7 @@ def it_row(sentence: Pronominal, held: HeldOut) -> Row:
 
 
 def belongs(row: Row, split: str) -> bool:
-    """Say whether `row` may stand in `split`: nothing held out in train and heldout; only its kind elsewhere."""
+    """Return True when `row` may stand in `split`: nothing held out in train and heldout, only its kind elsewhere."""
     if split == "hard":
         return row.held == "word×cue"
     if split == "compositional":

@@ -43,14 +43,14 @@ class NounPhrase:
 
     @property
     def english(self) -> str:
-        """For example "an old bank"."""
+        """The English phrase, for example "an old bank"."""
         words = f"{self.adjective} {self.noun.english}".strip()
         if self.definite:
             return f"the {words}"
         return f"{'an' if words[0] in 'aeiou' else 'a'} {words}"
 
     def german(self, case: str) -> str:
-        """For example "ein altes Ufer"."""
+        """Return the German phrase in this case, for example "ein altes Ufer"."""
         gender = self.noun.gender
         article = (DEFINITE if self.definite else INDEFINITE)[case][gender]
         noun = self.noun.german if case == NOMINATIVE else self.noun.oblique

@@ -18,7 +18,7 @@ MAX_WIDTH = 720
 
 
 def checked_alt(alt: str) -> str:
-    """The alternative text, stripped; TypeError when it is no string, ValueError when it says nothing."""
+    """Strip the alternative text; TypeError when it is no string, ValueError when it says nothing."""
     if not isinstance(alt, str):
         raise TypeError(f"alt must be a string, got {type(alt).__name__}")
     if not alt.strip():
@@ -27,7 +27,7 @@ def checked_alt(alt: str) -> str:
 
 
 def as_array(name: str, data: Any, *ndims: int, allow_negative_infinity: bool = False) -> np.ndarray:
-    """``data`` as a float array with one of the given numbers of axes; ValueError names what does not fit."""
+    """Return ``data`` as a float array with one of these numbers of axes; ValueError says what does not fit."""
     data = data.detach().cpu() if hasattr(data, "detach") else data
     array = np.asarray(data, dtype=float)
     if array.ndim not in ndims:
@@ -40,14 +40,14 @@ def as_array(name: str, data: Any, *ndims: int, allow_negative_infinity: bool = 
 
 
 def check_weights(name: str, weights: np.ndarray) -> None:
-    """ValueError unless every value lies in [0, 1], up to rounding."""
+    """Raise ValueError unless every value lies in [0, 1], up to rounding."""
     if weights.size and (weights.min() < -1e-6 or weights.max() > 1 + 1e-6):
         low, high = weights.min(), weights.max()
         raise ValueError(f"{name} must lie between 0 and 1, got {low:.3g} to {high:.3g}")
 
 
 def visible_cells(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """The boolean mask (True = may attend) as an array of this shape; without one, every cell may be read.
+    """Return the boolean mask (True = may attend) as an array of this shape; without one, all cells are visible.
 
     Leading axes of length 1, as `tl.causal_mask` has them, are dropped.
     """
@@ -63,7 +63,7 @@ def visible_cells(mask: Any, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def distinct_tokens(tokens: Sequence[str]) -> list[str]:
-    """Tokens with the repeated ones numbered, so that a label names one: the cat the → the₁ cat the₂."""
+    """Number the repeated tokens, so that a label names one: the cat the → the₁ cat the₂."""
     tokens = [str(token) for token in tokens]
     total, seen = Counter(tokens), Counter()
     labels = []
@@ -75,7 +75,7 @@ def distinct_tokens(tokens: Sequence[str]) -> list[str]:
 
 
 def weight_text(weight: float, short: bool = False) -> str:
-    """A weight in two decimals; a small one is "<.01", never "0.00", and only an exact zero is "0"."""
+    """Write a weight with two decimals; a small one is "<.01", never "0.00", and only an exact zero is "0"."""
     if weight == 0:
         return "0"
     if weight < 0.005:
@@ -85,12 +85,12 @@ def weight_text(weight: float, short: bool = False) -> str:
 
 
 def signed_text(value: float) -> str:
-    """A signed number in two decimals, with a real minus sign and no negative zero."""
+    """Write a signed number with two decimals, a real minus sign and no negative zero."""
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
 
 
 def shown_cells(weights: np.ndarray, visible: np.ndarray) -> np.ndarray:
-    """Which cells of a weight map carry their number: all up to 12 tokens, large ones up to 24, else none."""
+    """Say which cells of a weight map carry their number: all up to 12 tokens, large ones up to 24, else none."""
     longest = max(weights.shape)
     if longest <= 12:
         return visible
@@ -100,7 +100,7 @@ def shown_cells(weights: np.ndarray, visible: np.ndarray) -> np.ndarray:
 
 
 def ink(red: float, green: float, blue: float) -> str:
-    """Black or white, whichever stands out more on a colour (components 0–1): at least 4.5 : 1 (WCAG 2)."""
+    """Return black or white, whichever has more contrast with a colour (components 0–1): at least 4.5 : 1 (WCAG 2)."""
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "#000" if luminance > 0.179 else "#fff"
@@ -113,7 +113,7 @@ def picture_html(
     caption: str | None = None,
     table: Sequence[Sequence[object]] | None = None,
 ) -> str:
-    """The HTML that the saved notebook keeps: an image on a white card, its caption, its data folded away."""
+    """Return the HTML that the saved notebook keeps: an image on a white card, its caption, its data folded away."""
     parts = [
         f'<img alt="{html.escape(alt)}" src="{source}" width="{width}" '
         'style="background:#fff;border-radius:4px;max-width:100%;height:auto">'

@@ -15,7 +15,8 @@ from .picture import FULL_WIDTH, SERIES, new_axes, style
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
 _MARKERS = "os^Dv*P"
 _BAND = " (mean and range of "
-_HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
+HATCHES = ("", "//", "..", "\\\\", "xx", "--", "++")
+"""Hatches of bars, so that the series can be told apart without colour."""
 
 
 def plot_lines(
@@ -29,7 +30,7 @@ def plot_lines(
     log_y: bool = False,
     markers: bool = True,
 ) -> Axes:
-    """Labelled lines {name: y} or {name: (x, y)}; without x the points count from 1."""
+    """Draw labelled lines {name: y} or {name: (x, y)}; without x the points count from 1."""
     if not lines:
         raise ValueError("lines must hold at least one named line, got none")
     with style():
@@ -51,7 +52,7 @@ def plot_curves(
     log_x: bool = False,
     log_y: bool = False,
 ) -> Axes:
-    """Training curves {name: values} with values [n_steps] or [n_seeds, n_steps] (mean and min–max band).
+    """Draw training curves {name: values}, each [n_steps] or [n_seeds, n_steps] (mean and min–max band).
 
     A pair ``(steps, values)`` gives the steps; without them they count from 1.
     """
@@ -80,19 +81,19 @@ def plot_bars(
     reference: Mapping[str, float] | None = None,
     title: str | None = None,
 ) -> Axes:
-    """Grouped bars {series: {group: value}}, for scores beside baselines.
+    """Draw grouped bars {series: {group: value}}, for scores beside baselines.
 
     ``intervals`` holds (low, high) in the same nesting, drawn as whiskers; ``reference`` draws named
     levels such as {"chance": 0.5}. Raises ValueError when the series do not share their groups.
     """
-    groups = _shared_groups(scores)
+    groups = shared_groups(scores)
     width = 0.8 / len(scores)
     with style():
         ax = new_axes(ax, (min(FULL_WIDTH, 2.4 + 0.45 * len(groups) * len(scores)), 3.4))
         for index, (name, values) in enumerate(scores.items()):
             x = np.arange(len(groups)) + (index - (len(scores) - 1) / 2) * width
             heights = [float(values[group]) for group in groups]
-            look = {"color": SERIES[index % 7], "hatch": _HATCHES[index % 7], "edgecolor": "white"}
+            look = {"color": SERIES[index % 7], "hatch": HATCHES[index % 7], "edgecolor": "white"}
             ax.bar(x, heights, width * 0.92, label=name, **look)
             tops = _whiskers(ax, x, heights, (intervals or {}).get(name, {}), groups)
             _name_bars(ax, x, heights, tops)
@@ -102,12 +103,12 @@ def plot_bars(
         ax.set_xticks(range(len(groups)), groups)
         ax.margins(y=0.12)
         ax.set(ylabel=ylabel, title=title or "")
-        _legend_below(ax)
+        legend_below(ax)
     return ax
 
 
 def _xy(name: str, data: Any, most_axes: int) -> tuple[np.ndarray, np.ndarray]:
-    """(x, y) of one line; the pair may be given, or y alone, whose points are then counted from 1."""
+    """Return (x, y) of one line, given as a pair or as y alone, whose points are then counted from 1."""
     pair = isinstance(data, tuple) and len(data) == 2 and np.ndim(data[0]) == 1
     y = as_array(name, data[1] if pair else data, *range(1, most_axes + 1))
     x = as_array(f"{name} (x)", data[0], 1) if pair else np.arange(1.0, y.shape[-1] + 1)
@@ -117,13 +118,13 @@ def _xy(name: str, data: Any, most_axes: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _line_look(index: int, markers: bool) -> dict[str, Any]:
-    """Colour, dash and marker of the index-th line: told apart without colour too."""
+    """Return colour, dash and marker of the index-th line, so that lines differ without colour too."""
     look = {"color": SERIES[index % 7], "linestyle": _DASHES[index % 7]}
     return look | {"marker": _MARKERS[index % 7]} if markers else look
 
 
 def _plain_log_x(ax: Axes) -> None:
-    """A logarithmic x axis that writes 64, not 10^1.8: marked at the points themselves when they are few."""
+    """Give the x axis a logarithmic scale that writes 64, not 10^1.8, with ticks at the points if they are few."""
     points = sorted({float(x) for line in ax.lines for x in line.get_xdata()})
     ax.set_xscale("log")
     ax.xaxis.set_major_formatter(ScalarFormatter())
@@ -140,21 +141,28 @@ def _finish(ax: Axes, xlabel: str, ylabel: str, title: str | None, log_x: bool, 
         ax.set_yscale("log")
     handles, names = ax.get_legend_handles_labels()
     short, notes = zip(*(name.split(_BAND) if _BAND in name else (name, "") for name in names), strict=True)
-    if len(names) > 3 and len(set(notes)) == 1 and notes[0]:  # too large to lie on the lines: what they share, once
+    if (
+        len(names) > 3 and len(set(notes)) == 1 and notes[0]
+    ):  # too large to lie on the lines; what the names share is said once
         look = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 3}
         ax.legend(handles, short, title=f"mean and range of {notes[0].strip(')')}", **look)
     elif len(names) > 1:
         ax.legend()
 
 
-def _legend_below(ax: Axes) -> None:
-    """A legend under the axes, where it can hide no bar."""
+def legend_below(ax: Axes) -> None:
+    """Put the legend under the axes, where it can hide no bar."""
     names = ax.get_legend_handles_labels()[1]
     if len(names) > 1:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=min(4, len(names)))
 
 
-def _shared_groups(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
+def shared_groups(scores: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """Return the groups that all series have, in order.
+
+    Raises:
+        ValueError: if there is no series, or two have different groups.
+    """
     if not scores:
         raise ValueError("scores must hold at least one named series, got none")
     groups = list(next(iter(scores.values())))

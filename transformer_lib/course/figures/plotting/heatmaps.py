@@ -38,7 +38,7 @@ def plot_attention(
     title: str | None = None,
     show_values: bool = True,
 ) -> Axes:
-    """Heat map of attention weights [q_len, k_len] in [0, 1]; one row per query, cividis from 0 to 1.
+    """Draw attention weights [q_len, k_len] in [0, 1] as a heat map; a row per query, cividis from 0 to 1.
 
     ``k_tokens`` defaults to ``q_tokens``. ``mask`` [q_len, k_len] is boolean, True = may attend; the cells it
     rules out are hatched. Up to 12 tokens every weight is printed, up to 24 only those ≥ .10 and row maxima.
@@ -64,7 +64,7 @@ def plot_scores(
     mask: Any = None,
     title: str | None = None,
 ) -> Axes:
-    """Heat map of scores [q_len, k_len] before the softmax; PuOr symmetric about 0; −inf counts as masked."""
+    """Draw scores [q_len, k_len] before the softmax as a heat map; PuOr symmetric about 0; −inf counts as masked."""
     grid = as_array("scores", scores, 2, allow_negative_infinity=True)
     visible = visible_cells(mask, grid.shape) & np.isfinite(grid)
     grid = np.where(visible, grid, 0.0)
@@ -86,7 +86,7 @@ def plot_heads(
     titles: Sequence[str] | None = None,
     show_values: bool = False,
 ) -> np.ndarray:
-    """One small heat map per head of weights [n_heads, q_len, k_len]; returns the array of Axes, one a head.
+    """Draw one small heat map per head of weights [n_heads, q_len, k_len]; returns the Axes, one per head.
 
     ``titles`` defaults to "head 1", "head 2" …; with ``show_values`` the cells carry their numbers.
     """
@@ -115,7 +115,7 @@ def plot_heads(
 
 
 def plot_encoding(encoding: Any, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-    """Heat map of a position encoding [seq_len, d_model]; PuOr from −1 to 1, wider where the values are."""
+    """Draw a position encoding [seq_len, d_model] as a heat map; PuOr from −1 to 1, wider where the values are."""
     grid = as_array("encoding", encoding, 2)
     largest = max(1.0, float(np.abs(grid).max(initial=0.0)))
     with style():
@@ -134,7 +134,7 @@ def _token_axes(
     ax: Axes | None,
     title: str | None,
 ) -> Axes:
-    """Axes of a token-by-token map: whole tokens on both sides, keys on top, queries from top to bottom."""
+    """Return axes for a token-by-token map: whole tokens on both sides, keys on top, queries from top to bottom."""
     k_tokens = q_tokens if k_tokens is None else k_tokens
     wanted = (len(q_tokens), len(k_tokens))
     if shape != wanted:

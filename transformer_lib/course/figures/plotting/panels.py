@@ -20,9 +20,9 @@ def plot_panels(
     log_x: bool = False,
     share_y: bool = False,
 ) -> np.ndarray:
-    """Panels {title: runs} side by side, each as `plot_curves` draws it, with one legend below; returns the Axes.
+    """Draw panels {title: runs} side by side, each like `plot_curves`, with one legend below; returns the Axes.
 
-    All panels show the same names in the same order. `ylabel` stands at the first panel. Raises ValueError when
+    All panels show the same names in the same order. Only the first panel has the `ylabel`. Raises ValueError when
     there is no panel, or when the panels do not share their names.
     """
     names = [list(runs) for runs in panels.values()]

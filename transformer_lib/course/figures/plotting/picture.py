@@ -45,7 +45,7 @@ _STYLE = {
 
 
 def style() -> Any:
-    """The course's look as a context manager (``with style(): …``); nothing outside it is changed."""
+    """Apply the course's look as a context manager (``with style(): …``); nothing outside it is changed."""
     return plt.rc_context(_STYLE)
 
 
@@ -88,7 +88,7 @@ def figure(
 
 
 def _png(fig: Figure) -> tuple[bytes, int]:
-    """The figure as a PNG of 128 colours, a quarter as large as in full colour, and its width in pixels."""
+    """Return the figure as a PNG of 128 colours, a quarter as large as in full colour, and its width in pixels."""
     drawn, saved = io.BytesIO(), io.BytesIO()
     with style():
         fig.savefig(drawn, format="png", dpi=_SAVED_DPI, bbox_inches="tight", pad_inches=0.08)
@@ -108,5 +108,5 @@ def _figure_of(shown: Any) -> Figure:
 
 
 def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """The given axes, or those of a new figure of this size in inches."""
+    """Return the given axes, or those of a new figure of this size in inches."""
     return plt.subplots(figsize=size, layout="constrained")[1] if ax is None else ax

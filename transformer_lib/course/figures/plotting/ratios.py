@@ -1,4 +1,4 @@
-"""How many times as fast: a point with its spread for each candidate, in panels one above the other."""
+"""Speed-ups: a point with its spread for each candidate, in panels one above the other."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TICKS = (0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 32)
 def plot_ratios(panels: Mapping[str, Mapping[str, tuple[float, float, float]]], *, xlabel: str) -> np.ndarray:
     """Draw panels {title: {name: (low, middle, high)}} on one logarithmic axis with a line at 1; returns the Axes.
 
-    Twice and half as much lie equally far from the line.
+    On the logarithmic axis, twice and half as much lie equally far from the line at 1.
 
     Raises:
         ValueError: there is no panel, one is empty, or three numbers are not positive and in order.
@@ -57,7 +57,7 @@ def _draw(ax: Axes, rows: Mapping[str, tuple[float, float, float]]) -> None:
 
 
 def _mark(ax: Axes) -> None:
-    """A logarithmic axis that writes 0.5, 1, 2, 4."""
+    """Give the axis a logarithmic scale that writes 0.5, 1, 2, 4."""
     ax.set_xscale("log")
     ax.minorticks_off()
     ax.margins(x=0.1)

@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from .base import ink
-from .curves import _HATCHES, _legend_below, _shared_groups
+from .curves import HATCHES, legend_below, shared_groups
 from .picture import FULL_WIDTH, new_axes, style
 
 
@@ -20,7 +20,7 @@ def plot_stacks(
     xlabel: str,
     title: str | None = None,
 ) -> Axes:
-    """Horizontal bars, one for each group from top to bottom, made of one part for each series.
+    """Draw horizontal bars, one per group from top to bottom, each made of one part per series.
 
     Args:
         parts: {series: {group: value}}; all series have the same groups, and no value is negative.
@@ -30,7 +30,7 @@ def plot_stacks(
     Raises:
         ValueError: if the groups differ, or a value is negative.
     """
-    groups = _shared_groups(parts)
+    groups = shared_groups(parts)
     left = np.zeros(len(groups))
     with style():
         ax = new_axes(ax, (FULL_WIDTH, 1.2 + 0.25 * len(groups)))
@@ -38,19 +38,19 @@ def plot_stacks(
             widths = np.array([float(values[group]) for group in groups])
             if widths.min() < 0:
                 raise ValueError(f"parts must not be negative, got {widths.min():g} in series {name!r}")
-            look = {"color": colours[name], "hatch": _HATCHES[index % 7], "edgecolor": "white", "linewidth": 0.5}
+            look = {"color": colours[name], "hatch": HATCHES[index % 7], "edgecolor": "white", "linewidth": 0.5}
             ax.barh(groups, widths, 0.8, left=left, label=name, **look)
             _write_counts(ax, left, widths, colours[name])
             left += widths
         ax.invert_yaxis()
         ax.grid(visible=False, axis="y")
         ax.set(xlabel=xlabel, title=title or "")
-        _legend_below(ax)
+        legend_below(ax)
     return ax
 
 
 def _write_counts(ax: Axes, left: np.ndarray, widths: np.ndarray, colour: str) -> None:
-    """Each value on a card of the bar's colour, so that no hatching crosses it; none on a part without width."""
+    """Write each value on a card of the bar's colour, so that no hatching crosses it; skip parts without width."""
     text = ink(*(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))
     card = {"facecolor": colour, "edgecolor": "none", "pad": 1.5}
     for row, (start, width) in enumerate(zip(left, widths, strict=True)):

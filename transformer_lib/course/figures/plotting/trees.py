@@ -1,4 +1,4 @@
-"""A search tree: beginnings of a sentence, each grown from the one before it."""
+"""A search tree: prefixes of a sentence, each extending the one before it."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ def plot_tree(
     """Draw the tree of {("ask", "my"): 0.2, …}: one column per token, and at each node the path's probability.
 
     Args:
-        probabilities: of every path; a path's own beginning must be there too (the empty one is `root`).
+        probabilities: of every path; the prefix of every path must be there too (the empty one is `root`).
         kept: the paths that the search went on with (solid); the others are dashed and grey.
         best: the path to draw in another colour, wider.
     Raises:
-        ValueError: no paths, or one whose beginning is missing.
+        ValueError: no paths, or one whose prefix is missing.
     """
     if not probabilities:
         raise ValueError("probabilities must hold at least one path, got none")
     for path in probabilities:
         if path[:-1] and path[:-1] not in probabilities:
-            raise ValueError(f"probabilities must hold the beginning of every path, got {path} without {path[:-1]}")
+            raise ValueError(f"probabilities must hold the prefix of every path, got {path} without {path[:-1]}")
     heights = _heights(list(probabilities))
     with style():
         leaves = sum(1 for path in heights if not _children(path, heights))
@@ -57,7 +57,7 @@ def _children(path: Path, paths: Collection[Path]) -> list[Path]:
 
 
 def _heights(paths: list[Path]) -> dict[Path, float]:
-    """Where each path stands: leaves one below the other from 0 down, a beginning in the middle of its children."""
+    """Return where each path stands: leaves one below the other from 0 down, a prefix midway between its children."""
     heights: dict[Path, float] = {}
     leaves = 0
 

@@ -12,7 +12,7 @@ _SHADE = "#8883"
 
 
 def row_names(names: Sequence[str], chosen: str, y: float, width: float) -> str:
-    """The names at the left, the chosen one bold on a band across the picture."""
+    """Draw the names at the left, the chosen one bold on a band across the picture."""
     parts = []
     for i, name in enumerate(names):
         if name == chosen:
@@ -22,7 +22,7 @@ def row_names(names: Sequence[str], chosen: str, y: float, width: float) -> str:
 
 
 def dot_rows(rows: Mapping[str, Sequence[float]], whole: Sequence[float], x: float, y: float, width: float) -> str:
-    """One dot per value from 0 (at x) to 1 (at x + width), row under row.
+    """Draw one dot per value from 0 (at x) to 1 (at x + width), row under row.
 
     ``whole`` are the whole model's values: their mean is a dashed line. Dots of a row stand a little apart in
     height, in their order, so that equal ones are seen.
@@ -47,7 +47,7 @@ def _dot(x: float, y: float) -> str:
 
 
 def key(x: float, y: float, dots: str, whole: str) -> str:
-    """What a dot and the dashed line are."""
+    """Explain what a dot and the dashed line are."""
     parts = [_dot(x + 5, y - 4), text(x + 16, y, dots, "soft")]
     start = x + 40 + 6.5 * len(dots)
     parts.append(line(start, y - 4, start + 26, y - 4, WHOLE, 'stroke-width="2" stroke-dasharray="5 3"'))

@@ -19,7 +19,7 @@ _SPAN, _MAP = 130, 308  # px between the two columns of words; at most, for the 
 def alignment_picture(
     weights: np.ndarray, source: Sequence[str], target: Sequence[str], row: int, title: str
 ) -> Picture:
-    """Weights [tgt_len, src_len]; ``target`` are the tgt_len tokens that the rows write, ``row`` the chosen one.
+    """Draw weights [tgt_len, src_len]; the rows write the tgt_len tokens of ``target``, ``row`` is the chosen one.
 
     Left the source, in the middle the target, each row of the heat map beside its target word.
     Raises ValueError when the shape does not fit the tokens, or there is no such row.
@@ -49,7 +49,7 @@ def alignment_picture(
 
 
 def _rays(weights: np.ndarray, row: int, left: float, right: float, top: float, step: int) -> str:
-    """All lines faint, those of the chosen row strong; each as thick as its weight."""
+    """Draw all lines faint and those of the chosen row strong, each as thick as its weight."""
     groups = []
     for i in [*(i for i in range(len(weights)) if i != row), row]:
         drawn = "".join(
@@ -63,7 +63,7 @@ def _rays(weights: np.ndarray, row: int, left: float, right: float, top: float, 
 
 
 def _words(src: Sequence[str], tgt: Sequence[str], row: int, left: float, right: float, top: float, step: int) -> str:
-    """The source at the left, right-aligned; the target in the middle, the chosen word bold."""
+    """Write the source at the left, right-aligned, and the target in the middle, the chosen word in bold."""
     parts = [text(left, top - 10, "source", "soft end", size=11), text(right + 10, top - 10, "writes", "soft", size=11)]
     for j, word in enumerate(src):
         middle = top + (j + 0.5) * step

@@ -1,4 +1,4 @@
-"""The beginnings of a sentence as a tree, one column per token: what was kept, what ended, what was dropped."""
+"""The prefixes of a sentence as a tree, one column per token: what was kept, what ended, what was dropped."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ class Node:
 
 
 def height(columns: Sequence[Sequence[Node]]) -> int:
-    """How many px the tree takes, whichever of its columns are shown."""
+    """Return how many px the tree takes, whichever of its columns are shown."""
     return _ROW * max(map(len, columns))
 
 
 def alive(columns: Sequence[Sequence[Node]]) -> set[tuple[int, ...]]:
-    """The paths that lead to something: a sentence that ended, or a beginning kept in the last column."""
+    """Return the paths that lead somewhere: to a sentence that ended, or to a prefix kept in the last column."""
     ends = [node.path for column in columns for node in column if node.state == "ended"]
     ends += [node.path for node in columns[-1] if node.state == "kept"]
     return {path[:n] for path in ends for n in range(1, len(path) + 1)}
 
 
 def draw_tree(columns: Sequence[Sequence[Node]], y: float, best: Sequence[int]) -> str:
-    """The last COLUMNS columns from ``y`` down; the ``best`` path is heavy, what leads nowhere is dashed and soft."""
+    """Draw the last COLUMNS columns from ``y`` down; the ``best`` path is heavy, dead ends are dashed and soft."""
     first, living, parts = max(0, len(columns) - COLUMNS), alive(columns), []
     places = {
         node.path: (_LEFT + k * _COLUMN, y + row * _ROW, node)
@@ -58,7 +58,7 @@ def draw_tree(columns: Sequence[Sequence[Node]], y: float, best: Sequence[int]) 
 
 
 def _edge(parent: tuple[float, float, Node], x: float, top: float, on_best: bool, lost: bool) -> str:
-    """From the end of the parent's label to the child's."""
+    """Draw the line from the end of the parent's label to the child's."""
     left, above, node = parent
     start = left + min(_LABEL, text_width(node.label) + (14 if node.state == "ended" else 0)) + 3
     look = 'stroke-width="1.2" stroke-dasharray="4 3"' if lost else f'stroke-width="{3.5 if on_best else 1.8}"'

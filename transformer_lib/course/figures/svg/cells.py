@@ -12,7 +12,7 @@ from .elements import fit, number, rect, text
 
 
 def cells(levels: np.ndarray, table: Sequence[str], visible: np.ndarray, x: float, y: float, size: float) -> str:
-    """Coloured squares of ``size`` px from (x, y) on, one path per colour; masked ones are hatched.
+    """Draw coloured squares of ``size`` px from (x, y) on, one path per colour; masked ones are hatched.
 
     ``levels`` [rows, columns] are indices into the colours of ``table``.
     """
@@ -37,7 +37,7 @@ def cells(levels: np.ndarray, table: Sequence[str], visible: np.ndarray, x: floa
 
 
 def hatching(visible: np.ndarray, x: float, y: float, size: float) -> str:
-    """Diagonals over the masked cells, and a × where there is room for one."""
+    """Draw diagonals over the masked cells, and a × where there is room for one."""
     masked = np.argwhere(~visible)
     if not len(masked):
         return ""
@@ -52,7 +52,7 @@ def hatching(visible: np.ndarray, x: float, y: float, size: float) -> str:
 
 
 def _diagonals(masked: np.ndarray) -> Iterator[tuple[int, int, int]]:
-    """Runs of masked cells going up to the right: the lowest cell (i, j) of each, and how many there are."""
+    """Yield runs of masked cells that rise to the right: the lowest cell (i, j) of each, and their number."""
     cells_of = {(int(i), int(j)) for i, j in np.argwhere(masked)}
     for i, j in sorted(cells_of):
         if (i + 1, j - 1) not in cells_of:
@@ -60,18 +60,18 @@ def _diagonals(masked: np.ndarray) -> Iterator[tuple[int, int, int]]:
 
 
 def short_labels(tokens: Sequence[str]) -> list[str]:
-    """Tokens as axis labels: repeated ones numbered, one of more than 23 characters cut."""
+    """Return tokens as axis labels: repeated ones numbered, those of more than 23 characters cut."""
     return [fit(label, 170) for label in distinct_tokens(tokens)]
 
 
 def top_words(weights: np.ndarray, labels: Sequence[str], most: int = 3) -> str:
-    """The largest weights of one query in words: "it 0.49, sat 0.34, the 0.12"; "nothing" if all are 0."""
+    """Return the largest weights of one query in words: "it 0.49, sat 0.34, the 0.12"; "nothing" if all are 0."""
     order = [j for j in np.argsort(-weights, kind="stable")[:most] if weights[j] > 0]
     return ", ".join(f"{labels[j]} {weight_text(float(weights[j]))}" for j in order) or "nothing"
 
 
 def read_out(weights: np.ndarray, labels: Sequence[str], visible: np.ndarray) -> list[str]:
-    """One query's visible weights, largest first, on two lines: the first ten by name, the others summed."""
+    """Return one query's visible weights on two lines, largest first: the first ten by name, the others summed."""
     order = [j for j in np.argsort(-weights, kind="stable") if visible[j]]
     words = [f"{fit(labels[j], 90)} {weight_text(float(weights[j]))}" for j in order[:10]]
     if len(order) > 10:
@@ -80,7 +80,7 @@ def read_out(weights: np.ndarray, labels: Sequence[str], visible: np.ndarray) ->
 
 
 def cell_values(weights: np.ndarray, shown: np.ndarray, x: float, y: float, size: float) -> str:
-    """The numbers in the cells, black or white by what they stand on."""
+    """Write the numbers into the cells, black or white depending on the colour behind them."""
     levels, parts, narrow = weight_levels(weights), [], size < 34
     for i, j in np.argwhere(shown):
         kind = "mid white" if ink_on(CIVIDIS[levels[i, j]]) == "#fff" else "mid black"
@@ -91,7 +91,7 @@ def cell_values(weights: np.ndarray, shown: np.ndarray, x: float, y: float, size
 
 
 def row_label(token: str, rows: np.ndarray, labels: Sequence[str], titles: Sequence[str], most: int = 3) -> str:
-    """One query in words: its largest weights on a single map, or the largest of each head."""
+    """Describe one query in words: its largest weights on a single map, or the largest of each head."""
     if len(rows) == 1:
         return f"query {token}: {top_words(rows[0], labels, most)}"
     parts = [f"{title} {top_words(row, labels, 1)}" for title, row in zip(titles, rows, strict=True)]

@@ -18,7 +18,7 @@ def bar_strip(
     box: tuple[float, float, float, float],
     limits: tuple[float, float],
 ) -> str:
-    """One bar per value inside ``box`` (x, y, width, height), from 0 up or down; ``limits`` hold the axis."""
+    """Draw one bar per value inside ``box`` (x, y, width, height), from 0 up or down; ``limits`` bound the axis."""
     x, y, width, height = box
     low, high = limits
     step = width / len(values)
@@ -43,7 +43,7 @@ def log_chart(
     colours: Sequence[str],
     marked: tuple[float, float] | None = None,
 ) -> str:
-    """Lines over a logarithmic x, from 0 to ``high``, told apart by colour and dash; their names below.
+    """Draw lines over a logarithmic x, from 0 to ``high``, told apart by colour and dash, with their names below.
 
     ``box`` is (x, y, width, height); ``marked`` is one point (x, y) to stand out.
     """

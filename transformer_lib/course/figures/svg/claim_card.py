@@ -19,7 +19,7 @@ def ledger_map(
     signs: Mapping[str, str],
     colours: Mapping[str, str],
 ) -> str:
-    """A row of squares for each topic; `verdicts` holds the (id, verdict) of its claims.
+    """Draw a row of squares for each topic; `verdicts` holds the (id, verdict) of its claims.
 
     Claims that are not `fitting` are drawn as outlines, and the `chosen` one has a frame. `signs` and `colours` give
     each verdict its sign and its colour.
@@ -38,7 +38,7 @@ def ledger_map(
 
 
 def map_height(topics: Sequence[str]) -> int:
-    """The height that `ledger_map` takes."""
+    """Return the height that `ledger_map` takes."""
     return 26 + len(topics) * (SQUARE + 2)
 
 
@@ -51,7 +51,7 @@ def _key(signs: Mapping[str, str], colours: Mapping[str, str]) -> str:
 
 
 def in_words(head: str, claim: str, comment: str, y: float) -> str:
-    """The claim below its heading, and a comment, such as what is right, below that."""
+    """Write the claim below its heading, and below that a comment, such as what is right."""
     parts = [text(10, y + 14, head, "bold")]
     y += 36
     for line in wrapped(claim, LINES["claim"]):
@@ -63,12 +63,12 @@ def in_words(head: str, claim: str, comment: str, y: float) -> str:
 
 
 def words_height() -> int:
-    """The height that `in_words` may take."""
+    """Return the height that `in_words` may take."""
     return 36 + 18 * (LINES["claim"] + LINES["comment"]) + 4
 
 
 def wrapped(content: str, most: int, width: float = WIDTH - 20) -> list[str]:
-    """The text in lines of at most `width` px; what does not fit into `most` lines ends in "…"."""
+    """Break the text into lines of at most `width` px; what does not fit into `most` lines ends in “…”."""
     lines = [""]
     for word in content.split():
         longer = f"{lines[-1]} {word}".strip()

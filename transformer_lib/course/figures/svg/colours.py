@@ -31,16 +31,16 @@ PUOR = _table(
 
 
 def weight_levels(weights: np.ndarray, step: int = 1) -> np.ndarray:
-    """The index into CIVIDIS of each weight in [0, 1]; a ``step`` of 3 uses every third colour only."""
+    """Return the index into CIVIDIS of each weight in [0, 1]; with a ``step`` of 3, only every third colour is used."""
     return np.rint(np.clip(weights, 0.0, 1.0) * (len(CIVIDIS) - 1) / step).astype(int) * step
 
 
 def signed_levels(values: np.ndarray, largest: float) -> np.ndarray:
-    """The index into PUOR of each value in [−largest, largest]; 0 is the middle, white."""
+    """Return the index into PUOR of each value in [−largest, largest]; 0 is the middle, white."""
     middle = (len(PUOR) - 1) // 2
     return np.rint(np.clip(values / (largest or 1.0), -1.0, 1.0) * middle).astype(int) + middle
 
 
 def ink_on(colour: str) -> str:
-    """Black or white, whichever reads better on a colour written "#rrggbb"."""
+    """Return black or white, whichever reads better on a colour written "#rrggbb"."""
     return ink(*(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))

@@ -13,7 +13,7 @@ PARTS = {"projections": "#0072b2", "pairs (scores, blends)": "#d55e00", "feed-fo
 
 
 def share_bar(parts: Mapping[str, int], x: float, y: float, width: float) -> str:
-    """One bar cut by share; each part's name and per cent stand below, with a square of its colour."""
+    """Draw one bar divided by share; each part's name and per cent stand below, with a square of its colour."""
     total, start, label = sum(parts.values()), x, x
     drawn = []
     for name, value in parts.items():
@@ -33,7 +33,7 @@ def length_chart(
     here: int,
     crossing: int,
 ) -> str:
-    """Multiply-adds over the length, both axes logarithmic; `series` gives each name its values and colour.
+    """Draw multiply-adds against length on logarithmic axes; `series` gives each name its values and colour.
 
     A dashed line stands at `crossing`, where it lies within the axis, and a ring on each line at the length `here`.
     """
@@ -66,7 +66,7 @@ def length_chart(
 
 
 def _between(lengths: Sequence[int], ys: Sequence[int], here: int) -> float:
-    """The height of the drawn line at `here`: straight between two marked lengths on logarithmic axes."""
+    """Return the height of the drawn line at `here`: straight between two marked lengths on logarithmic axes."""
     after = next(i for i, n in enumerate(lengths) if n >= here)
     along = math.log(here / lengths[after - 1]) / math.log(lengths[after] / lengths[after - 1])
     return ys[after - 1] * (ys[after] / ys[after - 1]) ** along
@@ -82,7 +82,7 @@ def _legend(series: Mapping[str, tuple[Sequence[int], str]], x: float, y: float)
 
 
 def byte_table(title: str, rows: Mapping[str, str], x: float, y: float, width: float) -> str:
-    """A title, and rows of a name and a size, in a frame."""
+    """Draw a framed table: a title, and rows of a name and a size."""
     parts = [rect(x, y, width, 34 + 24 * len(rows), "none", f'rx="5" stroke="{LINE}"')]
     parts.append(text(x + 10, y + 20, title, "bold"))
     for i, (name, size) in enumerate(rows.items()):

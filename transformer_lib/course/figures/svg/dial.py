@@ -18,7 +18,7 @@ _RADIUS = 46
 
 
 def encoding_map(table: np.ndarray, y: float, p: int, q: int, pair: int) -> str:
-    """The encodings [n_positions, d_model] with positions to the right; p, q and the features of ``pair`` framed."""
+    """Draw the encodings [n_positions, d_model], positions to the right; frame p, q and the features of ``pair``."""
     positions, features = table.shape
     levels = signed_levels(table.T, 1.0)
     parts = [cells(levels, PUOR, np.ones(levels.shape, dtype=bool), LEFT, y, CELL)]
@@ -40,7 +40,7 @@ def _mark(position: int, label: str, y: float) -> str:
 
 
 def similarity_curve(values: np.ndarray, y: float, height: float, p: int, q: int, limits: tuple[float, float]) -> str:
-    """PE(p) · PE(q) over all q below the map, on the same axis, with rings at p and q; ``limits`` of the values."""
+    """Draw PE(p) · PE(q) over all q on the axis of the map, with rings at p and q; ``limits`` bound the values."""
     low, high = limits
 
     def at(value: float) -> float:
@@ -64,7 +64,7 @@ def similarity_curve(values: np.ndarray, y: float, height: float, p: int, q: int
 
 
 def dial(x: float, y: float, angles: tuple[float, float], label: str, chosen: bool) -> str:
-    """One pair as a clock around (x, y): its two hands at these angles, clockwise from the top, and what lies between.
+    """Draw one pair as a clock around (x, y): two hands at these angles, clockwise from the top, and the turn between.
 
     A hand's tip is (sin, cos) of its angle, to the right and up: the two features of the pair.
     """
@@ -80,7 +80,7 @@ def dial(x: float, y: float, angles: tuple[float, float], label: str, chosen: bo
 
 
 def _sector(x: float, y: float, start: float, end: float) -> str:
-    """The turn from one hand to the other as a pale slice; a turn of more than once round is the whole disc."""
+    """Draw the turn from one hand to the other as a pale slice; a turn of more than 360° is the whole disc."""
     reach = 0.6 * _RADIUS
     look = f'fill="{TO}" fill-opacity=".22"'
     if abs(end - start) >= 2 * math.pi:
@@ -93,7 +93,7 @@ def _sector(x: float, y: float, start: float, end: float) -> str:
 
 
 def rotation_line(matrix: np.ndarray, start: Sequence[float], end: Sequence[float], x: float, y: float) -> str:
-    """Matrix [2, 2] times column = column, with brackets, at (x, y)."""
+    """Write matrix [2, 2] times column = column, with brackets, at (x, y)."""
     parts, left = [], x
     for block in (matrix, np.array(start)[:, None], None, np.array(end)[:, None]):
         if block is None:

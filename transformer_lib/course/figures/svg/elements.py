@@ -79,17 +79,17 @@ class Picture:
 
 
 def escape(text: object) -> str:
-    """Text made safe between tags and inside attribute values."""
+    """Make text safe between tags and inside attribute values."""
     return html.escape(str(text))
 
 
 def number(value: float) -> str:
-    """A coordinate in at most one decimal, without a needless ".0" or a negative zero."""
+    """Write a coordinate with at most one decimal, without a needless “.0” or a negative zero."""
     return f"{round(float(value), 1) + 0.0:g}"
 
 
 def text(x: float, y: float, content: object, kind: str = "", *, turn: float = 0.0, size: int | None = None) -> str:
-    """A line of text, its baseline at (x, y); ``kind`` names classes: mid, end, bold, soft, black, white."""
+    """Draw a line of text, its baseline at (x, y); ``kind`` names classes: mid, end, bold, soft, black, white."""
     turned = f' transform="rotate({number(turn)} {number(x)} {number(y)})"' if turn else ""
     sized = f' font-size="{size}"' if size else ""
     named = f' class="{kind}"' if kind else ""
@@ -97,30 +97,30 @@ def text(x: float, y: float, content: object, kind: str = "", *, turn: float = 0
 
 
 def text_width(content: str, size: float = FONT_SIZE) -> float:
-    """About how wide a line will be, in px: generous, since fonts differ."""
+    """Estimate how wide a line will be, in px: generously, since fonts differ."""
     return 0.6 * size * len(content)
 
 
 def fit(content: str, width: float, size: float = FONT_SIZE) -> str:
-    """The text, cut with "…" where it would be wider than ``width`` px."""
+    """Return the text, cut with “…” where it would be wider than ``width`` px."""
     room = int(width / (0.6 * size))
     return content if len(content) <= room else content[: max(0, room - 1)] + "…"
 
 
 def rect(x: float, y: float, width: float, height: float, fill: str, extra: str = "") -> str:
-    """A box; ``extra`` is put into the tag as it is."""
+    """Draw a box; ``extra`` is put into the tag as it is."""
     place = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
     return f'<rect {place} fill="{fill}"{" " + extra if extra else ""}/>'
 
 
 def line(x1: float, y1: float, x2: float, y2: float, stroke: str = LINE, extra: str = "") -> str:
-    """A straight line."""
+    """Draw a straight line."""
     place = f'x1="{number(x1)}" y1="{number(y1)}" x2="{number(x2)}" y2="{number(y2)}"'
     return f'<line {place} stroke="{stroke}"{" " + extra if extra else ""}/>'
 
 
 def hover_rules(count: int, rule: str = "display:inline") -> str:
-    """CSS that gives the parts of class s3 the ``rule`` while row q3 is pointed at, or else has the focus.
+    """Return CSS that gives the parts of class s3 the ``rule`` while row q3 is pointed at, or else has the focus.
 
     Without JavaScript: ``:has`` looks inside the same picture, so two pictures on a page never meet.
     """
@@ -132,7 +132,7 @@ def hover_rules(count: int, rule: str = "display:inline") -> str:
 
 
 def arrow(x1: float, y1: float, x2: float, y2: float, colour: str, width: float = 2.5) -> str:
-    """An arrow from (x1, y1) to (x2, y2); nothing when the two coincide."""
+    """Draw an arrow from (x1, y1) to (x2, y2); nothing when the two coincide."""
     length = math.hypot(x2 - x1, y2 - y1)
     if length < 0.5:
         return ""

@@ -18,7 +18,7 @@ FILLS = {
 """Fills by kind of part; the label inside is black on all of them, in either theme."""
 
 CURRENT = "#d55e00"
-"""The frame of the part that the reader stands at; it is thicker, too."""
+"""The frame of the current part, which is thicker, too."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Box:
 
 
 def draw_box(box: Box, current: int) -> str:
-    """A box with its step number at its left; the current one in a heavy frame and pointed at."""
+    """Draw a box with its step number at its left; the current one has a heavy frame and a pointer."""
     here = box.step == current
     frame = f'rx="5" stroke="{CURRENT if here else "#777"}" stroke-width="{4 if here else 1}"'
     left = box.x - box.width / 2
@@ -52,12 +52,12 @@ def draw_box(box: Box, current: int) -> str:
 
 
 def up(lower: Box, upper: Box) -> str:
-    """An arrow from a box to the one above it."""
+    """Draw an arrow from a box to the one above it."""
     return arrow(lower.x, lower.y, upper.x, upper.bottom + 1, "#777", 1.5)
 
 
 def around(source: Box, target: Box, side: int) -> str:
-    """The residual path: from below ``source``, past it on one side (−1 left, 1 right), into ``target``."""
+    """Draw the residual path: from below ``source``, past it on one side (−1 left, 1 right), into ``target``."""
     start, end = source.bottom + 7, target.y + target.height / 2
     edge = source.x + side * source.width / 2
     out = edge + side * 12
@@ -68,7 +68,7 @@ def around(source: Box, target: Box, side: int) -> str:
 
 
 def frame(boxes: Sequence[Box], label: str, side: int) -> str:
-    """A dashed frame around the boxes of one layer, with how often it is repeated beside it."""
+    """Draw a dashed frame around the boxes of one layer, with how often it is repeated beside it."""
     left = min(box.x - box.width / 2 for box in boxes) - 34
     right = max(box.x + box.width / 2 for box in boxes) + 20
     top, bottom = min(box.y for box in boxes) - 10, max(box.bottom for box in boxes) + 14
@@ -79,7 +79,7 @@ def frame(boxes: Sequence[Box], label: str, side: int) -> str:
 
 
 def across(source: Box, target: Box) -> str:
-    """From the top of one stack over to a box of the other."""
+    """Draw the path from the top of one stack over to a box of the other."""
     turn = target.x - target.width / 2 - 62
     start, y, thin = source.y + source.height / 2, target.y + target.height / 2, 'stroke-width="1.5"'
     parts = [line(source.x + source.width / 2, start, turn, start, "#777", thin)]

@@ -24,7 +24,7 @@ def token_lines(
     query: int | None = None,
     alt: str | None = None,
 ) -> Picture:
-    """Weights [q_len, k_len] in [0, 1] of one head as lines from each query to the keys that it reads.
+    """Draw the weights [q_len, k_len] of one head as lines from each query to the keys that it reads.
 
     Lines below 0.02 are left out. With ``query`` the others are faint and its weights stand beside the keys;
     pointing at a query, or reaching it with Tab, does the same.
@@ -71,7 +71,7 @@ def _labels(q_labels: list[str], k_labels: list[str], left: float, right: float,
 
 
 def _rays(weights: np.ndarray, i: int, left: float, right: float, step: int, strong: bool) -> str:
-    """The lines of query i; the opacity of the whole group tells the chosen query from the others."""
+    """Draw the lines of query i; the opacity of the whole group tells the chosen query from the others."""
     x1, x2, y1 = number(left + 4), number(right - 4), number(_middle(i, step))
     drawn = [
         f'<path d="M{x1} {y1}L{x2} {number(_middle(j, step))}" stroke-width="{0.4 + 5 * weight:.1f}" '
@@ -89,7 +89,7 @@ def _row(i: int, label: str, left: float, step: int) -> str:
 
 
 def _numbers(weights: np.ndarray, width: int, step: int, kind: str) -> str:
-    """One query's weights as a column at the right edge."""
+    """Write one query's weights as a column at the right edge."""
     words = [weight_text(float(weight)) for weight in weights]
     return "".join(text(width - 8, _middle(j, step) + 4, word, f"end {kind}") for j, word in enumerate(words))
 

@@ -25,7 +25,7 @@ def lookup_table(
     alt: str,
     says: str = "",
 ) -> Picture:
-    """One row per entry: name, key in words, score, weight as a bar, value, weight × value; their sum last.
+    """Draw one row per entry: name, key in words, score, weight as a bar, value, weight × value; their sum last.
 
     ``scores``, ``weights`` and ``values`` are [n_keys]. Scores are PuOr about 0, weights cividis from 0 to 1.
     """

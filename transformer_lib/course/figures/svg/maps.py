@@ -70,7 +70,7 @@ class Layout:
         return labels + 18
 
     def corner(self, head: int) -> tuple[float, float]:
-        """The upper left corner of a head's map."""
+        """Return the upper left corner of a head's map."""
         row, column = divmod(head, self.columns)
         step = len(self.k_labels) * self.cell + _GAP
         return self.left + column * step, 4 + self.top + row * (self.top + len(self.q_labels) * self.cell + 8)
@@ -96,7 +96,7 @@ def attention_map(
     query: int | None = None,
     alt: str | None = None,
 ) -> Picture:
-    """Attention weights as heat maps, cividis from 0 to 1: [q_len, k_len], or [h, q, k] for a map per head.
+    """Draw attention weights as heat maps, cividis from 0 to 1: [q_len, k_len], or [h, q, k] for a map per head.
 
     Pointing at a row, or reaching it with Tab, shows that query's weights below. ``mask`` [q_len, k_len] is
     boolean, True = may attend. ``query`` is the row outlined throughout.
@@ -175,7 +175,7 @@ def _row_box(layout: Layout, head: int, query: int) -> tuple[float, float, float
 
 
 def _rows(layout: Layout, read: list[list[str]], spoken: list[str]) -> str:
-    """What the live form adds: per query a row to point at, in every line of maps, and what it then shows."""
+    """Draw what the live form adds: per query a row to point at, in every line of maps, and what it then shows."""
     hint = "Point at a row, or press Tab, to read its weights."
     parts = [text(_MARGIN, layout.size[1] - 5, hint, "soft idle", size=11)]
     for i, (lines, label) in enumerate(zip(read, spoken, strict=True)):
@@ -189,7 +189,7 @@ def _rows(layout: Layout, read: list[list[str]], spoken: list[str]) -> str:
 
 
 def _read(layout: Layout, rows: np.ndarray, label: str, visible: np.ndarray, titles: Sequence[str]) -> list[str]:
-    """The two lines about one query: all of its weights on a single map, else the largest of each head."""
+    """Return the two lines about one query: all of its weights on a single map, else the largest of each head."""
     if len(rows) == 1:
         lines = read_out(rows[0], layout.k_labels, visible)
     else:
@@ -205,7 +205,7 @@ def _say(lines: Sequence[str], layout: Layout, kind: str) -> str:
 
 
 def _alt(grid: np.ndarray, layout: Layout) -> str:
-    """Kind, axes, and the largest weight of all."""
+    """Describe kind, axes, and the largest weight of all."""
     n_heads, q_len, k_len = grid.shape
     head, i, j = np.unravel_index(int(grid.argmax()), grid.shape)
     kind = "Heat map" if n_heads == 1 else f"{n_heads} heat maps, one a head,"

@@ -15,17 +15,17 @@ _NOTE = 84  # px for "sees nothing" beside a row
 
 
 def size(n_tokens: int) -> tuple[int, int]:
-    """Width and height of the picture in px."""
+    """Return width and height of the picture in px."""
     return max(LEFT + 2 * CELL * n_tokens + GAP + _NOTE, 480), TOP + CELL * n_tokens + 36
 
 
 def right_edge(n_tokens: int) -> int:
-    """The x of the second grid."""
+    """Return the x of the second grid."""
     return LEFT + CELL * n_tokens + GAP
 
 
 def labels(tokens: Sequence[str], row: int, column: int) -> str:
-    """Queries down the left, keys at a slant above both grids; the chosen ones in bold."""
+    """Write the queries down the left and the keys at a slant above both grids, the chosen ones in bold."""
     parts = [text(4, TOP - 26, QUERY_AXIS, "soft", size=11)]
     for i, token in enumerate(tokens):
         kind = "end bold" if i == row else "end"
@@ -40,7 +40,7 @@ def labels(tokens: Sequence[str], row: int, column: int) -> str:
 
 
 def score_grid(scores: np.ndarray, mask: np.ndarray) -> str:
-    """Scores [n, n] in PuOr about 0, and −∞ on grey where the mask is False."""
+    """Draw scores [n, n] in PuOr about 0, and −∞ on grey where the mask is False."""
     levels = signed_levels(scores, float(np.abs(scores).max()))
     parts = []
     for i, j in np.ndindex(*scores.shape):
@@ -51,7 +51,7 @@ def score_grid(scores: np.ndarray, mask: np.ndarray) -> str:
 
 
 def weight_grid(weights: np.ndarray, mask: np.ndarray) -> str:
-    """Weights [n, n] in cividis, and 0 on grey where the mask is False; allowed later keys have a frame."""
+    """Draw weights [n, n] in cividis, and 0 on grey where the mask is False; allowed later keys have a frame."""
     levels, x, parts, frames = weight_levels(weights), right_edge(len(mask)), [], []
     for i, j in np.ndindex(*weights.shape):
         shown = weight_text(float(weights[i, j]), short=True) if mask[i, j] else "0"
@@ -65,7 +65,7 @@ def weight_grid(weights: np.ndarray, mask: np.ndarray) -> str:
 
 
 def chosen_cell(n_tokens: int, row: int, column: int) -> str:
-    """The chosen cell's frame in both grids, and what the frames mean."""
+    """Frame the chosen cell in both grids, and explain the frames."""
     parts = [_frame(x, row, column, FOCUS) for x in (LEFT, right_edge(n_tokens))]
     y = TOP + CELL * n_tokens + 22
     legend = "blue frame: chosen cell; orange frame: a later token is seen"

@@ -11,7 +11,7 @@ WIDTH, HEIGHT = 640, 330
 
 
 def curves(log: Mapping[str, Sequence[float]], control: Mapping[str, Sequence[float]], name: str) -> str:
-    """Loss (left) and accuracy (right) of a patient, and of the control in the second colour, over the steps."""
+    """Draw a patient's loss (left) and accuracy (right) over the steps, and the control's in the second colour."""
     parts = []
     for key, x, high in (("loss", 50, 4.0), ("accuracy", 370, 1.0)):
         last = len(log[key])
@@ -28,7 +28,7 @@ def curves(log: Mapping[str, Sequence[float]], control: Mapping[str, Sequence[fl
 
 
 def bars(title: str, changes: Sequence[float], control: Sequence[float], places: Sequence[str], name: str) -> str:
-    """Bars per place from 0 to the largest, the patient's with numbers, and the control's beside another patient's."""
+    """Draw bars per place: the patient's with numbers, and beside them the control's or another patient's."""
     top, shown = max(*changes, *control, 0.1), 1 if name == "control" else 2
     x, y, height, step = 60.0, 40.0, 200.0, 560 / len(changes)
     parts = [text(x, 16, title, "bold"), line(x, y + height, x + 560, y + height, LINE)]

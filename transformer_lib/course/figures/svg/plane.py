@@ -11,7 +11,7 @@ _SIDE, _SIDEBAR, _MARGIN = 380, 300, 16
 
 
 def dot_product_plane(query: tuple[float, float], key: tuple[float, float], *, reach: float = 5.0) -> Picture:
-    """Query and key as arrows from the origin, the key's projection on the query, and score, cosine, lengths.
+    """Draw query and key as arrows, the key's projection on the query, and score, cosine and lengths in numbers.
 
     ``reach`` is how far the axes go; longer vectors widen them.
     """
@@ -33,7 +33,7 @@ def dot_product_plane(query: tuple[float, float], key: tuple[float, float], *, r
 
 
 def dot_product_facts(query: tuple[float, float], key: tuple[float, float]) -> dict[str, float]:
-    """Lengths, angle in degrees (0 to 180), cosine, projection of key on query, and score q · k.
+    """Return lengths, angle in degrees (0 to 180), cosine, projection of key on query, and score q · k.
 
     With a zero vector there is no angle: cosine, angle and projection are then 0.
     """
@@ -71,7 +71,7 @@ def _axes(reach: float) -> str:
 
 
 def _projection(query: tuple[float, float], key: tuple[float, float], reach: float) -> str:
-    """The foot of the perpendicular from the key's tip on the query's line, and that part of the line."""
+    """Draw the perpendicular from the key's tip to the query's line, and the part of the line that it cuts off."""
     length = math.hypot(*query)
     if not length:
         return ""
@@ -83,7 +83,7 @@ def _projection(query: tuple[float, float], key: tuple[float, float], reach: flo
 
 
 def _sidebar(facts: dict[str, float]) -> str:
-    """The numbers in a column, and cosine and score as bars about 0."""
+    """Draw the numbers in a column, and cosine and score as bars about 0."""
     rows = [
         ("length of q", signed_text(facts["query length"])),
         ("length of k", signed_text(facts["key length"])),
@@ -104,7 +104,7 @@ def _sidebar(facts: dict[str, float]) -> str:
 
 
 def _meter(label: str, share: float, x: float, y: float, width: float) -> str:
-    """A bar to the right of the middle for positive, to its left for negative; ``share`` is in [−1, 1]."""
+    """Draw a bar to the right of the middle for positive, to its left for negative; ``share`` is in [−1, 1]."""
     share, middle = max(-1.0, min(1.0, share)), x + width / 2
     length = abs(share) * width / 2
     start = middle if share >= 0 else middle - length

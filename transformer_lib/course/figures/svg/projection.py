@@ -16,7 +16,7 @@ _KEYS, _GAP = 110, 20
 
 
 def vector(values: np.ndarray, x: float, y: float, shown: bool, largest: float) -> str:
-    """A row of numbers in cells, PuOr about 0; empty cells where it is not computed yet."""
+    """Draw a row of numbers in cells, PuOr about 0; the cells are empty where nothing is computed yet."""
     parts = []
     for i, value in enumerate(values):
         left = x + i * CELL
@@ -39,7 +39,7 @@ def _weight(value: float, x: float, y: float, shown: bool) -> str:
 
 
 def top_part(token: str, x: np.ndarray, projected: Sequence[np.ndarray], shown: bool, largest: float) -> str:
-    """The token's vector, and below it ● q, ■ k and ◆ v, each under an arrow with its matrix."""
+    """Draw the token's vector, and below it ● q, ■ k and ◆ v, each under an arrow with its matrix."""
     parts = [text(10, 24, "x of", "bold"), text(10, 40, fit(token, 84)), vector(x, _KEYS, 16, True, largest)]
     parts.append(text(_KEYS + len(x) * CELL + 8, 32, f"[d_model {len(x)}]", "soft"))
     left = float(_KEYS)
@@ -55,7 +55,7 @@ def top_part(token: str, x: np.ndarray, projected: Sequence[np.ndarray], shown: 
 
 
 def columns(d_k: int) -> tuple[float, float, float]:
-    """The x of score, weight and value in the table."""
+    """Return the x of score, weight and value in the table."""
     score = _KEYS + d_k * CELL + _GAP
     return score, score + CELL + _GAP, score + 2 * (CELL + _GAP) + 10
 
@@ -71,7 +71,7 @@ def table_part(
     step: int,
     largest: float,
 ) -> str:
-    """One row per token: its key [d_k], score, weight, value [d_v]; what ``step`` has not reached is empty."""
+    """Draw one row per token: key [d_k], score, weight, value [d_v]; what ``step`` has not reached is empty."""
     score_x, weight_x, value_x = columns(keys.shape[1])
     parts = [
         text(x, _TABLE, label, "bold")
@@ -94,7 +94,7 @@ def table_part(
 
 
 def output_part(output: np.ndarray, d_k: int, n_tokens: int, shown: bool, largest: float) -> str:
-    """The blend of the values below their column."""
+    """Draw the blend of the values below their column."""
     value_x, y = columns(d_k)[2], _TABLE + 10 + n_tokens * _ROW
     parts = [line(10, y + 2, value_x + len(output) * CELL, y + 2)]
     parts.append(text(value_x - 8, y + 26, "output = sum of weight × v_j", "end bold"))
@@ -104,5 +104,5 @@ def output_part(output: np.ndarray, d_k: int, n_tokens: int, shown: bool, larges
 
 
 def height(n_tokens: int) -> int:
-    """The height of the picture in px."""
+    """Return the height of the picture in px."""
     return _TABLE + 10 + n_tokens * _ROW + 46

@@ -15,7 +15,7 @@ CHANGED = "#d55e00"
 
 
 def columns(width: int) -> tuple[float, float, float]:
-    """x of the left vectors, of the right vectors, and of the right edge, for vectors with ``width`` numbers."""
+    """Return x of the left vectors, of the right ones, and of the right edge, for vectors of ``width`` numbers."""
     left = 10 + _LABEL
     right = left + width * CELL + _BETWEEN + _LABEL
     return left, right, right + width * CELL
@@ -24,7 +24,7 @@ def columns(width: int) -> tuple[float, float, float]:
 def rows_before_and_after(
     tokens: Sequence[str], order: Sequence[int], before: np.ndarray, after: np.ndarray, moved: Sequence[float]
 ) -> str:
-    """Outputs [n, d] of the sentence as written and in its new order.
+    """Draw the outputs [n, d] of the sentence as written and in its new order.
 
     ``order[r]`` is the token that stands in row r afterwards; ``moved[r]`` is how far its output has moved.
     """
@@ -50,7 +50,7 @@ def _row(row: int, token: str, values: np.ndarray, x: float, largest: float) -> 
 
 
 def _tie(y1: float, y2: float, ends: tuple[float, float], moved: float, row: int) -> str:
-    """A line from a token's old row to its new one, solid and "same" or dashed and by how much; label at the right."""
+    """Join a token's old row to its new one by a line: solid and “same”, or dashed with the difference."""
     same = moved < 1e-9
     look = 'stroke-width="2"' if same else 'stroke-width="2" stroke-dasharray="5 4"'
     label = "same" if same else f"moved {moved:.2f}"
@@ -60,5 +60,5 @@ def _tie(y1: float, y2: float, ends: tuple[float, float], moved: float, row: int
 
 
 def height(n_tokens: int) -> int:
-    """The height of the picture in px."""
+    """Return the height of the picture in px."""
     return TOP + n_tokens * ROW

@@ -16,7 +16,7 @@ Curve = tuple[Sequence[float], Sequence[float]]
 def curve_chart(
     curves: Mapping[str, Curve], box: tuple[float, float, float, float], *, high: float, step: float, last: float
 ) -> str:
-    """Curves {name: (steps, values)} from 0 to ``high`` over the steps 0 to ``last``; rings mark ``step``.
+    """Draw curves {name: (steps, values)} from 0 to ``high`` over the steps 0 to ``last``; rings mark ``step``.
 
     ``box`` is (x, y, width, height). Values above ``high`` are drawn at the upper edge.
     """
@@ -43,7 +43,7 @@ def curve_chart(
 
 
 def legend(names: Sequence[str], x: float, y: float) -> str:
-    """The names of the runs, each with a piece of its line."""
+    """Write the names of the runs, each with a piece of its line."""
     parts = []
     for name, colour, dash in zip(names, COLOURS, _DASHES, strict=False):
         parts.append(line(x, y - 4, x + 26, y - 4, colour, f'stroke-width="2.5" stroke-dasharray="{dash}"'))
@@ -55,7 +55,7 @@ def legend(names: Sequence[str], x: float, y: float) -> str:
 def sample_lines(
     sentences: Sequence[str], references: Sequence[str], said: Sequence[Sequence[str]], y: float, width: float
 ) -> str:
-    """Each sentence with the translation that each run gives; a right one has a tick and is bold."""
+    """Write each sentence with the translation of each run; a right one has a tick and is bold."""
     parts = []
     for i, (sentence, reference) in enumerate(zip(sentences, references, strict=True)):
         top = y + 58 * i

@@ -1,4 +1,4 @@
-"""Named points in the plane: colour and shape tell their class, names stand beside them where there is room."""
+"""Named points in the plane: colour and shape tell their class, and names go beside them where there is room."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SMALL = 11
 
 
 def mark(kind: int, x: float, y: float, size: float = 5.0) -> str:
-    """The mark of a class: circle, square, triangle, diamond, cross, or triangle pointing down."""
+    """Draw the mark of a class: circle, square, triangle, diamond, cross, or triangle pointing down."""
     fill = f'fill="{COLOURS[kind]}"'
     if kind == 0:
         return f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(size)}" {fill}/>'
@@ -44,13 +44,13 @@ def mark(kind: int, x: float, y: float, size: float = 5.0) -> str:
 
 
 def places(points: np.ndarray, reach: float) -> np.ndarray:
-    """Points [n, 2] of a plane that goes from −reach to reach, as px [n, 2]; up is up."""
+    """Return points [n, 2] of a plane that reaches from −reach to reach, as px [n, 2]; up is up."""
     scale = (SIDE / 2 - MARGIN) / (reach or 1.0)
     return np.stack([SIDE / 2 + points[:, 0] * scale, SIDE / 2 - points[:, 1] * scale], axis=1)
 
 
 def label_places(at: np.ndarray, words: Sequence[str]) -> list[tuple[float, float]]:
-    """Where each name goes (left end of its baseline), the nearest free place around its point.
+    """Return where each name goes (left end of its baseline): the nearest free place around its point.
 
     Names keep clear of each other and of all points as long as there is room within 150 px.
     """
@@ -67,7 +67,7 @@ def label_places(at: np.ndarray, words: Sequence[str]) -> list[tuple[float, floa
 
 
 def _box(x: float, y: float, width: float, away: float, turn: int) -> tuple[float, float, float, float]:
-    """A name's box at distance ``away`` in one of twelve directions: left, top, right, bottom."""
+    """Return a name's box at distance ``away`` in one of twelve directions: left, top, right, bottom."""
     angle = math.pi * turn / 6
     across, up = math.cos(angle), math.sin(angle)
     middle_x, middle_y = x + across * (away + width / 2), y - up * (away + 2)
@@ -79,7 +79,7 @@ def _meet(a: Sequence[float], b: Sequence[float]) -> bool:
 
 
 def points_part(points: np.ndarray, words: Sequence[str], kinds: Sequence[int], reach: float) -> str:
-    """The two axes, the marks, and the names, each with a thin line to its point where it stands apart."""
+    """Draw the two axes, the marks, and the names, each with a thin line to its point where it stands apart."""
     at = places(points, reach)
     middle = SIDE / 2
     axes = line(10, middle, SIDE - 10, middle, LINE) + line(middle, 10, middle, SIDE - 10, LINE)
@@ -94,7 +94,7 @@ def points_part(points: np.ndarray, words: Sequence[str], kinds: Sequence[int], 
 
 
 def legend_part(names: Sequence[str], facts: Sequence[str]) -> str:
-    """The classes with their marks, and below them lines of numbers."""
+    """Draw the classes with their marks, and below them lines of numbers."""
     parts = []
     for kind, name in enumerate(names):
         parts.append(mark(kind, SIDE + 24, 40 + 24 * kind) + text(SIDE + 40, 44 + 24 * kind, name))

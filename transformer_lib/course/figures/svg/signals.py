@@ -14,13 +14,13 @@ REACHES = (2, 5, 10, 15, 30, 60, 110, 300)
 
 
 def reach(exponents: Sequence[float]) -> int:
-    """The smallest of REACHES that holds every exponent, up or down; the largest when none does."""
+    """Return the smallest of REACHES that holds every exponent, up or down; the largest when none does."""
     most = max(map(abs, exponents))
     return next((limit for limit in REACHES if most <= limit), REACHES[-1])
 
 
 def power(exponent: int) -> str:
-    """A power of ten as text: "1", or "10" with its exponent raised."""
+    """Write a power of ten as text: "1", or "10" with its exponent raised."""
     raised = str(exponent).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"10{raised}" if exponent else "1"
 
@@ -30,7 +30,7 @@ def block_chart(
     box: tuple[float, float, float, float],
     ticks: Mapping[float, str],
 ) -> str:
-    """Lines over block 0 (the input), 1, 2, …, told apart by colour and dash, their names below.
+    """Draw lines over block 0 (the input), 1, 2, …, told apart by colour and dash, with their names below.
 
     ``box`` is (x, y, width, height); ``ticks`` are the marked heights with their labels, and their ends those of
     the axis; what lies beyond is drawn at the edge.
@@ -62,7 +62,7 @@ def block_chart(
 
 
 def score_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]], x: float, y: float) -> str:
-    """A title, a row of headings, and named rows of short texts, in a frame of their own."""
+    """Draw a framed table: a title, a row of headings, and named rows of short texts."""
     parts = [rect(x, y, WIDTH - 2 * x, 32 + 18 * (len(rows) + 1), "none", f'rx="5" stroke="{LINE}"')]
     parts.append(text(x + 10, y + 18, title, "bold"))
     for line_number, (name, cells) in enumerate({"": columns, **rows}.items()):

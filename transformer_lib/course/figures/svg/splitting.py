@@ -20,7 +20,7 @@ _BOX, _TOP = 78, 120  # width of a stage in the ribbon; y of the blocks
 
 
 def ribbon(names: Sequence[str], shapes: Sequence[Sequence[int]], stage: int) -> str:
-    """One box per stage with its name and shape, an arrow between neighbours; ``stage`` (from 1) is framed."""
+    """Draw one box per stage with its name and shape, an arrow between neighbours; ``stage`` (from 1) is framed."""
     parts = []
     for i, (name, shape) in enumerate(zip(names, shapes, strict=True)):
         x, here = 8 + i * (_BOX + 10), i + 1 == stage
@@ -37,7 +37,7 @@ def ribbon(names: Sequence[str], shapes: Sequence[Sequence[int]], stage: int) ->
 
 
 def block(places: np.ndarray, owner: np.ndarray, x: float, y: float, size: float) -> str:
-    """Cells [rows, columns] with a number in each, coloured by the token that it belongs to (−1: none)."""
+    """Draw cells [rows, columns] with a number in each, in the colour of the token it belongs to (−1: none)."""
     parts = []
     for i, j in np.ndindex(*places.shape):
         left, top = x + j * size, y + i * size
@@ -49,7 +49,7 @@ def block(places: np.ndarray, owner: np.ndarray, x: float, y: float, size: float
 
 
 def row_names(tokens: Sequence[str], y: float, size: float) -> str:
-    """The tokens at the left of the blocks, each with a patch of its fill."""
+    """Write the tokens at the left of the blocks, each with a patch of its fill."""
     parts = []
     for i, token in enumerate(tokens):
         parts.append(rect(10, y + i * size + size / 2 - 5, 10, 10, TOKEN_FILLS[i], f'stroke="{LINE}"'))
@@ -66,7 +66,7 @@ def blocks(
     heads: bool,
     note: str,
 ) -> str:
-    """Blocks ``gap`` px apart, called head 1, head 2, … where ``heads``, with a line of explanation below."""
+    """Draw blocks ``gap`` px apart, named head 1, head 2, … if ``heads``, with a line of explanation below."""
     columns, left = sum(grid.shape[1] for grid in grids), 84
     size = min(34.0, (WIDTH - left - 10 - gap * (len(grids) - 1)) / columns)
     y, x = _TOP, float(left)
@@ -82,5 +82,5 @@ def blocks(
 
 
 def message(lines: Sequence[str]) -> str:
-    """A few lines where the blocks would be."""
+    """Write a few lines where the blocks would be."""
     return "".join(text(10, _TOP + 20 + 22 * i, line, "bold" if i == 0 else "") for i, line in enumerate(lines))

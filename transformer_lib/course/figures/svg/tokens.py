@@ -12,19 +12,19 @@ _NEW = f'stroke="{POINTED}" stroke-width="2.5"'
 
 
 def token_width(token: str) -> float:
-    """How wide a token's box is, in px."""
+    """Return how wide a token's box is, in px."""
     return max(20.0, 8.0 * len(token) + 12)
 
 
 def token_box(token: str, x: float, y: float, new: bool = False) -> str:
-    """A token in its box; a new one is bold with a thick border."""
+    """Draw a token in its box; a new one is bold with a thick border."""
     width = token_width(token)
     look = (_NEW if new else f'stroke="{LINE}"') + ' rx="3"'
     return rect(x, y, width, BOX, "none", look) + text(x + width / 2, y + 16, token, "mid bold" if new else "mid")
 
 
 def words_part(words: Sequence[tuple[Sequence[str], int]], newest: str | None, y: float) -> str:
-    """One row per word: how often it occurs, and its tokens."""
+    """Draw one row per word: how often it occurs, and its tokens."""
     parts = [text(10, y, "word, as tokens", "bold"), text(10, y + 16, "times", "soft")]
     for row, (tokens, count) in enumerate(words):
         top = y + 22 + row * ROW
@@ -37,7 +37,7 @@ def words_part(words: Sequence[tuple[Sequence[str], int]], newest: str | None, y
 
 
 def pairs_part(pairs: Sequence[tuple[tuple[str, str], int]], y: float) -> str:
-    """The most frequent pairs with bars for their counts; the first, which is merged next, has an arrow."""
+    """Draw the most frequent pairs with bars for their counts; an arrow marks the first, which is merged next."""
     parts = [text(_PAIRS_X, y, "pair", "bold"), text(_BAR_X, y, "how often", "bold")]
     if not pairs:
         parts.append(text(_PAIRS_X, y + 38, "none left: each word is one token", "soft"))
@@ -53,7 +53,7 @@ def pairs_part(pairs: Sequence[tuple[tuple[str, str], int]], y: float) -> str:
 
 
 def vocabulary_part(tokens: Sequence[str], newest: str | None, y: float) -> tuple[str, float]:
-    """The vocabulary in the order of its ids, wrapped; also the y below it."""
+    """Draw the vocabulary in the order of its ids, wrapped; also returns the y below it."""
     parts = [text(10, y, f"vocabulary, {len(tokens)} tokens in the order of their ids", "bold")]
     x, top = 10.0, y + 10
     for token in tokens:

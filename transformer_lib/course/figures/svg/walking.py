@@ -15,7 +15,7 @@ _CELL, _LEFT, _TOP, _GAP = 31, 254, 122, 22  # px of a square; where the tables 
 
 
 def chain(names: Sequence[str], kinds: Sequence[str], first: int, step: int, layer: str) -> str:
-    """The operations from bottom to top, numbered from ``first``, ``step`` framed; dashed paths into the additions.
+    """Draw the operations from the bottom up, numbered from ``first``, ``step`` framed; dashed paths lead to the sums.
 
     The last eight are one layer: two sub-layers of two operations, each followed by an addition and a norm.
     """
@@ -32,7 +32,7 @@ def chain(names: Sequence[str], kinds: Sequence[str], first: int, step: int, lay
 
 
 def table(values: np.ndarray, x: float, y: float, *, weights: bool = False, largest: float = 3.0) -> str:
-    """Numbers [rows, columns] with two decimals on their colours: PuOr about 0, or cividis for weights."""
+    """Draw numbers [rows, columns] with two decimals on their colours: PuOr about 0, or cividis for weights."""
     levels, colours = (weight_levels(values), CIVIDIS) if weights else (signed_levels(values, largest), PUOR)
     parts = []
     for i, j in np.ndindex(*values.shape):
@@ -47,7 +47,7 @@ def table(values: np.ndarray, x: float, y: float, *, weights: bool = False, larg
 def tables(
     tokens: Sequence[str], parts: Sequence[tuple[str, np.ndarray]], *, weights: bool, lines: Sequence[str]
 ) -> str:
-    """Named tables side by side, a row per token, under two lines (operation, shapes) and above the others."""
+    """Draw named tables side by side, a row per token, under two lines (operation, shapes) and above the others."""
     drawn = [text(196, 28, lines[0], "bold"), text(196, 48, lines[1])]
     for i, token in enumerate(tokens):
         drawn.append(text(_LEFT - 8, _TOP + (i + 0.5) * _CELL + 4, token, "end"))

@@ -1,4 +1,4 @@
-"""Interactive figures: controls above a picture drawn by pure functions; saved, they stay a picture.
+"""Interactive figures: controls above a picture drawn by pure functions; a saved notebook keeps the picture.
 
 >>> import transformer_lib as tl
 >>> panel = tl.widgets.dot_product()

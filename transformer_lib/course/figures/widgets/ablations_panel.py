@@ -1,10 +1,10 @@
-"""W13, the ablations: each part's worth, trained without it and taken out of the trained model."""
+"""W25, the ablations: each part's worth, trained without it and taken out of the trained model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..svg import ablation_bars as drawn
+from ..svg import ablation_bars
 from ..svg.elements import Picture, text
 from .controls import choice
 from .panel import Panel
@@ -51,29 +51,29 @@ def ablations(part: str = "positions", score: str = "exact match, held-out") -> 
     """
     ablation_scores(part, score)
     controls = {"part": choice("part:", list(PARTS), part), "score": choice("score:", list(SCORES), score)}
-    return Panel(draw_ablations, controls, widget_id="W13")
+    return Panel(draw_ablations, controls, widget_id="W25")
 
 
 def draw_ablations(part: str, score: str) -> Picture:
-    """All parts as rows of dots, one per seed; on the left trained without the part, on the right off at test time."""
+    """Draw rows of dots, a dot per seed: left, trained without the part; right, the part taken out at test time."""
     table = {name: ablation_scores(name, score) for name in PARTS}
     chosen, whole = table[part], table[part]["baseline"]
     top, width = 34, 250
-    body = drawn.row_names(list(PARTS), part, top, 712)
+    body = ablation_bars.row_names(list(PARTS), part, top, 712)
     for kind, x in (("trained without", 150), ("off at test time", 445)):
         body += text(x, 18, kind, "bold")
-        body += drawn.dot_rows({name: row[kind] for name, row in table.items()}, whole, x, top, width)
+        body += ablation_bars.dot_rows({name: row[kind] for name, row in table.items()}, whole, x, top, width)
     dots = "one seed (heads, on the right: one head of one seed)"
-    body += drawn.key(150, top + drawn.ROW * len(PARTS) + 40, dots, "baseline, mean")
+    body += ablation_bars.key(150, top + ablation_bars.ROW * len(PARTS) + 40, dots, "baseline, mean")
     says = f"{score}: baseline {_range(whole)}; {part}: trained without {_range(chosen['trained without'])}"
     says += f", off at test time {_range(chosen['off at test time'])}"
     rows = [["part", "trained without", "off at test time"]]
     rows += [[name, _range(row["trained without"]), _range(row["off at test time"])] for name, row in table.items()]
     alt = f"Dots per seed for {len(PARTS)} parts of the model, from 0 to 1. {says[0].upper()}{says[1:]}."
-    return Picture(body, 712, top + drawn.ROW * len(PARTS) + 52, alt, says, table=rows)
+    return Picture(body, 712, top + ablation_bars.ROW * len(PARTS) + 52, alt, says, table=rows)
 
 
 def _range(values: Sequence[float]) -> str:
-    """The values from least to largest in words: "0.61 to 0.64", or "1.00"."""
+    """Say in words from where to where the values reach: "0.61 to 0.64", or "1.00"."""
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
     return low if low == high else f"{low} to {high}"

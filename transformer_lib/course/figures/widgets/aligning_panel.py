@@ -100,7 +100,7 @@ def _trained() -> tuple[Aligned, ...]:
 
 
 def draw_alignment(shown: Aligned, layer: int, head: int | str, position: int) -> Picture:
-    """One layer (from 1), one head (from 1) or their "mean", one target token; a later one shows the last."""
+    """Draw one layer (from 1), one head (from 1) or their "mean", and one target token, at most the last."""
     grids, row = shown.weights[layer - 1], min(position, len(shown.writes)) - 1
     grid = grids.mean(axis=0) if head == "mean" else grids[int(head) - 1]
     who = "mean of heads" if head == "mean" else f"head {head}"

@@ -91,13 +91,13 @@ STEPS = (
 def step_shapes(
     config: TransformerConfig, *, batch: int = 1, src_len: int = 7, tgt_len: int = 5
 ) -> list[tuple[int, ...]]:
-    """The output shape of every step of STEPS for these sizes: what a forward hook on its module sees."""
+    """Return the output shape of every step of STEPS for these sizes: what a forward hook on its module sees."""
     sizes = _sizes(config, batch, src_len, tgt_len)
     return [shape_of(step.axes, sizes) for step in STEPS]
 
 
 def shape_of(axes: str, sizes: Sizes) -> tuple[int, ...]:
-    """Axes by name, such as "batch, src_len", as numbers."""
+    """Return the sizes of axes named in words, such as "batch, src_len"."""
     return tuple(sizes[axis] for axis in axes.split(", "))
 
 
@@ -109,7 +109,7 @@ def model_map(
     tgt_len: int = 5,
     step: int = 1,
 ) -> Panel:
-    """The architecture with a step to move: the part, its shape for these sizes, its notebooks.
+    """Show the architecture with a step to move: the part, its shape for these sizes, its notebooks.
 
     ``config`` defaults to the paper's base model with 37,000 tokens. Raises ValueError for sizes below 1.
     """
@@ -121,7 +121,7 @@ def model_map(
 
 
 def steps_of(config: TransformerConfig) -> tuple[Step, ...]:
-    """STEPS, named after what the model does where it normalises first: norm inside the branch, then add."""
+    """Return STEPS, named after what the model does where it normalises first: norm inside the branch, then add."""
     if not config.norm_first:
         return STEPS
     inside = [step for step in STEPS if step.kind in ("attention", "feed-forward")]
@@ -130,7 +130,7 @@ def steps_of(config: TransformerConfig) -> tuple[Step, ...]:
 
 
 def draw_model(step: int, sizes: Sizes, n_layers: int, steps: tuple[Step, ...] = STEPS) -> Picture:
-    """Encoder on the left, decoder on the right, from the bottom up; the ``step``-th part (from 1) framed."""
+    """Draw the encoder on the left and the decoder on the right, from the bottom up; frame part ``step`` (from 1)."""
     boxes = _boxes(steps)
     encoder, decoder = boxes[:8], boxes[8:]
     parts = [flow.frame(encoder[3:7], f"× {n_layers}", -1), flow.frame(decoder[3:9], f"× {n_layers}", 1)]
@@ -150,7 +150,7 @@ def draw_model(step: int, sizes: Sizes, n_layers: int, steps: tuple[Step, ...] =
 
 
 def describe(step: int, sizes: Sizes, steps: tuple[Step, ...] = STEPS) -> str:
-    """The ``step``-th part in one line: name, shape in words and numbers, what it does."""
+    """Describe part ``step`` in one line: name, shape in words and numbers, what it does."""
     part = steps[step - 1]
     side = "encoder" if step <= 8 else "decoder"
     inner = f" (inside: {written_shape(part.inner, sizes)})" if part.inner else ""
@@ -158,7 +158,7 @@ def describe(step: int, sizes: Sizes, steps: tuple[Step, ...] = STEPS) -> str:
 
 
 def written_shape(axes: str, sizes: Sizes) -> str:
-    """For example "[batch 1, src_len 7, d_model 512]"."""
+    """Write out a shape, for example "[batch 1, src_len 7, d_model 512]"."""
     return "[" + ", ".join(f"{axis} {sizes[axis]:,}" for axis in axes.split(", ")) + "]"
 
 
@@ -180,7 +180,7 @@ def _boxes(steps: tuple[Step, ...]) -> list[flow.Box]:
 
 
 def _links(step: int, exists: Callable[[course.Notebook], bool] = course.written) -> str:
-    """Where the course builds this part, as links to the notebooks that are there."""
+    """Return links to the notebooks that build this part, as far as they are there."""
     found = [course.notebook(name) for name in STEPS[step - 1].notebooks]
     names = [f"{entry.id} {escape(entry.title)}" for entry in found]
     links = [

@@ -26,7 +26,7 @@ def smoothed_target(smoothing: float, vocab_size: int = VOCABULARY, right: int =
 
 
 def training_choices(smoothing: float = 0.1, warmup_steps: int = 4000, d_model: int = 512) -> Panel:
-    """ε, the warm-up's length and the model's width to move; the target distribution and the rate over the steps."""
+    """Show what ε, the length of the warm-up and d_model do to the target distribution and to the learning rate."""
     controls = {
         "smoothing": number("ε of label smoothing", smoothing, 0.0, 0.5, 0.05),
         "warmup_steps": number("warm-up steps", warmup_steps, 100, 16000, 100),
@@ -36,7 +36,7 @@ def training_choices(smoothing: float = 0.1, warmup_steps: int = 4000, d_model: 
 
 
 def draw_choices(smoothing: float, warmup_steps: int, d_model: int) -> Picture:
-    """The target as bars on the left; on the right the learning rate on a logarithmic axis of steps."""
+    """Draw the target as bars on the left, and on the right the learning rate on a logarithmic axis of steps."""
     target = smoothed_target(smoothing)
     drawn = text(50, 14, f"target over {VOCABULARY} tokens, the fourth is right", "bold")
     drawn += bar_strip(target, [CIVIDIS[i] for i in weight_levels(target)], (50, 28, 270, 150), (0.0, 1.0))

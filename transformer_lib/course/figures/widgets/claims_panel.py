@@ -7,7 +7,7 @@ from functools import cache
 from ...claims import COLOURS, VERDICTS, Claim, find, load, plain, shown_in
 from ...claims.view import commented
 from ...notebooks import NOTEBOOKS
-from ..svg import claim_card as svg
+from ..svg import claim_card
 from ..svg.elements import Picture, escape
 from .controls import choice, number
 from .panel import Panel
@@ -40,38 +40,40 @@ def claim_browser(*, text: int | str = ALL, verdict: str = ALL, notebook: str = 
 
 
 def draw_claims(text: int | str, verdict: str, notebook: str, row: int) -> Picture:
-    """The map of all claims, those that fit in colour, and in words the one with this number among them."""
+    """Draw the map of all claims, those that fit in colour, and in words the one with this number among them."""
     rows = fitting(text, verdict, notebook)
     claim = chosen(rows, row)
     topics = load().topics
     by_topic = [[(c.id, c.verdict) for c in load().claims if c.topic == i] for i in range(len(topics))]
-    body = svg.ledger_map(topics, by_topic, {c.id for c in rows}, claim.id if claim else None, VERDICTS, COLOURS)
-    top = svg.map_height(topics) + 8
+    body = claim_card.ledger_map(topics, by_topic, {c.id for c in rows}, claim.id if claim else None, VERDICTS, COLOURS)
+    top = claim_card.map_height(topics) + 8
     if claim:
         head = f"{claim.id} · text {claim.text} · {VERDICTS[claim.verdict]} {claim.verdict}"
-        body += svg.in_words(head, plain(claim.claim), plain(commented(claim)), top)
+        body += claim_card.in_words(head, plain(claim.claim), plain(commented(claim)), top)
         says = f"row {rows.index(claim) + 1} of {len(rows)}: {claim.id} is {claim.verdict}"
         words = f" {plain(claim.claim)} {plain(commented(claim))}".rstrip()
     else:
         says, words = "no claim fits: choose “all” in one of the lines", ""
     alt = f"A square for each of {len(load().claims)} claims, a row for each topic; {len(rows)} are filled."
-    return Picture(body, svg.WIDTH, top + svg.words_height(), f"{alt} {says[0].upper()}{says[1:]}.{words}", says)
+    return Picture(
+        body, claim_card.WIDTH, top + claim_card.words_height(), f"{alt} {says[0].upper()}{says[1:]}.{words}", says
+    )
 
 
 @cache
 def fitting(text: int | str, verdict: str, notebook: str) -> tuple[Claim, ...]:
-    """The claims that fit; "all" sets no condition."""
+    """Return the claims that fit; "all" sets no condition."""
     conditions = {"text": text, "verdict": verdict, "notebook": notebook}
     return find(**{name: value for name, value in conditions.items() if value != ALL})
 
 
 def chosen(rows: tuple[Claim, ...], row: int) -> Claim | None:
-    """The row-th of them, counted from 1, or the last when there are fewer."""
+    """Return the row-th of them, counted from 1, or the last when there are fewer."""
     return rows[min(row, len(rows)) - 1] if rows else None
 
 
 def _links(text: int | str, verdict: str, notebook: str, row: int) -> str:
-    """Links to the cells that settle the claim."""
+    """Return links to the cells that settle the claim."""
     claim = chosen(fitting(text, verdict, notebook), row)
     places = shown_in(claim) if claim else ()
     links = {

@@ -49,7 +49,7 @@ def patient_chart(patient: str = "control", look: str = "curves", row: int = 1) 
 
 
 def draw_chart(patient: str, look: str, row: int) -> Picture:
-    """The picture for one choice; its line gives the measurement, never the diagnosis."""
+    """Draw the picture for one choice; its line gives the measurement, never the diagnosis."""
     found = admit(patient)
     if look in MAPS:
         return _map(found, look, row)

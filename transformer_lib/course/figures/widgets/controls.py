@@ -53,7 +53,7 @@ class Number(ipywidgets.HBox):
 
 
 def number(label: str, value: float, low: float, high: float, step: float = 1, *, powers: bool = False) -> Number:
-    """A number from ``low`` to ``high`` as box and slider; all four int make it whole.
+    """Make a control for a number from ``low`` to ``high``, box and slider; all four int make it whole.
 
     ``powers`` lets the slider step through the powers of 2, while the box takes any number.
     Raises ValueError unless low ≤ value ≤ high.
@@ -76,14 +76,14 @@ class Steps(Number):
 
 
 def steps(label: str, last: int) -> Steps:
-    """A step from 1 to ``last``: box, slider, and buttons. Raises ValueError when ``last`` is below 1."""
+    """Make a control for a step from 1 to ``last``: box, slider, buttons. Raises ValueError if ``last`` is below 1."""
     if last < 1:
         raise ValueError(f"last must be at least 1, got {last}")
     return Steps(label, last)
 
 
 def choice(label: str, options: Sequence[Any], value: Any = None) -> ipywidgets.ToggleButtons | Any:
-    """One of several options: buttons side by side up to nine, else a slider; the first is the default."""
+    """Make a control for one of several options: buttons up to nine, else a slider; the first is the default."""
     options = list(options)
     if not options:
         raise ValueError("options must hold at least one entry, got none")
@@ -98,5 +98,5 @@ def choice(label: str, options: Sequence[Any], value: Any = None) -> ipywidgets.
 
 
 def switch(label: str, value: bool = False) -> ipywidgets.Checkbox:
-    """Something that is on or off."""
+    """Make a control that is on or off."""
     return ipywidgets.Checkbox(value, description=label, indent=False, layout={"width": "auto"})

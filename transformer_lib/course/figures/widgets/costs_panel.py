@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ....costs import cache_bytes, crossover_length, encoder_layer_cost, score_bytes
-from ..svg import cost_bars as svg
+from ..svg import cost_bars
 from ..svg.elements import Picture, text
 from .controls import choice, number
 from .panel import Panel
@@ -32,14 +32,14 @@ def cost_calculator(*, seq_len: int = 1024, d_model: int = 512, n_heads: int = 8
 
 
 def draw_costs(seq_len: int, d_model: int, n_heads: int, n_layers: int) -> Picture:
-    """Shares of the multiply-adds, their growth with the length, and the bytes of scores and cache."""
+    """Draw the shares of the multiply-adds, their growth with the length, and the bytes of scores and cache."""
     seq_len = round(seq_len)
     d_ff = 4 * d_model
     cost = encoder_layer_cost(seq_len, d_model, d_ff).times(n_layers)
     crossing = crossover_length(d_model, d_ff)
-    shares = dict(zip(svg.PARTS, (cost.projections, cost.pairs, cost.feed_forward), strict=True))
+    shares = dict(zip(cost_bars.PARTS, (cost.projections, cost.pairs, cost.feed_forward), strict=True))
     costs = [encoder_layer_cost(n, d_model, d_ff).times(n_layers) for n in _LENGTHS]
-    colours = list(svg.PARTS.values())
+    colours = list(cost_bars.PARTS.values())
     series = {
         "pairs: grow with n²": ([c.pairs for c in costs], colours[1]),
         "the rest: grows with n": ([c.linear for c in costs], colours[2]),
@@ -52,10 +52,10 @@ def draw_costs(seq_len: int, d_model: int, n_heads: int, n_layers: int) -> Pictu
         "one 256 × 256 block, all heads": spoken_bytes(score_bytes(256, 256, n_heads)),
         "key/value cache, were they decoder layers": spoken_bytes(cache_bytes(seq_len, d_model, n_layers)),
     }
-    body = text(10, 16, f"multiply-adds: {spoken_count(cost.total)}", "bold") + svg.share_bar(shares, 10, 26, 690)
+    body = text(10, 16, f"multiply-adds: {spoken_count(cost.total)}", "bold") + cost_bars.share_bar(shares, 10, 26, 690)
     body += text(60, 98, "multiply-adds over the length n", "bold")
-    body += svg.length_chart(_LENGTHS, series, (60, 122, 310, 150), here=seq_len, crossing=crossing)
-    body += svg.byte_table("bytes, one sentence, float32", rows, 400, 100, 300)
+    body += cost_bars.length_chart(_LENGTHS, series, (60, 122, 310, 150), here=seq_len, crossing=crossing)
+    body += cost_bars.byte_table("bytes, one sentence, float32", rows, 400, 100, 300)
     says = f"n = {seq_len:,}, d_model {d_model}, {n_heads} {'head' if n_heads == 1 else 'heads'}, "
     says += f"{n_layers} {'layer' if n_layers == 1 else 'layers'}: {spoken_count(cost.total)} multiply-adds, "
     says += f"{100 * cost.pairs / cost.total:.1f} % for pairs (half at n = {crossing:,}); "
@@ -68,11 +68,11 @@ def draw_costs(seq_len: int, d_model: int, n_heads: int, n_layers: int) -> Pictu
         *([name, size] for name, size in rows.items()),
     ]
     alt = f"A bar of shares, two lines over the length that cross, and a table of bytes. {says}."
-    return Picture(body, svg.WIDTH, svg.HEIGHT, alt, says, table=table)
+    return Picture(body, cost_bars.WIDTH, cost_bars.HEIGHT, alt, says, table=table)
 
 
 def spoken_count(value: int) -> str:
-    """A count in three digits and a word: 16.8 million."""
+    """Write a count with three digits and a word: 16.8 million."""
     for name, size in (("trillion", 10**12), ("billion", 10**9), ("million", 10**6)):
         if value >= size:
             return f"{_three_digits(value / size)} {name}"
@@ -80,7 +80,7 @@ def spoken_count(value: int) -> str:
 
 
 def spoken_bytes(value: int) -> str:
-    """Bytes in three digits and a binary unit: 32 MiB."""
+    """Write bytes with three digits and a binary unit: 32 MiB."""
     for name, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         if value >= size:
             return f"{_three_digits(value / size)} {name}"

@@ -24,7 +24,7 @@ from .panel import Panel
 
 BEAM_SIZES = (1, 2, 3, 4)
 _WIDTH, _ROW, _BAR_X, _BAR = 700, 22, 150, 320
-_DROPPED = 2  # so many continuations that were not kept are shown at each step
+_DROPPED = 2  # continuations that were not kept, shown at each step
 Beginnings = tuple[tuple[tuple[int, ...], float], ...]  # (ids, summed log-probability), best first
 
 
@@ -33,11 +33,11 @@ class Step:
     """One step of writing a sentence.
 
     Args:
-        before: the beginnings that the decoder reads, (ids from bos on, summed log-probability), best first.
-        kept, ended: what comes of them: beginnings that go on, and hypotheses that took eos.
+        before: the prefixes that the decoder reads, (ids from bos on, summed log-probability), best first.
+        kept, ended: what becomes of them: prefixes that go on, and hypotheses that took eos.
         dropped: the best continuations that were neither, with their summed log-probabilities.
-        top: (id, probability) of the likeliest next tokens after the best beginning.
-        cross: [src_len], the last layer's cross-attention in the best beginning's last row, mean over heads.
+        top: (id, probability) of the likeliest next tokens after the best prefix.
+        cross: [src_len], the last layer's cross-attention in the best prefix's last row, mean over heads.
     """
 
     before: Beginnings
@@ -58,7 +58,7 @@ class Replay:
     ranked: tuple[Hypothesis, ...]
 
     def written(self, ids: Sequence[int]) -> str:
-        """The words of target ids."""
+        """Return the words of target ids."""
         return " ".join(self.words[i] for i in ids)
 
 
@@ -106,7 +106,7 @@ def replay(translator: Translator, sentence: str, beam_size: int, *, max_new_tok
 def _look(
     translator: Translator, src: torch.Tensor, before: Beginnings, taken: Collection[tuple[int, ...]], count: int = 5
 ) -> tuple[Beginnings, tuple[tuple[int, float], ...], np.ndarray]:
-    """The best continuations not taken; after the best beginning, its likeliest tokens and its cross-attention."""
+    """Return the best continuations not taken, and the best prefix's likeliest tokens and cross-attention."""
     model = translator.model
     with evaluating(model), record_attention(model) as weights:
         logits = model(src.expand(len(before), -1), src.new_tensor([ids for ids, _ in before]))[:, -1]
@@ -123,7 +123,7 @@ def _look(
 
 
 def draw_step(shown: Replay, step_number: int) -> Picture:
-    """One step, counted from 1; a number beyond the last step shows the last."""
+    """Draw one step, counted from 1; a number beyond the last step shows the last."""
     step_number = min(step_number, len(shown.steps))
     step = shown.steps[step_number - 1]
     parts, y = _source(shown.source, step.cross)
@@ -146,7 +146,7 @@ def draw_step(shown: Replay, step_number: int) -> Picture:
 
 
 def tree(shown: Replay, step_number: int) -> list[list[Node]]:
-    """One column per token up to this step, each with its beginnings, the best first."""
+    """Return one column per token up to this step, each with its prefixes, the best first."""
     columns = [[Node(ids, shown.written(ids), score, "kept") for ids, score in shown.steps[0].before]]
     results = {hypothesis.ids for hypothesis in shown.ranked}
     for number, step in enumerate(shown.steps[:step_number], 1):
@@ -162,14 +162,14 @@ def tree(shown: Replay, step_number: int) -> list[list[Node]]:
 
 
 def _leading(shown: Replay, step_number: int) -> tuple[int, ...]:
-    """The beginning with the largest sum; at the end the sentence that won."""
+    """Return the prefix with the largest sum; at the end the sentence that won."""
     if step_number == len(shown.steps):
         return shown.ranked[0].ids
     return max(_after(shown, step_number), key=lambda row: row[1])[0]
 
 
 def describe(shown: Replay, step_number: int) -> str:
-    """The step in one line: what was written, what comes next, and at the end the sentence."""
+    """Describe the step in one line: what was written, what comes next, and at the end the sentence."""
     step = shown.steps[step_number - 1]
     token, probability = step.top[0]
     ids, _ = step.before[0]
@@ -186,7 +186,7 @@ def describe(shown: Replay, step_number: int) -> str:
 
 
 def _source(tokens: Sequence[str], cross: np.ndarray) -> tuple[list[str], float]:
-    """The source's words with their cross-attention weights, in lines; and where they end."""
+    """Draw the source's words with their cross-attention weights, in lines; also returns where they end."""
     parts = [text(10, 16, "cross-attention: what the last layer reads to choose the next token", "bold")]
     x, y = 10.0, 24.0
     for label, weight in zip(distinct_tokens(tokens), cross, strict=True):
@@ -203,7 +203,7 @@ def _source(tokens: Sequence[str], cross: np.ndarray) -> tuple[list[str], float]
 
 
 def _candidates(shown: Replay, step_number: int, y: float) -> list[str]:
-    """The likeliest next tokens as bars; the ones that were taken are marked."""
+    """Draw the likeliest next tokens as bars; the ones that were taken are marked."""
     step = shown.steps[step_number - 1]
     taken = {ids for ids, *_ in _after(shown, step_number)}
     parts = [text(10, y + 15, "next token", "bold")]
@@ -219,7 +219,7 @@ def _candidates(shown: Replay, step_number: int, y: float) -> list[str]:
 
 
 def _beams(shown: Replay, step_number: int, y: float) -> list[str]:
-    """What is there after the step, a line each, with its summed log-probability."""
+    """Write what there is after the step, a line each, with its summed log-probability."""
     rows, title = _after(shown, step_number), "kept after this step"
     if step_number == len(shown.steps):
         title = "hypotheses, best first"
@@ -233,7 +233,7 @@ def _beams(shown: Replay, step_number: int, y: float) -> list[str]:
 
 
 def _after(shown: Replay, step_number: int) -> list[tuple[tuple[int, ...], float, str]]:
-    """(ids, summed log-probability, mark): beginnings and what just ended; at the end every hypothesis."""
+    """Return (ids, summed log-probability, mark) of prefixes and new hypotheses; at the end, of all hypotheses."""
     if step_number == len(shown.steps):
         return [(h.ids, h.log_probability, "✓ ") for h in shown.ranked[:4]]
     step = shown.steps[step_number - 1]

@@ -16,7 +16,7 @@ MOST_WORDS = 40
 
 
 def final_plane(tables: np.ndarray) -> tuple[np.ndarray, float]:
-    """Points [n_tables, n_words, 2] in the plane in which the last table spreads most, and the share it keeps.
+    """Return points [n_tables, n_words, 2] in the plane where the last table spreads most, and the share it keeps.
 
     The plane is that of the first two principal components of the last of ``tables`` [n_tables, n_words, d_model],
     so the axes are the same for all tables.
@@ -28,7 +28,7 @@ def final_plane(tables: np.ndarray) -> tuple[np.ndarray, float]:
 
 
 def class_cosines(table: np.ndarray, kinds: Sequence[int]) -> tuple[float, float, int]:
-    """Mean cosine of two rows of one class, of two rows of different classes; how many nearest rows share the class."""
+    """Return the mean cosine within and between classes, and how many nearest rows share the class."""
     kinds = np.asarray(kinds)
     unit = table / np.linalg.norm(table, axis=1, keepdims=True)
     cosines, same, other = unit @ unit.T, kinds[:, None] == kinds, ~np.eye(len(kinds), dtype=bool)
@@ -72,7 +72,7 @@ def draw_plane(
     points: np.ndarray,
     kept: float,
 ) -> Picture:
-    """The picture of one snapshot; ``points`` are those of all, which set the scale."""
+    """Draw one snapshot; ``points`` are those of all snapshots, which set the scale."""
     within, between, nearest = class_cosines(table, kinds)
     says = f"After {step} training steps: cosine within a class {signed_text(within)}, "
     says += f"between classes {signed_text(between)}; {nearest} of {len(words)} nearest rows share the class"

@@ -1,4 +1,4 @@
-"""W9 again, for all attentions of the translator: every layer and head, and what cutting one entry changes."""
+"""W24, the attention explorer: every layer and head of the translator, and what cutting one entry changes."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Recorded:
     log_p: Tensor  # [tgt_len]
 
     def tokens(self, part: str) -> tuple[Sequence[str], Sequence[str]]:
-        """Who reads and who is read; a row of the decoder is named by the word that it reads."""
+        """Return who reads and who is read; a row of the decoder is named after the word that it reads."""
         reads = self.target[:-1]
         return {"encoder": (self.source, self.source), "decoder": (reads, reads), "cross": (reads, self.source)}[part]
 
@@ -102,7 +102,7 @@ def attention_explorer(
         "cut": number("cut its key", cut, 0, longest),
         "everywhere": switch("cut in all layers and heads", everywhere),
     }
-    return Panel(draw, controls, widget_id="W9")
+    return Panel(draw, controls, widget_id="W24")
 
 
 @torch.no_grad()
@@ -126,8 +126,8 @@ def cut_effect(
 ) -> tuple[float, list[int]]:
     """Forbid one entry in the layers `names`, in one head (from 1) or "all".
 
-    Return the change of ln P of the whole translation, and the places (from 0) of the words that would no longer be
-    the likeliest, the earlier ones given.
+    Return the change of ln P of the whole translation, and the positions (from 0) of the words that would no longer
+    be the likeliest, given the earlier ones.
     """
     grid = entry.weights[names[0]]
     may = torch.ones(1, *grid.shape, dtype=torch.bool)
@@ -146,7 +146,7 @@ def cut_effect(
 def draw_explorer(
     entry: Recorded, part: str, layer: int, head: int | str, show: str, token: int, cut: int, everywhere: bool = False
 ) -> Picture:
-    """The weights of one layer, and in words the row of ``token`` and the effect of cutting its key ``cut``."""
+    """Draw the weights of one layer, and tell the row of ``token`` and the effect of cutting its key ``cut``."""
     name = PARTS[part].format(layer - 1)
     q_tokens, k_tokens = entry.tokens(part)
     token, cut = min(token, len(q_tokens)), min(cut, len(k_tokens))

@@ -1,4 +1,4 @@
-"""The attention view: every head small, or one head large as a map or as lines, with one token's weights."""
+"""W20, the attention view: every head small, or one head large as a map or as lines, with one token's weights."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def draw_attention(
     mask: Any = None,
     layer: str = "",
 ) -> Picture:
-    """All heads of [n_heads, q_len, k_len], or one; ``token`` is the query outlined. Both count from 1."""
+    """Draw all heads of [n_heads, q_len, k_len], or one; ``token`` is the query outlined. Both count from 1."""
     where = f"{layer}, " if layer else ""
     if head == "all":
         titles = [f"head {i + 1}" for i in range(len(grid))]
@@ -71,7 +71,7 @@ def draw_attention(
 
 
 def _heads(name: Any, data: Any, q_len: int, k_len: int) -> np.ndarray:
-    """One layer's weights as [n_heads, q_len, k_len]."""
+    """Return one layer's weights as [n_heads, q_len, k_len]."""
     label = f"weights[{name!r}]" if name else "weights"
     grid = as_array(label, data, 2, 3, 4)
     if grid.ndim == 4:

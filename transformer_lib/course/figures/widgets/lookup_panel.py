@@ -27,7 +27,7 @@ def soft_lookup(
     features: Sequence[str] | None = None,
     query: Sequence[float] = (1.0, 0.0),
 ) -> Panel:
-    """A table of keys [n_keys, d_k] and values [n_keys], with the query and the temperature to move.
+    """Show a table of keys [n_keys, d_k] and values [n_keys], with the query and the temperature to move.
 
     Without arguments: what something sweet, or sour, would cost. The switch repeats the first entry, which a
     dictionary could not hold. d_k is 1 to 3. Raises ValueError when the sizes do not fit together.
@@ -57,7 +57,7 @@ def soft_lookup(
 
 
 def lookup_weights(scores: np.ndarray, temperature: float) -> np.ndarray:
-    """softmax(scores / temperature) over [n_keys]. Raises ValueError unless the temperature is positive."""
+    """Return softmax(scores / temperature) over [n_keys]. Raises ValueError unless the temperature is positive."""
     if not temperature > 0:
         raise ValueError(f"temperature must be positive, got {temperature}")
     shifted = (scores - scores.max()) / temperature
@@ -72,7 +72,7 @@ def draw_lookup(
     temperature: float,
     copy: bool,
 ) -> Picture:
-    """The table for one query; with ``copy`` the first entry stands in it twice."""
+    """Draw the table for one query; with ``copy`` the first entry stands in it twice."""
     if copy:
         names = [f"{names[0]} (1)", f"{names[0]} (2)", *names[1:]]
         keys, values = np.vstack([keys[:1], keys]), np.concatenate([values[:1], values])

@@ -40,14 +40,14 @@ class Flips(ipywidgets.HBox):
 
 
 def preset_mask(preset: str, is_pad: np.ndarray) -> np.ndarray:
-    """The boolean mask [n, n] of a preset, True = may attend; ``is_pad`` [n] tells which tokens are padding."""
+    """Return a preset's boolean mask [n, n], True = may attend; ``is_pad`` [n] says which tokens are padding."""
     n = len(is_pad)
     mask = np.tril(np.ones((n, n), dtype=bool)) if "causal" in preset else np.ones((n, n), dtype=bool)
     return mask & ~is_pad if "padding" in preset else mask
 
 
 def masked_softmax(scores: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """Softmax over the keys of scores [n, n]; exactly 0 where the mask is False, zeros in a row that sees nothing."""
+    """Return the softmax over the keys of scores [n, n]: 0 where the mask is False, and in a row that sees nothing."""
     largest = np.where(mask, scores, -np.inf).max(axis=1, keepdims=True)
     shifted = np.where(mask, scores - np.where(np.isfinite(largest), largest, 0.0), -np.inf)
     exponentials = np.exp(shifted)
@@ -85,7 +85,7 @@ def mask_lab(scores: Any, tokens: Sequence[str], pad: str = "<pad>") -> Panel:
 def draw_lab(
     scores: np.ndarray, mask: np.ndarray, labels: Sequence[str], is_pad: np.ndarray, row: int, column: int
 ) -> Picture:
-    """The masked scores beside the weights, with the cell (row, column) chosen."""
+    """Draw the masked scores beside the weights, with the cell (row, column) chosen."""
     weights = masked_softmax(scores, mask)
     parts = [mask_grid.labels(labels, row, column), mask_grid.score_grid(scores, mask)]
     parts += [mask_grid.weight_grid(weights, mask), mask_grid.chosen_cell(len(labels), row, column)]
@@ -105,7 +105,7 @@ def describe(
     row: int,
     column: int,
 ) -> str:
-    """The chosen cell; how many allowed cells lie in the future or on padding; which rows see nothing."""
+    """Describe the chosen cell, the allowed cells in the future or on padding, and the rows that see nothing."""
     score, weight = (signed_text(float(scores[row, column])), weight_text(float(weights[row, column])))
     cell = f"allowed, score {score}, weight {weight}" if mask[row, column] else "hidden, score −∞, weight 0"
     later = np.triu(mask, 1)

@@ -15,12 +15,12 @@ _WRAP = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 18px
 
 
 class Panel(ipywidgets.VBox):
-    """Controls, their result in one line, and the picture; saved, it is the picture with alternative text.
+    """Controls, their result in one line, and the picture, which is what a saved notebook keeps, with alternative text.
 
     Args:
         draw: called with the value of every control by name; returns the Picture. It must be pure.
         controls: widgets with a ``value``, by the names of ``draw``'s arguments.
-        widget_id: under which name the learner's first change is remembered, such as "W1".
+        widget_id: id in `figures.catalogue` under which the learner's first change is remembered, such as "W1".
         footer: called like ``draw``; HTML below the picture, such as links to other notebooks.
     """
 

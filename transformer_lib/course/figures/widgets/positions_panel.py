@@ -16,18 +16,18 @@ POSITIONS, D_MODEL, REACH = 60, 8, 12  # the map's positions; features; largest 
 
 
 def encodings(positions: np.ndarray, d_model: int = D_MODEL) -> np.ndarray:
-    """Sinusoidal encodings [len(positions), d_model]: sine of pos · ω_j in feature 2j, cosine in 2j + 1."""
+    """Return sinusoidal encodings [len(positions), d_model]: sine of pos · ω_j in feature 2j, cosine in 2j + 1."""
     angles = np.asarray(positions, dtype=float)[:, None] * frequencies(d_model)
     return np.stack([np.sin(angles), np.cos(angles)], axis=-1).reshape(len(angles), d_model)
 
 
 def frequencies(d_model: int = D_MODEL) -> np.ndarray:
-    """ω_j = 10000^(−2j/d_model) for the pairs j = 0 … d_model/2 − 1, in radians per position."""
+    """Return ω_j = 10000^(−2j/d_model) for the pairs j = 0 … d_model/2 − 1, in radians per position."""
     return 10000.0 ** (-2 * np.arange(d_model // 2) / d_model)
 
 
 def rotation(angle: float) -> np.ndarray:
-    """The matrix [2, 2] that turns (sin a, cos a) into (sin(a + angle), cos(a + angle)), as columns."""
+    """Return the matrix [2, 2] that turns (sin a, cos a) into (sin(a + angle), cos(a + angle)), as columns."""
     return np.array([[math.cos(angle), math.sin(angle)], [-math.sin(angle), math.cos(angle)]])
 
 
@@ -45,7 +45,7 @@ def position_dial(position: int = 20, offset: int = 5, pair: int = 1) -> Panel:
 
 
 def draw_dial(position: int, offset: int, pair: int) -> Picture:
-    """Map on top, similarity under it, the dials of all pairs, and the rotation of the chosen one in numbers."""
+    """Draw the map, the similarity under it, the dials of all pairs, and the chosen one's rotation in numbers."""
     table, omega = encodings(np.arange(POSITIONS)), frequencies()
     p, q, turn = position, position + offset, offset * omega[pair]
     parts = [text(dial.LEFT, 16, "encodings: one column per position, one row per feature", "bold")]
@@ -61,7 +61,7 @@ def draw_dial(position: int, offset: int, pair: int) -> Picture:
 
 
 def _arithmetic(table: np.ndarray, p: int, q: int, pair: int, turn: float) -> str:
-    """The chosen pair's rotation, written out."""
+    """Write out the chosen pair's rotation."""
     features = slice(2 * pair, 2 * pair + 2)
     x = 484
     parts = [text(x, 292, f"pair {pair} turns by k · ω = {signed_text(turn)}", "bold")]
@@ -72,7 +72,7 @@ def _arithmetic(table: np.ndarray, p: int, q: int, pair: int, turn: float) -> st
 
 
 def describe(table: np.ndarray, p: int, offset: int, pair: int) -> str:
-    """Turn, error of the shift over all pairs, and the similarities at p + k and p − k."""
+    """Describe the turn, the error of the shift over all pairs, and the similarities at p + k and p − k."""
     q, omega = p + offset, frequencies()
     shifted = np.concatenate([rotation(offset * w) @ table[p, 2 * j : 2 * j + 2] for j, w in enumerate(omega)])
     error = np.abs(shifted - table[q]).max()

@@ -31,7 +31,7 @@ class Head:
 
 
 def run_head(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray) -> Head:
-    """Scaled dot-product self-attention of the rows of X [n_tokens, d_model], every stage kept."""
+    """Return every stage of scaled dot-product self-attention on the rows of X [n_tokens, d_model]."""
     query, key, value = X @ W_Q, X @ W_K, X @ W_V
     scores = query @ key.T / np.sqrt(W_Q.shape[1])
     exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
@@ -58,7 +58,7 @@ def projection_stepper(X: Any, W_Q: Any, W_K: Any, W_V: Any, tokens: Sequence[st
 
 
 def draw_step(X: np.ndarray, head: Head, labels: Sequence[str], i: int, step: int) -> Picture:
-    """The picture for token ``i`` after ``step`` (from 1) of STEPS."""
+    """Draw the picture for token ``i`` after ``step`` (from 1) of STEPS."""
     d_k, n_tokens = head.key.shape[1], len(labels)
     largest = max(float(np.abs(part).max()) for part in (X, head.query, head.key, head.value))
     own = (head.query[i], head.key[i], head.value[i])
@@ -72,7 +72,7 @@ def draw_step(X: np.ndarray, head: Head, labels: Sequence[str], i: int, step: in
 
 
 def describe(X: np.ndarray, head: Head, labels: Sequence[str], i: int, step: int) -> str:
-    """What ``step`` computes for token ``i``, in one line with its shape."""
+    """Say what ``step`` computes for token ``i``, in one line with its shape."""
     n_tokens, d_model = X.shape
     d_k, d_v = head.key.shape[1], head.value.shape[1]
     q, k, v = (written(part[i]) for part in (head.query, head.key, head.value))
@@ -87,7 +87,7 @@ def describe(X: np.ndarray, head: Head, labels: Sequence[str], i: int, step: int
 
 
 def written(values: np.ndarray) -> str:
-    """A vector in words: "(0.12, −0.63)"."""
+    """Write out a vector: "(0.12, −0.63)"."""
     return "(" + ", ".join(signed_text(float(value)) for value in values) + ")"
 
 

@@ -19,7 +19,7 @@ _MOST = {"tokens": 5, "d_v": 4}
 
 
 def attend(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray, causal: bool = False) -> np.ndarray:
-    """Scaled dot-product self-attention of the rows of X [n, d_model]; ``causal`` hides later rows."""
+    """Return scaled dot-product self-attention of the rows of X [n, d_model]; ``causal`` hides later rows."""
     scores = (X @ W_Q) @ (X @ W_K).T / np.sqrt(W_Q.shape[1])
     if causal:
         scores = np.where(np.tri(len(X), dtype=bool), scores, -np.inf)
@@ -40,8 +40,8 @@ def shuffle(
 ) -> Panel:
     """Reorder the tokens X [n, d_model] of a sentence, and see each token's output before and after.
 
-    ``order[r]`` is the token that stands in row r of the new order; at first the first and the last are swapped. The
-    control numbers all orders, 1 being the sentence as written.
+    ``order[r]`` is the token in row r of the new order; by default the first and the last are swapped. The control
+    numbers all orders, 1 being the sentence as written.
     ``positions`` adds sinusoids by row (so d_model must be even); ``causal`` masks. 2 to 5 tokens, d_v up to 4.
     Raises ValueError when the sizes do not fit together or the picture, or order is no permutation.
     """
@@ -73,7 +73,7 @@ def draw_shuffle(
     positions: bool,
     causal: bool,
 ) -> Picture:
-    """Outputs before and after; each token's line says whether its output is the same."""
+    """Draw the outputs before and after; each token's line says whether its output is the same."""
     place = encodings(np.arange(len(X)), X.shape[1]) if positions else np.zeros_like(X)
     before, after = attend(X + place, *matrices, causal), attend(X[list(rows)] + place, *matrices, causal)
     moved = np.linalg.norm(after - before[list(rows)], axis=1)
@@ -84,7 +84,7 @@ def draw_shuffle(
 
 
 def describe(order: str, positions: bool, causal: bool, moved: np.ndarray) -> str:
-    """The settings, and how many outputs are the same."""
+    """Describe the settings, and count the outputs that are the same."""
     setting = f"{order}: {'with' if positions else 'without'} positions, {'causal' if causal else 'no'} mask"
     same = int((moved < 1e-9).sum())
     if same == len(moved):

@@ -6,7 +6,7 @@ import math
 from functools import lru_cache
 
 from ...studies import depth
-from ..svg import signals as svg
+from ..svg import signals
 from ..svg.elements import Picture, text
 from .controls import choice, number, switch
 from .panel import Panel
@@ -35,21 +35,21 @@ def residual_and_norm(
 
 
 def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: int) -> Picture:
-    """Activation and gradient after each block on a logarithmic axis, the rows' differences, and stored scores."""
+    """Draw activation and gradient after each block on a logarithmic axis, the rows' differences, and stored scores."""
     gain = round(gain, 6)
     found = depth.signals(n_blocks, residual, norm, gain=gain, seed=seed)
     sizes = {
         "activation": [math.log10(value) for value in found.activation],
         "gradient": [math.log10(value) for value in found.gradient],
     }
-    top = svg.reach([exponent for values in sizes.values() for exponent in values])
-    ticks = {k: svg.power(k) for k in (-top, 0, top)}
+    top = signals.reach([exponent for values in sizes.values() for exponent in values])
+    ticks = {k: signals.power(k) for k in (-top, 0, top)}
     body = text(60, 16, "size of x and of its gradient (before training)", "bold")
-    body += svg.block_chart(sizes, (60, 30, 285, 130), ticks)
+    body += signals.block_chart(sizes, (60, 30, 285, 130), ticks)
     body += text(420, 16, "are the rows still different?", "bold")
     rows = {"spread": found.spread, "recognised": found.own}
-    body += svg.block_chart(rows, (420, 30, 270, 130), {0: "0", 0.5: ".5", 1: "1"})
-    body += svg.score_table(*_trained(residual, norm), 10, 228)
+    body += signals.block_chart(rows, (420, 30, 270, 130), {0: "0", 0.5: ".5", 1: "1"})
+    body += signals.score_table(*_trained(residual, norm), 10, 228)
     around = f"{'with' if residual else 'no'} residual, {_NAMES[norm]}"
     ratio = found.gradient[0] / found.gradient[-1]
     says = f"{n_blocks} blocks, {around}, gain {gain:g}, untrained: gradient first/last {spoken(ratio)}, "
@@ -60,11 +60,11 @@ def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: in
     for i, (activation, gradient, spread, own) in enumerate(measured):
         table.append([str(i), spoken(activation), spoken(gradient), f"{spread:.2f}", f"{own:.2f}"])
     alt = f"Curves over the blocks: size of x and of its gradient, and how different the rows are. {says}."
-    return Picture(body, svg.WIDTH, svg.HEIGHT, alt, says, table=table)
+    return Picture(body, signals.WIDTH, signals.HEIGHT, alt, says, table=table)
 
 
 def spoken(value: float) -> str:
-    """A size in two digits: 0.34, or 3.4e+08 where it is far from 1."""
+    """Write a size with two digits: 0.34, or 3.4e+08 where it is far from 1."""
     return f"{value:.2f}" if 0.01 <= value < 100 else f"{value:.1e}"
 
 
@@ -74,7 +74,7 @@ def _stored() -> dict:
 
 
 def _trained(residual: bool, norm: str) -> tuple[str, list[str], dict[str, list[str]]]:
-    """Title, headings and rows of the table of trained stacks: seeds that reach the goal, by depth, rate and gain."""
+    """Return title, headings and rows of the table of trained stacks: seeds that reach the goal, by depth and rate."""
     stored = _stored()
     runs = [run for run in stored["runs"] if (run["residual"], run["norm"]) == (residual, norm)]
     title = f"Trained (stored study, not live): seeds of {len(stored['seeds'])} that are 95 % right within "

@@ -48,13 +48,13 @@ def reversal_heads(*, seed: int = 0, token: int = 1) -> Panel:
 
 @cache
 def trained_weights(seed: int) -> tuple[np.ndarray, np.ndarray, float]:
-    """The sources [500, 6] as ids, the weights [500, n_heads, 6, 6], and the share of letters written rightly."""
+    """Return the sources [500, 6] as ids, the weights [500, n_heads, 6, 6], and the share of correct letters."""
     src, weights, right = cross_weights(train_reverser(seed) if seed else stored_reverser())
     return src.numpy(), weights.double().numpy(), float(right)
 
 
 def draw_reversal(seed: int, letters: int, head: int | str, show: str, token: int) -> Picture:
-    """One source, one head (from 1) or their "mean", and the row that writes letter ``token``, from 1."""
+    """Draw one source, one head (from 1) or their "mean", and the row that writes letter ``token``, from 1."""
     src, weights, right = trained_weights(seed)
     both = weights.mean(axis=1) if head == "mean" else weights[:, int(head) - 1]
     grid = both[letters - 1]

@@ -37,7 +37,7 @@ class Saturation:
 
 @functools.lru_cache(maxsize=256)
 def softmax_saturation(d_k: int, scaled: bool, n_keys: int = 64, seed: int = 0) -> Saturation:
-    """200 random queries, each over ``n_keys`` random keys of its own, all components from N(0, 1).
+    """Draw 200 random queries, each with ``n_keys`` random keys of its own, and measure how far the softmax saturates.
 
     ``scaled`` divides the scores by √d_k. The same arguments give the same numbers; see `Saturation`.
     Raises ValueError when a size is below 1.
@@ -54,7 +54,7 @@ def softmax_saturation(d_k: int, scaled: bool, n_keys: int = 64, seed: int = 0) 
 
 @functools.lru_cache(maxsize=64)
 def _dot_products(d_k: int, n_keys: int, seed: int) -> np.ndarray:
-    """Scores before scaling, [200, n_keys]; drawn once for both settings of the scaling."""
+    """Return the scores before scaling, [200, n_keys]; drawn once for both settings of the scaling."""
     generator = np.random.default_rng(seed)
     queries = generator.standard_normal((200, d_k), dtype=np.float32)
     keys = generator.standard_normal((200, n_keys, d_k), dtype=np.float32)
@@ -62,13 +62,13 @@ def _dot_products(d_k: int, n_keys: int, seed: int) -> np.ndarray:
 
 
 def jacobian_norm(weights: np.ndarray) -> np.ndarray:
-    """Frobenius norm of diag(w) − w wᵀ for each row w of [..., n_keys]: how much gradient gets through."""
+    """Return the Frobenius norm of diag(w) − w wᵀ for each row w of [..., n_keys]: how much gradient gets through."""
     squares = (weights**2).sum(-1)
     return np.sqrt(np.maximum(0.0, squares - 2 * (weights**3).sum(-1) + squares**2))
 
 
 def saturation(d_k: int = 64, *, scaled: bool = False, n_keys: int = 64, seed: int = 0) -> Panel:
-    """d_k and the scaling to move; scores and weights of one query, and the two curves over all d_k."""
+    """Show scores and weights of one query, and two curves over all d_k, with d_k and the scaling to move."""
     controls = {
         "d_k": number("d_k", d_k, 1, 1024, 1, powers=True),
         "scaled": switch("divide the scores by √d_k", scaled),
@@ -77,7 +77,7 @@ def saturation(d_k: int = 64, *, scaled: bool = False, n_keys: int = 64, seed: i
 
 
 def draw_saturation(d_k: int, scaled: bool, n_keys: int = 64, seed: int = 0) -> Picture:
-    """One query's scores and weights, sorted; beside them largest weight and gradient over d_k."""
+    """Draw one query's scores and weights, sorted; beside them largest weight and gradient over d_k."""
     now = softmax_saturation(d_k, scaled, n_keys, seed)
     order = np.argsort(-now.scores, kind="stable")
     scores, weights = now.scores[order], now.weights[order]
@@ -105,7 +105,7 @@ def _curves(
     y: float,
     high: float,
 ) -> str:
-    """One quantity over all d_k, with and without the division, and a ring at the present d_k."""
+    """Draw one quantity over all d_k, with and without the division, and a ring at the present d_k."""
     labels = {"not divided": False, "divided by √d_k": True}
     series = {label: [getattr(curves[d, on], name) for d in WIDTHS] for label, on in labels.items()}
     marked = (now[0], getattr(now[1], name))

@@ -17,7 +17,7 @@ SCORES = ("dot product", "cosine")
 
 
 def similarity_weights(X: Any, scores: str = "dot product") -> np.ndarray:
-    """Weights [seq_len, seq_len] of the rows of X [seq_len, d_model] for each other, without scaling.
+    """Return the weights [seq_len, seq_len] of the rows of X [seq_len, d_model] for each other, without scaling.
 
     Raises ValueError when ``scores`` is neither "dot product" nor "cosine", or X is no matrix of numbers.
     """
@@ -55,7 +55,7 @@ def token_length(X: Any, tokens: Sequence[str]) -> Panel:
 
 
 def draw_lengths(X: np.ndarray, labels: Sequence[str], i: int, length: float, scores: str) -> Picture:
-    """The weights when row i of X is ``length`` times as long; its row is outlined."""
+    """Draw the weights when row i of X is ``length`` times as long; its row is outlined."""
     factors = np.ones((len(X), 1))
     factors[i] = length
     weights = similarity_weights(X * factors, scores)

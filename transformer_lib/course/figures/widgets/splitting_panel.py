@@ -27,7 +27,7 @@ _WRONG = "The shape is right, but head 1 got the first tokens, not a piece of ea
 
 
 def stage_shapes(batch: int, seq_len: int, d_model: int, n_heads: int) -> list[tuple[int, ...]]:
-    """The shape at each of STAGES, with d_k = d_v = d_model / n_heads.
+    """Return the shape at each of STAGES, with d_k = d_v = d_model / n_heads.
 
     Raises:
         ValueError: d_model is not divisible by n_heads.
@@ -54,7 +54,7 @@ def head_splitter(*, d_model: int = 12, n_heads: int = 3, stage: int = 4) -> Pan
 
 
 def draw_stage(d_model: int, n_heads: int, plain: bool, stage: int) -> Picture:
-    """The picture of one stage (from 1) for four tokens; ``plain`` shows the mistaken split at stage 4."""
+    """Draw one stage (from 1) for four tokens; ``plain`` shows the mistaken split at stage 4."""
     if d_model % n_heads:
         return _refused(d_model, n_heads)
     shapes = stage_shapes(1, len(_TOKENS), d_model, n_heads)
@@ -74,7 +74,7 @@ def draw_stage(d_model: int, n_heads: int, plain: bool, stage: int) -> Picture:
 
 
 def places(d_model: int, n_heads: int, stage: int, plain: bool) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The blocks: each cell's place in the memory of X W_Q (−1: a new number), and its token (−1: none)."""
+    """Return the blocks: each cell's place in the memory of X W_Q (−1: a new number), and its token (−1: none)."""
     n, d_k = len(_TOKENS), d_model // n_heads
     flat = np.arange(n * d_model).reshape(n, d_model)
     if stage in (1, 2, 8):
@@ -92,13 +92,13 @@ def places(d_model: int, n_heads: int, stage: int, plain: bool) -> tuple[list[np
 
 
 def _spoken(grid: np.ndarray) -> str:
-    """The rows of a block as ranges: "0–3, 12–15"."""
+    """Write the rows of a block as ranges: "0–3, 12–15"."""
     ends: Sequence[tuple[int, int]] = [(row[0], row[-1]) for row in grid]
     return ", ".join(str(first) if first == last else f"{first}–{last}" for first, last in ends)
 
 
 def _refused(d_model: int, n_heads: int) -> Picture:
-    """The message for a head count that does not divide d_model."""
+    """Return the message for a head count that does not divide d_model."""
     says = f"{d_model} features cannot be shared equally by {n_heads} heads"
     fits = ", ".join(str(heads) for heads in range(1, 7) if d_model % heads == 0)
     below, above = d_model // n_heads * n_heads, (d_model // n_heads + 1) * n_heads

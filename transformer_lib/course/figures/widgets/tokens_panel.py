@@ -30,7 +30,7 @@ class Moment:
 
 
 def bpe_moments(counts: Mapping[str, int], most: int = 30) -> list[Moment]:
-    """Every moment of byte-pair encoding, from characters until no pair is left or ``most`` merges are done.
+    """Return every moment of byte-pair encoding, from characters until no pair is left or ``most`` merges are done.
 
     counts: how often each word occurs. Ties go to the pair whose left token, then whose right token, has the lower id.
     """
@@ -60,7 +60,7 @@ def bpe_stepper(counts: Mapping[str, int] | None = None, *, step: int = 0) -> Pa
 
 
 def draw_moment(moment: Moment, merges: int) -> Picture:
-    """The picture after so many merges."""
+    """Draw the picture after so many merges."""
     newest = "".join(moment.merged) if moment.merged else None
     shown = moment.pairs[:MOST_PAIRS]
     parts = [drawing.words_part(moment.words, newest, 22), drawing.pairs_part(shown, 22)]
@@ -72,7 +72,7 @@ def draw_moment(moment: Moment, merges: int) -> Picture:
 
 
 def describe(moment: Moment, merges: int) -> str:
-    """What the picture shows, in one line."""
+    """Say what the picture shows, in one line."""
     length = sum(len(tokens) * count for tokens, count in moment.words)
     done = f"After {merges} merges" + (f", last {' + '.join(moment.merged)}" if moment.merged else "")
     size = f"{len(moment.vocabulary)} tokens in the vocabulary, {length} in the text"

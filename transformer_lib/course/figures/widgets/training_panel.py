@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 from bisect import bisect_right
 
-from ...studies import ablations as study
-from ..svg import run_curves as drawn
+from ...studies import ablations
+from ..svg import run_curves
 from ..svg.elements import Picture, text
 from .controls import choice, number
 from .panel import Panel
@@ -18,7 +18,7 @@ _HIGH = 7.0  # nats; the top of the chart
 @functools.lru_cache(maxsize=1)
 def stored_study() -> dict:
     """Return the stored ablation study; it is read once."""
-    return study.load_results()
+    return ablations.load_results()
 
 
 def other_runs() -> list[str]:
@@ -27,7 +27,7 @@ def other_runs() -> list[str]:
 
 
 def training_replay(beside: str = "no positions", step: int = 256) -> Panel:
-    """A step to move and a run to lay beside the baseline: loss, learning rate, and four translations by then.
+    """Show a run beside the baseline, with a step to move: loss, learning rate, and four translations by then.
 
     Raises ValueError when ``beside`` is none of `other_runs` or ``step`` is not 1 to the last.
     """
@@ -62,7 +62,7 @@ def translated(run: dict, step: int) -> tuple[int, list[str]]:
 
 
 def draw_replay(step: int, beside: str) -> Picture:
-    """Both runs' curves with rings at the step, and what each made of the four sentences by then."""
+    """Draw both runs' curves with rings at the step, and what each made of the four sentences by then."""
     stored = stored_study()
     runs = {"baseline": run_called("baseline"), beside: run_called(beside)}
     at, losses = logged(runs["baseline"], step)[0], [logged(run, step)[1] for run in runs.values()]
@@ -73,12 +73,12 @@ def draw_replay(step: int, beside: str) -> Picture:
     curves = {name: (run["curve"]["steps"], run["curve"]["loss"]) for name, run in runs.items()}
     rates = {name: (run["curve"]["steps"], [1000 * r for r in run["curve"]["rate"]]) for name, run in runs.items()}
     body = text(50, 14, "training loss, every tenth step", "bold")
-    body += drawn.curve_chart(curves, (50, 26, 400, 140), high=_HIGH, step=at, last=last)
+    body += run_curves.curve_chart(curves, (50, 26, 400, 140), high=_HIGH, step=at, last=last)
     body += text(510, 14, "learning rate × 1000", "bold")
-    body += drawn.curve_chart(rates, (510, 26, 185, 140), high=2.0, step=at, last=last)
-    body += drawn.legend(list(runs), 50, 204)
+    body += run_curves.curve_chart(rates, (510, 26, 185, 140), high=2.0, step=at, last=last)
+    body += run_curves.legend(list(runs), 50, 204)
     body += text(450, 204, f"translated after step {when:,}:", "soft")
-    body += drawn.sample_lines(stored["sentences"], stored["references"], said, 228, 720)
+    body += run_curves.sample_lines(stored["sentences"], stored["references"], said, 228, 720)
     says = f"step {at:,}: loss {losses[0]:.2f} (baseline), {losses[1]:.2f} ({beside}); right after step {when:,}: "
     says += f"{right[0]} and {right[1]} of {len(stored['sentences'])} sentences"
     alt = f"Loss and learning rate of the baseline and of {beside} over {last:,} steps, four translations. {says}."

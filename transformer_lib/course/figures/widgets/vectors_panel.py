@@ -13,7 +13,7 @@ from .panel import Panel
 
 
 def dot_product(query: Sequence[float] = (3.0, 0.0), key: Sequence[float] = (1.0, 2.0)) -> Panel:
-    """Two vectors of the plane, with the key's angle to the query and both lengths to move.
+    """Show two vectors of the plane, with the key's angle to the query and both lengths to move.
 
     The query keeps its direction. Raises ValueError when a vector is zero or has not two components.
     """
@@ -40,7 +40,7 @@ def dot_product(query: Sequence[float] = (3.0, 0.0), key: Sequence[float] = (1.0
 
 
 def _length(label: str, start: float, longest: float) -> Number:
-    """A length in steps of ½ that meet the start: a slider moves a value that is off its steps on to them."""
+    """Make a control for a length in steps of ½ that include the start, since a slider snaps to its steps."""
     return number(label, start, round(start % 0.5, 2), longest, 0.5)
 
 

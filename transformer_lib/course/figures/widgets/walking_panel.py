@@ -121,7 +121,7 @@ def encoder_steps(pad: bool = False, masked: bool = True) -> list[Step]:
 
 
 def _layer_steps(layer: EncoderLayer, x: Tensor, mask: Tensor) -> list[Step]:
-    """The eight steps of one layer on x [seq_len, 4]."""
+    """Return the eight steps of one layer on x [seq_len, 4]."""
     attended, weights = layer.self_attention(x[None], x[None], x[None], mask, return_weights=True)
     attended = attended[0]
     added = x + attended
@@ -186,7 +186,7 @@ def encoder_walk(*, step: int = 3, pad: bool = False) -> Panel:
 
 
 def draw_step(step: int, pad: bool, masked: bool) -> Picture:
-    """The picture of one step, from 1 to LAST."""
+    """Draw one step, from 1 to LAST."""
     steps = encoder_steps(pad, masked)
     here = steps[step - 1]
     layer = 1 if step <= len(STEPS) else 2
@@ -215,6 +215,6 @@ def _spoken(row: Tensor) -> str:
 
 
 def _moved(steps: list[Step], step: int) -> float:
-    """How far the four words' numbers at this step are from those of the sentence without padding."""
+    """Return how far the four words' numbers at this step are from those of the sentence without padding."""
     with_pad, without = steps[step - 1].result[..., :4, :], encoder_steps()[step - 1].result
     return float((with_pad[..., : without.shape[-1]] - without).abs().max())

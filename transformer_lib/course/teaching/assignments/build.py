@@ -61,20 +61,20 @@ def make_course(
     sources = {stem: source for stem, source in sources.items() if source}
     missing = sorted(set(only or ()) - {name for source in sources.values() for name in _ids(source)})
     if missing or not sources:
-        raise ValueError(f"only: expected exercises of the chosen notebooks; got {missing or sorted(only or ())}")
+        raise ValueError(f"only must name exercises of the chosen notebooks, got {missing or sorted(only or ())}")
     write_settings(out, course_id=course_id, seed=seed, **limits)
     return [_write(out / "source" / stem / f"{stem}.ipynb", source) for stem, source in sources.items()]
 
 
 def _kept_seed(out: Path) -> int | None:
-    """The seed of a course made earlier: what was handed in is graded again by the same cases."""
+    """Return the seed of a course made earlier, so that what was handed in is graded by the same cases again."""
     config = out / "nbgrader_config.py"
     found = SEED_LINE.search(config.read_text(encoding="utf-8")) if config.exists() else None
     return int(found[1]) if found else None
 
 
 def _source(path: Path, only: Collection[str] | None, seed: int) -> dict | None:
-    """The source of one assignment; None when the notebook has no exercise that gives points."""
+    """Return the source of one assignment; None when the notebook has no exercise that gives points."""
     notebook = read(path)
     found = {group.exercise.id for group in groups_of(notebook["cells"])}
     chosen = found if only is None else found & set(only)
@@ -82,7 +82,7 @@ def _source(path: Path, only: Collection[str] | None, seed: int) -> dict | None:
 
 
 def _ids(source: dict) -> list[str]:
-    """The exercises of a source that give points."""
+    """Return the exercises of a source that give points."""
     marks = [cell["metadata"].get("nbgrader", {}) for cell in source["cells"]]
     return [mark["grade_id"].removeprefix("check-").replace("-", ".") for mark in marks if mark.get("grade")]
 
@@ -94,7 +94,7 @@ def _write(path: Path, notebook: dict) -> Path:
 
 
 def chosen_notebooks(names: Sequence[str]) -> list[Path]:
-    """The files of the notebooks with these numbers (or A); all without a name.
+    """Return the files of the notebooks with these numbers (or A); all of them if none is named.
 
     Raises:
         ValueError: if there is no such notebook.
@@ -103,7 +103,7 @@ def chosen_notebooks(names: Sequence[str]) -> list[Path]:
     found = {entry.filename: course.path_of(entry) for entry in course.chosen(names)}
     missing = [name for name, path in found.items() if path is None]
     if missing:
-        raise FileNotFoundError(f"notebooks: expected {missing[0]} beside the library; install with pip install -e")
+        raise FileNotFoundError(f"{missing[0]} must lie beside the library: install with pip install -e")
     return [path for path in found.values() if path is not None]
 
 

@@ -19,7 +19,7 @@ SIZES = (2, 3, 5, 7, 11, 13, 17, 19, 23)
 
 
 def unseen_cases(exercise: Exercise, seed: int) -> list[Case]:
-    """The cases of an exercise for a secret seed: the same for the same seed, on every machine.
+    """Return the cases of an exercise for a secret seed: the same for the same seed, on every machine.
 
     Args:
         exercise: any exercise of the course.

@@ -21,7 +21,7 @@ c.CourseDirectory.course_id = {course_id!r}
 c.ClearSolutions.code_stub = {{"python": "raise NotImplementedError"}}
 c.OverwriteCells.add_missing_cells = True  # a check that was deleted is put back
 
-# A submission is executed apart, in a folder and a process of its own; then its answers are compared here.
+# A submission is executed in a folder and a process of its own; then its answers are compared here.
 # The steps are named, not imported: one that is not installed stops the grading, not the reading of this file,
 # after which nbgrader would go on with steps of its own.
 nbgraders, ours = "nbgrader.preprocessors.", "transformer_lib.course.teaching.assignments.grading."
@@ -87,7 +87,7 @@ PAGE = """\
 {%- endblock body %}
 """
 
-# Takes the place of nbconvert's macro, which loads MathJax from a network.
+# Replaces nbconvert's macro, which loads MathJax from a network.
 NO_MATHJAX = """\
 {%- macro mathjax(url="") -%}
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -8,14 +8,16 @@ from latex2mathml.converter import convert
 
 CODE = re.compile(r"(^```.*?^```|`[^`\n]+`|<code>.*?</code>|<pre>.*?</pre>)", flags=re.MULTILINE | re.DOTALL)
 UNKNOWN = {r"\arg": r"\operatorname{arg}"}  # to latex2mathml
-MARKDOWN = str.maketrans({"|": "&#x7C;", "*": "&#x2A;", "_": "&#x5F;", "\n": " "})  # signs that Markdown would take
+MARKDOWN = str.maketrans(
+    {"|": "&#x7C;", "*": "&#x2A;", "_": "&#x5F;", "\n": " "}
+)  # characters that Markdown would interpret
 FORMULA = re.compile(
     r"\$\$(?P<block>.+?)\$\$|(?<![\\$\w])\$(?P<inline>[^\s$](?:[^$]*?[^\s$\\])?)\$(?!\d)", flags=re.DOTALL
 )
 
 
 def mathml(markdown: str) -> str:
-    """The text with $…$ and $$…$$ replaced by <math> elements; code stays, and so does what is no TeX."""
+    """Replace $…$ and $$…$$ in the text by <math> elements; code stays, and so does what is no TeX."""
     parts = CODE.split(markdown)
     return "".join(part if index % 2 else FORMULA.sub(_replace, part) for index, part in enumerate(parts))
 

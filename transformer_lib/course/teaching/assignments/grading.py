@@ -1,4 +1,4 @@
-"""What a course adds to nbgrader's own steps: execution apart, comparison of answers, feedback that loads nothing."""
+"""What a course adds to nbgrader's steps: isolated execution, comparison of answers, feedback that loads nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
 from traitlets import Bool, Integer, List, Unicode
 
-from . import run as assignments_run
+from . import run
 from .formulas import mathml
 from .hidden import problem_in
 from .run import MIME, not_run
@@ -26,7 +26,7 @@ REGION = re.compile(r"^### BEGIN HIDDEN TESTS$.*?^### END HIDDEN TESTS$", flags=
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FILE = "submission.ipynb"
 LARGEST = 200_000_000  # bytes that a submission may make of its file
-NOT_STARTED = (125, 126, 127)  # what docker, timeout and shells end with when they could not start the program
+NOT_STARTED = (125, 126, 127)  # exit codes of docker, timeout and shells that could not start the program
 Resources = dict
 
 
@@ -41,13 +41,13 @@ class Step(Preprocessor):
 
 
 class ExecuteApart(Step):
-    """Executes a submission in a folder of its own by another program, and takes over nothing but its outputs."""
+    """Executes a submission in a folder of its own by another program, and keeps nothing but its outputs."""
 
     command = List(
         Unicode(),
         [
             sys.executable,
-            assignments_run.__file__,
+            run.__file__,
             f"{{folder}}/{FILE}",  # as a file, it starts without PyTorch
             "--cell-seconds",
             "{cell_seconds}",
@@ -82,7 +82,7 @@ class ExecuteApart(Step):
         file = folder / FILE
         nbformat.write(nb, file)
         names = {"folder": folder, "cell_seconds": self.cell_seconds, "notebook_seconds": self.notebook_seconds}
-        patience = self.notebook_seconds + 60  # the program itself keeps the time; this is for one that cannot
+        patience = self.notebook_seconds + 60  # the program keeps the time itself; this is for one that fails to
         code, said = _run([part.format(**names) for part in self.command], folder, patience)
         if code:
             raise (NotStarted if code in NOT_STARTED else RuntimeError)(f"command ended with {code}: {said}")
@@ -92,7 +92,7 @@ class ExecuteApart(Step):
 def _run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
     """Run a program; its exit code, and the end of what it wrote to stderr."""
     if not command:
-        raise NotStarted("ExecuteApart.command: expected a program; got an empty list (see the messages above)")
+        raise NotStarted("ExecuteApart.command must name a program, got an empty list (see the messages above)")
     with tempfile.TemporaryFile() as stderr:  # a pipe would stay open as long as what a submission leaves running
         try:
             done = subprocess.run(
@@ -111,7 +111,7 @@ def _run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
 
 
 def read_back(file: Path) -> NotebookNode:
-    """The notebook in a file that a submission could put anything in the place of.
+    """Return the notebook in a file that a submission could have replaced by anything.
 
     Raises:
         OSError: if it is a link, or not there.
@@ -121,7 +121,7 @@ def read_back(file: Path) -> NotebookNode:
     with open(os.open(file, flags), encoding="utf-8") as opened:
         status = os.fstat(opened.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_size > LARGEST:
-            raise ValueError(f"file: expected a regular file of at most {LARGEST} bytes")
+            raise ValueError(f"file must be a regular file of at most {LARGEST} bytes")
         return nbformat.read(opened, as_version=4)
 
 
@@ -132,7 +132,7 @@ def take_outputs(nb: NotebookNode, executed: NotebookNode) -> None:
         ValueError: if the executed notebook has other cells.
     """
     if [cell.source for cell in executed.cells] != [cell.source for cell in nb.cells]:
-        raise ValueError("executed: expected the same cells")
+        raise ValueError("executed must have the same cells")
     nbformat.validate(executed)
     for cell, done in zip(nb.cells, executed.cells, strict=True):
         if cell.cell_type == "code":
@@ -151,7 +151,7 @@ class CompareAnswers(Step):
 
 
 def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[NotebookNode]:
-    """What a test cell shows after the answers in it were compared: an error, or nothing that costs points."""
+    """Return what a test cell shows after the answers were compared: an error, or nothing that costs points."""
     answers = [output.data[MIME] for output in outputs if MIME in output.get("data", {})]
     shown = [short(output) for output in outputs if MIME not in output.get("data", {})]
     printed = "".join(output.text for output in shown if output.output_type == "stream")
@@ -164,7 +164,7 @@ def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[No
     if len(answers) == 1:
         try:
             problem = problem_in(exercise_id, answers[0], seed=seed)
-        except Exception as error:  # whatever a submission put in its place
+        except Exception as error:  # a submission may have put anything in its place
             problem = f"The answers could not be read ({type(error).__name__})."
     if problem:
         lines = problem.splitlines()
@@ -175,7 +175,7 @@ def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[No
 
 
 def short(output: NotebookNode) -> NotebookNode:
-    """A result that nbgrader does not take for points, an error without what helps no student.
+    """Return a result that nbgrader does not take for points, or an error without what helps no student.
 
     That is the way through the library, and the seed of the hidden cases.
     """
@@ -189,7 +189,7 @@ def short(output: NotebookNode) -> NotebookNode:
 
 
 class WithoutHiddenTests(Step):
-    """Takes the hidden tests, and with them their seed, out of what a student gets back."""
+    """Removes the hidden tests, and with them their seed, from what a student gets back."""
 
     def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
         """Replace the region of one cell."""

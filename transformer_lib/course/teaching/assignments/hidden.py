@@ -1,4 +1,4 @@
-"""Hidden tests: a submission answers cases it has not seen, and whoever grades compares the answers.
+"""Hidden tests: a submission answers cases it has not seen, and the grader compares the answers.
 
 In the kernel `grade` runs the student's function on unseen cases and shows its answers as data. Whether they
 are right is decided there, for the feedback, and once more by `problem_in` outside the kernel, for the marks:
@@ -63,7 +63,7 @@ def grade(exercise_id: str, function: Callable, *, seed: int) -> None:
 
 
 def problem_in(exercise_id: str, answers: object, *, seed: int) -> str | None:
-    """What is wrong with answers to the unseen cases; None when all are right.
+    """Say what is wrong with answers to the unseen cases; None when all are right.
 
     `answers` comes out of a kernel that may have done anything, so it is only read, never executed.
     """
@@ -83,7 +83,7 @@ def problem_in(exercise_id: str, answers: object, *, seed: int) -> str | None:
 
 
 def _rounds(exercise: Exercise) -> list[tuple[Callable, tuple[str, ...]]]:
-    """What is asked: the values, and the gradients if the exercise has any; with the names of the results."""
+    """Return what is asked, with the names of the results: the values, and the gradients if the exercise has any."""
     position = [exercise.arguments.index(name) for name in exercise.gradients]
     rounds = [(lambda function: function, exercise.returns)]
     if position:
@@ -93,7 +93,7 @@ def _rounds(exercise: Exercise) -> list[tuple[Callable, tuple[str, ...]]]:
 
 
 def _answers(exercise: Exercise, function: Callable, cases: list[Case]) -> list:
-    """The function's answers as JSON; none after a call that did not come to its end."""
+    """Return the function's answers as JSON; none after a call that did not finish."""
     found = []
     for wrap, _ in _rounds(exercise):
         for case in cases:
@@ -110,7 +110,7 @@ def _problem(exercise: Exercise, wrap: Callable, names: tuple, case: Case, answe
     expected = tuple(expected) if names != exercise.returns else expected  # gradients come as a list
     try:
         outcome = _unpacked_outcome(answer)
-    except Exception:  # whatever a submission put in its place
+    except Exception:  # a submission may have put anything in its place
         return "The answer could not be read."
     return problem_of(exercise, expected, outcome, names)
 
@@ -128,7 +128,7 @@ def _unpacked_outcome(data: dict) -> Outcome:
 
 
 def packed(value: object) -> object:
-    """A result as JSON that keeps every bit; what no exercise asks for becomes the name of its type."""
+    """Return a result as JSON that keeps every bit; what no exercise asks for becomes the name of its type."""
     if value is None or isinstance(value, bool | str | int):
         return value
     if isinstance(value, float):
@@ -149,7 +149,7 @@ def _text(dense: torch.Tensor) -> str:
 
 
 def unpacked(data: object) -> object:
-    """The result again.
+    """Return the result that was packed.
 
     Raises:
         Exception: of any kind, if this is not what `packed` makes.

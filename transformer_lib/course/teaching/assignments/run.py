@@ -1,7 +1,7 @@
 """Executes one submission and writes what came out, whatever it does: `python run.py FILE`.
 
 This is the only place where a student's code runs. It needs no nbgrader, no gradebook and no network, so it can
-be put into a container of its own; `assignments_grading` calls it and reads the file afterwards.
+be put into a container of its own; `grading` calls it and reads the file afterwards.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 
 MIME = "application/vnd.transformer-course.answers+json"  # the answers to hidden cases, as a cell shows them
-# Checks raise; the progress of whoever grades stays out of it; hidden tests are told that this program runs them.
+# Checks raise; the grader's own progress stays out of it; hidden tests are told that this program runs them.
 ENVIRONMENT = {
     "NBGRADER_EXECUTION": "autograde",
     "TRANSFORMER_COURSE_STATIC": "1",
@@ -36,7 +36,7 @@ TIMED_OUT = {
 def run(file: Path, *, cell_seconds: int, notebook_seconds: int) -> None:
     """Execute a notebook in its folder and write it back with outputs.
 
-    A cell that runs too long is interrupted and the next one tried; when the kernel dies, or the time for the whole
+    A cell that runs too long is interrupted, and the next one is tried; when the kernel dies, or the time for the whole
     notebook is over, the remaining cells say that they were not run.
     """
     notebook = nbformat.read(file, as_version=4)
@@ -51,7 +51,7 @@ def run(file: Path, *, cell_seconds: int, notebook_seconds: int) -> None:
 
 
 def not_run(why: str) -> NotebookNode:
-    """The output of a cell that was not executed, or not to its end."""
+    """Return the output of a cell that was not executed, or not to its end."""
     return nbformat.v4.new_output("error", ename="NotRun", evalue=why, traceback=[f"NotRun: {why}"])
 
 

@@ -35,7 +35,7 @@ class Group:
 
 
 def groups_of(cells: list[dict]) -> list[Group]:
-    """The exercises of a notebook.
+    """Return the exercises of a notebook.
 
     Raises:
         ValueError: if a stub is not followed by its check and its solution.
@@ -48,13 +48,13 @@ def _group(cells: list[dict], start: int, end: int) -> Group:
     code = [place for place in range(start + 1, end) if cells[place]["cell_type"] == "code"]
     found = CHECK.match(source_of(cells[code[0]])) if code else None
     if not found or len(code) < 2 or "solution" not in tags_of(cells[code[1]]):
-        raise ValueError(f"cells: expected a check and a solution after the stub in cell {start}")
+        raise ValueError(f"cells must have a check and a solution after the stub in cell {start}")
     after = code[2] if len(code) > 2 and CHECK_SOLUTION.match(source_of(cells[code[2]])) else None
     return Group(get(found["id"]), found["name"], start, code[0], code[1], after)
 
 
 def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None = None) -> dict:
-    """The source of an assignment, as a notebook with nbgrader's metadata (schema version 3).
+    """Return the source of an assignment, as a notebook with nbgrader's metadata (schema version 3).
 
     Args:
         notebook: a notebook of the course, in nbformat 4; it is not changed.
@@ -68,7 +68,7 @@ def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None =
     groups = groups_of(result["cells"])
     chosen = [group for group in groups if graded is None or group.exercise.id in graded]
     if not chosen:
-        raise ValueError(f"graded: expected some of {[g.exercise.id for g in groups]}; got {graded!r}")
+        raise ValueError(f"graded must be some of {[g.exercise.id for g in groups]}, got {graded!r}")
     cells: dict[int, dict | None] = dict(enumerate(result["cells"]))
     for group in groups:
         cells[group.stub] = _stub_with_solution(result["cells"], groups, group)
@@ -82,7 +82,7 @@ def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None =
 
 
 def points_of(exercise: Exercise) -> int:
-    """One point for each star of difficulty."""
+    """Return one point for each star of difficulty."""
     return exercise.difficulty
 
 
@@ -94,10 +94,10 @@ def _nbgrader(cell: dict, kind: str, exercise: Exercise, **settings: object) -> 
 
 
 def _stub_with_solution(cells: list[dict], groups: list[Group], group: Group) -> dict:
-    """The stub, its `raise` replaced by the body of the solution between nbgrader's marks."""
+    """Return the stub, its `raise` replaced by the body of the solution between nbgrader's marks."""
     head, found, rest = source_of(cells[group.stub]).partition(f"    {STUB}")
     if not found or rest.strip():
-        raise ValueError(f"cells: expected the stub of {group.exercise.id} to end with `{STUB}`")
+        raise ValueError(f"the stub of {group.exercise.id} must end with `{STUB}`")
     body = _body(source_of(cells[group.solution]), f"{group.name}_solution")
     for other in groups:  # a solution that builds on another one builds on the student's own
         body = re.sub(rf"\b{other.name}_solution\b", other.name, body)
@@ -107,12 +107,12 @@ def _stub_with_solution(cells: list[dict], groups: list[Group], group: Group) ->
 
 
 def _body(source: str, name: str) -> str:
-    """The lines of a function after its signature and docstring."""
+    """Return the lines of a function after its signature and docstring."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.FunctionDef) and node.name == name:
             first = node.body[1 if ast.get_docstring(node) is not None else 0]
             return "\n".join(source.splitlines()[first.lineno - 1 : node.end_lineno])
-    raise ValueError(f"cells: expected a solution that defines {name}")
+    raise ValueError(f"the solution must define {name}")
 
 
 def _test(cell: dict, group: Group, seed: int) -> dict:
@@ -130,7 +130,7 @@ def _test(cell: dict, group: Group, seed: int) -> dict:
 
 
 def _right_answer(cells: list[dict], group: Group) -> dict | None:
-    """Where later cells use the solution: its name for the library's answer, whose code is not shown; else nothing."""
+    """Return a line that gives the solution's name to the library's answer where later cells use it; else nothing."""
     name = f"{group.name}_solution"
     others = [cell for cell in cells if cell["cell_type"] == "code" and "solution" not in tags_of(cell)]
     uses = [text for text in map(source_of, others) if not CHECK_SOLUTION.match(text)]
@@ -146,7 +146,7 @@ def _right_answer(cells: list[dict], group: Group) -> dict | None:
 
 
 def _plain(cell: dict) -> dict:
-    """Without outputs, and without an error that is meant: in grading every check that fails raises one."""
+    """Return the cell without outputs and expected errors: in grading every check that fails raises one."""
     if cell["cell_type"] != "code":
         return cell
     source = source_of(cell)

@@ -18,7 +18,7 @@ from jinja2 import Environment, FileSystemLoader
 from nbconvert.exporters import SlidesExporter
 from traitlets.config import Config
 
-from ... import notebooks as course
+from ... import notebooks
 from ..notebook_files import MATHJAX, carried
 from .plan import Slide, plan, read
 
@@ -33,17 +33,17 @@ VENDORED = {
 """File beside the decks: the package that holds it, and where."""
 
 
-def deck_of(entry: course.Notebook) -> list[Slide]:
-    """The slides of a notebook.
+def deck_of(entry: notebooks.Notebook) -> list[Slide]:
+    """Return the slides of a notebook.
 
     Raises:
         FileNotFoundError: if the notebook is neither beside the package nor in the working directory.
     """
-    return plan(read(course.file_of(entry)), f"Notebook {entry.id} · {html.escape(entry.title)}")
+    return plan(read(notebooks.file_of(entry)), f"Notebook {entry.id} · {html.escape(entry.title)}")
 
 
 def as_notebook(slides: Sequence[Slide], title: str) -> nbformat.NotebookNode:
-    """The slides as a notebook in nbconvert's terms: one Markdown cell a piece, with its type of slide."""
+    """Return the slides as a notebook in nbconvert's terms: one Markdown cell a piece, with its type of slide."""
     cells = []
     for slide in slides:
         heading = f"{'#' * slide.level} {slide.title}"
@@ -63,14 +63,14 @@ def _notes(slide: Slide) -> str:
 
 
 def _link_decks(text: str) -> str:
-    """Links to notebooks, and to cells of them, as links to their decks."""
-    for entry in course.NOTEBOOKS:
+    """Turn links to notebooks, and to cells of them, into links to their decks."""
+    for entry in notebooks.NOTEBOOKS:
         text = re.sub(rf"\]\({re.escape(entry.filename)}(?:#[^)]*)?\)", f"]({entry.stem}.html)", text)
     return text
 
 
 def render(slides: Sequence[Slide], title: str) -> str:
-    """The page of a deck."""
+    """Return the page of a deck."""
     config = Config({"TemplateExporter": {"extra_template_basedirs": [str(TEMPLATE.parent)]}})
     exporter = SlidesExporter(config=config, template_name=TEMPLATE.name, exclude_anchor_links=True)
     page, _ = exporter.from_notebook_node(as_notebook(slides, title))
@@ -90,11 +90,11 @@ def vendor(folder: Path) -> None:
         shutil.copyfile(TEMPLATE / name, folder / name)
 
 
-def build(folder: Path, entries: Sequence[course.Notebook] = course.NOTEBOOKS) -> list[Path]:
+def build(folder: Path, entries: Sequence[notebooks.Notebook] = notebooks.NOTEBOOKS) -> list[Path]:
     """Write a deck for each notebook into a folder, and the page that lists all decks in it; returns the new ones."""
     vendor(folder / "deck")
     decks, rows = [], []
-    for entry in course.NOTEBOOKS:
+    for entry in notebooks.NOTEBOOKS:
         path = folder / f"{entry.stem}.html"
         if entry not in entries and not path.exists():
             continue  # the list also names decks that were made earlier
@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--out", type=Path, default=Path("build/slides"), help="folder to write into")
     options = parser.parse_args(arguments)
     try:
-        decks = build(options.out, course.chosen(options.notebooks))
+        decks = build(options.out, notebooks.chosen(options.notebooks))
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         parser.error(str(error))
     made, page = ("1 deck", decks[0]) if len(decks) == 1 else (f"{len(decks)} decks", options.out / "index.html")

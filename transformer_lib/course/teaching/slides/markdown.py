@@ -1,4 +1,4 @@
-"""Markdown taken apart: sections, blocks, sentences. As much of it as the notebooks use."""
+"""Markdown cut into sections, blocks and sentences, as far as the notebooks need it."""
 
 from __future__ import annotations
 
@@ -69,21 +69,21 @@ def blocks(text: str) -> list[Block]:
 
 
 def _closing(line: str) -> str:
-    """What ends the block that this line begins, where blank lines do not."""
+    """Return what ends the block that this line begins, where blank lines do not."""
     if line.startswith("```"):
         return "```"
     return "$$" if line.count("$$") == 1 else ""
 
 
 def kind_of(line: str) -> str:
-    """What kind of block begins with this line."""
+    """Return what kind of block begins with this line."""
     kinds = {"$$": "math", "|": "table", "```": "code", "<": "html", "- ": "list", "* ": "list"}
     named = next((kind for start, kind in kinds.items() if line.startswith(start)), "")
     return named or ("list" if re.match(r"\d+\. ", line) else "prose")
 
 
 def _starts(line: str, before: list[str]) -> bool:
-    """Whether a line begins another block although no blank line stands before it."""
+    """Return True when a line begins another block although no blank line stands before it."""
     kind, current = kind_of(line), kind_of(before[0])
     return kind != current and kind != "prose" or (kind == "prose" and current in ("math", "table"))
 

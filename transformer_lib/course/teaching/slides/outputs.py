@@ -15,7 +15,7 @@ CUT = "…"
 
 
 def source_lines(source: str, *, full: bool = False) -> str:
-    """The source in at most CODE_LINES lines: beyond PLAIN_LINES without its assertions, then cut."""
+    """Return the source in at most CODE_LINES lines: beyond PLAIN_LINES without its assertions, then cut."""
     lines = source.strip().splitlines()
     if full or len(lines) <= PLAIN_LINES:
         return "\n".join(lines)
@@ -41,12 +41,12 @@ def _without_assertions(lines: list[str]) -> list[str]:
 
 
 def fenced(text: str, language: str) -> str:
-    """A fenced block of Markdown."""
+    """Return a fenced block of Markdown."""
     return f"```{language}\n{text}\n```"
 
 
 def printed(cell: dict) -> str:
-    """The text that a code cell printed or returned, in at most OUTPUT_LINES lines; "" where it has a picture."""
+    """Return what a code cell printed or returned, in at most OUTPUT_LINES lines; "" where it has a picture."""
     found = []
     for output in cell.get("outputs", []):
         data = output.get("data", {})
@@ -59,7 +59,7 @@ def printed(cell: dict) -> str:
 
 
 def stored_html(cell: dict) -> str:
-    """The HTML that a code cell stored, its folded parts taken away, in one line."""
+    """Return the HTML that a code cell stored, on one line and without its folded parts."""
     return _unfolded(html_of(cell))
 
 
@@ -72,12 +72,12 @@ def _unfolded(stored: str) -> str:
 
 
 def has_picture(cell: dict) -> bool:
-    """Whether the stored output is a figure or the picture of a widget."""
+    """Return True when the stored output is a figure or the picture of a widget."""
     return "<img" in stored_html(cell)
 
 
 def picture(cell: dict, caption: str = "") -> str:
-    """The stored picture as HTML, with its line of text above and the caption below."""
+    """Return the stored picture as HTML, with its line of text above and the caption below."""
     soup = BeautifulSoup(stored_html(cell), "html.parser")
     images = soup.find_all("img")
     says = " ".join(part.get_text(" ", strip=True) for part in soup.find_all("strong"))
@@ -92,7 +92,7 @@ def _image(image: Tag) -> str:
 
 
 def question(cell: dict) -> tuple[str, str, str]:
-    """A stored quiz as HTML: the question with its options, the right answer, and why the others are wrong.
+    """Return a stored quiz as HTML: question and options, the right answer, and why the others are wrong.
 
     Raises:
         ValueError: if the cell has not stored a quiz.
@@ -100,7 +100,7 @@ def question(cell: dict) -> tuple[str, str, str]:
     soup = BeautifulSoup(html_of(cell), "html.parser")
     asked, answers, listing = soup.find("p"), soup.find("details"), soup.find("ol")
     if not (asked and asked.find("b") and answers and listing):
-        raise ValueError(f"cell {cell['id']}: expected a stored quiz; run the notebook")
+        raise ValueError(f"cell {cell['id']} must have stored its quiz: run the notebook")
     asked.find("b").decompose()
     replies = [reply.get_text() for reply in answers.find_all("li")]
     options = [option.decode_contents() for option in listing.find_all("li")]

@@ -3,7 +3,7 @@
 On a cell, `slide` begins a slide; `slide-part` adds to the one before, `slide-step` does so at the next key press,
 `slide-notes` adds to its speaker notes alone. Besides, `slide-full` shows all of a cell, not its gist, and
 `slide-output` shows what a cell printed without its source. What is on a slide is shortened by rule
-(`slides_text`, `slides_outputs`); the notes hold the whole text.
+(`text`, `outputs`); the notes hold the whole text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from .. import notebook_files as notebooks
+from .. import notebook_files
 from ..notebook_files import tags_of
 from . import outputs
 from . import text as texts
@@ -42,14 +42,14 @@ class Slide:
 
 
 def read(path: Path) -> list[dict]:
-    """The cells of a notebook, each source as one text.
+    """Return the cells of a notebook, each source as one text.
 
     Raises:
         ValueError: if a cell's tags contradict each other or ask for a cell that no slide may show.
     """
-    cells = notebooks.read(path)["cells"]
+    cells = notebook_files.read(path)["cells"]
     for cell in cells:
-        cell["source"] = notebooks.source_of(cell)
+        cell["source"] = notebook_files.source_of(cell)
         _check_tags(path.name, cell)
     return cells
 
@@ -69,12 +69,12 @@ def _check_tags(name: str, cell: dict) -> None:
 
 
 def place_of(cell: dict | None) -> str:
-    """Which of PLACES a cell has; "" for none."""
+    """Return which of PLACES a cell has; "" for none."""
     return next((tag for tag in tags_of(cell) if tag in PLACES), "") if cell else ""
 
 
 def plan(cells: list[dict], subtitle: str = "") -> list[Slide]:
-    """The slides of a notebook whose title slide says `subtitle` below the question."""
+    """Return the slides of a notebook whose title slide says `subtitle` below the question."""
     deck = _Deck(subtitle)
     for before, cell, following in zip([None, *cells[:-1]], cells, [*cells[1:], None], strict=True):
         if cell["cell_type"] == "markdown":
@@ -94,7 +94,7 @@ class _Deck:
         self._heading = Section("", 2, "")
 
     def add_text(self, cell: dict, *, captioned: bool, continued: bool) -> None:
-        """A Markdown cell: one slide for each of its sections."""
+        """Add a Markdown cell: one slide for each of its sections."""
         source = texts.without_caption(cell["source"]) if captioned else cell["source"]
         found = [part for section in sections(source) for part in texts.split_misconceptions(section)]
         for number, section in enumerate(found):
@@ -135,7 +135,7 @@ class _Deck:
             slide.notes.append(notes)
 
     def add_code(self, cell: dict, following: dict | None) -> None:
-        """A code cell: a question, a picture, or source and what it printed."""
+        """Add a code cell: a question, a picture, or source and what it printed."""
         place = place_of(cell)
         if "quiz" in tags_of(cell):
             asked, answer, wrong = outputs.question(cell)
@@ -163,7 +163,7 @@ class _Deck:
 
 
 def _closes(section: Section, place: str) -> bool:
-    """Whether text before a cell's first heading only closes what came before: then it is for the notes."""
+    """Return True when text before a cell's first heading only closes what came before: it goes into the notes."""
     shown = {block.kind for block in blocks(section.text)} & {"math", "table", "list"}
     return place == "slide" and not section.title and not shown
 

@@ -17,16 +17,16 @@ LABEL = re.compile(r"(\*{1,2})[^*]+[.:]?\1[.:]?")
 SHORT, LONG_ITEM = 45, 32
 """Words: prose up to SHORT stays whole; a list item of more than LONG_ITEM keeps its first sentence."""
 ALONE, ACCOMPANIED = 36, 14
-"""Words that the beginning of a longer text has at least: on a slide of its own, and beside something else."""
+"""The least number of words kept of a longer text: on a slide of its own, and beside something else."""
 
 
 def for_slides(section: Section) -> bool:
-    """False for what is worked on alone: exercises, tables of terms, the ledger of claims."""
+    """Return False for what is worked on alone: exercises, tables of terms, the ledger of claims."""
     return not LEFT_OUT.match(section.title)
 
 
 def split_misconceptions(section: Section) -> list[Section]:
-    """A summary also holds the misconceptions: they get a slide of their own, as a list."""
+    """Cut the misconceptions out of a summary: they get a slide of their own, as a list."""
     found = MISCONCEPTIONS.search(section.text)
     if not found:
         return [section]
@@ -46,7 +46,7 @@ def split_answer(text: str) -> tuple[str, str]:
 
 
 def condense(text: str, *, accompanied: bool = False) -> str:
-    """The part of a section's text that a slide shows; less of it where the slide shows something else besides."""
+    """Return the part of a section's text that a slide shows, which is less where it also shows something else."""
     found = blocks(text)
     words = sum(len(block.text.split()) for block in found if block.kind == "prose")
     least = ACCOMPANIED if accompanied or any(block.kind != "prose" for block in found) else ALONE
@@ -64,7 +64,7 @@ def condense(text: str, *, accompanied: bool = False) -> str:
 
 
 def _gist(prose: str, least: int, following: str) -> str:
-    """The sentences of a paragraph worth a slide: its beginning, the bold, the question, the one before a formula."""
+    """Return a paragraph's sentences worth a slide: its beginning, the bold, the question, the one before a formula."""
     parts = sentences(prose)
     keep = set(range(_beginning(parts, least)))
     if following in ("math", "table", "list", "code"):
@@ -78,7 +78,7 @@ def _gist(prose: str, least: int, following: str) -> str:
 
 
 def _beginning(parts: list[str], least: int) -> int:
-    """How many sentences make at least so many words."""
+    """Return how many sentences make at least so many words."""
     words = 0
     for index, part in enumerate(parts):
         if words >= least:
@@ -88,7 +88,7 @@ def _beginning(parts: list[str], least: int) -> int:
 
 
 def _question(parts: list[str], start: int) -> range:
-    """From "Predict" to the last question after it, or to the end of the paragraph."""
+    """Return the text from "Predict" to the last question after it, or to the end of the paragraph."""
     asked = [index for index in range(start, len(parts)) if parts[index].endswith("?")]
     return range(start, (asked[-1] if asked else len(parts) - 1) + 1)
 
@@ -112,7 +112,7 @@ def _short_item(item: str) -> str:
 
 
 def caption(text: str, most: int = 30) -> str:
-    """The italic line that stands below a figure, some sentences of it, set upright; "" where there is none."""
+    """Return the italic line below a figure, some of its sentences, set upright; "" where there is none."""
     inside, _ = _split_caption(text)
     kept: list[str] = []
     for part in inside:
@@ -123,14 +123,14 @@ def caption(text: str, most: int = 30) -> str:
 
 
 def without_caption(text: str) -> str:
-    """The text of a cell after the caption with which it begins."""
+    """Return the text of a cell after the caption with which it begins."""
     inside, outside = _split_caption(text)
     rest = text.partition("\n\n")[2]
     return "\n\n".join(filter(None, [" ".join(outside), rest])) if inside else text
 
 
 def _split_caption(text: str) -> tuple[list[str], list[str]]:
-    """The sentences of the first paragraph up to the end of its emphasis, and those after it."""
+    """Return the sentences of the first paragraph up to the end of its emphasis, and those after it."""
     first = text.partition("\n\n")[0].strip()
     if not first.startswith("*") or first.startswith(("**", "* ")):
         return [], []

@@ -1,0 +1,34 @@
+"""Every command that a file of the course names can be run: its module is where the command says."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+NAMING = sorted(
+    path
+    for folder in ("data", "docs", "notebooks", "transformer_lib")
+    for path in (ROOT / folder).rglob("*")
+    if path.suffix in {".json", ".md", ".ipynb", ".py", ".safetensors"} and "_build" not in path.parts
+)
+
+
+def commands(path: Path) -> set[str]:
+    """Modules of the library that the file tells a reader to run."""
+    found = re.findall(rb"python -m (transformer_lib(?:\.\w+)*)", path.read_bytes())
+    return {name.decode() for name in found}
+
+
+@pytest.mark.parametrize("path", [*filter(commands, NAMING), ROOT / "README.md"], ids=lambda path: path.name)
+def test_a_module_to_run_is_there(path):
+    assert [name for name in commands(path) if importlib.util.find_spec(name) is None] == []
+
+
+def test_results_name_the_command_that_made_them():
+    stored = [*ROOT.glob("data/*.safetensors"), *ROOT.glob("data/context/*.safetensors")]
+    assert len(stored) >= 3
+    assert all(map(commands, stored))
