@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from typing import cast
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .._validate import check_ids
@@ -70,16 +71,23 @@ def _attention(
     keys: RealTokens | None = None,
 ) -> Callable[[Tensor], Tensor]:
     """Return the sub-layer that reads `memory` [tokens, d_model], whose places are `keys`; without one, itself."""
-    keys = keys or queries
 
     def attend(x: Tensor) -> Tensor:
-        read = x if memory is None else memory
-        q = attention.split_heads(queries.pad(attention.w_q(x)))  # [batch, n_heads, q_len, d_k]
-        k, v = (attention.split_heads(keys.pad(w(read))) for w in (attention.w_k, attention.w_v))
+        if memory is None or keys is None:
+            q, k, v = _project(attention, x, queries, attention.w_q, attention.w_k, attention.w_v)
+        else:
+            (q,) = _project(attention, x, queries, attention.w_q)
+            k, v = _project(attention, memory, keys, attention.w_k, attention.w_v)
         heads = attention.attend(attention.rotate(q), attention.rotate(k), v, mask)
         return attention.w_o(queries.pick(attention.join_heads(heads)))  # [tokens, d_model]
 
     return attend
+
+
+def _project(attention: MultiHeadAttention, x: Tensor, where: RealTokens, *maps: nn.Linear) -> tuple[Tensor, ...]:
+    """Return what each of the maps makes of x [tokens, d_model], by one product: [batch, n_heads, seq_len, d_k]."""
+    joint = F.linear(x, torch.cat([linear.weight for linear in maps]))  # [tokens, maps · n_heads · d_k]
+    return tuple(attention.split_heads(part) for part in where.pad(joint).chunk(len(maps), dim=-1))
 
 
 def _residual(residual: Residual, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
