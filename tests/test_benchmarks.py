@@ -5,13 +5,14 @@ from __future__ import annotations
 import copy
 import json
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 
 import transformer_lib as tl
 from benchmarks import __main__ as command
-from benchmarks import candidates, gpu, measure, memory, run
+from benchmarks import candidates, gpu, measure, memory, run, tricks
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
 from transformer_lib.course.studies import speed
@@ -226,3 +227,29 @@ def test_ratios_are_read_by_part():
     assert list(speed.ratios(results, "decoding").values())[1] == (row["low"], row["median"], row["high"])
     with pytest.raises(ValueError, match="part must be 'training' or 'decoding', got 'memory'"):
         speed.ratios(results, "memory")
+
+
+@pytest.mark.slow
+def test_every_trick_can_be_taken_out_alone_and_changes_no_number():
+    """The table's columns are there, and without a trick the loss and the decoded ids are the same."""
+    work = replace(QUICK, dropout=0.0)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(3)
+        peer = Ours(work)
+        src, tgt = work.pair()
+        wanted = tl.TrainingLoss(peer.model, path="fast")(src, tgt)
+        ids = peer.greedy(work.source(), work.new_tokens)
+        for patches in tricks.TRAINING.values():
+            with tricks.without(patches):
+                torch.testing.assert_close(tl.TrainingLoss(peer.model, path="fast")(src, tgt), wanted)
+        for patches in tricks.DECODING.values():
+            with tricks.without(patches):
+                assert torch.equal(peer.greedy(work.source(), work.new_tokens), ids)
+
+
+def test_the_table_of_the_tricks_has_a_row_for_each():
+    results = speed.stored.read(speed.TRICKS)
+    assert set(results["work"]["training, float32"]) == {*tricks.TRAINING, tricks.READABLE}
+    assert set(results["work"]["decoding, greedy"]) == {*tricks.DECODING, tricks.READABLE}
+    text = speed.tricks_report(results)
+    assert all(f"| {name} |" in text for name in (*tricks.TRAINING, *tricks.DECODING, tricks.READABLE))

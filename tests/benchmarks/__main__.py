@@ -9,8 +9,9 @@ from pathlib import Path
 
 from transformer_lib.course.studies import precision, speed, stored
 
+from . import tricks
 from .run import measured
-from .work import FULL, QUICK
+from .work import FULL, QUICK, Work
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "bench.json"
@@ -19,18 +20,36 @@ BUILD = ROOT / "build" / "bench.json"
 def write_tables() -> None:
     """Write docs/speed.md and the README's line from what is stored."""
     speed.write_pages(speed.load_results())
+    speed.write_tricks(stored.read(speed.TRICKS))
     precision.write_pages(stored.read(precision.RESULTS))
     print("written: docs/speed.md, and the line in README.md")
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run the command line."""
+def measure_tricks(work: Work, *, store: bool) -> int:
+    """Measure the fast path without each of its tricks; print the table, and write it unless it is only tried."""
+    results = tricks.measured(work)
+    print(f"\n{speed.tricks_report(results)}")
+    if store:
+        stored.save(speed.TRICKS, results, indent=1)
+        write_tables()
+    return 0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command line."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="tiny sizes: does it run? says nothing of speed")
     parser.add_argument("--rounds", type=int, help="how often each candidate is measured")
     parser.add_argument("--store", action="store_true", help="write data/bench.json and docs/speed.md")
+    parser.add_argument("--tricks", action="store_true", help="what each trick of the fast path is worth; stored, too")
     parser.add_argument("--tables", action="store_true", help="only write docs/speed.md, from what is stored")
     parser.add_argument("--results", type=Path, default=BUILD, help="where the JSON goes without --store")
+    return parser
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run the command line."""
+    parser = make_parser()
     given = parser.parse_args(argv)
     if given.quick + given.store + given.tables > 1:
         parser.error("--quick, --store and --tables exclude each other: --quick measures nothing that is worth storing")
@@ -42,7 +61,10 @@ def main(argv: list[str] | None = None) -> int:
     # PyTorch's own encoder computes with nested tensors in evaluation, and says each time that they are new.
     warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors")
     work = QUICK if given.quick else FULL
-    results = measured(replace(work, rounds=given.rounds or work.rounds))
+    work = replace(work, rounds=given.rounds or work.rounds)
+    if given.tricks:
+        return measure_tricks(work, store=not given.quick)
+    results = measured(work)
     print(f"\n{speed.report(results)}")
     path = speed.RESULTS if given.store else given.results
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -46,7 +46,7 @@ class FastStepper:
             raise ValueError(f"tgt must have at most max_len = {self.max_len} tokens, got {tgt.shape[1]}")
         while self.length < tgt.shape[1]:
             states = self._step(tgt[:, : self.length + 1])
-        return (self.head @ states.T).T  # with few rows, quicker than the same product as states @ head.T
+        return self._logits(states)
 
     def select(self, rows: Tensor) -> None:
         """Keep the batch rows `rows` (repeats allowed), in that order."""
@@ -68,6 +68,10 @@ class FastStepper:
             x = layer.step(x, position, bias, self.src_bias)
         self.length += 1
         return model.decoder.norm(x)
+
+    def _logits(self, states: Tensor) -> Tensor:
+        """Return [batch, tgt_vocab_size]; with few rows, head @ statesᵀ is quicker than states @ headᵀ."""
+        return (self.head @ states.T).T
 
     def _bias(self, ids: Tensor) -> Tensor:
         """Return what to add to the scores: 0 for tokens, −∞ for padding, [batch · n_heads, 1, len]."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "bench.json"
+RESULTS, TRICKS = DATA / "bench.json", DATA / "tricks.json"
 BASELINE, OURS, PEER = "torch.nn.Transformer", "transformer_lib", "transformers MarianMT"  # as the rows are called
 MIB = 2**20
 
@@ -63,6 +63,30 @@ def write_pages(results: dict, root: Path = stored.ROOT) -> None:
     """Write the tables into docs/speed.md and the headline into README.md."""
     stored.write_between(root / "docs" / "speed.md", "speed", report(results))
     stored.write_between(root / "README.md", "speed", headline(results))
+
+
+def tricks_report(results: dict) -> str:
+    """Return, as Markdown, how fast the fast path is without each of its tricks, for each kind of work."""
+    works = results["work"]
+    names = dict.fromkeys(name for rows in works.values() for name in rows)
+    head = ["speed without", *works]
+    rows = [[name, *(_share(rows.get(name)) for rows in works.values())] for name in names]
+    machine = results["machine"]
+    setting = (
+        f"Measured on {results['date']} by `{results['command']}`: {machine['processor']}, {machine['threads']} "
+        "threads. Each number is the speed of the fast path without that trick, as a share of its speed with all of "
+        "them: median of interleaved rounds, and in brackets the 10th to 90th percentile. Below 1, the trick gains."
+    )
+    return f"{setting}\n\n{table(head, rows)}"
+
+
+def write_tricks(results: dict, root: Path = stored.ROOT) -> None:
+    """Write the table of the tricks into docs/speed.md."""
+    stored.write_between(root / "docs" / "speed.md", "tricks", tricks_report(results))
+
+
+def _share(ratio: dict[str, float] | None) -> str:
+    return "" if ratio is None else f"{ratio['median']:.2f} ({ratio['low']:.2f}–{ratio['high']:.2f})"
 
 
 def table(head: list[str], rows: list[list[str]]) -> str:
