@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import subprocess
 import sys
 import time
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -582,3 +584,21 @@ def test_a_killed_run_ends_with_the_weights_of_one_never_killed(tmp_path, when, 
     assert same_weights(resumed, whole) and found == wanted
     learn(other := make_learner(), on_step=lambda *_: torch.rand(()))
     assert not same_weights(whole, other)  # the random numbers of the dropout do matter
+
+
+def test_help_shows_every_option_with_its_default():
+    """As an editor completes it, and as help() prints it."""
+    parameters = inspect.signature(tl.train).parameters
+    for entry in fields(TrainingOptions):
+        assert parameters[entry.name].default == entry.default
+        assert f"        {entry.name}: " in tl.train.__doc__
+    assert parameters["batches"].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+    assert not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
+
+
+def test_ids_outside_the_vocabularies_are_named_before_the_first_step():
+    src, tgt = [[3, 4]], [[1, 29, 2]]
+    with pytest.raises(ValueError, match=r"tgt must hold ids in \[0, 29\), got values from 1 to 29"):
+        tl.train(make_learner(), tl.Batches(src, tgt, 1), progress=False)
+    with pytest.raises(ValueError, match=r"src must hold ids in \[0, 23\), got values from 4 to 23"):
+        tl.train(make_learner(), tl.Batches([[23, 4]], [[1, 2]], 1), progress=False, path="fast")

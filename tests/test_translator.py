@@ -88,6 +88,42 @@ def test_log_probabilities_are_of_the_model_at_rest():
     assert torch.equal(translator.log_probabilities(TEXTS[:1], ["Sie."]), wanted) and translator.model.training
 
 
+def test_the_mode_comes_back_after_an_error_too():
+    translator = make(dropout=0.5)
+    translator.model.train()
+    translator.model.encoder.eval()
+    with pytest.raises(ValueError, match="tgt_in has .* tokens, more than max_len"):
+        translator.log_probabilities(TEXTS[:1], ["Sie " * 39])
+    assert translator.model.training and not translator.model.encoder.training
+
+
+def test_special_ids_other_than_the_tokenizers_are_refused():
+    """Padding would be attended to, and no sentence would end."""
+    with pytest.raises(ValueError, match=r"model must have the tokenizers' special ids .*'pad_id': 0.*, got .*5"):
+        make(pad_id=5, bos_id=6, eos_id=7)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_both_paths_say_the_same(beam_size):
+    translator = make()
+    options = {"beam_size": beam_size, "max_new_tokens": 11}
+    assert translator.translate(TEXTS, path="fast", **options) == translator.translate(TEXTS, **options)
+
+
+def test_ids_go_to_where_the_model_is(monkeypatch):
+    """On a device without numbers nothing is computed, but what arrives can be seen."""
+    translator, arrived = make(), []
+    translator.model.to("meta")
+
+    def forward(*ids):
+        arrived.extend(x.device.type for x in ids)
+        return torch.zeros(len(ids[0]), ids[1].shape[1], len(WOERTER) + 4, device="meta")
+
+    monkeypatch.setattr(translator.model, "forward", forward)
+    translator.log_probabilities(TEXTS[:1], ["Sie."])
+    assert arrived == ["meta", "meta"]
+
+
 def test_a_translator_can_be_stored(tmp_path):
     translator = make()
     translator.save(tmp_path / "t.safetensors", seed=3, command="make")
