@@ -93,7 +93,7 @@ def test_the_mode_comes_back_after_an_error_too():
     translator.model.train()
     translator.model.encoder.eval()
     with pytest.raises(ValueError, match="tgt_in has .* tokens, more than max_len"):
-        translator.log_probabilities(TEXTS[:1], ["Sie " * 39])
+        translator.log_probabilities(TEXTS[:1], ["sie " * 39])
     assert translator.model.training and not translator.model.encoder.training
 
 
