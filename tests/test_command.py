@@ -23,7 +23,13 @@ from transformer_lib import command
 from transformer_lib.baselines import TorchTranslator
 from transformer_lib.command import learning, scores
 from transformer_lib.command import preparation as data
-from transformer_lib.command.arguments import OTHERWISE, add_train, begin_folder, folder_problem, training_options
+from transformer_lib.command.arguments import (
+    SPELLED_OTHERWISE,
+    add_train,
+    begin_folder,
+    folder_problem,
+    training_options,
+)
 from transformer_lib.command.translating import load_run
 from transformer_lib.data import corpora as corpus
 from transformer_lib.training import distributed
@@ -275,15 +281,31 @@ def test_options_that_do_not_change_what_is_learned_may_change(tmp_path):
 
 def test_a_first_attempt_that_failed_does_not_bind_the_folder(multi30k, tmp_path):
     out = tmp_path / "out"
-    with pytest.raises(ValueError, match="d_model must be divisible by n_heads"):
-        run(out, "--epochs", "1", "--beam", "1", "--heads", "3")
+    with pytest.raises(SystemExit, match="2"):
+        run(out, "--epochs", "1", "--beam", "1", "--max-tokens", "10")
     assert run(out, "--epochs", "1", "--beam", "1")[0] == 0
 
 
-def test_without_its_folder_the_corpus_is_not_found(tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--heads", "3"], "d_model must be divisible by n_heads, got d_model=16, n_heads=3"),
+        (["--max-tokens", "10"], "max_tokens must hold the longest pair"),
+        (["--vocab", "100"], "vocab_size must be at least"),
+    ],
+)
+def test_a_run_that_cannot_be_says_why_in_one_line(multi30k, tmp_path, capsys, options, message):
+    with pytest.raises(SystemExit, match="2"):
+        run(tmp_path / "out", "--epochs", "1", *options)
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert line.startswith("transformer-lib train: error: ") and message in line
+
+
+def test_without_its_folder_the_corpus_is_not_found(tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("MULTI30K_DIR", raising=False)
-    with pytest.raises(FileNotFoundError, match="set MULTI30K_DIR to a folder"):
+    with pytest.raises(SystemExit, match="2"):
         run(tmp_path / "out", "--epochs", "1")
+    assert "set MULTI30K_DIR to the folder of its task-1 files" in capsys.readouterr().err
 
 
 def test_every_option_has_help():
@@ -324,7 +346,7 @@ def test_its_options_are_those_of_train_with_their_defaults(tmp_path):
     assert tl.TrainingOptions(**given) == tl.TrainingOptions(**own)
     text = " ".join(HELP.split())
     for entry in fields(tl.TrainingOptions):
-        if entry.name not in OTHERWISE:
+        if entry.name not in SPELLED_OTHERWISE:
             assert f"--{entry.name.replace('_', '-')} " in text, entry.name
 
 
@@ -350,9 +372,10 @@ def test_a_sentence_is_translated(capsys):
 
 
 def test_without_sentences_those_on_standard_input_are_translated(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("The man saw the bank near the river.\n\n"))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("The man saw the bank near the river.\n\nThe man saw the bank.\n"))
     assert command.main(["translate", "--beam", "2"]) == 0
-    assert capsys.readouterr().out == "Der Mann sah das Ufer beim Fluss.\n"
+    first, empty, last = capsys.readouterr().out.splitlines()  # an empty line stays, so that lines correspond
+    assert first == "Der Mann sah das Ufer beim Fluss." and empty == "" and last.startswith("Der Mann sah ")
 
 
 def test_a_wrong_sentence_is_named(capsys):

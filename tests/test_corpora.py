@@ -132,7 +132,7 @@ def test_captions_from_a_folder(captions):
 
 def test_without_a_folder_there_are_no_captions(monkeypatch):
     monkeypatch.delenv("MULTI30K_DIR", raising=False)
-    with pytest.raises(FileNotFoundError, match="multi30k is not in the course: set MULTI30K_DIR to a folder"):
+    with pytest.raises(FileNotFoundError, match="multi30k is not included: set MULTI30K_DIR to the folder"):
         tl.load_corpus("multi30k")
 
 

@@ -122,3 +122,16 @@ def test_bad_input_is_refused():
         tl.Encoder(0, D_MODEL, N_HEADS, D_FF)
     with pytest.raises(ValueError, match="d_model must be divisible by n_heads"):
         tl.EncoderLayer(31, N_HEADS, D_FF)
+
+
+@pytest.mark.parametrize("position", ["rotray", "sinusoidal", "learned"])
+def test_a_position_that_does_not_act_in_attention_is_refused(position):
+    with pytest.raises(ValueError, match=f"position must be one of 'rotary', 'relative', 'none', got '{position}'"):
+        tl.EncoderLayer(30, 3, 17, position=position)
+
+
+def test_flags_are_flags():
+    with pytest.raises(TypeError, match="norm_first must be True or False, got 'no'"):
+        tl.EncoderLayer(30, 3, 17, norm_first="no")
+    with pytest.raises(TypeError, match="position must be a RotaryPosition or a RelativeBias, got 'rotary'"):
+        tl.MultiHeadAttention(30, 3, position="rotary")

@@ -17,6 +17,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 import transformer_lib as tl
 from factories import make_model, randomise, targets
 from transformer_lib.training import distributed
+from transformer_lib.training.evaluation import loss_per_token
 from transformer_lib.training.gradients import count_targets
 from transformer_lib.training.loss import TrainingLoss
 from transformer_lib.training.options import TrainingOptions
@@ -602,3 +603,26 @@ def test_ids_outside_the_vocabularies_are_named_before_the_first_step():
         tl.train(make_learner(), tl.Batches(src, tgt, 1), progress=False)
     with pytest.raises(ValueError, match=r"src must hold ids in \[0, 23\), got values from 4 to 23"):
         tl.train(make_learner(), tl.Batches([[23, 4]], [[1, 2]], 1), progress=False, path="fast")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"foo": 1}, TypeError, "options must be among epochs, time_limit, .*, got foo"),
+        ({"learning_rate": None}, TypeError, "learning_rate must be a number, got None"),
+        ({"clip_norm": "1"}, TypeError, "clip_norm must be a number, got '1'"),
+        ({"progress": "no"}, TypeError, "progress must be True or False, got 'no'"),
+        ({"time_limit": float("nan")}, ValueError, "time_limit must be positive, got nan"),
+    ],
+)
+def test_wrong_options_name_what_was_expected(options, error, message):
+    with pytest.raises(error, match=message):
+        learn(make_learner(), **options)
+
+
+def test_a_loss_is_of_some_token_and_of_a_known_precision():
+    model, src = make_learner(), torch.tensor([[3, 4]])
+    with pytest.raises(ValueError, match="batches must have a real target token, got none"):
+        loss_per_token(model, [(src, torch.tensor([[1, 0]]))])
+    with pytest.raises(ValueError, match="precision must be one of 'float32', 'bfloat16', got 'bf16'"):
+        loss_per_token(model, [(src, torch.tensor([[1, 3, 2]]))], precision="bf16")

@@ -137,7 +137,7 @@ def test_a_translator_can_be_stored(tmp_path):
 
 def test_a_checkpoint_without_vocabularies_is_refused(tmp_path):
     tl.save_checkpoint(tmp_path / "t.safetensors", make().model, extra={"step": 3})
-    with pytest.raises(ValueError, match=r"checkpoint .* must hold two vocabularies, got \['step'\]"):
+    with pytest.raises(ValueError, match=r"checkpoint .* must hold one tokenizer or two vocabularies, got \['step'\]"):
         tl.Translator.load(tmp_path / "t.safetensors")
 
 
@@ -184,10 +184,12 @@ def test_the_trained_model_knows_its_senses():
     assert sum(right) >= 0.97 * len(right)
 
 
-def test_subwords_are_not_saved_as_words(tmp_path):
-    subwords = tl.BPETokenizer.from_texts(["a"], vocab_size=260)
-    model = tl.Transformer(
-        tl.TransformerConfig(src_vocab_size=260, tgt_vocab_size=260, d_model=4, n_heads=1, n_layers=1, d_ff=4)
-    )
-    with pytest.raises(TypeError, match="src_tokenizer must be a WordTokenizer to be saved, got BPETokenizer"):
-        tl.Translator(model, subwords, subwords).save(tmp_path / "x.safetensors")
+def test_a_translator_of_subwords_can_be_stored_too(tmp_path):
+    bpe = tl.BPETokenizer.from_texts(TEXTS, vocab_size=300)
+    model = randomise(tl.Transformer(make_config(src_vocab_size=len(bpe), tgt_vocab_size=len(bpe))), 2.0).eval()
+    translator = tl.Translator(model, bpe, bpe)
+    translator.save(tmp_path / "t.safetensors")
+    again = tl.Translator.load(tmp_path / "t.safetensors")
+    assert again.src_tokenizer is again.tgt_tokenizer
+    assert again.src_tokenizer.to_string() == bpe.to_string()
+    assert again.translate(TEXTS, max_new_tokens=11) == translator.translate(TEXTS, max_new_tokens=11)

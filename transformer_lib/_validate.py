@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import cast
 
 import torch
@@ -25,6 +25,31 @@ def check_fraction(name: str, value: float, *, below_one: bool = True) -> float:
     if not 0 <= value <= 1 or (below_one and value == 1):
         raise ValueError(f"{name} must lie in [0, 1{')' if below_one else ']'}, got {value}")
     return float(value)
+
+
+def check_positive(name: str, value: float) -> float:
+    """Return `value` if it is a number above 0 (a bool is no number here, and neither is NaN)."""
+    return _check_number(name, value, "positive", lambda number: number > 0)
+
+
+def check_not_negative(name: str, value: float) -> float:
+    """Return `value` if it is a number of at least 0."""
+    return _check_number(name, value, "at least 0", lambda number: number >= 0)
+
+
+def _check_number(name: str, value: float, expected: str, holds: Callable[[float], bool]) -> float:
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise TypeError(f"{name} must be a number, got {value!r} of type {type(value).__name__}")
+    if not holds(value):
+        raise ValueError(f"{name} must be {expected}, got {value}")
+    return value
+
+
+def check_flag(name: str, value: bool) -> bool:
+    """Return `value` if it is True or False."""
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, got {value!r}")
+    return value
 
 
 def check_choice(name: str, value: str, choices: Collection[str]) -> str:
@@ -102,12 +127,12 @@ def check_mask(name: str, mask: object, scores_shape: tuple[int, ...] | None = N
     mask = check_tensor(name, mask)
     if mask.dtype != torch.bool:
         raise TypeError(f"{name} must be boolean, True = may attend, got dtype {mask.dtype}")
-    if scores_shape is not None and not _broadcasts(mask.shape, scores_shape):
+    if scores_shape is not None and not broadcasts(mask.shape, scores_shape):
         raise ValueError(f"{name} must broadcast to the scores' shape {tuple(scores_shape)}, got {tuple(mask.shape)}")
     return mask
 
 
-def _broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
+def broadcasts(shape: Sequence[int], target: Sequence[int]) -> bool:
     """Return whether `shape` broadcasts to `target`: axis by axis from the last, equal or one, and no axis more."""
     axes = zip(reversed(shape), reversed(target), strict=False)
     return len(shape) <= len(target) and all(own in (1, wanted) for own, wanted in axes)

@@ -14,7 +14,7 @@ import torch
 
 from ..training import distributed
 from .arguments import add_train, add_translate, folder_problem, training_options
-from .learning import learn
+from .learning import learn, model_config
 from .preparation import prepare
 from .scores import report
 from .translating import translate
@@ -26,8 +26,8 @@ def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command and of everything it can do."""
     parser = argparse.ArgumentParser(prog="transformer-lib", description="Train a translator, or translate with one.")
     commands = parser.add_subparsers(required=True, metavar="{train,translate}")
-    add_train(commands).set_defaults(run=_train)
-    add_translate(commands).set_defaults(run=_translate)
+    add_train(commands).set_defaults(run=_train, command="train")
+    add_translate(commands).set_defaults(run=_translate, command="translate")
     return parser
 
 
@@ -40,24 +40,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv = sys.argv[1:] if argv is None else list(argv)
     parser = make_parser()
     arguments = parser.parse_args(argv)
-    code: int = arguments.run(parser, arguments, argv)
+    try:
+        code: int = arguments.run(arguments, argv)
+    except (ValueError, TypeError, FileNotFoundError, FloatingPointError) as error:
+        parser.exit(2, f"{parser.prog} {arguments.command}: error: {error}\n")
     return code
 
 
-def _translate(parser: argparse.ArgumentParser, arguments: argparse.Namespace, argv: list[str]) -> int:
-    texts = arguments.texts or [line.strip() for line in sys.stdin if line.strip()]
-    try:
-        print("\n".join(translate(texts, arguments.run_folder, beam_size=arguments.beam)))
-    except (ValueError, FileNotFoundError) as error:
-        parser.error(str(error))
+def _translate(arguments: argparse.Namespace, argv: list[str]) -> int:
+    texts = arguments.texts or [line.strip() for line in sys.stdin]
+    for line in translate(texts, arguments.run_folder, beam_size=arguments.beam):
+        print(line)
     return 0
 
 
-def _train(parser: argparse.ArgumentParser, arguments: argparse.Namespace, argv: list[str]) -> int:
-    try:
-        training_options(arguments)
-    except ValueError as error:
-        parser.error(str(error))
+def _train(arguments: argparse.Namespace, argv: list[str]) -> int:
+    training_options(arguments)
+    model_config(arguments, arguments.vocab)
     if arguments.threads is not None:
         torch.set_num_threads(arguments.threads)
     device = _device(arguments.device)
@@ -65,7 +64,7 @@ def _train(parser: argparse.ArgumentParser, arguments: argparse.Namespace, argv:
         first = distributed.rank() == 0
         problem = distributed.from_first(folder_problem(arguments) if first else None)
         if problem is not None:
-            parser.error(problem)
+            raise ValueError(problem)
         data = prepare(arguments)
         learned = learn(arguments, data, device)
     if learned.history.interrupted:

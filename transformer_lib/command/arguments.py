@@ -16,9 +16,12 @@ from ..training.options import TrainingOptions
 MODELS = ("ours", "torch")
 NORMS = ("pre", "post")
 # Options of `train` that the command says in its own way: --minutes, --out, --quiet, and --epochs beside --minutes.
-OTHERWISE = ("time_limit", "checkpoint", "progress", "epochs")
-# What may change when a run goes on: it changes what is learned by rounding, and by what dropout draws, at most.
-FREE = ("out", "download", "device", "threads", "beam", "length_penalty", "checkpoint_every", "path", "quiet", "run")
+SPELLED_OTHERWISE = ("time_limit", "checkpoint", "progress", "epochs")
+# What may change when a run goes on: what it changes in the result is rounding and dropout's draws at most.
+MAY_CHANGE = (
+    *("out", "download", "device", "threads", "beam", "length_penalty", "checkpoint_every", "path", "quiet"),
+    *("run", "command"),  # of the parser, no options
+)
 
 
 class _Help(argparse.ArgumentDefaultsHelpFormatter):
@@ -49,11 +52,18 @@ def add_translate(commands: Any) -> argparse.ArgumentParser:
         "translate",
         formatter_class=_Help,
         help="translate English sentences into German",
-        description="Translate English sentences into German; without any, those on standard input, one a line.",
+        description="Translate English sentences into German, by default with the translator of the context corpus; "
+        "without any sentence, those on standard input, one a line.",
     )
     add = parser.add_argument
     add("texts", nargs="*", metavar="SENTENCE", help="such as 'The man saw the bank near the river.'")
-    add("--run", dest="run_folder", type=Path, help="folder of a run of `train`; else the context corpus's translator")
+    add(
+        "--run",
+        dest="run_folder",
+        metavar="FOLDER",
+        type=Path,
+        help="folder of a run of `train`",
+    )
     add("--beam", type=_positive(int), default=1, help="width of the beam search; 1 is greedy decoding")
     return parser
 
@@ -62,7 +72,7 @@ def training_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options of `tl.train` that the command was given.
 
     Raises:
-        TypeError, ValueError: one is out of range.
+        TypeError, ValueError: one is out of range, or --path fast for another model.
     """
     minutes = arguments.minutes
     options = {name: getattr(arguments, name) for name in (*_OPTIONS, "epochs")}
@@ -75,12 +85,12 @@ def training_options(arguments: argparse.Namespace) -> dict[str, Any]:
 
 def _add_run(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--corpus", choices=CORPORA, default="multi30k", help="multi30k is read from the folder in MULTI30K_DIR")
+    add("--corpus", choices=CORPORA, default="context", help="multi30k is read from the folder in MULTI30K_DIR")
     add("--download", action="store_true", help="fetch missing files of multi30k into that folder")
-    add("--out", type=Path, required=True, help="folder for checkpoints, translations and scores")
+    add("--out", type=Path, required=True, metavar="FOLDER", help="folder for checkpoints, translations and scores")
     ends = parser.add_mutually_exclusive_group(required=True)
-    ends.add_argument("--minutes", type=_positive(float), help="train this long, evaluations included")
-    ends.add_argument("--epochs", type=_positive(int), help="train so many passes")
+    ends.add_argument("--minutes", type=_positive(float), help="stop after this many minutes, evaluations included")
+    ends.add_argument("--epochs", type=_positive(int), help="passes over the training pairs")
     add("--seed", type=_at_least_zero, default=0, help="of the weights, of dropout, and of the order of the sentences")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto takes a GPU if there is one")
     add("--threads", type=_positive(int), help="of each process; PyTorch's choice if not given")
@@ -91,7 +101,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
 
 def _add_model(group: argparse._ArgumentGroup) -> None:
     add = group.add_argument
-    add("--model", choices=MODELS, default="ours", help="torch is torch.nn.Transformer in the same frame")
+    add("--model", choices=MODELS, default="ours", help="torch is torch.nn.Transformer in the same training loop")
     add("--vocab", type=_positive(int), default=8000, help="subwords, shared by both languages")
     add("--d-model", type=_positive(int), default=256, help="width of the vectors")
     add("--heads", type=_positive(int), default=4, help="heads per attention")
@@ -101,7 +111,7 @@ def _add_model(group: argparse._ArgumentGroup) -> None:
     add("--norm", choices=NORMS, default="pre", help="LayerNorm before or after each sub-layer")
 
 
-_OPTIONS = {entry.name: entry for entry in fields(TrainingOptions) if entry.name not in OTHERWISE}
+_OPTIONS = {entry.name: entry for entry in fields(TrainingOptions) if entry.name not in SPELLED_OTHERWISE}
 
 
 def _add_learning(group: argparse._ArgumentGroup) -> None:
@@ -109,7 +119,12 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
     for name, entry in _OPTIONS.items():
         add(f"--{name.replace('_', '-')}", default=entry.default, help=entry.metadata["help"], **_told(types[name]))
     add("--max-tokens", type=_positive(int), default=4096, help="source and target tokens per batch, with padding")
-    add("--average", type=_fraction_of(1), default=0.999, help="decay of the averaged weights that translate; 0: none")
+    add(
+        "--average",
+        type=_fraction_of(1),
+        default=0.999,
+        help="decay of the weights' running average, which translates; 0: none",
+    )
     add(
         "--patience",
         type=_at_least_zero,
@@ -180,4 +195,4 @@ def begin_folder(arguments: argparse.Namespace) -> None:
 
 def _kept(arguments: argparse.Namespace) -> dict[str, object]:
     """Return the options that must stay the same."""
-    return {name: value for name, value in vars(arguments).items() if name not in FREE}
+    return {name: value for name, value in vars(arguments).items() if name not in MAY_CHANGE}

@@ -47,7 +47,16 @@ class Learned:
 def new_model(arguments: argparse.Namespace, vocabulary: int) -> TranslationModel:
     """Return the untrained model; both languages and the output share one table of embeddings."""
     torch.manual_seed(arguments.seed)
-    config = TransformerConfig(
+    return MODELS[arguments.model](model_config(arguments, vocabulary))
+
+
+def model_config(arguments: argparse.Namespace, vocabulary: int) -> TransformerConfig:
+    """Return the model's description, for a vocabulary of so many subwords.
+
+    Raises:
+        ValueError: the sizes contradict each other.
+    """
+    return TransformerConfig(
         src_vocab_size=vocabulary,
         tgt_vocab_size=vocabulary,
         d_model=arguments.d_model,
@@ -59,7 +68,6 @@ def new_model(arguments: argparse.Namespace, vocabulary: int) -> TranslationMode
         norm_first=arguments.norm == "pre",
         tie_embeddings=True,
     )
-    return MODELS[arguments.model](config)
 
 
 def new_average(model: nn.Module, decay: float) -> AveragedModel | None:

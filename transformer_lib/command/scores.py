@@ -18,7 +18,7 @@ from ..baselines import count_parameters
 from ..data.corpora import Pair
 from ..data.metrics import Score, bleu, chrf
 from ..decoding.translator import Translator
-from .learning import MAX_LEN, Learned
+from .learning import Learned
 from .preparation import SPLITS, Data
 
 NAMES = {"multi30k": {"test": "test_2016_flickr"}}  # the split's full name, where ours is short
@@ -64,9 +64,14 @@ def _translate(
     translator: Translator, pairs: Sequence[Pair], beam: int, length_penalty: float, path: PathName
 ) -> list[str]:
     texts = [pair.src for pair in pairs]
-    longest = max(len(translator.src_tokenizer.encode(text)) for text in texts)
-    limit = min(MAX_LEN, longest + EXTRA_TOKENS)
+    limit = longest_translation(translator, texts)
     return translator.translate(texts, beam_size=beam, max_new_tokens=limit, length_penalty=length_penalty, path=path)
+
+
+def longest_translation(translator: Translator, texts: Sequence[str]) -> int:
+    """Return how many tokens a translation may have: EXTRA_TOKENS more than the longest text."""
+    longest = max((len(translator.src_tokenizer.encode(text)) for text in texts), default=0)
+    return min(translator.model.config.max_len, longest + EXTRA_TOKENS)
 
 
 def describe(arguments: argparse.Namespace, argv: Sequence[str], data: Data, learned: Learned) -> dict[str, Any]:
@@ -82,7 +87,7 @@ def describe(arguments: argparse.Namespace, argv: Sequence[str], data: Data, lea
         "steps": len(history.steps),
         "epochs": round(len(history.steps) / learned.steps_per_epoch, 2),
         "best": learned.best,
-        "validation": [round(epoch["validation"], 4) for epoch in history.epochs],
+        "validation": [round(epoch["validation"], 4) for epoch in history.epochs if epoch is not None],
         "length_penalty": arguments.length_penalty,
         "torch": torch.__version__,
         "python": platform.python_version(),

@@ -42,7 +42,8 @@ class Batches:
         if not src:
             raise ValueError("src and tgt must not be empty, got no sentence")
         if (batch_size is None) == (max_tokens is None):
-            raise ValueError(f"give batch_size or max_tokens, not both, got {batch_size} and {max_tokens}")
+            given = f"{batch_size} and {max_tokens}"
+            raise ValueError(f"exactly one of batch_size and max_tokens must be given, got {given}")
         self.src, self.tgt = src, tgt
         self.batch_size, self.max_tokens = batch_size, max_tokens
         if batch_size is not None:

@@ -105,7 +105,7 @@ def _context_pair(row: dict[str, Any], path: Path, line: int) -> Pair:
 def _load_multi30k(download: bool) -> Corpus:
     folder = os.environ.get("MULTI30K_DIR")
     if not folder:
-        raise FileNotFoundError("multi30k is not in the course: set MULTI30K_DIR to a folder with its task-1 files")
+        raise FileNotFoundError("multi30k is not included: set MULTI30K_DIR to the folder of its task-1 files")
     stems = {"train": "train", "val": "val", "test": "test_2016_flickr"}
     splits = {}
     for split, stem in stems.items():

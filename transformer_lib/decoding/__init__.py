@@ -1,3 +1,4 @@
-"""From a trained model to sentences: `sampling` takes one token at a time, greedily or by chance, `beam` keeps several
-prefixes; `translator` wraps a model and its two vocabularies: text in, text out.
+"""From a trained model to sentences: `sampling` takes one token at a time, greedily or at random, and `beam` keeps
+several prefixes; `stepping` gives both the next token's logits. `translator` wraps a model and its two vocabularies:
+text in, text out.
 """

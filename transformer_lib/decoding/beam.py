@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .._paths import PathName
-from .._validate import check_int
+from .._validate import check_int, check_not_negative
 from ..fast.stepper import FastStepper
 from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
@@ -87,8 +87,10 @@ class _Sentence:
         A beam's log-probability only falls, and the penalty divides it by at most the divisor of the longest target.
         Stopping at beam_size ended ones alone would let improbable early ends cut off the best sentence.
         """
-        if not self.beams or len(self.finished) < self.beam_size:
-            return not self.beams
+        if not self.beams:
+            return True
+        if len(self.finished) < self.beam_size:
+            return False
         best = max(hypothesis.score for hypothesis in self.finished)
         return self.leading is None or self.leading / length_normaliser(self.longest, self.alpha) <= best
 
@@ -108,8 +110,7 @@ def beam_hypotheses(
     """Return each sentence's hypotheses, best first. Arguments as for `beam_search`; `on_step` sees every step."""
     check_request(model, src, max_new_tokens)
     check_int("beam_size", beam_size)
-    if length_penalty < 0:
-        raise ValueError(f"length_penalty must be at least 0, got {length_penalty}")
+    check_not_negative("length_penalty", length_penalty)
     eos_id, start = model.config.eos_id, (model.config.bos_id,)
     sentences = [_Sentence(i, length_penalty, beam_size, max_new_tokens, [(start, 0.0)]) for i in range(len(src))]
     with evaluating(model):
@@ -174,7 +175,7 @@ def beam_search(
     Args:
         model: used in evaluation mode; its mode is restored. src: source ids [batch, src_len].
         beam_size: prefixes kept per sentence; 1 is greedy decoding.
-        max_new_tokens: at most so many tokens after bos.
+        max_new_tokens: at most this many tokens after bos.
         length_penalty: α of ((5 + length)/6)^α, which divides the summed log-probability; 0 prefers short sentences.
         use_cache, path: as in `greedy_decode`.
     """

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .._paths import PathName
-from .._validate import check_int
+from .._validate import check_int, check_positive
 from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
 from .stepping import check_request, make_stepper
@@ -30,7 +30,7 @@ def greedy_decode(
 
     Args:
         model: used in evaluation mode; its mode is restored. src: source ids [batch, src_len].
-        max_new_tokens: at most so many tokens after bos. stop_at_eos: end a sentence at eos (the rest is padding).
+        max_new_tokens: at most this many tokens after bos. stop_at_eos: end a sentence at eos (the rest is padding).
         use_cache: project only the newest token at each step; same result.
         path: "readable" calls the model; "fast" computes the same logits, to rounding, in fewer operations.
 
@@ -77,16 +77,17 @@ def filter_logits(
 
     Args:
         temperature: > 0; below one sharpens, above one flattens.
-        top_k: keep the k largest. top_p: keep the fewest largest whose probabilities sum to at least p, in (0, 1].
+        top_k: keep the k largest. top_p: keep the fewest largest whose probabilities sum to at least top_p, in (0, 1].
+
+    Raises:
+        TypeError, ValueError: one of them is out of range.
     """
-    if not temperature > 0:
-        raise ValueError(f"temperature must be positive, got {temperature}")
-    logits = logits / temperature
+    logits = logits / check_positive("temperature", temperature)
     if top_k is not None:
         keep = min(check_int("top_k", top_k), logits.shape[-1])
         logits = logits.masked_fill(logits < logits.topk(keep).values[..., -1:], -math.inf)
     if top_p is not None:
-        if not 0 < top_p <= 1:
+        if not check_positive("top_p", top_p) <= 1:
             raise ValueError(f"top_p must lie in (0, 1], got {top_p}")
         ordered, order = logits.sort(dim=-1, descending=True)
         probabilities = ordered.softmax(dim=-1)

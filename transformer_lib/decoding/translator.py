@@ -1,10 +1,9 @@
-"""A model with its two vocabularies: text in, text out; and the trained one that comes with the course."""
+"""A model with its two vocabularies: text in, text out; and the trained one that is included."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -12,9 +11,10 @@ from torch import Tensor
 
 from .._files import DATA
 from .._paths import PathName
+from .._validate import check_choice
 from ..data.batches import Batches
 from ..data.corpora import Pair
-from ..data.tokenizers import BOS_ID, EOS_ID, PAD_ID, BPETokenizer, WordTokenizer, pad_batch
+from ..data.tokenizers import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, BPETokenizer, WordTokenizer, pad_batch
 from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
 from ..training.checkpoint import load_checkpoint, save_checkpoint
@@ -55,7 +55,7 @@ class Translator:
     ) -> list[str]:
         """Return one translation per text, by greedy decoding or, with beam_size > 1, by beam search.
 
-        Args: see `greedy_decode` and `beam_search`.
+        Args: see `greedy_decode` and `beam_search`; max_new_tokens is at most the model's max_len.
 
         Raises:
             TypeError, ValueError: `texts` is one string, a text is empty or has an unknown word.
@@ -107,34 +107,53 @@ class Translator:
         return chosen.masked_fill(tgt_ids[:, 1:] == self.model.config.pad_id, 0.0)
 
     def save(self, path: str | os.PathLike[str], **provenance: object) -> None:
-        """Write model, vocabularies and provenance (JSON data: command, seed, scores) to one safetensors file.
-
-        Raises:
-            TypeError: the vocabularies are not of words.
-        """
-        vocabularies = {}
-        for side, tokenizer in (("src", self.src_tokenizer), ("tgt", self.tgt_tokenizer)):
-            if not isinstance(tokenizer, WordTokenizer):
-                raise TypeError(f"{side}_tokenizer must be a WordTokenizer to be saved, got {type(tokenizer).__name__}")
-            vocabularies[f"{side}_words"] = tokenizer.words[4:]  # without the special tokens
-        save_checkpoint(path, self.model, extra={**vocabularies, "provenance": provenance})
+        """Write model, tokenizers and provenance (JSON data: command, seed, scores) to one safetensors file."""
+        if self.src_tokenizer is self.tgt_tokenizer:
+            tokenizers = {"tokenizer": _as_data(self.src_tokenizer)}
+        else:
+            tokenizers = {"src_words": _as_data(self.src_tokenizer), "tgt_words": _as_data(self.tgt_tokenizer)}
+        save_checkpoint(path, self.model, extra={**tokenizers, "provenance": provenance})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Translator:
-        """Read what `save` wrote. Errors as for `load_checkpoint`."""
+        """Read what `save` wrote, or the best weights of a run of `transformer-lib train`.
+
+        Raises:
+            FileNotFoundError, ValueError: as for `load_checkpoint`; ValueError also for a file without tokenizers.
+        """
         checkpoint = load_checkpoint(path)
-        if not {"src_words", "tgt_words"} <= checkpoint.extra.keys():
-            raise ValueError(f"checkpoint {path} must hold two vocabularies, got {sorted(checkpoint.extra)}")
-        tokenizers = (WordTokenizer(checkpoint.extra[key]) for key in ("src_words", "tgt_words"))
-        return cls(checkpoint.model, *tokenizers)
+        return cls(checkpoint.model, *tokenizers_in(checkpoint.extra, str(path)))
+
+
+def tokenizers_in(extra: dict[str, Any], source: str) -> tuple[Tokenizer, Tokenizer]:
+    """Return the source and the target tokenizer that a checkpoint holds in `extra`.
+
+    Raises:
+        ValueError: there are none; `source` names the file.
+    """
+    if "tokenizer" in extra:
+        both = _from_data(extra["tokenizer"])
+        return both, both
+    if not {"src_words", "tgt_words"} <= extra.keys():
+        raise ValueError(f"checkpoint {source} must hold one tokenizer or two vocabularies, got {sorted(extra)}")
+    return _from_data(extra["src_words"]), _from_data(extra["tgt_words"])
+
+
+def _as_data(tokenizer: Tokenizer) -> str | list[str]:
+    """Return a tokenizer of subwords as text, one of words as the list of its words."""
+    if isinstance(tokenizer, BPETokenizer):
+        return tokenizer.to_string()
+    return list(tokenizer.words[len(SPECIAL_TOKENS) :])
+
+
+def _from_data(data: str | list[str]) -> Tokenizer:
+    return BPETokenizer(data) if isinstance(data, str) else WordTokenizer(data)
 
 
 def load_trained(name: str = "context") -> Translator:
-    """Return the trained English-to-German translator that comes with the course (see data/README.md).
+    """Return the trained English-to-German translator that is included (see data/README.md).
 
     Raises:
         ValueError: unknown name. FileNotFoundError: the weights are missing.
     """
-    if name not in TRAINED:
-        raise ValueError(f"name must be one of {', '.join(map(repr, TRAINED))}, got {name!r}")
-    return Translator.load(Path(TRAINED[name]))
+    return Translator.load(TRAINED[check_choice("name", name, TRAINED)])

@@ -144,4 +144,4 @@ def _as_defined() -> dict[type, dict[str, object]]:
     return {kind: {name: value for name, value in vars(kind).items() if callable(value)} for kind in kinds}
 
 
-_AS_DEFINED = _as_defined()
+_AS_DEFINED = _as_defined()  # now, before anybody can have replaced one

@@ -1,4 +1,4 @@
-"""Scaled dot-product attention (Vaswani et al. 2017, eq. 1): the readable path and the fused one, same numbers."""
+"""Scaled dot-product attention (Vaswani et al. 2017, eq. 1): the explicit formula, and a fused kernel for it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .._validate import check_mask, check_tensor, check_width
+from .._validate import broadcasts, check_mask, check_tensor, check_width
 
 
 def scaled_dot_product_attention(
@@ -31,7 +31,7 @@ def scaled_dot_product_attention(
     check_attention_inputs(query, key, value)
     scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # [..., q_len, k_len]
     if bias is not None:
-        scores = scores + bias
+        scores = scores + check_score_bias(bias, scores.shape)
     weights = masked_softmax(scores, mask)
     return weights @ value, weights
 
@@ -70,8 +70,17 @@ def fused_attention(
         check_mask("mask", mask, (*leading, query.shape[-2], key.shape[-2]))
         mask = torch.atleast_2d(mask)  # the kernel does not add the query axis itself
     if bias is not None:
+        check_score_bias(bias, (*query.shape[:-1], key.shape[-2]))
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)  # the kernel takes one of the two
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+
+
+def check_score_bias(bias: Tensor, scores_shape: tuple[int, ...]) -> Tensor:
+    """Return `bias` if it can be added to scores of this shape without changing it."""
+    check_tensor("bias", bias)
+    if not broadcasts(bias.shape, scores_shape):
+        raise ValueError(f"bias must broadcast to the scores' shape {tuple(scores_shape)}, got {tuple(bias.shape)}")
+    return bias
 
 
 def check_attention_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:

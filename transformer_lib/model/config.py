@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from .._validate import check_choice, check_fraction, check_int
-
-POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "none")
+from .._validate import check_choice, check_flag, check_fraction, check_int
+from .positional import POSITIONS
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,8 +37,7 @@ class TransformerConfig:
         check_fraction("dropout", self.dropout)
         check_choice("position", self.position, POSITIONS)
         for name in ("norm_first", "tie_embeddings"):
-            if not isinstance(getattr(self, name), bool):
-                raise TypeError(f"{name} must be True or False, got {getattr(self, name)!r}")
+            check_flag(name, getattr(self, name))
         self._check_heads()
         self._check_vocabulary()
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .._validate import check_int, check_sequence
+from .._validate import check_flag, check_int, check_sequence
 from .cache import DecoderCache, LayerCache
 from .layers import FeedForward, LayerNorm, Residual
 from .multihead import MultiHeadAttention
@@ -34,6 +34,7 @@ class DecoderLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.d_model = d_model
+        check_flag("norm_first", norm_first)
         self.self_attention = MultiHeadAttention(
             d_model, n_heads, bias=attention_bias, position=make_score_position(position, n_heads)
         )
@@ -57,8 +58,9 @@ class DecoderLayer(nn.Module):
 
         Args:
             x: target vectors. memory: the encoder's output [batch, src_len, d_model].
-            tgt_mask: broadcastable to [batch, n_heads, tgt_len, tgt_len]. memory_mask: to [..., tgt_len, src_len].
-            cache: keys and values of the tokens before x.
+            tgt_mask: broadcastable to [batch, n_heads, tgt_len, tokens so far]: those in the cache, then x.
+            memory_mask: broadcastable to [batch, n_heads, tgt_len, src_len].
+            cache: keys and values of the tokens before x, and those of the memory.
         """
         check_sequence("x", x, self.d_model)
         check_sequence("memory", memory, self.d_model)
@@ -100,7 +102,7 @@ class Decoder(nn.Module):
         *,
         cache: DecoderCache | None = None,
     ) -> Tensor:
-        """Return [batch, tgt_len, d_model]; arguments as for `DecoderLayer.forward`."""
+        """Return [batch, tgt_len, d_model]; arguments as for `DecoderLayer.forward`, `cache` for all layers."""
         for i, layer in enumerate(self.layers):
             x = layer(x, memory, tgt_mask, memory_mask, cache=cache.layers[i] if cache is not None else None)
         return self.norm(x)

@@ -6,7 +6,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .._validate import check_int, check_sequence
+from .._validate import check_flag, check_int, check_sequence
 from .layers import FeedForward, LayerNorm, Residual
 from .multihead import MultiHeadAttention
 from .positional import make_score_position
@@ -37,6 +37,7 @@ class EncoderLayer(nn.Module):
     ) -> None:
         super().__init__()
         self.d_model = d_model
+        check_flag("norm_first", norm_first)
         self.self_attention = MultiHeadAttention(
             d_model, n_heads, bias=attention_bias, position=make_score_position(position, n_heads)
         )

@@ -10,7 +10,7 @@ from torch import nn
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Put `model` into evaluation mode (no dropout), and give each of its parts its own mode back afterwards.
+    """Put `model` into evaluation mode (no dropout), and restore each submodule's mode afterwards.
 
     Also after an exception, and also where some parts were in training mode and others were not.
     """

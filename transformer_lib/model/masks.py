@@ -13,7 +13,7 @@ def padding_mask(ids: Tensor, pad_id: int) -> Tensor:
 
     Args:
         ids: token ids [batch, k_len].
-        pad_id: the id that fills short sequences up.
+        pad_id: the id that pads short sequences.
 
     Raises:
         TypeError, ValueError: `ids` is not a tensor of two axes.

@@ -17,13 +17,14 @@ from .positional import RelativeBias, RotaryPosition
 class MultiHeadAttention(nn.Module):
     """MultiHead(Q, K, V) = Concat(head_1 … head_h) W_O with head_i = Attention(Q W_Q,i, K W_K,i, V W_V,i).
 
-    The heads' projections are stored side by side: columns i·d_k … (i+1)·d_k − 1 of `w_q` belong to head i.
+    The heads' projections are stored side by side. Head i, counted from 0, has the rows i·d_k … (i+1)·d_k − 1 of
+    `w_q.weight` and `w_k.weight`, and the rows i·d_v … (i+1)·d_v − 1 of `w_v.weight`.
 
     Args:
         d_model: width of query, key, value and output.
         n_heads: number of heads.
         d_k: width of one head's queries and keys; d_model / n_heads unless given.
-        d_v: width of one head's values; d_k's default unless given.
+        d_v: width of one head's values; d_model / n_heads unless given.
         bias: whether the four projections have a bias (the paper's have none).
         dropout: probability of dropping an attention weight in training (the paper drops none).
         position: a `RotaryPosition` or `RelativeBias` for self-attention that depends on offsets.
@@ -54,6 +55,8 @@ class MultiHeadAttention(nn.Module):
         self.w_k = nn.Linear(d_model, n_heads * self.d_k, bias=bias)
         self.w_v = nn.Linear(d_model, n_heads * self.d_v, bias=bias)
         self.w_o = nn.Linear(n_heads * self.d_v, d_model, bias=bias)
+        if position is not None and not isinstance(position, (RotaryPosition, RelativeBias)):
+            raise TypeError(f"position must be a RotaryPosition or a RelativeBias, got {position!r}")
         self.position = position
         self.recorder: Callable[[Tensor], None] | None = None  # set by `record_attention`
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .._validate import check_int, check_tensor
+from .._validate import check_choice, check_int, check_tensor, check_width
+
+POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "none")
 
 
 def sinusoidal_encoding(seq_len: int, d_model: int) -> Tensor:
@@ -64,7 +66,8 @@ class LearnedPosition(nn.Module):
 def _rows(table: Tensor, x: Tensor, start: int) -> Tensor:
     stop = start + x.shape[1]
     if stop > table.shape[0]:
-        raise ValueError(f"sequence reaches position {stop - 1}, but max_len = {table.shape[0]}")
+        raise ValueError(f"x must end before max_len = {table.shape[0]}, got {x.shape[1]} tokens from position {start}")
+    check_width("x", x, table.shape[1], "d_model")
     return table[start:stop]
 
 
@@ -110,7 +113,12 @@ class RelativeBias(nn.Module):
 
 
 def make_position(kind: str, max_len: int, d_model: int) -> nn.Module:
-    """Return the module that is applied to the embeddings for `kind`; rotary and relative act elsewhere."""
+    """Return the module that is applied to the embeddings for `kind`; rotary and relative act elsewhere.
+
+    Raises:
+        ValueError: `kind` is not one of POSITIONS.
+    """
+    check_choice("position", kind, POSITIONS)
     if kind == "sinusoidal":
         return SinusoidalPosition(max_len, d_model)
     if kind == "learned":
@@ -119,7 +127,12 @@ def make_position(kind: str, max_len: int, d_model: int) -> nn.Module:
 
 
 def make_score_position(kind: str, n_heads: int) -> RotaryPosition | RelativeBias | None:
-    """Return the module that acts inside self-attention for `kind`, or None."""
+    """Return the module that acts inside self-attention for `kind`, or None for "none".
+
+    Raises:
+        ValueError: another kind, such as one that is added to the embeddings.
+    """
+    check_choice("position", kind, ("rotary", "relative", "none"))
     if kind == "rotary":
         return RotaryPosition()
     return RelativeBias(n_heads) if kind == "relative" else None

@@ -104,7 +104,10 @@ class Transformer(TranslationModel):
         return causal & padding_mask(tgt_so_far, self.config.pad_id)
 
     def memory_mask(self, src: Tensor, tgt_so_far: Tensor, q_len: int) -> Tensor:
-        """Return which memory rows the last q_len target tokens may see: those of real source tokens."""
+        """Return which memory rows the last q_len target tokens may see: those of real source tokens, for all alike.
+
+        (A subclass may look at the target, too: see `transformer_lib.baselines`.)
+        """
         return padding_mask(src, self.config.pad_id)
 
     def new_cache(self) -> DecoderCache:

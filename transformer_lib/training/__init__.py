@@ -1,6 +1,6 @@
-"""How a model learns: `loop` trains it, and `options` lists everything that it can be told.
+"""How a model learns: `loop` trains it, and `options` lists the settings of a run.
 
-`loss` is the cross-entropy under teacher forcing, `schedules` the learning rate, `gradients` the gradient of a batch,
-whole or in parts; `checkpoint` and `resuming` write a model or a whole run to a file, `distributed` lets processes
-train together.
+`loss` is the cross-entropy under teacher forcing, `evaluation` the same on other pairs, `schedules` the learning rate,
+`gradients` the gradient of a batch, whole or in parts; `checkpoint` and `resuming` write a model or a whole run to a
+file, `distributed` lets processes train together.
 """

@@ -77,7 +77,7 @@ def process_group(backend: str = "gloo") -> Iterator[None]:
     dist.init_process_group(backend, init_method=os.environ.get(STORE, "env://"), rank=number, world_size=world)
     try:
         yield
-        dist.barrier()  # who left early would break the connection under the others' last words
+        dist.barrier()  # a process that leaves early would break the others' last messages
     finally:
         dist.destroy_process_group()
 

@@ -27,6 +27,9 @@ def loss_per_token(
 
     Args:
         model: used in evaluation mode; its mode is restored. precision, path: as for `train`.
+
+    Raises:
+        ValueError: no real target token; an unknown precision; path="fast" for a model that cannot take it.
     """
     loss, device = TrainingLoss(model, path=path), next(model.parameters()).device
     summed, tokens = 0.0, 0
@@ -34,4 +37,6 @@ def loss_per_token(
         for src, tgt in batches:
             summed += float(loss(src.to(device), tgt.to(device)))
             tokens += count_targets(tgt, model.config.pad_id)
+    if tokens == 0:
+        raise ValueError("batches must have a real target token, got none")
     return summed / tokens

@@ -1,4 +1,4 @@
-"""The gradient of a batch: whole, cut into parts one after the other, or shared among processes. It is the same."""
+"""The gradient of a batch: computed whole, in parts, or shared among processes, with the same result."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from .._validate import check_choice
 from . import distributed
+from .options import PRECISIONS, Precision
 
 
 def count_targets(tgt: Tensor, pad_id: int) -> int:
@@ -16,8 +18,9 @@ def count_targets(tgt: Tensor, pad_id: int) -> int:
     return int((tgt[:, 1:] != pad_id).sum())
 
 
-def computing(precision: str, device: torch.device) -> torch.autocast:
+def computing(precision: Precision, device: torch.device) -> torch.autocast:
     """Return the context of a forward pass: PyTorch's autocast for "bfloat16", for "float32" nothing special."""
+    check_choice("precision", precision, PRECISIONS)
     return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
 
 
@@ -25,11 +28,12 @@ class BatchGradient:
     """Puts the gradient of the mean loss per real target token of a batch into the parameters.
 
     Args:
-        loss: a module; loss(src, tgt) is the loss summed over the tokens. pad_id: of tokens that are not real.
+        loss: a module; loss(src, tgt) is the loss summed over the tokens. pad_id: of padding, which
+            does not count.
         accumulate: how many parts of a batch, one after the other. precision: see `computing`.
     """
 
-    def __init__(self, loss: nn.Module, *, pad_id: int, accumulate: int = 1, precision: str = "float32") -> None:
+    def __init__(self, loss: nn.Module, *, pad_id: int, accumulate: int = 1, precision: Precision = "float32") -> None:
         self.pad_id, self.accumulate, self.precision = pad_id, accumulate, precision
         self.device = next(loss.parameters()).device
         self.group = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import torch
@@ -22,7 +23,7 @@ from .resuming import read_run, write_run
 from .schedules import make_schedule, make_timed_schedule
 
 OnStep = Callable[[int, float], None]
-OnEpoch = Callable[[int], dict[str, float]]
+OnEpoch = Callable[[int], dict[str, float] | None]
 
 
 @takes_options
@@ -39,16 +40,16 @@ def train(
 
     Args:
         model: called as model(src, tgt_in) -> logits; its `config` is a `TransformerConfig`.
-        batches: one epoch after another is taken from `batches.epoch(number)`.
+        batches: one epoch after another is taken from `batches.epoch(number)`, numbered from 0.
         on_step: called with (step, loss) after every step.
-        on_epoch: called with the epoch's number after it; what it returns is kept in `history.epochs`. A true entry
-            "stop" in it ends the run.
+        on_epoch: called after each epoch with its number, counted from 1; what it returns is kept in
+            `history.epochs`. A true entry "stop" in it ends the run.
         average: PyTorch's running average of the model's weights, updated after every step past the warm-up.
         {options}
 
     Returns:
-        The history. Interrupting from the keyboard ends the run early and keeps it; in a group of processes the
-        interrupt is raised, so that all end.
+        The history. Interrupting from the keyboard stops training, and the history so far is returned; in a group of
+        processes the interrupt is raised, so that all end.
 
     Raises:
         TypeError, ValueError: an option is unknown, has the wrong type, or is out of range; path="fast" for a model
@@ -59,12 +60,17 @@ def train(
 
     In a group of processes (`torch.distributed`, any backend) each takes its rows of every batch, and the step is that
     of the whole batch: losses are weighted by tokens. Each calls `train` with the same arguments and ends with the same
-    weights and history. Process 0 alone shows progress, calls on_step and on_epoch, and writes the checkpoint, which
+    weights and history; processes past the first begin with another random seed, so that each drops out for itself.
+    Process 0 alone shows progress, calls on_step and on_epoch, and writes the checkpoint, which
     all must be able to read; with the same number of processes, dropout too goes on as it would have. On several
     machines, with the same command on each:
 
         torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400 program.py
     """
+    unknown = sorted(options.keys() - {entry.name for entry in fields(TrainingOptions)})
+    if unknown:
+        known = ", ".join(entry.name for entry in fields(TrainingOptions))
+        raise TypeError(f"options must be among {known}, got {', '.join(unknown)}")
     run = _Run(model, batches, TrainingOptions(**options), average)
     try:
         run.go(on_step, on_epoch)
@@ -123,7 +129,7 @@ class _Run:
             if on_epoch is not None and epoch > len(self.history.epochs):
                 epoch -= 1  # stopped between an epoch's last step and its evaluation
             in_time = True
-            while in_time and epoch < self.options.last_epoch and not self._told_to_stop():
+            while in_time and epoch < self.options.most_epochs and not self._told_to_stop():
                 before = self.step
                 in_time = self._train_epoch(epoch, bar, on_step if first else None)
                 begun = self.step > epoch * len(self.batches)  # the time may end before an epoch's first step
@@ -149,8 +155,8 @@ class _Run:
                 return False
             loss = self._train_step(src, tgt, self.rate(number + 1, fraction))
             bar.update()
-            time_left = {"time": f"{fraction:.0%}"} if self.options.time_limit else {}
-            bar.set_postfix(loss=f"{loss:.3f}", **time_left, refresh=False)
+            time_spent = {"time": f"{fraction:.0%}"} if self.options.time_limit else {}
+            bar.set_postfix(loss=f"{loss:.3f}", **time_spent, refresh=False)
             if on_step is not None:
                 on_step(self.step, loss)
             self._save_if_due()

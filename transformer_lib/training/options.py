@@ -1,4 +1,4 @@
-"""What a training run is told, and what it measured."""
+"""The settings of a training run, and what it measured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import MISSING, Field, dataclass, field, fields
 from typing import Any, Literal, TypeVar, get_args
 
 from .._paths import PATHS, PathName
-from .._validate import check_choice, check_fraction, check_int
+from .._validate import check_choice, check_flag, check_fraction, check_int, check_positive
 from .schedules import SCHEDULES, ScheduleName
 
 Precision = Literal["float32", "bfloat16"]
@@ -27,7 +27,7 @@ def option(default: Any, meaning: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
-    """Everything that `train` can be told; each option is described in `help(tl.train)`."""
+    """The settings of `train`; each is described in `help(tl.train)`."""
 
     epochs: int | None = option(None, "passes over the batches; 1 if there is no time_limit either")
     time_limit: float | None = option(
@@ -41,18 +41,16 @@ class TrainingOptions:
     label_smoothing: float = option(0.1, "ε of the loss, in [0, 1)")
     clip_norm: float | None = option(1.0, "the gradient is clipped to this norm; None leaves it as it is")
     accumulate: int = option(
-        1, "parts into which a batch is cut, one after the other: less memory, the same step but for dropout's draws"
+        1, "parts into which a batch is cut, one after the other: less memory, the same step, apart from dropout"
     )
     precision: Precision = option(
         "float32", "'bfloat16' computes the forward pass in 16 bits where autocast finds that safe"
     )
     path: PathName = option(
-        "readable", "'fast' takes a Transformer's arrangement for speed: the same loss, other draws of dropout"
+        "readable", "'fast' runs a faster implementation of a plain Transformer: same loss, different dropout"
     )
-    checkpoint: str | os.PathLike[str] | None = option(
-        None, "file from which the run goes on if it exists, and to which it is written"
-    )
-    checkpoint_every: int = option(100, "steps between two writings of the checkpoint")
+    checkpoint: str | os.PathLike[str] | None = option(None, "file to resume from if it exists, and to save to")
+    checkpoint_every: int = option(100, "steps between checkpoints")
     progress: bool = option(True, "show a progress bar")
 
     def __post_init__(self) -> None:
@@ -64,13 +62,14 @@ class TrainingOptions:
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("path", self.path, PATHS)
-        for name in ("learning_rate", "clip_norm", "time_limit"):
-            value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ValueError(f"{name} must be positive, got {value}")
+        check_positive("learning_rate", self.learning_rate)
+        for name in ("clip_norm", "time_limit"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+        check_flag("progress", self.progress)
 
     @property
-    def last_epoch(self) -> float:
+    def most_epochs(self) -> float:
         """How many epochs at most: one by default, or as many as the time allows."""
         if self.epochs is not None:
             return self.epochs
@@ -107,6 +106,6 @@ class History:
     steps: list[int] = field(default_factory=list)
     loss: list[float] = field(default_factory=list)  # smoothed cross-entropy per target token, in nats
     rate: list[float] = field(default_factory=list)  # learning rate
-    epochs: list[dict[str, float]] = field(default_factory=list)  # what `on_epoch` returned
+    epochs: list[dict[str, float] | None] = field(default_factory=list)  # what `on_epoch` returned
     interrupted: bool = False  # by the keyboard (JupyterLab's stop button)
     seconds: float = field(default=0.0, compare=False)  # spent in `train`, evaluations included; no two runs agree

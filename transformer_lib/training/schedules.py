@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Literal, get_args
 
-from .._validate import check_choice, check_int
+from .._validate import check_choice, check_int, check_positive
 
 ScheduleName = Literal["cosine", "paper", "constant"]
 SCHEDULES: tuple[str, ...] = get_args(ScheduleName)
@@ -38,8 +38,7 @@ def make_schedule(
     check_choice("schedule", kind, SCHEDULES)
     check_int("warmup_steps", warmup_steps)
     check_int("total_steps", total_steps)
-    if not learning_rate > 0:
-        raise ValueError(f"learning_rate must be positive, got {learning_rate}")
+    check_positive("learning_rate", learning_rate)
     if kind == "paper":
         return lambda step: learning_rate * paper_rate(step, d_model, warmup_steps)
     if kind == "cosine":
@@ -50,7 +49,7 @@ def make_schedule(
 def make_timed_schedule(
     kind: str, *, learning_rate: float, warmup_steps: int, d_model: int
 ) -> Callable[[int, float], float]:
-    """Return (step, fraction of the time spent) -> rate, for a run that ends by the clock, after unknown many steps.
+    """Return (step, fraction of the time spent) -> rate, for a run that ends by the clock and not by its steps.
 
     "cosine" warms up by steps and falls on a cosine by the clock: learning_rate · min(1, step / warmup_steps) ·
     (1 + cos(π · fraction)) / 2, which is 0 at the end. "paper" and "constant" have no end; they go by steps alone.

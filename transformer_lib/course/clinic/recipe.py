@@ -52,7 +52,7 @@ def trained(name: str, seed: int, recipe: Recipe = Recipe()) -> tuple[Transforme
 
 
 def train(model: Transformer, case: Fault, generator: torch.Generator, recipe: Recipe) -> Log:
-    """Train in place with Adam and a learning rate that rises and falls once, and return what the script of this case writes down."""
+    """Train in place with Adam and a rate that rises and falls once; return what the script of this case writes."""
     optimizer = torch.optim.Adam(model.parameters(), lr=recipe.rate, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.rate, total_steps=recipe.steps)
     log = Log()
