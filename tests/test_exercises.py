@@ -185,6 +185,12 @@ def test_in_place_changes_cannot_spoil_later_cases():
     assert case.args[0].abs().sum() > 0
 
 
+@pytest.mark.parametrize("item", [None, torch.zeros(3), torch.zeros(2).long(), [0.0, 0.0]])
+def test_an_item_replaced_in_place_is_noticed(item):
+    outcome = run_guarded(lambda rows: rows.__setitem__(0, item), ([torch.zeros(2)],), ("rows",), 5.0)
+    assert (outcome.kind, outcome.changed) == ("returned", ("rows",))
+
+
 def test_prints_are_allowed(capfd):
     def scores(query, key):
         print("hello")

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -241,3 +245,36 @@ def test_static_keys_have_no_position():
     query, memory, _ = draw()
     with pytest.raises(ValueError, match="static_keys must be False with a position, got a RotaryPosition"):
         layer(query, memory, memory, static_keys=True)
+
+
+# --- Types ---------------------------------------------------------------------------------------------------------
+
+TYPED = """
+from typing import assert_type
+
+from torch import Tensor
+
+from transformer_lib import MultiHeadAttention
+
+
+def attend(layer: MultiHeadAttention, x: Tensor) -> None:
+    assert_type(layer.forward(x, x, x), Tensor)
+    assert_type(layer.forward(x, x, x, return_weights=False), Tensor)
+    assert_type(layer.forward(x, x, x, return_weights=True), tuple[Tensor, Tensor])
+"""
+
+
+def mypy(file):
+    """Run mypy on the file, in a process of its own: it changes limits of Python that other tests live with."""
+    command = [sys.executable, "-m", "mypy", "--no-color-output", "--no-error-summary", file]
+    return subprocess.run(command, cwd=Path(__file__).parents[1], capture_output=True, text=True, timeout=600)
+
+
+@pytest.mark.slow  # without a cache mypy reads all of torch first
+def test_a_type_checker_knows_when_weights_are_returned(tmp_path):
+    file = tmp_path / "typed.py"
+    file.write_text(TYPED, encoding="utf-8")
+    checked = mypy(file)
+    assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
+    file.write_text(TYPED.replace("tuple[Tensor, Tensor]", "Tensor"), encoding="utf-8")
+    assert 'Expression is of type "tuple[Tensor, Tensor]", not "Tensor"' in mypy(file).stdout

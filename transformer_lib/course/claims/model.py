@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -115,7 +115,8 @@ def load(path: Path = CLAIMS) -> Ledger:
 
 def _problems(whole: Ledger) -> Iterator[str]:
     """Yield one sentence for each rule that a row breaks."""
-    for letter, width, rows in (("C", 3, whole.claims), ("R", 2, whole.errata)):
+    tables: tuple[tuple[str, int, Sequence[Claim | Erratum]], ...] = (("C", 3, whole.claims), ("R", 2, whole.errata))
+    for letter, width, rows in tables:
         for number, row in enumerate(rows, start=1):
             if row.id != f"{letter}{number:0{width}}":
                 yield f"expected {letter}{number:0{width}}, found {row.id}"

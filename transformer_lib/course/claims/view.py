@@ -62,6 +62,9 @@ _SIGNS = {
     "rvert": "|",
 }
 
+_CLAIM_HEAD: tuple[str, ...] = ("id", "text", "claim", "verdict", "what is right, or to add", "shown in")
+_ERRATUM_HEAD: tuple[str, ...] = ("", "what", "printed", "why it is wrong", "what is right", "rows", "shown in")
+
 
 class Shown:
     """Shows itself as Markdown in a notebook and as text elsewhere."""
@@ -84,9 +87,9 @@ def show(row_id: str) -> Shown:
     Raises:
         ValueError: if there is no such row.
     """
-    for row in load().errata:
-        if row.id == row_id:
-            return Shown(_correction(row), plain(f"{row.id} {row.title}. {row.right}"))
+    for correction in load().errata:
+        if correction.id == row_id:
+            return Shown(_correction(correction), plain(f"{correction.id} {correction.title}. {correction.right}"))
     row = get(row_id)
     lines = [f"**{row.id}** · text {row.text} · {load().topics[row.topic]} · **{signed(row.verdict)}**", row.claim]
     lines += [commented(row)] if row.right else []
@@ -98,23 +101,19 @@ def show(row_id: str) -> Shown:
 
 def table(rows: Iterable[Claim] | Iterable[Erratum]) -> Shown:
     """Show claims or corrections as one table, a row each, with links; `find` and `errata` give the rows."""
-    rows = tuple(rows)
-    if rows and isinstance(rows[0], Erratum):
-        head = ("", "what", "printed", "why it is wrong", "what is right", "rows", "shown in")
-        body = [
-            (row.id, row.title, row.says, row.why, row.right, ", ".join(row.claims) or "–", _links(_of(row)))
-            for row in rows
-        ]
-    else:
-        head = ("id", "text", "claim", "verdict", "what is right, or to add", "shown in")
-        body = [
-            (row.id, _unbroken(row.text), row.claim, signed(row.verdict), row.right or "–", _links(shown_in(row)))
-            for row in rows
-        ]
-    lines = [head, tuple(":---" for _ in head), *body]
-    ends = f", {rows[0].id} to {rows[-1].id}" if rows else ""
-    noun = "row" if len(rows) == 1 else "rows"
-    return Shown("\n".join(f"| {' | '.join(line)} |" for line in lines), f"{len(rows)} {noun}{ends}")
+    listed: tuple[Claim | Erratum, ...] = tuple(rows)
+    head = _ERRATUM_HEAD if listed and isinstance(listed[0], Erratum) else _CLAIM_HEAD
+    lines = [head, tuple(":---" for _ in head), *map(_cells, listed)]
+    ends = f", {listed[0].id} to {listed[-1].id}" if listed else ""
+    noun = "row" if len(listed) == 1 else "rows"
+    return Shown("\n".join(f"| {' | '.join(line)} |" for line in lines), f"{len(listed)} {noun}{ends}")
+
+
+def _cells(row: Claim | Erratum) -> tuple[str, ...]:
+    """Return what stands below the words of the head."""
+    if isinstance(row, Erratum):
+        return row.id, row.title, row.says, row.why, row.right, ", ".join(row.claims) or "–", _links(_of(row))
+    return row.id, _unbroken(row.text), row.claim, signed(row.verdict), row.right or "–", _links(shown_in(row))
 
 
 def titles() -> Shown:

@@ -50,7 +50,7 @@ class Place:
 @cache
 def places() -> Mapping[str, tuple[Place, ...]]:
     """Return the places of every claim by its id, in the order of the course, leaving out notebook A itself."""
-    found = defaultdict(list)
+    found: defaultdict[str, list[Place]] = defaultdict(list)
     for entry in NOTEBOOKS:
         path = path_of(entry)
         if path and entry.id != "A":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import SupportsFloat, TypeGuard
 
 import numpy as np
 import torch
@@ -13,11 +14,13 @@ Number = int | float
 def identical(first: object, second: object) -> bool:
     """Return True when nothing changed: same shape, dtype and values, NaN equal to NaN."""
     if isinstance(first, torch.Tensor):
-        return (first.shape, first.dtype) == (second.shape, second.dtype) and bool(
-            torch.equal(first.detach().nan_to_num(nan=7.25), second.detach().nan_to_num(nan=7.25))
-        )
+        if not isinstance(second, torch.Tensor) or (first.shape, first.dtype) != (second.shape, second.dtype):
+            return False
+        return torch.equal(first.detach().nan_to_num(nan=7.25), second.detach().nan_to_num(nan=7.25))
     if isinstance(first, list | tuple):
-        return len(first) == len(second) and all(map(identical, first, second))
+        if not isinstance(second, list | tuple) or len(first) != len(second):
+            return False
+        return all(map(identical, first, second))
     return first is second or first == second
 
 
@@ -37,8 +40,9 @@ def same(first: object, second: object, rtol: float | None = None) -> bool:
 def same_form(expected: object, got: object) -> bool:
     """Return True when a result has the parts and shapes that are expected, whatever its values are."""
     if isinstance(expected, tuple):
-        alike = isinstance(got, list | tuple) and len(got) == len(expected)
-        return alike and all(map(same_form, expected, got))
+        if not isinstance(got, list | tuple) or len(got) != len(expected):
+            return False
+        return all(map(same_form, expected, got))
     if isinstance(expected, torch.Tensor):
         return isinstance(got, torch.Tensor) and got.shape == expected.shape and kind(got) == kind(expected)
     return True
@@ -51,7 +55,7 @@ def close(first: torch.Tensor, second: torch.Tensor, rtol: float | None = None) 
     return torch.allclose(first.detach().double(), second.detach().double(), rtol=rtol, atol=rtol / 10, equal_nan=True)
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[SupportsFloat]:
     """Return True for a real number, also as a NumPy scalar or a tensor with one entry and no axes; not for a bool."""
     if isinstance(value, torch.Tensor):
         return value.dim() == 0 and value.dtype != torch.bool and not value.is_complex()
@@ -75,6 +79,9 @@ def difference(expected: object, got: object, names: tuple[str, ...] = (), rtol:
         got: anything at all.
         names: what the parts of a tuple are called.
         rtol: relative tolerance.
+
+    Raises:
+        TypeError: if `expected` is something else.
     """
     if got is None:
         return "Your function returned None: is there a `return` in every branch?"
@@ -87,10 +94,14 @@ def difference(expected: object, got: object, names: tuple[str, ...] = (), rtol:
         return None if got == expected else f"Expected {expected!r}; you returned {came}."
     if is_number(expected) and not isinstance(expected, torch.Tensor):
         return _number_difference(expected, got, rtol)
+    if not isinstance(expected, torch.Tensor):
+        raise TypeError(f"expected must be a tensor, a number, a string, a list or a tuple, got {describe(expected)}")
     return _tensor_difference(expected, got, rtol)
 
 
-def _tuple_difference(expected: tuple, got: object, names: tuple[str, ...], rtol: float | None) -> str | None:
+def _tuple_difference(
+    expected: tuple[object, ...], got: object, names: tuple[str, ...], rtol: float | None
+) -> str | None:
     wanted = ", ".join(names)
     if not isinstance(got, list | tuple):
         return f"Return {len(expected)} results, ({wanted}); you returned {describe(got)}."
@@ -103,7 +114,7 @@ def _tuple_difference(expected: tuple, got: object, names: tuple[str, ...], rtol
     return None
 
 
-def _list_difference(expected: list, got: object) -> str | None:
+def _list_difference(expected: list[object], got: object) -> str | None:
     kinds, short = _what_is_listed(expected)
     if isinstance(got, torch.Tensor | np.ndarray) and got.ndim == 1:
         got = got.tolist()
@@ -120,15 +131,15 @@ def _list_difference(expected: list, got: object) -> str | None:
     return f"The {short} differ from place {first} on."
 
 
-def _what_is_listed(expected: list) -> tuple[str, str]:
+def _what_is_listed(expected: list[object]) -> tuple[str, str]:
     """Say what a list holds, in words that fit after "a list of" and after a number."""
-    named = {tuple: "pairs", str: "tokens", list: "lists"}
+    named: dict[type[object], str] = {tuple: "pairs", str: "tokens", list: "lists"}
     kinds = {named.get(type(item), "integers") for item in expected}
     word = kinds.pop() if len(kinds) == 1 else "integers"
     return word, "entries" if word == "integers" else word
 
 
-def _number_difference(expected: float, got: object, rtol: float | None) -> str | None:
+def _number_difference(expected: SupportsFloat, got: object, rtol: float | None) -> str | None:
     if not is_number(got):
         return f"Return a single number; you returned {describe(got)}."
     got, wanted = float(got), float(expected)

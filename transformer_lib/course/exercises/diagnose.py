@@ -25,24 +25,24 @@ from .sandbox import Outcome, run_directly
 
 @dataclass(frozen=True)
 class Trial:
-    """One case: what was expected, what the learner's function did, and the problem, if there is one."""
+    """One case: what was expected, what the learner's function did, and the problem ("" if it is right)."""
 
     case: Case
     expected: object
     outcome: Outcome
-    problem: str | None
+    problem: str
 
 
 def problem_of(exercise: Exercise, expected: object, outcome: Outcome, names: tuple[str, ...] = ()) -> str | None:
     """Say what is wrong with one outcome, as a general comparison sees it; None when it is right."""
     if outcome.kind == "endless":
         return "Your function did not come to an end: does every loop reach its last step?"
-    if outcome.kind == "raised":
+    if outcome.error is not None:
         return f"Your function stopped with {error_text(outcome.error)}.{_hint(outcome.error)}"
     try:
         value = outcome.value
-        if exercise.any_float and isinstance(value, torch.Tensor) and value.is_floating_point():
-            value = value.to(expected.dtype)
+        if exercise.any_float and isinstance(expected, torch.Tensor) and isinstance(value, torch.Tensor):
+            value = value.to(expected.dtype) if value.is_floating_point() else value
         problem = difference(expected, value, names or exercise.returns, exercise.rtol)
     except Exception as error:  # a learner may return an object that cannot even be compared
         return f"Your result could not be compared ({type(error).__name__}): return what the docstring says."
@@ -52,7 +52,11 @@ def problem_of(exercise: Exercise, expected: object, outcome: Outcome, names: tu
     return problem
 
 
-def matching_mistake(exercise: Exercise, trials: Sequence[Trial], wrap: Callable = lambda f: f) -> str | None:
+def matching_mistake(
+    exercise: Exercise,
+    trials: Sequence[Trial],
+    wrap: Callable[[Callable[..., object]], Callable[..., object]] = lambda function: function,
+) -> str | None:
     """Return the diagnosis of the first known mistake that behaves as the learner's function did on every trial.
 
     `wrap` turns a function into what was tried: itself, or its gradients.
@@ -76,7 +80,7 @@ def nearly_matching_mistake(exercise: Exercise, trials: Sequence[Trial]) -> str 
             if not (_finite(outcome) and _finite(trial.outcome)):
                 continue
             wrong = problem_of(exercise, trial.expected, outcome) is not None
-            if not same_outcome(outcome, trial.outcome, exercise.rtol) or wrong != (trial.problem is not None):
+            if not same_outcome(outcome, trial.outcome, exercise.rtol) or wrong != bool(trial.problem):
                 break
             failing += wrong
         else:
@@ -101,19 +105,19 @@ def _finite(outcome: Outcome) -> bool:
         return False
 
 
-def _tried(exercise: Exercise, function: Callable, trial: Trial) -> Outcome:
+def _tried(exercise: Exercise, function: Callable[..., object], trial: Trial) -> Outcome:
     """Run a function of ours on this case; that it is wrong need not warn the learner."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return run_directly(function, trial.case.args, exercise.arguments)
 
 
-def _alike(exercise: Exercise, function: Callable, trial: Trial) -> bool:
+def _alike(exercise: Exercise, function: Callable[..., object], trial: Trial) -> bool:
     """Return True when `function` did what the learner's did on this case, and is wrong where that was."""
     outcome = _tried(exercise, function, trial)
     if not same_outcome(outcome, trial.outcome, exercise.rtol):
         return False
-    return trial.problem is None or problem_of(exercise, trial.expected, outcome) is not None
+    return not trial.problem or problem_of(exercise, trial.expected, outcome) is not None
 
 
 def only_right_values(exercise: Exercise, trials: Sequence[Trial]) -> Exercise:
@@ -138,7 +142,7 @@ def same_outcome(first: Outcome, second: Outcome, rtol: float | None = None) -> 
         return False
 
 
-def probed(exercise: Exercise, trial: Trial, call: Callable) -> str | None:
+def probed(exercise: Exercise, trial: Trial, call: Callable[..., object]) -> str | None:
     """Return what the exercise's own probes say about a wrong result, if it has the right form."""
     if not same_form(trial.expected, trial.outcome.value):
         return None
@@ -174,7 +178,7 @@ def _hint(error: BaseException) -> str:
     return ""
 
 
-def learner_line(error: BaseException, function: Callable) -> str | None:
+def learner_line(error: BaseException, function: Callable[..., object]) -> str | None:
     """Return the last line of the learner's own code that the exception passed through."""
     frames = traceback.extract_tb(error.__traceback__)
     home = getattr(inspect.unwrap(function), "__code__", None)
@@ -183,10 +187,10 @@ def learner_line(error: BaseException, function: Callable) -> str | None:
     own = own or [frame for frame in frames if not frame.filename.startswith(library)][:1]
     if not own:
         return None
-    return linecache.getline(own[-1].filename, own[-1].lineno).strip() or None
+    return linecache.getline(own[-1].filename, own[-1].lineno or 0).strip() or None
 
 
-def unattempted(outcome: Outcome, function: Callable) -> bool:
+def unattempted(outcome: Outcome, function: Callable[..., object]) -> bool:
     """Return True when the stub still stands: it raises NotImplementedError itself, or returns `...`."""
     if outcome.kind == "returned":
         return outcome.value is ...

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 
@@ -21,7 +22,7 @@ class Case:
     """One set of arguments with a few words that say what is special about it."""
 
     label: str
-    args: tuple
+    args: tuple[Any, ...]
 
 
 @dataclass(frozen=True)
@@ -29,13 +30,13 @@ class Mistake:
     """A known wrong answer: a short name, the wrong function, and what to tell whoever wrote it."""
 
     name: str
-    function: Callable
+    function: Callable[..., object]
     diagnosis: str
 
 
 # A probe looks at a wrong result for a property that says more than "the numbers differ". It gets
 # `call` (runs the learner's function on fresh arguments; None if that fails), the case and the result.
-Probe = Callable[[Callable, Case, object], "str | None"]
+Probe = Callable[[Callable[..., object], Case, object], "str | None"]
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Exercise:
     title: str
     minutes: int
     difficulty: int
-    reference: Callable
+    reference: Callable[..., object]
     cases: Callable[[], list[Case]]
     mistakes: tuple[Mistake, ...]
     gradients: tuple[str, ...] = ()
@@ -131,5 +132,5 @@ def stub_text(exercise: Exercise) -> str:
         title=exercise.title,
         minutes=exercise.minutes,
         stars="★" * exercise.difficulty + "☆" * (3 - exercise.difficulty),
-        task=inspect.getdoc(exercise.reference).replace("\n", "\n    ").replace("\n    \n", "\n\n"),
+        task=(inspect.getdoc(exercise.reference) or "").replace("\n", "\n    ").replace("\n    \n", "\n\n"),
     )

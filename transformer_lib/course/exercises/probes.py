@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 
 from .model import Case, Probe
-from .sandbox import copy_of
 
 
 def weights_sum(part: int | None = None, what: str = "Weights", over: str = "keys") -> Probe:
@@ -17,8 +18,8 @@ def weights_sum(part: int | None = None, what: str = "Weights", over: str = "key
         over: what lies along the last axis.
     """
 
-    def probe(call, case: Case, got: object) -> str | None:
-        weights = got if part is None else got[part]
+    def probe(call: Callable[..., object], case: Case, got: object) -> str | None:
+        weights = _tensor(got, part)
         if _is_one(weights.sum(-1)):
             return None
         if weights.dim() >= 2 and _is_one(weights.sum(-2)):
@@ -32,24 +33,35 @@ def weights_sum(part: int | None = None, what: str = "Weights", over: str = "key
     return probe
 
 
+def _tensor(result: object, part: int | None) -> torch.Tensor:
+    """Return the tensor that a function returned, or this one of several results."""
+    if part is not None:
+        if not isinstance(result, list | tuple):
+            raise TypeError(f"result must be a list or a tuple, got {type(result).__name__}")
+        result = result[part]
+    if not isinstance(result, torch.Tensor):
+        raise TypeError(f"result must be a tensor, got {type(result).__name__}")
+    return result
+
+
 def _is_one(sums: torch.Tensor) -> bool:
     # A row that may attend to nothing rightly sums to zero.
     ones = torch.where(sums == 0, torch.ones_like(sums), sums)
     return bool(torch.allclose(ones, torch.ones_like(ones), atol=1e-4))
 
 
-def masked_key_leak(call, case: Case, got: object) -> str | None:
+def masked_key_leak(call: Callable[..., object], case: Case, got: object) -> str | None:
     """Change one value that a query may not see: does that query's output change?"""
     query, key, value, mask = case.args
     allowed = mask.expand(*query.shape[:-1], key.shape[-2])
     for place in (~allowed).nonzero().tolist():
         *batch, row, column = place
-        changed = copy_of(value)
+        changed = value.clone()
         changed[(*batch, column)] += 100.0
         again = call(query, key, changed, mask)
         if again is None:
             continue
-        before, after = (result[0][(*batch, row)] for result in (got, again))
+        before, after = (_tensor(result, 0)[(*batch, row)] for result in (got, again))
         if not torch.allclose(before, after, atol=1e-3, equal_nan=True):
             return f"Query {row} may not see key {column}, yet the value at {column} leaks into its output."
     return None
@@ -58,8 +70,8 @@ def masked_key_leak(call, case: Case, got: object) -> str | None:
 def future_leak(part: int) -> Probe:
     """Ask whether a mask lets a position see a later one."""
 
-    def probe(call, case: Case, got: object) -> str | None:
-        leaks = torch.triu(got[part].bool(), diagonal=1).nonzero().tolist()
+    def probe(call: Callable[..., object], case: Case, got: object) -> str | None:
+        leaks = torch.triu(_tensor(got, part).bool(), diagonal=1).nonzero().tolist()
         if not leaks:
             return None
         row, column = leaks[0][-2:]

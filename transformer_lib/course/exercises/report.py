@@ -38,7 +38,7 @@ def _show(value: object) -> str:
     return getattr(value, "__name__", f"<{type(value).__name__}>")
 
 
-def number(value: float) -> str:
+def number(value: object) -> str:
     """Return a number with four significant digits, and with no minus in front of zero."""
     if not isinstance(value, float):
         return str(value)
@@ -94,7 +94,7 @@ def example(exercise: Exercise, case: Case, expected: object, outcome: Outcome) 
     return rows
 
 
-def _parts(value: object) -> list:
+def _parts(value: object) -> list[object]:
     return list(value) if isinstance(value, tuple) else [value]
 
 

@@ -47,7 +47,7 @@ class Verdict:
         """Show nothing as the last expression of a cell: the text has been printed already."""
 
 
-def check(exercise_id: str, function: Callable, *, time_limit: float = 5.0) -> Verdict:
+def check(exercise_id: str, function: Callable[..., object], *, time_limit: float = 5.0) -> Verdict:
     """Check a learner's function, print the verdict, and remember it when it passed.
 
     Args:
@@ -65,7 +65,7 @@ def check(exercise_id: str, function: Callable, *, time_limit: float = 5.0) -> V
     return verdict
 
 
-def check_solution(exercise_id: str, function: Callable, *, time_limit: float = 5.0) -> Verdict:
+def check_solution(exercise_id: str, function: Callable[..., object], *, time_limit: float = 5.0) -> Verdict:
     """Run the same check on the notebook's own solution, which never counts as the learner's progress."""
     verdict = examine(get(exercise_id), function, time_limit=time_limit)
     ours = verdict and getattr(function, "__name__", "").endswith("_solution")
@@ -75,7 +75,7 @@ def check_solution(exercise_id: str, function: Callable, *, time_limit: float = 
     return verdict
 
 
-def examine(exercise: Exercise, function: Callable, *, time_limit: float = 5.0) -> Verdict:
+def examine(exercise: Exercise, function: Callable[..., object], *, time_limit: float = 5.0) -> Verdict:
     """Check without printing or recording."""
     misuse = _misuse(exercise, function)
     if misuse:
@@ -84,7 +84,7 @@ def examine(exercise: Exercise, function: Callable, *, time_limit: float = 5.0) 
         return _examine(exercise, function, time_limit)
 
 
-def _examine(exercise: Exercise, function: Callable, time_limit: float) -> Verdict:
+def _examine(exercise: Exercise, function: Callable[..., object], time_limit: float) -> Verdict:
     cases = exercise.cases()
     first = run_guarded(function, cases[0].args, exercise.arguments, time_limit)
     if unattempted(first, function):
@@ -98,20 +98,20 @@ def _examine(exercise: Exercise, function: Callable, time_limit: float) -> Verdi
 
 
 def _trials(
-    exercise: Exercise, function: Callable, cases: list[Case], first: Outcome, time_limit: float
+    exercise: Exercise, function: Callable[..., object], cases: list[Case], first: Outcome, time_limit: float
 ) -> list[Trial]:
     """Run every case after the first; stop at one that does not end, since the next would take as long."""
-    trials = []
+    trials: list[Trial] = []
     for case in cases:
         expected = run_directly(exercise.reference, case.args, exercise.arguments).value
         outcome = run_guarded(function, case.args, exercise.arguments, time_limit) if trials else first
-        trials.append(Trial(case, expected, outcome, problem_of(exercise, expected, outcome)))
+        trials.append(Trial(case, expected, outcome, problem_of(exercise, expected, outcome) or ""))
         if outcome.kind == "endless":
             break
     return trials
 
 
-def _explain(exercise: Exercise, function: Callable, trials: list[Trial], time_limit: float) -> Verdict:
+def _explain(exercise: Exercise, function: Callable[..., object], trials: list[Trial], time_limit: float) -> Verdict:
     """Name a known mistake, else ask the probes, else compare; then show the smallest example."""
     failing = sorted((trial for trial in trials if trial.problem), key=lambda trial: size_of(trial.case))
     worst = failing[0]
@@ -137,9 +137,9 @@ def _labels(trials: list[Trial]) -> str:
     return "; ".join(trial.case.label for trial in trials)
 
 
-def _error_rows(outcome: Outcome, function: Callable, diagnosis: str) -> list[str]:
+def _error_rows(outcome: Outcome, function: Callable[..., object], diagnosis: str) -> list[str]:
     """Return the learner's own line, and the error itself where a known mistake explained it."""
-    if outcome.kind != "raised":
+    if outcome.error is None:
         return []
     line = learner_line(outcome.error, function)
     rows = [f"  in your line: {line}"] if line else []
@@ -147,7 +147,9 @@ def _error_rows(outcome: Outcome, function: Callable, diagnosis: str) -> list[st
     return rows if error in diagnosis else [f"  it stopped with {error}", *rows]
 
 
-def _gradients(exercise: Exercise, function: Callable, cases: list[Case], time_limit: float) -> Verdict | None:
+def _gradients(
+    exercise: Exercise, function: Callable[..., object], cases: list[Case], time_limit: float
+) -> Verdict | None:
     """Compare gradients on every case; None when they are right or the exercise does not ask."""
     position = [exercise.arguments.index(name) for name in exercise.gradients]
     if not position:
@@ -157,7 +159,7 @@ def _gradients(exercise: Exercise, function: Callable, cases: list[Case], time_l
     for case in cases:
         wanted = tuple(with_gradients(exercise.reference, position)(*map(copy_of, case.args)))
         outcome = run_guarded(with_gradients(function, position), case.args, exercise.arguments, time_limit)
-        trials.append(Trial(case, wanted, outcome, _gradient_problem(exercise, wanted, outcome, names)))
+        trials.append(Trial(case, wanted, outcome, _gradient_problem(exercise, wanted, outcome, names) or ""))
     failing = [trial for trial in trials if trial.problem]
     if not failing:
         return None
@@ -167,8 +169,10 @@ def _gradients(exercise: Exercise, function: Callable, cases: list[Case], time_l
     return _failed(exercise, known or f"The values are right, but not the gradients. {worst.problem}", rows)
 
 
-def _gradient_problem(exercise: Exercise, wanted: tuple, outcome: Outcome, names: tuple[str, ...]) -> str | None:
-    if outcome.kind == "returned":
+def _gradient_problem(
+    exercise: Exercise, wanted: tuple[object, ...], outcome: Outcome, names: tuple[str, ...]
+) -> str | None:
+    if isinstance(outcome.value, list):
         for name, gradient in zip(exercise.gradients, outcome.value, strict=True):
             if gradient is None:
                 return f"No gradient reaches {name}: was it detached, or taken through NumPy or .item()?"

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -46,7 +47,7 @@ def copy_of(value: object) -> object:
     return value
 
 
-def run_directly(function: Callable, args: tuple, names: tuple[str, ...]) -> Outcome:
+def run_directly(function: Callable[..., object], args: tuple[Any, ...], names: tuple[str, ...]) -> Outcome:
     """Call `function` on copies of `args`, here and now. For code that we wrote ourselves."""
     given = [copy_of(arg) for arg in args]
     try:
@@ -60,7 +61,9 @@ def run_directly(function: Callable, args: tuple, names: tuple[str, ...]) -> Out
     return Outcome("returned", value=value, changed=tuple(changed))
 
 
-def run_guarded(function: Callable, args: tuple, names: tuple[str, ...], time_limit: float) -> Outcome:
+def run_guarded(
+    function: Callable[..., object], args: tuple[Any, ...], names: tuple[str, ...], time_limit: float
+) -> Outcome:
     """Call `function` in its own thread, and abandon it after `time_limit` seconds."""
     box: list[Outcome] = []
     started = threading.Event()
@@ -85,8 +88,9 @@ def run_guarded(function: Callable, args: tuple, names: tuple[str, ...], time_li
 
 def _stop(thread: threading.Thread) -> None:
     """End a Python loop; a call that is stuck outside Python is left alone and dies with the kernel."""
+    ident = ctypes.c_ulong(thread.ident or 0)  # a thread that was started has one
     for _ in range(3):
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread.ident), ctypes.py_object(_Stop))
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(_Stop))
         thread.join(0.2)
         if not thread.is_alive():
             return
@@ -110,23 +114,21 @@ def preserved_state() -> Iterator[None]:
         torch.set_default_dtype(dtype)
 
 
-def with_gradients(function: Callable, position: list[int]) -> Callable:
+def with_gradients(function: Callable[..., object], position: list[int]) -> Callable[..., list[torch.Tensor | None]]:
     """Return a function that returns the gradients of `function` at the arguments in these positions.
 
     The results are multiplied by fixed numbers and summed, so that one backward pass sees every entry. An
     argument that no result depends on has the gradient None.
     """
 
-    def gradients(*args: object) -> list[torch.Tensor | None]:
-        args = list(args)
-        for index in position:
-            args[index] = args[index].requires_grad_()
+    def gradients(*args: Any) -> list[torch.Tensor | None]:
+        leaves = [args[index].requires_grad_() for index in position]
         value = function(*args)
         results = value if isinstance(value, list | tuple) else [value]
         loss = sum(_contract(result) for result in results if isinstance(result, torch.Tensor))
-        if not getattr(loss, "requires_grad", False):
+        if not isinstance(loss, torch.Tensor) or not loss.requires_grad:
             return [None for _ in position]
-        return list(torch.autograd.grad(loss, [args[index] for index in position], allow_unused=True))
+        return list(torch.autograd.grad(loss, leaves, allow_unused=True))
 
     return gradients
 

@@ -7,11 +7,15 @@ text. A right answer is remembered as progress, on this machine only.
 from __future__ import annotations
 
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from .. import progress
 from .bank import QUESTIONS
-from .model import Choice, Feedback, Number, Option, Question
+from .model import Answer, Choice, Feedback, Number, Option, Question
 from .view import build, html, plain
+
+if TYPE_CHECKING:
+    import ipywidgets
 
 __all__ = ["Choice", "Feedback", "Number", "Option", "QuizView", "answer", "question", "quiz"]
 
@@ -29,7 +33,7 @@ def question(question_id: str) -> Question:
     raise ValueError(f"question_id must be one of {ids}, got {question_id!r}")
 
 
-def submit(question_id: str, given: object) -> Feedback:
+def submit(question_id: str, given: Answer) -> Feedback:
     """Judge an answer, and remember it when it is right.
 
     Raises:
@@ -41,7 +45,7 @@ def submit(question_id: str, given: object) -> Feedback:
     return feedback
 
 
-def answer(question_id: str, given: object) -> None:
+def answer(question_id: str, given: Answer) -> None:
     """Answer by text: print the verdict and its explanation.
 
     Raises:
@@ -58,12 +62,12 @@ class QuizView:
         self.question = entry
 
     @cached_property
-    def widget(self) -> object:
+    def widget(self) -> ipywidgets.VBox:
         """The ipywidgets box; made when it is first needed."""
         before = self.question.id in progress.state()["quiz"]
         return build(self.question, lambda given: submit(self.question.id, given), before)
 
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
         bundle = {"text/html": html(self.question), "text/plain": plain(self.question)}
         try:
             live = self.widget._repr_mimebundle_() or {}

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass
+from typing import SupportsFloat
+
+Answer = str | SupportsFloat  # a letter, or a number however it is written
 
 SALT = 5  # spreads the right options of the course evenly over the letters
 
@@ -53,7 +56,7 @@ class Choice:
         """The letters of the options."""
         return "ABCDEFGH"[: len(self.options)]
 
-    def reply(self, answer: object) -> Feedback:
+    def reply(self, answer: Answer) -> Feedback:
         """Judge a letter.
 
         Raises:
@@ -92,7 +95,7 @@ class Number:
     low: float = 0.0
     high: float = 1.0
 
-    def reply(self, answer: object) -> Feedback:
+    def reply(self, answer: Answer) -> Feedback:
         """Judge a number.
 
         Raises:

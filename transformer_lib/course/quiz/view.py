@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from html import escape
+from typing import TYPE_CHECKING
 
-from .model import Choice, Feedback, Number, Question
+from .model import Answer, Choice, Feedback, Number, Question
+
+if TYPE_CHECKING:
+    import ipywidgets
 
 
 def rich(text: str) -> str:
@@ -36,7 +40,7 @@ def html(question: Question) -> str:
     return f"<div>{body}<details><summary>Answers, explained</summary>{folded}</details></div>"
 
 
-def _list(items: object, kind: str = "A") -> str:
+def _list(items: Iterable[str], kind: str = "A") -> str:
     return f'<ol type="{kind}">' + "".join(f"<li>{item}</li>" for item in items) + "</ol>"
 
 
@@ -45,13 +49,13 @@ def status(text: str) -> str:
     return f'<div role="status" aria-live="polite">{rich(text)}</div>'
 
 
-def build(question: Question, submit: Callable[[object], Feedback], before: bool) -> object:
+def build(question: Question, submit: Callable[[Answer], Feedback], before: bool) -> ipywidgets.VBox:
     """Build the widget: the question, its controls, and a line for the reply."""
     from ipywidgets import HTML, HBox, Layout, VBox
 
     reply = HTML(status("✓ You answered this one before." if before else ""))
 
-    def give(answer: object) -> Feedback:
+    def give(answer: Answer) -> Feedback:
         feedback = submit(answer)
         reply.value = status(feedback.text)
         return feedback
@@ -63,11 +67,11 @@ def build(question: Question, submit: Callable[[object], Feedback], before: bool
     return VBox([HTML(head), HBox(controls), reply], layout=Layout(max_width="720px"))
 
 
-def _letters(question: Choice, give: Callable[[object], Feedback]) -> list:
+def _letters(question: Choice, give: Callable[[Answer], Feedback]) -> list[ipywidgets.Button]:
     """Make one button for each option; a tried one keeps its mark."""
     from ipywidgets import Button, Layout
 
-    def press(button: object) -> None:
+    def press(button: ipywidgets.Button) -> None:
         right = give(button.description[0]).right
         button.description = f"{button.description[0]} {'✓' if right else '✗'}"
         button.style.font_weight = "bold" if right else "normal"
@@ -80,7 +84,7 @@ def _letters(question: Choice, give: Callable[[object], Feedback]) -> list:
     return buttons
 
 
-def _number(question: Number, give: Callable[[object], Feedback]) -> list:
+def _number(question: Number, give: Callable[[Answer], Feedback]) -> list[ipywidgets.DOMWidget]:
     """Make a box for the number and a button."""
     from ipywidgets import BoundedFloatText, Button, Layout
 

@@ -16,12 +16,12 @@ from ..._files import DATA, write_atomically
 ROOT = DATA.parent  # the repository: README.md and docs/ show what is stored
 
 
-def read(path: Path) -> dict:
+def read(path: Path) -> dict[str, Any]:
     """Return the JSON object in the file."""
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def save(path: Path, content: dict, *, indent: int | None = None) -> None:
+def save(path: Path, content: dict[str, Any], *, indent: int | None = None) -> None:
     """Write the content as JSON, whole or not at all."""
     write_atomically(path, (json.dumps(content, indent=indent) + "\n").encode("utf-8"))
 
