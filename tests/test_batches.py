@@ -137,6 +137,6 @@ def test_a_pair_that_alone_is_too_long_is_refused():
 @pytest.mark.parametrize("sizes", [{}, {"batch_size": 3, "max_tokens": 9}])
 def test_one_of_two_ways_to_measure_a_batch_is_needed(sizes):
     with pytest.raises(
-        ValueError, match="exactly one of batch_size and max_tokens must be given, got (None and None|3 and 9)"
+        ValueError, match="exactly one of batch_size and max_tokens must be given, got (None|3) and (None|9)"
     ):
         tl.Batches([[3]], [[1, 2]], **sizes)

@@ -392,7 +392,8 @@ def test_what_was_trained_translates(multi30k, tmp_path, capsys, model):
     assert command.main(["translate", "--run", str(out), "A man sees the house."]) == 0
     said = capsys.readouterr().out
     assert said.count("\n") == 1
-    again = load_run(out).translate(["A man sees the house."])
+    texts, again = ["A man sees the house."], load_run(out)
+    again = again.translate(texts, max_new_tokens=scores.longest_translation(again, texts))
     assert said == f"{again[0]}\n"
 
 

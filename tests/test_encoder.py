@@ -124,10 +124,9 @@ def test_bad_input_is_refused():
         tl.EncoderLayer(31, N_HEADS, D_FF)
 
 
-@pytest.mark.parametrize("position", ["rotray", "sinusoidal", "learned"])
-def test_a_position_that_does_not_act_in_attention_is_refused(position):
-    with pytest.raises(ValueError, match=f"position must be one of 'rotary', 'relative', 'none', got '{position}'"):
-        tl.EncoderLayer(30, 3, 17, position=position)
+def test_an_unknown_position_is_refused():
+    with pytest.raises(ValueError, match="position must be one of 'sinusoidal', .*, 'none', got 'rotray'"):
+        tl.EncoderLayer(30, 3, 17, position="rotray")
 
 
 def test_flags_are_flags():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import doctest
 import re
 import subprocess
 import sys
@@ -194,3 +195,8 @@ def test_ci_runs_every_supported_python():
     assert settings()["project"]["requires-python"] == ">=3.11,<3.14"
     workflow = text_of(ROOT / ".github" / "workflows" / "test.yml")
     assert set(re.findall(r'"(3\.\d+)"', workflow)) == {"3.11", "3.12", "3.13"}
+
+
+def test_the_example_of_the_package_runs():
+    found = doctest.testmod(transformer_lib, optionflags=doctest.ELLIPSIS)
+    assert found.attempted >= 10 and found.failed == 0

@@ -82,7 +82,7 @@ def test_it_translates_without_anything_of_the_course(installed, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, env=own, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     package = installed / "transformer_lib"
-    hint = 'which comes with: pip install "transformer_lib[course]" | ModuleNotFoundError("No module named'
+    hint = 'in the folder of the course: pip install -e ".[course]" | ModuleNotFoundError("No module named'
     assert done.stdout.splitlines() == [
         str(package / "__init__.py"),
         str(package / "_data"),

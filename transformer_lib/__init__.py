@@ -1,10 +1,32 @@
 """A Transformer to read, to train, to decode with, and to look into.
 
 >>> import transformer_lib as tl
+>>> translator = tl.load_trained()
+>>> translator.translate(["The man saw the bank near the river."])
+['Der Mann sah das Ufer beim Fluss.']
 
-Everything in `__all__` is the library: `model`, `training`, `decoding`, `data` and `fast` hold its code, and import
-nothing of the course. The names in `COURSE` are the other wing, `transformer_lib.course`: what the notebooks need
-around the library. Each of them loads when it is first asked for, so that the library works without JupyterLab.
+One of your own, from pairs of sentences, each a `tl.Pair(english, german)`:
+
+>>> pairs = tl.load_corpus("context")["train"][:320]
+>>> words = [tl.WordTokenizer.from_texts(texts) for texts in zip(*((p.src, p.tgt) for p in pairs))]
+>>> sizes = {"src_vocab_size": len(words[0]), "tgt_vocab_size": len(words[1])}
+>>> model = tl.Transformer(tl.TransformerConfig(**sizes, d_model=32, n_heads=4, n_layers=1, d_ff=64))
+>>> mine = tl.Translator(model, *words)
+>>> history = tl.train(model, mine.batches(pairs, batch_size=32), epochs=2, progress=False)
+>>> len(history.loss)
+20
+
+And what it looks at while it reads:
+
+>>> src = mine.src_tokenizer.encode_batch([pairs[0].src])
+>>> with tl.record_attention(model) as record:
+...     ids = tl.greedy_decode(model, src, max_new_tokens=5)
+>>> weights = record["encoder.layers.0.self_attention"]  # [batch, n_heads, q_len, k_len]
+
+`help(tl.train)` lists every option. `model`, `training`, `decoding`, `data`, `fast` and `command` hold the library's
+code, and `baselines`, `costs` and `numpy_reference` what it is compared with; none of it imports the course. The names in
+`COURSE` are the other wing, `transformer_lib.course`: what the notebooks need around the library. Each of them loads when
+it is first asked for, so that the library works without JupyterLab.
 """
 
 from __future__ import annotations
@@ -111,7 +133,7 @@ def __getattr__(name: str) -> object:
         except ModuleNotFoundError as error:
             if (error.name or __name__).partition(".")[0] == __name__:
                 raise  # a mistake of ours; nothing that can be installed
-            hint = f'{__name__}.{name} needs {error.name}, which comes with: pip install "{__name__}[course]"'
+            hint = f'{__name__}.{name} needs {error.name}; in the folder of the course: pip install -e ".[course]"'
             raise ImportError(hint, name=error.name) from error
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

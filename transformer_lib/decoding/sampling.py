@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from .._paths import PathName
-from .._validate import check_int, check_positive
+from .._validate import check_int, check_not_negative, check_positive
 from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
 from .stepping import check_request, make_stepper
@@ -87,7 +87,7 @@ def filter_logits(
         keep = min(check_int("top_k", top_k), logits.shape[-1])
         logits = logits.masked_fill(logits < logits.topk(keep).values[..., -1:], -math.inf)
     if top_p is not None:
-        if not check_positive("top_p", top_p) <= 1:
+        if not 0 < check_not_negative("top_p", top_p) <= 1:
             raise ValueError(f"top_p must lie in (0, 1], got {top_p}")
         ordered, order = logits.sort(dim=-1, descending=True)
         probabilities = ordered.softmax(dim=-1)

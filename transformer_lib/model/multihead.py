@@ -86,6 +86,19 @@ class MultiHeadAttention(nn.Module):
         static_keys: bool = False,
     ) -> tuple[Tensor, Tensor]: ...
 
+    @overload
+    def forward(
+        self,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        mask: Tensor | None = None,
+        *,
+        return_weights: bool,
+        cache: KeyValueCache | None = None,
+        static_keys: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]: ...
+
     def forward(
         self,
         query: Tensor,

@@ -127,12 +127,12 @@ def make_position(kind: str, max_len: int, d_model: int) -> nn.Module:
 
 
 def make_score_position(kind: str, n_heads: int) -> RotaryPosition | RelativeBias | None:
-    """Return the module that acts inside self-attention for `kind`, or None for "none".
+    """Return the module that acts inside self-attention for `kind`, or None for those that act elsewhere.
 
     Raises:
-        ValueError: another kind, such as one that is added to the embeddings.
+        ValueError: `kind` is not one of POSITIONS.
     """
-    check_choice("position", kind, ("rotary", "relative", "none"))
+    check_choice("position", kind, POSITIONS)
     if kind == "rotary":
         return RotaryPosition()
     return RelativeBias(n_heads) if kind == "relative" else None

@@ -32,7 +32,7 @@ class Transformer(TranslationModel):
         options: dict[str, Any] = {
             "dropout": config.dropout,
             "norm_first": config.norm_first,
-            "position": config.position if config.position in ("rotary", "relative") else "none",
+            "position": config.position,
         }
         sizes = (config.n_layers, config.d_model, config.n_heads, config.d_ff)
         self.src_embedding = nn.Embedding(config.src_vocab_size, config.d_model)
