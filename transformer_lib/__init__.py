@@ -24,9 +24,9 @@ And what it looks at while it reads:
 >>> weights = record["encoder.layers.0.self_attention"]  # [batch, n_heads, q_len, k_len]
 
 `help(tl.train)` lists every option. `model`, `training`, `decoding`, `data`, `fast` and `command` hold the library's
-code, and `baselines`, `costs` and `numpy_reference` what it is compared with; none of it imports the course. The names in
-`COURSE` are the other wing, `transformer_lib.course`: what the notebooks need around the library. Each of them loads when
-it is first asked for, so that the library works without JupyterLab.
+code, `baselines`, `costs` and `numpy_reference` what it is compared with; none of it imports the course. The names in
+`COURSE` are the other wing, `transformer_lib.course`: what the notebooks need around the library. Each of them loads
+when it is first asked for, so that the library works without JupyterLab.
 """
 
 from __future__ import annotations
