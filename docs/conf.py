@@ -13,6 +13,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent)]  # the site is built for the librar
 from site_docstrings import as_restructuredtext  # noqa: E402
 
 SIGNATURE = re.compile(r"<dl>\s*(?:<dd>(?:(?!<d[ld]>).)*?</dd>\s*)+</dl>", re.DOTALL)
+BACK = re.compile(r'#(transformer_lib\.([\w.]+))"')
 PARAMETER = re.compile(r"<(/?)d[ld]>")
 
 project = "The Transformer, from one lookup to a translator"
@@ -87,6 +88,17 @@ def mend(app, page: str, template: str, context: dict, doctree) -> None:
         context["body"] = SIGNATURE.sub(lambda found: PARAMETER.sub(r"<\1div>", found[0]), body)
 
 
+def back_from_source(app, page: str, template: str, context: dict, doctree) -> None:
+    """Correct the links back from a source page: Sphinx writes all names of a file with the prefix of the first."""
+    if page.startswith("_modules/transformer_lib/"):
+        known, module = app.env.domains["py"].objects, page.removeprefix("_modules/").replace("/", ".")
+
+        def name(found: re.Match) -> str:
+            return found[0] if found[1] in known else f'#{module}.{found[2]}"'
+
+        context["body"] = BACK.sub(name, context["body"])
+
+
 def front_page(app, page: str, template: str, context: dict, doctree) -> None:
     """Correct where "Suggest edit" leads: the front page is docs/index.md; all others mirror the repository."""
     if page == "index":
@@ -97,4 +109,5 @@ def setup(app) -> None:
     """Read docstrings as they are written: single backticks are code."""
     app.connect("autodoc-process-docstring", as_restructuredtext, priority=400)  # before napoleon
     app.connect("html-page-context", mend)
+    app.connect("html-page-context", back_from_source)
     app.connect("html-page-context", front_page)  # before the theme makes its buttons, at 501

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import re
 from dataclasses import replace
 
 import pytest
@@ -58,7 +59,7 @@ def test_the_quick_run_has_the_form_of_what_is_stored(quick):
     assert (quick["gpu"] is None) == (not torch.cuda.is_available())
     text = speed.report(quick)
     names = {row["name"] for part in ("training", "decoding") for row in quick[part]["rows"]}
-    assert all(f"| {name} |" in text for name in names)
+    assert all(f"| {speed.shown(name)} |" in text for name in names)
     first = next(line for line in text.splitlines() if line.startswith(f"| {speed.BASELINE} |"))
     assert first.split(" | ")[1] == "1.00"
 
@@ -189,6 +190,26 @@ def test_growth_leaves_out_what_did_not_fit():
     assert memory.growth((1, 2, 4), (3, 12, None)) == 2
     assert memory.growth((1, 2, 4, 8), (9, 2, 4, 8)) == 1  # over the last factor of four
     assert memory.growth((1, 2), (3, None)) is None
+
+
+def test_tables_name_the_path_that_a_row_took():
+    assert [speed.shown(name) for name in (speed.OURS, f"{speed.OURS}, beam", speed.READABLE, speed.PEER)] == [
+        "transformer_lib, fast path",
+        "transformer_lib, fast path, beam",
+        "transformer_lib, readable path",
+        "transformers MarianMT",
+    ]
+    results = copy.deepcopy(speed.load_results())
+    results["training"]["missing"] = {speed.OURS: "why"}
+    assert speed.report(results).endswith("\n\nNot measured: transformer_lib, fast path (why).")
+
+
+def test_the_headline_has_both_paths():
+    results = speed.load_results()
+    said = speed.headline(results)
+    for part in ("training", "decoding"):
+        fast, readable = (f"{speed.ratios(results, part)[name][1]:.2f}" for name in (speed.OURS, speed.READABLE))
+        assert re.search(rf'path="fast"\)?` (?:is )?\*\*{fast}\*\* times (?:as fast )?\({readable} without', said)
 
 
 def test_the_gpu_part_says_when_it_is_left_out(monkeypatch):

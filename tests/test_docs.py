@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from transformer_lib import __version__
+from transformer_lib.course import studies
 from transformer_lib.course.studies import multi30k, precision, speed, stored
 
 ROOT = Path(__file__).parents[1]
@@ -22,6 +23,8 @@ NOW = [page for page in PAGES if page.name != "CHANGELOG.md"]  # it also names w
 LINK = re.compile(r"\]\(([^)#]+)(?:#[^)]*)?\)")
 FILE = re.compile(r"(?<![\w/.<-])(?:transformer_lib|tests|docs|data|notebooks)/[\w./-]*\w")
 MODULE = re.compile(r"python -m (transformer_lib[\w.]*)")
+ANY = re.compile(r"NN|\bNAME\b")  # stands for the number of any notebook, the name of any study
+IN_A_WHEEL = {"transformer_lib/_data"}
 DIRECTIVE = re.compile(r"^\.\. (currentmodule|auto\w+):: ([\w.]+)$", re.MULTILINE)
 
 
@@ -70,9 +73,10 @@ def test_links_lead_somewhere(page):
 @pytest.mark.parametrize("page", NOW, ids=of)
 def test_files_and_modules_are_there(page):
     text = text_of(page)
-    files = {name for name in FILE.findall(text) if "NN" not in name}  # NN: the number of any notebook
-    assert [name for name in files if not (ROOT / name).exists()] == []
-    assert [name for name in set(MODULE.findall(text)) if importlib.util.find_spec(name.rstrip(".")) is None] == []
+    files = {name for name in FILE.findall(text) if not ANY.search(name)}
+    assert [name for name in files - IN_A_WHEEL if not (ROOT / name).exists()] == []
+    modules = {name.rstrip(".") for name in MODULE.findall(text) if not ANY.search(name)}
+    assert [name for name in modules if importlib.util.find_spec(name) is None] == []
 
 
 def test_the_readme_draws_the_tree_as_it_is():
@@ -83,6 +87,15 @@ def test_the_readme_draws_the_tree_as_it_is():
         for name in re.split(r"  +", line.strip())[0].split():
             above = [*above[:depth], name]
             assert ROOT.joinpath(*above).exists(), "/".join(above)
+
+
+def test_the_readme_says_where_each_study_writes():
+    folder, readme = Path(studies.__file__).parent, text_of(ROOT / "README.md")
+    exceptions = readme[readme.index("The exceptions:") :].partition("\n\n")[0]
+    named = set(re.findall(r"`(\w+)`", exceptions))
+    commands = {path.stem for path in folder.glob("*.py") if '__name__ == "__main__"' in text_of(path)} | {"speed"}
+    by_its_name = {name for name in commands if (ROOT / "data" / f"{name}.json").is_file()}
+    assert commands - by_its_name == named - {"multi30k"}  # that one does, but from runs of another command
 
 
 def test_modules_that_moved_are_where_the_changelog_says():
@@ -107,3 +120,8 @@ def test_the_reference_names_what_is_there(page):
 def test_the_entry_to_cite_has_the_version_of_the_library():
     assert f"Version {__version__}:" in text_of(ROOT / "README.md")
     assert f"\nversion: {__version__}\n" in text_of(ROOT / "CITATION.cff")
+
+
+def test_the_changelog_has_a_section_for_the_version_of_the_library():
+    versions = re.findall(r"^## (\S+)(?: - \d{4}-\d\d-\d\d)?$", text_of(ROOT / "CHANGELOG.md"), re.MULTILINE)
+    assert versions[:2] == ["Unreleased", __version__]

@@ -120,9 +120,9 @@ def test_the_commands_of_the_readme_exist():
     assert [name for name in sorted(commands) if not re.search(rf"^{name}:", makefile, re.MULTILINE)] == []
 
 
-def test_the_page_for_contributors_says_what_make_test_runs():
+def test_the_page_for_contributors_says_what_make_test_and_make_quick_run():
     text = text_of(ROOT / "CONTRIBUTING.md")
-    assert [line for line in recipe("lint") + recipe("test") if line not in text] == []
+    assert [line for line in recipe("lint") + recipe("test") + recipe("quick") if line not in text] == []
 
 
 def test_quick_checks_come_first_and_everywhere_alike():

@@ -18,8 +18,8 @@ NAMING = sorted(
 
 
 def commands(path: Path) -> set[str]:
-    """Modules of the library that the file tells a reader to run."""
-    found = re.findall(rb"python -m (transformer_lib(?:\.\w+)*)", path.read_bytes())
+    """Modules of the library that the file tells a reader to run; of `….studies.NAME`, any study, the package."""
+    found = re.findall(rb"python -m (transformer_lib(?:\.[a-z]\w*)*)", path.read_bytes())
     return {name.decode() for name in found}
 
 
