@@ -50,7 +50,7 @@ def test_another_batch_size_is_refused():
     cache = KeyValueCache()
     keys, values = draw(4)
     cache.append(keys, values)
-    with pytest.raises(ValueError, match="keys must have the cache's batch size 3, got 1"):
+    with pytest.raises(ValueError, match=r"keys must be as in the cache, .*, got shape \(1, 2, 4, 5\)"):
         cache.append(keys[:1], values[:1])
 
 
@@ -93,3 +93,33 @@ def test_rows_may_be_reordered_between_steps(position):
     cache.select(rows)
     later = model.decode(tgt_in[rows, 6:], memory[rows], src[rows], cache=cache)
     torch.testing.assert_close(later, model(src, tgt_in)[rows, 6:], rtol=0, atol=1e-10)
+
+
+def test_what_would_be_broadcast_into_the_cache_is_refused():
+    keys, values = draw(4)
+    cache = KeyValueCache()
+    with pytest.raises(ValueError, match=r"keys and values must be \[batch, .*\], alike but for the width, got shapes"):
+        cache.append(keys, values[:, :, :1])
+    cache.append(keys, values)
+    message = r"must be as in the cache, \[3, 2, tokens, {}\] and torch.float32, got shape {} and {}"
+    with pytest.raises(ValueError, match="keys " + message.format(5, r"\(3, 1, 4, 5\)", "torch.float32")):
+        cache.append(keys[:, :1], values[:, :1])
+    with pytest.raises(ValueError, match="keys " + message.format(5, r"\(3, 2, 4, 5\)", "torch.bfloat16")):
+        cache.append(keys.bfloat16(), values.bfloat16())
+    with pytest.raises(ValueError, match="values " + message.format(7, r"\(3, 2, 4, 3\)", "torch.float32")):
+        cache.append(keys, values[..., :3])
+    assert cache.length == 4
+
+
+def test_a_refused_call_leaves_the_cache_as_it_was():
+    model, src, tgt = make_model(), sources(), targets()
+    memory, cache = model.encode(src), model.new_cache()
+    wanted = model.decode(tgt[:, :2], memory, src)
+    with pytest.raises(ValueError, match="memory must have tgt_in's batch size 5, got 3"):
+        model.decode(tgt[:, :1], memory[:3], src[:3], cache=cache)
+    model.decode(tgt[:, :1], memory, src, cache=cache)
+    with pytest.raises(ValueError, match="ids must have the cache's batch size 5, got 3"):
+        model.decode(tgt[:3, 1:2], memory[:3], src[:3], cache=cache)
+    torch.testing.assert_close(
+        model.decode(tgt[:, 1:2], memory, src, cache=cache)[:, 0], wanted[:, 1], rtol=0, atol=1e-5
+    )

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from unittest.mock import patch
 
 import pytest
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
 import transformer_lib as tl
 from factories import BATCH, POSITIONS, make_model, random_ids, sources, targets
 from transformer_lib.baselines import GRUTranslator, SelfOnlyTransformer
 from transformer_lib.fast.eligibility import fastest_path, obstacle, require_fast
+from transformer_lib.model.cache import KeyValueCache
 from transformer_lib.model.layers import Residual
 
 
@@ -112,7 +115,7 @@ CHANGES = [
     (biased_values, f"decoder.layers.1.self_attention.w_v is a Linear .*bias .*, {OTHER}"),
     (no_norm, f"encoder.layers.0.feed_forward_residual.norm is a Identity, {OTHER} a LayerNorm"),
     (no_dropout, f"dropout is a Identity, {OTHER} a Dropout"),
-    (other_heads, f"decoder.layers.0.self_attention is a MultiHeadAttention \\(5 heads\\), {OTHER} .*\\(3 heads\\)"),
+    (other_heads, rf"decoder.layers.0.self_attention is a MultiHeadAttention \(n_heads 5, .*, {OTHER} .*\(n_heads 3, "),
     (watched_backward, f"decoder.layers.0.self_attention {HOOK}"),
     (watched_before_backward, f"decoder.layers.0.self_attention {HOOK}"),
     (halved, f"encoder.layers.2 is a EncoderLayer, {OTHER} nothing"),
@@ -304,3 +307,89 @@ def test_a_forward_pass_does_not_depend_on_the_library_s_fast_wing():
     model = make_model()
     with patch.object(tl.MultiHeadAttention, "forward", side_effect=Stopped), pytest.raises(Stopped):
         model(sources(), targets())
+
+
+# What a sceptic found.
+
+
+def test_something_compiled_elsewhere_is_not_in_the_way():
+    """torch.compile leaves its mark on nn.Module.__init__."""
+    torch.compile(nn.Linear(2, 2), backend="eager")(torch.ones(1, 2))
+    try:
+        assert obstacle(make_model()) is None
+    finally:
+        torch._dynamo.reset()
+
+
+@pytest.mark.parametrize(
+    ("where", "name"),
+    [
+        ("multihead", "fused_attention"),
+        ("multihead", "scaled_dot_product_attention"),
+        ("attention", "masked_softmax"),
+        ("transformer", "causal_mask"),
+        ("transformer", "padding_mask"),
+    ],
+)
+def test_a_replaced_function_of_the_model_is_refused(where, name):
+    path = f"transformer_lib.model.{where}"
+    with patch(f"{path}.{name}"):
+        assert obstacle(make_model()) == f"{path}.{name} has been replaced"
+
+
+@pytest.mark.parametrize("name", ["append", "read", "select"])
+def test_a_cache_of_another_kind_is_refused(name):
+    with patch.object(KeyValueCache, name):
+        assert obstacle(make_model()) == f"KeyValueCache.{name} has been replaced"
+
+
+def test_a_property_that_hides_a_weight_is_refused():
+    with patch.object(nn.Linear, "forward", property(lambda self: lambda x: x)):
+        assert obstacle(make_model()) == "Linear.forward has been replaced"
+
+
+def test_a_function_mode_is_refused_but_not_a_default_device():
+    class Mode(TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), options=None):
+            return function(*args, **(options or {}))
+
+    model = make_model()
+    with Mode():
+        assert obstacle(model) == "a TorchFunctionMode is active"
+    with torch.device("cpu"):
+        assert obstacle(model) is None
+
+
+def test_changed_widths_of_heads_are_refused():
+    model = make_model()
+    model.decoder.layers[0].self_attention.d_k = 5
+    reason = "decoder.layers.0.self_attention is a MultiHeadAttention .*d_k 5.*where its config builds .*d_k 10"
+    with pytest.raises(ValueError, match=reason):
+        require_fast(model)
+
+
+@pytest.mark.parametrize("path", ["readable", "fast"])
+def test_batches_that_do_not_fit_are_refused(path):
+    (src, tgt), loss = pair(), tl.TrainingLoss(make_model(), path=path)
+    with pytest.raises(ValueError, match="src must have tgt's batch size 5, got 1"):
+        loss(src[:1], tgt)
+    tgt[0, -1] = 29  # only a label
+    with pytest.raises(ValueError, match=r"tgt must hold ids in \[0, 29\), got values from 0 to 29"):
+        loss(src, tgt)
+
+
+def test_a_second_derivative_is_refused():
+    (src, tgt), model = pair(), make_model(dtype=torch.float64)
+    loss = tl.TrainingLoss(model, path="fast")(src, tgt)
+    with pytest.raises(RuntimeError, match='path="fast" has no second derivative'):
+        torch.autograd.grad(loss, list(model.parameters()), create_graph=True)
+
+
+@pytest.mark.parametrize("saved", [contextlib.nullcontext, torch.autograd.graph.save_on_cpu])
+def test_a_second_backward_pass_is_refused_however_tensors_are_saved(saved):
+    (src, tgt), model = pair(), make_model()
+    with saved():
+        loss = tl.TrainingLoss(model, path="fast")(src, tgt)
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match='path="fast" has one backward pass for each loss'):
+        loss.backward()

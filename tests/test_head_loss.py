@@ -58,7 +58,7 @@ def test_a_second_backward_pass_is_refused_rather_than_wrong():
     states, weight, labels = inputs()
     loss = head_loss(states, weight, labels)
     loss.backward(retain_graph=True)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+    with pytest.raises(RuntimeError, match="one backward pass for each loss"):
         loss.backward()
 
 

@@ -278,3 +278,14 @@ def test_a_type_checker_knows_when_weights_are_returned(tmp_path):
     assert (checked.returncode, checked.stdout, checked.stderr) == (0, "", "")
     file.write_text(TYPED.replace("tuple[Tensor, Tensor]", "Tensor"), encoding="utf-8")
     assert 'Expression is of type "tuple[Tensor, Tensor]", not "Tensor"' in mypy(file).stdout
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_lengths_and_batches_are_not_mixed_by_broadcasting(cached):
+    layer, (query, key, value) = make(), draw()
+    cache = KeyValueCache() if cached else None
+    with pytest.raises(ValueError, match="key and value must have the same k_len, got 11 and 1"):
+        layer(query, key, value[:, :1], cache=cache)
+    for wrong in ((query, key[:1], value[:1]), (query, key, value[:1])):
+        with pytest.raises(ValueError, match="query, key and value must have the same batch size, got 2, .*1"):
+            layer(*wrong, cache=cache)

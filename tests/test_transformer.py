@@ -180,7 +180,7 @@ def test_a_source_of_padding_alone_gives_no_nan():
         (None, torch.ones(5, 0, dtype=torch.long), ValueError, r"tgt_in must not be empty, got shape \(5, 0\)"),
         (torch.ones(5, 7), None, TypeError, "src must hold integer token ids, got dtype torch.float32"),
         (None, [[1, 2]], TypeError, "tgt_in must be a torch.Tensor, got list"),
-        (None, torch.ones(4, 11, dtype=torch.long), ValueError, "memory must have x's batch size 4, got 5"),
+        (None, torch.ones(4, 11, dtype=torch.long), ValueError, "memory must have tgt_in's batch size 4, got 5"),
     ],
 )
 @pytest.mark.parametrize("position", ["sinusoidal", "rotary"])

@@ -151,7 +151,7 @@ def test_vocabularies_of_another_size_are_refused():
 
 def test_bad_texts_are_refused():
     translator = make()
-    with pytest.raises(TypeError, match="texts must be a list of strings, got one string: 'She sees.'"):
+    with pytest.raises(TypeError, match="texts must be a list of strings, got 'She sees.'"):
         translator.translate("She sees.")
     with pytest.raises(ValueError, match="each text must have at least one word, got ' '"):
         translator.translate(["She sees.", " "])

@@ -42,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     try:
         code: int = arguments.run(arguments, argv)
-    except (ValueError, TypeError, FileNotFoundError, FloatingPointError) as error:
+    except (ValueError, TypeError, OSError, FloatingPointError) as error:
         parser.exit(2, f"{parser.prog} {arguments.command}: error: {error}\n")
     return code
 
@@ -80,6 +80,8 @@ def _device(name: str) -> torch.device:
     """Return the device of this process: with several GPUs, each process has its own."""
     if name == "auto":
         name = "cuda" if torch.cuda.is_available() else "cpu"
+    if name == "cuda" and not torch.cuda.is_available():
+        raise ValueError("--device must be cpu or auto where no CUDA device is found, got cuda")
     device = torch.device(name, int(os.environ.get("LOCAL_RANK", 0))) if name == "cuda" else torch.device(name)
     if device.type == "cuda":
         torch.cuda.set_device(device)

@@ -91,7 +91,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     ends = parser.add_mutually_exclusive_group(required=True)
     ends.add_argument("--minutes", type=_positive(float), help="stop after this many minutes, evaluations included")
     ends.add_argument("--epochs", type=_positive(int), help="passes over the training pairs")
-    add("--seed", type=_at_least_zero, default=0, help="of the weights, of dropout, and of the order of the sentences")
+    add("--seed", type=_seed, default=0, help="of the weights, of dropout, and of the order of the sentences")
     add("--device", choices=("auto", "cpu", "cuda"), default="auto", help="auto takes a GPU if there is one")
     add("--threads", type=_positive(int), help="of each process; PyTorch's choice if not given")
     add("--beam", type=_positive(int), default=5, help="width of the beam search beside greedy decoding")
@@ -162,6 +162,16 @@ def _at_least_zero(text: str) -> int:
 _at_least_zero.__name__ = "int"  # argparse names the type by it
 
 
+def _seed(text: str) -> int:
+    value = _at_least_zero(text)
+    if value >= 2**63:
+        raise argparse.ArgumentTypeError(f"must be below 2^63, got {text}")
+    return value
+
+
+_seed.__name__ = "int"
+
+
 def _fraction_of(limit: float | None) -> Callable[[str], float]:
     def number(text: str) -> float:
         value = float(text)
@@ -177,7 +187,7 @@ def folder_problem(arguments: argparse.Namespace) -> str | None:
     path = arguments.out / "config.json"
     if not path.exists():
         return None
-    stored, wanted = json.loads(path.read_text(encoding="utf-8")), _kept(arguments)
+    stored, wanted = read_settings(path), _kept(arguments)
     for name in wanted.keys() | stored.keys():
         if wanted.get(name) != stored.get(name):
             option = "--" + name.replace("_", "-")
@@ -186,6 +196,21 @@ def folder_problem(arguments: argparse.Namespace) -> str | None:
                 "give the same, or another --out"
             )
     return None
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Return the options that a run's folder was begun with.
+
+    Raises:
+        ValueError: the file is not one that `begin_folder` wrote.
+    """
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} must be the options of a run as JSON, got: {error}") from None
+    if not isinstance(settings, dict) or settings.get("model") not in MODELS:
+        raise ValueError(f"{path} must be the options of a run, with a model among {', '.join(MODELS)}")
+    return settings
 
 
 def begin_folder(arguments: argparse.Namespace) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from ..decoding.translator import Translator, load_trained, tokenizers_in
 from ..training.checkpoint import load_weights, read_checkpoint
+from .arguments import read_settings
 from .learning import BEST, MODELS
 from .scores import longest_translation
 
@@ -33,7 +33,7 @@ def load_run(folder: Path) -> Translator:
     """
     path, settings = folder / BEST, folder / "config.json"
     config, weights, _, extra = read_checkpoint(path)
-    kind = json.loads(settings.read_text(encoding="utf-8"))["model"] if settings.exists() else "ours"
+    kind = read_settings(settings)["model"] if settings.exists() else "ours"
     model = MODELS[kind](config)
     load_weights(model, weights, str(path))
     return Translator(model.eval(), *tokenizers_in(extra, str(path)))

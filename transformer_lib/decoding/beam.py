@@ -108,7 +108,7 @@ def beam_hypotheses(
     on_step: Callable[[BeamStep], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """Return each sentence's hypotheses, best first. Arguments as for `beam_search`; `on_step` sees every step."""
-    check_request(model, src, max_new_tokens)
+    src = check_request(model, src, max_new_tokens)
     check_int("beam_size", beam_size)
     check_not_negative("length_penalty", length_penalty)
     eos_id, start = model.config.eos_id, (model.config.bos_id,)

@@ -109,7 +109,7 @@ def _extend(
 ) -> Tensor:
     """Grow the target token by token with `choose`; finished sentences leave the batch and stop costing."""
     config = model.config
-    check_request(model, src, max_new_tokens)
+    src = check_request(model, src, max_new_tokens)
     with evaluating(model):
         stepper = make_stepper(model, src, max_new_tokens, use_cache=use_cache, path=path)
         result = src.new_full((len(src), 1 + max_new_tokens), config.pad_id)

@@ -12,15 +12,15 @@ from ..fast.stepper import FastStepper
 from ..model.base import TranslationModel
 
 
-def check_request(model: TranslationModel, src: Tensor, max_new_tokens: int) -> None:
-    """Raise unless src holds ids of the model's vocabulary and max_new_tokens fits its max_len."""
+def check_request(model: TranslationModel, src: Tensor, max_new_tokens: int) -> Tensor:
+    """Return src, as int64, if it holds ids of the model's vocabulary and max_new_tokens fits its max_len."""
     check_int("max_new_tokens", max_new_tokens)
     if max_new_tokens > model.config.max_len:
         raise ValueError(
             f"max_new_tokens must not exceed the model's max_len = {model.config.max_len}, got {max_new_tokens}"
         )
     check_id_batch("src", src, max_len=model.config.max_len)
-    check_id_range("src", src, model.config.src_vocab_size)
+    return check_id_range("src", src, model.config.src_vocab_size).long()
 
 
 def make_stepper(

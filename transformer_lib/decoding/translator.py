@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from .._files import DATA
-from .._paths import PathName
-from .._validate import check_choice
+from .._paths import PATHS, PathName
+from .._validate import check_choice, check_int, check_not_negative
 from ..data.batches import Batches
 from ..data.corpora import Pair
 from ..data.tokenizers import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, BPETokenizer, WordTokenizer, pad_batch
@@ -60,8 +60,12 @@ class Translator:
         Raises:
             TypeError, ValueError: `texts` is one string, a text is empty or has an unknown word.
         """
-        if isinstance(texts, str):
-            raise TypeError(f"texts must be a list of strings, got one string: {texts!r}")
+        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
+            raise TypeError(f"texts must be a list of strings, got {texts!r}")
+        check_int("beam_size", beam_size)
+        check_int("max_new_tokens", max_new_tokens)
+        check_not_negative("length_penalty", length_penalty)
+        check_choice("path", path, PATHS)
         encoded = [self._encode(text) for text in texts]
         order = sorted(range(len(encoded)), key=lambda i: len(encoded[i]))  # similar lengths together
         results, limit = [""] * len(encoded), min(max_new_tokens, self.model.config.max_len)
@@ -99,7 +103,9 @@ class Translator:
     @torch.no_grad()
     def log_probabilities(self, src: Sequence[str], tgt: Sequence[str]) -> Tensor:
         """Return log P(token | earlier ones, source) of each target token and its eos, [batch, tgt_len], padding 0."""
-        src_ids = self.src_tokenizer.encode_batch(src).to(self.device)
+        if len(src) != len(tgt):
+            raise ValueError(f"src and tgt must be equally many, got {len(src)} and {len(tgt)}")
+        src_ids = pad_batch([self._encode(text) for text in src]).to(self.device)
         tgt_ids = self.tgt_tokenizer.encode_batch(tgt, bos=True, eos=True).to(self.device)
         with evaluating(self.model):
             log_probs = self.model(src_ids, tgt_ids[:, :-1]).log_softmax(dim=-1)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from functools import lru_cache
+from types import ModuleType
 from typing import Any, cast
 
 import torch
 from torch import nn
 from torch.nn.modules import module as torch_module
+from torch.overrides import _get_current_function_mode_stack
+from torch.utils._device import DeviceContext
 from torch.utils.module_tracker import ModuleTracker
 
 from .._paths import PathName
+from ..model import attention, multihead, transformer
+from ..model.cache import DecoderCache, KeyValueCache, LayerCache
 from ..model.config import POSITIONS, TransformerConfig
 from ..model.transformer import Transformer
 
 Parts = dict[str, nn.Module]
-Outline = tuple[type, int | None, tuple[tuple[str, torch.Size], ...]]  # class, number of heads, shapes of its weights
+Outline = tuple[type, tuple[int | None, ...], tuple[tuple[str, torch.Size], ...]]  # class, heads, weights' shapes
 
 
 def require_fast(model: nn.Module) -> Transformer:
@@ -40,15 +45,18 @@ def fastest_path(model: nn.Module) -> PathName:
 def obstacle(model: nn.Module) -> str | None:
     """Return why `model` cannot take the fast path, or None if it can.
 
-    It must be a `Transformer` as its config builds it. No method may have been replaced, on an object or on a class,
-    and no hook may watch: the fast path would call neither.
+    It must be a `Transformer` as its config builds it. No method may have been replaced, on an object, on a class or of
+    a cache, nor a function of this library that the model calls, and no hook may watch: the fast path would call none
+    of these. (What is replaced inside PyTorch, such as a function of `torch.nn.functional`, is not looked for.)
     """
     if type(model) is not Transformer:
         return f"the model is a {type(model).__name__}, not a Transformer"
     if torch_module._has_any_global_hook() and not all(map(_only_tracks, _global_hooks())):
         return "a hook watches all modules"
+    if not all(isinstance(mode, DeviceContext) for mode in _get_current_function_mode_stack()):
+        return "a TorchFunctionMode is active"
     parts = _parts(model)
-    return _unlike_config(parts, model.config) or _watched(parts) or _patched(parts)
+    return _unlike_config(parts, model.config) or _watched(parts) or _patched(parts) or _patched_functions()
 
 
 def _parts(model: nn.Module) -> Parts:
@@ -92,14 +100,15 @@ def _without_memory(config: TransformerConfig) -> Transformer:
 
 def _outline(part: nn.Module) -> Outline:
     shapes = tuple((name, weight.shape) for name, weight in part._parameters.items() if weight is not None)
-    return type(part), part.__dict__.get("n_heads"), shapes
+    return type(part), tuple(part.__dict__.get(name) for name in ("n_heads", "d_k", "d_v")), shapes
 
 
 def _told(outline: Outline | None) -> str:
     if outline is None:
         return "nothing"
-    kind, n_heads, shapes = outline
-    details = [f"{n_heads} heads"] * (n_heads is not None) + [f"{name} {tuple(shape)}" for name, shape in shapes]
+    kind, heads, shapes = outline
+    details = [f"{name} {value}" for name, value in zip(("n_heads", "d_k", "d_v"), heads, strict=True) if value]
+    details += [f"{name} {tuple(shape)}" for name, shape in shapes]
     return f"a {kind.__name__}" + f" ({', '.join(details)})" * bool(details)
 
 
@@ -123,14 +132,23 @@ def _methods(kind: Hashable) -> frozenset[str]:
 
 
 def _patched(parts: Parts) -> str | None:
-    for kind in {base for part in parts.values() for base in type(part).__mro__}:
+    kinds = {base for part in parts.values() for base in type(part).__mro__}
+    for kind in (*kinds, KeyValueCache, LayerCache, DecoderCache):
         now, before = kind.__dict__, _AS_DEFINED.get(kind, {})
         for name, function in before.items():
             if now.get(name) is not function:
                 return f"{kind.__name__}.{name} has been replaced"
         for name in now.keys() - before.keys():  # a new name matters where it hides that of a base
-            if callable(now[name]) and any(name in vars(base) for base in kind.__mro__[1:]):
+            if _computes(name, now[name]) and any(name in vars(base) for base in kind.__mro__[1:]):
                 return f"{kind.__name__}.{name} has been added"
+    return None
+
+
+def _patched_functions() -> str | None:
+    for module, functions in _FUNCTIONS.items():
+        for name, function in functions.items():
+            if getattr(module, name) is not function:
+                return f"{module.__name__}.{name} has been replaced"
     return None
 
 
@@ -140,8 +158,25 @@ def _as_defined() -> dict[type, dict[str, object]]:
     sizes |= {"src_vocab_size": 3, "tgt_vocab_size": 3, "d_model": 4}
     configs = [TransformerConfig(**sizes, position=kind, norm_first=pre) for kind in POSITIONS for pre in (False, True)]
     parts = [part for config in configs for part in _without_memory(config).modules()]
-    kinds = {base for part in parts for base in type(part).__mro__}
-    return {kind: {name: value for name, value in vars(kind).items() if callable(value)} for kind in kinds}
+    kinds = {base for part in parts for base in type(part).__mro__} | {KeyValueCache, LayerCache, DecoderCache}
+    return {kind: {name: value for name, value in vars(kind).items() if _computes(name, value)} for kind in kinds}
 
 
-_AS_DEFINED = _as_defined()  # now, before anybody can have replaced one
+def _computes(name: str, value: object) -> bool:
+    """Return whether an attribute of a class can change what is computed.
+
+    torch.compile replaces the two that make a module, once something has been compiled; both compute nothing.
+    """
+    return (callable(value) or isinstance(value, property)) and name not in ("__init__", "__setstate__")
+
+
+# Now, before anybody can have replaced one.
+_AS_DEFINED = _as_defined()
+_FUNCTIONS: dict[ModuleType, dict[str, object]] = {
+    module: {name: getattr(module, name) for name in names}
+    for module, names in {
+        attention: ("masked_softmax", "scaled_dot_product_attention"),
+        multihead: ("fused_attention", "scaled_dot_product_attention"),
+        transformer: ("causal_mask", "padding_mask"),
+    }.items()
+}

@@ -106,6 +106,8 @@ def drop(module: nn.Dropout, x: Tensor) -> Tensor:
     dropped = round(module.p * 2**16)
     if not module.training or not 0 < dropped < 2**16 or x.device.type != "cpu":
         return module(x)
-    bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64).random_(-(2**63), None)  # None: to the largest int64
+    bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(
+        -(2**63), None
+    )  # None: to the largest int64
     kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
     return x * kept.to(x.dtype).mul_(1 / (1 - dropped / 2**16))

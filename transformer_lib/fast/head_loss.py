@@ -7,7 +7,6 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from .._validate import check_fraction, check_tensor
 
@@ -42,7 +41,7 @@ class _HeadLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, weight: Tensor, labels: Tensor, smoothing: float, wanted: bool) -> Tensor:
-        ctx.dtypes = states.dtype, weight.dtype
+        ctx.dtypes, ctx.taken = (states.dtype, weight.dtype), False
         states, weight = (x.to(_product_dtype(x)) for x in (states, weight))
         exact = torch.promote_types(states.dtype, torch.float32)  # sums in 16 bits would lose their small terms
         total, d_states = states.new_zeros((), dtype=exact), torch.empty_like(states)
@@ -66,9 +65,12 @@ class _HeadLoss(torch.autograd.Function):
         return total
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        # In place, for speed; a second backward pass finds them changed, and autograd says so.
+        if torch.is_grad_enabled():  # so it is here with create_graph=True
+            raise RuntimeError('path="fast" has no second derivative: take path="readable"')
+        if ctx.taken:
+            raise RuntimeError('path="fast" has one backward pass for each loss: take path="readable" for more')
+        ctx.taken = True  # the gradients are scaled in place, for speed
         scaled = (x.mul_(scale).to(dtype) for x, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True))
         return *scaled, None, None, None
 

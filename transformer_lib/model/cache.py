@@ -31,10 +31,15 @@ class KeyValueCache:
         """Add the new tokens' keys and values, and return all of them.
 
         Raises:
-            ValueError: they are of another batch size than those in the cache.
+            ValueError: keys and values are not of as many sentences, heads and tokens, or do not fit those before them.
         """
-        if self._keys is not None and len(keys) != len(self._keys):
-            raise ValueError(f"keys must have the cache's batch size {len(self._keys)}, got {len(keys)}")
+        if keys.dim() != 4 or keys.shape[:3] != values.shape[:3]:
+            raise ValueError(
+                "keys and values must be [batch, n_heads, tokens, width], alike but for the width, got shapes "
+                f"{tuple(keys.shape)} and {tuple(values.shape)}"
+            )
+        for name, new, before in (("keys", keys, self._keys), ("values", values, self._values)):
+            _check_fits(name, new, before)
         end = self.length + keys.shape[2]
         self._keys = _with_room(self._keys, keys, end)
         self._values = _with_room(self._values, values, end)
@@ -47,6 +52,16 @@ class KeyValueCache:
         """Keep the batch rows `rows` (repeats allowed), in that order: beam search reorders its hypotheses."""
         if self._keys is not None and self._values is not None:
             self._keys, self._values = self._keys[rows], self._values[rows]
+
+
+def _check_fits(name: str, new: Tensor, before: Tensor | None) -> None:
+    """Raise unless `new` can be appended: writing into a buffer would broadcast one sentence or head to all."""
+    if before is None:
+        return
+    (batch, n_heads, _, width), shape = before.shape, tuple(new.shape)
+    if (shape[0], shape[1], shape[3], new.dtype) != (batch, n_heads, width, before.dtype):
+        wanted = f"[{batch}, {n_heads}, tokens, {width}] and {before.dtype}"
+        raise ValueError(f"{name} must be as in the cache, {wanted}, got shape {shape} and {new.dtype}")
 
 
 def _with_room(buffer: Tensor | None, new: Tensor, length: int) -> Tensor:
@@ -80,7 +95,13 @@ class DecoderCache:
         return 0 if self.ids is None else self.ids.shape[1]
 
     def append_ids(self, ids: Tensor) -> Tensor:
-        """Add the ids [batch, new] of the tokens about to be decoded and return all of them [batch, length]."""
+        """Add the ids [batch, new] of the tokens about to be decoded and return all of them [batch, length].
+
+        Raises:
+            ValueError: another batch size than that of the ids before.
+        """
+        if self.ids is not None and len(ids) != len(self.ids):
+            raise ValueError(f"ids must have the cache's batch size {len(self.ids)}, got {len(ids)}")
         self.ids = ids if self.ids is None else torch.cat((self.ids, ids), dim=1)
         return self.ids
 

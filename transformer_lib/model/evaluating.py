@@ -15,8 +15,8 @@ def evaluating(model: nn.Module) -> Iterator[None]:
     Also after an exception, and also where some parts were in training mode and others were not.
     """
     modes = [(module, module.training) for module in model.modules()]
-    model.eval()
     try:
+        model.eval()
         yield
     finally:
         for module, was_training in modes:

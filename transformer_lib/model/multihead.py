@@ -119,7 +119,7 @@ class MultiHeadAttention(nn.Module):
             cache: keys and values of earlier calls. Those of this call are appended, as self-attention needs it while
                 a sentence grows.
             static_keys: the keys and values never change, as in cross-attention to a memory: the first call fills the
-                cache, later ones read it and do not project key and value again.
+                cache, later ones read it and do not project (or look at) key and value again.
 
         Returns:
             output [batch, q_len, d_model], or (output, weights).
@@ -130,6 +130,7 @@ class MultiHeadAttention(nn.Module):
         """
         for name, tensor in (("query", query), ("key", key), ("value", value)):
             check_sequence(name, tensor, self.d_model)
+        _check_fit(query, key, value)
         if static_keys:
             q, k, v = self._project_once(query, key, value, cache)
         else:
@@ -202,3 +203,12 @@ class MultiHeadAttention(nn.Module):
 
     def _active_dropout(self) -> float:
         return self.dropout if self.training else 0.0
+
+
+def _check_fit(query: Tensor, key: Tensor, value: Tensor) -> None:
+    """Raise where one sentence or one value would be broadcast to all."""
+    if not len(query) == len(key) == len(value):
+        sizes = f"{len(query)}, {len(key)}, {len(value)}"
+        raise ValueError(f"query, key and value must have the same batch size, got {sizes}")
+    if key.shape[1] != value.shape[1]:
+        raise ValueError(f"key and value must have the same k_len, got {key.shape[1]} and {value.shape[1]}")

@@ -7,7 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .._paths import PATHS, PathName
-from .._validate import check_choice, check_fraction, check_tensor
+from .._validate import check_choice, check_fraction, check_ids, check_tensor
 from ..fast.eligibility import require_fast
 from ..fast.forward import decoder_states
 from ..fast.head_loss import head_loss
@@ -76,8 +76,12 @@ class TrainingLoss(nn.Module):
 
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Return the cross-entropy summed over the real target tokens of src [batch, src_len], tgt [batch, tgt_len]."""
-        tgt_in, tgt_out = shift_right(tgt)
-        pad_id = self.model.config.pad_id
+        config = self.model.config
+        check_ids("tgt", tgt, config.tgt_vocab_size)  # its last column is a label only
+        tgt_in, tgt_out = shift_right(tgt.long())
+        if len(src) != len(tgt):
+            raise ValueError(f"src must have tgt's batch size {len(tgt)}, got {len(src)}")
+        pad_id = config.pad_id
         if self.path == "fast":
             model = require_fast(self.model)
             counted = tgt_out != pad_id
