@@ -190,13 +190,21 @@ def data(**kinds: str) -> NotebookNode:
 
 
 def test_texts_are_compared_with_those_of_their_kind_and_the_others_left_alone():
-    stored = [stream("a 1"), data(text_plain="b 1", image_png="1"), data(text_plain="c 1", text_html="<p>1</p>")]
-    found = [data(text_plain="b 2", image_png="2"), stream("a 2"), data(text_plain="c 9", text_html="<p>2</p>")]
+    stored = [
+        stream("a 1"),
+        data(text_plain="b 1", image_png="1"),
+        data(text_plain="c 1", text_html="<p>1</p>", text_markdown="1"),
+    ]
+    found = [
+        data(text_plain="b 2", image_png="2"),
+        stream("a 2"),
+        data(text_plain="c 9", text_html="<p>2</p>", text_markdown="2"),
+    ]
     settled, reports = settle_outputs(stored, found, Tolerance.read("approx:1"))
     assert settled == [
         data(text_plain="b 1", image_png="2"),
         stream("a 1"),
-        data(text_plain="c 9", text_html="<p>1</p>"),
+        data(text_plain="c 9", text_html="<p>1</p>", text_markdown="1"),
     ]
     assert [report.split(":")[0] for report in reports] == ["text/plain, number 1 of 1, in the line 'c 1'"]
     assert found[0] == data(text_plain="b 2", image_png="2")  # what came from the kernel is not changed
