@@ -138,7 +138,7 @@ APPROX = [
         "HTML('<table><td>100</td></table>')",
         "approx:5%",
         [("100", "90")],
-        ("text/html, number 1 of 1", "stored 90, found 100, difference 10, allowed 4.50 (5% of 90)"),
+        ("text/html, number 1 of 1", "stored 90, found 100, difference 10, allowed 4.5 (5% of 90)"),
     ),
     ("print('mean 0.98 good')", "approx:0.02", [("good", "bad")], ("- mean 0.98 good", "+ mean 0.98 bad")),
     ("print('mean 0.98')", "approx:0.02", [("0.98", "0.98 1")], ("stdout, numbers stored: 2, found: 1",)),
