@@ -8,8 +8,9 @@ from collections import Counter
 from unittest.mock import patch
 
 import pytest
-from nbval.plugin import IPyNbCell
 
+from approximate import tolerance_of
+from nbval_cells import IPyNbCell, compare_within
 from notebook_kernel import has_gpu_cell, kernel_environment, tags
 
 # Before any test imports torch: several workers share the cores, and sums must not depend on their number.
@@ -25,7 +26,10 @@ def cuda_available() -> bool:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_setup(item):
-    """Start the kernel in the course's environment; without CUDA, skip a `gpu` cell before it starts."""
+    """Start the kernel in the course's environment; without CUDA, skip a `gpu` cell before it starts.
+
+    A cell tagged `approx:…` is compared within that tolerance.
+    """
     if not isinstance(item, IPyNbCell):
         return (yield)
     if "gpu" in tags(item.cell):
@@ -36,7 +40,10 @@ def pytest_runtest_setup(item):
     notebook = item.parent.nb
     hide_cuda = not (has_gpu_cell(notebook) and cuda_available())
     with patch.dict(os.environ, kernel_environment(notebook, hide_cuda=hide_cuda)):
-        return (yield)
+        done = yield
+    if tolerance := tolerance_of(tags(item.cell)):
+        compare_within(item, tolerance)
+    return done
 
 
 def pytest_terminal_summary(terminalreporter):

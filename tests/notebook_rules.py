@@ -16,6 +16,7 @@ from pathlib import Path
 import nbformat
 from nbformat.validator import iter_validate
 
+from approximate import numbers, texts, tolerance_of
 from notebook_kernel import tags
 from refresh import to_text
 
@@ -136,10 +137,34 @@ def unchecked_output_asserts(nb: Notebook) -> Iterator[str]:
 def known_tags(nb: Notebook) -> Iterator[str]:
     for number, cell in enumerate(nb.cells):
         for tag in tags(cell):
-            if tag not in TAGS and not CLAIM.fullmatch(tag):
+            if tag not in TAGS and not CLAIM.fullmatch(tag) and not tag.startswith("approx:"):
                 yield f"cell {number} has the unknown tag {tag!r}"
         if cell["cell_type"] == "code" and re.search(r"#\s*(NBVAL|PYTEST_VALIDATE)_", source(cell)):
             yield f"cell {number} steers nbval by a comment; use a tag"
+
+
+def tolerances_are_used(nb: Notebook) -> Iterator[str]:
+    for number, cell in enumerate(nb.cells):
+        try:
+            tolerance = tolerance_of(tags(cell))
+        except ValueError as error:
+            yield f"cell {number}: {error}"
+            continue
+        if tolerance:
+            yield from (f"cell {number} is tagged approx and {problem}" for problem in _misused_tolerance(cell))
+
+
+def _misused_tolerance(cell: dict) -> Iterator[str]:
+    if cell["cell_type"] != "code":
+        yield "has no output"
+        return
+    outputs = texts(cell["outputs"])
+    if not any(numbers("".join(holder[field]), kind) for kind, holder, field in outputs):
+        yield "stores no number that could differ"
+    if not asserts(source(cell)):
+        yield "asserts nothing"
+    for tag in sorted({"nbval-ignore-output", "gpu"} & set(tags(cell))):
+        yield f"{tag}, so that its output is never compared"
 
 
 def claims_are_asserted(nb: Notebook) -> Iterator[str]:
@@ -239,6 +264,7 @@ RULES: list[Rule] = [
     no_stored_error,
     unchecked_output_asserts,
     known_tags,
+    tolerances_are_used,
     claims_are_asserted,
     plain_python,
     short_cells,

@@ -4,11 +4,15 @@
 
 Two runs give the same bytes, so a diff shows only what the author changed. With --check nothing is written:
 the exit status says whether a refresh would change a file. A notebook that fails is left as it was.
+
+A cell tagged `approx:…` keeps its stored outputs while all new ones are within that tolerance and the bytes of its
+pictures are the same. To store new ones all the same, clear the cell's outputs first.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import difflib
 import hashlib
 import json
@@ -22,9 +26,10 @@ from jupyter_client.manager import AsyncKernelManager
 from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbformat import NotebookNode
-from nbval.kernel import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 
-from notebook_kernel import COURSE_KEY, kernel_environment
+from approximate import Tolerance, settle_outputs, tolerance_of
+from nbval_cells import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
+from notebook_kernel import COURSE_KEY, kernel_environment, tags
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -35,7 +40,7 @@ DIFF_LINES = 40
 
 
 class NotebookFailed(Exception):
-    """A cell raised; the message names the notebook and the cell."""
+    """A cell raised, or its tags cannot be read; the message names the notebook."""
 
 
 def normalise(notebook: dict) -> NotebookNode:
@@ -78,7 +83,9 @@ def to_text(notebook: dict) -> str:
 
 def execute(path: Path) -> str:
     """Run the notebook in a fresh kernel of this Python and return its new text."""
-    notebook = normalise(json.loads(path.read_text(encoding="utf-8")))
+    stored = normalise(json.loads(path.read_text(encoding="utf-8")))
+    tolerances = _tolerances(stored, path.name)
+    notebook = copy.deepcopy(stored)
     for cell in notebook.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
@@ -104,7 +111,31 @@ def execute(path: Path) -> str:
         client.execute(env=os.environ | kernel_environment(notebook), cleanup_kc=True)
     except (CellExecutionError, CellTimeoutError, DeadKernelError) as error:
         raise NotebookFailed(f"{path.name}, cell {running} (counted from 0): {error}") from error
-    return to_text(notebook)
+    new = normalise(notebook)
+    for old_cell, cell, tolerance in zip(stored.cells, new.cells, tolerances, strict=True):
+        if tolerance and cell.cell_type == "code":
+            _keep_tolerated(old_cell, cell, tolerance)
+    return to_text(new)
+
+
+def _tolerances(notebook: NotebookNode, name: str) -> list[Tolerance | None]:
+    """Return the tolerance of each cell; say which notebook has a tag that cannot be read."""
+    try:
+        return [tolerance_of(tags(cell)) for cell in notebook.cells]
+    except ValueError as error:
+        raise NotebookFailed(f"{name}: {error}") from error
+
+
+def _keep_tolerated(old_cell: NotebookNode, cell: NotebookNode, tolerance: Tolerance) -> None:
+    """Give the cell its stored outputs again if all that differs is tolerated."""
+    settled, _ = settle_outputs(old_cell.outputs, cell.outputs, tolerance)
+    if list(map(_uncounted, settled)) == list(map(_uncounted, old_cell.outputs)):
+        cell.outputs = settled
+
+
+def _uncounted(output: NotebookNode) -> dict:
+    """Return the output without the execution count, which is the position of the cell."""
+    return {key: value for key, value in output.items() if key != "execution_count"}
 
 
 def write_atomically(path: Path, text: str) -> None:

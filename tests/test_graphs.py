@@ -52,6 +52,7 @@ def test_the_training_loss_is_one_graph_too():
     torch.testing.assert_close(compiled(src, tgt), loss(src, tgt), rtol=1e-5, atol=0)
 
 
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # within torch, when inductor is first loaded
 @pytest.mark.skipif(shutil.which("g++") is None, reason="torch's inductor needs g++")
 def test_inductor_gives_the_same_logits():
     model, src, tgt_in = make_model(n_layers=1), sources(), targets()

@@ -16,7 +16,8 @@ from refresh import main, to_text
 from test_notebooks import build, code
 
 ROOT = Path(__file__).parents[1]
-SETTINGS = ["conftest.py", "pyproject.toml", "tests/nbval_sanitize.cfg", "tests/notebook_kernel.py"]
+MODULES = ["approximate", "nbval_cells", "notebook_kernel"]
+SETTINGS = ["conftest.py", "pyproject.toml", "tests/nbval_sanitize.cfg", *(f"tests/{name}.py" for name in MODULES)]
 
 ENVIRONMENT = "import os\nprint(os.environ['OMP_NUM_THREADS'], repr(os.environ.get('CUDA_VISIBLE_DEVICES')))"
 PICTURE = """from IPython.display import HTML
@@ -114,3 +115,54 @@ def test_with_cuda_a_gpu_cell_runs_uncompared(project):
     status, printed = run(project)
     assert status == 0, printed
     assert "2 passed" in printed and "skipped" not in printed
+
+
+# What a cell prints with the tag, what is stored, and what the report must say; nothing: the cell passes.
+APPROX = [
+    ("print('mean 0.98 over 5 seeds, −0.50')", "approx:0.02", [("0.98", "1.00"), ("−0.50", "−0.52")], ()),
+    ("print('37 %, 1.2e-05 and 1,234')", "approx:5%", [("37", "38"), ("1.2", "1.25"), ("1,234", "1,190")], ()),
+    ("print('loss   9.98\\nbest   1.00')", "approx:5%", [("  9.98", " 10.01")], ()),
+    ("HTML('<table><td>0.98</td></table><img alt=\"ends at 0.98\">')", "approx:0.02", [("0.98", "0.97")], ()),
+    (
+        "print('first 0.50\\nmean 0.98')",
+        "approx:0.02",
+        [("0.50", "0.51"), ("0.98", "0.93")],
+        (
+            "stdout, number 2 of 2, in the line 'mean 0.93':",
+            "stored 0.93, found 0.98, difference 0.05, allowed 0.02",
+            "- mean 0.98",
+            "+ mean 0.93",
+        ),
+    ),
+    (
+        "HTML('<table><td>100</td></table>')",
+        "approx:5%",
+        [("100", "90")],
+        ("text/html, number 1 of 1", "stored 90, found 100, difference 10, allowed 4.5 (5% of 90)"),
+    ),
+    ("print('mean 0.98 good')", "approx:0.02", [("good", "bad")], ("- mean 0.98 good", "+ mean 0.98 bad")),
+    ("print('mean 0.98')", "approx:0.02", [("0.98", "0.98 1")], ("stdout, numbers stored: 2, found: 1",)),
+    ("print('mean 0.98, 1')", "approx:0.02", [(", 1", "")], ("stdout, numbers stored: 1, found: 2",)),
+    ("print('mean 0.98')", "approx:0.02", [("mean", "W_2"), ("0.98", "0.97")], ("- mean 0.97", "+ W_2 0.97")),
+    ("print('mean 0.98')", "approx:2 %", [], ("the tag must be approx:<number>", "got 'approx:2 %'")),
+    ("print('mean 0.98')", "check", [("0.98", "0.97")], ("- mean 0.98", "+ mean 0.97")),
+]
+
+
+def test_numbers_differ_by_the_tolerance_and_by_no_more(project):
+    cells = [code(source) for source, _, _, _ in APPROX]
+    path = store(project, "01_one.ipynb", code("from IPython.display import HTML"), *cells)
+    raw = json.loads(path.read_text(encoding="utf-8"))
+    for cell, (_, tag, edits, _) in zip(raw["cells"][1:], APPROX, strict=True):
+        cell["metadata"]["tags"] = [tag]
+        for old, new in edits:
+            before = json.dumps(cell["outputs"], ensure_ascii=False)
+            assert old in before
+            cell["outputs"] = json.loads(before.replace(old, new))
+    path.write_text(json.dumps(raw), encoding="utf-8")
+    status, printed = run(project, "-v")
+    reports = dict(re.findall(r"^_+ [^\n]*Cell (\d+) _+\n(.*?)(?=^___|^===)", printed, re.MULTILINE | re.DOTALL))
+    expected = {str(number): said for number, (_, _, _, said) in enumerate(APPROX, start=1) if said}
+    assert status == 1 and set(reports) == set(expected), printed
+    for number, said in expected.items():
+        assert [piece for piece in said if piece not in reports[number]] == [], reports[number]

@@ -59,6 +59,10 @@ def display(**data: str) -> dict:
     }
 
 
+def stream(text: str) -> dict:
+    return {"output_type": "stream", "name": "stdout", "text": text}
+
+
 def build(cells: list[dict]) -> dict:
     cells = copy.deepcopy(cells)
     counts = iter(range(1, len(cells) + 1))
@@ -115,6 +119,8 @@ def error_output(**more) -> dict:
 STDERR = {"output_type": "stream", "name": "stderr", "text": "UserWarning: careful"}
 NO_ALT = display(text_html='<img alt="" src="a.png">')
 BARE_PNG = {"output_type": "display_data", "metadata": {}, "data": {"image/png": "AAAA", "text/plain": "fig"}}
+MEAN, NO_NUMBER = stream("mean 0.98\n"), stream("d2l\n")
+MEASURED = "print(mean)\nassert mean > 0.9"
 NO_FOLD = code("# Solution\nadd = sum", "solution", "hide-input")
 
 BROKEN = [
@@ -134,6 +140,23 @@ BROKEN = [
     (rules.known_tags, replace(1, code("x = 1", "claim:12")), "unknown tag 'claim:12'"),
     (rules.known_tags, replace(1, code("x = 1", "nbval-skip")), "unknown tag 'nbval-skip'"),
     (rules.known_tags, put(1, "source", "# NBVAL_SKIP\nx = 1"), "use a tag"),
+    (rules.known_tags, replace(1, code("x = 1", "approx")), "unknown tag 'approx'"),
+    (rules.tolerances_are_used, replace(1, code(MEASURED, "approx:-1", outputs=(MEAN,))), "cell 1: the tag must be"),
+    (rules.tolerances_are_used, replace(1, code(MEASURED, "approx:1", "approx:2", outputs=(MEAN,))), "one tag approx"),
+    (rules.tolerances_are_used, replace(1, code(MEASURED, "approx:1", outputs=(NO_NUMBER,))), "stores no number"),
+    (rules.tolerances_are_used, replace(1, code(MEASURED, "approx:1")), "stores no number"),
+    (rules.tolerances_are_used, replace(1, code("print(mean)", "approx:1", outputs=(MEAN,))), "asserts nothing"),
+    (rules.tolerances_are_used, replace(1, code(MEASURED, "approx:1", "gpu", outputs=(MEAN,))), "never compared"),
+    (
+        rules.tolerances_are_used,
+        replace(1, code(MEASURED, "approx:5%", "nbval-ignore-output", outputs=(MEAN,))),
+        "nbval-ignore-output, so that its output is never compared",
+    ),
+    (
+        rules.tolerances_are_used,
+        put(0, "metadata", {"tags": ["approx:1"]}),
+        "cell 0 is tagged approx and has no output",
+    ),
     (rules.claims_are_asserted, put(1, "source", "print('true')"), "tagged claim:C123 and asserts nothing"),
     (rules.claims_are_asserted, put(0, "metadata", {"tags": ["claim:C007"]}), "tagged claim:C007"),
     (rules.plain_python, put(1, "source", "%pip install torch"), "cell 1 is not plain Python"),
@@ -172,6 +195,14 @@ def test_a_broken_rule_is_noticed(rule, change, message):
     change(raw)
     problems = list(rule(Notebook("07_sums.ipynb", json.dumps(raw))))
     assert any(message in problem for problem in problems), problems
+
+
+@pytest.mark.parametrize("output", [MEAN, display(text_html='<img alt="ends at 0.98" src="a.png">')])
+def test_a_measured_output_keeps_every_rule(output):
+    raw = good_raw()
+    replace(1, code(MEASURED, "approx:0.02", outputs=(output,)))(raw)
+    notebook = Notebook("07_sums.ipynb", json.dumps(raw))
+    assert [problem for rule in rules.RULES if rule is not rules.normal_form for problem in rule(notebook)] == []
 
 
 BAD_NAMES = ["sums.ipynb", "7_sums.ipynb", "07_Sums.ipynb", "07-sums.ipynb", "B_sums.ipynb"]

@@ -137,3 +137,80 @@ def test_cuda_is_hidden_unless_asked_for():
     raw = notebook("1")
     assert kernel_environment(raw)["CUDA_VISIBLE_DEVICES"] == ""
     assert "CUDA_VISIBLE_DEVICES" not in kernel_environment(raw, hide_cuda=False)
+
+
+MEASURED = """from IPython.display import HTML
+print('mean 0.98')
+HTML('<p>1,000 words</p><img alt="ends at 0.98" src="data:image/png;base64,AAAA">')"""
+
+
+def store_measured(path, *edits: list[tuple[str, str]], tag: str = "approx:0.02") -> bytes:
+    """Store what the cells print, each edited as if another processor had come to other numbers."""
+    assert main([str(path)]) == 0
+    raw = json.loads(path.read_bytes())
+    for cell, replacements in zip(raw["cells"], edits, strict=True):
+        cell["metadata"]["tags"] = [tag]
+        text = json.dumps(cell["outputs"])
+        for old, new in replacements:
+            assert old in text
+            text = text.replace(old, new)
+        cell["outputs"] = json.loads(text)
+    path.write_text(to_text(raw), encoding="utf-8", newline="\n")
+    return path.read_bytes()
+
+
+def test_stored_numbers_stay_while_they_are_within_the_tolerance(store, capsys):
+    path = store(MEASURED)
+    before = store_measured(path, [("mean 0.98", "mean 1.00"), ("at 0.98", "at 0.97"), ("1,000 ", "1,000.02 ")])
+    assert main([str(path), "--check"]) == 0
+    assert main([str(path)]) == 0
+    assert path.read_bytes() == before
+    assert "0 changed" in capsys.readouterr().out.splitlines()[-1]
+
+
+LEAVES = [
+    [("mean 0.98", "mean 1.01")],
+    [("mean 0.98", "mean 0.99"), ("words", "tokens")],  # of two outputs, one: both are stored anew
+    [("mean 0.98", "mean 0.99"), ("AAAA", "BBBB")],  # the picture is another one
+    [("mean 0.98", "mean 0.98 1")],
+    [("<p>", "<b>"), ("</p>", "</b>")],
+]
+
+
+def test_all_outputs_of_a_cell_are_stored_anew_when_something_leaves_it(store):
+    path = store(*[MEASURED] * len(LEAVES))
+    store_measured(path, *LEAVES)
+    assert main([str(path)]) == 0
+    text = [json.dumps(cell["outputs"]) for cell in json.loads(path.read_bytes())["cells"]]
+    for out, edits in zip(text, LEAVES, strict=True):
+        assert [(old, new) for old, new in edits if old not in out or new in out] == []
+
+
+def test_without_the_tag_the_stored_numbers_are_replaced(store):
+    path = store(MEASURED)
+    store_measured(path, [("mean 0.98", "mean 0.99")], tag="check")
+    assert main([str(path), "--check"]) == 1
+
+
+def test_stored_numbers_stay_when_the_cell_moves_and_go_when_it_was_cleared(store):
+    path = store(MEASURED, MEASURED)
+    store_measured(path, [("mean 0.98", "mean 0.99")], [("mean 0.98", "mean 0.99")])
+    raw = json.loads(path.read_bytes())
+    raw["cells"][1]["outputs"] = []
+    raw["cells"].insert(0, notebook("1")["cells"][0] | {"id": "first"})
+    path.write_text(to_text(raw), encoding="utf-8", newline="\n")
+    assert main([str(path)]) == 0
+    moved = json.loads(path.read_bytes())["cells"][1]
+    counts = [output["execution_count"] for output in moved["outputs"] if "execution_count" in output]
+    assert (moved["execution_count"], counts) == (2, [2])
+    assert outputs(path)[1::2] == ["mean 0.99\n", "mean 0.98\n"]
+
+
+def test_a_tolerance_that_cannot_be_read_is_named_before_anything_runs(store, capsys):
+    path = store("1 / 0")
+    raw = json.loads(path.read_bytes())
+    raw["cells"][0]["metadata"]["tags"] = ["approx:5 %"]
+    path.write_text(json.dumps(raw), encoding="utf-8")
+    assert main([str(path)]) == 1
+    errors = capsys.readouterr().err
+    assert "07_toy.ipynb: the tag must be approx:<number>" in errors and "ZeroDivisionError" not in errors

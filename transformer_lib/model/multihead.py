@@ -207,8 +207,8 @@ class MultiHeadAttention(nn.Module):
 
 def _check_fit(query: Tensor, key: Tensor, value: Tensor) -> None:
     """Raise where one sentence or one value would be broadcast to all."""
-    if not len(query) == len(key) == len(value):
-        sizes = f"{len(query)}, {len(key)}, {len(value)}"
+    if not query.shape[0] == key.shape[0] == value.shape[0]:
+        sizes = f"{query.shape[0]}, {key.shape[0]}, {value.shape[0]}"
         raise ValueError(f"query, key and value must have the same batch size, got {sizes}")
     if key.shape[1] != value.shape[1]:
         raise ValueError(f"key and value must have the same k_len, got {key.shape[1]} and {value.shape[1]}")

@@ -85,8 +85,8 @@ class Transformer(TranslationModel):
         start = cache.length if cache is not None else 0
         check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len, start=start)
         check_sequence("memory", memory, config.d_model)
-        if len(tgt_in) != len(memory):  # before the cache is touched
-            raise ValueError(f"memory must have tgt_in's batch size {len(tgt_in)}, got {len(memory)}")
+        if tgt_in.shape[0] != memory.shape[0]:  # before the cache is touched
+            raise ValueError(f"memory must have tgt_in's batch size {tgt_in.shape[0]}, got {memory.shape[0]}")
         if memory.shape[:2] != src.shape:
             raise ValueError(f"memory must be the encoding of src {tuple(src.shape)}, got shape {tuple(memory.shape)}")
         tgt_so_far = tgt_in if cache is None else cache.append_ids(tgt_in)

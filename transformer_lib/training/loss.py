@@ -79,8 +79,8 @@ class TrainingLoss(nn.Module):
         config = self.model.config
         check_ids("tgt", tgt, config.tgt_vocab_size)  # its last column is a label only
         tgt_in, tgt_out = shift_right(tgt.long())
-        if len(src) != len(tgt):
-            raise ValueError(f"src must have tgt's batch size {len(tgt)}, got {len(src)}")
+        if src.shape[0] != tgt.shape[0]:
+            raise ValueError(f"src must have tgt's batch size {tgt.shape[0]}, got {src.shape[0]}")
         pad_id = config.pad_id
         if self.path == "fast":
             model = require_fast(self.model)
