@@ -309,7 +309,7 @@ def test_a_forward_pass_does_not_depend_on_the_library_s_fast_wing():
         model(sources(), targets())
 
 
-# What a sceptic found.
+# What would be silently wrong.
 
 
 def test_something_compiled_elsewhere_is_not_in_the_way():
