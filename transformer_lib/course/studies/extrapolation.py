@@ -38,7 +38,7 @@ class Copier(nn.Module):
         if scheme not in SCHEMES:
             raise ValueError(f"scheme must be one of {', '.join(map(repr, SCHEMES))}, got {scheme!r}")
         self.embedding = nn.Embedding(SYMBOLS, WIDTH)
-        self.positions = make_position(scheme, TESTED, WIDTH)
+        self.positions = make_position(scheme.partition(",")[0], TESTED, WIDTH)
         self.attention = MultiHeadAttention(WIDTH, HEADS, position=_inside(scheme))
         self.head = nn.Linear(WIDTH, SYMBOLS)
 
