@@ -87,7 +87,7 @@ def test_it_translates_without_anything_of_the_course(installed, tmp_path):
         str(package / "__init__.py"),
         str(package / "_data"),
         "Der Mann sah das Ufer beim Fluss.",
-        f"ImportError transformer_lib.plotting needs matplotlib, {hint} 'matplotlib'\")",
-        f"ImportError transformer_lib.exercises needs platformdirs, {hint} 'platformdirs'\")",
+        f"ImportError transformer_lib.plotting needs matplotlib; {hint} 'matplotlib'\")",
+        f"ImportError transformer_lib.exercises needs platformdirs; {hint} 'platformdirs'\")",
         "ModuleNotFoundError No module named 'transformer_lib.course.claims' | None",
     ]
