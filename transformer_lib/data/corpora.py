@@ -15,7 +15,7 @@ from typing import Any
 from .._files import DATA
 
 CORPORA = ("context", "multi30k")
-CONTEXT_SPLITS = ("train", "heldout", "compositional", "hard")
+CONTEXT_SPLITS = ("train", "validation", "heldout", "compositional", "hard")
 
 # Task 1 of Multi30k (Elliott et al. 2016): file -> SHA-256 of the compressed file.
 MULTI30K_FILES = {

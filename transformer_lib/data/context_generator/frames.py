@@ -223,3 +223,14 @@ FRAMES: dict[str, Callable[[Scene], tuple[str, str]]] = {
     "reported": reported,
     "but-not": but_not,
 }
+
+# What a frame asks of its scene.
+NEAR = frozenset(  # "near the river" says where the word is
+    {"simple", "fronted-place", "fronted-adverb", "modal", "perfect", "question", "negation", "ditransitive"}
+    | {"object-relative", "predicate", "passive", "reported"}
+)
+SUBJECT = frozenset({"object-relative", "predicate", "passive"})  # the word is a subject: "ein alter Kran"
+DEFINITE = frozenset({"negation", "but-not"})  # "sah einen Kran nicht" is no German; "keinen" is another lesson
+WORD_INTENDED = frozenset({"modal", "reported"})  # "wanted to see the bank"
+CUE_INTENDED = frozenset({"because"})  # "wanted to describe the river"
+IN_A_BOOK = frozenset({"fronted-book"})

@@ -1,33 +1,54 @@
-"""Draw the context corpus and write its four splits.
+"""Draw the context corpus and write its five splits.
 
 `python -m transformer_lib.data.context_generator.generate --out data/context`: the same seed
 gives the same files, byte for byte.
+
+Every sentence has twins in the same split that differ from it in the deciding word alone, one for each other sense of
+the ambiguous word. So nothing but the deciding word, neither frame nor verb, determiner, adjective, order, position or
+length, says anything about the sense, and whoever does not see it is right as often as a coin.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from . import frames as kinds
 from .frames import FRAMES
 from .german import NounPhrase
-from .lexicon import ADJECTIVES, ADVERBS, AMBIGUOUS, CUES, MODALS, PEOPLE, TIMES, VERBS, Sense
-from .pronouns import ADJECTIVES as IT_ADJECTIVES
-from .pronouns import FAMILIES, ORDERS, Pronominal, all_pronominals
+from .lexicon import (
+    ADJECTIVES,
+    ADVERBS,
+    AMBIGUOUS,
+    CUES,
+    KINDS_OF_ADJECTIVES,
+    MODALS,
+    NEVER_NEAR,
+    NOT_INTENDED,
+    ONLY_ADJECTIVES,
+    ONLY_DEFINITE,
+    PEOPLE,
+    TIMES,
+    VERBS,
+    Noun,
+    Sense,
+)
+from .pronouns import FAMILIES, ORDERS, Family, Pronominal
 from .scene import Scene
 
-# Pairs per sense of an ambiguous noun, and "it" sentences, in each split.
-PER_SENSE = {"train": 378, "heldout": 17, "compositional": 17, "hard": 18}
-PRONOMINAL = {"train": 3480, "heldout": 126, "compositional": 126, "hard": 0}
+TRAIN, VALIDATION, HELDOUT, COMPOSITIONAL, HARD = SPLITS = ("train", "validation", "heldout", "compositional", "hard")
+# Pairs per sense of an ambiguous noun, in each split, and twins of "it" for each verb, order and pair of genders.
+PER_SENSE = {TRAIN: 378, VALIDATION: 17, HELDOUT: 17, COMPOSITIONAL: 17, HARD: 18}
+IT_TWINS = {TRAIN: 20, VALIDATION: 1, HELDOUT: 1, COMPOSITIONAL: 1, HARD: 0}
 HELD_FRAMES_PER_WORD = 2
-NOMINATIVE_FRAMES = ("predicate", "passive", "object-relative")
-SPLITS = tuple(PER_SENSE)
-DEFINITE_FRAMES = ("negation", "but-not")  # "sah einen Kran nicht" is no German; "keinen" would be another lesson
+PATIENCE = 2000  # draws that may fail before the lexicon is thought too small
 
 
 @dataclass(frozen=True)
@@ -43,52 +64,105 @@ class Row:
     cue: str
     frame: str
     gap: int
-    held: str
+    held: str = ""
+
+    @property
+    def combinations(self) -> dict[str, tuple[str, str]]:
+        """What it combines, by the name that the column `held` uses."""
+        return {
+            "word×frame": (self.word, self.frame),
+            "cue×frame": (self.cue, self.frame),
+            "word×cue": (self.word, self.cue),
+        }
 
 
 def write_text(tokens: str) -> str:
     """Turn "the man , who …" into "The man, who …"."""
-    text = re.sub(r" ([.,?!:])", r"\1", tokens)
+    text = re.sub(r" ([.,?:])", r"\1", tokens)
     return text[0].upper() + text[1:]
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """What training never sees: word × frame, cue × frame, and word-sense × cue (the hard split)."""
+    """What training never sees: word × frame, cue × frame, and word × cue (the hard split)."""
 
-    word_frames: frozenset[tuple[str, str]]
-    cue_frames: frozenset[tuple[str, str]]
-    word_cues: frozenset[tuple[str, str]]
+    word_frames: dict[str, tuple[str, ...]]  # for each word
+    word_cue_frame: dict[str, tuple[str, dict[Sense, str]]]  # for each word a frame, and a cue of each sense
+    word_cues: dict[str, dict[Sense, str]]  # for each word a cue of each sense
+    it_cue_orders: dict[tuple[str, str], tuple[str, str]]  # for each family and order an adjective of each side
+    combinations: frozenset[tuple[str, str]] = field(init=False)
 
-    def kinds(self, word: str, cue: str, frame: str) -> list[str]:
-        """Return which of the combinations are held out."""
-        found = {
-            "word×frame": (word, frame) in self.word_frames,
-            "cue×frame": (cue, frame) in self.cue_frames,
-            "word×cue": (word, cue) in self.word_cues,
-        }
-        return [kind for kind, held in found.items() if held]
+    def __post_init__(self) -> None:
+        """Collect all that is held out."""
+        found = {(word, frame) for word, held in self.word_frames.items() for frame in held}
+        found |= {(cue, frame) for frame, cues in self.word_cue_frame.values() for cue in cues.values()}
+        found |= {(word, cue) for word, cues in self.word_cues.items() for cue in cues.values()}
+        found |= {(cue, f"it-{order}") for (_, order), cues in self.it_cue_orders.items() for cue in cues}
+        object.__setattr__(self, "combinations", frozenset(found))
+
+    def trains(self, row: Row) -> bool:
+        """Return True when nothing that `row` combines is held out."""
+        return not self.combinations & set(row.combinations.values())
+
+
+def frames_for(word: str) -> list[str]:
+    """Return the frames in which `word` may stand."""
+    return sorted(frame for frame in FRAMES if word not in NEVER_NEAR or frame not in kinds.NEAR)
+
+
+def fits(cue: str, frame: str) -> bool:
+    """Say whether the cue's form in `frame` occurs elsewhere: only "but-not" has "der Zeuge", the others "Zeugen"."""
+    return frame != "but-not" or len(CUES[cue].forms) == 1
 
 
 def draw_held_out(rng: random.Random) -> HeldOut:
-    """Choose the held-out combinations: 2 frames a word, 1 frame a cue, 1 cue a sense; each part stays in training."""
-    frames = sorted(FRAMES)
-    word_frames = {(word, frame) for word in AMBIGUOUS for frame in rng.sample(frames, HELD_FRAMES_PER_WORD)}
-    cue_frames = {(cue, rng.choice(frames)) for cue in CUES}
-    adjectives = sorted({a for pair in IT_ADJECTIVES.values() for side in pair for a in side})
-    cue_frames |= {(adjective, f"it-{rng.choice(ORDERS)}") for adjective in adjectives}
-    uses = {cue: sum(cue in s.cues for senses in AMBIGUOUS.values() for s in senses) for cue in CUES}
-    word_cues = set()
+    """Choose what is held out. Each part stays in training with others, and a sense's first cue always with it."""
+    word_cues = _draw_word_cues(rng)
+    word_frames, word_cue_frame = {}, {}
     for word, senses in AMBIGUOUS.items():
-        for sense in senses:
-            shared = [cue for cue in sense.cues if uses[cue] >= 2]
-            cue = rng.choice(shared)
-            uses[cue] -= 1
-            word_cues.add((word, cue))
-    return HeldOut(frozenset(word_frames), frozenset(cue_frames), frozenset(word_cues))
+        *held, frame = rng.sample(frames_for(word), HELD_FRAMES_PER_WORD + 1)
+        left = {
+            sense: [c for c in sense.cues[1:] if c != word_cues[word][sense] and fits(c, frame)] for sense in senses
+        }
+        word_frames[word] = tuple(held)
+        word_cue_frame[word] = (frame, {sense: rng.choice(cues) for sense, cues in left.items()})
+    return HeldOut(word_frames, word_cue_frame, word_cues, _draw_it_cue_orders(rng))
 
 
-def leaks(src: list[str], tgt: list[str], contrast: list[str], expected: str, cue_en: str, cue_de: set[str]) -> bool:
+def _draw_word_cues(rng: random.Random) -> dict[str, dict[Sense, str]]:
+    """Return for each word and sense a cue that training shows with other words only."""
+    uses = Counter(cue for senses in AMBIGUOUS.values() for sense in senses for cue in sense.cues)
+    chosen: dict[str, dict[Sense, str]] = {word: {} for word in AMBIGUOUS}
+    open_senses = [(word, sense) for word, senses in AMBIGUOUS.items() for sense in senses]
+
+    def options(choice: tuple[str, Sense]) -> list[str]:
+        return [cue for cue in choice[1].cues[1:] if uses[cue] >= 2]
+
+    while open_senses:
+        word, sense = min(open_senses, key=lambda choice: len(options(choice)))  # who has little choice goes first
+        open_senses.remove((word, sense))
+        chosen[word][sense] = rng.choice(options((word, sense)))
+        uses[chosen[word][sense]] -= 1
+    return chosen
+
+
+def _draw_it_cue_orders(rng: random.Random) -> dict[tuple[str, str], tuple[str, str]]:
+    """Return for each verb and order an adjective of each side; every adjective keeps its other orders."""
+    chosen: dict[tuple[str, str], tuple[str, str]] = {}
+    order_of: dict[str, str] = {}
+    for family, order in itertools.product(FAMILIES, ORDERS):
+        pair = []
+        for side in family.sides:
+            uses = Counter(adjective for adjectives in side.values() for adjective in adjectives)
+            common = [a for a in uses if order_of.get(a, order) == order and 2 * uses[a] >= len(side)]
+            again = [a for a in common if a in order_of]
+            pair.append(again[0] if again else rng.choice(common))
+            order_of[pair[-1]] = order
+        chosen[family.name, order] = (pair[0], pair[1])
+    return chosen
+
+
+def leaks(src: Sequence[str], tgt: Sequence[str], contrast: Sequence[str], expected: str, cue: Noun) -> bool:
     """Say whether a model that sees only position i, and the target word before it, would see the cue.
 
     What counts are the first target word that depends on the sense, and the ambiguous word itself.
@@ -96,22 +170,27 @@ def leaks(src: list[str], tgt: list[str], contrast: list[str], expected: str, cu
     first = next(i for i, (a, b) in enumerate(zip(tgt, contrast, strict=True)) if a != b)
     places = (first, tgt.index(expected))
     seen = {src[i] for i in places if i < len(src)}
-    return cue_en in seen or (first > 0 and tgt[first - 1] in cue_de)
+    return cue.english in seen or (first > 0 and tgt[first - 1] in cue.forms)
 
 
-def noun_row(rng: random.Random, word: str, sense: Sense, cue: str, frame: str, held: HeldOut) -> Row | None:
-    """Build one sentence with `word` in `sense`; None if it would leak, or show a noun's form seen nowhere else."""
-    if frame == "but-not" and CUES[cue].oblique != CUES[cue].german:
-        return None  # the only frame with a cue in the nominative: "der Zeuge", elsewhere "Zeugen"
+def draw_look(rng: random.Random, word: str, frame: str) -> dict[str, Any]:
+    """Return determiner and adjective of the ambiguous noun."""
+    subject = frame in kinds.SUBJECT  # often indefinite and with an adjective, or "ein alter Kran" would be rare
+    definite = word in ONLY_DEFINITE or frame in kinds.DEFINITE or rng.random() < (0.4 if subject else 0.7)
+    adjective = rng.choice(ONLY_ADJECTIVES.get(word, tuple(ADJECTIVES)))
+    return {"definite": definite, "adjective": adjective if rng.random() < (0.8 if subject else 0.5) else ""}
+
+
+def draw_scene(rng: random.Random, frame: str, adjective: str) -> dict[str, Any]:
+    """Return all that a frame needs beside the ambiguous noun, whose adjective is `adjective`, and the cue."""
     someone, other = rng.sample(PEOPLE, 2)
-    verb, cue_verb = rng.sample(VERBS, 2)
-    subject = frame in NOMINATIVE_FRAMES  # rare otherwise: "ein alter Kran"
-    look: dict[str, Any] = {
-        "definite": frame in DEFINITE_FRAMES or rng.random() < (0.4 if subject else 0.7),
-        "adjective": rng.choice(sorted(ADJECTIVES)) if rng.random() < (0.8 if subject else 0.5) else "",
-    }
-    scene: dict[str, Any] = {
-        "cue": NounPhrase(CUES[cue]),
+    intended = [verb for verb in VERBS if verb.base not in NOT_INTENDED]
+    seen_in_a_book = [verb for verb in intended if verb.base not in {"draw", "photograph"}]
+    verbs = seen_in_a_book if frame in kinds.IN_A_BOOK else intended if frame in kinds.WORD_INTENDED else VERBS
+    verb = rng.choice(verbs)
+    cue_verb = rng.choice([v for v in (intended if frame in kinds.CUE_INTENDED else VERBS) if v is not verb])
+    clashing: set[str] = next((kind for kind in KINDS_OF_ADJECTIVES if adjective in kind), set())
+    return {
         "someone": someone,
         "other": other,
         "verb": verb,
@@ -119,15 +198,19 @@ def noun_row(rng: random.Random, word: str, sense: Sense, cue: str, frame: str, 
         "modal": rng.choice(sorted(MODALS)),
         "adverb": rng.choice(sorted(ADVERBS)),
         "time": rng.choice(sorted(TIMES)),
-        "predicate": rng.choice(sorted(ADJECTIVES)),
+        "predicate": rng.choice([a for a in ADJECTIVES if a not in clashing]),
     }
+
+
+def noun_row(word: str, sense: Sense, cue: str, frame: str, look: dict[str, Any], scene: dict[str, Any]) -> Row | None:
+    """Build one sentence with `word` in `sense`; None if it would leak."""
+    scene = {**scene, "cue": NounPhrase(CUES[cue])}
     src, tgt = FRAMES[frame](Scene(word=NounPhrase(sense.noun, **look), **scene))
     others = [s.noun for s in AMBIGUOUS[word] if s is not sense]
     contrasts = [FRAMES[frame](Scene(word=NounPhrase(noun, **look), **scene))[1] for noun in others]
     tokens, german = src.split(), tgt.split()
-    expected = next(token for token in german if token in (sense.noun.german, sense.noun.oblique))
-    cue_forms = {CUES[cue].german, CUES[cue].oblique}
-    if any(leaks(tokens, german, text.split(), expected, cue, cue_forms) for text in contrasts):
+    expected = next(token for token in german if token in sense.noun.forms)
+    if any(leaks(tokens, german, text.split(), expected, CUES[cue]) for text in contrasts):
         return None
     return Row(
         write_text(src),
@@ -139,83 +222,156 @@ def noun_row(rng: random.Random, word: str, sense: Sense, cue: str, frame: str, 
         cue,
         frame,
         tokens.index(cue) - tokens.index(word),
-        "+".join(held.kinds(word, cue, frame)),
     )
 
 
-def it_row(sentence: Pronominal, held: HeldOut) -> Row:
+def it_row(sentence: Pronominal) -> Row:
     """Build one "it" sentence."""
     src, tgt = sentence.sentences(sentence.meant)
     _, contrast = sentence.sentences(1 - sentence.meant)
     tokens = src.split()
-    german = tgt.split()
-    expected = next(a for a, b in zip(german, contrast.split(), strict=True) if a != b)
-    frame = f"it-{sentence.order}"
     return Row(
         write_text(src),
         write_text(tgt),
         write_text(contrast),
         "it",
         sentence.nouns[sentence.meant].lemma,
-        expected,
+        next(a for a, b in zip(tgt.split(), contrast.split(), strict=True) if a != b),
         sentence.adjective,
-        frame,
+        f"it-{sentence.order}",
         tokens.index(sentence.adjective) - tokens.index("it"),
-        "+".join(held.kinds("it", sentence.adjective, frame)),
     )
 
 
-def belongs(row: Row, split: str) -> bool:
-    """Return True when `row` may stand in `split`: nothing held out in train and heldout, only its kind elsewhere."""
-    if split == "hard":
-        return row.held == "word×cue"
-    if split == "compositional":
-        return bool(row.held) and "word×cue" not in row.held
-    return not row.held
+class Drawing:
+    """Draws twins, and remembers every sentence drawn, so that none occurs twice, in one split or in two."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.held = draw_held_out(rng)
+        self.used: set[str] = set()
+        self.seen: set[tuple[str, str]] = set()  # the combinations that training shows, known once it is drawn
+
+    def generate(self) -> dict[str, list[Row]]:
+        """Return the rows of every split, shuffled."""
+        splits: dict[str, list[Row]] = {}
+        for split in SPLITS:
+            splits[split] = [row for word in AMBIGUOUS for row in self._nouns(word, split)]
+            splits[split] += [row for group in self._pronoun_groups() for row in self._pronouns(*group, split)]
+            if split == TRAIN:
+                self.seen = {pair for row in splits[split] for pair in row.combinations.values()}
+            splits[split] = [replace(row, held=self._unseen(row)) for row in splits[split]]
+            self.rng.shuffle(splits[split])
+        return splits
+
+    def _unseen(self, row: Row) -> str:
+        """Return the column `held`: which of the row's combinations training does not show."""
+        return "+".join(kind for kind, pair in row.combinations.items() if pair not in self.seen)
+
+    def _belongs(self, row: Row, split: str) -> bool:
+        """Return True when what training does not show of `row` is what `split` is for."""
+        held = self._unseen(row)
+        if split == COMPOSITIONAL:
+            return bool(held) and "word×cue" not in held
+        return split == TRAIN or held == ("word×cue" if split == HARD else "")
+
+    def _nouns(self, word: str, split: str) -> Iterator[Row]:
+        """Yield PER_SENSE[split] new sentences for each sense of `word`, twins one after the other."""
+        cycles = {sense: _Cycle(self.rng) for sense in AMBIGUOUS[word]}
+        frames = self._frames(word, split)
+        for index in range(PER_SENSE[split]):
+            if split == COMPOSITIONAL and index % 2:
+                frame, only = self.held.word_cue_frame[word]
+                choices = {sense: [cue] for sense, cue in only.items()}
+            else:
+                frame = frames[index % len(frames)]
+                choices = {sense: self._cues(word, sense, frame, split) for sense in AMBIGUOUS[word]}
+            yield from self._new(split, f"{word} in {frame}", self._noun_twins, word, frame, choices, cycles)
+
+    def _frames(self, word: str, split: str) -> list[str]:
+        """Return the frames that a split shows `word` in, shuffled, so that each occurs equally often."""
+        held = self.held.word_frames[word]
+        frames = list(held) if split == COMPOSITIONAL else [f for f in frames_for(word) if f not in held]
+        if split == HARD:  # where training shows its cues, with other words
+            hard = self.held.word_cues[word].values()
+            frames = [frame for frame in frames if all((cue, frame) in self.seen for cue in hard)]
+        return self.rng.sample(frames, len(frames))
+
+    def _cues(self, word: str, sense: Sense, frame: str, split: str) -> list[str]:
+        """Return the cues that a split may show with `word` in `sense` and `frame`."""
+        hard = self.held.word_cues[word][sense]
+        if split == HARD:
+            return [hard]
+        new = self.held.combinations
+        return [cue for cue in sense.cues if cue != hard and fits(cue, frame) and (cue, frame) not in new]
+
+    def _noun_twins(
+        self, word: str, frame: str, choices: dict[Sense, list[str]], cycles: dict[Sense, _Cycle]
+    ) -> list[Row] | None:
+        look = draw_look(self.rng, word, frame)
+        scene = draw_scene(self.rng, frame, look["adjective"])
+        cues = {sense: cycles[sense].least_used(frame, cues) for sense, cues in choices.items()}
+        rows = [noun_row(word, sense, cue, frame, look, scene) for sense, cue in cues.items()]
+        for sense, cue in cues.items():
+            cycles[sense].use(frame, cue)
+        found = [row for row in rows if row is not None]
+        return found if len(found) == len(rows) else None
+
+    def _pronoun_groups(self) -> Iterator[tuple[Family, str, list[tuple[Noun, Noun]]]]:
+        """Yield each verb and order with its pairs of nouns, once for each of the six pairs of different genders."""
+        for family, order, genders in itertools.product(FAMILIES, ORDERS, itertools.permutations("mfn", 2)):
+            pairs = itertools.product(*family.sides)
+            yield family, order, [pair for pair in pairs if tuple(noun.gender for noun in pair) == genders]
+
+    def _pronouns(self, family: Family, order: str, pairs: list[tuple[Noun, Noun]], split: str) -> Iterator[Row]:
+        for _ in range(IT_TWINS[split]):
+            yield from self._new(
+                split, f"it-{order} with {family.name} and {pairs[0]}", self._it_twins, family, order, pairs, split
+            )
+
+    def _it_twins(self, family: Family, order: str, pairs: list[tuple[Noun, Noun]], split: str) -> list[Row] | None:
+        nouns = self.rng.choice(pairs)
+        rows = []
+        for meant, side in enumerate(family.sides):
+            adjectives = [a for a in side[nouns[meant]] if self._shows(a, family, order, meant, split)]
+            if not adjectives:
+                return None
+            rows.append(it_row(Pronominal(family, *nouns, self.rng.choice(adjectives), meant, order)))
+        return rows
+
+    def _shows(self, adjective: str, family: Family, order: str, meant: int, split: str) -> bool:
+        if split == COMPOSITIONAL:
+            return adjective == self.held.it_cue_orders[family.name, order][meant]
+        return (adjective, f"it-{order}") not in self.held.combinations
+
+    def _new(self, split: str, what: str, draw: Callable[..., list[Row] | None], *arguments: Any) -> list[Row]:
+        """Return the first twins drawn that belong to `split` and are new."""
+        for _ in range(PATIENCE):
+            rows = draw(*arguments)
+            if rows and not any(row.src in self.used or not self._belongs(row, split) for row in rows):
+                self.used |= {row.src for row in rows}
+                return rows
+        raise ValueError(f"the lexicon is too small: no new sentence for {what} in {PATIENCE} draws")
 
 
-def _draw_nouns(rng: random.Random, held: HeldOut, split: str, used: set[str]) -> Iterator[Row]:
-    """Yield PER_SENSE[split] new pairs for each sense, so that the senses of a word are equally frequent."""
-    for word, senses in AMBIGUOUS.items():
-        for sense in senses:
-            found = 0
-            while found < PER_SENSE[split]:
-                row = noun_row(rng, word, sense, rng.choice(sense.cues), rng.choice(sorted(FRAMES)), held)
-                if row is not None and belongs(row, split) and row.src not in used:
-                    used.add(row.src)
-                    found += 1
-                    yield row
+class _Cycle:
+    """Chooses cues so that each occurs equally often in each frame."""
 
+    def __init__(self, rng: random.Random) -> None:
+        self.rng = rng
+        self.counts: dict[str, Counter[str]] = defaultdict(Counter)
 
-def _draw_pronouns(rng: random.Random, held: HeldOut, split: str, used: set[str]) -> Iterator[Row]:
-    """Yield PRONOMINAL[split] new "it" sentences, evenly over both nouns and er, sie, es (in train, per verb)."""
-    by_verb = split == "train"
-    wanted = PRONOMINAL[split] // (6 * len(FAMILIES) if by_verb else 6)
-    groups: dict[tuple[str, int, str], list[Row]] = {}
-    for sentence in all_pronominals():
-        key = (sentence.family.name * by_verb, sentence.meant, sentence.nouns[sentence.meant].gender)
-        groups.setdefault(key, []).append(it_row(sentence, held))
-    for rows in groups.values():
-        fitting = [row for row in rows if belongs(row, split) and row.src not in used]
-        for row in rng.sample(fitting, wanted):
-            used.add(row.src)
-            yield row
+    def least_used(self, frame: str, cues: Iterable[str]) -> str:
+        counts = self.counts[frame]
+        return min(cues, key=lambda cue: (counts[cue], self.rng.random()))
+
+    def use(self, frame: str, cue: str) -> None:
+        self.counts[frame][cue] += 1
 
 
 def generate(seed: int) -> dict[str, list[Row]]:
-    """Return the rows of every split, shuffled. No source sentence occurs twice, in one split or in two."""
-    rng = random.Random(seed)
-    held = draw_held_out(rng)
-    used: set[str] = set()
-    splits = {}
-    for split in reversed(SPLITS):  # the small ones first: training takes what is left
-        draws: list[Callable[..., Iterator[Row]]] = [_draw_nouns]
-        if PRONOMINAL[split]:
-            draws.append(_draw_pronouns)
-        rows = [row for draw in draws for row in draw(rng, held, split, used)]
-        rng.shuffle(rows)
-        splits[split] = rows
-    return splits
+    """Return the rows of every split. No source sentence occurs twice, in one split or in two."""
+    return Drawing(random.Random(seed)).generate()
 
 
 def write(splits: dict[str, list[Row]], folder: Path) -> None:

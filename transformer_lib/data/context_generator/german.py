@@ -30,7 +30,7 @@ MIXED = {
     DATIVE: {"m": "en", "f": "en", "n": "en"},
 }
 PRONOUN = {"m": "er", "f": "sie", "n": "es"}
-CONTRACTIONS = {"bei dem": "beim", "in dem": "im", "an dem": "am", "von dem": "vom", "zu dem": "zum"}
+CONTRACTIONS = {"bei dem": "beim", "in dem": "im", "in das": "ins"}
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class NounPhrase:
         """Return the German phrase in this case, for example "ein altes Ufer"."""
         gender = self.noun.gender
         article = (DEFINITE if self.definite else INDEFINITE)[case][gender]
-        noun = self.noun.german if case == NOMINATIVE else self.noun.oblique
+        noun = self.noun.form(case)
         if not self.adjective:
             return f"{article} {noun}"
         ending = (WEAK if self.definite else MIXED)[case][gender]

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Noun:
-    """A German noun in the singular: gender m, f or n; `oblique` is its accusative and dative where it differs."""
+    """A German noun in the singular: gender m, f or n; `accusative` and `dative` where they differ from `german`."""
 
     english: str
     german: str
     gender: str
-    oblique: str = ""
+    accusative: str = ""
+    dative: str = ""
+    near: str = "neben"  # how German says "near" it: "beim Fluss", but "neben dem Arzt" ("beim Arzt": in his practice)
 
     @property
     def lemma(self) -> str:
@@ -20,111 +22,157 @@ class Noun:
         article = {"m": "der", "f": "die", "n": "das"}[self.gender]
         return f"{article} {self.german}"
 
+    def form(self, case: str) -> str:
+        """Return the singular in this case: nominative, accusative or dative."""
+        accusative = self.accusative or self.german
+        return {"nominative": self.german, "accusative": accusative, "dative": self.dative or accusative}[case]
 
-# english: gender German[/oblique], …   The nouns that decide a sense, by field.
-_CUES = """
-river: m Fluss; lake: m See; boat: n Boot; fisherman: m Fischer; bridge: f Brücke; duck: f Ente; fish: m Fisch
-beach: m Strand; wave: f Welle; ship: n Schiff; island: f Insel; sailor: m Matrose/Matrosen; captain: m Kapitän
-money: n Geld; safe: m Tresor; wallet: m Geldbeutel; cashier: m Kassierer; coin: f Münze
-customer: m Kunde/Kunden; manager: m Manager; boss: m Chef; contract: m Vertrag; company: f Firma
-garden: m Garten; forest: m Wald; tree: m Baum; meadow: f Wiese; worm: m Wurm; bird: m Vogel; nest: n Nest
-cave: f Höhle; owl: f Eule; squirrel: n Eichhörnchen; leaf: n Blatt; flower: f Blume; wolf: m Wolf; zoo: m Zoo
-elephant: m Elefant/Elefanten; monkey: m Affe/Affen; farmer: m Bauer/Bauern; pig: n Schwein; cow: f Kuh
-doctor: m Arzt; skin: f Haut; face: n Gesicht; arm: m Arm; hand: f Hand; finger: m Finger
-nurse: f Krankenschwester; patient: m Patient/Patienten; hospital: n Krankenhaus; knee: n Knie
-shoulder: f Schulter; heart: n Herz; hair: n Haar; head: m Kopf; ball: m Ball; player: m Spieler
-team: f Mannschaft; coach: m Trainer; stadium: n Stadion; goal: n Tor; referee: m Schiedsrichter
-trophy: m Pokal; king: m König; crown: f Krone; palace: m Palast; queen: f Königin; throne: m Thron
-judge: m Richter; lawyer: m Anwalt; witness: m Zeuge/Zeugen; thief: m Dieb; prison: n Gefängnis
-robber: m Räuber; machine: f Maschine; screw: f Schraube; wrench: m Schraubenschlüssel; hammer: m Hammer
-engine: m Motor; mechanic: m Mechaniker; workshop: f Werkstatt; carpenter: m Tischler; plumber: m Klempner
-bathroom: n Badezimmer; metal: n Metall; factory: f Fabrik; engineer: m Ingenieur; truck: m Lastwagen
-car: n Auto; highway: f Autobahn; driver: m Fahrer; worker: m Arbeiter; bicycle: n Fahrrad; wood: n Holz
-wall: f Wand; pencil: m Bleistift; paper: n Papier; student: m Student/Studenten; notebook: n Heft
-computer: m Computer; screen: m Bildschirm; envelope: m Umschlag; mailman: m Briefträger; alphabet: n Alphabet
-word: n Wort; book: n Buch; office: n Büro; secretary: f Sekretärin; minister: m Minister; school: f Schule
-poem: n Gedicht; cake: m Kuchen; bread: n Brot; baker: m Bäcker; chocolate: f Schokolade; kitchen: f Küche
-cook: m Koch; bottle: f Flasche; butter: f Butter; honey: m Honig; plate: m Teller; salad: m Salat
-piano: n Klavier; violin: f Geige; singer: m Sänger; drum: f Trommel; church: f Kirche; choir: m Chor
-concert: n Konzert; guitar: f Gitarre; stage: f Bühne; priest: m Priester; dress: n Kleid; shirt: n Hemd
-hat: m Hut; dancer: f Tänzerin; gift: n Geschenk; mirror: m Spiegel; desert: f Wüste; camel: n Kamel
-coconut: f Kokosnuss; arrow: m Pfeil; hunter: m Jäger; deer: n Reh; fire: n Feuer; candle: f Kerze; oven: m Ofen
-tobacco: m Tabak; soldier: m Soldat/Soldaten; army: f Armee; enemy: m Feind; gasoline: n Benzin; door: f Tür
-room: n Zimmer; lamp: f Lampe; house: n Haus; pirate: m Pirat/Piraten; treasure: m Schatz; suitcase: m Koffer
-radio: n Radio; phone: n Telefon
+    @property
+    def forms(self) -> frozenset[str]:
+        """Its forms in all three cases."""
+        return frozenset(self.form(case) for case in ("nominative", "accusative", "dative"))
+
+
+# english: gender German[/accusative[/dative]]   The nouns that decide a sense. First what one can be *bei*: places.
+_PLACES = """
+river: m Fluss; lake: m See; stream: m Bach; pond: m Teich; beach: m Strand; island: f Insel; desert: f Wüste
+oasis: f Oase; forest: m Wald; garden: m Garten; meadow: f Wiese; lawn: m Rasen; cave: f Höhle; mountain: m Berg
+valley: n Tal; rock: m Felsen; tree: m Baum; oak: f Eiche; stadium: n Stadion; church: f Kirche
+palace: m Palast; castle: f Burg; prison: n Gefängnis; factory: f Fabrik; highway: f Autobahn
+intersection: f Kreuzung; door: f Tür; garage: f Garage; greenhouse: n Gewächshaus
+skyscraper: m Wolkenkratzer; fireplace: m Kamin; kitchen: f Küche; bathroom: n Badezimmer; apartment: f Wohnung
+wall: f Wand; altar: m Altar
+"""
+# Then what one can only be *neben*: people, animals, things.
+_OTHERS = """
+reed: n Schilf; boat: n Boot; fisherman: m Fischer; duck: f Ente; swan: m Schwan; fish: m Fisch; stork: m Storch
+nest: n Nest; egg: n Ei; bird: m Vogel; owl: f Eule; mouse: f Maus; vampire: m Vampir; worm: m Wurm
+hedgehog: m Igel; hole: n Loch; wave: f Welle; penguin: m Pinguin; whale: m Wal; iceberg: m Eisberg
+squirrel: n Eichhörnchen; branch: m Ast; root: f Wurzel; moss: n Moos; leaf: n Blatt
+flower: f Blume; gardener: m Gärtner; elephant: m Elefant/Elefanten; mammoth: n Mammut
+tusk: m Stoßzahn; ivory: n Elfenbein; tapir: m Tapir; zookeeper: m Tierpfleger; giraffe: f Giraffe
+lion: m Löwe/Löwen; tiger: m Tiger; monkey: m Affe/Affen; crocodile: n Krokodil; snake: f Schlange
+lizard: f Eidechse; dragon: m Drache/Drachen; fin: f Flosse; mermaid: f Meerjungfrau; camel: n Kamel
+coconut: f Kokosnuss; money: n Geld; coin: f Münze; cashier: m Kassierer; safe: m Tresor; wallet: m Geldbeutel
+robber: m Räuber; thief: m Dieb; judge: m Richter; lawyer: m Anwalt
+witness: m Zeuge/Zeugen; prosecutor: m Staatsanwalt; company: f Firma; director: m Direktor
+shareholder: m Aktionär; manager: m Manager; boss: m Chef; investor: m Investor; accountant: m Buchhalter
+contract: m Vertrag; document: n Dokument; wax: n Wachs; signature: f Unterschrift
+king: m König; queen: f Königin; crown: f Krone; throne: m Thron; emperor: m Kaiser; ball: m Ball
+player: m Spieler; team: f Mannschaft; coach: m Trainer; goal: n Tor; referee: m Schiedsrichter; trophy: m Pokal
+racket: m Tennisschläger; net: n Netz; fan: m Fan; member: n Mitglied; skin: f Haut; face: n Gesicht; nose: f Nase
+cheek: f Wange; chin: n Kinn; neck: m Hals; forehead: f Stirn; hand: f Hand; finger: m Finger; thumb: m Daumen
+wrist: n Handgelenk; glove: m Handschuh; arm: m Arm; lipstick: m Lippenstift
+heart: n Herz/Herz/Herzen; lung: f Lunge; liver: f Leber; kidney: f Niere; stomach: m Magen
+surgeon: m Chirurg/Chirurgen; hair: n Haar; braid: m Zopf; comb: m Kamm
+hairdresser: m Friseur; wig: f Perücke; dress: n Kleid; skirt: m Rock; blouse: f Bluse
+gift: n Geschenk; ribbon: n Band; machine: f Maschine; engine: m Motor; screw: f Schraube
+wrench: m Schraubenschlüssel; mechanic: m Mechaniker; mattress: f Matratze; clock: f Uhr; bicycle: n Fahrrad
+hammer: m Hammer; wood: n Holz; carpenter: m Tischler; drill: f Bohrmaschine; shelf: n Regal; axe: f Axt
+glue: m Leim; plumber: m Klempner; sink: n Waschbecken; faucet: m Wasserhahn; bathtub: f Badewanne
+shower: f Dusche; worker: m Arbeiter; engineer: m Ingenieur; turbine: f Turbine; chimney: m Schornstein
+generator: m Generator; excavator: m Bagger; truck: m Lastwagen; scaffold: n Gerüst
+concrete: m Beton; car: n Auto; taxi: n Taxi; bus: m Bus; driver: m Fahrer; bumper: f Stoßstange; tire: m Reifen
+headlight: m Scheinwerfer; suitcase: m Koffer; paper: n Papier; pencil: m Bleistift; eraser: m Radiergummi
+notebook: n Heft; triangle: n Dreieck; schoolbag: f Schultasche; student: m Student/Studenten; ink: f Tinte
+envelope: m Umschlag; mailman: m Briefträger; stamp: f Briefmarke; mailbox: m Briefkasten; postcard: f Postkarte
+package: n Paket; secretary: f Sekretärin; alphabet: n Alphabet; word: n Wort; syllable: f Silbe; vowel: m Vokal
+comma: n Komma; digit: f Ziffer; column: f Spalte; number: f Zahl; formula: f Formel
+diagram: n Diagramm; footnote: f Fußnote; paragraph: m Absatz; keyboard: f Tastatur; typewriter: f Schreibmaschine
+calculator: m Taschenrechner; computer: m Computer; accordion: n Akkordeon; piano: n Klavier
+pianist: m Pianist/Pianisten; trumpet: f Trompete; choir: m Chor; priest: m Priester; cake: m Kuchen
+chocolate: f Schokolade; cookie: m Keks; raisin: f Rosine; almond: f Mandel; honey: m Honig; bread: n Brot
+butter: f Butter; sugar: m Zucker; flour: n Mehl; spoon: m Löffel; strawberry: f Erdbeere; weight: n Gewicht
+butcher: m Metzger; pharmacist: m Apotheker; plate: m Teller; chair: m Stuhl; bottle: f Flasche; waiter: m Kellner
+fork: f Gabel; candle: f Kerze; fire: n Feuer; flame: f Flamme; cigarette: f Zigarette; lighter: n Feuerzeug
+tobacco: m Tabak; cigar: f Zigarre; ashtray: m Aschenbecher; smoke: m Rauch; smoker: m Raucher; arrow: m Pfeil
+hunter: m Jäger; quiver: m Köcher; archer: m Schütze/Schützen; target: f Zielscheibe; warrior: m Krieger
+spear: m Speer; caveman: m Höhlenmensch/Höhlenmenschen; giant: m Riese/Riesen; troll: m Troll; ship: n Schiff
+anchor: m Anker; mast: m Mast; sail: n Segel; sailor: m Matrose/Matrosen; captain: m Kapitän
 """
 
-# english: German sense (gender noun[/oblique]) = its cues.
+# english: German sense (gender noun[/accusative]) = its cues, the plainest first.
 _AMBIGUOUS = """
-bank: f Bank = money coin cashier customer thief safe wallet
-bank: n Ufer = river lake boat fisherman duck fish bridge
-bat: f Fledermaus = cave owl forest tree bird nest wolf
+bank: f Bank = money coin cashier safe wallet investor accountant
+bank: n Ufer = river lake stream boat fisherman swan reed
+bat: f Fledermaus = cave owl vampire nest bird mouse forest
 bat: m Schläger = ball player team coach stadium trophy referee
-mole: m Maulwurf = garden meadow worm leaf farmer bird flower
-mole: n Muttermal = skin face arm doctor nurse shoulder hand
-seal: m Seehund = fish island beach wave zoo ship fisherman
-seal: n Siegel = king contract lawyer envelope paper queen minister
-spring: f Quelle = forest meadow fish deer bird cave tree
-spring: f Feder = machine engine screw mechanic metal workshop wrench
-nut: f Nuss = squirrel cake tree bird chocolate forest baker
-nut: f Schraubenmutter = screw wrench engine mechanic bicycle machine workshop
-crane: m Kranich = bird nest lake meadow duck zoo fish
-crane: m Kran = truck worker factory house engineer metal wall
-ruler: n Lineal = pencil paper school student notebook book alphabet
-ruler: m Herrscher = king crown palace throne army queen enemy
-palm: f Palme = beach island desert camel coconut monkey wave
-palm: f Handfläche = finger arm hand skin doctor nurse face
-key: m Schlüssel = door house car room thief suitcase prison
-key: f Taste = piano computer screen radio phone secretary machine
-court: n Gericht = judge lawyer witness thief prison robber contract
-court: m Tennisplatz = ball player coach team trophy referee goal
-bow: m Bogen = arrow hunter deer army enemy wolf soldier
-bow: f Schleife = dress gift hair shirt hat dancer mirror
-bow: m Bug = ship sailor captain wave island boat pirate
-match: n Streichholz = fire candle oven tobacco lamp kitchen wood
-match: n Spiel = ball player team coach stadium goal referee
-letter: m Brief = envelope mailman secretary office lawyer gift minister
-letter: m Buchstabe/Buchstaben = alphabet word school student notebook poem pencil
-trunk: m Stamm = tree forest leaf wood squirrel bird hunter
-trunk: m Kofferraum = car driver suitcase engine highway gasoline mechanic
-trunk: m Rüssel = elephant zoo monkey desert camel lake pig
-scale: f Waage = bread butter baker cake honey salad kitchen
-scale: f Schuppe = fish fisherman lake boat river ship zoo
-scale: f Tonleiter = piano violin drum singer choir concert guitar
-board: n Brett = wood hammer carpenter wall screw workshop house
-board: m Vorstand = company manager boss secretary contract customer office
-organ: f Orgel = church choir drum concert priest singer stage
-organ: n Organ = doctor hospital patient nurse heart skin knee
-club: m Verein = player team coach stadium trophy goal referee
-club: f Keule = cave wolf hunter enemy deer soldier pirate
-jam: f Marmelade = bread butter honey plate baker cake chocolate
-jam: m Stau = car truck highway driver bicycle bridge gasoline
-nail: m Nagel = hammer wood carpenter wall screw door house
-nail: m Fingernagel = finger hand skin nurse hair dancer doctor
-pipe: f Pfeife = tobacco sailor captain hat fire candle pirate
-pipe: n Rohr = plumber bathroom kitchen wall engineer worker wrench
-plant: f Pflanze = garden flower leaf tree forest farmer meadow
-plant: n Werk = machine worker factory engineer company boss truck
-pen: m Stift = paper notebook student book school envelope poem
-pen: n Gehege = pig cow farmer zoo elephant monkey deer
-table: m Tisch = plate kitchen lamp bread bottle cook cake
-table: f Tabelle = computer book school student screen notebook word
-lock: n Schloss = door thief bicycle room suitcase house treasure
-lock: f Locke = hair face dress hat dancer mirror head
+mole: m Maulwurf = garden meadow worm hedgehog lawn hole root
+mole: n Muttermal = skin face nose cheek chin neck forehead
+seal: m Seehund = beach wave penguin whale iceberg fish zookeeper
+seal: n Siegel = contract document envelope wax signature king emperor
+spring: f Quelle = stream river mountain valley rock moss forest
+spring: f Feder = machine engine screw mechanic wrench mattress clock
+nut: f Nuss = squirrel cake chocolate raisin almond cookie honey
+nut: f Schraubenmutter = screw wrench engine mechanic bicycle machine drill
+crane: m Kranich = nest bird duck swan stork pond egg
+crane: m Kran = excavator truck scaffold concrete skyscraper worker engineer
+ruler: n Lineal = pencil paper notebook eraser triangle schoolbag student
+ruler: m Herrscher = king crown palace throne queen castle emperor
+palm: f Palme = coconut beach island desert oasis camel monkey
+palm: f Handfläche = finger hand thumb wrist glove arm skin
+key: m Schlüssel = door car suitcase safe garage apartment prison
+key: f Taste = keyboard typewriter calculator accordion piano pianist computer
+court: n Gericht = judge lawyer witness prosecutor thief prison robber
+court: m Platz = ball player team coach racket net referee
+bow: m Bogen = arrow quiver archer target hunter warrior spear
+bow: f Schleife = dress gift ribbon braid skirt blouse hair
+bow: m Bug = ship boat anchor mast sail sailor captain
+match: n Streichholz = candle fire cigarette lighter flame fireplace tobacco
+match: n Spiel = player ball team coach stadium goal referee
+letter: m Brief = stamp envelope mailman mailbox postcard package secretary
+letter: m Buchstabe/Buchstaben = alphabet word syllable vowel comma digit number
+trunk: m Stamm = tree branch root oak leaf squirrel moss
+trunk: m Kofferraum = car taxi bumper tire headlight engine driver
+trunk: m Rüssel = elephant mammoth tusk ivory tapir zookeeper
+scale: f Waage = flour weight sugar kitchen butcher bathroom pharmacist
+scale: f Schuppe = snake fish dragon lizard crocodile fin mermaid
+board: n Brett = wood hammer carpenter shelf drill axe glue
+board: m Vorstand = director company shareholder manager boss investor accountant
+organ: f Orgel = church choir priest altar piano trumpet accordion
+organ: n Organ = heart lung liver kidney stomach surgeon skin
+club: m Verein = player team coach stadium trophy fan member
+club: f Keule = caveman mammoth giant troll spear warrior hunter
+jam: f Marmelade = bread butter honey sugar spoon strawberry cookie
+jam: m Stau = highway truck car driver intersection bus taxi
+nail: m Nagel = hammer wood carpenter screw drill shelf wall
+nail: m Fingernagel = finger thumb hand lipstick wrist skin
+pipe: f Pfeife = tobacco cigar cigarette ashtray lighter smoke smoker
+pipe: n Rohr = plumber bathroom sink faucet bathtub shower wrench
+plant: f Pflanze = flower garden leaf gardener greenhouse root meadow
+plant: n Werk = factory worker engineer turbine chimney generator company
+pen: m Stift = paper notebook ink pencil eraser signature envelope
+pen: n Gehege = elephant giraffe lion tiger monkey crocodile zookeeper
+table: m Tisch = plate chair bottle spoon waiter bread fork
+table: f Tabelle = column number formula diagram footnote digit paragraph
+lock: n Schloss = door bicycle suitcase safe garage apartment prison
+lock: f Locke = hair braid forehead comb hairdresser wig neck
 """
+
+# What would make a sentence odd in one sense is said of a word in none, so that nothing but the cue tells the senses.
+NEVER_NEAR = frozenset({"match", "club", "board"})  # a Spiel, Verein or Vorstand is not near anything
+ONLY_DEFINITE = frozenset({"jam"})  # "eine Marmelade" is one more kind of it
+ONLY_ADJECTIVES = {"jam": ("interesting", "ordinary", "strange", "unusual")}
 
 ADJECTIVES = {
     "old": "alt",
-    "new": "neu",
     "big": "groß",
     "small": "klein",
-    "good": "gut",
     "beautiful": "schön",
+    "wonderful": "wunderbar",
+    "ugly": "hässlich",
     "strange": "seltsam",
-    "famous": "berühmt",
-    "important": "wichtig",
-    "simple": "einfach",
+    "unusual": "ungewöhnlich",
+    "ordinary": "gewöhnlich",
+    "interesting": "interessant",
 }
+# Two of one kind repeat or contradict each other: "the ugly court was beautiful".
+KINDS_OF_ADJECTIVES = (
+    {"old"},
+    {"big", "small"},
+    {"beautiful", "wonderful", "ugly"},
+    {"strange", "unusual", "ordinary", "interesting"},
+)
 
 
 @dataclass(frozen=True)
@@ -154,6 +202,7 @@ VERBS = (
     Verb("forget", "forgot", "forgotten", "vergessen", "vergaß", "vergaßen", "vergessen"),
     Verb("look at", "looked at", "looked at", "ansehen", "sah", "sahen", "angesehen", "an"),
 )
+NOT_INTENDED = frozenset({"notice", "forget"})  # "wanted to forget" is another story
 MODALS = {"wanted to": ("wollte", "wollten"), "had to": ("musste", "mussten"), "could": ("konnte", "konnten")}
 ADVERBS = {"yesterday": "gestern", "today": "heute", "finally": "endlich", "then": "dann", "suddenly": "plötzlich"}
 TIMES = {"in the morning": "am Morgen", "in the evening": "am Abend", "on Monday": "am Montag", "at night": "nachts"}
@@ -184,16 +233,23 @@ PEOPLE = (
 )
 
 
-def _noun(english: str, text: str) -> Noun:
-    gender, german = text.split()
-    german, _, oblique = german.partition("/")
-    return Noun(english, german, gender, oblique or german)
+def read_noun(english: str, text: str, *, near: str = "neben") -> Noun:
+    """Return the noun written as "gender German[/accusative[/dative]]"."""
+    gender, forms = text.split()
+    german, _, rest = forms.partition("/")
+    accusative, _, dative = rest.partition("/")
+    return Noun(english, german, gender, accusative, dative, near)
 
 
 def _read_cues() -> dict[str, Noun]:
-    entries = [entry.split(": ") for line in _CUES.strip().splitlines() for entry in line.split("; ")]
-    cues = {english: _noun(english, text) for english, text in entries}
-    if len(cues) != len(entries):
+    nouns = [
+        read_noun(*entry.split(": "), near=near)
+        for near, text in (("bei", _PLACES), ("neben", _OTHERS))
+        for line in text.strip().splitlines()
+        for entry in line.split("; ")
+    ]
+    cues = {noun.english: noun for noun in nouns}
+    if len(cues) != len(nouns):
         raise ValueError("a cue is listed twice")
     return cues
 
@@ -211,7 +267,7 @@ def _read_ambiguous() -> dict[str, tuple[Sense, ...]]:
     for line in _AMBIGUOUS.strip().splitlines():
         english, rest = line.split(": ", 1)
         german, cues = rest.split(" = ")
-        senses.setdefault(english, []).append(Sense(_noun(english, german), tuple(cues.split())))
+        senses.setdefault(english, []).append(Sense(read_noun(english, german), tuple(cues.split())))
     return {english: tuple(listed) for english, listed in senses.items()}
 
 

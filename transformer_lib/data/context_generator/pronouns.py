@@ -1,67 +1,115 @@
 """Sentences in which "it" becomes er, sie or es, depending on which of two nouns is meant.
 
-"the dog did not cross the street because it was too tired / wide": the adjective says which.
+"the dog did not cross the street because it was too tired / wide": the adjective says which. An adjective is said of
+the first noun or of the second as the verb wants ("big" of a ball that does not fit, of a cart that cannot be pulled),
+only of nouns that can be so, and never where it might be meant of the other one, or of the weather.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from .german import ACCUSATIVE, PRONOUN, NounPhrase
-from .lexicon import Noun
+from .german import ACCUSATIVE, NOMINATIVE, PRONOUN, NounPhrase, after
+from .lexicon import Noun, read_noun
 
-_ANIMALS = """
-dog: m Hund; cat: f Katze; horse: n Pferd; cow: f Kuh; camel: n Kamel; donkey: m Esel; goat: f Ziege; sheep: n Schaf
-fox: m Fuchs; duck: f Ente; pig: n Schwein; wolf: m Wolf
-"""
-_PLACES = """
-street: f Straße; river: m Fluss; bridge: f Brücke; field: n Feld; square: m Platz; meadow: f Wiese; ice: n Eis
-forest: m Wald; valley: n Tal
-"""
-_THINGS = """
-ball: m Ball; book: n Buch; guitar: f Gitarre; lamp: f Lampe; carpet: m Teppich; picture: n Bild; ladder: f Leiter
-sword: n Schwert; cake: m Kuchen; pillow: n Kissen; vase: f Vase; chair: m Stuhl
-"""
-_CONTAINERS = """
-suitcase: m Koffer; box: f Kiste; drawer: f Schublade; car: n Auto; oven: m Ofen; room: n Zimmer; bag: f Tasche
-basket: m Korb; house: n Haus
-"""
-_FOODS = """
-bread: n Brot; apple: m Apfel; carrot: f Karotte; cheese: m Käse; soup: f Suppe; meat: n Fleisch; fish: m Fisch
-leaf: n Blatt
-"""
-_LOADS = """
-cart: m Karren; machine: f Maschine; boat: n Boot; box: f Kiste; sled: m Schlitten; car: n Auto
-trailer: m Anhänger; plow: m Pflug; carriage: f Kutsche; bell: f Glocke; barrel: n Fass; wheel: n Rad
-"""
-
-# What the adjective says of the first noun, and of the second.
-_TIRED = {"tired": "müde", "sick": "krank", "weak": "schwach", "lazy": "faul"}
 ADJECTIVES = {
-    "cross": (
-        {**_TIRED, "slow": "langsam"},
-        {"wide": "breit", "dangerous": "gefährlich", "narrow": "schmal", "steep": "steil"},
-    ),
-    "fit": (
-        {"big": "groß", "long": "lang", "wide": "breit", "thick": "dick"},
-        {"small": "klein", "short": "kurz", "tight": "eng", "low": "niedrig"},
-    ),
-    "eat": (
-        {**_TIRED, "young": "jung"},
-        {"hot": "heiß", "hard": "hart", "salty": "salzig", "bitter": "bitter", "sour": "sauer"},
-    ),
-    "pull": (
-        {**_TIRED, "young": "jung"},
-        {"heavy": "schwer", "big": "groß", "full": "voll"},
-    ),
+    "tired": "müde",
+    "sick": "krank",
+    "weak": "schwach",
+    "lazy": "faul",
+    "scared": "ängstlich",
+    "young": "jung",
+    "wide": "breit",
+    "narrow": "schmal",
+    "deep": "tief",
+    "slippery": "rutschig",
+    "uneven": "uneben",
+    "crowded": "überfüllt",
+    "big": "groß",
+    "small": "klein",
+    "long": "lang",
+    "short": "kurz",
+    "tall": "hoch",
+    "low": "niedrig",
+    "thick": "dick",
+    "hard": "hart",
+    "dry": "trocken",
+    "salty": "salzig",
+    "bitter": "bitter",
+    "sour": "sauer",
+    "heavy": "schwer",
+    "full": "voll",
 }
+
+# english: gender German = what it can be "too" of. A line that begins with "=" says it of all nouns below it.
+_CROSSING = """
+= tired sick weak lazy scared
+dog: m Hund; donkey: m Esel; fox: m Fuchs; wolf: m Wolf; cat: f Katze; cow: f Kuh; goat: f Ziege; mouse: f Maus
+horse: n Pferd; camel: n Kamel; sheep: n Schaf; pig: n Schwein
+"""
+_CROSSED = """
+river: m Fluss = wide deep; stream: m Bach = wide deep; ditch: m Graben = wide deep
+square: m Platz = wide crowded slippery uneven; street: f Straße = wide crowded slippery uneven
+bridge: f Brücke = narrow long crowded slippery; highway: f Autobahn = wide crowded slippery
+meadow: f Wiese = wide slippery uneven; field: n Feld = wide slippery uneven; ice: n Eis = slippery uneven
+moor: n Moor = wide deep uneven; terrain: n Gelände = wide slippery uneven; sea: n Meer = wide deep
+"""
+_FITTING = """
+ball: m Ball = big thick; carpet: m Teppich = big long wide thick; cake: m Kuchen = big wide tall
+chair: m Stuhl = big wide tall; guitar: f Gitarre = big long wide thick; lamp: f Lampe = big long tall
+ladder: f Leiter = big long wide; vase: f Vase = big wide tall thick; book: n Buch = big wide thick
+picture: n Bild = big long wide; sword: n Schwert = big long wide; pillow: n Kissen = big long wide thick
+mirror: m Spiegel = big long wide tall; umbrella: m Schirm = big long wide; flag: f Fahne = big long wide
+sofa: n Sofa = big long wide tall
+"""
+_FITTED = """
+suitcase: m Koffer = small short narrow; basket: m Korb = small low narrow; oven: m Ofen = small low narrow
+wardrobe: m Schrank = small low narrow; box: f Kiste = small short low narrow; bag: f Tasche = small short narrow
+drawer: f Schublade = small short low narrow; car: n Auto = small short low narrow
+room: n Zimmer = small short low narrow; locker: n Schließfach = small short low narrow
+shelf: n Regal = small short low narrow; cabin: f Kabine = small short low narrow
+niche: f Nische = small short low narrow
+"""
+_EATING = """
+= tired sick lazy scared young
+dog: m Hund; donkey: m Esel; fox: m Fuchs; wolf: m Wolf; cat: f Katze; cow: f Kuh; goat: f Ziege; duck: f Ente
+horse: n Pferd; camel: n Kamel; sheep: n Schaf; pig: n Schwein
+"""
+_EATEN = """
+apple: m Apfel = hard sour bitter; cheese: m Käse = hard dry salty bitter; cake: m Kuchen = hard dry
+cabbage: m Kohl = hard sour bitter salty; carrot: f Karotte = hard dry bitter; soup: f Suppe = salty sour bitter
+sausage: f Wurst = hard dry salty; pear: f Birne = hard sour bitter; bread: n Brot = hard dry salty
+meat: n Fleisch = hard dry salty; leaf: n Blatt = hard dry bitter; vegetable: n Gemüse = hard salty bitter
+"""
+_PULLING = """
+= tired sick weak lazy young small
+dog: m Hund; donkey: m Esel; bull: m Stier; ox: m Ochse; cow: f Kuh; goat: f Ziege; mare: f Stute; horse: n Pferd
+camel: n Kamel; pony: n Pony; sheep: n Schaf
+"""
+_PULLED = """
+cart: m Karren = heavy big full long; sled: m Schlitten = heavy big full long; trailer: m Anhänger = heavy big full long
+plow: m Pflug = heavy big; wagon: m Wagen = heavy big full long; box: f Kiste = heavy big full; carriage: f Kutsche = heavy big full long
+machine: f Maschine = heavy big; bell: f Glocke = heavy big; boat: n Boot = heavy big full long
+car: n Auto = heavy big full; barrel: n Fass = heavy big full; wheel: n Rad = heavy big
+cannon: f Kanone = heavy big long; statue: f Statue = heavy big; raft: n Floß = heavy big long full
+"""
+
 ORDERS = ("last", "first", "colon")
+Nouns = Mapping[Noun, tuple[str, ...]]  # with the adjectives each can have
 
 
-def _nouns(text: str) -> tuple[Noun, ...]:
-    entries = [entry.split(": ") for line in text.strip().splitlines() for entry in line.split("; ")]
-    return tuple(Noun(english, german.split()[1], german.split()[0], german.split()[1]) for english, german in entries)
+def _read_nouns(text: str) -> dict[Noun, tuple[str, ...]]:
+    nouns, common = {}, ""
+    for line in text.strip().splitlines():
+        if line.startswith("= "):
+            common = line
+            continue
+        for entry in line.split("; "):
+            english, rest = entry.split(": ")
+            german, _, adjectives = (rest + (" " + common if common else "")).partition(" = ")
+            nouns[read_noun(english, german)] = tuple(adjectives.split())
+    return nouns
 
 
 @dataclass(frozen=True)
@@ -71,21 +119,33 @@ class Family:
     name: str
     english: str  # the predicate, with {} for the second noun phrase
     german: tuple[str, str]  # finite verb, and what follows the subject, with {}
-    firsts: tuple[Noun, ...]
-    seconds: tuple[Noun, ...]
+    firsts: Nouns
+    seconds: Nouns
+    preposition: str = ""  # before the second noun, in German
+
+    @property
+    def sides(self) -> tuple[Nouns, Nouns]:
+        """The nouns of both slots."""
+        return self.firsts, self.seconds
+
+
+def _family(
+    name: str, english: str, german: tuple[str, str], firsts: str, seconds: str, *, preposition: str = ""
+) -> Family:
+    return Family(name, english, german, _read_nouns(firsts), _read_nouns(seconds), preposition)
 
 
 FAMILIES = (
-    Family("cross", "did not cross {}", ("überquerte", "{} nicht"), _nouns(_ANIMALS), _nouns(_PLACES)),
-    Family("fit", "did not fit into {}", ("passte", "nicht in {}"), _nouns(_THINGS), _nouns(_CONTAINERS)),
-    Family("eat", "did not eat {}", ("fraß", "{} nicht"), _nouns(_ANIMALS), _nouns(_FOODS)),
-    Family("pull", "could not pull {}", ("konnte", "{} nicht ziehen"), _nouns(_ANIMALS), _nouns(_LOADS)),
+    _family("cross", "did not cross {}", ("überquerte", "{} nicht"), _CROSSING, _CROSSED),
+    _family("fit", "did not fit into {}", ("passte", "nicht {}"), _FITTING, _FITTED, preposition="in"),
+    _family("eat", "did not eat {}", ("fraß", "{} nicht"), _EATING, _EATEN),
+    _family("pull", "could not pull {}", ("konnte", "{} nicht ziehen"), _PULLING, _PULLED),
 )
 
 
 @dataclass(frozen=True)
 class Pronominal:
-    """One "it" sentence: who is meant (0 or 1), and the adjective that says so."""
+    """One "it" sentence: two nouns of different gender, who is meant (0 or 1), and the adjective that says so."""
 
     family: Family
     first: Noun
@@ -99,37 +159,23 @@ class Pronominal:
         """The two candidates."""
         return self.first, self.second
 
-    @property
-    def german_adjective(self) -> str:
-        """The predicate adjective, which takes no ending."""
-        return ADJECTIVES[self.family.name][self.meant][self.adjective]
-
     def sentences(self, meant: int) -> tuple[str, str]:
         """Return the English sentence, and the German one with the pronoun for noun `meant`."""
         first, second = NounPhrase(self.first), NounPhrase(self.second)
         verb, rest = self.family.german
-        subject, rest = first.german("nominative"), rest.format(second.german(ACCUSATIVE))
-        pronoun = PRONOUN[self.nouns[meant].gender]
+        subject, rest = first.german(NOMINATIVE), rest.format(self._object(second))
+        pronoun, quality = PRONOUN[self.nouns[meant].gender], ADJECTIVES[self.adjective]
         english = f"{first.english} {self.family.english.format(second.english)}"
         reason = f"it was too {self.adjective}"
         if self.order == "last":
-            german = f"{subject} {verb} {rest} , weil {pronoun} zu {self.german_adjective} war"
-            return f"{english} because {reason} .", f"{german} ."
+            return f"{english} because {reason} .", f"{subject} {verb} {rest} , weil {pronoun} zu {quality} war ."
         if self.order == "first":
-            german = f"weil {pronoun} zu {self.german_adjective} war , {verb} {subject} {rest}"
-            return f"because {reason} , {english} .", f"{german} ."
-        german = f"{subject} {verb} {rest} : {pronoun} war zu {self.german_adjective}"
-        return f"{english} : {reason} .", f"{german} ."
+            german = f"weil {pronoun} zu {quality} war , {verb} {subject} {rest} ."
+            return f"because {reason} , {english} .", german
+        german = f"{subject} {verb} {rest} : {pronoun.capitalize()} war zu {quality} ."  # a sentence of its own
+        return f"{english} : {reason} .", german
 
-
-def all_pronominals() -> Iterator[Pronominal]:
-    """Yield every "it" sentence whose two nouns differ, and differ in gender, so that the pronoun tells them apart."""
-    for family in FAMILIES:
-        for first in family.firsts:
-            for second in family.seconds:
-                if first.gender == second.gender:
-                    continue
-                for meant, adjectives in enumerate(ADJECTIVES[family.name]):
-                    for adjective in adjectives:
-                        for order in ORDERS:
-                            yield Pronominal(family, first, second, adjective, meant, order)
+    def _object(self, second: NounPhrase) -> str:
+        if self.family.preposition:
+            return after(self.family.preposition, second, ACCUSATIVE)
+        return second.german(ACCUSATIVE)

@@ -30,8 +30,8 @@ class Scene:
 
     @property
     def near_german(self) -> str:
-        """ "beim Fluss" """
-        return after("bei", self.cue, DATIVE)
+        """ "beim Fluss", "neben dem Arzt" """
+        return after(self.cue.noun.near, self.cue, DATIVE)
 
 
 def past(verb: Verb, subject: Person) -> str:
