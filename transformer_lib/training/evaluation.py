@@ -20,18 +20,20 @@ def loss_per_token(
     model: TranslationModel,
     batches: Iterable[tuple[Tensor, Tensor]],
     *,
+    label_smoothing: float = 0.0,
     precision: Precision = "float32",
     path: PathName = "readable",
 ) -> float:
-    """Return the cross-entropy per real target token over all batches, in nats, without smoothing or dropout.
+    """Return the cross-entropy per real target token over all batches, in nats, without dropout.
 
     Args:
-        model: used in evaluation mode; its mode is restored. precision, path: as for `train`.
+        model: used in evaluation mode; its mode is restored. label_smoothing, precision, path: as for `train`; without
+            smoothing, its exponential is the perplexity.
 
     Raises:
         ValueError: no real target token; an unknown precision; path="fast" for a model that cannot take it.
     """
-    loss, device = TrainingLoss(model, path=path), next(model.parameters()).device
+    loss, device = TrainingLoss(model, label_smoothing=label_smoothing, path=path), next(model.parameters()).device
     summed, tokens = 0.0, 0
     with evaluating(model), computing(precision, device):
         for src, tgt in batches:

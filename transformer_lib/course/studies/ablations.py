@@ -1,7 +1,8 @@
 """What is each part of the Transformer for? Trained without it, or taken out of the trained model (notebook 13).
 
-`python -m transformer_lib.course.studies.ablations` trains every variant with every seed and writes data/ablations.json
-after each run; what the file already has is not run again.
+`python -m transformer_lib.course.studies.ablations` trains every variant with every seed, with one pass over the corpus
+and with four, and writes data/ablations.json after each run; what the file already has is not run again. `--passes 4`
+runs only those.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import copy
 import functools
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
@@ -27,10 +28,20 @@ from ...model.transformer import Transformer
 from ...training.evaluation import loss_per_token
 from ...training.options import History
 from . import stored, translators, warmup
-from .parts import TEST_PARTS, without_layer_norm, without_mask, without_residual, without_scaling
+from .parts import (
+    TEST_PARTS,
+    without_embedding_scale,
+    without_embedding_scale_but_unit_tables,
+    without_feed_forward,
+    without_layer_norm,
+    without_mask,
+    without_residual,
+    without_scaling,
+    without_scaling_but_small_queries,
+)
 
 RESULTS = DATA / "ablations.json"
-EPOCHS = 1  # a quarter of the passes of the course's recipe, so that the scores are not all at the top
+PASSES = (1, 4)  # over the corpus: so few that the scores are not all at the top, and as many as the course's recipe
 EVERY = 4  # every fourth sentence of a split is tested
 SAMPLED = (1, 32, 64, 128, 192, 256, 384, 512)  # steps at which the samples are translated, beside the last
 SAMPLES = (  # from the held-out split
@@ -40,14 +51,16 @@ SAMPLES = (  # from the held-out split
     "Because it was too hard, the donkey did not eat the soup.",
 )
 SHORT_PAIRS = 640  # 20 steps
+PARTS_OF_RESULTS = ("short", "trained", "off at test", "warm-up", "trained longer")
 
 
 @dataclass(frozen=True)
 class Variant:
-    """How one run differs from the baseline: fields of the configuration, a change to the model."""
+    """How one run differs from the baseline: fields of the configuration, a change to the model, training options."""
 
     config: dict[str, Any] = field(default_factory=dict)
     change: Callable[[Transformer], None] = lambda model: None
+    training: dict[str, Any] = field(default_factory=dict)
 
 
 VARIANTS = {
@@ -57,7 +70,12 @@ VARIANTS = {
     "no residual": Variant(change=without_residual),
     "one head": Variant(config={"n_heads": 1}),
     "no scaling": Variant(change=without_scaling),
+    "no scaling, small queries": Variant(change=without_scaling_but_small_queries),
     "no layer norm": Variant(change=without_layer_norm),
+    "no feed-forward": Variant(change=without_feed_forward),
+    "no embedding scale": Variant(change=without_embedding_scale),
+    "no embedding scale, unit tables": Variant(change=without_embedding_scale_but_unit_tables),
+    "no label smoothing": Variant(training={"label_smoothing": 0.0}),
 }
 
 
@@ -70,11 +88,10 @@ def new_variant(corpus: Corpus, name: str, seed: int) -> Translator:
     return translator
 
 
-def train_variant(translator: Translator, pairs: Sequence[Pair], seed: int, **options) -> History:
-    """Train as the course does, with EPOCHS passes."""
-    return translators.train_translator(
-        translator, pairs, seed=seed, **{"epochs": EPOCHS, "progress": False, **options}
-    )
+def train_variant(translator: Translator, name: str, pairs: Sequence[Pair], seed: int, **options) -> History:
+    """Train as the course does, but for what the variant `name` changes in it."""
+    chosen = {"epochs": PASSES[0], "progress": False, **VARIANTS[name].training, **options}
+    return translators.train_translator(translator, pairs, seed=seed, **chosen)
 
 
 def teacher_forced_loss(translator: Translator, pairs: Sequence[Pair]) -> float:
@@ -96,17 +113,18 @@ def scores(translate: Callable[[list[str]], list[str]], corpus: Corpus) -> dict[
     return result
 
 
-def run_variant(corpus: Corpus, name: str, seed: int) -> tuple[Translator, dict]:
+def run_variant(corpus: Corpus, name: str, seed: int, passes: int = PASSES[0]) -> tuple[Translator, dict]:
     """Train one variant and return it with its curve, its samples and its scores."""
     translator, samples = new_variant(corpus, name, seed), {}
     batches = -(-len(corpus["train"]) // translators.BATCH_SIZE)
 
     def sample(step: int, loss: float) -> None:
-        if step in (*SAMPLED, EPOCHS * batches):
+        if step in (*SAMPLED, PASSES[0] * batches):
             samples[step] = translator.translate(SAMPLES)
 
-    history = train_variant(translator, corpus["train"], seed, on_step=sample)
-    kept = sorted({*range(0, len(history.steps), 10), len(history.steps) - 1})
+    looking = {"on_step": sample} if passes == PASSES[0] else {}
+    history = train_variant(translator, name, corpus["train"], seed, epochs=passes, **looking)
+    kept = sorted({*range(0, len(history.steps), 10 * passes), len(history.steps) - 1})
     curve = {
         "steps": [history.steps[i] for i in kept],
         "loss": [round(history.loss[i], 4) for i in kept],
@@ -118,7 +136,7 @@ def run_variant(corpus: Corpus, name: str, seed: int) -> tuple[Translator, dict]
         "loss": loss,
         "scores": scores(functools.partial(translator.translate, path=fastest_path(translator.model)), corpus),
         "curve": curve,
-        "samples": samples,
+        **({"samples": samples} if samples else {}),
     }
 
 
@@ -145,48 +163,65 @@ def greedy(translator: Translator, texts: Sequence[str], *, use_cache: bool = Tr
 def short_run(corpus: Corpus, name: str) -> list[float]:
     """Return the losses of the first SHORT_PAIRS pairs' single epoch, seed 0: quick to repeat, for a test."""
     translator = new_variant(corpus, name, seed=0)
-    history = train_variant(translator, corpus["train"][:SHORT_PAIRS], seed=0, epochs=1, warmup_steps=10)
+    history = train_variant(translator, name, corpus["train"][:SHORT_PAIRS], seed=0, epochs=1, warmup_steps=10)
     return [round(loss, 4) for loss in history.loss]
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict:
+def run(seeds: Sequence[int], path: Path = RESULTS, passes: Sequence[int] = PASSES) -> dict:
     """Run what `path` does not have yet, and write it after each run."""
     corpus = load_corpus("context")
-    content = load_results(path) if path.exists() else {"trained": {}, "off at test": {}, "warm-up": {}, "short": {}}
-    if content.get("epochs", EPOCHS) != EPOCHS:
-        raise ValueError(f"{path} must have runs of {EPOCHS} passes, got {content['epochs']}; name another --results")
-    content |= {
+    content = load_results(path) if path.exists() else dict.fromkeys(PARTS_OF_RESULTS)
+    content = {part: content.get(part) or {} for part in PARTS_OF_RESULTS} | {
         "command": stored.command("ablations", seeds),
         "date": date.today().isoformat(),
         "threads": torch.get_num_threads(),
-        "epochs": EPOCHS,
+        "passes": list(PASSES),
         "every": EVERY,
         "sentences": list(SAMPLES),
         "references": [next(pair.tgt for pair in corpus["heldout"] if pair.src == text) for text in SAMPLES],
     }
     save = functools.partial(stored.save, path, content)
+    if PASSES[0] in passes:
+        _run_short(corpus, seeds, content, save)
+    if PASSES[1] in passes:
+        for name, seed, runs in _missing(content["trained longer"], seeds):
+            runs.append(run_variant(corpus, name, seed, PASSES[1])[1])
+            save()
+            print(name, seed, PASSES[1], runs[-1]["loss"], runs[-1]["scores"], flush=True)
+    save()
+    return content
+
+
+def _missing(found: dict[str, list], seeds: Sequence[int]) -> Iterator[tuple[str, int, list]]:
+    """Yield each variant and seed that `found` does not have, with the list that its run goes to."""
+    for seed in seeds:  # one after the other, so that what is there if the clock runs out is whole
+        for name in VARIANTS:
+            runs = found.setdefault(name, [])
+            if seed not in [run["seed"] for run in runs]:
+                yield name, seed, runs
+
+
+def _run_short(corpus: Corpus, seeds: Sequence[int], content: dict, save: Callable[[], None]) -> None:
+    """Run everything that takes one pass or less: the variants, the trained models without a part, the warm-up."""
     off = content["off at test"]
     for name in VARIANTS:
         if name not in content["short"]:
             content["short"][name] = short_run(corpus, name)
-        runs = content["trained"].setdefault(name, [])
-        for seed in seeds[len(runs) :]:
-            translator, outcome = run_variant(corpus, name, seed)
-            runs.append(outcome)
-            if name == "baseline":
-                off.setdefault("baseline", []).append({"seed": seed, "scores": off_at_test(translator, corpus)})
-            save()
-            print(name, seed, outcome["loss"], outcome["scores"], flush=True)
+    for name, seed, runs in _missing(content["trained"], seeds):
+        translator, outcome = run_variant(corpus, name, seed)
+        runs.append(outcome)
+        if name == "baseline":
+            off.setdefault("baseline", []).append({"seed": seed, "scores": off_at_test(translator, corpus)})
+        save()
+        print(name, seed, outcome["loss"], outcome["scores"], flush=True)
     if "full recipe" not in off:
         off["full recipe"] = off_at_test(load_trained(), corpus)
     for arm in warmup.ARMS:
-        found = content["warm-up"].setdefault(warmup.name_of(*arm), [])
-        for seed in seeds[len(found) :]:
-            found.append(warmup.final_loss(corpus, *arm, seed))
+        losses = content["warm-up"].setdefault(warmup.name_of(*arm), [])
+        for seed in seeds[len(losses) :]:
+            losses.append(warmup.final_loss(corpus, *arm, seed))
             save()
-        print(*arm, found, flush=True)
-    save()
-    return content
+        print(*arm, losses, flush=True)
 
 
 def load_results(path: Path = RESULTS) -> dict:
@@ -196,7 +231,11 @@ def load_results(path: Path = RESULTS) -> dict:
 
 def main() -> None:
     """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+    parser = stored.parser(__doc__, RESULTS)
+    parser.add_argument("--passes", type=int, nargs="+", choices=PASSES, default=PASSES)
+    given = parser.parse_args()
+    torch.set_num_threads(1)
+    run(given.seeds, given.results, given.passes)
 
 
 if __name__ == "__main__":

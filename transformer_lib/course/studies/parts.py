@@ -59,6 +59,44 @@ def without_scaling(model: Transformer) -> None:
         module.w_q.register_forward_hook(lambda layer, args, queries, factor=factor: queries * factor)
 
 
+def without_scaling_but_small_queries(model: Transformer) -> None:
+    """Undo the division by √d_k, and let W_Q begin √d_k times smaller, so that the first scores are the baseline's."""
+    without_scaling(model)
+    with torch.no_grad():
+        for module in _attentions(model):
+            module.w_q.weight /= math.sqrt(module.d_k)
+
+
+def without_embedding_scale(model: Transformer) -> None:
+    """Undo the multiplication of the embeddings by √d_model, which begin √d_model times smaller than the positions."""
+    for table in (model.src_embedding, model.tgt_embedding):
+        factor = math.sqrt(table.embedding_dim)
+        table.register_forward_hook(lambda layer, args, vectors, factor=factor: vectors / factor)
+
+
+def without_embedding_scale_but_unit_tables(model: Transformer) -> None:
+    """Undo the multiplication by √d_model, and let the tables begin with variance 1, as the baseline's products do."""
+    without_embedding_scale(model)
+    with torch.no_grad():
+        for table in (model.src_embedding, model.tgt_embedding):
+            table.weight *= math.sqrt(table.embedding_dim)
+
+
+class NoSublayer(nn.Module):
+    """In place of a `Residual`: x passes as it is."""
+
+    def forward(self, x: Tensor, sublayer: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return x [batch, seq_len, d_model]."""
+        return x
+
+
+def without_feed_forward(model: Transformer) -> None:
+    """Take every feed-forward sub-layer out, with its residual connection and norm."""
+    for module in list(model.modules()):
+        if hasattr(module, "feed_forward_residual"):
+            module.feed_forward_residual = NoSublayer()
+
+
 def with_head_only(head: int) -> Callable[[Transformer], None]:
     """Return the change that silences all heads but `head` (from 0) in every attention layer."""
 
@@ -82,6 +120,8 @@ TEST_PARTS = {
     "causal mask, cache kept": (without_mask, {}),
     "residual": (without_residual, {}),
     "scaling": (without_scaling, {}),
+    "embedding scale": (without_embedding_scale, {}),
+    "feed-forward": (without_feed_forward, {}),
     "layer norm": (without_layer_norm, {}),
     **{f"all heads but {head + 1}": (with_head_only(head), {}) for head in range(4)},
 }

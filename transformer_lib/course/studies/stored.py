@@ -46,12 +46,17 @@ def write_between(page: Path, name: str, report: str) -> None:
     write_atomically(page, text.encode("utf-8"))
 
 
+def parser(description: str | None, results: Path, seeds: Sequence[int] = (0, 1, 2)) -> argparse.ArgumentParser:
+    """Return the command line that all studies have: --seeds and --results."""
+    found = argparse.ArgumentParser(description=description)
+    found.add_argument("--seeds", type=int, nargs="+", default=list(seeds))
+    found.add_argument("--results", type=Path, default=results)
+    return found
+
+
 def arguments(description: str | None, results: Path, seeds: Sequence[int] = (0, 1, 2)) -> tuple[list[int], Path]:
     """Return the seeds and the file of the command line, and set torch to one thread: sums depend on their number."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--seeds", type=int, nargs="+", default=list(seeds))
-    parser.add_argument("--results", type=Path, default=results)
-    given = parser.parse_args()
+    given = parser(description, results, seeds).parse_args()
     torch.set_num_threads(1)
     return given.seeds, given.results
 

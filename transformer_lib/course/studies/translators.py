@@ -12,6 +12,7 @@ import functools
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import nn
@@ -25,15 +26,23 @@ from ...decoding.translator import TRAINED, Translator
 from ...fast.eligibility import fastest_path
 from ...model.config import TransformerConfig
 from ...model.transformer import Transformer
+from ...training.evaluation import loss_per_token
 from ...training.loop import train
 from ...training.options import History
 
 RESULTS = DATA / "context" / "results.json"
 SIZES = {"d_model": 96, "n_heads": 4, "n_layers": 2, "d_ff": 192, "dropout": 0.0, "max_len": 64}
-TRAINING = {"epochs": 4, "learning_rate": 2e-3, "schedule": "cosine", "warmup_steps": 400, "label_smoothing": 0.1}
+TRAINING: dict[str, Any] = {
+    "epochs": 4,
+    "learning_rate": 2e-3,
+    "schedule": "cosine",
+    "warmup_steps": 400,
+    "label_smoothing": 0.1,
+}
 BATCH_SIZE = 32
 GRU_HIDDEN = 119  # as many parameters as the Transformer, within a few per cent
 SHORT_PAIRS = 640  # 20 steps
+VALIDATED_EVERY = 182  # steps: a quarter of a pass
 TEST_SPLITS = ("heldout", "compositional", "hard")
 
 MODELS: dict[str, Callable[[TransformerConfig], nn.Module]] = {
@@ -95,14 +104,37 @@ def chance(pairs: Sequence[Pair]) -> float:
 
 
 def run_seed(corpus: Corpus, kind: str, seed: int, *, progress: bool = False, **changes) -> tuple[Translator, dict]:
-    """Train one model and return it with its scores and its loss curve (every tenth step)."""
+    """Train one model and return it with its scores, its loss (every tenth step) and that on the validation split."""
     translator = new_translator(corpus["train"], seed=seed, kind=kind)
-    history = train_translator(translator, corpus["train"], seed=seed, progress=progress, **changes)
+    validation = Watched(translator, corpus["validation"])
+    history = train_translator(
+        translator, corpus["train"], seed=seed, progress=progress, on_step=validation.look, **changes
+    )
     translate = functools.partial(translator.translate, path=fastest_path(translator.model))
     scores = {split: as_numbers(evaluate(translate, corpus[split])) for split in TEST_SPLITS}
     curve = {"steps": history.steps[::10], "loss": [round(loss, 4) for loss in history.loss[::10]]}
     parameters = count_parameters(translator.model)
-    return translator, {"seed": seed, "scores": scores, "curve": curve, "parameters": parameters}
+    outcome = {"seed": seed, "scores": scores, "curve": curve, "validation": validation.curve}
+    return translator, {**outcome, "parameters": parameters}
+
+
+class Watched:
+    """The loss on pairs that the translator is not trained on, smoothed as in training, while it is trained."""
+
+    def __init__(self, translator: Translator, pairs: Sequence[Pair]) -> None:
+        self.translator, self.pairs = translator, pairs
+        self.curve: dict[str, list] = {"steps": [], "loss": []}
+
+    def look(self, step: int, training_loss: float) -> None:
+        """Measure at every VALIDATED_EVERY-th step."""
+        if step % VALIDATED_EVERY == 0:
+            self.curve["steps"].append(step)
+            self.curve["loss"].append(round(self.loss(label_smoothing=TRAINING["label_smoothing"]), 4))
+
+    def loss(self, *, label_smoothing: float = 0.0) -> float:
+        """Return the loss of the model as it is now, without dropout, in nats per token."""
+        model, batches = self.translator.model, self.translator.batches(self.pairs, 64)
+        return loss_per_token(model, batches, label_smoothing=label_smoothing, path=fastest_path(model))
 
 
 def as_numbers(scores: dict[str, Score]) -> dict[str, list[float]]:

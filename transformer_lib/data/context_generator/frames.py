@@ -234,3 +234,5 @@ DEFINITE = frozenset({"negation", "but-not"})  # "sah einen Kran nicht" is no Ge
 WORD_INTENDED = frozenset({"modal", "reported"})  # "wanted to see the bank"
 CUE_INTENDED = frozenset({"because"})  # "wanted to describe the river"
 IN_A_BOOK = frozenset({"fronted-book"})
+PASSIVE = frozenset({"passive"})
+OF_ANY_CUE = ("beautiful", "wonderful", "ugly", "strange", "unusual", "interesting")  # no "the hair was big"

@@ -30,23 +30,24 @@ from .lexicon import (
     CUES,
     KINDS_OF_ADJECTIVES,
     MODALS,
+    NEVER_FOUND,
     NEVER_NEAR,
     NOT_INTENDED,
     ONLY_ADJECTIVES,
-    ONLY_DEFINITE,
     PEOPLE,
     TIMES,
     VERBS,
     Noun,
     Sense,
+    Verb,
 )
 from .pronouns import FAMILIES, ORDERS, Family, Pronominal
 from .scene import Scene
 
 TRAIN, VALIDATION, HELDOUT, COMPOSITIONAL, HARD = SPLITS = ("train", "validation", "heldout", "compositional", "hard")
 # Pairs per sense of an ambiguous noun, in each split, and twins of "it" for each verb, order and pair of genders.
-PER_SENSE = {TRAIN: 378, VALIDATION: 17, HELDOUT: 17, COMPOSITIONAL: 17, HARD: 18}
-IT_TWINS = {TRAIN: 20, VALIDATION: 1, HELDOUT: 1, COMPOSITIONAL: 1, HARD: 0}
+PER_SENSE = {TRAIN: 420, VALIDATION: 20, HELDOUT: 20, COMPOSITIONAL: 20, HARD: 20}
+IT_TWINS = {TRAIN: 18, VALIDATION: 1, HELDOUT: 1, COMPOSITIONAL: 1, HARD: 0}
 HELD_FRAMES_PER_WORD = 2
 PATIENCE = 2000  # draws that may fail before the lexicon is thought too small
 
@@ -153,8 +154,11 @@ def _draw_it_cue_orders(rng: random.Random) -> dict[tuple[str, str], tuple[str, 
     for family, order in itertools.product(FAMILIES, ORDERS):
         pair = []
         for side in family.sides:
-            uses = Counter(adjective for adjectives in side.values() for adjective in adjectives)
-            common = [a for a in uses if order_of.get(a, order) == order and 2 * uses[a] >= len(side)]
+            genders: dict[str, set[str]] = defaultdict(set)
+            for noun, adjectives in side.items():
+                for adjective in adjectives:
+                    genders[adjective].add(noun.gender)
+            common = [a for a in genders if order_of.get(a, order) == order and len(genders[a]) == 3]
             again = [a for a in common if a in order_of]
             pair.append(again[0] if again else rng.choice(common))
             order_of[pair[-1]] = order
@@ -176,29 +180,46 @@ def leaks(src: Sequence[str], tgt: Sequence[str], contrast: Sequence[str], expec
 def draw_look(rng: random.Random, word: str, frame: str) -> dict[str, Any]:
     """Return determiner and adjective of the ambiguous noun."""
     subject = frame in kinds.SUBJECT  # often indefinite and with an adjective, or "ein alter Kran" would be rare
-    definite = word in ONLY_DEFINITE or frame in kinds.DEFINITE or rng.random() < (0.4 if subject else 0.7)
-    adjective = rng.choice(ONLY_ADJECTIVES.get(word, tuple(ADJECTIVES)))
-    return {"definite": definite, "adjective": adjective if rng.random() < (0.8 if subject else 0.5) else ""}
+    definite = frame in kinds.DEFINITE or rng.random() < (0.4 if subject else 0.7)
+    adjective = rng.choice(adjectives_of(word))
+    described = rng.random() < (0.8 if subject else 0.5) and bool(other_adjectives(word, adjective))
+    return {"definite": definite, "adjective": adjective if described else ""}
 
 
-def draw_scene(rng: random.Random, frame: str, adjective: str) -> dict[str, Any]:
+def adjectives_of(word: str) -> list[str]:
+    """Return what may be said of `word` in all its senses."""
+    return list(ONLY_ADJECTIVES.get(word, ADJECTIVES))
+
+
+def other_adjectives(word: str, adjective: str) -> list[str]:
+    """Return what may be said of `word` beside `adjective` without repeating or contradicting it."""
+    clashing = next((kind for kind in KINDS_OF_ADJECTIVES if adjective in kind), set())
+    return [other for other in adjectives_of(word) if other not in clashing]
+
+
+def verbs_for(word: str, frame: str) -> list[Verb]:
+    """Return the verbs that may have `word` as their object in `frame`."""
+    without = set(NOT_INTENDED) if frame in kinds.WORD_INTENDED | kinds.IN_A_BOOK else set()
+    without |= {"draw", "photograph"} if frame in kinds.IN_A_BOOK else set()
+    without |= {"look at"} if frame in kinds.PASSIVE else set()
+    without |= {"find"} if word in NEVER_FOUND else set()
+    return [verb for verb in VERBS if verb.base not in without]
+
+
+def draw_scene(rng: random.Random, word: str, frame: str, adjective: str) -> dict[str, Any]:
     """Return all that a frame needs beside the ambiguous noun, whose adjective is `adjective`, and the cue."""
     someone, other = rng.sample(PEOPLE, 2)
-    intended = [verb for verb in VERBS if verb.base not in NOT_INTENDED]
-    seen_in_a_book = [verb for verb in intended if verb.base not in {"draw", "photograph"}]
-    verbs = seen_in_a_book if frame in kinds.IN_A_BOOK else intended if frame in kinds.WORD_INTENDED else VERBS
-    verb = rng.choice(verbs)
-    cue_verb = rng.choice([v for v in (intended if frame in kinds.CUE_INTENDED else VERBS) if v is not verb])
-    clashing: set[str] = next((kind for kind in KINDS_OF_ADJECTIVES if adjective in kind), set())
+    verb = rng.choice(verbs_for(word, frame))
+    cue_verbs = [v for v in VERBS if frame not in kinds.CUE_INTENDED or v.base not in NOT_INTENDED]
     return {
         "someone": someone,
         "other": other,
         "verb": verb,
-        "cue_verb": cue_verb,
+        "cue_verb": rng.choice([cue_verb for cue_verb in cue_verbs if cue_verb is not verb]),
         "modal": rng.choice(sorted(MODALS)),
         "adverb": rng.choice(sorted(ADVERBS)),
         "time": rng.choice(sorted(TIMES)),
-        "predicate": rng.choice([a for a in ADJECTIVES if a not in clashing]),
+        "predicate": rng.choice(kinds.OF_ANY_CUE if frame == "but-not" else other_adjectives(word, adjective)),
     }
 
 
@@ -309,7 +330,7 @@ class Drawing:
         self, word: str, frame: str, choices: dict[Sense, list[str]], cycles: dict[Sense, _Cycle]
     ) -> list[Row] | None:
         look = draw_look(self.rng, word, frame)
-        scene = draw_scene(self.rng, frame, look["adjective"])
+        scene = draw_scene(self.rng, word, frame, look["adjective"])
         cues = {sense: cycles[sense].least_used(frame, cues) for sense, cues in choices.items()}
         rows = [noun_row(word, sense, cue, frame, look, scene) for sense, cue in cues.items()]
         for sense, cue in cues.items():

@@ -35,124 +35,117 @@ class Noun:
 
 # english: gender German[/accusative[/dative]]   The nouns that decide a sense. First what one can be *bei*: places.
 _PLACES = """
-river: m Fluss; lake: m See; stream: m Bach; pond: m Teich; beach: m Strand; island: f Insel; desert: f Wüste
-oasis: f Oase; forest: m Wald; garden: m Garten; meadow: f Wiese; lawn: m Rasen; cave: f Höhle; mountain: m Berg
-valley: n Tal; rock: m Felsen; tree: m Baum; oak: f Eiche; stadium: n Stadion; church: f Kirche
-palace: m Palast; castle: f Burg; prison: n Gefängnis; factory: f Fabrik; highway: f Autobahn
-intersection: f Kreuzung; door: f Tür; garage: f Garage; greenhouse: n Gewächshaus
-skyscraper: m Wolkenkratzer; fireplace: m Kamin; kitchen: f Küche; bathroom: n Badezimmer; apartment: f Wohnung
-wall: f Wand; altar: m Altar
+river: m Fluss; stream: m Bach; pond: m Teich; beach: m Strand; oasis: f Oase; forest: m Wald; garden: m Garten
+meadow: f Wiese; cave: f Höhle; mountain: m Berg; tree: m Baum; oak: f Eiche; stadium: n Stadion; church: f Kirche
+palace: m Palast; castle: f Burg; prison: n Gefängnis; door: f Tür; garage: f Garage; skyscraper: m Wolkenkratzer
+fireplace: m Kamin; kitchen: f Küche; bathroom: n Badezimmer; apartment: f Wohnung; altar: m Altar; harbor: m Hafen
+waterfall: m Wasserfall; lagoon: f Lagune
 """
 # Then what one can only be *neben*: people, animals, things.
 _OTHERS = """
 reed: n Schilf; boat: n Boot; fisherman: m Fischer; duck: f Ente; swan: m Schwan; fish: m Fisch; stork: m Storch
-nest: n Nest; egg: n Ei; bird: m Vogel; owl: f Eule; mouse: f Maus; vampire: m Vampir; worm: m Wurm
-hedgehog: m Igel; hole: n Loch; wave: f Welle; penguin: m Pinguin; whale: m Wal; iceberg: m Eisberg
-squirrel: n Eichhörnchen; branch: m Ast; root: f Wurzel; moss: n Moos; leaf: n Blatt
-flower: f Blume; gardener: m Gärtner; elephant: m Elefant/Elefanten; mammoth: n Mammut
-tusk: m Stoßzahn; ivory: n Elfenbein; tapir: m Tapir; zookeeper: m Tierpfleger; giraffe: f Giraffe
-lion: m Löwe/Löwen; tiger: m Tiger; monkey: m Affe/Affen; crocodile: n Krokodil; snake: f Schlange
-lizard: f Eidechse; dragon: m Drache/Drachen; fin: f Flosse; mermaid: f Meerjungfrau; camel: n Kamel
-coconut: f Kokosnuss; money: n Geld; coin: f Münze; cashier: m Kassierer; safe: m Tresor; wallet: m Geldbeutel
-robber: m Räuber; thief: m Dieb; judge: m Richter; lawyer: m Anwalt
-witness: m Zeuge/Zeugen; prosecutor: m Staatsanwalt; company: f Firma; director: m Direktor
-shareholder: m Aktionär; manager: m Manager; boss: m Chef; investor: m Investor; accountant: m Buchhalter
-contract: m Vertrag; document: n Dokument; wax: n Wachs; signature: f Unterschrift
-king: m König; queen: f Königin; crown: f Krone; throne: m Thron; emperor: m Kaiser; ball: m Ball
-player: m Spieler; team: f Mannschaft; coach: m Trainer; goal: n Tor; referee: m Schiedsrichter; trophy: m Pokal
-racket: m Tennisschläger; net: n Netz; fan: m Fan; member: n Mitglied; skin: f Haut; face: n Gesicht; nose: f Nase
-cheek: f Wange; chin: n Kinn; neck: m Hals; forehead: f Stirn; hand: f Hand; finger: m Finger; thumb: m Daumen
-wrist: n Handgelenk; glove: m Handschuh; arm: m Arm; lipstick: m Lippenstift
-heart: n Herz/Herz/Herzen; lung: f Lunge; liver: f Leber; kidney: f Niere; stomach: m Magen
-surgeon: m Chirurg/Chirurgen; hair: n Haar; braid: m Zopf; comb: m Kamm
-hairdresser: m Friseur; wig: f Perücke; dress: n Kleid; skirt: m Rock; blouse: f Bluse
-gift: n Geschenk; ribbon: n Band; machine: f Maschine; engine: m Motor; screw: f Schraube
-wrench: m Schraubenschlüssel; mechanic: m Mechaniker; mattress: f Matratze; clock: f Uhr; bicycle: n Fahrrad
-hammer: m Hammer; wood: n Holz; carpenter: m Tischler; drill: f Bohrmaschine; shelf: n Regal; axe: f Axt
-glue: m Leim; plumber: m Klempner; sink: n Waschbecken; faucet: m Wasserhahn; bathtub: f Badewanne
-shower: f Dusche; worker: m Arbeiter; engineer: m Ingenieur; turbine: f Turbine; chimney: m Schornstein
-generator: m Generator; excavator: m Bagger; truck: m Lastwagen; scaffold: n Gerüst
-concrete: m Beton; car: n Auto; taxi: n Taxi; bus: m Bus; driver: m Fahrer; bumper: f Stoßstange; tire: m Reifen
-headlight: m Scheinwerfer; suitcase: m Koffer; paper: n Papier; pencil: m Bleistift; eraser: m Radiergummi
-notebook: n Heft; triangle: n Dreieck; schoolbag: f Schultasche; student: m Student/Studenten; ink: f Tinte
-envelope: m Umschlag; mailman: m Briefträger; stamp: f Briefmarke; mailbox: m Briefkasten; postcard: f Postkarte
-package: n Paket; secretary: f Sekretärin; alphabet: n Alphabet; word: n Wort; syllable: f Silbe; vowel: m Vokal
-comma: n Komma; digit: f Ziffer; column: f Spalte; number: f Zahl; formula: f Formel
-diagram: n Diagramm; footnote: f Fußnote; paragraph: m Absatz; keyboard: f Tastatur; typewriter: f Schreibmaschine
-calculator: m Taschenrechner; computer: m Computer; accordion: n Akkordeon; piano: n Klavier
-pianist: m Pianist/Pianisten; trumpet: f Trompete; choir: m Chor; priest: m Priester; cake: m Kuchen
-chocolate: f Schokolade; cookie: m Keks; raisin: f Rosine; almond: f Mandel; honey: m Honig; bread: n Brot
-butter: f Butter; sugar: m Zucker; flour: n Mehl; spoon: m Löffel; strawberry: f Erdbeere; weight: n Gewicht
+nest: n Nest; bird: m Vogel; owl: f Eule; mouse: f Maus; vampire: m Vampir; worm: m Wurm; hedgehog: m Igel
+hole: n Loch; wave: f Welle; penguin: m Pinguin; whale: m Wal; squirrel: n Eichhörnchen; branch: m Ast; root: f Wurzel
+moss: n Moos; leaf: n Blatt; elephant: m Elefant/Elefanten; mammoth: n Mammut; tusk: m Stoßzahn; ivory: n Elfenbein
+zookeeper: m Tierpfleger; monkey: m Affe/Affen; crocodile: n Krokodil; snake: f Schlange; lizard: f Eidechse
+dragon: m Drache/Drachen; fin: f Flosse; mermaid: f Meerjungfrau; camel: n Kamel; coconut: f Kokosnuss; money: n Geld
+cashier: m Kassierer; safe: m Tresor; wallet: m Geldbeutel; robber: m Räuber; thief: m Dieb; judge: m Richter
+lawyer: m Anwalt; witness: m Zeuge/Zeugen; prosecutor: m Staatsanwalt; investor: m Investor; accountant: m Buchhalter
+contract: m Vertrag; document: n Dokument; wax: n Wachs; signature: f Unterschrift; king: m König; queen: f Königin
+crown: f Krone; throne: m Thron; emperor: m Kaiser; ball: m Ball; player: m Spieler; team: f Mannschaft; goal: n Tor
+referee: m Schiedsrichter; racket: m Tennisschläger; net: n Netz; member: n Mitglied; skin: f Haut; face: n Gesicht
+nose: f Nase; cheek: f Wange; chin: n Kinn; forehead: f Stirn; hand: f Hand; finger: m Finger; thumb: m Daumen
+wrist: n Handgelenk; arm: m Arm; heart: n Herz/Herz/Herzen; lung: f Lunge; liver: f Leber; kidney: f Niere
+stomach: m Magen; surgeon: m Chirurg/Chirurgen; hair: n Haar; braid: m Zopf; comb: m Kamm; hairdresser: m Friseur
+wig: f Perücke; dress: n Kleid; skirt: m Rock; blouse: f Bluse; gift: n Geschenk; ribbon: n Band; machine: f Maschine
+engine: m Motor; screw: f Schraube; wrench: m Schraubenschlüssel; mechanic: m Mechaniker; mattress: f Matratze
+clock: f Uhr; bicycle: n Fahrrad; hammer: m Hammer; wood: n Holz; carpenter: m Tischler; drill: f Bohrmaschine
+shelf: n Regal; plumber: m Klempner; sink: n Waschbecken; faucet: m Wasserhahn; bathtub: f Badewanne; shower: f Dusche
+engineer: m Ingenieur; excavator: m Bagger; truck: m Lastwagen; scaffold: n Gerüst; concrete: m Beton; car: n Auto
+taxi: n Taxi; bumper: f Stoßstange; tire: m Reifen; headlight: m Scheinwerfer; suitcase: m Koffer; paper: n Papier
+pencil: m Bleistift; eraser: m Radiergummi; notebook: n Heft; triangle: n Dreieck; schoolbag: f Schultasche
+ink: f Tinte; envelope: m Umschlag; mailman: m Briefträger; stamp: f Briefmarke; mailbox: m Briefkasten
+postcard: f Postkarte; package: n Paket; alphabet: n Alphabet; syllable: f Silbe; vowel: m Vokal; comma: n Komma
+digit: f Ziffer; formula: f Formel; diagram: n Diagramm; footnote: f Fußnote; paragraph: m Absatz; trumpet: f Trompete
+choir: m Chor; priest: m Priester; cake: m Kuchen; chocolate: f Schokolade; cookie: m Keks; raisin: f Rosine
+almond: f Mandel; honey: m Honig; sugar: m Zucker; flour: n Mehl; spoon: m Löffel; weight: n Gewicht
 butcher: m Metzger; pharmacist: m Apotheker; plate: m Teller; chair: m Stuhl; bottle: f Flasche; waiter: m Kellner
 fork: f Gabel; candle: f Kerze; fire: n Feuer; flame: f Flamme; cigarette: f Zigarette; lighter: n Feuerzeug
-tobacco: m Tabak; cigar: f Zigarre; ashtray: m Aschenbecher; smoke: m Rauch; smoker: m Raucher; arrow: m Pfeil
-hunter: m Jäger; quiver: m Köcher; archer: m Schütze/Schützen; target: f Zielscheibe; warrior: m Krieger
-spear: m Speer; caveman: m Höhlenmensch/Höhlenmenschen; giant: m Riese/Riesen; troll: m Troll; ship: n Schiff
-anchor: m Anker; mast: m Mast; sail: n Segel; sailor: m Matrose/Matrosen; captain: m Kapitän
+tobacco: m Tabak; cigar: f Zigarre; ashtray: m Aschenbecher; smoker: m Raucher; arrow: m Pfeil; quiver: m Köcher
+archer: m Bogenschütze/Bogenschützen; target: f Zielscheibe; spear: m Speer; caveman: m Höhlenmensch/Höhlenmenschen
+giant: m Riese/Riesen; troll: m Troll; ship: n Schiff; anchor: m Anker; mast: m Mast; sail: n Segel; loan: m Kredit
+eyebrow: f Augenbraue; lip: f Lippe; fist: f Faust; keel: m Kiel; goalkeeper: m Torwart
+consonant: m Konsonant/Konsonanten; ogre: m Oger; manicure: f Maniküre; pig: n Schwein; sheep: n Schaf; goat: f Ziege
+cow: f Kuh; fence: m Zaun; equation: f Gleichung; percentage: m Prozentsatz; shampoo: n Shampoo; lawn: m Rasen
+wall: f Wand; otter: m Otter; helmet: m Helm; burrow: m Bau; certificate: f Urkunde; heron: m Reiher
+hammock: f Hängematte; violin: f Geige; cello: n Cello; apostrophe: m Apostroph
 """
 
 # english: German sense (gender noun[/accusative]) = its cues, the plainest first.
 _AMBIGUOUS = """
-bank: f Bank = money coin cashier safe wallet investor accountant
-bank: n Ufer = river lake stream boat fisherman swan reed
+bank: f Bank = money cashier safe wallet investor accountant loan
+bank: n Ufer = river stream boat fisherman swan reed otter
 bat: f Fledermaus = cave owl vampire nest bird mouse forest
-bat: m Schläger = ball player team coach stadium trophy referee
-mole: m Maulwurf = garden meadow worm hedgehog lawn hole root
-mole: n Muttermal = skin face nose cheek chin neck forehead
-seal: m Seehund = beach wave penguin whale iceberg fish zookeeper
-seal: n Siegel = contract document envelope wax signature king emperor
-spring: f Quelle = stream river mountain valley rock moss forest
+bat: m Schläger = ball player team stadium helmet referee
+mole: m Maulwurf = garden meadow worm hedgehog lawn hole burrow
+mole: n Muttermal = cheek face nose chin forehead eyebrow lip
+seal: m Seehund = beach wave penguin whale fisherman fish zookeeper
+seal: n Siegel = contract document envelope wax signature certificate emperor
+spring: f Quelle = stream river mountain waterfall meadow moss forest
 spring: f Feder = machine engine screw mechanic wrench mattress clock
-nut: f Nuss = squirrel cake chocolate raisin almond cookie honey
+nut: f Nuss = almond squirrel cake chocolate raisin cookie honey
 nut: f Schraubenmutter = screw wrench engine mechanic bicycle machine drill
-crane: m Kranich = nest bird duck swan stork pond egg
-crane: m Kran = excavator truck scaffold concrete skyscraper worker engineer
-ruler: n Lineal = pencil paper notebook eraser triangle schoolbag student
+crane: m Kranich = nest bird duck swan stork pond heron
+crane: m Kran = excavator truck scaffold concrete skyscraper engineer harbor
+ruler: n Lineal = pencil notebook eraser triangle schoolbag diagram
 ruler: m Herrscher = king crown palace throne queen castle emperor
-palm: f Palme = coconut beach island desert oasis camel monkey
-palm: f Handfläche = finger hand thumb wrist glove arm skin
-key: m Schlüssel = door car suitcase safe garage apartment prison
-key: f Taste = keyboard typewriter calculator accordion piano pianist computer
+palm: f Palme = coconut beach lagoon oasis camel monkey hammock
+palm: f Handfläche = finger hand thumb wrist arm fist
 court: n Gericht = judge lawyer witness prosecutor thief prison robber
-court: m Platz = ball player team coach racket net referee
-bow: m Bogen = arrow quiver archer target hunter warrior spear
+court: n Spielfeld = racket ball player team net referee
+bow: m Bogen = arrow quiver archer target violin cello spear
 bow: f Schleife = dress gift ribbon braid skirt blouse hair
-bow: m Bug = ship boat anchor mast sail sailor captain
+bow: m Bug = ship boat anchor mast sail keel harbor
 match: n Streichholz = candle fire cigarette lighter flame fireplace tobacco
-match: n Spiel = player ball team coach stadium goal referee
-letter: m Brief = stamp envelope mailman mailbox postcard package secretary
-letter: m Buchstabe/Buchstaben = alphabet word syllable vowel comma digit number
+match: n Spiel = player ball team stadium goal referee goalkeeper
+letter: m Brief = stamp envelope mailman mailbox postcard package
+letter: m Buchstabe/Buchstaben = alphabet syllable vowel consonant comma digit apostrophe
 trunk: m Stamm = tree branch root oak leaf squirrel moss
-trunk: m Kofferraum = car taxi bumper tire headlight engine driver
-trunk: m Rüssel = elephant mammoth tusk ivory tapir zookeeper
+trunk: m Kofferraum = car taxi bumper tire headlight engine
+trunk: m Rüssel = elephant mammoth tusk ivory
 scale: f Waage = flour weight sugar kitchen butcher bathroom pharmacist
 scale: f Schuppe = snake fish dragon lizard crocodile fin mermaid
-board: n Brett = wood hammer carpenter shelf drill axe glue
-board: m Vorstand = director company shareholder manager boss investor accountant
-organ: f Orgel = church choir priest altar piano trumpet accordion
+organ: f Orgel = church choir priest altar trumpet violin cello
 organ: n Organ = heart lung liver kidney stomach surgeon skin
-club: m Verein = player team coach stadium trophy fan member
-club: f Keule = caveman mammoth giant troll spear warrior hunter
-jam: f Marmelade = bread butter honey sugar spoon strawberry cookie
-jam: m Stau = highway truck car driver intersection bus taxi
+club: m Verein = member team stadium goalkeeper referee goal
+club: f Keule = caveman mammoth giant troll spear ogre
 nail: m Nagel = hammer wood carpenter screw drill shelf wall
-nail: m Fingernagel = finger thumb hand lipstick wrist skin
-pipe: f Pfeife = tobacco cigar cigarette ashtray lighter smoke smoker
+nail: m Fingernagel = finger thumb hand manicure skin
+pipe: f Pfeife = tobacco cigar cigarette ashtray lighter smoker
 pipe: n Rohr = plumber bathroom sink faucet bathtub shower wrench
-plant: f Pflanze = flower garden leaf gardener greenhouse root meadow
-plant: n Werk = factory worker engineer turbine chimney generator company
 pen: m Stift = paper notebook ink pencil eraser signature envelope
-pen: n Gehege = elephant giraffe lion tiger monkey crocodile zookeeper
-table: m Tisch = plate chair bottle spoon waiter bread fork
-table: f Tabelle = column number formula diagram footnote digit paragraph
+pen: n Gehege = pig sheep goat cow fence zookeeper
+table: m Tisch = plate chair bottle spoon waiter kitchen fork
+table: f Tabelle = formula equation diagram footnote digit paragraph percentage
 lock: n Schloss = door bicycle suitcase safe garage apartment prison
-lock: f Locke = hair braid forehead comb hairdresser wig neck
+lock: f Locke = hair braid forehead comb hairdresser wig shampoo
 """
 
 # What would make a sentence odd in one sense is said of a word in none, so that nothing but the cue tells the senses.
-NEVER_NEAR = frozenset({"match", "club", "board"})  # a Spiel, Verein or Vorstand is not near anything
-ONLY_DEFINITE = frozenset({"jam"})  # "eine Marmelade" is one more kind of it
-ONLY_ADJECTIVES = {"jam": ("interesting", "ordinary", "strange", "unusual")}
+# Some things are near nothing (a Spiel, a Verein), and what is near its whole (a trunk near an elephant) is no part of
+# it. What one finds lies about.
+NEVER_NEAR = frozenset({"bow", "club", "match", "nail", "trunk"})
+NEVER_FOUND = frozenset({"club", "court"})
+ONLY_ADJECTIVES = {
+    "bank": ("old", "big", "beautiful", "wonderful", "ugly", "strange", "unusual", "ordinary", "interesting"),
+    "club": ("old", "strange", "unusual", "interesting"),
+    "lock": ("old", "big", "small", "beautiful", "wonderful", "ugly", "strange", "unusual", "interesting"),
+    "palm": ("small", "beautiful", "wonderful", "ugly", "strange", "unusual", "ordinary", "interesting"),
+    "letter": ("old", "beautiful", "wonderful", "ugly", "strange", "unusual", "ordinary", "interesting"),
+    "pen": ("old", "big", "small", "ugly", "strange"),
+    "ruler": ("old", "big", "small", "strange", "unusual", "interesting"),
+    "table": ("big", "strange", "unusual", "ordinary", "interesting"),
+}
 
 ADJECTIVES = {
     "old": "alt",
@@ -199,11 +192,11 @@ VERBS = (
     ),
     Verb("mention", "mentioned", "mentioned", "erwähnen", "erwähnte", "erwähnten", "erwähnt"),
     Verb("notice", "noticed", "noticed", "bemerken", "bemerkte", "bemerkten", "bemerkt"),
-    Verb("forget", "forgot", "forgotten", "vergessen", "vergaß", "vergaßen", "vergessen"),
+    Verb("recognize", "recognized", "recognized", "erkennen", "erkannte", "erkannten", "erkannt"),
     Verb("look at", "looked at", "looked at", "ansehen", "sah", "sahen", "angesehen", "an"),
 )
-NOT_INTENDED = frozenset({"notice", "forget"})  # "wanted to forget" is another story
-MODALS = {"wanted to": ("wollte", "wollten"), "had to": ("musste", "mussten"), "could": ("konnte", "konnten")}
+NOT_INTENDED = frozenset({"notice", "recognize"})  # "wanted to notice" is odd
+MODALS = {"wanted to": ("wollte", "wollten"), "had to": ("musste", "mussten")}
 ADVERBS = {"yesterday": "gestern", "today": "heute", "finally": "endlich", "then": "dann", "suddenly": "plötzlich"}
 TIMES = {"in the morning": "am Morgen", "in the evening": "am Abend", "on Monday": "am Montag", "at night": "nachts"}
 

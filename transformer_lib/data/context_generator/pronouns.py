@@ -18,14 +18,15 @@ ADJECTIVES = {
     "sick": "krank",
     "weak": "schwach",
     "lazy": "faul",
-    "scared": "ängstlich",
+    "timid": "ängstlich",
     "young": "jung",
+    "hungry": "hungrig",
+    "full": "satt",
     "wide": "breit",
     "narrow": "schmal",
     "deep": "tief",
-    "slippery": "rutschig",
+    "steep": "steil",
     "uneven": "uneben",
-    "crowded": "überfüllt",
     "big": "groß",
     "small": "klein",
     "long": "lang",
@@ -34,65 +35,67 @@ ADJECTIVES = {
     "low": "niedrig",
     "thick": "dick",
     "hard": "hart",
-    "dry": "trocken",
+    "moldy": "schimmelig",
     "salty": "salzig",
+    "spicy": "scharf",
     "bitter": "bitter",
     "sour": "sauer",
     "heavy": "schwer",
-    "full": "voll",
+    "rusty": "rostig",
 }
 
 # english: gender German = what it can be "too" of. A line that begins with "=" says it of all nouns below it.
 _CROSSING = """
-= tired sick weak lazy scared
+= tired sick weak lazy timid
 dog: m Hund; donkey: m Esel; fox: m Fuchs; wolf: m Wolf; cat: f Katze; cow: f Kuh; goat: f Ziege; mouse: f Maus
 horse: n Pferd; camel: n Kamel; sheep: n Schaf; pig: n Schwein
 """
 _CROSSED = """
-river: m Fluss = wide deep; stream: m Bach = wide deep; ditch: m Graben = wide deep
-square: m Platz = wide crowded slippery uneven; street: f Straße = wide crowded slippery uneven
-bridge: f Brücke = narrow long crowded slippery; highway: f Autobahn = wide crowded slippery
-meadow: f Wiese = wide slippery uneven; field: n Feld = wide slippery uneven; ice: n Eis = slippery uneven
-moor: n Moor = wide deep uneven; terrain: n Gelände = wide slippery uneven; sea: n Meer = wide deep
+river: m Fluss = wide deep; stream: m Bach = wide deep; ditch: m Graben = wide deep; square: m Platz = big uneven
+glacier: m Gletscher = big steep uneven; street: f Straße = wide uneven; bridge: f Brücke = narrow long
+highway: f Autobahn = wide; meadow: f Wiese = big uneven; canyon: f Schlucht = wide deep steep; dune: f Düne = big steep
+field: n Feld = big uneven; bog: n Moor = big deep uneven; terrain: n Gelände = steep uneven; sea: n Meer = big deep
+riverbed: n Flussbett = wide deep uneven; valley: n Tal = wide deep steep; hill: m Hügel = big steep
 """
 _FITTING = """
-ball: m Ball = big thick; carpet: m Teppich = big long wide thick; cake: m Kuchen = big wide tall
-chair: m Stuhl = big wide tall; guitar: f Gitarre = big long wide thick; lamp: f Lampe = big long tall
-ladder: f Leiter = big long wide; vase: f Vase = big wide tall thick; book: n Buch = big wide thick
+ball: m Ball = big; desk: m Schreibtisch = big long wide tall; cake: m Kuchen = big wide tall
+chair: m Stuhl = big wide tall; mirror: m Spiegel = big long wide tall; umbrella: m Schirm = big long wide
+guitar: f Gitarre = big long wide; lamp: f Lampe = big long tall; ladder: f Leiter = big long wide
+vase: f Vase = big wide tall; flag: f Fahne = big long wide; book: n Buch = big wide thick
 picture: n Bild = big long wide; sword: n Schwert = big long wide; pillow: n Kissen = big long wide thick
-mirror: m Spiegel = big long wide tall; umbrella: m Schirm = big long wide; flag: f Fahne = big long wide
 sofa: n Sofa = big long wide tall
 """
 _FITTED = """
-suitcase: m Koffer = small short narrow; basket: m Korb = small low narrow; oven: m Ofen = small low narrow
-wardrobe: m Schrank = small low narrow; box: f Kiste = small short low narrow; bag: f Tasche = small short narrow
-drawer: f Schublade = small short low narrow; car: n Auto = small short low narrow
-room: n Zimmer = small short low narrow; locker: n Schließfach = small short low narrow
-shelf: n Regal = small short low narrow; cabin: f Kabine = small short low narrow
-niche: f Nische = small short low narrow
+suitcase: m Koffer = small short narrow; basket: m Korb = small narrow; oven: m Ofen = small narrow
+wardrobe: m Schrank = small low narrow; box: f Kiste = small short narrow; bag: f Tasche = small short narrow
+drawer: f Schublade = small short narrow; cabin: f Kabine = small low narrow; niche: f Nische = small low narrow
+car: n Auto = small low narrow; room: n Zimmer = small low narrow; locker: n Schließfach = small low narrow
+compartment: n Fach = small low narrow
 """
 _EATING = """
-= tired sick lazy scared young
+= tired sick lazy timid full
 dog: m Hund; donkey: m Esel; fox: m Fuchs; wolf: m Wolf; cat: f Katze; cow: f Kuh; goat: f Ziege; duck: f Ente
 horse: n Pferd; camel: n Kamel; sheep: n Schaf; pig: n Schwein
 """
 _EATEN = """
-apple: m Apfel = hard sour bitter; cheese: m Käse = hard dry salty bitter; cake: m Kuchen = hard dry
-cabbage: m Kohl = hard sour bitter salty; carrot: f Karotte = hard dry bitter; soup: f Suppe = salty sour bitter
-sausage: f Wurst = hard dry salty; pear: f Birne = hard sour bitter; bread: n Brot = hard dry salty
-meat: n Fleisch = hard dry salty; leaf: n Blatt = hard dry bitter; vegetable: n Gemüse = hard salty bitter
+apple: m Apfel = hard sour moldy; cheese: m Käse = hard salty moldy spicy; cake: m Kuchen = hard moldy
+cabbage: m Kohl = sour bitter moldy; carrot: f Karotte = hard bitter moldy; soup: f Suppe = salty sour spicy bitter
+sausage: f Wurst = hard salty spicy moldy; pear: f Birne = hard sour moldy; bread: n Brot = hard salty moldy
+meat: n Fleisch = salty spicy moldy; leaf: n Blatt = hard bitter moldy; omelet: n Omelett = salty spicy moldy
 """
 _PULLING = """
-= tired sick weak lazy young small
-dog: m Hund; donkey: m Esel; bull: m Stier; ox: m Ochse; cow: f Kuh; goat: f Ziege; mare: f Stute; horse: n Pferd
-camel: n Kamel; pony: n Pony; sheep: n Schaf
+= tired sick weak lazy young hungry
+dog: m Hund; donkey: m Esel; bull: m Stier; ox: m Ochse/Ochsen; cow: f Kuh; goat: f Ziege; cat: f Katze
+horse: n Pferd; camel: n Kamel; pony: n Pony; sheep: n Schaf
 """
 _PULLED = """
-cart: m Karren = heavy big full long; sled: m Schlitten = heavy big full long; trailer: m Anhänger = heavy big full long
-plow: m Pflug = heavy big; wagon: m Wagen = heavy big full long; box: f Kiste = heavy big full; carriage: f Kutsche = heavy big full long
-machine: f Maschine = heavy big; bell: f Glocke = heavy big; boat: n Boot = heavy big full long
-car: n Auto = heavy big full; barrel: n Fass = heavy big full; wheel: n Rad = heavy big
-cannon: f Kanone = heavy big long; statue: f Statue = heavy big; raft: n Floß = heavy big long full
+cart: m Karren = heavy big long; sled: m Schlitten = heavy big long; plow: m Pflug = heavy big rusty
+trailer: m Anhänger = heavy big long rusty; wagon: m Wagen = heavy big long rusty; box: f Kiste = heavy big
+carriage: f Kutsche = heavy big long; machine: f Maschine = heavy big rusty; bell: f Glocke = heavy big rusty
+cannon: f Kanone = heavy big long rusty; statue: f Statue = heavy big; boat: n Boot = heavy big long
+car: n Auto = heavy big rusty; barrel: n Fass = heavy big; wheel: n Rad = heavy big rusty
+raft: n Floß = heavy big long; tractor: m Traktor = heavy big rusty
+locomotive: f Lokomotive = heavy big long rusty
 """
 
 ORDERS = ("last", "first", "colon")

@@ -23,8 +23,9 @@ def stratified(pairs: list[Pair], count: int, seed: int) -> Iterator[Pair]:
     order: list[tuple[str, str]] = []
     for _ in range(count):
         order = order or rng.sample(sorted(senses), len(senses))
-        choices = rng.sample(senses[order.pop()], 20)
-        pair = min(choices, key=lambda choice: frames[choice.frame])
+        left = senses[order.pop()]
+        pair = min(rng.sample(left, 20), key=lambda choice: frames[choice.frame])
+        left.remove(pair)
         frames[pair.frame] += 1
         yield pair
 
