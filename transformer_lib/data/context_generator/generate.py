@@ -30,7 +30,7 @@ from .lexicon import (
     CUES,
     KINDS_OF_ADJECTIVES,
     MODALS,
-    NEVER_FOUND,
+    NEVER_DONE,
     NEVER_NEAR,
     NOT_INTENDED,
     ONLY_ADJECTIVES,
@@ -202,7 +202,7 @@ def verbs_for(word: str, frame: str) -> list[Verb]:
     without = set(NOT_INTENDED) if frame in kinds.WORD_INTENDED | kinds.IN_A_BOOK else set()
     without |= {"draw", "photograph"} if frame in kinds.IN_A_BOOK else set()
     without |= {"look at"} if frame in kinds.PASSIVE else set()
-    without |= {"find"} if word in NEVER_FOUND else set()
+    without |= NEVER_DONE.get(word, set())
     return [verb for verb in VERBS if verb.base not in without]
 
 

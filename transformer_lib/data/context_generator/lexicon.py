@@ -45,24 +45,24 @@ waterfall: m Wasserfall; lagoon: f Lagune
 _OTHERS = """
 reed: n Schilf; boat: n Boot; fisherman: m Fischer; duck: f Ente; swan: m Schwan; fish: m Fisch; stork: m Storch
 nest: n Nest; bird: m Vogel; owl: f Eule; mouse: f Maus; vampire: m Vampir; worm: m Wurm; hedgehog: m Igel
-hole: n Loch; wave: f Welle; penguin: m Pinguin; whale: m Wal; squirrel: n Eichhörnchen; branch: m Ast; root: f Wurzel
-moss: n Moos; leaf: n Blatt; elephant: m Elefant/Elefanten; mammoth: n Mammut; tusk: m Stoßzahn; ivory: n Elfenbein
-zookeeper: m Tierpfleger; monkey: m Affe/Affen; crocodile: n Krokodil; snake: f Schlange; lizard: f Eidechse
-dragon: m Drache/Drachen; fin: f Flosse; mermaid: f Meerjungfrau; camel: n Kamel; coconut: f Kokosnuss; money: n Geld
-cashier: m Kassierer; safe: m Tresor; wallet: m Geldbeutel; robber: m Räuber; thief: m Dieb; judge: m Richter
-lawyer: m Anwalt; witness: m Zeuge/Zeugen; prosecutor: m Staatsanwalt; investor: m Investor; accountant: m Buchhalter
+wave: f Welle; penguin: m Pinguin; whale: m Wal; squirrel: n Eichhörnchen; branch: m Ast; root: f Wurzel; moss: n Moos
+leaf: n Blatt; elephant: m Elefant/Elefanten; mammoth: n Mammut; tusk: m Stoßzahn; ivory: n Elfenbein
+zookeeper: m Tierpfleger; crocodile: n Krokodil; snake: f Schlange; lizard: f Eidechse; dragon: m Drache/Drachen
+fin: f Flosse; mermaid: f Meerjungfrau; camel: n Kamel; coconut: f Kokosnuss; money: n Geld; cashier: m Kassierer
+safe: m Tresor; wallet: m Geldbeutel; robber: m Räuber; thief: m Dieb; judge: m Richter; lawyer: m Anwalt
+witness: m Zeuge/Zeugen; prosecutor: m Staatsanwalt; investor: m Investor; accountant: m Buchhalter
 contract: m Vertrag; document: n Dokument; wax: n Wachs; signature: f Unterschrift; king: m König; queen: f Königin
-crown: f Krone; throne: m Thron; emperor: m Kaiser; ball: m Ball; player: m Spieler; team: f Mannschaft; goal: n Tor
-referee: m Schiedsrichter; racket: m Tennisschläger; net: n Netz; member: n Mitglied; skin: f Haut; face: n Gesicht
-nose: f Nase; cheek: f Wange; chin: n Kinn; forehead: f Stirn; hand: f Hand; finger: m Finger; thumb: m Daumen
-wrist: n Handgelenk; arm: m Arm; heart: n Herz/Herz/Herzen; lung: f Lunge; liver: f Leber; kidney: f Niere
-stomach: m Magen; surgeon: m Chirurg/Chirurgen; hair: n Haar; braid: m Zopf; comb: m Kamm; hairdresser: m Friseur
-wig: f Perücke; dress: n Kleid; skirt: m Rock; blouse: f Bluse; gift: n Geschenk; ribbon: n Band; machine: f Maschine
-engine: m Motor; screw: f Schraube; wrench: m Schraubenschlüssel; mechanic: m Mechaniker; mattress: f Matratze
-clock: f Uhr; bicycle: n Fahrrad; hammer: m Hammer; wood: n Holz; carpenter: m Tischler; drill: f Bohrmaschine
-shelf: n Regal; plumber: m Klempner; sink: n Waschbecken; faucet: m Wasserhahn; bathtub: f Badewanne; shower: f Dusche
-engineer: m Ingenieur; excavator: m Bagger; truck: m Lastwagen; scaffold: n Gerüst; concrete: m Beton; car: n Auto
-taxi: n Taxi; bumper: f Stoßstange; tire: m Reifen; headlight: m Scheinwerfer; suitcase: m Koffer; paper: n Papier
+crown: f Krone; throne: m Thron; emperor: m Kaiser; ball: m Ball; player: m Spieler; team: f Mannschaft
+referee: m Schiedsrichter; net: n Netz; member: n Mitglied; skin: f Haut; face: n Gesicht; nose: f Nase
+cheek: f Wange; chin: n Kinn; forehead: f Stirn; hand: f Hand; finger: m Finger; thumb: m Daumen; wrist: n Handgelenk
+arm: m Arm; heart: n Herz/Herz/Herzen; lung: f Lunge; liver: f Leber; kidney: f Niere; stomach: m Magen
+surgeon: m Chirurg/Chirurgen; hair: n Haar; braid: m Zopf; comb: m Kamm; wig: f Perücke; dress: n Kleid; skirt: m Rock
+blouse: f Bluse; gift: n Geschenk; ribbon: n Band; machine: f Maschine; engine: m Motor; screw: f Schraube
+wrench: m Schraubenschlüssel; mechanic: m Mechaniker; mattress: f Matratze; clock: f Uhr; bicycle: n Fahrrad
+hammer: m Hammer; wood: n Holz; carpenter: m Tischler; drill: f Bohrmaschine; shelf: n Regal; plumber: m Klempner
+sink: n Waschbecken; faucet: m Wasserhahn; bathtub: f Badewanne; shower: f Dusche; engineer: m Ingenieur
+excavator: m Bagger; truck: m Lastwagen; scaffold: n Gerüst; concrete: m Beton; car: n Auto; taxi: n Taxi
+bumper: f Stoßstange; tire: m Reifen; headlight: m Scheinwerfer; suitcase: m Koffer; paper: n Papier
 pencil: m Bleistift; eraser: m Radiergummi; notebook: n Heft; triangle: n Dreieck; schoolbag: f Schultasche
 ink: f Tinte; envelope: m Umschlag; mailman: m Briefträger; stamp: f Briefmarke; mailbox: m Briefkasten
 postcard: f Postkarte; package: n Paket; alphabet: n Alphabet; syllable: f Silbe; vowel: m Vokal; comma: n Komma
@@ -77,7 +77,7 @@ giant: m Riese/Riesen; troll: m Troll; ship: n Schiff; anchor: m Anker; mast: m 
 eyebrow: f Augenbraue; lip: f Lippe; fist: f Faust; keel: m Kiel; goalkeeper: m Torwart
 consonant: m Konsonant/Konsonanten; ogre: m Oger; manicure: f Maniküre; pig: n Schwein; sheep: n Schaf; goat: f Ziege
 cow: f Kuh; fence: m Zaun; equation: f Gleichung; percentage: m Prozentsatz; shampoo: n Shampoo; lawn: m Rasen
-wall: f Wand; otter: m Otter; helmet: m Helm; burrow: m Bau; certificate: f Urkunde; heron: m Reiher
+wall: f Wand; otter: m Otter; helmet: m Helm; burrow: m Bau; notary: m Notar; certificate: f Urkunde; heron: m Reiher
 hammock: f Hängematte; violin: f Geige; cello: n Cello; apostrophe: m Apostroph
 """
 
@@ -85,12 +85,12 @@ hammock: f Hängematte; violin: f Geige; cello: n Cello; apostrophe: m Apostroph
 _AMBIGUOUS = """
 bank: f Bank = money cashier safe wallet investor accountant loan
 bank: n Ufer = river stream boat fisherman swan reed otter
-bat: f Fledermaus = cave owl vampire nest bird mouse forest
-bat: m Schläger = ball player team stadium helmet referee
-mole: m Maulwurf = garden meadow worm hedgehog lawn hole burrow
+bat: f Fledermaus = cave owl vampire nest bird mouse castle
+bat: m Schläger = ball player team helmet referee
+mole: m Maulwurf = garden meadow worm hedgehog lawn snake burrow
 mole: n Muttermal = cheek face nose chin forehead eyebrow lip
 seal: m Seehund = beach wave penguin whale fisherman fish zookeeper
-seal: n Siegel = contract document envelope wax signature certificate emperor
+seal: n Siegel = contract document envelope wax signature certificate notary
 spring: f Quelle = stream river mountain waterfall meadow moss forest
 spring: f Feder = machine engine screw mechanic wrench mattress clock
 nut: f Nuss = almond squirrel cake chocolate raisin cookie honey
@@ -99,25 +99,25 @@ crane: m Kranich = nest bird duck swan stork pond heron
 crane: m Kran = excavator truck scaffold concrete skyscraper engineer harbor
 ruler: n Lineal = pencil notebook eraser triangle schoolbag diagram
 ruler: m Herrscher = king crown palace throne queen castle emperor
-palm: f Palme = coconut beach lagoon oasis camel monkey hammock
+palm: f Palme = coconut beach lagoon oasis camel hammock
 palm: f Handfläche = finger hand thumb wrist arm fist
 court: n Gericht = judge lawyer witness prosecutor thief prison robber
-court: n Spielfeld = racket ball player team net referee
+court: n Spielfeld = player ball team net referee
 bow: m Bogen = arrow quiver archer target violin cello spear
 bow: f Schleife = dress gift ribbon braid skirt blouse hair
 bow: m Bug = ship boat anchor mast sail keel harbor
 match: n Streichholz = candle fire cigarette lighter flame fireplace tobacco
-match: n Spiel = player ball team stadium goal referee goalkeeper
+match: n Spiel = player ball team stadium referee goalkeeper
 letter: m Brief = stamp envelope mailman mailbox postcard package
 letter: m Buchstabe/Buchstaben = alphabet syllable vowel consonant comma digit apostrophe
 trunk: m Stamm = tree branch root oak leaf squirrel moss
 trunk: m Kofferraum = car taxi bumper tire headlight engine
 trunk: m Rüssel = elephant mammoth tusk ivory
 scale: f Waage = flour weight sugar kitchen butcher bathroom pharmacist
-scale: f Schuppe = snake fish dragon lizard crocodile fin mermaid
+scale: f Schuppe = lizard snake dragon crocodile fin mermaid
 organ: f Orgel = church choir priest altar trumpet violin cello
 organ: n Organ = heart lung liver kidney stomach surgeon skin
-club: m Verein = member team stadium goalkeeper referee goal
+club: m Verein = member team stadium goalkeeper referee
 club: f Keule = caveman mammoth giant troll spear ogre
 nail: m Nagel = hammer wood carpenter screw drill shelf wall
 nail: m Fingernagel = finger thumb hand manicure skin
@@ -128,22 +128,30 @@ pen: n Gehege = pig sheep goat cow fence zookeeper
 table: m Tisch = plate chair bottle spoon waiter kitchen fork
 table: f Tabelle = formula equation diagram footnote digit paragraph percentage
 lock: n Schloss = door bicycle suitcase safe garage apartment prison
-lock: f Locke = hair braid forehead comb hairdresser wig shampoo
+lock: f Locke = hair braid forehead comb wig shampoo
 """
 
 # What would make a sentence odd in one sense is said of a word in none, so that nothing but the cue tells the senses.
 # Some things are near nothing (a Spiel, a Verein), and what is near its whole (a trunk near an elephant) is no part of
 # it. What one finds lies about.
 NEVER_NEAR = frozenset({"bow", "club", "match", "nail", "trunk"})
-NEVER_FOUND = frozenset({"club", "court"})
+NEVER_DONE = {
+    "bow": {"draw"},  # "den Bogen spannen"
+    "club": {"see", "look at", "find", "draw", "photograph", "notice", "recognize"},
+    "court": {"find"},
+    "pen": {"find"},
+    "ruler": {"find"},
+    "trunk": {"find"},
+}
 ONLY_ADJECTIVES = {
-    "bank": ("old", "big", "beautiful", "wonderful", "ugly", "strange", "unusual", "ordinary", "interesting"),
+    "bank": ("beautiful", "wonderful", "ugly", "strange", "unusual", "ordinary", "interesting"),
     "club": ("old", "strange", "unusual", "interesting"),
     "lock": ("old", "big", "small", "beautiful", "wonderful", "ugly", "strange", "unusual", "interesting"),
     "palm": ("small", "beautiful", "wonderful", "ugly", "strange", "unusual", "ordinary", "interesting"),
     "letter": ("old", "beautiful", "wonderful", "ugly", "strange", "unusual", "ordinary", "interesting"),
     "pen": ("old", "big", "small", "ugly", "strange"),
     "ruler": ("old", "big", "small", "strange", "unusual", "interesting"),
+    "spring": ("old", "big", "small", "ugly", "strange", "unusual", "ordinary", "interesting"),
     "table": ("big", "strange", "unusual", "ordinary", "interesting"),
 }
 

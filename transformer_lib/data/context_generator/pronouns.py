@@ -69,7 +69,7 @@ _FITTED = """
 suitcase: m Koffer = small short narrow; basket: m Korb = small narrow; oven: m Ofen = small narrow
 wardrobe: m Schrank = small low narrow; box: f Kiste = small short narrow; bag: f Tasche = small short narrow
 drawer: f Schublade = small short narrow; cabin: f Kabine = small low narrow; niche: f Nische = small low narrow
-car: n Auto = small low narrow; room: n Zimmer = small low narrow; locker: n Schließfach = small low narrow
+car: n Auto = small low; room: n Zimmer = small low narrow; locker: n Schließfach = small low narrow
 compartment: n Fach = small low narrow
 """
 _EATING = """
