@@ -15,6 +15,12 @@ from transformer_lib.data.corpora import Corpus, load_corpus
 from transformer_lib.decoding.translator import load_trained
 
 
+STRETCHED = {  # weights that are made larger or smaller, for what is no longer multiplied
+    "no scaling, small queries": ("w_q",),
+    "no embedding scale, unit tables": ("src_embedding", "tgt_embedding"),
+}
+
+
 @pytest.fixture(scope="module")
 def corpus() -> Corpus:
     return load_corpus("context")
@@ -46,7 +52,28 @@ def test_variants_begin_with_the_baselines_weights(tiny):
     baseline = study.new_variant(tiny, "baseline", 5).model.state_dict()
     for name in study.VARIANTS:
         for key, value in study.new_variant(tiny, name, 5).model.state_dict().items():
-            assert torch.equal(value, baseline[key]), (name, key)
+            if not any(part in key for part in STRETCHED.get(name, ())):
+                assert torch.equal(value, baseline[key]), (name, key)
+
+
+def test_controls_change_the_size_of_weights_so_that_the_model_begins_as_the_baseline(tiny):
+    src, tgt = next(iter(study.new_variant(tiny, "baseline", 5).batches(tiny["train"][:5], 5)))
+    wanted = study.new_variant(tiny, "baseline", 5).model(src, tgt[:, :-1])
+    for name in STRETCHED:
+        found = study.new_variant(tiny, name, 5).model(src, tgt[:, :-1])
+        torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-5)
+    for name in ("no scaling", "no embedding scale", "no feed-forward"):
+        assert (study.new_variant(tiny, name, 5).model(src, tgt[:, :-1]) - wanted).abs().max() > 0.01
+
+
+def test_label_smoothing_is_off_in_its_arm(tiny):
+    losses = {
+        name: study.train_variant(
+            study.new_variant(tiny, name, 5), name, tiny["train"], 5, epochs=1, warmup_steps=2
+        ).loss
+        for name in ("baseline", "no label smoothing")
+    }
+    assert losses["baseline"][0] != losses["no label smoothing"][0]
 
 
 def test_unknown_variant(tiny):
@@ -69,7 +96,7 @@ def test_greedy_is_the_translators(corpus):
 
 def test_the_stored_study_is_complete_and_says_how_it_was_made(stored):
     assert stored["command"] == "python -m transformer_lib.course.studies.ablations --seeds 0 1 2"
-    assert (stored["epochs"], stored["every"], stored["threads"]) == (study.EPOCHS, study.EVERY, 1)
+    assert (stored["passes"], stored["every"], stored["threads"]) == ([*study.PASSES], study.EVERY, 1)
     assert tuple(stored["sentences"]) == study.SAMPLES
     assert list(stored["trained"]) == list(study.VARIANTS)
     for runs in stored["trained"].values():
@@ -79,6 +106,11 @@ def test_the_stored_study_is_complete_and_says_how_it_was_made(stored):
             assert len(steps) == len(run["curve"]["loss"]) == len(run["curve"]["rate"])
             assert [int(step) for step in run["samples"]] == [*study.SAMPLED, steps[-1]]
             assert math.isfinite(run["loss"])
+    assert list(stored["trained longer"]) == list(study.VARIANTS)
+    for name, runs in stored["trained longer"].items():
+        assert [run["seed"] for run in runs] == [0, 1, 2]
+        steps, longer = (stored[part][name][0]["curve"]["steps"][-1] for part in ("trained", "trained longer"))
+        assert longer == study.PASSES[1] * steps
     assert [entry["seed"] for entry in stored["off at test"]["baseline"]] == [0, 1, 2]
     for scores in (stored["off at test"]["full recipe"], *(e["scores"] for e in stored["off at test"]["baseline"])):
         assert list(scores) == list(study.TEST_PARTS)
@@ -105,13 +137,14 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(warmup, "ARMS", (("pre-norm", "with", 1e-2),))
     monkeypatch.setattr(warmup, "final_loss", lambda *arm: float(arm[-1]))
     for seeds in (["4"], ["4", "5"]):
-        monkeypatch.setattr(sys, "argv", ["ablations", "--seeds", *seeds, "--results", str(path)])
+        monkeypatch.setattr(sys, "argv", ["ablations", "--seeds", *seeds, "--results", str(path), "--passes", "1"])
         study.main()
     content = json.loads(path.read_text(encoding="utf-8"))
     assert {name: [run["seed"] for run in runs] for name, runs in content["trained"].items()} == {
         "baseline": [4, 5],
         "no scaling": [4, 5],
     }
+    assert content["trained longer"] == {}
     assert content["warm-up"] == {"pre-norm, with, 0.01": [4.0, 5.0]}
     assert content["command"].endswith("--seeds 4 5") and content["threads"] == 1
     assert capsys.readouterr().out.count("baseline 4") == 1  # not again in the second call
