@@ -62,8 +62,8 @@ def test_windows_line_ends_and_more_columns_do_no_harm(folder):
 
 
 def test_what_is_held_out_is_read_where_it_is_given(folder):
-    write(folder, "compositional", [f"{HEADER}\theld", f"{ROWS[0]}\tbank x svo"])
-    assert tl.load_corpus()["compositional"][0].held == "bank x svo"
+    write(folder, "compositional", [f"{HEADER}\theld", f"{ROWS[0]}\tword×frame"])
+    assert tl.load_corpus()["compositional"][0].held == "word×frame"
 
 
 def test_an_unknown_corpus_is_refused():
@@ -191,22 +191,12 @@ def context():
     return tl.load_corpus("context")
 
 
-def test_the_corpus_is_large_and_its_splits_are_apart(context):
-    train = {pair.src for pair in context["train"]}
-    assert len(train) >= 20_000 and len(train) == len(context["train"])
-    for split in CONTEXT_SPLITS[1:]:
-        sources = [pair.src for pair in context[split]]
-        assert len(sources) >= 500 and len(set(sources)) == len(sources)
-        assert not train & set(sources)
-
-
-def test_every_ambiguous_pair_can_be_judged(context):
+def test_every_pair_can_be_judged(context):
     for split in CONTEXT_SPLITS:
-        ambiguous = [pair for pair in context[split] if pair.expected]
-        assert len(ambiguous) > 0.8 * len(context[split])
-        assert all(tl.metrics.sense_matches([pair.tgt for pair in ambiguous], ambiguous))
-        wrong = [pair.contrast[0] for pair in ambiguous]
-        assert not any(tl.metrics.sense_matches(wrong, ambiguous))
+        pairs = context[split]
+        assert all(tl.metrics.sense_matches([pair.tgt for pair in pairs], pairs))
+        for place in (0, -1):  # nouns have one or two other senses
+            assert not any(tl.metrics.sense_matches([pair.contrast[place] for pair in pairs], pairs))
 
 
 def test_the_word_tokenizer_gives_every_sentence_back(context):
