@@ -49,25 +49,25 @@ ATTRIBUTES = _words("alt groß klein schön wunderbar hässlich seltsam ungewöh
 ENDING_OF = {stem + ending: ending for stem in ATTRIBUTES for ending in ("e", "en", "er", "es")}
 PREDICATES = ATTRIBUTES | _words(
     """
-    müde krank schwach faul ängstlich jung breit schmal tief rutschig uneben überfüllt lang kurz hoch niedrig dick
-    hart trocken salzig bitter sauer schwer voll
+    müde krank schwach faul ängstlich jung hungrig satt breit schmal tief steil uneben lang kurz hoch niedrig dick
+    hart schimmelig salzig scharf bitter sauer schwer rostig
     """
 )
 SINGULAR = _words(
     """
-    sah fand beschrieb zeichnete fotografierte erwähnte bemerkte vergaß wollte musste konnte hat war wurde
+    sah fand beschrieb zeichnete fotografierte erwähnte bemerkte erkannte wollte musste konnte hat war wurde
     sprach zeigte wusste überquerte passte fraß
     """
 )
 PLURAL = _words(
     """
-    sahen fanden beschrieben zeichneten fotografierten erwähnten bemerkten vergaßen wollten mussten konnten haben
+    sahen fanden beschrieben zeichneten fotografierten erwähnten bemerkten erkannten wollten mussten konnten haben
     sprachen zeigten wussten
     """
 )
 JOINED = {"ansah": False, "ansahen": True}  # at the end of a clause only; whether it is a plural
 INFINITIVES = _words("sehen finden beschreiben zeichnen fotografieren erwähnen ansehen ziehen")
-PARTICIPLES = _words("gesehen gefunden beschrieben gezeichnet fotografiert erwähnt bemerkt vergessen angesehen")
+PARTICIPLES = _words("gesehen gefunden beschrieben gezeichnet fotografiert erwähnt bemerkt erkannt angesehen")
 INTRANSITIVE = {"war", "wurde", "passte", "sprach", "sprachen", "wusste", "wussten"}
 PRONOUNS = {"er": "m", "sie": "f", "es": "n"}
 TIMES = {"Morgen", "Abend", "Montag"}  # "am Morgen"

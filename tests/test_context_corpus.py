@@ -277,11 +277,14 @@ def test_contrasts_of_it_differ_only_in_the_pronoun():
 @pytest.mark.parametrize(
     ("odd", "example"),
     [
-        (r"\ban? (\w+ )?jam\b", "The man saw an unusual jam near the truck."),
-        (r"\b(wanted to|had to|could) (forget|notice)\b", "The man could notice the bank near the river."),
-        (r"\b(match|club|board) (that .*|was \w+ )?near\b", "The man saw the board near the hammer."),
-        (r"^Near .* (match|club|board)\b", "Near the hammer, the man saw the board."),
-        (r"^In the book .* (drew|photographed|forgot|noticed)\b", "In the book about the river the man drew the bank."),
+        (r"\b(wanted to|had to) (recognize|notice)\b", "The man wanted to notice the bank near the river."),
+        (r"\b(bow|club|match|nail|trunk) (that .*|was \w+ )?near\b", "The man saw the trunk near the elephant."),
+        (r"^Near .* (bow|club|match|nail|trunk)\b", "Near the elephant, the man saw the trunk."),
+        (r"^In the book .* (drew|photographed|noticed)\b", "In the book about the river the man drew the bank."),
+        (r"\b(drew|draw|drawn) (the|an?) (\w+ )?bow\b", "The men drew the big bow."),
+        (r"\b(found|find) (the|an?) (\w+ )?(pen|ruler|trunk|club)\b", "The man wanted to find the trunk."),
+        (r"\bbig bank\b", "The aunt described the river and the big bank."),
+        (r"\bcould [^p]", "The man could see the bank near the river."),
         (r"\ba [aeiou]|\ban [^aeiou]", "The man saw a old bank near the river."),
     ],
 )
@@ -297,7 +300,7 @@ def test_no_predicate_repeats_or_contradicts_the_attribute():
         {"beautiful", "wonderful", "ugly"},
         {"strange", "unusual", "ordinary", "interesting"},
     ]
-    found = [features(pair) for pair in ALL if not is_it(pair)]
+    found = [features(pair) for pair in ALL if not is_it(pair) and pair.frame != "but-not"]  # there of the cue
     said = {(row["adjective"], row["predicate"]) for row in found}
     assert ("old", "big") in said and ("big", "old") in said
     assert not {(a, b) for a, b in said for kind in alike if {a, b} <= kind}
@@ -365,7 +368,7 @@ def test_each_part_of_a_held_out_combination_is_trained():
 @pytest.mark.parametrize("side", ["src", "tgt"])
 def test_every_held_out_token_is_trained_often(side):
     counts = Counter(token for pair in TRAIN for token in tokenize(getattr(pair, side)))
-    rare = {t: counts[t] for pair in HELD for t in tokenize(getattr(pair, side)) if counts[t] < 20}
+    rare = {t: counts[t] for pair in HELD for t in tokenize(getattr(pair, side)) if counts[t] < 12}
     assert not rare
 
 

@@ -51,7 +51,7 @@ MODELS: dict[str, Callable[[TransformerConfig], nn.Module]] = {
     "GRU": lambda config: GRUTranslator(config, GRU_HIDDEN),
 }
 # What is trained and reported: the name, the kind of model, and how its training differs from TRAINING.
-RUNS = {kind: (kind, {}) for kind in MODELS} | {"GRU, 8 passes": ("GRU", {"epochs": 8})}
+RUNS = {kind: (kind, {}) for kind in MODELS} | {"GRU, 12 passes": ("GRU", {"epochs": 12})}
 
 
 def new_translator(pairs: Sequence[Pair], *, seed: int, kind: str = "transformer", **changes) -> Translator:

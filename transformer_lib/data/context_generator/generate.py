@@ -47,8 +47,9 @@ from .scene import Scene
 TRAIN, VALIDATION, HELDOUT, COMPOSITIONAL, HARD = SPLITS = ("train", "validation", "heldout", "compositional", "hard")
 # Pairs per sense of an ambiguous noun, in each split, and twins of "it" for each verb, order and pair of genders.
 PER_SENSE = {TRAIN: 420, VALIDATION: 20, HELDOUT: 20, COMPOSITIONAL: 20, HARD: 20}
-IT_TWINS = {TRAIN: 18, VALIDATION: 1, HELDOUT: 1, COMPOSITIONAL: 1, HARD: 0}
+IT_TWINS = {TRAIN: 24, VALIDATION: 1, HELDOUT: 1, COMPOSITIONAL: 1, HARD: 0}
 HELD_FRAMES_PER_WORD = 2
+CUE_AFTER = "because"  # "the man saw the match because the aunt wanted to describe the team"
 PATIENCE = 2000  # draws that may fail before the lexicon is thought too small
 
 
@@ -121,7 +122,8 @@ def draw_held_out(rng: random.Random) -> HeldOut:
     word_cues = _draw_word_cues(rng)
     word_frames, word_cue_frame = {}, {}
     for word, senses in AMBIGUOUS.items():
-        *held, frame = rng.sample(frames_for(word), HELD_FRAMES_PER_WORD + 1)
+        spared = {CUE_AFTER} if word in NEVER_NEAR else set()  # there the cue comes before the word in all others
+        *held, frame = rng.sample([f for f in frames_for(word) if f not in spared], HELD_FRAMES_PER_WORD + 1)
         left = {
             sense: [c for c in sense.cues[1:] if c != word_cues[word][sense] and fits(c, frame)] for sense in senses
         }
@@ -305,7 +307,7 @@ class Drawing:
                 frame, only = self.held.word_cue_frame[word]
                 choices = {sense: [cue] for sense, cue in only.items()}
             else:
-                frame = frames[index % len(frames)]
+                frame = frames[(index // 2 if split == COMPOSITIONAL else index) % len(frames)]
                 choices = {sense: self._cues(word, sense, frame, split) for sense in AMBIGUOUS[word]}
             yield from self._new(split, f"{word} in {frame}", self._noun_twins, word, frame, choices, cycles)
 

@@ -47,8 +47,8 @@ ADJECTIVES = {
 # english: gender German = what it can be "too" of. A line that begins with "=" says it of all nouns below it.
 _CROSSING = """
 = tired sick weak lazy timid
-dog: m Hund; donkey: m Esel; fox: m Fuchs; wolf: m Wolf; cat: f Katze; cow: f Kuh; goat: f Ziege; mouse: f Maus
-horse: n Pferd; camel: n Kamel; sheep: n Schaf; pig: n Schwein
+dog: m Hund; donkey: m Esel; fox: m Fuchs; wolf: m Wolf; bear: m Bär/Bären; cat: f Katze; cow: f Kuh; goat: f Ziege
+mouse: f Maus; rat: f Ratte; horse: n Pferd; camel: n Kamel; sheep: n Schaf; pig: n Schwein; rabbit: n Kaninchen
 """
 _CROSSED = """
 river: m Fluss = wide deep; stream: m Bach = wide deep; ditch: m Graben = wide deep; square: m Platz = big uneven
@@ -63,19 +63,19 @@ chair: m Stuhl = big wide tall; mirror: m Spiegel = big long wide tall; umbrella
 guitar: f Gitarre = big long wide; lamp: f Lampe = big long tall; ladder: f Leiter = big long wide
 vase: f Vase = big wide tall; flag: f Fahne = big long wide; book: n Buch = big wide thick
 picture: n Bild = big long wide; sword: n Schwert = big long wide; pillow: n Kissen = big long wide thick
-sofa: n Sofa = big long wide tall
+sofa: n Sofa = big long wide tall; drum: f Trommel = big wide
 """
 _FITTED = """
 suitcase: m Koffer = small short narrow; basket: m Korb = small narrow; oven: m Ofen = small narrow
 wardrobe: m Schrank = small low narrow; box: f Kiste = small short narrow; bag: f Tasche = small short narrow
 drawer: f Schublade = small short narrow; cabin: f Kabine = small low narrow; niche: f Nische = small low narrow
-car: n Auto = small low; room: n Zimmer = small low narrow; locker: n Schließfach = small low narrow
-compartment: n Fach = small low narrow
+car: n Auto = small short low; room: n Zimmer = small low narrow; locker: n Schließfach = small low narrow
+compartment: n Fach = small low narrow; sack: m Sack = small short narrow; bucket: m Eimer = small narrow
 """
 _EATING = """
 = tired sick lazy timid full
-dog: m Hund; donkey: m Esel; fox: m Fuchs; wolf: m Wolf; cat: f Katze; cow: f Kuh; goat: f Ziege; duck: f Ente
-horse: n Pferd; camel: n Kamel; sheep: n Schaf; pig: n Schwein
+dog: m Hund; donkey: m Esel; fox: m Fuchs; wolf: m Wolf; bear: m Bär/Bären; cat: f Katze; cow: f Kuh; goat: f Ziege
+duck: f Ente; rat: f Ratte; horse: n Pferd; camel: n Kamel; sheep: n Schaf; pig: n Schwein; rabbit: n Kaninchen
 """
 _EATEN = """
 apple: m Apfel = hard sour moldy; cheese: m Käse = hard salty moldy spicy; cake: m Kuchen = hard moldy
@@ -85,8 +85,8 @@ meat: n Fleisch = salty spicy moldy; leaf: n Blatt = hard bitter moldy; omelet: 
 """
 _PULLING = """
 = tired sick weak lazy young hungry
-dog: m Hund; donkey: m Esel; bull: m Stier; ox: m Ochse/Ochsen; cow: f Kuh; goat: f Ziege; cat: f Katze
-horse: n Pferd; camel: n Kamel; pony: n Pony; sheep: n Schaf
+dog: m Hund; donkey: m Esel; bull: m Stier; ox: m Ochse/Ochsen; bear: m Bär/Bären; cow: f Kuh; goat: f Ziege
+cat: f Katze; llama: n Lama; horse: n Pferd; camel: n Kamel; pony: n Pony; sheep: n Schaf
 """
 _PULLED = """
 cart: m Karren = heavy big long; sled: m Schlitten = heavy big long; plow: m Pflug = heavy big rusty
