@@ -284,7 +284,7 @@ def test_contrasts_of_it_differ_only_in_the_pronoun():
         (r"\b(drew|draw|drawn) (the|an?) (\w+ )?bow\b", "The men drew the big bow."),
         (r"\b(found|find) (the|an?) (\w+ )?(pen|ruler|trunk|club)\b", "The man wanted to find the trunk."),
         (r"\bbig bank\b", "The aunt described the river and the big bank."),
-        (r"\bcould [^p]", "The man could see the bank near the river."),
+        (r"\bcould (?!not pull)", "The man could see the bank near the river."),
         (r"\ba [aeiou]|\ban [^aeiou]", "The man saw a old bank near the river."),
     ],
 )

@@ -14,7 +14,6 @@ from transformer_lib.course.studies import warmup
 from transformer_lib.data.corpora import Corpus, load_corpus
 from transformer_lib.decoding.translator import load_trained
 
-
 STRETCHED = {  # weights that are made larger or smaller, for what is no longer multiplied
     "no scaling, small queries": ("w_q",),
     "no embedding scale, unit tables": ("src_embedding", "tgt_embedding"),

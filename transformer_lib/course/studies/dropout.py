@@ -1,7 +1,7 @@
 """How much dropout? The course's translator with none to a fifth, judged by the validation split (notebook 13).
 
-`python -m transformer_lib.course.studies.dropout` trains each with every seed, with half of the passes of the
-course's recipe and with all, and writes data/dropout.json after each run; what the file already has is not run again. The rate
+`python -m transformer_lib.course.studies.dropout` trains each with every seed, with half of the passes of the course's
+recipe and with all, and writes data/dropout.json after each run; what the file already has is not run again. The rate
 with the lowest validation loss, smoothed as in training, is the course's: `translators.SIZES["dropout"]`. No test split
 is looked at here.
 """
