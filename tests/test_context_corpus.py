@@ -9,7 +9,9 @@ from dataclasses import asdict
 
 import pytest
 
-from corpus_rules import (
+from german_grammar import ARTICLE_WORDS, ENDING_OF, PRONOUNS, check_german
+from german_nouns import NOUNS
+from transformer_lib.course.studies.rules import (
     IT_FEATURES,
     NOUN_FEATURES,
     Sheet,
@@ -27,8 +29,6 @@ from corpus_rules import (
     score_rules,
     without_twins,
 )
-from german_grammar import ARTICLE_WORDS, ENDING_OF, PRONOUNS, check_german
-from german_nouns import NOUNS
 from transformer_lib.data.context_generator import generate, lexicon, pronouns, sample
 from transformer_lib.data.corpora import CONTEXT_SPLITS, DATA, Pair, load_corpus
 from transformer_lib.data.tokenizers import WordTokenizer

@@ -42,7 +42,7 @@ class Pair:
     cue: str = ""  # the English word that decides
     frame: str = ""  # the sentence pattern
     gap: int = 0  # tokens from the word to the cue; negative when the cue comes first
-    held: str = ""  # which combination is held out, in the compositional split
+    held: str = ""  # which of its combinations training does not show, in the splits that are about them
 
 
 _COLUMNS = set(Pair.__dataclass_fields__) - {"held"}

@@ -76,7 +76,7 @@ class Senses:
 
 @cache
 def load_senses() -> tuple[WordTokenizer, tuple[tuple[str, str], ...], dict[str, Senses]]:
-    """Return the words, the 55 senses as (word, sense), and {split: Senses} for every split."""
+    """Return the words, the senses as (word, sense), and {split: Senses} for every split."""
     corpus = load_corpus("context")
     tokenizer = WordTokenizer.from_texts(pair.src for pair in corpus["train"])
     senses = tuple(sorted({(pair.word, pair.sense) for pair in corpus["train"] if pair.word not in ("", "it")}))
