@@ -26,6 +26,7 @@ from .interventions import (
     evened,
     flipped,
     hidden,
+    lent,
     pronoun_rows,
     silenced,
     unread,
@@ -86,22 +87,37 @@ def of_nouns(translator: Translator, noun: Questions, corpus: Corpus) -> dict[st
     for name, edge in edges.items():
         for ending, layers in LAYERS.items():
             cuts[name + ending] = _share_inside(cut(model, noun, *edge, layers=layers), model, noun)
-    donor = donors(translator, noun, corpus["train"])
-    rows = {"the noun": noun.word, "the cue": noun.cue}
-    lent = {name: flipped(model, noun, donor, place) for name, place in rows.items()}
+    donor = donors(translator, noun, corpus["heldout"])
+    rows = {"the noun": (noun.word,), "the cue": (noun.cue,), "noun and cue": (noun.word, noun.cue), "all rows": ()}
+    after = {name: lent(model, noun, donor, *places) for name, places in rows.items()}
+    with cut(model, noun, noun.word, noun.cue):
+        left = margins(model, noun)
+    with cut(model, noun, noun.word, noun.cue), hidden(model, noun, noun.cue):
+        cuts["noun reads cue, cue hidden"] = share(margins(model, noun))
     between = weights_between(model, noun, noun.word, noun.cue)
     return {
         "cut, noun": cuts,
-        "flipped, noun": lent | {"all rows": flipped(model, noun, donor)},
+        "flipped, noun": {name: round(1 - share(margin), 3) for name, margin in after.items()},
+        "by noun": {
+            word: {"cut": share(left[of_word])}
+            | {name: round(1 - share(after[name][of_word]), 3) for name in ("the noun", "the cue")}
+            for word, of_word in by_word(noun).items()
+        },
         "weight on the cue": _rounded({name: grid.mean(dim=0) for name, grid in between.items()}),
     }
+
+
+def by_word(asked: Questions) -> dict[str, Tensor]:
+    """Return {ambiguous word: which of the sentences asked have it, [n]}."""
+    words = [pair.word for pair in asked.pairs]
+    return {word: torch.tensor([other == word for other in words]) for word in sorted(set(words))}
 
 
 def of_pronouns(translator: Translator, it: Questions, corpus: Corpus) -> dict[str, Any]:
     """Return what decides er, sie or es: entries cut, rows of the memory hidden or lent, and the weights."""
     model, (meant, other) = translator.model, nouns(it)
     rows = {"it": it.word, "the noun meant": meant, "the other noun": other, "the adjective": it.cue}
-    donor, here = donors(translator, it, corpus["train"]), torch.arange(len(it))
+    donor, here = donors(translator, it, corpus["heldout"]), torch.arange(len(it))
     of_pronoun = pronoun_rows(translator, it)
     cuts = {
         "it reads the noun meant": cut(model, it, it.word, meant),

@@ -129,12 +129,17 @@ def unread(model: Transformer, asked: Questions, *places: Tensor) -> AbstractCon
 
 
 @torch.no_grad()
-def flipped(model: Transformer, asked: Questions, donor: Tensor, *places: Tensor) -> float:
-    """Return the share of decisions that are wrong once these memory rows come from `donor`; with none, all rows do."""
+def lent(model: Transformer, asked: Questions, donor: Tensor, *places: Tensor) -> Tensor:
+    """Return the margins [n] once the memory rows at these places come from `donor`; with none, all rows do."""
     memory, other = model.encode(asked.src), model.encode(donor)
     for place in places:
         memory[torch.arange(len(asked)), place] = other[torch.arange(len(asked)), place]
-    return round(1 - share(margins(model, asked, memory if places else other)), 3)
+    return margins(model, asked, memory if places else other)
+
+
+def flipped(model: Transformer, asked: Questions, donor: Tensor, *places: Tensor) -> float:
+    """Return the share of decisions that are wrong once these memory rows come from `donor`; with none, all rows do."""
+    return round(1 - share(lent(model, asked, donor, *places)), 3)
 
 
 @torch.no_grad()

@@ -8,11 +8,12 @@ from functools import cache
 import torch
 from torch import Tensor
 
-from ...data.context_generator.pronouns import ADJECTIVES, FAMILIES
+from ...data.context_generator.pronouns import FAMILIES
 from ...data.corpora import Pair
 from ...data.tokenizers import WordTokenizer
 from ...decoding.translator import Translator
 from ...model.transformer import Transformer
+from .rules import blanked
 
 
 class Questions:
@@ -75,20 +76,17 @@ def nouns(asked: Questions) -> tuple[Tensor, Tensor]:
     return meant, other
 
 
-def other_cue(pair: Pair, known: dict[tuple[str, str], list[str]], words: Sequence[str]) -> str:
-    """Return a word that would decide for another sense: of the same noun in training, or of the other noun."""
-    if pair.word != "it":
-        return next(cues[0] for (word, sense), cues in known.items() if word == pair.word and sense != pair.sense)
-    sides = next(sides for verb, sides in ADJECTIVES.items() if verb in words)
-    return next(adjective for side in sides if pair.cue not in side for adjective in side)
+def twins(asked: Questions, pairs: Sequence[Pair]) -> list[Pair]:
+    """Return for each sentence asked the first of `pairs` that differs from it in the deciding word and the sense.
+
+    `pairs` are of the same split: there every sentence has a twin for each of its other senses.
+    """
+    found: dict[tuple[str, ...], list[Pair]] = {}
+    for pair in pairs:
+        found.setdefault(blanked(pair), []).append(pair)
+    return [next(twin for twin in found[blanked(pair)] if twin.sense != pair.sense) for pair in asked.pairs]
 
 
-def donors(translator: Translator, asked: Questions, train: Sequence[Pair]) -> Tensor:
+def donors(translator: Translator, asked: Questions, pairs: Sequence[Pair]) -> Tensor:
     """Return the ids [n, src_len] of the same sentences with another deciding word, so that another sense is right."""
-    known: dict[tuple[str, str], list[str]] = {}
-    for pair in train:
-        known.setdefault((pair.word, pair.sense), []).append(pair.cue)
-    ids = asked.src.clone()
-    for i, pair in enumerate(asked.pairs):
-        ids[i, asked.cue[i]] = translator.src_tokenizer.words.index(other_cue(pair, known, asked.words[i]))
-    return ids
+    return translator.src_tokenizer.encode_batch([twin.src for twin in twins(asked, pairs)])
