@@ -34,7 +34,7 @@ RESULTS = DATA / "context" / "results.json"
 SIZES = {"d_model": 96, "n_heads": 4, "n_layers": 2, "d_ff": 192, "dropout": 0.0, "max_len": 64}
 TRAINING: dict[str, Any] = {
     "epochs": 4,
-    "learning_rate": 2e-3,
+    "learning_rate": 3e-3,
     "schedule": "cosine",
     "warmup_steps": 400,
     "label_smoothing": 0.1,
