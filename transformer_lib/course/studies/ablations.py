@@ -48,10 +48,10 @@ PASSES = (
 EVERY = 4  # every fourth sentence of a split is tested
 SAMPLED = (1, 32, 64, 128, 192, 256, 384, 512)  # steps at which the samples are translated, beside the last
 SAMPLES = (  # from the held-out split
-    "Did the sister find the bank near the safe?",
-    "The sister knew that the aunt had to find the bank near the bridge.",
-    "The horse did not cross the square because it was too tired.",
-    "Because it was too hard, the donkey did not eat the soup.",
+    "Yesterday the woman saw the bank near the money.",
+    "The brother knew that the woman wanted to describe the bank near the reed.",
+    "The horse did not cross the street because it was too weak.",
+    "Because it was too steep, the goat did not cross the glacier.",
 )
 SHORT_PAIRS = 640  # 20 steps
 PARTS_OF_RESULTS = ("short", "trained", "off at test", "warm-up", "trained longer")

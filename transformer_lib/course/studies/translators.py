@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import datetime
 import functools
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from ..._files import DATA, write_atomically
+from ..._files import DATA
 from ...baselines import DictionaryBaseline, GRUTranslator, SelfOnlyTransformer, count_parameters
 from ...data.corpora import Corpus, Pair, load_corpus
 from ...data.metrics import Score, bleu, bootstrap, chrf, exact_matches, other_forms, sense_choices, sense_matches
@@ -29,12 +28,13 @@ from ...model.transformer import Transformer
 from ...training.evaluation import loss_per_token
 from ...training.loop import train
 from ...training.options import History
+from . import stored
 
 RESULTS = DATA / "context" / "results.json"
 SIZES = {"d_model": 96, "n_heads": 4, "n_layers": 2, "d_ff": 192, "dropout": 0.0, "max_len": 64}
 TRAINING: dict[str, Any] = {
     "epochs": 4,
-    "learning_rate": 2e-3,
+    "learning_rate": 3e-3,
     "schedule": "cosine",
     "warmup_steps": 400,
     "label_smoothing": 0.1,
@@ -111,7 +111,7 @@ def run_seed(corpus: Corpus, kind: str, seed: int, *, progress: bool = False, **
         translator, corpus["train"], seed=seed, progress=progress, on_step=validation.look, **changes
     )
     translate = functools.partial(translator.translate, path=fastest_path(translator.model))
-    scores = {split: as_numbers(evaluate(translate, corpus[split])) for split in TEST_SPLITS}
+    scores = {split: scores_of(translate, corpus[split]) for split in TEST_SPLITS}
     curve = {"steps": history.steps[::10], "loss": [round(loss, 4) for loss in history.loss[::10]]}
     parameters = count_parameters(translator.model)
     outcome = {"seed": seed, "scores": scores, "curve": curve, "validation": validation.curve}
@@ -137,6 +137,16 @@ class Watched:
         return loss_per_token(model, batches, label_smoothing=label_smoothing, path=fastest_path(model))
 
 
+def scores_of(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]) -> dict[str, list[float]]:
+    """Return what `evaluate` does, rounded, and the sense choice of the ambiguous nouns and of "it" apart."""
+    found = as_numbers(evaluate(translate, pairs))
+    for kind, wanted in (("nouns", False), ("it", True)):
+        some = [pair for pair in pairs if pair.word and (pair.word == "it") == wanted]
+        if choices := sense_choices(translate([pair.src for pair in some]), some):
+            found |= as_numbers({f"sense choice, {kind}": bootstrap(choices)})
+    return found
+
+
 def as_numbers(scores: dict[str, Score]) -> dict[str, list[float]]:
     """Return [mean, low, high] per metric, rounded, for JSON."""
     return {name: [round(value, 4) for value in (s.mean, s.low, s.high)] for name, s in scores.items()}
@@ -153,14 +163,14 @@ def short_run(corpus: Corpus, kind: str, **changes) -> list[float]:
 def run_dictionary(corpus: Corpus) -> dict:
     """Return the dictionary baseline's scores; it has no seed."""
     dictionary = DictionaryBaseline(corpus["train"])
-    return {"scores": {split: as_numbers(evaluate(dictionary.translate, corpus[split])) for split in TEST_SPLITS}}
+    return {"scores": {split: scores_of(dictionary.translate, corpus[split]) for split in TEST_SPLITS}}
 
 
 def run(seeds: Sequence[int], results: Path = RESULTS, weights: Path | None = None) -> dict:
-    """Run every model with every seed, write `results`, and the first seed's Transformer to `weights`."""
+    """Run every model with every seed, write `results` after each, and the first seed's Transformer to `weights`."""
     corpus = load_corpus("context")
     content = {
-        "command": f"python -m transformer_lib.course.studies.translators --seeds {' '.join(map(str, seeds))}",
+        "command": stored.command("translators", seeds),
         "date": datetime.date.today().isoformat(),
         "threads": torch.get_num_threads(),
         "chance": {split: round(chance(corpus[split]), 4) for split in TEST_SPLITS},
@@ -172,16 +182,16 @@ def run(seeds: Sequence[int], results: Path = RESULTS, weights: Path | None = No
         for seed in seeds:
             translator, outcome = run_seed(corpus, kind, seed, **changes)
             content[name].append(outcome)
+            stored.save(results, content, indent=1)
             print(name, seed, {s: outcome["scores"][s]["exact match"][0] for s in TEST_SPLITS}, flush=True)
             if weights is not None and name == "transformer" and seed == seeds[0]:
                 translator.save(weights, command=content["command"], seed=seed, scores=outcome["scores"])
-    write_atomically(results, (json.dumps(content, indent=1) + "\n").encode("utf-8"))
     return content
 
 
 def load_results(path: Path = RESULTS) -> dict:
     """Return what `run` wrote."""
-    return json.loads(path.read_text(encoding="utf-8"))
+    return stored.read(path)
 
 
 def main() -> None:

@@ -12,7 +12,7 @@ from ...data.corpora import Corpus
 from . import translators
 
 STEPS, RISE, LAST = 200, 50, 50  # of training; of the rise to the peak; over which the loss is averaged at the end
-NORMS, WARMUPS, RATES = ("post-norm",), ("with", "without"), (2e-3, 1e-2)
+NORMS, WARMUPS, RATES = ("post-norm",), ("with", "without"), (3e-3, 1e-2)
 ARMS = tuple(itertools.product(NORMS, WARMUPS, RATES))
 
 
