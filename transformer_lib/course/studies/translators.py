@@ -70,7 +70,7 @@ def new_translator(pairs: Sequence[Pair], *, seed: int, kind: str = "transformer
 
 @functools.lru_cache(maxsize=4)
 def _vocabularies(pairs: tuple[Pair, ...]) -> tuple[WordTokenizer, WordTokenizer]:
-    """Return the word tokenizers of both sides; counting 24,000 sentences takes seconds, so it is done once."""
+    """Return the word tokenizers of both sides; counting 23,000 sentences takes seconds, so it is done once."""
     return WordTokenizer.from_texts(p.src for p in pairs), WordTokenizer.from_texts(p.tgt for p in pairs)
 
 
