@@ -149,7 +149,7 @@ def test_entries_have_the_weights_lengths_and_effects_of_one_sentence(trained, n
 
 
 def test_a_donor_differs_in_the_deciding_word_alone_and_turns_the_decision(trained, noun):
-    donor = questions.donors(trained, noun, tl.load_corpus("context")["train"])
+    donor = questions.donors(trained, noun, tl.load_corpus("context")["heldout"])
     differs = donor != noun.src
     assert differs.sum() == 17 and differs[torch.arange(17), noun.cue].all()
     assert change.flipped(trained.model, noun, donor) > 0.9

@@ -17,6 +17,8 @@ PARTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "residual": ("no residual", ("residual",)),
     "scaling": ("no scaling", ("scaling",)),
     "layer norm": ("no layer norm", ("layer norm",)),
+    "feed-forward": ("no feed-forward", ("feed-forward",)),
+    "embedding scale": ("no embedding scale", ("embedding scale",)),
     "all heads but one": ("one head", tuple(f"all heads but {head}" for head in (1, 2, 3, 4))),
 }
 SCORES = {
