@@ -27,8 +27,8 @@ SENTENCES = (
     "The man saw the bank near the river.",
     "The dog did not cross the street because it was too tired.",
     "The dog did not cross the street because it was too wide.",
-    "The man wanted to see the bank near the river.",
-    "The child saw the bat near the cave.",
+    "The man saw the bank near the money.",
+    "The child saw the bat near the ball.",
 )
 PARTS = {
     "encoder": "encoder.layers.{}.self_attention",
