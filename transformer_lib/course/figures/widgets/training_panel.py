@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import functools
 from bisect import bisect_right
 
@@ -75,7 +76,8 @@ def draw_replay(step: int, beside: str) -> Picture:
     body = text(50, 14, "training loss, every tenth step", "bold")
     body += run_curves.curve_chart(curves, (50, 26, 400, 140), high=_HIGH, step=at, last=last)
     body += text(510, 14, "learning rate × 1000", "bold")
-    body += run_curves.curve_chart(rates, (510, 26, 185, 140), high=2.0, step=at, last=last)
+    peak = float(math.ceil(max(rate for _, curve in rates.values() for rate in curve)))
+    body += run_curves.curve_chart(rates, (510, 26, 185, 140), high=peak, step=at, last=last)
     body += run_curves.legend(list(runs), 50, 204)
     body += text(450, 204, f"translated after step {when:,}:", "soft")
     body += run_curves.sample_lines(stored["sentences"], stored["references"], said, 228, 720)
