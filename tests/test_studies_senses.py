@@ -23,7 +23,7 @@ def loaded():
 
 def test_the_places_and_labels_are_those_of_the_sentences(loaded):
     tokenizer, senses, splits = loaded
-    assert len(senses) == 55
+    assert len(senses) == 46
     for split in splits.values():
         ids = split.ids[torch.arange(len(split.ids)), split.places]
         assert [tokenizer.words[i] for i in ids.tolist()] == [pair.word for pair in split.pairs]
@@ -38,7 +38,7 @@ def test_the_places_and_labels_are_those_of_the_sentences(loaded):
 @pytest.mark.parametrize("kind", study.KINDS)
 def test_each_kind_reads_what_its_name_says(kind, loaded):
     torch.manual_seed(0)
-    tagger, place = study.SenseTagger(kind, len(loaded[0]), 55), torch.tensor([3])
+    tagger, place = study.SenseTagger(kind, len(loaded[0]), 46), torch.tensor([3])
     ids = torch.tensor([[5, 7, 11, 13, 17, 19, 23]])
     before, noticed = tagger(ids, place), []
     for j in range(7):
@@ -61,7 +61,7 @@ def test_only_the_words_own_senses_are_compared(loaded):
 
     def scores(ids, places):
         others = 100.0 * (~split.candidates)  # senses of other words score highest, and do not count
-        return others + torch.nn.functional.one_hot(split.labels, 55)
+        return others + torch.nn.functional.one_hot(split.labels, 46)
 
     assert study.choices(scores, split).all()
 

@@ -92,7 +92,7 @@ def test_controls_move_the_picture_and_are_remembered():
 
 
 def test_own_sentences(translator):
-    panel = widgets.alignment(translator, ["The man saw the key near the piano."])
+    panel = widgets.alignment(translator, ["The man saw the seal near the document."])
     assert panel.controls["sentence"].slider.max == 1
     assert "Der" in panel.picture.says or "der" in panel.picture.says
 

@@ -21,11 +21,12 @@ from .panel import Panel
 
 SENTENCES = (
     "The man wanted to see the bank near the river.",
-    "Although the woman described the mechanic, the aunt drew a trunk.",
+    "Although the woman described the car, the aunt drew a trunk.",
     "The child saw the bat near the cave.",
     "The child saw the bat near the ball.",
-    "Yesterday the father forgot the letter near the office.",
+    "Yesterday the father found the letter near the mailbox.",
     "The dog did not cross the street because it was too tired.",
+    "The chair did not fit into the box because it was too small.",
 )
 
 
