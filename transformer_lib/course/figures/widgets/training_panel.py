@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 import functools
+import math
 from bisect import bisect_right
 
 from ...studies import ablations
