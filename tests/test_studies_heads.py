@@ -156,6 +156,36 @@ def test_a_donor_differs_in_the_deciding_word_alone_and_turns_the_decision(train
     assert change.flipped(trained.model, noun, noun.src, noun.word) == 0
 
 
+def test_the_twin_of_an_it_sentence_means_the_other_noun(trained, it, heldout):
+    meant, other = questions.nouns(it)
+    twins = questions.Questions(trained, questions.twins(it, heldout))
+    assert torch.equal(torch.stack(questions.nouns(twins)), torch.stack([other, meant]))
+    assert torch.equal(twins.src, questions.donors(trained, it, heldout))
+
+
+def test_rows_are_lent_where_the_mask_says(trained, noun, heldout):
+    model, donor = trained.model, questions.donors(trained, noun, heldout)
+    rows = change.rows_at(noun, noun.word, noun.cue)
+    assert rows.sum(dim=1).tolist() == [2] * 17 and rows[torch.arange(17), noun.cue].all()
+    torch.testing.assert_close(change.lent(model, noun, donor, rows & False), questions.margins(model, noun))
+    with torch.no_grad():
+        everything = questions.margins(model, noun, model.encode(donor))
+    torch.testing.assert_close(change.lent(model, noun, donor, rows | True), everything)
+    assert change.flipped(model, noun, donor) == round(1 - questions.share(everything), 3)
+
+
+def test_articles_and_nouns_are_found(noun):
+    found = questions.articles(noun)
+    for words, row, word in zip(noun.words, found, noun.word, strict=True):
+        assert [here for here, mark in zip(words, row, strict=False) if mark] == [
+            w for w in words if w in ("the", "a", "an")
+        ]
+        assert not row[word] and not row[len(words) :].any()
+    by_word = study.by_word(noun)
+    assert sum(mask.sum() for mask in by_word.values()) == 17
+    assert all(noun.pairs[i].word == word for word, mask in by_word.items() for i in mask.nonzero()[:, 0].tolist())
+
+
 def test_the_row_of_the_pronoun_writes_it(trained, it):
     rows = change.pronoun_rows(trained, it)
     assert [tuple(grid.shape[:2]) for grid in rows.values()] == [(23, 4)] * 2
@@ -170,6 +200,8 @@ def test_the_stored_study_is_complete():
     for found in stored["models"].values():
         for change_of_heads in ("head silenced", "head evened"):
             assert all(len(grid) == 6 for grid in found[change_of_heads].values())
+        assert len(found["by noun"]) == 22
+        assert all(list(told)[2:] == list(study.ROWS) for told in found["by noun"].values())
 
 
 def test_measuring_again_finds_what_is_stored(trained, monkeypatch):
