@@ -2,7 +2,7 @@
 
 When the check of an exercise that is a part of the model passes, `transformer_lib.course.exercises` hands the learner's
 function over to `keep`, which writes its source, with the imports, constants and helpers that it uses, into
-`mine/my_transformer.py`. `assembled` builds the model from these parts, and from the library's where there are none yet.
+`mine/my_transformer.py`. `assembled` builds the model from these parts, and from the library's where there are none.
 The folder `mine` is the learner's: git ignores it, and nothing in it is executed but what they wrote.
 
 The environment variable TRANSFORMER_COURSE_MINE names another folder. With TRANSFORMER_COURSE_STATIC set, or while an

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -42,7 +41,7 @@ class Parts:
 
     def masked_attention(self, query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
         """Return output and weights of scaled dot-product attention; a query that sees nothing gets zeros."""
-        scores = self.similarity(query / math.sqrt(query.shape[-1]), key)
+        scores = self.similarity(query, key) / math.sqrt(query.shape[-1])
         empty = ~mask.any(dim=-1, keepdim=True)
         weights = self.softmax(scores.masked_fill(~(mask | empty), -math.inf)).masked_fill(empty, 0.0)
         return weights @ value, weights
@@ -77,7 +76,7 @@ class Parts:
 
     def feed_forward(self, x: Tensor, W_1: Tensor, b_1: Tensor, W_2: Tensor, b_2: Tensor) -> Tensor:
         """Return max(0, x W_1 + b_1) W_2 + b_2."""
-        return torch.relu(x @ W_1 + b_1) @ W_2 + b_2
+        return F.linear(F.linear(x, W_1.T, b_1).relu(), W_2.T, b_2)
 
     def encoder_layer(
         self, x: Tensor, attention: Function, feed_forward: Function, norm_1: Function, norm_2: Function
