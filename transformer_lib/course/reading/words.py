@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,7 +110,13 @@ def _shown(row: Entry) -> Shown:
     if row.sources:
         papers = [literature.reference(key) for key in row.sources]
         lines.append(f"*From:* {', '.join(f'[{paper.label}]({paper.url})' for paper in papers)}")
-    return Shown("\n\n".join(lines), f"{row.word} (notebook {row.notebook}): {plain(row.means)}")
+    return Shown("\n\n".join(lines), f"{row.word} (notebook {row.notebook}): {_as_text(row.means)}")
+
+
+def _as_text(means: str) -> str:
+    """Return a definition without markup: formulas in characters, compound indices in brackets, no emphasis."""
+    indexed = re.sub(r"_\{([^{}]*[-+<,][^{}]*)\}", r"_(\1)", means)
+    return plain(re.sub(r"\*(\w[^*]*)\*", r"\1", indexed))
 
 
 def _all() -> Shown:
