@@ -28,16 +28,18 @@ from .interventions import (
     hidden,
     lent,
     pronoun_rows,
+    rows_at,
     silenced,
     unread,
     weights_between,
 )
-from .questions import Questions, donors, margins, nouns, share
+from .questions import Questions, articles, donors, margins, nouns, share
 
 RESULTS = DATA / "heads.json"
 PASSES = {"": translators.TRAINING["epochs"], ", one pass": 1}  # over the corpus, by the ending of the model's name
 EVERY = 8  # heads are changed on every eighth held-out sentence with an ambiguous noun; all else is asked of all
 LAYERS = {"": None, ", layer 1": (0,), ", layer 2": (1,)}  # by the ending of the intervention's name
+ROWS = ("the noun", "the cue", "the articles", "noun and cue", "all rows")  # lent by the twin sentence
 Change = Callable[[MultiHeadAttention, int], AbstractContextManager]
 
 
@@ -87,24 +89,33 @@ def of_nouns(translator: Translator, noun: Questions, corpus: Corpus) -> dict[st
     for name, edge in edges.items():
         for ending, layers in LAYERS.items():
             cuts[name + ending] = _share_inside(cut(model, noun, *edge, layers=layers), model, noun)
-    donor = donors(translator, noun, corpus["heldout"])
-    rows = {"the noun": (noun.word,), "the cue": (noun.cue,), "noun and cue": (noun.word, noun.cue), "all rows": ()}
-    after = {name: lent(model, noun, donor, *places) for name, places in rows.items()}
-    with cut(model, noun, noun.word, noun.cue):
-        left = margins(model, noun)
-    with cut(model, noun, noun.word, noun.cue), hidden(model, noun, noun.cue):
-        cuts["noun reads cue, cue hidden"] = share(margins(model, noun))
+    cuts["others read cue"] = _share_inside(unread(model, noun, noun.cue), model, noun)
     between = weights_between(model, noun, noun.word, noun.cue)
+    found = decisions(translator, noun, corpus)
     return {
         "cut, noun": cuts,
-        "flipped, noun": {name: round(1 - share(margin), 3) for name, margin in after.items()},
+        "flipped, noun": {name: round(1 - share(margin), 3) for name, margin in found.items() if name in ROWS},
         "by noun": {
-            word: {"cut": share(left[of_word])}
-            | {name: round(1 - share(after[name][of_word]), 3) for name in ("the noun", "the cue")}
+            word: {name: share(margin[of_word]) for name, margin in found.items()}
             for word, of_word in by_word(noun).items()
         },
         "weight on the cue": _rounded({name: grid.mean(dim=0) for name, grid in between.items()}),
     }
+
+
+def decisions(translator: Translator, noun: Questions, corpus: Corpus) -> dict[str, Tensor]:
+    """Return the margins [n] with the cue cut from the noun, with it cut from all, and with each of ROWS lent."""
+    model, donor = translator.model, donors(translator, noun, corpus["heldout"])
+    found = {}
+    for name, context in {
+        "noun reads cue": cut(model, noun, noun.word, noun.cue),
+        "others read cue": unread(model, noun, noun.cue),
+    }.items():
+        with context:
+            found[name] = margins(model, noun)
+    at_noun, at_cue = (rows_at(noun, place) for place in (noun.word, noun.cue))
+    rows = (at_noun, at_cue, articles(noun), at_noun | at_cue, torch.ones_like(at_noun))
+    return found | {name: lent(model, noun, donor, mask) for name, mask in zip(ROWS, rows, strict=True)}
 
 
 def by_word(asked: Questions) -> dict[str, Tensor]:
@@ -116,7 +127,9 @@ def by_word(asked: Questions) -> dict[str, Tensor]:
 def of_pronouns(translator: Translator, it: Questions, corpus: Corpus) -> dict[str, Any]:
     """Return what decides er, sie or es: entries cut, rows of the memory hidden or lent, and the weights."""
     model, (meant, other) = translator.model, nouns(it)
+    first, second = torch.minimum(meant, other), torch.maximum(meant, other)
     rows = {"it": it.word, "the noun meant": meant, "the other noun": other, "the adjective": it.cue}
+    read = {"first noun": first, "second noun": second, "adjective": it.cue}
     donor, here = donors(translator, it, corpus["heldout"]), torch.arange(len(it))
     of_pronoun = pronoun_rows(translator, it)
     cuts = {
@@ -137,6 +150,13 @@ def of_pronouns(translator: Translator, it: Questions, corpus: Corpus) -> dict[s
         "more on the noun meant": _rounded(
             {name: (g[here, :, meant] > g[here, :, other]).double().mean(0) for name, g in of_pronoun.items()}
         ),
+        "weights": {
+            f"{which} meant": {
+                name: _rounded({word: g[here, :, place][noun == meant].mean(0) for word, place in read.items()})
+                for name, g in of_pronoun.items()
+            }
+            for which, noun in (("first", first), ("second", second))
+        },
     }
 
 

@@ -128,18 +128,25 @@ def unread(model: Transformer, asked: Questions, *places: Tensor) -> AbstractCon
     return masked_in([layer.self_attention for layer in model.encoder.layers], may)
 
 
-@torch.no_grad()
-def lent(model: Transformer, asked: Questions, donor: Tensor, *places: Tensor) -> Tensor:
-    """Return the margins [n] once the memory rows at these places come from `donor`; with none, all rows do."""
-    memory, other = model.encode(asked.src), model.encode(donor)
+def rows_at(asked: Questions, *places: Tensor) -> Tensor:
+    """Return the mask [n, src_len] that is True at these places of each sentence."""
+    rows = torch.zeros_like(asked.src, dtype=torch.bool)
     for place in places:
-        memory[torch.arange(len(asked)), place] = other[torch.arange(len(asked)), place]
-    return margins(model, asked, memory if places else other)
+        rows[torch.arange(len(asked)), place] = True
+    return rows
+
+
+@torch.no_grad()
+def lent(model: Transformer, asked: Questions, donor: Tensor, rows: Tensor) -> Tensor:
+    """Return the margins [n] once the memory rows where `rows` [n, src_len] is True come from `donor`."""
+    memory = torch.where(rows[..., None], model.encode(donor), model.encode(asked.src))
+    return margins(model, asked, memory)
 
 
 def flipped(model: Transformer, asked: Questions, donor: Tensor, *places: Tensor) -> float:
     """Return the share of decisions that are wrong once these memory rows come from `donor`; with none, all rows do."""
-    return round(1 - share(lent(model, asked, donor, *places)), 3)
+    rows = rows_at(asked, *places) if places else torch.ones_like(asked.src, dtype=torch.bool)
+    return round(1 - share(lent(model, asked, donor, rows)), 3)
 
 
 @torch.no_grad()

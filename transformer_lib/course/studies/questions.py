@@ -76,6 +76,14 @@ def nouns(asked: Questions) -> tuple[Tensor, Tensor]:
     return meant, other
 
 
+def articles(asked: Questions) -> Tensor:
+    """Return the mask [n, src_len] that is True at "the" and "a"."""
+    rows = torch.zeros_like(asked.src, dtype=torch.bool)
+    for i, words in enumerate(asked.words):
+        rows[i, : len(words)] = torch.tensor([word in ("the", "a", "an") for word in words])
+    return rows
+
+
 def twins(asked: Questions, pairs: Sequence[Pair]) -> list[Pair]:
     """Return for each sentence asked the first of `pairs` that differs from it in the deciding word and the sense.
 
