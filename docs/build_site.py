@@ -16,7 +16,16 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT)]
 
-from site_pages import contents, course_map, guide_page, page_of, picture_of, studies_reference  # noqa: E402
+from site_pages import (  # noqa: E402
+    bibliography,
+    contents,
+    course_map,
+    glossary,
+    guide_page,
+    page_of,
+    picture_of,
+    studies_reference,
+)
 
 from transformer_lib.course.notebooks import NOTEBOOKS, file_of, notebook  # noqa: E402
 from transformer_lib.course.teaching.notebook_files import MATHJAX, carried, read  # noqa: E402
@@ -28,6 +37,11 @@ def write(path: Path, text: str) -> None:
     """Write a file, its folder made if need be."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
+
+
+def filled(name: str, mark: str, text: str, path: Path) -> None:
+    """Write a page of docs/ with a text, made from the library, where its mark stands."""
+    write(path, (DOCS / name).read_text("utf-8").replace(mark, text))
 
 
 def prepare(source: Path) -> None:
@@ -43,10 +57,10 @@ def prepare(source: Path) -> None:
             write(source / page.relative_to(ROOT), page.read_text("utf-8"))
     for folder in ("api", "teaching/hub"):
         shutil.copytree(DOCS / folder, source / "docs" / folder)
-    studies = (DOCS / "api" / "studies.md").read_text("utf-8")
-    write(source / "docs" / "api" / "studies.md", studies.replace("<!-- studies -->", studies_reference()))
-    front = (DOCS / "index.md").read_text("utf-8")
-    write(source / "index.md", front.replace("<!-- map -->", course_map()))
+    filled("glossary.md", "<!-- glossary -->", glossary(), source / "docs" / "glossary.md")
+    filled("references.md", "<!-- references -->", bibliography(), source / "docs" / "references.md")
+    filled("api/studies.md", "<!-- studies -->", studies_reference(), source / "docs" / "api" / "studies.md")
+    filled("index.md", "<!-- map -->", course_map(), source / "index.md")
     write(source / "transformer.svg", picture_of(read(file_of(notebook(FRONT_PICTURE[0]))), FRONT_PICTURE[1]))
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from transformer_lib.course import studies
 from transformer_lib.course.notebooks import NOTEBOOKS, Notebook, notebook
+from transformer_lib.course.reading import Entry, entries, literature, words
 from transformer_lib.course.teaching.notebook_files import html_of, source_of, tags_of, text_of
 
 LAB = os.environ.get("SITE_JUPYTERLAB_URL", "http://localhost:8888/lab/tree").rstrip("/")
@@ -138,6 +139,28 @@ def studies_reference() -> str:
     names = sorted(found.name for found in pkgutil.iter_modules(studies.__path__))
     section = "## `{0}`\n\n```{{eval-rst}}\n.. automodule:: transformer_lib.course.studies.{0}\n```\n"
     return "\n".join(map(section.format, names))
+
+
+def glossary() -> str:
+    """The words as one list of definitions; Sphinx makes each a target and an entry of the index."""
+    return "\n".join(["```{glossary}", *map(definition, entries()), "```", ""])
+
+
+def definition(row: Entry) -> str:
+    """Return a word with its definition, its other names, and links to its notebook, to other words and to papers."""
+    there = notebook(row.notebook)
+    links = [f"[Notebook {there.id}](/notebooks/{there.filename})"]
+    links.append(f"See also {', '.join(f'{{term}}`{name}`' for name in row.see)}")
+    if row.sources:
+        papers = map(literature.reference, row.sources)
+        links.append(f"From {', '.join(f'{{ref}}`{paper.label} <ref-{paper.key}>`' for paper in papers)}")
+    also = f" Also called {', '.join(map(words.named, row.also))}." if row.also else ""
+    return f"{row.word}\n  {row.means}{also}\n\n  {' · '.join(links)}\n"
+
+
+def bibliography() -> str:
+    """The papers, each a target that the glossary links to."""
+    return "\n".join(f"(ref-{paper.key})=\n{paper.markdown}\n" for paper in literature.load().values())
 
 
 def picture_of(stored: dict, cell_id: str) -> str:

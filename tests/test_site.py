@@ -22,6 +22,7 @@ import site_pages
 import built_site
 import transformer_lib as tl
 from transformer_lib.course.notebooks import NOTEBOOKS, notebook
+from transformer_lib.course.reading import entries, literature
 from transformer_lib.course.teaching import notebook_files
 
 ROOT = built_site.ROOT
@@ -91,6 +92,7 @@ def test_everything_has_its_page(site):
     expected |= {f"docs/teaching/{page.stem}.html" for page in GUIDE}
     expected |= {f"docs/api/{page.stem}.html" for page in (ROOT / "docs" / "api").glob("*.md")}
     expected |= {"data/README.html", "docs/editors.html", "docs/multi30k.html", "docs/speed.html"}
+    expected |= {"docs/glossary.html", "docs/references.html"}
     assert {name for name in expected if not (site / name).is_file()} == set()
     for entry in NOTEBOOKS:
         assert (site / "notebooks" / entry.filename).read_bytes() == (ROOT / "notebooks" / entry.filename).read_bytes()
@@ -103,9 +105,12 @@ def test_every_link_leads_somewhere(site):
     assert [(page.path.name, link) for page, link in inside if broken(site, page, link)] == []
 
 
-def test_links_to_other_machines_are_links_to_jupyterlab(site):
-    outside = {link for page in pages(site).values() for link in page.links if urlsplit(link).scheme}
-    assert outside == {f"http://localhost:8888/lab/tree/notebooks/{entry.filename}" for entry in NOTEBOOKS}
+def test_links_to_other_machines_are_links_to_jupyterlab_and_to_papers(site):
+    outside = {(page, link) for page in pages(site).values() for link in page.links if urlsplit(link).scheme}
+    papers = {(page, link) for page, link in outside if page.path.name == "references.html"}
+    assert {link for _, link in papers} == {paper.url for paper in literature.load().values()}
+    in_lab = {f"http://localhost:8888/lab/tree/notebooks/{entry.filename}" for entry in NOTEBOOKS}
+    assert {link for _, link in outside - papers} == in_lab
 
 
 def test_pages_load_only_what_lies_beside_them(site):
@@ -154,6 +159,16 @@ def test_the_reference_has_every_public_name(site):
     every_study = {f"module-{tl.studies.__name__}.{found.name}" for found in pkgutil.iter_modules(tl.studies.__path__)}
     assert every_study <= ids
     assert {f"transformer_lib.course.figures.widgets.{name}" for name in tl.widgets.__all__ if name != "Panel"} <= ids
+
+
+def test_the_glossary_and_the_references_have_every_entry_and_no_mark_is_left(site):
+    words, papers, *_ = (pages(site)[(site / "docs" / name).resolve()] for name in ("glossary.html", "references.html"))
+    assert len([name for name in words.ids if name.startswith("term-")]) == len(entries())
+    assert {f"ref-{key}" for key in literature.load()} <= papers.ids
+    marks = [
+        page.path.name for page in pages(site).values() if re.search("<!-- (?:glossary|references) -->", page.text)
+    ]
+    assert marks == []
 
 
 def test_the_search_knows_the_words(site):

@@ -238,6 +238,7 @@ def test_its_command_stores_what_training_gives(monkeypatch, tmp_path):
     few = reversal.train_reverser(0, 3)
     monkeypatch.setattr(reversal, "train_reverser", lambda seed: few if seed == 0 else None)
     monkeypatch.setattr(reversal, "STORED", tmp_path / "reverser.safetensors")
+    monkeypatch.setattr("sys.argv", ["reversal"])
     reversal.stored_reverser.cache_clear()
     reversal.main()
     found = dict(reversal.stored_reverser().named_parameters())

@@ -67,6 +67,7 @@ COURSE = {
     "clinic": "course.clinic",
     "course": "course",
     "exercises": "course.exercises",
+    "mine": "course.mine",
     "plotting": "course.figures.plotting",
     "progress": "course.progress",
     "quiz": "course.quiz",

@@ -56,6 +56,7 @@ class Exercise:
         probes: extra questions about a wrong result that no known mistake explains.
         rtol: relative tolerance; by default 1e-4 in float32 and 1e-7 in float64.
         any_float: a result in float64 is as good as one in float32 (no tensor among the inputs sets a dtype).
+        part: of a keystone, the part of the learner's own Transformer that it is (`transformer_lib.course.mine`).
     """
 
     id: str
@@ -70,6 +71,7 @@ class Exercise:
     probes: tuple[Probe, ...] = ()
     rtol: float | None = None
     any_float: bool = False
+    part: str = ""
 
     @property
     def notebook(self) -> str:

@@ -85,6 +85,7 @@ EXERCISE_1 = Exercise(
     ),
     gradients=("X", "W_Q", "W_K", "W_V"),
     returns=("Q", "K", "V"),
+    part="project",
 )
 
 

@@ -304,6 +304,7 @@ EXERCISE_3 = Exercise(
     gradients=("query", "key", "value"),
     returns=("output", "weights"),
     probes=(weights_sum(1), masked_key_leak),
+    part="masked_attention",
 )
 
 

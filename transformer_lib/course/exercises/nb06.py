@@ -121,6 +121,7 @@ EXERCISE_1 = Exercise(
         ),
     ),
     any_float=True,
+    part="sinusoidal_table",
 )
 
 

@@ -85,6 +85,7 @@ EXERCISE_1 = Exercise(
             "Right, with the axes for batch and heads in front; here [seq_len, seq_len] is asked for.",
         ),
     ),
+    part="causal_mask",
 )
 
 
@@ -155,6 +156,7 @@ EXERCISE_2 = Exercise(
         ),
         Mistake("numbers", lambda ids, pad: _real(ids, pad).float(), "Right entries, but as numbers: return booleans."),
     ),
+    part="padding_mask",
 )
 
 

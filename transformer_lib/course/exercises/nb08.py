@@ -79,6 +79,7 @@ EXERCISE_1 = Exercise(
         ),
     ),
     gradients=("x",),
+    part="split_heads",
 )
 
 
@@ -145,6 +146,7 @@ EXERCISE_2 = Exercise(
         ),
     ),
     gradients=("x",),
+    part="merge_heads",
 )
 
 

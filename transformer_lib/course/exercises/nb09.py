@@ -142,6 +142,7 @@ EXERCISE_1 = Exercise(
         ),
     ),
     gradients=("gain", "bias"),
+    part="layer_norm",
 )
 
 
@@ -387,6 +388,7 @@ EXERCISE_3 = Exercise(
         Mistake("absolute", _ffn(activate=torch.abs), "You took absolute values; negative numbers become 0."),
     ),
     gradients=("x", "W_1", "b_1", "W_2", "b_2"),
+    part="feed_forward",
 )
 
 

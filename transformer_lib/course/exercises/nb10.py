@@ -157,6 +157,7 @@ EXERCISE_1 = Exercise(
         ),
     ),
     gradients=("x",),
+    part="encoder_layer",
 )
 
 

@@ -433,6 +433,7 @@ EXERCISE_4 = Exercise(
             "last", _run(last=True), "You returned the last position only; training needs logits at every position."
         ),
     ),
+    part="ids_to_logits",
 )
 
 

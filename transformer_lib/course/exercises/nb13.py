@@ -72,6 +72,7 @@ EXERCISE_1 = Exercise(
         Mistake("by two", lambda t: (t[:, :-2], t[:, 2:]), "You shifted by two places; the next token is one on."),
     ),
     returns=("tgt_in", "tgt_out"),
+    part="shift_target",
 )
 
 
@@ -190,6 +191,7 @@ EXERCISE_2 = Exercise(
         ),
     ),
     gradients=("logits",),
+    part="masked_cross_entropy",
 )
 
 

@@ -97,6 +97,7 @@ EXERCISE_1 = Exercise(
         ),
         Mistake("worst", _greedy(choose=torch.argmin), "You chose the least likely token; take the most likely."),
     ),
+    part="greedy_loop",
 )
 
 
@@ -431,6 +432,7 @@ EXERCISE_4 = Exercise(
         Mistake("smallest", _beam(largest=False), "You kept the least likely continuations."),
     ),
     returns=("new_scores", "parents", "tokens"),
+    part="beam_step",
 )
 
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from .. import progress
+from .. import mine, progress
 from .diagnose import (
     Trial,
     error_text,
@@ -62,6 +62,7 @@ def check(exercise_id: str, function: Callable[..., object], *, time_limit: floa
     verdict = check_solution(exercise_id, function, time_limit=time_limit)
     if verdict:
         progress.mark("exercise", exercise_id)
+        mine.announce(get(exercise_id).part, function)
     return verdict
 
 

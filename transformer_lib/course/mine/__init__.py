@@ -1,0 +1,126 @@
+"""Your own Transformer: the parts that a learner has written, kept as a file and put together to a model.
+
+When the check of an exercise that is a part of the model passes, `transformer_lib.course.exercises` hands the learner's
+function over to `keep`, which writes its source, with the imports, constants and helpers that it uses, into
+`mine/my_transformer.py`. `assembled` builds the model from these parts, and from the library's where there are none.
+The folder `mine` is the learner's: git ignores it, and nothing in it is executed but what they wrote.
+
+The environment variable TRANSFORMER_COURSE_MINE names another folder. With TRANSFORMER_COURSE_STATIC set, or while an
+assignment is graded, nothing is written, and every display shows the library's parts.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection
+from functools import partial
+
+from ...decoding.translator import Translator, load_trained
+from .. import progress
+from ..progress.view import View
+from .assembling import AssembledTransformer
+from .collecting import collect
+from .folder import FILE, change, current, folder, functions
+from .layout import Layout, with_part
+from .library import Parts
+from .parts import NAMES, PARTS, Part, part_of
+from .source import CannotWrite
+from .translating import MyTranslator
+from .view import parts_view
+
+__all__ = [
+    "PARTS",
+    "AssembledTransformer",
+    "CannotWrite",
+    "MyTranslator",
+    "Part",
+    "Parts",
+    "announce",
+    "assembled",
+    "folder",
+    "keep",
+    "kept",
+    "map",
+    "reset",
+]
+
+
+def keep(part: str, function: Callable[..., object]) -> bool:
+    """Write a learner's function into their file as this part of the model; a version before it moves to `earlier`.
+
+    Args:
+        part: its name, such as "masked_attention".
+        function: written with def, in a cell or in a file.
+
+    Returns:
+        True when it is there; False when nothing may be written (see above).
+
+    Raises:
+        ValueError: there is no such part. CannotWrite: the function cannot be written; the message says why.
+        OSError: the folder cannot be written.
+    """
+    part_of(part)
+    if _nothing_personal():
+        return False
+    pieces = collect(getattr(function, "__name__", part), function)
+    try:
+        change(folder(), part, lambda layout: with_part(layout, part, pieces))
+    except SyntaxError as error:
+        raise CannotWrite(f"its source cannot stand alone ({error.msg}).") from None
+    return True
+
+
+def announce(part: str, function: Callable[..., object]) -> None:
+    """Keep a function whose check has passed, and say in one line whether that worked. No part, no line."""
+    if not part or _nothing_personal():
+        return
+    try:
+        keep(part, function)
+        print(f"  It is part of your own Transformer now: mine/{FILE}.")
+    except (CannotWrite, OSError) as error:
+        print(f"  Not written into mine/{FILE}: {error}")
+
+
+def kept() -> tuple[str, ...]:
+    """Return the names of the parts that are the learner's, in the order of the notebooks."""
+    sections = {} if _nothing_personal() else current(folder()).sections
+    return tuple(name for name in NAMES if name in sections)
+
+
+def reset(part: str | None = None) -> None:
+    """Take one part out of the learner's file, or all; what was there is kept in the folder `earlier`.
+
+    Raises:
+        ValueError: there is no such part. OSError: the folder cannot be written.
+    """
+    names = NAMES if part is None else (part_of(part).name,)
+    for name in set(names) & set(kept()):
+        change(folder(), name, partial(Layout.without, name=name))
+
+
+def assembled(translator: Translator | None = None, *, parts: Collection[str] | None = None) -> MyTranslator:
+    """Return a translator whose model is made of the learner's parts, and of the library's where there are none.
+
+    Args:
+        translator: whose weights it uses, and goes on training; by default the trained one that is included.
+        parts: which of the learner's parts to take; by default all.
+
+    Raises:
+        ValueError: a part is not the learner's yet, or their file cannot be imported; or the translator's model is not
+            a post-norm `Transformer` with sinusoidal positions.
+    """
+    names = kept() if parts is None else tuple(parts)
+    if unknown := set(names) - set(kept()):
+        raise ValueError(f"parts must be among yours, {', '.join(kept()) or 'none yet'}, got {', '.join(unknown)}")
+    base = translator or load_trained("context")
+    model = AssembledTransformer(base.model, Parts(functions(folder(), names)))
+    return MyTranslator(model, base.src_tokenizer, base.tgt_tokenizer)
+
+
+def map() -> View:
+    """Show whose part is whose, as a table."""
+    return View(lambda: parts_view(PARTS, kept()))
+
+
+def _nothing_personal() -> bool:
+    return progress.static() or bool(os.environ.get("NBGRADER_EXECUTION"))

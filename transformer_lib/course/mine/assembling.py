@@ -1,0 +1,139 @@
+"""A Transformer whose every part can be the learner's: the library's weights, their functions."""
+
+from __future__ import annotations
+
+from typing import cast
+
+import torch
+from torch import Tensor, nn
+
+from ..._validate import check_ids
+from ...model.base import TranslationModel
+from ...model.cache import DecoderCache
+from ...model.decoder import DecoderLayer
+from ...model.encoder import EncoderLayer
+from ...model.layers import FeedForward, LayerNorm
+from ...model.multihead import MultiHeadAttention
+from ...model.transformer import Transformer
+from .library import Function, Parts
+
+
+class AssembledTransformer(TranslationModel):
+    """A Transformer that computes with `Parts` what a library's `Transformer` computes with its own code.
+
+    Args:
+        weights: the library's model, whose parameters it uses and trains; post-norm, with sinusoidal positions.
+        parts: the functions.
+
+    Raises:
+        ValueError: a model of another kind.
+    """
+
+    def __init__(self, weights: TranslationModel, parts: Parts) -> None:
+        super().__init__()
+        config = weights.config
+        if not isinstance(weights, Transformer) or config.norm_first or config.position != "sinusoidal":
+            raise ValueError(
+                "translator must have a Transformer with norm_first=False and position='sinusoidal', got a "
+                f"{type(weights).__name__} with {config}"
+            )
+        self.weights, self.parts, self.config = weights, parts, weights.config
+
+    def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
+        """Return logits [batch, tgt_len, tgt_vocab_size]; arguments and errors as for `Transformer`."""
+        config, embed, w = self.config, self._embed, self.weights
+        check_ids("src", src, config.src_vocab_size, max_len=config.max_len)
+        check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len)
+        return self.parts.ids_to_logits(
+            src,
+            tgt_in,
+            lambda ids: embed(w.src_embedding, ids),
+            lambda ids: embed(w.tgt_embedding, ids),
+            self._encoder,
+            self._decoder,
+            self._head,
+            config.pad_id,
+        )
+
+    def encode(self, src: Tensor) -> Tensor:
+        """Return the memory [batch, src_len, d_model] of source ids [batch, src_len]."""
+        check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
+        return self._encoder(self._embed(self.weights.src_embedding, src), self._visible(src))
+
+    def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor, *, cache: DecoderCache | None = None) -> Tensor:
+        """Return logits for tgt_in, which is read from its beginning each time: there is no cache."""
+        check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
+        tgt_mask = self._visible(tgt_in) & self.parts.causal_mask(tgt_in.shape[1]).to(tgt_in.device)
+        x = self._embed(self.weights.tgt_embedding, tgt_in)
+        return self._head(self._decoder(x, memory, tgt_mask, self._visible(src)))
+
+    def loss(self, src: Tensor, tgt: Tensor) -> Tensor:
+        """Return the mean cross-entropy of the real target tokens of src [batch, src_len], tgt [batch, tgt_len]."""
+        tgt_in, tgt_out = self.parts.shift_target(tgt)
+        return self.parts.masked_cross_entropy(self(src, tgt_in), tgt_out, self.config.pad_id)
+
+    def _visible(self, ids: Tensor) -> Tensor:
+        return self.parts.padding_mask(ids, self.config.pad_id)
+
+    def _embed(self, embedding: nn.Embedding, ids: Tensor) -> Tensor:
+        x = self.parts.embed(ids, embedding.weight)
+        table = self.parts.sinusoidal_table(ids.shape[1], self.config.d_model)
+        return cast(Tensor, self.weights.dropout(x + table.to(x)))
+
+    def _head(self, hidden: Tensor) -> Tensor:
+        """Return the logits: how similar each hidden vector is to each word's row of the output head."""
+        return self.parts.similarity(hidden, self.weights.output_head.weight)
+
+    def _encoder(self, x: Tensor, mask: Tensor) -> Tensor:
+        for layer in cast("list[EncoderLayer]", self.weights.encoder.layers):
+            x = self._encoder_layer(layer, x, mask)
+        return x
+
+    def _encoder_layer(self, layer: EncoderLayer, x: Tensor, mask: Tensor) -> Tensor:
+        attention, feed_forward = layer.self_attention_residual, layer.feed_forward_residual
+        return self.parts.encoder_layer(
+            x,
+            lambda y: attention.dropout(self._attend(layer.self_attention, y, y, mask)),
+            lambda y: feed_forward.dropout(self._feed_forward(layer.feed_forward, y)),
+            self._norm(attention.norm),
+            self._norm(feed_forward.norm),
+        )
+
+    def _decoder(self, x: Tensor, memory: Tensor, tgt_mask: Tensor, memory_mask: Tensor) -> Tensor:
+        for layer in cast("list[DecoderLayer]", self.weights.decoder.layers):
+            x = self._decoder_layer(layer, x, memory, tgt_mask, memory_mask)
+        return x
+
+    def _decoder_layer(
+        self, layer: DecoderLayer, x: Tensor, memory: Tensor, tgt_mask: Tensor, memory_mask: Tensor
+    ) -> Tensor:
+        own, cross = layer.self_attention_residual, layer.cross_attention_residual
+        last = layer.feed_forward_residual
+        return self.parts.decoder_layer(
+            x,
+            memory,
+            lambda y: own.dropout(self._attend(layer.self_attention, y, y, tgt_mask)),
+            lambda y, memory: cross.dropout(self._attend(layer.cross_attention, y, memory, memory_mask)),
+            lambda y: last.dropout(self._feed_forward(layer.feed_forward, y)),
+            *map(self._norm, (own.norm, cross.norm, last.norm)),
+        )
+
+    def _attend(self, attention: MultiHeadAttention, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
+        """Return multi-head attention from x to memory, [batch, q_len, d_model]."""
+        matrices = [linear.weight.T for linear in (attention.w_q, attention.w_k, attention.w_v)]
+        query, key, value = self.parts.project(x, *matrices)
+        if memory is not x:
+            _, key, value = self.parts.project(memory, *matrices)
+        q, k, v = (self.parts.split_heads(part, attention.n_heads) for part in (query, key, value))
+        output, weights = self.parts.masked_attention(q, k, v, mask)
+        if attention.recorder is not None:
+            attention.recorder(weights.detach())
+        return self.parts.merge_heads(output) @ attention.w_o.weight.T
+
+    def _feed_forward(self, layer: FeedForward, x: Tensor) -> Tensor:
+        first, second = layer.expand, layer.contract
+        return self.parts.feed_forward(x, first.weight.T, first.bias, second.weight.T, second.bias)
+
+    def _norm(self, norm: LayerNorm) -> Function:
+        bias = torch.zeros_like(norm.weight) if norm.bias is None else norm.bias
+        return lambda x: self.parts.layer_norm(x, norm.weight, bias, norm.eps)

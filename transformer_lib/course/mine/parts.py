@@ -1,0 +1,66 @@
+"""The parts of a Transformer that a learner writes, each with its fixed signature."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part: its name, which is also the function's, the notebook that builds it, its arguments, and its task."""
+
+    name: str
+    notebook: str
+    arguments: tuple[str, ...]
+    task: str
+
+
+def _part(signature: str, notebook: str, task: str) -> Part:
+    name, _, arguments = signature.rstrip(")").partition("(")
+    return Part(name, notebook, tuple(arguments.split(", ")), task)
+
+
+# Shapes are those of the exercises. A function among the arguments is another part with its weights inside.
+PARTS = (
+    _part("softmax(scores)", "01", "turns scores into weights or probabilities"),
+    _part("similarity(query, key)", "02", "compares each query with each key"),
+    _part("project(X, W_Q, W_K, W_V)", "03", "makes queries, keys and values"),
+    _part("masked_attention(query, key, value, mask)", "04", "attends under a mask"),
+    _part("embed(ids, table)", "05", "looks up each token's vector, times √d_model"),
+    _part("sinusoidal_table(seq_len, d_model)", "06", "gives each position its vector"),
+    _part("causal_mask(seq_len)", "07", "hides later tokens"),
+    _part("padding_mask(ids, pad_id)", "07", "hides padding"),
+    _part("split_heads(x, n_heads)", "08", "divides the features among the heads"),
+    _part("merge_heads(x)", "08", "puts the heads side by side again"),
+    _part("layer_norm(x, gain, bias, eps)", "09", "normalises each token"),
+    _part("feed_forward(x, W_1, b_1, W_2, b_2)", "09", "transforms each token separately"),
+    _part("encoder_layer(x, attention, feed_forward, norm_1, norm_2)", "10", "joins the parts of an encoder layer"),
+    _part(
+        "decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3)",
+        "11",
+        "joins the parts of a decoder layer",
+    ),
+    _part(
+        "ids_to_logits(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id)",
+        "12",
+        "leads from token ids to logits, masks included",
+    ),
+    _part("shift_target(tgt)", "13", "makes the decoder's input and its labels"),
+    _part("masked_cross_entropy(logits, tgt_out, pad_id)", "13", "measures the loss"),
+    _part("greedy_loop(next_logits, bos_id, eos_id, max_new_tokens)", "14", "decodes greedily"),
+    _part("beam_step(scores, next_log_probs, beam_size)", "14", "takes one step of beam search"),
+)
+
+NAMES = tuple(part.name for part in PARTS)
+
+
+def part_of(name: str) -> Part:
+    """Return the part of this name.
+
+    Raises:
+        ValueError: there is none.
+    """
+    for part in PARTS:
+        if part.name == name:
+            return part
+    raise ValueError(f"part must be one of {', '.join(NAMES)}, got {name!r}")
