@@ -123,7 +123,7 @@ def test_each_word_is_said_in_the_notebook_that_explains_it():
 def test_definitions_are_short_and_leave_no_markup_in_text():
     for row in entries():
         sentences = re.split(r"(?<=[.?])\s+(?=[A-Z*`$<])", row.means.replace("et al. ", ""))
-        assert len(sentences) <= 4 and 8 <= len(row.means.split()) <= 80, row.word
+        assert len(sentences) <= 3 and 8 <= len(row.means.split()) <= 80, row.word
         assert not re.search(r"[\\{}$*]|\bmathrm\b", repr(tl.course.glossary(row.word))), row.word
 
 
