@@ -120,7 +120,6 @@ EXERCISE_1 = Exercise(
             "Position and pair index have changed places: the position is multiplied, j sets the frequency.",
         ),
     ),
-    any_float=True,
 )
 
 
@@ -294,7 +293,6 @@ EXERCISE_3 = Exercise(
             "The offset does not enter: your matrix always shifts by 1.",
         ),
     ),
-    any_float=True,
 )
 
 
