@@ -74,17 +74,23 @@ def test_a_claim_holds_in_every_failing_case(function, diagnosis):
 
 
 def test_a_single_number_is_no_factor():
-    assert shared_claim([2.0], [6.0]) is None
-    assert shared_claim([2.0, 5.0], [6.0, 15.0]) == "The result is 3 times the right one."
-    assert shared_claim([2.0, 5.0], [6.0, 10.0]) is None
-    assert shared_claim([torch.ones(2)], [torch.ones(2).long()]) is None
-    assert shared_claim([(torch.ones(2), torch.ones(2))], [(torch.ones(2),)], ("one", "other")) is None
+    assert shared_claim([(2.0, 6.0)]) is None
+    assert shared_claim([(2.0, 6.0), (5.0, 15.0)]) == "The result is 3 times the right one."
+    assert shared_claim([(2.0, 6.0), (5.0, 10.0)]) is None
+    assert shared_claim([(torch.ones(2), torch.ones(2).long())]) is None
+    assert shared_claim([((torch.ones(2), torch.ones(2)), (torch.ones(2),))], [], ("one", "other")) is None
+
+
+def test_what_is_right_may_speak_against_a_claim():
+    wrong = [(2.0, 6.0), (5.0, 15.0)]
+    assert shared_claim(wrong, [(0.0, 0.0)]) == "The result is 3 times the right one."
+    assert shared_claim(wrong, [(1.0, 1.0)]) is None
 
 
 def test_a_transpose_is_only_spoken_of_where_one_would_fit():
     query, key, odd = (torch.ones(shape) for shape in ((2, 3), (5, 3), (7, 4)))
     exercise = Exercise("99.3", "Products", 1, 1, lambda a, b: a @ b.T, lambda: [Case("2 and 5", (query, key))], ())
-    assert "is a transpose missing?" in examine(exercise, lambda a, b: a @ b).diagnosis
+    assert "is a transpose missing, or one too many?" in examine(exercise, lambda a, b: a @ b).diagnosis
     diagnosis = examine(exercise, lambda a, b: a @ odd).diagnosis
     assert diagnosis.endswith("the last axis of A and the last but one of B must be equal.")
 
@@ -363,3 +369,72 @@ def test_a_thread_that_is_stopped_twice_is_silent(capfd):
     assert run_guarded(catches, (), (), time_limit=0.1).kind == "endless"
     time.sleep(0.5)
     assert capfd.readouterr().err == ""
+
+
+# Slips that were once taken for another mistake -------------------------------------------------------------------------
+
+
+def _share(shift):
+    return lambda s: (e := (s - shift(s)).exp()) / e.sum(-1, keepdim=True)
+
+
+def _replaced(word, merges):
+    text = " ".join(word)
+    for left, right_part in merges:
+        text = text.replace(f"{left} {right_part}", left + right_part)
+    return text.split()
+
+
+def _stacked_along_0(logits_of, ids, vocab_size):
+    place = torch.arange(len(ids))
+    before, rows = logits_of(ids), []
+    for s in place:
+        rows.append((logits_of(torch.where(place == s, (ids + 1) % vocab_size, ids)) != before).any(-1))
+    return torch.stack(rows).triu(1)
+
+
+def _any_row(encode, x, amount):
+    before, n = encode(x), len(x)
+    found = torch.zeros(n, n, dtype=torch.bool)
+    for j in range(n):
+        changed = x.clone()
+        changed[j] += amount
+        found[:, j] = ((encode(changed) - before).abs() > 1e-6).any()
+    return found
+
+
+def _first_query(queries, keys, values):
+    return torch.softmax(queries[0] @ keys.T, 0) @ values
+
+
+def _lengths(predicted, references, eos_id):
+    def length(ids):
+        return [*ids, eos_id].index(eos_id)
+
+    return sum(length(a) == length(b) for a, b in zip(predicted, references, strict=True)) / len(predicted)
+
+
+def _causal(X, real):
+    n = X.shape[1]
+    may = real[:, None, :] & torch.ones(n, n).tril().bool()
+    weights = torch.softmax((X @ X.mT).masked_fill(~may, -1e9), -1)
+    return (weights @ X).masked_fill(~real[..., None], 0)
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "function", "right_word", "wrong_word"),
+    [
+        ("04.2", _share(lambda s: s.amin(-1, keepdim=True)), "smallest score of each row", "mean"),
+        ("05.4", _replaced, "expected 2", "longest"),
+        ("07.6", _stacked_along_0, "entries are wrong", "put"),
+        ("10.4", _any_row, "whether any row has moved", "at once"),
+        ("01.4", _first_query, "wrong shape", "other axes"),
+        ("13.5", _lengths, "not the right one", "times"),
+        ("02.4", _causal, "differ", "Nearly"),
+    ],
+)
+def test_a_slip_is_not_taken_for_another(exercise_id, function, right_word, wrong_word):
+    verdict = examine(exercises.get(exercise_id), function, time_limit=PATIENT)
+    assert verdict.status == "failed"
+    assert right_word in verdict.diagnosis
+    assert wrong_word not in verdict.diagnosis

@@ -197,14 +197,14 @@ def _in_case(trial: Trial) -> str:
     return f"In the case “{trial.case.label}”: "
 
 
-def general(exercise: Exercise, failing: Sequence[Trial], names: tuple[str, ...] = ()) -> str:
+def general(exercise: Exercise, failing: Sequence[Trial], passing: Sequence[Trial], names: tuple[str, ...] = ()) -> str:
     """Say what all wrong results have in common, or else what is wrong with the smallest, and of which case it is."""
     first = failing[0]
-    expected, got = [trial.expected for trial in failing], [trial.outcome.value for trial in failing]
     problems = [trial.problem for trial in failing if trial.problem]
     claim = None
     if all(problem.about_values for problem in problems):
-        claim = shared_claim(expected, got, names or exercise.returns, exercise.rtol)
+        wrong, right = ([(trial.expected, trial.outcome.value) for trial in some] for some in (failing, passing))
+        claim = shared_claim(wrong, right, names or exercise.returns, exercise.rtol)
     here = "" if len({problem.kind for problem in problems}) == 1 else _in_case(first)
     return claim or here + problems[0].text
 

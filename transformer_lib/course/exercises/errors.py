@@ -79,5 +79,5 @@ def _about_shapes(message: str) -> str:
     found = re.search(r"cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)", message)
     if found:
         rows, inner, other, columns = map(int, found.groups())
-        return f"{rule}: is a transpose missing?" if inner == columns or rows == other else f"{rule}."
+        return f"{rule}: is a transpose missing, or one too many?" if inner == columns or rows == other else f"{rule}."
     return f"{rule}." if "first two dimensions of batch2" in message else ""

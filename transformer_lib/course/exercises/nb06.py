@@ -386,7 +386,7 @@ EXERCISE_4 = Exercise(
         Mistake(
             "dot product",
             _search(low=0, score=_by_dot_product),
-            "The dot product is the same for k and −k, so it gives the distance without the side.",
+            "That is the distance without the side: the sign of k is lost (dot products are the same for k and −k).",
         ),
         Mistake(
             "dot product, both sides",

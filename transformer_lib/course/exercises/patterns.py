@@ -1,6 +1,7 @@
 """Finds what several wrong results have in common: each right but for a factor, an offset, an order, a transpose.
 
-A claim is only made if it holds for every failing case: a single one may fit by chance.
+A claim is only made if it holds for every failing case, and if the right ones do not speak against it: a single
+case may fit by chance.
 """
 
 from __future__ import annotations
@@ -8,11 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from .compare import is_number, kind, same
 
+Result = tuple[Any, Any]  # expected, got: anything at all
 Pair = tuple[torch.Tensor, torch.Tensor]  # expected, got: finite, in float64, with the same number of entries
 
 
@@ -22,32 +25,38 @@ class Claim:
 
     text: str
     holds: Callable[[torch.Tensor, torch.Tensor], bool]
+    may_be_right: bool = True  # may a result be right although the claim does not hold for it?
 
 
 def shared_claim(
-    expected: Sequence[object], got: Sequence[object], names: tuple[str, ...] = (), rtol: float | None = None
+    wrong: Sequence[Result], right: Sequence[Result] = (), names: tuple[str, ...] = (), rtol: float | None = None
 ) -> str | None:
     """Return what is true of every wrong result; None if nothing is known to be.
 
     Args:
-        expected: what was expected in each failing case, the smallest first.
-        got: what came in each.
+        wrong: what was expected, and what came, in each failing case, the smallest first.
+        right: the same where it was right.
         names: what the parts of a tuple are called.
         rtol: relative tolerance.
     """
-    if not expected or not isinstance(expected[0], tuple):
-        return _claim(list(zip(expected, got, strict=True)))
-    if not all(isinstance(one, list | tuple) and len(one) == len(names) for one in got):
+    if not names:
+        return _claim(wrong, right)
+    if not all(isinstance(got, list | tuple) and len(got) == len(names) for _, got in wrong):
         return None
     for index, name in enumerate(names):
-        parts = [(one[index], other[index]) for one, other in zip(expected, got, strict=True)]  # type: ignore[index]
+        parts = [_part(result, index) for result in wrong]
         if not all(same(*part, rtol) for part in parts):
-            claim = _claim(parts)
+            claim = _claim(parts, [_part(result, index) for result in right])
             return f"{name}: {claim}" if claim else None
     return None
 
 
-def _claim(results: list[tuple[object, object]]) -> str | None:
+def _part(result: Result, index: int) -> Result:
+    expected, got = result
+    return expected[index], got[index]
+
+
+def _claim(results: Sequence[Result], right: Sequence[Result]) -> str | None:
     single = all(is_number(one) and not isinstance(one, torch.Tensor) for one, _ in results)
     makers = [_factor] if single else [_layout, _zeros, _nearly, _factor, _offset, _order]
     pairs = [pair for result in results if (pair := _numbers(*result)) is not None]
@@ -57,9 +66,14 @@ def _claim(results: list[tuple[object, object]]) -> str | None:
         makers = [_factor] if single else [_layout]
     for make in makers:
         for claim in make(pairs):
-            if all(claim.holds(*pair) for pair in pairs):
+            if all(claim.holds(*pair) for pair in pairs) and _not_denied(claim, right):
                 return claim.text.replace("Every value", "The result") if single else claim.text
     return None
+
+
+def _not_denied(claim: Claim, right: Sequence[Result]) -> bool:
+    pairs = [pair for result in right if (pair := _numbers(*result)) is not None]
+    return claim.may_be_right or all(claim.holds(*pair) for pair in pairs)
 
 
 def _numbers(expected: object, got: object) -> Pair | None:
@@ -85,6 +99,7 @@ def _layout(pairs: list[Pair]) -> Iterator[Claim]:
     yield Claim(
         f"The result has the right values transposed{shapes}.",
         lambda wanted, came: came.dim() > 1 and _within(wanted, came.mT),
+        may_be_right=False,
     )
     yield Claim(
         f"The values are right but arranged along other axes{shapes}.",
@@ -95,7 +110,8 @@ def _layout(pairs: list[Pair]) -> Iterator[Claim]:
 def _zeros(pairs: list[Pair]) -> Iterator[Claim]:
     yield Claim(
         "The result is all zeros.",
-        lambda wanted, came: wanted.shape == came.shape and not bool(came.any()) and bool(wanted.any()),
+        lambda wanted, came: wanted.shape == came.shape and not bool(came.any()),
+        may_be_right=False,
     )
 
 
@@ -119,7 +135,7 @@ def _factor(pairs: list[Pair]) -> Iterator[Claim]:
         return
     flipped = math.isclose(ratio, -1.0, rel_tol=1e-3)
     words = "the right one with its sign flipped" if flipped else f"{ratio:.4g} times the right one"
-    yield Claim(f"Every value is {words}.", lambda wanted, came: _within(ratio * wanted, came, 1e-3))
+    yield Claim(f"Every value is {words}.", lambda wanted, came: _within(ratio * wanted, came, 1e-3), False)
 
 
 def _offset(pairs: list[Pair]) -> Iterator[Claim]:
@@ -131,6 +147,7 @@ def _offset(pairs: list[Pair]) -> Iterator[Claim]:
     yield Claim(
         f"Every value is off by the same amount, {shift:+.3g}.",
         lambda one, other: one.shape == other.shape and bool(((other - one - shift).abs() <= near).all()),
+        may_be_right=False,
     )
 
 

@@ -163,12 +163,13 @@ def _trials(
 def _explain(exercise: Exercise, function: Callable[..., object], trials: list[Trial], call: Guarded) -> Verdict:
     """Name a known mistake, else ask the probes, else compare; then show the smallest example."""
     failing = sorted((trial for trial in trials if trial.problem), key=lambda trial: size_of(trial.case))
+    passing = [trial for trial in trials if not trial.problem]
     worst = failing[0]
     diagnosis = (
         matching_mistake(exercise, trials)
         or nearly_matching_mistake(exercise, trials)
         or probed(exercise, failing, lambda *args: call(function, args).value)
-        or general(exercise, failing)
+        or general(exercise, failing, passing)
     )
     rows = _error_rows(worst.outcome, diagnosis)
     rows += example(exercise, worst.case, worst.expected, worst.outcome)
@@ -206,8 +207,9 @@ def _gradients(exercise: Exercise, forms: _Forms, cases: list[Case], call: Guard
     failing = sorted((trial for trial in trials if trial.problem), key=lambda trial: size_of(trial.case))
     if not failing:
         return None
+    passing = [trial for trial in trials if not trial.problem]
     known = matching_mistake(exercise, trials, lambda wrong: with_gradients(wrong, forms.position))
-    said = known or f"The values are right, but not the gradients. {general(exercise, failing, names)}"
+    said = known or f"The values are right, but not the gradients. {general(exercise, failing, passing, names)}"
     rows = [f"  seen with: {failing[0].case.label}", *_error_rows(failing[0].outcome, said)]
     return _failed(exercise, said, rows)
 
