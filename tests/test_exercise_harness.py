@@ -371,7 +371,7 @@ def test_a_thread_that_is_stopped_twice_is_silent(capfd):
     assert capfd.readouterr().err == ""
 
 
-# Slips that were once taken for another mistake -------------------------------------------------------------------------
+# Slips that were once taken for another mistake -----------------------------------------------------------------------
 
 
 def _share(shift):

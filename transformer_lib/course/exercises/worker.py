@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import gc
 import io
+import logging
 import os
 import pickle
 import signal
@@ -157,6 +158,7 @@ def _serve(line: Connection, worker: _Worker) -> None:
     """Answer calls until the line closes. This is all that the process does."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # interrupting the notebook ends this process, too
     sys.settrace(None)
+    logging.disable()  # a notebook's kernel would report every picture that is shown here, and does not arrive
     gc.freeze()  # the collector would touch, and so copy, all memory
     torch.set_num_threads(1)  # the other threads of torch were not copied
     torch.set_grad_enabled(True)
