@@ -82,7 +82,11 @@ WORDS = exercises.get("05.4")
     [
         ("05.4", lambda word, merges: word, "Return a list of tokens; you returned a str."),
         ("05.4", lambda word, merges: [*word, "end"], "tokens; expected"),
-        ("05.4", lambda word, merges: ["?"] * len(WORDS.reference(word, merges)), "The tokens differ from place 0 on."),
+        (
+            "05.4",
+            lambda word, merges: ["?"] * len(WORDS.reference(word, merges)),
+            "The tokens differ from index 0 on (counted from 0).",
+        ),
         ("05.2", lambda words, counts: ("?", "?"), "left: Expected '"),
         ("05.2", lambda words, counts: (1, 2), "you returned an int."),
         ("05.4", lambda word, merges: None, "Your function returned None"),

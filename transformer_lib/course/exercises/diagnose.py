@@ -6,65 +6,86 @@ learner's function did, everywhere, names the problem. Only then come probes and
 
 from __future__ import annotations
 
+import dis
 import inspect
-import linecache
 import math
 import re
-import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from itertools import takewhile
 
+import numpy as np
 import torch
 
-from .compare import difference, same, same_form
-from .model import Case, Exercise
+from .compare import Finding, difference, same, same_form
+from .errors import explained, left_over
+from .model import Case, Exercise, Probe
+from .patterns import shared_claim
 from .sandbox import Outcome, run_directly
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One case: what was expected, what the learner's function did, and the problem ("" if it is right)."""
+    """One case: what was expected, what the learner's function did, and what is wrong with it (None if it is right)."""
 
     case: Case
     expected: object
     outcome: Outcome
-    problem: str
+    problem: Finding | None
 
 
 def problem_of(exercise: Exercise, expected: object, outcome: Outcome, names: tuple[str, ...] = ()) -> str | None:
     """Say what is wrong with one outcome, as a general comparison sees it; None when it is right."""
+    found = finding(exercise, expected, outcome, names)
+    return found.text if found else None
+
+
+def finding(exercise: Exercise, expected: object, outcome: Outcome, names: tuple[str, ...] = ()) -> Finding | None:
+    """Do the same as `problem_of`, with the kind of error."""
     if outcome.kind == "endless":
-        return "Your function did not come to an end: does every loop reach its last step?"
+        return Finding("endless", "Your function did not come to an end: does every loop reach its last step?")
     if outcome.error is not None:
-        return f"Your function stopped with {error_text(outcome.error)}.{_hint(outcome.error)}"
+        return Finding(type(outcome.error).__name__, explained(outcome.error, outcome.line, exercise.gradients))
     try:
-        value = outcome.value
-        if exercise.any_float and isinstance(expected, torch.Tensor) and isinstance(value, torch.Tensor):
-            value = value.to(expected.dtype) if value.is_floating_point() else value
-        problem = difference(expected, value, names or exercise.returns, exercise.rtol)
+        found = difference(
+            expected, outcome.value, names or exercise.returns, exercise.rtol, any_float=not exercise.gradients
+        )
     except Exception as error:  # a learner may return an object that cannot even be compared
-        return f"Your result could not be compared ({type(error).__name__}): return what the docstring says."
-    if problem is None and outcome.changed:
+        name = type(error).__name__
+        return Finding(name, f"Your result could not be compared ({name}): return what the docstring says.")
+    if found and found.kind == "not a tensor" and exercise.gradients and isinstance(outcome.value, np.ndarray):
+        return Finding(found.kind, f"{found.text} It also compares gradients, which end at NumPy: compute with torch.")
+    if found is None and outcome.changed:
         changed = " and ".join(outcome.changed)
-        return f"Right values, but your function changes its input {changed} in place: work on a copy."
-    return problem
+        return Finding(
+            "changed", f"Right values, but your function changes its input {changed} in place: work on a copy."
+        )
+    return found
 
 
-def matching_mistake(
-    exercise: Exercise,
-    trials: Sequence[Trial],
-    wrap: Callable[[Callable[..., object]], Callable[..., object]] = lambda function: function,
-) -> str | None:
-    """Return the diagnosis of the first known mistake that behaves as the learner's function did on every trial.
+Wrap = Callable[[Callable[..., object]], Callable[..., object]]
+
+
+def matching_mistake(exercise: Exercise, trials: Sequence[Trial], wrap: Wrap = lambda function: function) -> str | None:
+    """Return the diagnosis of the known mistake that behaves as the learner's function did on every trial.
+
+    None if there are two such, as there may be when an endless loop cut the trials short.
 
     `wrap` turns a function into what was tried: itself, or its gradients.
     """
-    for mistake in exercise.mistakes:
-        if all(_alike(exercise, wrap(mistake.function), trial) for trial in trials):
-            return mistake.diagnosis
-    return None
+    # An error can have many reasons, so where nothing else is known it must be the same to the letter.
+    exactly = all(trial.outcome.kind == "raised" for trial in trials if trial.problem)
+    return _only_one(
+        mistake.diagnosis
+        for mistake in exercise.mistakes
+        if all(_alike(exercise, wrap(mistake.function), trial, exactly) for trial in trials)
+    )
+
+
+def _only_one(diagnoses: Iterable[str]) -> str | None:
+    found = set(diagnoses)
+    return found.pop() if len(found) == 1 else None
 
 
 def nearly_matching_mistake(exercise: Exercise, trials: Sequence[Trial]) -> str | None:
@@ -73,20 +94,22 @@ def nearly_matching_mistake(exercise: Exercise, trials: Sequence[Trial]) -> str 
     A learner who makes a known mistake may write it so that it breaks down elsewhere than ours does.
     At least two failing trials must remain.
     """
-    for mistake in exercise.mistakes:
-        failing = 0
-        for trial in trials:
-            outcome = _tried(exercise, mistake.function, trial)
-            if not (_finite(outcome) and _finite(trial.outcome)):
-                continue
-            wrong = problem_of(exercise, trial.expected, outcome) is not None
-            if not same_outcome(outcome, trial.outcome, exercise.rtol) or wrong != bool(trial.problem):
-                break
-            failing += wrong
-        else:
-            if failing > 1:
-                return mistake.diagnosis
-    return None
+    return _only_one(
+        mistake.diagnosis for mistake in exercise.mistakes if _nearly_alike(exercise, mistake.function, trials)
+    )
+
+
+def _nearly_alike(exercise: Exercise, function: Callable[..., object], trials: Sequence[Trial]) -> bool:
+    failing = 0
+    for trial in trials:
+        outcome = _tried(exercise, function, trial)
+        if not (_finite(outcome) and _finite(trial.outcome)):
+            continue
+        wrong = problem_of(exercise, trial.expected, outcome) is not None
+        if not same_outcome(outcome, trial.outcome, exercise.rtol) or wrong != bool(trial.problem):
+            return False
+        failing += wrong
+    return failing > 1
 
 
 def _finite(outcome: Outcome) -> bool:
@@ -112,10 +135,12 @@ def _tried(exercise: Exercise, function: Callable[..., object], trial: Trial) ->
         return run_directly(function, trial.case.args, exercise.arguments)
 
 
-def _alike(exercise: Exercise, function: Callable[..., object], trial: Trial) -> bool:
+def _alike(exercise: Exercise, function: Callable[..., object], trial: Trial, exactly: bool = False) -> bool:
     """Return True when `function` did what the learner's did on this case, and is wrong where that was."""
     outcome = _tried(exercise, function, trial)
     if not same_outcome(outcome, trial.outcome, exercise.rtol):
+        return False
+    if exactly and trial.outcome.error and str(outcome.error) != str(trial.outcome.error):
         return False
     return not trial.problem or problem_of(exercise, trial.expected, outcome) is not None
 
@@ -133,7 +158,7 @@ def same_outcome(first: Outcome, second: Outcome, rtol: float | None = None) -> 
     if first.kind != second.kind:
         return False
     if first.kind == "raised":
-        return type(first.error) is type(second.error)
+        return type(first.error).__name__ == type(second.error).__name__
     if first.kind == "endless":
         return True
     try:
@@ -142,15 +167,46 @@ def same_outcome(first: Outcome, second: Outcome, rtol: float | None = None) -> 
         return False
 
 
-def probed(exercise: Exercise, trial: Trial, call: Callable[..., object]) -> str | None:
-    """Return what the exercise's own probes say about a wrong result, if it has the right form."""
+def probed(exercise: Exercise, failing: Sequence[Trial], call: Callable[..., object]) -> str | None:
+    """Return what the exercise's own probes say about wrong results, if they have the right form.
+
+    A probe must find something in the smallest failing case; where others fail differently, that case is named.
+    """
+    for probe in exercise.probes:
+        said = [_said(probe, trial, call) for trial in failing]
+        if said[0]:
+            here = "" if len({_without_numbers(text) for text in said}) == 1 else _in_case(failing[0])
+            return here + said[0]
+    return None
+
+
+def _said(probe: Probe, trial: Trial, call: Callable[..., object]) -> str:
     if not same_form(trial.expected, trial.outcome.value):
-        return None
+        return ""
     try:
-        found = (probe(call, trial.case, trial.outcome.value) for probe in exercise.probes)
-        return next((text for text in found if text), None)
+        return probe(call, trial.case, trial.outcome.value) or ""
     except Exception:  # a probe calls the learner's function again, and this time it may return anything
-        return None
+        return ""
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"[-+]?\d+(\.\d+)?(e[-+]?\d+)?|inf", "#", text)
+
+
+def _in_case(trial: Trial) -> str:
+    return f"In the case “{trial.case.label}”: "
+
+
+def general(exercise: Exercise, failing: Sequence[Trial], passing: Sequence[Trial], names: tuple[str, ...] = ()) -> str:
+    """Say what all wrong results have in common, or else what is wrong with the smallest, and of which case it is."""
+    first = failing[0]
+    problems = [trial.problem for trial in failing if trial.problem]
+    claim = None
+    if all(problem.about_values for problem in problems):
+        wrong, right = ([(trial.expected, trial.outcome.value) for trial in some] for some in (failing, passing))
+        claim = shared_claim(wrong, right, names or exercise.returns, exercise.rtol)
+    here = "" if len({problem.kind for problem in problems}) == 1 else _in_case(first)
+    return claim or here + problems[0].text
 
 
 def size_of(case: Case) -> int:
@@ -164,38 +220,19 @@ def _entries(value: object) -> int:
     return sum(map(_entries, value)) if isinstance(value, list | tuple) else 1
 
 
-def error_text(error: BaseException) -> str:
-    """Return type and first line of an exception, without addresses."""
-    lines = str(error).strip().splitlines() or [""]
-    message = re.sub(r"0x[0-9a-fA-F]+", "0x…", lines[0])[:160].rstrip(".")
-    return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
-def _hint(error: BaseException) -> str:
-    """Explain torch's message about shapes where it speaks of a matrix product."""
-    if "cannot be multiplied" in str(error) or "Expected size for first two dimensions of batch2" in str(error):
-        return " In A @ B the last axis of A and the last but one of B must be equal: is a transpose missing?"
-    return ""
-
-
-def learner_line(error: BaseException, function: Callable[..., object]) -> str | None:
-    """Return the last line of the learner's own code that the exception passed through."""
-    frames = traceback.extract_tb(error.__traceback__)
-    home = getattr(inspect.unwrap(function), "__code__", None)
-    library = str(Path(__file__).parent)
-    own = [frame for frame in frames if home and frame.filename == home.co_filename]
-    own = own or [frame for frame in frames if not frame.filename.startswith(library)][:1]
-    if not own:
-        return None
-    return linecache.getline(own[-1].filename, own[-1].lineno or 0).strip() or None
-
-
 def unattempted(outcome: Outcome, function: Callable[..., object]) -> bool:
-    """Return True when the stub still stands: it raises NotImplementedError itself, or returns `...`."""
+    """Return True when the stub still stands: it does nothing but raise NotImplementedError, or returns `...`."""
     if outcome.kind == "returned":
         return outcome.value is ...
-    if not isinstance(outcome.error, NotImplementedError):
+    return left_over(outcome.error, outcome.line) and not _does_something(function)
+
+
+def _does_something(function: Callable[..., object]) -> bool:
+    """Return True when there is code beside the stub's own line; comments are no code."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
         return False
-    # torch raises NotImplementedError too (a softmax of integers): that is a real error to report.
-    line = learner_line(outcome.error, function)
-    return "NotImplementedError" in line if line else not str(outcome.error)
+    raised = list(takewhile(lambda step: step.opname != "RAISE_VARARGS", dis.get_instructions(code)))
+    names = {step.argval for step in raised if step.opname.startswith("LOAD_") and step.opname != "LOAD_CONST"}
+    stored = any(step.opname.startswith(("STORE_", "IMPORT_", "POP_", "RETURN_", "FOR_")) for step in raised)
+    return stored or bool(names - {"NotImplementedError"})

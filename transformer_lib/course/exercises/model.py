@@ -55,7 +55,6 @@ class Exercise:
         returns: names of the results when there is more than one.
         probes: extra questions about a wrong result that no known mistake explains.
         rtol: relative tolerance; by default 1e-4 in float32 and 1e-7 in float64.
-        any_float: a result in float64 is as good as one in float32 (no tensor among the inputs sets a dtype).
         part: of a keystone, the part of the learner's own Transformer that it is (`transformer_lib.course.mine`).
     """
 
@@ -70,7 +69,6 @@ class Exercise:
     returns: tuple[str, ...] = ()
     probes: tuple[Probe, ...] = ()
     rtol: float | None = None
-    any_float: bool = False
     part: str = ""
 
     @property
@@ -106,8 +104,9 @@ def other_numbers(seed: int) -> Iterator[None]:
         _shift.reset(token)
 
 
-def normal(seed: int, *shapes: tuple[int, ...], dtype: torch.dtype = torch.float32) -> list[torch.Tensor]:
-    """Return standard normal tensors of the given shapes, the same on every run."""
+def normal(seed: int, *shapes: tuple[int, ...], dtype: torch.dtype | None = None) -> list[torch.Tensor]:
+    """Return standard normal tensors of the given shapes, the same on every run; by default in the default dtype."""
+    dtype = dtype or torch.get_default_dtype()
     generator = torch.Generator().manual_seed(seed + _shift.get())
     return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in shapes]
 

@@ -90,6 +90,7 @@ def _softmax_cases():
         Case("scores in the thousands", (torch.tensor([[1000.0, 1001.0, 1002.0], [999.0, 1000.0, 1000.5]]),)),
         Case("rows of very different size", (torch.tensor([[1000.0, 1001.0], [-1000.0, -1002.0], [0.0, 3.0]]),)),
         Case("very negative scores", (torch.tensor([[-2000.0, -2001.0, -2003.0]]),)),
+        Case("one score far below the others", (torch.tensor([[0.0, 1.0, 2.0, -100.0]]),)),
         Case("some scores are -inf", (masked,)),
     ]
 
@@ -116,6 +117,12 @@ EXERCISE_2 = Exercise(
             _exp_share(lambda s: s.mean(-1, keepdim=True)),
             "You subtracted the mean of each row; only subtracting the largest score keeps exp at most 1 "
             "(and the mean of a row with -inf is -inf).",
+        ),
+        Mistake(
+            "smallest",
+            _exp_share(lambda s: s.amin(-1, keepdim=True)),
+            "You subtracted the smallest score of each row; where the others lie far above it, exp overflows: "
+            "subtract the largest.",
         ),
         Mistake(
             "global max",

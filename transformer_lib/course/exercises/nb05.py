@@ -363,6 +363,7 @@ def _encode_cases():
         Case("the order decides", ("abc", [("b", "c"), ("a", "b"), ("ab", "c")])),
         Case("the second merge needs the first", ("lower", [("l", "o"), ("lo", "w"), ("e", "r"), ("low", "er")])),
         Case("the second merge would also fit", ("abc", [("b", "c"), ("a", "bc"), ("a", "b")])),
+        Case("a token ends as the next pair begins", ("xab", [("x", "a"), ("a", "b")])),
         Case("one letter", ("s", learned)),
         Case("no merges", ("seal", [])),
     ]

@@ -120,7 +120,6 @@ EXERCISE_1 = Exercise(
             "Position and pair index have changed places: the position is multiplied, j sets the frequency.",
         ),
     ),
-    any_float=True,
     part="sinusoidal_table",
 )
 
@@ -295,7 +294,6 @@ EXERCISE_3 = Exercise(
             "The offset does not enter: your matrix always shifts by 1.",
         ),
     ),
-    any_float=True,
 )
 
 
@@ -389,7 +387,7 @@ EXERCISE_4 = Exercise(
         Mistake(
             "dot product",
             _search(low=0, score=_by_dot_product),
-            "The dot product is the same for k and −k, so it gives the distance without the side.",
+            "That is the distance without the side: the sign of k is lost (dot products are the same for k and −k).",
         ),
         Mistake(
             "dot product, both sides",

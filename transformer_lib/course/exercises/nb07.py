@@ -517,6 +517,7 @@ def _leak_cases():
         case("2 tokens, everything seen", 80, [1, 2], 3, lambda t, s: True),
         case("a causal model", 81, [1, 4, 0, 2, 3], 5, _past),
         case("reads the next token", 82, [2, 6, 1, 0, 5, 3, 4], 7, lambda t, s: s <= t + 1),
+        case("reads the next token alone", 85, [4, 1, 3, 0, 2], 5, lambda t, s: s == t + 1),
         case("row 1 reads the last but one", 83, [3, 1, 2, 0, 4], 5, lambda t, s: s <= t or (t, s) == (1, 3)),
         case("without a mask", 84, [0, 2, 1], 3, lambda t, s: True),
     ]

@@ -407,6 +407,11 @@ def _only_feature(place):
     return lambda x: torch.eye(x.shape[1])[place].to(x) * x.cumsum(dim=0).sum(dim=1, keepdim=True)
 
 
+def _first_row_fixed(x):
+    """Encode so that the first row reads nobody, and is read by all others."""
+    return torch.cat([torch.ones_like(x[:1]), x.cumsum(dim=0)[1:]])
+
+
 def _opposite_features(x):
     """Return an encoder in which two features move by opposite amounts, so that their sum stays."""
     moved = x.cumsum(dim=0).sum(dim=1, keepdim=True)
@@ -429,6 +434,7 @@ def _influence_cases():
         Case("a change shows in the first feature only", (_only_feature(0), *small)),
         Case("a change shows in the last feature only", (_only_feature(-1), *small)),
         Case("two features move by opposite amounts", (_opposite_features, *small)),
+        Case("the first row reads nobody", (_first_row_fixed, *small)),
     ]
 
 
@@ -481,6 +487,11 @@ EXERCISE_4 = Exercise(
             "all rows",
             lambda e, x, a: _grid(e, x, a, lambda j, x: torch.ones(len(x)).to(x)),
             "You changed every row at once; change one row j at a time.",
+        ),
+        Mistake(
+            "any row",
+            _judged(lambda d: (d.abs() > 1e-6).any().expand(len(d))),
+            "You asked whether any row has moved; ask it for every row on its own, .any(dim=1).",
         ),
         Mistake(
             "diagonal",

@@ -156,7 +156,11 @@ EXERCISE_2 = Exercise(
             lambda z, k, t: torch.softmax(_kept(z, k) * t, 0),
             "You multiplied by the temperature; divide, so that a high one evens the probabilities out.",
         ),
-        Mistake("no temperature", lambda z, k, t: torch.softmax(_kept(z, k), 0), "You did not use the temperature."),
+        Mistake(
+            "no temperature",
+            lambda z, k, t: torch.softmax(_kept(z, k), 0),
+            "The temperature has no effect: the logits must be divided by it.",
+        ),
         Mistake(
             "not renewed",
             _softmax_first,

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 
+from .compare import Stranger
 from .model import Case, Exercise
 from .sandbox import Outcome
 
@@ -22,17 +25,17 @@ def show(value: object) -> str:
 
 
 def _show(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        return _show_array(value.tolist(), value.shape, value.size)
-    if isinstance(value, torch.Tensor):
-        return _show_array(value.detach().tolist(), tuple(value.shape), value.numel())
+    if isinstance(value, np.ndarray | torch.Tensor):
+        return _show_array(value)
+    if isinstance(value, Stranger):
+        return f"<{value.type_name}>"
     if isinstance(value, list | tuple):
-        inner = ", ".join(map(_show, value))
+        inner = ", ".join(map(_show, value[:LONGEST_LINE]))  # the line is cut before that many
         return f"[{inner}]" if isinstance(value, list) else f"({inner})"
     if isinstance(value, bool) or value is None:
         return str(value)
     if isinstance(value, str):
-        return repr(value)
+        return repr(value[:LONGEST_LINE])
     if isinstance(value, int | float):
         return number(value)
     return getattr(value, "__name__", f"<{type(value).__name__}>")
@@ -46,9 +49,11 @@ def number(value: object) -> str:
     return "0" if text == "-0" else text
 
 
-def _show_array(nested: object, shape: tuple[int, ...], size: int) -> str:
-    if size > LARGEST_SHOWN:
+def _show_array(array: np.ndarray | torch.Tensor) -> str:
+    shape = tuple(array.shape)
+    if math.prod(shape) > LARGEST_SHOWN:
         return f"array of shape {list(shape)}"
+    nested = array.tolist()
     return _nested(nested, max(map(len, _entries(nested)), default=0) if len(shape) > 1 else 0)
 
 

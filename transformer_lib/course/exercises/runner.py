@@ -5,25 +5,28 @@ from __future__ import annotations
 import inspect
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from .. import mine, progress
+from .compare import Finding
 from .diagnose import (
     Trial,
-    error_text,
-    learner_line,
+    finding,
+    general,
     matching_mistake,
     nearly_matching_mistake,
     only_right_values,
     probed,
-    problem_of,
     size_of,
     unattempted,
 )
+from .errors import error_text, left_over
 from .model import Case, Exercise
+from .plain import Printed
 from .registry import get
 from .report import example
-from .sandbox import Outcome, copy_of, preserved_state, run_directly, run_guarded, with_gradients
+from .sandbox import Outcome, copy_of, preserved_state, run_directly, with_gradients
+from .worker import Guarded, guarded_calls
 
 
 class CheckFailed(AssertionError):
@@ -32,12 +35,16 @@ class CheckFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of a check: `status` is "passed", "failed" or "unattempted". True when passed."""
+    """Outcome of a check: `status` is "passed", "failed" or "unattempted". True when passed.
+
+    `printed` is what the learner's function printed, each text once, and cut.
+    """
 
     exercise_id: str
     status: str
     diagnosis: str
     text: str
+    printed: str = field(default="", repr=False)
 
     def __bool__(self) -> bool:
         """Return True when the check passed."""
@@ -70,6 +77,8 @@ def check_solution(exercise_id: str, function: Callable[..., object], *, time_li
     """Run the same check on the notebook's own solution, which never counts as the learner's progress."""
     verdict = examine(get(exercise_id), function, time_limit=time_limit)
     ours = verdict and getattr(function, "__name__", "").endswith("_solution")
+    if verdict.printed:
+        print(verdict.printed, end="" if verdict.printed.endswith("\n") else "\n")
     print(f"{verdict.text} (The notebook's solution.)" if ours else verdict.text)
     if not verdict and os.environ.get("NBGRADER_EXECUTION"):
         raise CheckFailed(verdict.text)
@@ -81,52 +90,89 @@ def examine(exercise: Exercise, function: Callable[..., object], *, time_limit: 
     misuse = _misuse(exercise, function)
     if misuse:
         return _failed(exercise, misuse, [])
-    with preserved_state():
-        return _examine(exercise, function, time_limit)
+    # The learner's code runs, and the inputs are made, with the default dtype of the notebook.
+    with preserved_state(default_dtype=None):
+        cases = exercise.cases()
+        position = [exercise.arguments.index(name) for name in exercise.gradients]
+        forms = _Forms(function, with_gradients(function, position), position)
+        with guarded_calls(forms.both, function, cases, exercise.arguments, time_limit) as call:
+            heard = _Listener(call)
+            verdict = _examine(exercise, forms, cases, heard)
+    return replace(verdict, printed=heard.text)
 
 
-def _examine(exercise: Exercise, function: Callable[..., object], time_limit: float) -> Verdict:
-    cases = exercise.cases()
-    first = run_guarded(function, cases[0].args, exercise.arguments, time_limit)
-    if unattempted(first, function):
-        text = f"○ {exercise.id} not attempted yet"
-        return Verdict(exercise.id, "unattempted", "", text)
-    trials = _trials(exercise, function, cases, first, time_limit)
+@dataclass(frozen=True)
+class _Forms:
+    """What is called: the learner's function, and the same for its gradients at the arguments in `position`."""
+
+    function: Callable[..., object]
+    gradients: Callable[..., object]
+    position: list[int]
+
+    @property
+    def both(self) -> tuple[Callable[..., object], ...]:
+        return self.function, self.gradients
+
+
+class _Listener:
+    """Calls a function, and keeps what is printed: each text once, in the order of the calls."""
+
+    def __init__(self, call: Guarded) -> None:
+        self._call = call
+        self._printed = Printed()
+        self._known: set[str] = set()
+
+    def __call__(self, function: Callable[..., object], args: tuple[object, ...]) -> Outcome:
+        """Do what the call does, and listen."""
+        outcome = self._call(function, args)
+        if outcome.printed not in self._known:
+            self._known.add(outcome.printed)
+            self._printed.write(outcome.printed)
+        return outcome
+
+    @property
+    def text(self) -> str:
+        """What was printed."""
+        return self._printed.text
+
+
+def _examine(exercise: Exercise, forms: _Forms, cases: list[Case], call: Guarded) -> Verdict:
+    first = call(forms.function, cases[0].args)
+    if unattempted(first, forms.function):
+        return Verdict(exercise.id, "unattempted", "", f"○ {exercise.id} not attempted yet")
+    trials = _trials(exercise, forms.function, cases, first, call)
     if any(trial.problem for trial in trials):
-        return _explain(exercise, function, trials, time_limit)
-    wrong_gradients = _gradients(only_right_values(exercise, trials), function, cases, time_limit)
+        return _explain(exercise, forms.function, trials, call)
+    wrong_gradients = _gradients(only_right_values(exercise, trials), forms, cases, call)
     return _passed(exercise, cases) if wrong_gradients is None else wrong_gradients
 
 
 def _trials(
-    exercise: Exercise, function: Callable[..., object], cases: list[Case], first: Outcome, time_limit: float
+    exercise: Exercise, function: Callable[..., object], cases: list[Case], first: Outcome, call: Guarded
 ) -> list[Trial]:
     """Run every case after the first; stop at one that does not end, since the next would take as long."""
     trials: list[Trial] = []
     for case in cases:
         expected = run_directly(exercise.reference, case.args, exercise.arguments).value
-        outcome = run_guarded(function, case.args, exercise.arguments, time_limit) if trials else first
-        trials.append(Trial(case, expected, outcome, problem_of(exercise, expected, outcome) or ""))
+        outcome = call(function, case.args) if trials else first
+        trials.append(Trial(case, expected, outcome, finding(exercise, expected, outcome)))
         if outcome.kind == "endless":
             break
     return trials
 
 
-def _explain(exercise: Exercise, function: Callable[..., object], trials: list[Trial], time_limit: float) -> Verdict:
+def _explain(exercise: Exercise, function: Callable[..., object], trials: list[Trial], call: Guarded) -> Verdict:
     """Name a known mistake, else ask the probes, else compare; then show the smallest example."""
     failing = sorted((trial for trial in trials if trial.problem), key=lambda trial: size_of(trial.case))
+    passing = [trial for trial in trials if not trial.problem]
     worst = failing[0]
-
-    def call(*args: object) -> object:
-        return run_guarded(function, args, exercise.arguments, time_limit).value
-
     diagnosis = (
         matching_mistake(exercise, trials)
         or nearly_matching_mistake(exercise, trials)
-        or probed(exercise, worst, call)
-        or worst.problem
+        or probed(exercise, failing, lambda *args: call(function, args).value)
+        or general(exercise, failing, passing)
     )
-    rows = _error_rows(worst.outcome, function, diagnosis)
+    rows = _error_rows(worst.outcome, diagnosis)
     rows += example(exercise, worst.case, worst.expected, worst.outcome)
     if len(failing) < len(trials):
         right = len(trials) - len(failing)
@@ -138,46 +184,46 @@ def _labels(trials: list[Trial]) -> str:
     return "; ".join(trial.case.label for trial in trials)
 
 
-def _error_rows(outcome: Outcome, function: Callable[..., object], diagnosis: str) -> list[str]:
+def _error_rows(outcome: Outcome, diagnosis: str) -> list[str]:
     """Return the learner's own line, and the error itself where a known mistake explained it."""
-    if outcome.error is None:
+    if outcome.error is None or left_over(outcome.error, outcome.line):
         return []
-    line = learner_line(outcome.error, function)
-    rows = [f"  in your line: {line}"] if line else []
-    error = error_text(outcome.error)
+    rows = [f"  in your line: {outcome.line}"] if outcome.line else []
+    error = error_text(outcome.error).partition(". Use ")[0]
     return rows if error in diagnosis else [f"  it stopped with {error}", *rows]
 
 
-def _gradients(
-    exercise: Exercise, function: Callable[..., object], cases: list[Case], time_limit: float
-) -> Verdict | None:
+def _gradients(exercise: Exercise, forms: _Forms, cases: list[Case], call: Guarded) -> Verdict | None:
     """Compare gradients on every case; None when they are right or the exercise does not ask."""
-    position = [exercise.arguments.index(name) for name in exercise.gradients]
-    if not position:
+    if not forms.position:
         return None
     names = tuple(f"gradient of {name}" for name in exercise.gradients)
     trials = []
     for case in cases:
-        wanted = tuple(with_gradients(exercise.reference, position)(*map(copy_of, case.args)))
-        outcome = run_guarded(with_gradients(function, position), case.args, exercise.arguments, time_limit)
-        trials.append(Trial(case, wanted, outcome, _gradient_problem(exercise, wanted, outcome, names) or ""))
-    failing = [trial for trial in trials if trial.problem]
+        wanted = tuple(with_gradients(exercise.reference, forms.position)(*map(copy_of, case.args)))
+        outcome = call(forms.gradients, case.args)
+        trials.append(Trial(case, wanted, outcome, _gradient_problem(exercise, wanted, outcome, names)))
+        if outcome.kind == "endless":
+            break
+    failing = sorted((trial for trial in trials if trial.problem), key=lambda trial: size_of(trial.case))
     if not failing:
         return None
-    worst = min(failing, key=lambda trial: size_of(trial.case))
-    known = matching_mistake(exercise, trials, lambda wrong: with_gradients(wrong, position))
-    rows = [f"  seen with: {worst.case.label}", *_error_rows(worst.outcome, function, worst.problem)]
-    return _failed(exercise, known or f"The values are right, but not the gradients. {worst.problem}", rows)
+    passing = [trial for trial in trials if not trial.problem]
+    known = matching_mistake(exercise, trials, lambda wrong: with_gradients(wrong, forms.position))
+    said = known or f"The values are right, but not the gradients. {general(exercise, failing, passing, names)}"
+    rows = [f"  seen with: {failing[0].case.label}", *_error_rows(failing[0].outcome, said)]
+    return _failed(exercise, said, rows)
 
 
 def _gradient_problem(
     exercise: Exercise, wanted: tuple[object, ...], outcome: Outcome, names: tuple[str, ...]
-) -> str | None:
+) -> Finding | None:
     if isinstance(outcome.value, list):
         for name, gradient in zip(exercise.gradients, outcome.value, strict=True):
             if gradient is None:
-                return f"No gradient reaches {name}: was it detached, or taken through NumPy or .item()?"
-    return problem_of(exercise, wanted, outcome, names)
+                text = f"No gradient reaches {name}: was it detached, or taken through NumPy or .item()?"
+                return Finding(f"no gradient of {name}", f"{text} Do every step with torch.")
+    return finding(exercise, wanted, outcome, names)
 
 
 def _misuse(exercise: Exercise, function: object) -> str | None:

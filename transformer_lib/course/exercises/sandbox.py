@@ -1,7 +1,7 @@
-"""Runs a learner's function so that nothing it does can hurt the notebook.
+"""Runs a function so that nothing it does can hurt the notebook.
 
-Every call gets fresh copies of its inputs, runs in its own thread, which is abandoned after a time limit
-(signals would not work on Windows), and reports what happened as an `Outcome`.
+Every call gets fresh copies of its inputs and reports what happened as an `Outcome`. Where no process can be copied
+(`worker` says where), a learner's function runs in a thread of its own, which is abandoned after a time limit.
 """
 
 from __future__ import annotations
@@ -30,10 +30,8 @@ class Outcome:
     value: object = None
     error: BaseException | None = None
     changed: tuple[str, ...] = ()
-
-
-class _Stop(SystemExit):
-    """Thrown into a thread that runs too long; threads end silently on SystemExit."""
+    line: str = ""  # the learner's own line that an error passed through
+    printed: str = ""
 
 
 def copy_of(value: object) -> object:
@@ -53,7 +51,7 @@ def run_directly(function: Callable[..., object], args: tuple[Any, ...], names: 
     try:
         torch.default_generator.manual_seed(0)  # torch.manual_seed would also reach for every GPU
         value = function(*given)
-    except (Endless, _Stop):
+    except Endless:
         return Outcome("endless")
     except BaseException as error:  # whatever a learner's code throws, SystemExit too, is a result here
         return Outcome("raised", error=error)
@@ -87,22 +85,29 @@ def run_guarded(
 
 
 def _stop(thread: threading.Thread) -> None:
-    """End a Python loop; a call that is stuck outside Python is left alone and dies with the kernel."""
+    """End a Python loop; a call that is stuck outside Python is left alone and dies with the kernel.
+
+    A thread ends on SystemExit without a word wherever it is met, but not on an exception derived from it.
+    """
     ident = ctypes.c_ulong(thread.ident or 0)  # a thread that was started has one
     for _ in range(3):
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(_Stop))
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ctypes.py_object(SystemExit))
         thread.join(0.2)
         if not thread.is_alive():
             return
 
 
 @contextmanager
-def preserved_state() -> Iterator[None]:
-    """Leave random numbers, default dtype and gradient mode as they were before the check."""
+def preserved_state(default_dtype: torch.dtype | None = torch.float32) -> Iterator[None]:
+    """Leave random numbers, default dtype and gradient mode as they were before.
+
+    Args:
+        default_dtype: the default dtype meanwhile; None keeps the caller's.
+    """
     torch_state, numpy_state, python_state = torch.get_rng_state(), np.random.get_state(), random.getstate()
     dtype = torch.get_default_dtype()
     try:
-        torch.set_default_dtype(torch.float32)
+        torch.set_default_dtype(default_dtype or dtype)
         np.random.seed(0)
         random.seed(0)
         with torch.enable_grad():

@@ -16,7 +16,8 @@ import torch
 from IPython.display import display
 
 from ...exercises import CheckFailed, get
-from ...exercises.diagnose import error_text, problem_of
+from ...exercises.diagnose import problem_of
+from ...exercises.errors import error_text
 from ...exercises.model import Case, Exercise
 from ...exercises.sandbox import Outcome, copy_of, preserved_state, run_directly, run_guarded, with_gradients
 from .cases import unseen_cases

@@ -1,0 +1,440 @@
+"""The check keeps its word where a learner's function misbehaves, and claims nothing that is not true throughout."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+
+import numpy as np
+import pytest
+import torch
+
+from transformer_lib.course import exercises
+from transformer_lib.course.exercises import Case, Exercise, Mistake, check_solution, examine, worker
+from transformer_lib.course.exercises.patterns import shared_claim
+from transformer_lib.course.exercises.plain import MOST_ENTRIES, MOST_PRINTED, Stranger, plain
+from transformer_lib.course.exercises.report import show
+from transformer_lib.course.exercises.sandbox import run_guarded
+
+pytestmark = pytest.mark.fast
+
+SCORES = exercises.get("04.1")
+PATIENT = 60.0
+copies = pytest.mark.skipif(not worker.can_copy_a_process(), reason="a process is copied on Linux only")
+
+
+@pytest.fixture(params=["process", "thread"])
+def place(request, monkeypatch):
+    """Run learners' functions in a process, and again in a thread, as where no process can be copied."""
+    if request.param == "thread":
+        monkeypatch.setattr(worker, "can_copy_a_process", lambda: False)
+    elif not worker.can_copy_a_process():
+        pytest.skip("a process is copied on Linux only")
+
+
+def right(query, key):
+    return query @ key.mT / query.shape[-1] ** 0.5
+
+
+# Claims ---------------------------------------------------------------------------------------------------------------
+
+
+def doubled(values):
+    """Return twice the values."""
+    return 2 * values
+
+
+ROWS = [Case("one", (torch.tensor([3.0]),)), Case("two", (torch.tensor([1.0, 4.0]),)), Case("three", (torch.eye(3),))]
+DOUBLED = Exercise("99.2", "Doubled", 1, 1, doubled, lambda: ROWS, ())
+
+
+@pytest.mark.parametrize(
+    ("function", "diagnosis"),
+    [
+        (lambda v: 6 * v, "Every value is 3 times the right one."),
+        (lambda v: 2 * v * len(v) * 2, "The values differ."),  # 2, 4 and 6 times the right one
+        (lambda v: 2 * v + 5, "Every value is off by the same amount, +5."),
+        (lambda v: 2 * v + v.numel(), "The values differ."),
+        (lambda v: 0 * v, "The result is all zeros."),
+        (lambda v: 0 * v if len(v) < 2 else 3 * v, "The values differ."),
+        (lambda v: 2.001 * v, "Nearly right: off by 4e-03 at most"),
+        (lambda v: 2.001 * v if len(v) < 2 else v, "The values differ."),
+        (lambda v: None, "Your function returned None: is there a `return` in every branch?"),
+        (lambda v: None if len(v) < 2 else v, "In the case “one”: Your function returned None"),
+        (
+            lambda v: (2 * v)[None],
+            "The values are right but arranged along other axes: expected shape [1], got [1, 1].",
+        ),
+        (lambda v: (2 * v)[None] if len(v) < 2 else v, "In the case “one”: The result has the wrong shape"),
+    ],
+)
+def test_a_claim_holds_in_every_failing_case(function, diagnosis):
+    assert examine(DOUBLED, function).diagnosis.startswith(diagnosis)
+
+
+def test_a_single_number_is_no_factor():
+    assert shared_claim([(2.0, 6.0)]) is None
+    assert shared_claim([(2.0, 6.0), (5.0, 15.0)]) == "The result is 3 times the right one."
+    assert shared_claim([(2.0, 6.0), (5.0, 10.0)]) is None
+    assert shared_claim([(torch.ones(2), torch.ones(2).long())]) is None
+    assert shared_claim([((torch.ones(2), torch.ones(2)), (torch.ones(2),))], [], ("one", "other")) is None
+
+
+def test_what_is_right_may_speak_against_a_claim():
+    wrong = [(2.0, 6.0), (5.0, 15.0)]
+    assert shared_claim(wrong, [(0.0, 0.0)]) == "The result is 3 times the right one."
+    assert shared_claim(wrong, [(1.0, 1.0)]) is None
+
+
+def test_a_transpose_is_only_spoken_of_where_one_would_fit():
+    query, key, odd = (torch.ones(shape) for shape in ((2, 3), (5, 3), (7, 4)))
+    exercise = Exercise("99.3", "Products", 1, 1, lambda a, b: a @ b.T, lambda: [Case("2 and 5", (query, key))], ())
+    assert "is a transpose missing, or one too many?" in examine(exercise, lambda a, b: a @ b).diagnosis
+    diagnosis = examine(exercise, lambda a, b: a @ odd).diagnosis
+    assert diagnosis.endswith("the last axis of A and the last but one of B must be equal.")
+
+
+def test_small_numbers_are_compared_by_their_own_measure():
+    rate = exercises.get("13.4")
+    tiny = examine(rate, lambda step, d_model, warmup_steps: 1e-6)
+    assert "not the right one" in tiny.diagnosis
+
+
+def test_two_mistakes_that_fit_name_neither():
+    first, second = (Mistake(name, lambda v: 3 * v, f"You are {name}.") for name in ("first", "second"))
+    exercise = Exercise("99.2", "Doubled", 1, 1, doubled, lambda: ROWS, (first, second))
+    assert examine(exercise, lambda v: 3 * v).diagnosis == "Every value is 1.5 times the right one."
+    one = Exercise("99.2", "Doubled", 1, 1, doubled, lambda: ROWS, (first,))
+    assert examine(one, lambda v: 3 * v).diagnosis == "You are first."
+
+
+def test_an_error_alone_names_a_mistake_only_if_it_is_the_same():
+    mistake = Mistake("no axis", lambda v: v.sum(7), "You summed over an axis that is not there.")
+    exercise = Exercise("99.2", "Doubled", 1, 1, doubled, lambda: ROWS, (mistake,))
+    assert examine(exercise, lambda v: v.sum(7)).diagnosis == mistake.diagnosis
+    assert "IndexError" in examine(exercise, lambda v: v.amax(9)).diagnosis
+
+
+def test_an_index_says_from_where_it_counts():
+    diagnosis = examine(exercises.get("05.4"), lambda word, merges: ["?"] * 99).diagnosis
+    assert not re.search(r"place \d", diagnosis)
+    listed = Exercise("99.4", "List", 1, 1, lambda v: [1, 2], lambda: [Case("list", (torch.ones(1),))], ())
+    assert examine(listed, lambda v: [1, 3]).diagnosis == "The entries differ from index 1 on (counted from 0)."
+
+
+# dtypes ---------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_float64():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+IN_FLOAT64 = [one for one in exercises.all_exercises() if one.notebook in ("06", "09", "12")]
+
+
+@pytest.mark.parametrize("exercise", IN_FLOAT64, ids=lambda exercise: exercise.id)
+def test_where_a_notebook_computes_in_float64_its_checks_do_too(exercise, in_float64):
+    assert examine(exercise, exercise.reference, time_limit=PATIENT)
+    for mistake in exercise.mistakes:
+        verdict = examine(exercise, mistake.function, time_limit=PATIENT)
+        assert (verdict.status, verdict.diagnosis) == ("failed", mistake.diagnosis)
+    assert torch.get_default_dtype() == torch.float64
+
+
+def test_code_that_is_right_in_the_notebook_is_right_in_its_check(in_float64):
+    def layer_norm(x, gain, bias, eps):
+        mean = x @ torch.ones(x.shape[-1], 1) / x.shape[-1]  # in the default dtype
+        variance = (x - mean) ** 2 @ torch.ones(x.shape[-1], 1) / x.shape[-1]
+        return gain * (x - mean) / (variance + eps).sqrt() + bias
+
+    verdict = examine(exercises.get("09.1"), layer_norm)
+    assert verdict, verdict.text
+
+
+def test_an_error_about_dtypes_says_what_to_do():
+    def normed(x, gain, bias, eps):
+        return x @ torch.ones(x.shape[-1], 1)
+
+    diagnosis = examine(exercises.get("09.1"), normed).diagnosis
+    assert "create new tensors with the dtype of the inputs, as in torch.zeros(3, dtype=x.dtype)" in diagnosis
+
+
+def test_any_float_will_do_where_no_gradient_is_compared():
+    table = exercises.get("06.1")
+    assert not table.gradients
+    assert examine(table, lambda *args: table.reference(*args).float())
+    assert examine(table, lambda *args: table.reference(*args).double())
+
+
+# NumPy ----------------------------------------------------------------------------------------------------------------
+
+
+def softmax(scores):
+    """As notebooks 01 to 03 define it, for arrays."""
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def test_the_numpy_softmax_of_the_notebook_is_translated():
+    diagnosis = examine(exercises.get("01.2"), lambda q, k, t: softmax(k @ q / t)).diagnosis
+    assert "use torch.softmax(scores, dim=-1)" in diagnosis
+    diagnosis = examine(exercises.get("03.2"), lambda *args: np.ones((2, 2)) @ args[0]).diagnosis
+    assert "use torch's functions" in diagnosis
+
+
+def test_the_way_through_numpy_is_closed_at_once():
+    context = exercises.get("02.2")
+    assert context.gradients
+    diagnosis = examine(context, lambda X: torch.from_numpy(softmax((X @ X.mT).numpy())) @ X).diagnosis
+    assert "do every step with torch, and detach nothing" in diagnosis
+    assert "Use tensor.detach" not in diagnosis
+    diagnosis = examine(context, lambda X: torch.softmax(X @ X.mT, -1).detach() @ X).diagnosis
+    assert "detach nothing" in diagnosis or "gradient" in diagnosis
+    diagnosis = examine(context, lambda X: softmax((X @ X.mT).numpy()) @ X.numpy()).diagnosis
+    assert "It also compares gradients, which end at NumPy: compute with torch." in diagnosis
+
+
+# Stubs ----------------------------------------------------------------------------------------------------------------
+
+
+def test_a_line_left_over_from_the_stub_is_named():
+    def scores(query, key):
+        found = query @ key.mT
+        found = found / query.shape[-1] ** 0.5
+        raise NotImplementedError
+
+    def shown(query, key):
+        print(query.shape)
+        raise NotImplementedError
+
+    def returned(query, key):
+        if len(query) < 3:
+            return right(query, key)
+        raise NotImplementedError
+
+    for function in (scores, shown, returned):
+        verdict = examine(SCORES, function)
+        assert verdict.status == "failed"
+        assert "reached the line `raise NotImplementedError`" in verdict.diagnosis
+
+    def commented(query, key):
+        """Say what is to be done."""
+        # query @ key.mT
+        raise NotImplementedError("write your code here")
+
+    assert examine(SCORES, commented).status == "unattempted"
+
+
+# What misbehaves ------------------------------------------------------------------------------------------------------
+
+
+@copies
+@pytest.mark.parametrize(
+    "stuck", [lambda: sum(range(10**12)), lambda: re.match("(a+)+b", "a" * 40)], ids=["sum", "regex"]
+)
+def test_the_time_limit_holds_where_c_keeps_the_interpreter(stuck):
+    def scores(query, key):
+        return stuck() if len(query) == 3 else right(query, key)
+
+    verdict = examine(SCORES, scores, time_limit=1.0)
+    assert "did not come to an end" in verdict.diagnosis
+
+
+def test_nothing_is_printed_after_an_endless_loop(place, capfd):
+    def stubborn(query, key):
+        for _ in range(2):
+            try:
+                while True:
+                    pass
+            except BaseException:
+                continue
+
+    examine(SCORES, stubborn, time_limit=0.2)
+    time.sleep(1)
+    assert capfd.readouterr() == ("", "")
+
+
+@copies
+def test_memory_is_bounded():
+    def grows(query, key):
+        found = [query]
+        for one in found:
+            found.extend([one] * 1_000_000)
+
+    assert "does a list grow in the loop that runs over it?" in examine(SCORES, grows, time_limit=PATIENT).diagnosis
+    assert "far more memory" in examine(SCORES, lambda q, k: torch.zeros(2**40)).diagnosis
+
+
+def test_prints_are_shown_once_and_cut(place, capsys):
+    def scores(query, key):
+        print("shape", list(query.shape))
+        return right(query, key)
+
+    check_solution("04.1", scores)
+    printed = capsys.readouterr().out
+    assert printed.count("shape [1, 3]") == 1
+    assert printed.index("shape") < printed.index("✓")
+
+    def loud(query, key):
+        print("x" * 5_000_000)
+        return right(query, key)
+
+    check_solution("04.1", loud)
+    printed = capsys.readouterr().out
+    assert MOST_PRINTED <= len(printed) < MOST_PRINTED + 200
+    assert "… and" in printed
+
+
+@pytest.mark.parametrize(
+    ("value", "described"),
+    [
+        (torch.zeros(1).expand(200_000_000), "The result has the wrong shape: expected shape [1, 1], got [200000000]."),
+        (range(200_000_000), "Return a torch.Tensor; you returned a range."),
+        (np.broadcast_to(np.zeros(1), (200_000_000,)), "a NumPy array of shape [200000000]"),
+        ("x" * 2_000_000, "Return a torch.Tensor; you returned a str of 2000000 characters."),
+    ],
+    ids=["tensor", "range", "array", "text"],
+)
+def test_large_results_are_described_without_being_looked_through(value, described, place):
+    one = Exercise("99.1", "scores", 1, 1, right, lambda: SCORES.cases()[-1:], ())
+    label = "expected shape [1, 1]" in described
+    exercise = one if not label else Exercise("99.1", "scores", 1, 1, right, _one_query, ())
+    verdict = examine(exercise, lambda query, key: value)
+    assert described in verdict.diagnosis
+    assert len(verdict.text) < 2000
+
+
+def _one_query():
+    return [case for case in SCORES.cases() if case.label.startswith("one query")]
+
+
+class Pretended:
+    __class__ = torch.Tensor
+
+    def __getattr__(self, name):
+        raise RuntimeError(name)
+
+
+class Silent(Exception):
+    def __str__(self):
+        raise RuntimeError("no")
+
+
+def test_what_only_pretends_does_no_harm(place):
+    def fails(query, key):
+        raise Silent
+
+    assert examine(SCORES, lambda q, k: Pretended()).diagnosis.startswith("Return a torch.Tensor; you returned a Pre")
+    assert "Silent" in examine(SCORES, fails).diagnosis
+    assert examine(SCORES, lambda q, k: torch.nn.Parameter(right(q, k))).status == "failed"  # its gradients end there
+
+
+@copies
+def test_a_function_that_ends_the_process_ends_only_its_own():
+    verdict = examine(SCORES, lambda query, key: os._exit(1))
+    assert "it ended the whole Python process" in verdict.diagnosis
+
+
+@copies
+def test_a_function_that_sleeps_is_tried_in_a_thread_and_given_up():
+    verdict = examine(SCORES, lambda query, key: time.sleep(1), time_limit=0.1)
+    assert "did not come to an end" in verdict.diagnosis
+
+
+def test_plain_data_stays_and_the_rest_becomes_a_stranger():
+    kept = [None, True, 2, 2.5, 1j, "text", (1, [2]), np.float64(3), ...]
+    assert plain(kept) == kept
+    assert plain({}) == Stranger("dict", "a dict")
+    assert show(plain({})) == "<dict>"
+    assert plain(torch.zeros(1).expand(MOST_ENTRIES + 1)).is_meta
+    endless = []
+    endless.append(endless)
+    assert "list" in str(plain(endless))
+    assert plain(torch.ones(2).max(0)) == (torch.tensor(1.0), torch.tensor(0))
+
+
+def test_a_thread_that_is_stopped_twice_is_silent(capfd):
+    def catches():
+        try:
+            while True:
+                pass
+        except SystemExit:
+            while True:
+                pass
+
+    assert run_guarded(catches, (), (), time_limit=0.1).kind == "endless"
+    time.sleep(0.5)
+    assert capfd.readouterr().err == ""
+
+
+# Slips that were once taken for another mistake -----------------------------------------------------------------------
+
+
+def _share(shift):
+    return lambda s: (e := (s - shift(s)).exp()) / e.sum(-1, keepdim=True)
+
+
+def _replaced(word, merges):
+    text = " ".join(word)
+    for left, right_part in merges:
+        text = text.replace(f"{left} {right_part}", left + right_part)
+    return text.split()
+
+
+def _stacked_along_0(logits_of, ids, vocab_size):
+    place = torch.arange(len(ids))
+    before, rows = logits_of(ids), []
+    for s in place:
+        rows.append((logits_of(torch.where(place == s, (ids + 1) % vocab_size, ids)) != before).any(-1))
+    return torch.stack(rows).triu(1)
+
+
+def _any_row(encode, x, amount):
+    before, n = encode(x), len(x)
+    found = torch.zeros(n, n, dtype=torch.bool)
+    for j in range(n):
+        changed = x.clone()
+        changed[j] += amount
+        found[:, j] = ((encode(changed) - before).abs() > 1e-6).any()
+    return found
+
+
+def _first_query(queries, keys, values):
+    return torch.softmax(queries[0] @ keys.T, 0) @ values
+
+
+def _lengths(predicted, references, eos_id):
+    def length(ids):
+        return [*ids, eos_id].index(eos_id)
+
+    return sum(length(a) == length(b) for a, b in zip(predicted, references, strict=True)) / len(predicted)
+
+
+def _causal(X, real):
+    n = X.shape[1]
+    may = real[:, None, :] & torch.ones(n, n).tril().bool()
+    weights = torch.softmax((X @ X.mT).masked_fill(~may, -1e9), -1)
+    return (weights @ X).masked_fill(~real[..., None], 0)
+
+
+@pytest.mark.parametrize(
+    ("exercise_id", "function", "right_word", "wrong_word"),
+    [
+        ("04.2", _share(lambda s: s.amin(-1, keepdim=True)), "smallest score of each row", "mean"),
+        ("05.4", _replaced, "expected 2", "longest"),
+        ("07.6", _stacked_along_0, "entries are wrong", "put"),
+        ("10.4", _any_row, "whether any row has moved", "at once"),
+        ("01.4", _first_query, "wrong shape", "other axes"),
+        ("13.5", _lengths, "not the right one", "times"),
+        ("02.4", _causal, "differ", "Nearly"),
+    ],
+)
+def test_a_slip_is_not_taken_for_another(exercise_id, function, right_word, wrong_word):
+    verdict = examine(exercises.get(exercise_id), function, time_limit=PATIENT)
+    assert verdict.status == "failed"
+    assert right_word in verdict.diagnosis
+    assert wrong_word not in verdict.diagnosis
