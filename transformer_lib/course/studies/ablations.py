@@ -41,10 +41,7 @@ from .parts import (
 )
 
 RESULTS = DATA / "ablations.json"
-PASSES = (
-    1,
-    4,
-)  # over the corpus: so few that the scores are not all at the top, and four times as many (the recipe: six)
+PASSES = (1, 4)  # over the corpus: so few that the scores are not all at the top, and the course's recipe
 EVERY = 4  # every fourth sentence of a split is tested
 SAMPLED = (1, 32, 64, 128, 192, 256, 384, 512)  # steps at which the samples are translated, beside the last
 SAMPLES = (  # from the held-out split

@@ -1,0 +1,56 @@
+"""The study of dropout: what a run measures, which rate is chosen, and that the command goes on where it stopped."""
+
+from __future__ import annotations
+
+import json
+import sys
+from statistics import mean
+
+import pytest
+
+from transformer_lib.course.studies import dropout as study
+from transformer_lib.course.studies import translators
+from transformer_lib.data.corpora import Corpus, load_corpus
+
+
+@pytest.fixture
+def tiny() -> Corpus:
+    few = load_corpus("context")["train"][:64]
+    return Corpus("context", {"train": few, "validation": few[:9]})
+
+
+def test_a_rate_is_chosen_by_the_mean_over_the_seeds():
+    def runs(*losses: float) -> list[dict]:
+        return [{"validation": loss} for loss in losses]
+
+    passes = f"{translators.TRAINING['epochs']} passes"
+    assert study.chosen({"runs": {passes: {"0": runs(1.0, 4.0), "0.1": runs(2.0, 2.0), "0.2": runs(3.0, 2.5)}}}) == 0.1
+
+
+def test_the_losses_are_of_the_model_as_it_ends(tiny):
+    run = study.run_rate(tiny, 0.3, 5, epochs=1, warmup_steps=2)
+    translator = translators.new_translator(tiny["train"], seed=5, dropout=0.3)
+    translators.train_translator(translator, tiny["train"], seed=5, epochs=1, warmup_steps=2, progress=False)
+    log_probs = translator.log_probabilities([p.src for p in tiny["validation"]], [p.tgt for p in tiny["validation"]])
+    assert run["validation, not smoothed"] == pytest.approx(-log_probs[log_probs != 0].mean().item(), abs=1e-3)
+    assert run["validation"] > run["validation, not smoothed"] * 0.5 and 0 <= run["exact match"] <= 1
+
+
+def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsys):
+    path = tmp_path / "dropout.json"
+    monkeypatch.setattr(study, "load_corpus", lambda name: tiny)
+    monkeypatch.setattr(study, "RATES", (0.0, 0.1))
+    monkeypatch.setattr(study, "PASSES", (1,))
+    monkeypatch.setattr(
+        study, "run_rate", lambda *run, **options: {"seed": run[2], "validation": 2.0, "exact match": 0}
+    )
+    for seeds in (["7"], ["7", "11"]):
+        monkeypatch.setattr(sys, "argv", ["dropout", "--seeds", *seeds, "--results", str(path)])
+        study.main()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert {rate: [run["seed"] for run in runs] for rate, runs in content["runs"]["1 passes"].items()} == {
+        "0": [7, 11],
+        "0.1": [7, 11],
+    }
+    assert capsys.readouterr().out.count("1 0.1 7") == 1  # not again in the second call
+    assert mean(run["validation"] for run in content["runs"]["1 passes"]["0"]) == 2.0
