@@ -189,6 +189,11 @@ EXERCISE_2 = Exercise(
             lambda z, y, pad: masked_cross_entropy(z, y, pad) / math.log(2),
             "You used the logarithm to base 2; the natural one is asked for.",
         ),
+        Mistake(
+            "greater",
+            lambda z, y, pad: -_right(z, y)[y > pad].mean(),
+            "You left out every id up to pad_id; only pad_id itself marks padding.",
+        ),
     ),
     gradients=("logits",),
     part="masked_cross_entropy",
@@ -375,6 +380,7 @@ def _match_cases():
         ),
         Case("no eos", ([[5, 6, 7], [5, 6, 7, 8], [5, 6]], [[5, 6, 7, 2], [5, 6, 7, 2], [5, 6, 7, 2]], 2)),
         Case("the empty sentence; eos is 11", ([[11, 3], [4, 2, 11], [2, 4]], [[11], [4, 2, 11], [2, 4, 11]], 11)),
+        Case("numbers that read alike when joined", ([[1, 11, 2], [5, 2]], [[11, 1, 2], [5, 2]], 2)),
     ]
 
 

@@ -38,6 +38,7 @@ def _top_cases():
         case("the top 1", 1503, 3, "the man saw the bank", 1),
         case("all of them", 1504, 5, "Not on your life", 4),
         case("more queries than keys", 1505, 7, "a bat sleeps", 2),
+        case("a word that occurs twice", 1506, 3, "the man saw the bank", 4),
     ]
 
 

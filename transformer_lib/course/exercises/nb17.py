@@ -251,7 +251,7 @@ def _future_cases():
 
     return [
         case("reads itself and earlier tokens", 1701, (2, 5), lambda i, j: j <= i),
-        case("reads everything", 1702, (3, 5), lambda i, j: j >= 0),
+        case("reads everything", 1702, (3, 5), lambda i, j: (j >= 0) & (i >= 0)),
         case("reads itself and later tokens", 1703, (2, 7), lambda i, j: j >= i),
         case("reads its right neighbour", 1704, (5, 7), lambda i, j: (j == i) | (j == i + 1)),
         case("only the first place peeks, at the second", 1705, (3, 11), lambda i, j: (j <= i) | ((i == 0) & (j == 1))),
