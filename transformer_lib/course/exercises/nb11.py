@@ -557,6 +557,7 @@ def _alignment_cases():
         _alignment_case("one head", 132, 1, "the man saw the bank .", "der Mann sah das Ufer ."),
         _alignment_case("a long source", 133, 2, "near the river , the man saw a small bank .", "er sah sie"),
         _alignment_case("5 heads, a short source", 134, 5, "see it", "das ist eine viel zu lange Antwort"),
+        _alignment_case("a word written twice", 136, 2, "a man saw the bank .", "das Ufer und das Geld ."),
     ]
 
 
