@@ -102,6 +102,7 @@ def _softmax_cases():
         Case("very negative scores", (torch.tensor([[-2000.0, -2001.0, -2003.0]]),)),
         Case("one score far below the others", (torch.tensor([[0.0, 1.0, 2.0, -100.0]]),)),
         Case("some scores are -inf", (masked,)),
+        Case("-inf beside very negative scores", (torch.tensor([[-2000.0, -INF, -2001.0]]),)),
     ]
 
 
@@ -206,7 +207,7 @@ def _attention_cases():
     nothing = seen.clone()
     nothing[1] = False
     padding = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], dtype=torch.bool)[:, None, None, :]
-    far = torch.tensor([[20.0, 0.0, 0.0, 0.0]]), torch.tensor([[-20.0], [-20.05], [1.0]]) * torch.eye(4)[:1]
+    far = torch.tensor([[20.0, 0.0, 0.0, 0.0]]), torch.tensor([[-20.0], [-15.0], [-16.0]]) * torch.eye(4)[:1]
     return [
         Case("2 tokens, causal mask", (*normal(11, (2, 2), (2, 2), (2, 2)), _triangle(2))),
         Case("3 queries, 5 keys", (q, k, v, seen)),
@@ -216,7 +217,7 @@ def _attention_cases():
             "a batch with heads and a padding mask", (*normal(13, (2, 3, 7, 11), (2, 3, 5, 11), (2, 3, 5, 2)), padding)
         ),
         Case("a query that may attend to nothing", (q, k, v, nothing)),
-        Case("visible scores near −200", (*far, v[:3], torch.tensor([[True, True, False]]))),
+        Case("a visible score of −200", (*far, v[:3], torch.tensor([[True, False, False]]))),
     ]
 
 
@@ -322,8 +323,8 @@ EXERCISE_3 = Exercise(
         Mistake(
             "high fill",
             _attend(lambda s, m: torch.softmax(_masked(s, m, -100.0), -1) * m),
-            "Right unless the visible scores lie below the number that you put in the hidden places; then those "
-            "get all the weight. Use -inf, or torch.finfo(scores.dtype).min.",
+            "Where the visible scores are very low, all your weights are 0. Hide with -inf or "
+            "torch.finfo(scores.dtype).min, before the softmax: a number such as −100 can lie above visible scores.",
         ),
         Mistake(
             "high fill, rows",
