@@ -62,7 +62,7 @@ def scale_for_confidence(scores, p):
     for _ in range(200):
         weights = torch.softmax(c * gaps, 0)
         slope = -(weights * gaps).sum().item()
-        c += min((math.log(p) - math.log(weights.max().item())) / slope, 1.0)
+        c += min((math.log(p) - math.log(weights.max().item())) / slope, max(1.0, c))
     return torch.tensor(c)
 
 

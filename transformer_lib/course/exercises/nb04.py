@@ -349,7 +349,7 @@ def _attention_cases():
     nothing = seen.clone()
     nothing[1] = False
     padding = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], dtype=torch.bool)[:, None, None, :]
-    far = torch.tensor([[20.0, 0.0, 0.0, 0.0]]), torch.tensor([[-20.0], [-20.05], [1.0]]) * torch.eye(4)[:1]
+    far = torch.tensor([[20.0, 0.0, 0.0, 0.0]]), torch.tensor([[-20.0], [-15.0], [-16.0]]) * torch.eye(4)[:1]
     return [
         Case("2 tokens, causal mask", (*normal(11, (2, 2), (2, 2), (2, 2)), _triangle(2))),
         Case("3 queries, 5 keys", (q, k, v, seen)),
@@ -359,7 +359,7 @@ def _attention_cases():
             "a batch with heads and a padding mask", (*normal(13, (2, 3, 7, 11), (2, 3, 5, 11), (2, 3, 5, 2)), padding)
         ),
         Case("a query that may attend to nothing", (q, k, v, nothing)),
-        Case("visible scores near −200", (*far, v[:3], torch.tensor([[True, True, False]]))),
+        Case("a visible score of −200", (*far, v[:3], torch.tensor([[True, False, False]]))),
         Case(
             "scores in the thousands, the largest forbidden",
             (
@@ -495,8 +495,8 @@ EXERCISE_4 = Exercise(
         Mistake(
             "high fill",
             _attend(lambda s, m: torch.softmax(_masked(s, m, -100.0), -1) * m),
-            "Right unless the visible scores lie below the number that you put in the hidden places; then those "
-            "get all the weight. Use -inf, or torch.finfo(scores.dtype).min.",
+            "Where the visible scores are very low, all your weights are 0. Hide with -inf or "
+            "torch.finfo(scores.dtype).min, before the softmax: a number such as −100 can lie above visible scores.",
         ),
         Mistake(
             "high fill, rows",
