@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ipywidgets
 import numpy as np
 import pytest
@@ -139,10 +141,51 @@ def test_the_saved_form_is_a_picture_with_alt_text_and_a_widget_view():
     bundle = shown._repr_mimebundle_()
     assert set(bundle) == {"application/vnd.jupyter.widget-view+json", "text/html", "text/plain"}
     assert bundle["text/plain"] == "Shows n 3"
-    assert bundle["text/html"].startswith('<p><strong>n 3</strong></p>\n<img alt="Shows n 3" src="data:image/svg+xml;')
+    wake, saved = bundle["text/html"].split("</p>", 1)
+    assert "▶ Run this cell" in wake
+    assert saved.startswith('<p><strong>n 3</strong></p>\n<img alt="Shows n 3" src="data:image/svg+xml;')
     assert "<svg" not in bundle["text/html"]  # raw SVG is stripped from a notebook that is not trusted
     assert bundle["text/html"].endswith("><p>see 3</p>")
     assert shown._below.outputs[0]["data"]["text/html"] == "<p>see 3</p>"
+
+
+def room_for_text(shown):
+    return float(re.search(r"min-height:([\d.]+)em", shown._says.value)[1])
+
+
+def test_the_room_for_the_result_never_shrinks():
+    shown = widgets.Panel(
+        lambda n: Picture(text(5, 15, n), 300, 20, "Shows n", "word " * n), {"n": widgets.number("n", 1, 1, 99)}
+    )
+    before = room_for_text(shown)
+    most = room_for_text(shown.set(n=90))
+    assert most > before
+    assert room_for_text(shown.set(n=1)) == most
+
+
+def test_the_map_stays_where_it_is_and_its_boxes_can_be_clicked():
+    shown = widgets.model_map(step=4)
+    spots = [child for child in descendants(shown) if "tl-spot" in getattr(child, "_dom_classes", ())]
+    assert len(spots) == len(architecture_panel.STEPS)
+    spots[7].click()
+    assert shown.values == {"step": 8}
+    assert "8. encoder, memory" in shown.picture.says
+    assert list(progress.state()["widget"]) == ["W15"]
+    room = {room_for_text(shown.set(step=step)) for step in range(1, len(spots) + 1)}
+    assert len(room) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("encoder.layers.0.self_attention", "encoder layer 1"),
+        ("decoder.layers.1.cross_attention", "decoder layer 2, cross"),
+        ("enc", "enc"),
+    ],
+)
+def test_layers_are_called_what_the_text_calls_them(name, label):
+    shown = widgets.attention_view({name: softmax(2, 5, 5), "other": softmax(2, 5, 5)}, TOKENS)
+    assert shown.controls["layer"].options[0][0] == label
 
 
 @pytest.mark.parametrize("name", ["W1", "W2", "W3", "W15", "view"])

@@ -68,8 +68,10 @@ def check(exercise_id: str, function: Callable[..., object], *, time_limit: floa
     """
     verdict = check_solution(exercise_id, function, time_limit=time_limit)
     if verdict:
-        progress.mark("exercise", exercise_id)
+        closing = progress.passed("exercise", exercise_id)
         mine.announce(get(exercise_id).part, function)
+        if closing:
+            progress.show(closing)
     return verdict
 
 

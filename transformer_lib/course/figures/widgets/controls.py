@@ -82,13 +82,18 @@ def steps(label: str, last: int) -> Steps:
     return Steps(label, last)
 
 
-def choice(label: str, options: Sequence[Any], value: Any = None) -> ipywidgets.ToggleButtons | Any:
-    """Make a control for one of several options: buttons up to nine, else a slider; the first is the default."""
+def choice(
+    label: str, options: Sequence[Any], value: Any = None, *, names: Sequence[str] | None = None
+) -> ipywidgets.ToggleButtons | Any:
+    """Make a control for one of several options: buttons up to nine, else a slider; the first is the default.
+
+    ``names`` are what the buttons say, where that is not the options themselves.
+    """
     options = list(options)
     if not options:
         raise ValueError("options must hold at least one entry, got none")
     value = options[0] if value is None else value
-    named = [(str(option), option) for option in options]
+    named = list(zip(names or map(str, options), options, strict=True))
     if len(options) <= 9:
         buttons = ipywidgets.ToggleButtons(options=named, value=value, description=label)
         buttons.style = {"description_width": "initial", "button_width": "auto"}
