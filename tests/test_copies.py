@@ -114,11 +114,15 @@ def test_what_a_learner_does_is_not_done_already(tag):
 
 
 @pytest.mark.parametrize(
-    ("source", "words"),
-    [("tl.widgets.mask_lab()", "to get the controls."), ('print(1)\nquiz("17.q3")', "to answer.")],
+    ("source", "tags", "words"),
+    [
+        ("panel", ["widget"], "to get the controls."),
+        ('quiz("17.q1")', ["quiz"], "to answer."),
+        ('print(1)\nquiz("17.q3")', [], "to answer."),
+    ],
 )
-def test_controls_say_how_to_wake_them(source, words):
-    [cell] = for_learner({"cells": [code(source, name="c")], "metadata": {}})["cells"]
+def test_controls_say_how_to_wake_them(source, tags, words):
+    [cell] = for_learner({"cells": [code(source, *tags, name="c")], "metadata": {}})["cells"]
     assert cell["outputs"][0]["data"]["text/plain"] == f"▶ Run this cell (Shift+Enter) {words}"
     assert "seen" not in json.dumps(cell["outputs"])
 

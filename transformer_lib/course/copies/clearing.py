@@ -11,10 +11,7 @@ from typing import Any
 Json = dict[str, Any]
 
 _WAITS = {"exercise", "check", "solution", "nbval-ignore-output"}
-_WAKES = {
-    "to answer": re.compile(r"^(tl\.quiz\.)?quiz\(", re.MULTILINE),
-    "to get the controls": re.compile(r"^tl\.widgets\.\w+\(", re.MULTILINE),
-}
+_QUIZ = re.compile(r"^(tl\.quiz\.)?quiz\(", re.MULTILINE)
 _ASKS = re.compile(r"\bpredict", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
 _PERSONAL = re.compile(r"\bprogress\.(banner|course_map)\(|\bmine\.map\(")
@@ -55,9 +52,10 @@ def _still_asked(text: str, asked: bool) -> bool:
 
 def _outputs(cell: Json, asked: bool) -> list[Json]:
     source, tags = source_of(cell), set(cell["metadata"].get("tags", ()))
-    for what_for, shows in _WAKES.items():
-        if shows.search(source):
-            return [wake_line(what_for)]
+    if "quiz" in tags or _QUIZ.search(source):
+        return [wake_line("to answer")]
+    if "widget" in tags:
+        return [wake_line("to get the controls")]
     if asked or tags & _WAITS or _PERSONAL.search(source):
         return []
     return [_uncounted(output) for output in cell["outputs"]]
