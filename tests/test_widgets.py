@@ -57,7 +57,7 @@ def test_box_and_slider_move_together_and_stay_in_bounds():
     assert (control.value, control.slider.value) == (2, 2)
     control.value = 99
     assert (control.value, control.box.value, control.slider.value) == (7, 7, 7)
-    assert isinstance(control.box, ipywidgets.BoundedIntText)
+    assert isinstance(control.box, ipywidgets.IntText)
     assert isinstance(widgets.number("T", 0.5, 0, 1, 0.1).slider, ipywidgets.FloatSlider)
 
 
@@ -75,6 +75,18 @@ def test_steps_are_not_blurred_by_binary_fractions():
     control = widgets.number("T", 1.0, 0.0, 2.0, 0.05)
     control.slider.value = 1.0499999999999998  # what the browser sends after 21 steps
     assert (control.value, control.box.value) == (1.05, 1.05)
+
+
+def test_a_number_out_of_bounds_is_brought_inside_and_this_is_said():
+    shown = widgets.soft_lookup()
+    control = shown.controls["temperature"]
+    control.box.value = 0.0
+    assert (control.value, control.box.value, control.note.value) == (1 / 32, 1 / 32, "<i>the smallest is 0.03125</i>")
+    assert "largest weight 1.00" in shown.picture.says
+    control.box.value = 1000.0
+    assert (control.value, control.note.value) == (128.0, "<i>the largest is 128</i>")
+    control.box.value = 2.0
+    assert (control.value, control.note.value) == (2.0, "")
 
 
 def test_one_change_is_reported_once():

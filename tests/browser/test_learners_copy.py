@@ -172,7 +172,7 @@ def wake_panel_and_questions(learner, page):
 def bring_an_exercise_back(learner, page):
     """The cell that asks for it becomes the stub."""
     found = cell(page, STUB)
-    assert "Undo" in rewrite_and_run(learner, page, found, 'tl.course.bring_back("01.1")')
+    assert "Undo" in rewrite_and_run(learner, page, found, 'tl.course.bring_back("01.1")  # ' + STUB)
     cell(page, STUB).locator(".cm-content", has_text="raise NotImplementedError").wait_for()
 
 
