@@ -30,7 +30,15 @@ ONLY_THIS = """async () => {  // close the other notebooks, their kernels too
         other.close();
     }
 }"""
-ACTIVE = f"{SHOWN}.content.activeCell.model.id"
+BELOW_THE_CELL = """drawing => {
+    const cell = drawing.closest('.jp-Cell');
+    return Math.round(drawing.getBoundingClientRect().top - cell.getBoundingClientRect().top);
+}"""
+IN_SIGHT = """name => {
+    const {content} = window.jupyterapp.shell.currentWidget;
+    const cell = content.widgets.find(cell => cell.model.id === name), box = cell.node.getBoundingClientRect();
+    return cell.isVisible && box.height > 0 && box.top > 0 && box.top < window.innerHeight;
+}"""
 
 
 @pytest.fixture(autouse=True)
@@ -100,6 +108,7 @@ def save(page, path: Path) -> dict:
 def test_a_first_evening_and_coming_back(learner, make_lab, home):
     page = make_lab()
     look_at_the_first_notebook(learner, page)
+    click_a_box_of_the_map(learner, page)
     go_to_the_second(learner, page)
     pass_an_exercise(learner, page)
     wake_panel_and_questions(learner, page)
@@ -124,10 +133,25 @@ def look_at_the_first_notebook(learner, page):
     learner.shoot(page, "copy_first")
 
 
+def click_a_box_of_the_map(learner, page):
+    """The box goes to its step, and the drawing stays where it is."""
+    run_cell(learner, page, cell(page, 'progress.banner("00")'))
+    shown = cell(page, "tl.widgets.model_map(step=4)")
+    run_cell(learner, page, shown)
+    drawing = shown.locator("svg.tl")
+    drawing.scroll_into_view_if_needed()
+    before = drawing.evaluate(BELOW_THE_CELL)
+    learner.shoot(shown, "copy_map")
+    shown.locator(".tl-spot").nth(7).click()
+    shown.locator("[role=status]", has_text="8. encoder, memory").wait_for()
+    assert drawing.evaluate(BELOW_THE_CELL) == before
+    learner.shoot(shown, "copy_map_clicked")
+
+
 def go_to_the_second(learner, page):
     """Over a link of the strip to the copy beside this one."""
     strip = cell(page, 'progress.banner("00")')
-    run_cell(learner, page, strip)
+    strip.scroll_into_view_if_needed()
     strip.locator(f'a[href*="{SECOND}"]').first.click()
     page.wait_for_function(f"{SHOWN}.context?.path === 'mine/{SECOND}'")
     page.locator(".jp-Cell:visible").first.wait_for()
@@ -149,7 +173,7 @@ def pass_an_exercise(learner, page):
     learner.shoot(strip, "copy_strip")
     target = onward.get_attribute("href").split("#cell-id=")[-1]
     onward.click()
-    page.wait_for_function(f"{ACTIVE} === '{target}'")
+    page.wait_for_function(IN_SIGHT, arg=target)
 
 
 def wake_panel_and_questions(learner, page):
@@ -158,7 +182,7 @@ def wake_panel_and_questions(learner, page):
         run_cell(learner, page, cell(page, source))
     cell(page, PANEL).locator(".noUi-handle").first.wait_for()
     asked, number = cell(page, QUESTION), cell(page, NUMBER)
-    asked.locator(".tl-option .widget-html").first.click()
+    asked.locator(".tl-option").first.click(position={"x": 300, "y": 12})  # the text, right of the letter
     asked.locator("[role=status]", has_text=re.compile("Right|Not quite")).wait_for()
     number.locator("input").fill("0.73")
     number.locator("input").press("Enter")

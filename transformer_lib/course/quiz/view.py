@@ -69,7 +69,7 @@ def status(text: str, right: bool | None = None) -> str:
 STYLE = (
     "<style>.tl-option{position:relative;align-items:baseline;border-radius:4px}"
     ".tl-option:hover{background:var(--jp-layout-color2)}.tl-option .tl-letter{position:static}"
-    '.tl-option .tl-letter::after{content:"";position:absolute;inset:0;cursor:pointer}</style>'
+    '.tl-option .tl-letter::after{content:"";position:absolute;inset:0;z-index:1;cursor:pointer}</style>'
 )
 
 
