@@ -427,7 +427,7 @@ def test_view_shows_the_recorded_weights():
     row = cross["decoder.layers.1.cross_attention"][0, 2, 1]
     best = int(row.argmax())
     assert shown.picture.says.startswith(f"query b: {'vwxyz'[best]} {row[best]:.2f}, ")
-    assert "decoder.layers.1.cross_attention, head 3" in shown.picture.svg
+    assert "decoder layer 2, cross, head 3" in shown.picture.svg
 
 
 def test_view_of_one_head_and_as_lines():

@@ -11,7 +11,6 @@ from transformer_lib.course.figures.svg.training_run import draw_run
 from transformer_lib.course.figures.widgets import watching
 
 pytestmark = pytest.mark.fast
-SENTENCES = ["The man saw the bank near the river."]
 
 
 def trained(on_step_of):
@@ -48,7 +47,8 @@ def page(monkeypatch):
 
 def test_the_run_is_the_same_watched_or_not(page):
     losses, weights, _ = trained(lambda translator: None)
-    watched, same, watch = trained(lambda translator: widgets.watch(translator, SENTENCES, last=8, every=1e-9))
+    sentence = tl.load_corpus("context")["train"][0].src
+    watched, same, watch = trained(lambda translator: widgets.watch(translator, [sentence], last=8, every=1e-9))
     assert watched == losses
     assert torch.equal(weights, same)
     assert len(watch.losses) == len(page) == 8
@@ -81,7 +81,9 @@ def test_a_long_run_is_drawn_with_few_points_and_its_last():
 
 def test_bad_arguments():
     with pytest.raises(ValueError, match="translator must be given where there are sentences to translate, got None"):
-        widgets.watch(sentences=SENTENCES)
+        widgets.watch(sentences=["The man saw the bank."])
+    with pytest.raises(ValueError, match="text has the unknown word 'zeppelin'"):
+        widgets.watch(tl.load_trained("context"), ["The man saw the zeppelin."])
     with pytest.raises(ValueError, match="every must be positive, got 0"):
         widgets.watch(every=0)
     with pytest.raises(ValueError, match="losses must hold at least one step, got none"):

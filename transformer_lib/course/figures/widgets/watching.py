@@ -78,10 +78,12 @@ def watch(
         sentences: to be translated at each drawing; a few, since each costs a moment.
         last: steps of the whole run, where known. every: seconds between two drawings.
     Raises:
-        ValueError: sentences without a translator, or `every` is not positive.
+        ValueError: sentences without a translator, or with a word that it does not know; or `every` is not positive.
     """
     if sentences and translator is None:
         raise ValueError("translator must be given where there are sentences to translate, got None")
     if not every > 0:
         raise ValueError(f"every must be positive, got {every}")
+    if translator and sentences:
+        translator.src_tokenizer.encode_batch(list(sentences))  # an unknown word is said now, not amid the training
     return Watch(translator, sentences, last, every)
