@@ -249,7 +249,7 @@ def test_the_last_task_of_a_notebook_closes_it_once():
     tasks = [part for part in entry.parts if part[0] != "widget"]
     assert [progress.passed(*task) for task in tasks[:-1]] == [None] * (len(tasks) - 1)
     closing = progress.passed(*tasks[-1])
-    assert repr(closing).startswith("✓ Notebook 04 is done: every exercise passed, every question answered.")
+    assert repr(closing).startswith("✓ Notebook 04: every exercise passed, every question answered.")
     html = closing._repr_mimebundle_()["text/html"]
     assert '<a href="05_tokens_and_embeddings.ipynb">Next: 05 · Tokens and embeddings →</a>' in html
     assert progress.passed(*tasks[-1]) is None

@@ -193,9 +193,9 @@ def test_the_last_answer_of_a_notebook_closes_it(capsys):
     last = question("04.q3")
     right = last.letters[[option.right for option in last.options].index(True)]
     answer("04.q3", right)
-    assert "✓ Notebook 04 is done" in capsys.readouterr().out
+    assert "✓ Notebook 04: every exercise passed" in capsys.readouterr().out
     answer("04.q3", right)
-    assert "is done" not in capsys.readouterr().out
+    assert "every exercise passed" not in capsys.readouterr().out
 
 
 # Without a kernel ---------------------------------------------------------------------------------------

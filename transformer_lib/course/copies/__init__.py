@@ -1,5 +1,7 @@
 """The learner's copy of the course: the folder `mine`, with notebooks to write in, beside their own Transformer.
 
+In a terminal, with JupyterLab closed::
+
     python -m transformer_lib.course.copies lab            # bring the folder up to date, and open JupyterLab there
     python -m transformer_lib.course.copies update         # only bring it up to date
     python -m transformer_lib.course.copies exercise 01.2  # this exercise becomes a stub again

@@ -78,7 +78,7 @@ def _labelled(entry: Notebook) -> list[tuple[str, str, str]]:
 
 def closing_view(entry: Notebook, following: Notebook | None) -> tuple[str, str]:
     """Return HTML and text of the moment at which everything in a notebook is passed; `following` is the next one."""
-    head = f"✓ Notebook {entry.id} is done: every exercise passed, every question answered."
+    head = f"✓ Notebook {entry.id}: every exercise passed, every question answered."
     built = f"You have built {entry.builds}."
     after = f"Next: {following.id} · {following.title}" if following else "That was the last one."
     link = f'<a href="{escape(following.filename, quote=True)}">{escape(after)} →</a>' if following else escape(after)
