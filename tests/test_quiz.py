@@ -178,11 +178,11 @@ def test_checking_a_number_gives_the_explanation():
 def test_live_and_stored_options_have_the_same_letters():
     entry = question("04.q1")
     lines = quiz("04.q1").widget.children[1:-1]
-    live = [(line.children[0].description, line.children[1].value) for line in lines]
-    stored = re.findall(r"<li><b>(.)</b> (.*?)</li>", view.html(entry).split("<details>")[0])
-    assert (
-        live == stored == [(letter, view.rich(o.text)) for letter, o in zip(entry.letters, entry.options, strict=True)]
-    )
+    assert [line.children[0].description for line in lines] == [*entry.letters]
+    assert [line.children[1].value for line in lines] == [view.rich(option.text) for option in entry.options]
+    stored = view.html(entry).split("<details>")[0]
+    assert '<ol type="A" style="list-style-type:upper-alpha">' in stored
+    assert re.findall(r"<li>(.*?)</li>", stored) == [view.rich(option.text) for option in entry.options]
 
 
 def test_the_last_answer_of_a_notebook_closes_it(capsys):

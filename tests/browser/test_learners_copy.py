@@ -208,6 +208,8 @@ def everything_stored_is_shown(learner, page):
         shown.locator(".tl-wake", has_text=words).wait_for()
         learner.shoot(shown, f"copy_again_{words.split()[-1]}")
     assert cell(page, PANEL).locator("img[alt]").evaluate("image => image.complete && image.naturalWidth > 100")
+    letters = cell(page, QUESTION).locator("ol").first.evaluate("list => getComputedStyle(list).listStyleType")
+    assert letters == "upper-alpha"
     assert page.get_by_text("model not found").count() == 0
     assert "▶ continue at 01." in output_of(cell(page, 'progress.banner("01")'))
 

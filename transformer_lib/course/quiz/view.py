@@ -35,11 +35,11 @@ def html(question: Question) -> str:
     """Return the question as HTML for a page without a kernel, its explanations in a closed <details>."""
     body = _head(question)
     if isinstance(question, Choice):
-        body += _lettered(question, [rich(option.text) for option in question.options])
-        folded = _lettered(question, [rich(Feedback(option.right, option.why).text) for option in question.options])
+        body += _list(rich(option.text) for option in question.options)
+        folded = _list(rich(Feedback(option.right, option.why).text) for option in question.options)
     else:
         wrong = [f"{value:g}: {rich(Feedback(False, why).text)}" for value, why in question.near]
-        folded = _list([f"{question.value:g}: {rich(Feedback(True, question.why).text)}", *wrong])
+        folded = _list([f"{question.value:g}: {rich(Feedback(True, question.why).text)}", *wrong], kind="1")
     return f"<div>{body}{WAKE}<details><summary>Answers, explained</summary>{folded}</details></div>"
 
 
@@ -47,13 +47,12 @@ def _head(question: Question) -> str:
     return f"<p><b>{escape(question.id)}</b> {rich(question.prompt)}</p>"
 
 
-def _lettered(question: Choice, items: Iterable[str]) -> str:
-    """Write the letters out: JupyterLab numbers a lettered list 1, 2, 3 while a notebook is not trusted."""
-    return _list(f"<b>{letter}</b> {item}" for letter, item in zip(question.letters, items, strict=True))
-
-
-def _list(items: Iterable[str]) -> str:
-    return '<ul style="list-style-type:none">' + "".join(f"<li>{item}</li>" for item in items) + "</ul>"
+def _list(items: Iterable[str], kind: str = "A") -> str:
+    """Write a list counted in letters, or in numbers by kind "1"; JupyterLab heeds the style, and not the type."""
+    style = "upper-alpha" if kind == "A" else "decimal"
+    return (
+        f'<ol type="{kind}" style="list-style-type:{style}">' + "".join(f"<li>{item}</li>" for item in items) + "</ol>"
+    )
 
 
 _LOOKS = {True: "success", False: "error", None: "info"}
