@@ -22,6 +22,7 @@ WIDGETS = {
     "W2": "tl.widgets.dot_product()",
     "W3": "tl.widgets.saturation()",
     "W15": "tl.widgets.model_map(step=4)",
+    "W26": "tl.widgets.gradient_descent()",
     "view": "tl.widgets.attention_view(weights, tokens)",
 }
 SETUP = """import numpy as np
