@@ -424,7 +424,7 @@ def _causal(X, real):
 @pytest.mark.parametrize(
     ("exercise_id", "function", "right_word", "wrong_word"),
     [
-        ("04.2", _share(lambda s: s.amin(-1, keepdim=True)), "smallest score of each row", "mean"),
+        ("04.3", _share(lambda s: s.amin(-1, keepdim=True)), "smallest score of each row", "mean"),
         ("05.4", _replaced, "expected 2", "longest"),
         ("07.6", _stacked_along_0, "entries are wrong", "put"),
         ("10.4", _any_row, "whether any row has moved", "at once"),

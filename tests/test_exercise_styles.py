@@ -96,8 +96,14 @@ def masked_attention_filled(query, key, value, mask):
     return [weights @ value, weights]
 
 
-def column_attention(query, key, value):
-    return (torch.softmax(query.T @ key / query.shape[0] ** 0.5, dim=1) @ value.T).T
+def dot_product_deviation(d_k, mean_q, var_q, mean_k, var_k):
+    of_one_term = var_q * var_k + var_q * mean_k**2 + var_k * mean_q**2
+    return math.sqrt(d_k) * math.sqrt(of_one_term)
+
+
+def dot_product_deviation_as_a_tensor(d_k, mean_q, var_q, mean_k, var_k):
+    second_moments = torch.tensor([var_q + mean_q**2, var_k + mean_k**2], dtype=torch.float64).prod()
+    return (d_k * (second_moments - (mean_q * mean_k) ** 2)).sqrt()
 
 
 def softmax_backward(weights, grad_weights):
@@ -211,11 +217,12 @@ STYLES = [
     ("01.5", kernel_regression),
     ("01.6", scale_for_confidence),
     ("04.1", scaled_scores),
-    ("04.2", stable_softmax),
-    ("04.2", stable_softmax_in_numpy),
-    ("04.3", masked_attention),
-    ("04.3", masked_attention_filled),
-    ("04.4", column_attention),
+    ("04.3", stable_softmax),
+    ("04.3", stable_softmax_in_numpy),
+    ("04.4", masked_attention),
+    ("04.4", masked_attention_filled),
+    ("04.2", dot_product_deviation),
+    ("04.2", dot_product_deviation_as_a_tensor),
     ("04.5", softmax_backward),
     ("04.6", attention_backward),
     ("12.1", encoder_layer_parameters),

@@ -23,8 +23,8 @@ from transformer_lib.course.exercises.sandbox import copy_of, run_guarded
 pytestmark = pytest.mark.fast
 
 SCORES = exercises.get("04.1")
-SOFTMAX = exercises.get("04.2")
-ATTENTION = exercises.get("04.3")
+SOFTMAX = exercises.get("04.3")
+ATTENTION = exercises.get("04.4")
 
 
 def right(query, key):
@@ -387,7 +387,7 @@ def test_other_kinds_of_results(exercise_id, function, diagnosis):
 
 
 def test_weights_that_sum_over_the_wrong_axis_or_not_to_one():
-    softmax = exercises.get("04.2")
+    softmax = exercises.get("04.3")
     verdict = examine(softmax, lambda s: torch.softmax(s, -1) * 0.5)
     assert verdict.diagnosis == "Weights must sum to one over the keys; yours sum to 0.5."
 

@@ -13,6 +13,11 @@ from transformer_lib.course.studies import translators
 from transformer_lib.data.corpora import Corpus, load_corpus
 
 
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
 @pytest.fixture
 def tiny() -> Corpus:
     few = load_corpus("context")["train"][:64]
@@ -54,3 +59,19 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     }
     assert capsys.readouterr().out.count("1 0.1 7") == 1  # not again in the second call
     assert mean(run["validation"] for run in content["runs"]["1 passes"]["0"]) == 2.0
+
+
+def test_the_course_takes_the_rate_that_the_validation_split_chose(stored):
+    assert study.chosen(stored) == translators.SIZES["dropout"]
+
+
+def test_every_run_is_stored_with_its_curve(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.dropout --seeds 0 1 2"
+    assert list(stored["runs"]) == [f"{passes} passes" for passes in study.PASSES]
+    for rates in stored["runs"].values():
+        assert list(rates) == [f"{rate:g}" for rate in study.RATES]
+        for runs in rates.values():
+            assert [run["seed"] for run in runs] == [0, 1, 2]
+            for run in runs:
+                assert len(run["curve"]["steps"]) == len(run["curve"]["loss"]) > 5
+                assert run["curve"]["loss"][0] > run["validation"] > 0

@@ -35,7 +35,7 @@ def _score_cases():
 EXERCISE_1 = Exercise(
     "04.1",
     "Scaled scores",
-    8,
+    5,
     1,
     scaled_scores,
     _score_cases,
@@ -68,7 +68,98 @@ EXERCISE_1 = Exercise(
 )
 
 
-# 04.2 A softmax that does not overflow -------------------------------------------------------------------------------
+# 04.2 How far do dot products spread? ---------------------------------------------------------------------------------
+
+
+def dot_product_deviation(d_k, mean_q, var_q, mean_k, var_k):
+    """Return the standard deviation of q · k for independent components with these means and variances, a number.
+
+    Each term has the variance E[q²] E[k²] - (E[q] E[k])², with E[q²] = variance + mean²; d_k such terms add up.
+    """
+    square_q, square_k = var_q + mean_q**2, var_k + mean_k**2
+    return (d_k * (square_q * square_k - (mean_q * mean_k) ** 2)) ** 0.5
+
+
+def _deviation_cases():
+    return [
+        Case("mean 0, variance 1", (16, 0.0, 1.0, 0.0, 1.0)),
+        Case("other variances", (7, 0.0, 4.0, 0.0, 9.0)),
+        Case("queries with a mean", (5, 3.0, 1.0, 0.0, 1.0)),
+        Case("keys with a mean", (5, 0.0, 1.0, -2.0, 1.0)),
+        Case("both with a mean", (11, 2.0, 3.0, -1.5, 0.5)),
+        Case("keys that do not vary", (13, 2.0, 3.0, 2.0, 0.0)),
+    ]
+
+
+def _deviation(variance_of_a_term, count=lambda d: d, power=0.5):
+    return lambda d, mq, vq, mk, vk: (count(d) * variance_of_a_term(mq, vq, mk, vk)) ** power
+
+
+EXERCISE_2 = Exercise(
+    "04.2",
+    "How far do dot products spread?",
+    10,
+    2,
+    dot_product_deviation,
+    _deviation_cases,
+    (
+        Mistake(
+            "no means",
+            _deviation(lambda mq, vq, mk, vk: vq * vk),
+            "Right while both means are 0. With a mean, E[q²] is variance + mean², and a term also varies with it.",
+        ),
+        Mistake(
+            "mean of squares",
+            _deviation(lambda mq, vq, mk, vk: (vq + mq**2) * (vk + mk**2)),
+            "That is the root of d_k E[q²] E[k²], of the mean of the squares; a variance subtracts the square of the "
+            "mean, (E[q] E[k])².",
+        ),
+        Mistake(
+            "variance",
+            _deviation(lambda mq, vq, mk, vk: vq * vk + vq * mk**2 + vk * mq**2, power=1.0),
+            "That is the variance; the standard deviation is its root.",
+        ),
+        Mistake(
+            "no product",
+            _deviation(lambda mq, vq, mk, vk: vq * mk**2 + vk * mq**2),
+            "The term var_q · var_k is missing: with both means 0 the products would not vary at all.",
+        ),
+        Mistake(
+            "one mean",
+            _deviation(lambda mq, vq, mk, vk: vq * vk + vq * mk**2),
+            "A mean of the keys spreads the products, and so does a mean of the queries: var_k · mean_q² is missing.",
+        ),
+        Mistake(
+            "other mean",
+            _deviation(lambda mq, vq, mk, vk: vq * vk + vk * mq**2),
+            "A mean of the queries spreads the products, and so does a mean of the keys: var_q · mean_k² is missing.",
+        ),
+        Mistake(
+            "own means",
+            _deviation(lambda mq, vq, mk, vk: vq * vk + vq * mq**2 + vk * mk**2),
+            "Each mean multiplies the variance of the *other* factor: var_q · mean_k² and var_k · mean_q².",
+        ),
+        Mistake(
+            "one term",
+            _deviation(lambda mq, vq, mk, vk: vq * vk + vq * mk**2 + vk * mq**2, count=lambda d: 1),
+            "That is the deviation of one term; d_k independent terms add their variances.",
+        ),
+        Mistake(
+            "d_k outside",
+            lambda d, mq, vq, mk, vk: d * (vq * vk + vq * mk**2 + vk * mq**2) ** 0.5,
+            "You added up d_k deviations; of independent terms the variances add up, and the root comes last.",
+        ),
+        Mistake(
+            "sum of variances",
+            _deviation(lambda mq, vq, mk, vk: vq + vk),
+            "The components are multiplied, not added: a product of independent components has E[q²] E[k²] in place of "
+            "a sum.",
+        ),
+    ),
+)
+
+
+# 04.3 A softmax that does not overflow -------------------------------------------------------------------------------
 
 
 def stable_softmax(scores):
@@ -99,10 +190,10 @@ def _exp_share(shift):
     return lambda s: (e := torch.exp(s - shift(s))) / e.sum(-1, keepdim=True)
 
 
-EXERCISE_2 = Exercise(
-    "04.2",
+EXERCISE_3 = Exercise(
+    "04.3",
     "A softmax that does not overflow",
-    12,
+    10,
     2,
     stable_softmax,
     _softmax_cases,
@@ -165,7 +256,7 @@ EXERCISE_2 = Exercise(
 )
 
 
-# 04.3 Attention under a mask -----------------------------------------------------------------------------------------
+# 04.4 Attention under a mask -----------------------------------------------------------------------------------------
 
 
 def masked_attention(query, key, value, mask):
@@ -243,10 +334,10 @@ def _rescaled(factor):
     return function
 
 
-EXERCISE_3 = Exercise(
-    "04.3",
+EXERCISE_4 = Exercise(
+    "04.4",
     "Attention under a mask",
-    20,
+    15,
     3,
     masked_attention,
     _attention_cases,
@@ -312,79 +403,6 @@ EXERCISE_3 = Exercise(
     returns=("output", "weights"),
     probes=(weights_sum(1), masked_key_leak),
     part="masked_attention",
-)
-
-
-# 04.4 Attention with tokens as columns -------------------------------------------------------------------------------
-
-
-def column_attention(query, key, value):
-    """Return scaled dot-product attention where every token is a column, not a row.
-
-    query: [d_k, q_len]; key: [d_k, k_len]; value: [d_v, k_len]. Returns [d_v, q_len].
-    The scores form a grid of keys (down) by queries (across).
-    """
-    output = torch.nn.functional.scaled_dot_product_attention(query.T[None], key.T[None], value.T[None])
-    return output[0].T
-
-
-def _column_cases():
-    return [
-        Case("2 tokens, d_k = 3", tuple(normal(1, (3, 2), (3, 2), (3, 2)))),
-        Case("3 queries, 5 keys", tuple(normal(2, (2, 3), (2, 5), (7, 5)))),
-        Case("5 tokens, d_k = d_v = 5", tuple(normal(3, (5, 5), (5, 5), (5, 5)))),
-        Case("7 queries, 2 keys", tuple(normal(4, (5, 7), (5, 2), (3, 2)))),
-        Case("one query, one key", tuple(normal(5, (3, 1), (3, 1), (2, 1)))),
-    ]
-
-
-def _columns(softmax_axis=0, scale=lambda q: q.shape[0] ** 0.5):
-    return lambda q, k, v: v @ torch.softmax(k.T @ q / scale(q), softmax_axis)
-
-
-def _rows(q, k, v):
-    """Return the row formula, used unchanged."""
-    return torch.softmax(q @ k.T / q.shape[-1] ** 0.5, -1) @ v
-
-
-EXERCISE_4 = Exercise(
-    "04.4",
-    "Attention with tokens as columns",
-    5,
-    1,
-    column_attention,
-    _column_cases,
-    (
-        Mistake(
-            "axis",
-            _columns(softmax_axis=-1),
-            "Your weights sum to one over the queries. In the grid K' Q (keys down, queries across) the "
-            "softmax runs down each column, axis 0; in Q' K it would be axis 1.",
-        ),
-        Mistake(
-            "rows",
-            _rows,
-            "You used the row formula on columns: Q K' adds up over tokens. Here the scores are K' Q.",
-        ),
-        Mistake(
-            "result in rows",
-            lambda q, k, v: _columns()(q, k, v).T,
-            "The result has the right values transposed: tokens stay columns, so return [d_v, q_len].",
-        ),
-        Mistake("unscaled", _columns(scale=lambda q: 1.0), "The scores are not scaled: divide by √d_k."),
-        Mistake("d_k", _columns(scale=lambda q: q.shape[0]), "You divided by d_k; the formula divides by √d_k."),
-        Mistake(
-            "last axis",
-            _columns(scale=lambda q: q.shape[-1] ** 0.5),
-            "You divided by the root of the last axis, but here that counts tokens: d_k is query.shape[0].",
-        ),
-        Mistake(
-            "weights turned",
-            lambda q, k, v: v @ torch.softmax(k.T @ q / q.shape[0] ** 0.5, 0).T,
-            "You multiplied by the transposed weights; with tokens as columns the output is V A, not V A'.",
-        ),
-    ),
-    gradients=("query", "key", "value"),
 )
 
 

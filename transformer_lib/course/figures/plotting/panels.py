@@ -18,6 +18,7 @@ def plot_panels(
     ylabel: str = "",
     xlabel: str = "step",
     log_x: bool = False,
+    log_y: bool = False,
     share_y: bool = False,
 ) -> np.ndarray:
     """Draw panels {title: runs} side by side, each like `plot_curves`, with one legend below; returns the Axes.
@@ -33,7 +34,8 @@ def plot_panels(
             1, len(panels), figsize=(FULL_WIDTH, 3.2), sharey=share_y, squeeze=False, layout="constrained"
         )
         for ax, (title, runs) in zip(axes[0], panels.items(), strict=True):
-            plot_curves(runs, ax=ax, ylabel=ylabel if ax is axes[0, 0] else "", xlabel=xlabel, title=title, log_x=log_x)
+            words = {"ylabel": ylabel if ax is axes[0, 0] else "", "xlabel": xlabel, "title": title}
+            plot_curves(runs, ax=ax, log_x=log_x, log_y=log_y, **words)
             if ax.get_legend() is not None:
                 ax.get_legend().remove()
         if len(names[0]) > 1:

@@ -1,0 +1,125 @@
+"""The scaling study: its task, its versions, a short run that must repeat the stored one, and what is stored."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+
+import pytest
+import torch
+
+from transformer_lib.course.studies import scaling as study
+
+RAW, DIVIDED, SMALL = "not divided", "divided by √d_k", "small start"
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+def test_a_token_has_to_fetch_what_the_next_symbol_carries():
+    models = study.Lookup(7, RAW, [3, 5])
+    tokens, target = models.batch()
+    sums = models.symbols[:, :, None] + models.payloads[:, None, :]  # [models, symbol, payload, features]
+    for model, batch in ((0, 2), (1, 3)):
+        distance = (tokens[model, batch][:, None, None] - sums[model]).norm(dim=-1)  # [8, symbol, payload]
+        found = distance.flatten(1).argmin(dim=1)
+        symbol, payload = (found // study.SYMBOLS).tolist(), (found % study.SYMBOLS).tolist()
+        wanted = [payload[symbol.index((one + 1) % study.SYMBOLS)] for one in symbol]
+        assert sorted(symbol) == list(range(study.SYMBOLS)) and target[model, batch].tolist() == wanted
+
+
+def test_versions_of_one_seed_differ_in_the_scores_alone():
+    found = {version: study.Lookup(13, version, [5]) for version in study.VERSIONS}
+    tokens = found[RAW].batch()[0]
+    raw = found[RAW].scores(tokens)
+    torch.testing.assert_close(found[DIVIDED].scores(tokens), raw / math.sqrt(13))
+    torch.testing.assert_close(found[SMALL].scores(tokens), raw / math.sqrt(13))
+    torch.testing.assert_close(found["divided by d_k"].scores(tokens), raw / 13)
+    for name in ("w_k", "w_v", "readout"):
+        assert all(torch.equal(models.weights[name], found[RAW].weights[name]) for models in found.values())
+
+
+def test_a_model_learns_the_same_alone_and_beside_others():
+    alone = study.curves(5, DIVIDED, "Adam", 1e-2, [7], steps=11)[0]
+    beside = study.curves(5, DIVIDED, "Adam", 1e-2, [3, 7], steps=11)[0]
+    torch.testing.assert_close(beside[1:], alone, atol=1e-4, rtol=1e-4)
+    assert beside[0, -1] != beside[1, -1]
+
+
+def test_one_step_moves_scores_as_derived():
+    """With plain gradient descent by factor² · d_k, with Adam, which rescales gradients, by factor · d_k."""
+    narrow, wide = (
+        {
+            (version, optimizer): sum(study.score_change(d_k, version, optimizer, range(5)))
+            for version in (DIVIDED, SMALL, "divided by d_k")
+            for optimizer in study.OPTIMIZERS
+        }
+        for d_k in (16, 256)
+    )
+    ratio = {name: wide[name] / narrow[name] for name in wide}
+    assert ratio[SMALL, "SGD"] == pytest.approx(16, rel=0.5) and ratio[SMALL, "Adam"] == pytest.approx(16, rel=0.5)
+    assert ratio[DIVIDED, "SGD"] == pytest.approx(1, rel=0.5) and ratio[DIVIDED, "Adam"] == pytest.approx(4, rel=0.5)
+    assert ratio["divided by d_k", "Adam"] == pytest.approx(1, rel=0.5)
+
+
+def test_twice_the_rate_moves_the_scores_twice_as_far():
+    one, two = (study.score_change(17, DIVIDED, "SGD", [2], rate) for rate in (1e-6, 2e-6))
+    assert one == pytest.approx(two, rel=1e-4)
+
+
+def test_an_unknown_version_is_refused():
+    with pytest.raises(ValueError, match=r"version must be one of 'divided by √d_k', .*, got 'halved'"):
+        study.Lookup(5, "halved", [0])
+
+
+def test_what_does_not_learn_within_the_limit_is_none():
+    assert study.steps_to_learn(16, DIVIDED, "Adam", 1e-4, [0, 1], limit=3) == [None, None]
+
+
+def test_a_run_that_diverges_ends():
+    assert study.steps_to_learn(256, RAW, "SGD", 1e30, [0], limit=10**9) == [None]
+
+
+def test_a_short_run_repeats_the_stored_one(stored):
+    index = study.RATES["Adam"].index(1e-2)
+    found = study.steps_to_learn(16, DIVIDED, "Adam", 1e-2, stored["seeds"])
+    assert found == pytest.approx(stored["steps"]["Adam"]["16"][DIVIDED][index], abs=3)
+
+
+def test_the_stored_study_is_complete(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.scaling --seeds 0 1 2 3 4"
+    assert stored["rates"] == {name: list(rates) for name, rates in study.RATES.items()}
+    assert stored["limit"] == study.STEPS and list(stored["steps"]) == list(study.RATES)
+    for optimizer, widths in stored["steps"].items():
+        assert list(widths) == [str(d_k) for d_k in study.WIDTHS]
+        for versions in widths.values():
+            assert list(versions) == list(study.VERSIONS)
+            for found in versions.values():
+                assert len(found) == len(study.RATES[optimizer])
+                assert all(len(models) == 5 for models in found)
+                assert all(step is None or 0 < step < study.STEPS for models in found for step in models)
+
+
+def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
+    path, calls = tmp_path / "scaling.json", []
+    monkeypatch.setattr(study, "RATES", {"Adam": (1e-3, 1e-2)})
+    monkeypatch.setattr(study, "WIDTHS", (5,))
+    monkeypatch.setattr(study, "VERSIONS", {RAW: study.VERSIONS[RAW]})
+
+    def learned(d_k, version, optimizer, rate, seeds):
+        calls.append(rate)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return [3 for _ in seeds]
+
+    monkeypatch.setattr(study, "steps_to_learn", learned)
+    monkeypatch.setattr(sys, "argv", ["scaling", "--seeds", "7", "--results", str(path)])
+    with pytest.raises(KeyboardInterrupt):
+        study.main()
+    study.main()
+    assert calls == [1e-3, 1e-2, 1e-2]
+    assert json.loads(path.read_text(encoding="utf-8"))["steps"] == {"Adam": {"5": {RAW: [[3], [3]]}}}
+    assert capsys.readouterr().out == f"Adam 5 {RAW} [[3], [3]]\n"
