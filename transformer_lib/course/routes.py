@@ -84,9 +84,14 @@ EVENING = Route(
         ),
         Stop(
             "04",
-            12,
-            ("Two tokens by hand", "How large is a dot product?", "What large scores do to the softmax"),
-            ("04.q1", "04.q2", "W3"),
+            16,
+            (
+                "Two tokens by hand",
+                "From pairs to one line",
+                "How large is a dot product?",
+                "What do large scores do to a softmax?",
+            ),
+            ("04.1", "04.q1", "04.q2", "W3"),
         ),
         Stop(
             "08",
