@@ -286,3 +286,8 @@ def test_headings_of_notebook_a_are_the_topics_and_kinds():
     by_topic = prose[prose.index("## 6. ") :]
     assert tuple(re.findall(r"^### (.+)$", by_topic, flags=re.MULTILINE)) == LEDGER.topics
     assert set(claims.KINDS.values()) <= set(headings)
+
+
+def test_the_section_of_notebook_a_that_settles_rows_is_the_one_that_says_so():
+    headings = re.findall(r"^## (.*)$", "\n".join("".join(cell["source"]) for cell in CELLS), re.MULTILINE)
+    assert f"{where.SETTLED_IN_A}. Rows that no lesson needs" in headings

@@ -31,16 +31,13 @@ ROWS = tomllib.loads(literature.REFERENCES.read_text(encoding="utf-8"))
 UNSAID = {
     "autoregressive",
     "gradient clipping",
-    "hyperparameter",
     "inverted mask",
     "length extrapolation",
     "logit lens",
     "perplexity",
     "prefill",
     "rank collapse",
-    "regularisation",
     "residual stream",
-    "validation set",
 }
 
 # Citations that stand for more than one paper.

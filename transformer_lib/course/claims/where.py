@@ -13,6 +13,9 @@ from typing import Any
 
 from ..notebooks import NOTEBOOKS, path_of
 
+SETTLED_IN_A = "7"
+"""The section of notebook A named "Rows that no lesson needs"."""
+
 _ID = re.compile(r"\bC(\d{3})(?:(?:–| to )C(\d{3}))?\b")  # C001, C001–C003, C001 to C003
 
 
@@ -49,14 +52,16 @@ class Place:
 
 @cache
 def places() -> Mapping[str, tuple[Place, ...]]:
-    """Return the places of every claim by its id, in the order of the course, leaving out notebook A itself."""
+    """Return the places of every claim by its id, in the order of the course.
+
+    Of notebook A, which lists all claims, only the section counts that settles what no lesson needs.
+    """
     found: defaultdict[str, list[Place]] = defaultdict(list)
     for entry in NOTEBOOKS:
         path = path_of(entry)
-        if path and entry.id != "A":
-            for claim, place in places_in(path, entry.id):
-                if place not in found[claim]:
-                    found[claim].append(place)
+        for claim, place in places_in(path, entry.id) if path else ():
+            if place not in found[claim] and (entry.id != "A" or place.section == SETTLED_IN_A):
+                found[claim].append(place)
     return {claim: tuple(rows) for claim, rows in found.items()}
 
 

@@ -151,6 +151,8 @@ def _tuple_difference(
         return Finding("results", f"{wanted} {len(got)}.")
     for name, one, other in zip(names, expected, got, strict=True):
         found = difference(one, other, rtol=rtol, any_float=any_float)
+        if other is None:
+            return Finding(f"{name} none", f"{name}: None came in its place.")
         if found:
             return Finding(f"{name} {found.kind}", f"{name}: {found.text}")
     return None
@@ -165,8 +167,9 @@ def _list_difference(expected: list[object], got: object) -> Finding | None:
     if len(got) != len(expected):
         return Finding("length", f"The list has {len(got)} {short}; expected {len(expected)}.")
     got = [item.item() if isinstance(item, torch.Tensor) and item.numel() == 1 else item for item in got]
-    if kinds == "pairs":
-        got = [tuple(item) if isinstance(item, list) else item for item in got]
+    form = {"pairs": tuple, "lists": list}.get(kinds)
+    if form:
+        got = [form(item) if isinstance(item, list | tuple) else item for item in got]
     if got == expected:
         return None
     first = next(index for index, pair in enumerate(zip(expected, got, strict=True)) if pair[0] != pair[1])
@@ -197,6 +200,8 @@ def _number_difference(expected: SupportsFloat, got: object, rtol: float | None)
 
 
 def _tensor_difference(expected: torch.Tensor, got: object, rtol: float | None, any_float: bool) -> Finding | None:
+    if any_float and expected.dim() == 0 and expected.is_floating_point() and is_number(got):
+        got = torch.tensor(float(got), dtype=expected.dtype)  # where no gradient is asked, any number will do
     if not isinstance(got, torch.Tensor):
         why = ", so that gradients can flow" if expected.dim() == 0 and is_number(got) else ""
         return Finding("not a tensor", f"Return a torch.Tensor{why}; you returned {describe(got)}.")

@@ -121,7 +121,11 @@ EXERCISE_2 = Exercise(
             lambda q, k, t: torch.softmax(k @ q * t, 0),
             "You multiplied the scores by the temperature; divide, so that a high one makes them alike.",
         ),
-        Mistake("no temperature", lambda q, k, t: torch.softmax(k @ q, 0), "You did not use the temperature."),
+        Mistake(
+            "no temperature",
+            lambda q, k, t: torch.softmax(k @ q, 0),
+            "The temperature has no effect on your weights: divide the scores by it.",
+        ),
         Mistake(
             "after",
             lambda q, k, t: torch.softmax(k @ q, 0) / t,
@@ -205,6 +209,11 @@ EXERCISE_3 = Exercise(
             lambda q, k, v: torch.softmax(k @ q, 0)[:, None] * v,
             "You weighted the values but did not add them up.",
         ),
+        Mistake(
+            "scaled",
+            lambda q, k, v: torch.softmax(k @ q / len(q) ** 0.5, 0) @ v,
+            "You divided the scores by √d_k; here they stay as they are (temperature 1).",
+        ),
     ),
     gradients=("query", "keys", "values"),
 )
@@ -280,6 +289,21 @@ EXERCISE_4 = Exercise(
             "first",
             lambda q, k, v: soft_lookup(q[0], k, v).expand(len(q), -1),
             "Every query got the weights of the first one: each row needs its own.",
+        ),
+        Mistake(
+            "no softmax",
+            lambda q, k, v: q @ k.T @ v,
+            "You used the scores themselves as weights; take the softmax of each row first.",
+        ),
+        Mistake(
+            "keys ask",
+            lambda q, k, v: torch.softmax(k @ q.T, -1) @ v,
+            "Your scores are keys @ queries.T, where a row belongs to a key; each query needs a row: queries @ keys.T.",
+        ),
+        Mistake(
+            "sums along the wrong axis",
+            lambda q, k, v: (e := (q @ k.T - (q @ k.T).amax(-1, keepdim=True)).exp()) / e.sum(-1) @ v,
+            "The sum of a row must divide that row: without keepdim=True it is lined up with the columns.",
         ),
     ),
     gradients=("queries", "keys", "values"),
@@ -362,6 +386,16 @@ EXERCISE_5 = Exercise(
             "NaN: take the softmax of the exponents.",
         ),
         Mistake("mean", lambda q, x, y, h: y.mean().expand(len(q)), "You gave every point the same weight."),
+        Mistake(
+            "multiplied by the square",
+            lambda q, x, y, b: torch.softmax(-((q[:, None] - x) ** 2) / 2 * b**2, -1) @ y,
+            "Your exponent is multiplied by bandwidth²; divide by it (a / 2 * b**2 needs brackets: a / (2 * b**2)).",
+        ),
+        Mistake(
+            "2 squared too",
+            lambda q, x, y, b: torch.softmax(-((q[:, None] - x) ** 2) / (2 * b) ** 2, -1) @ y,
+            "You divided by (2 bandwidth)², which is 4 bandwidth²; the formula has 2 bandwidth².",
+        ),
     ),
 )
 
@@ -391,12 +425,20 @@ def _confidence_cases():
         Case("11 keys", (normal(19, (11,))[0], 0.5)),
         Case("p near 1", (normal(20, (7,))[0], 0.999)),
         Case("negative scores", (torch.tensor([-5.0, -7.0, -6.0]), 0.6)),
+        Case("a close rival", (torch.tensor([1.0, 0.99]), 0.99)),
     ]
 
 
 def _gap(scores):
     top = scores.sort(descending=True).values
     return (top[0] - top[1]).item()
+
+
+def _weight_reached(call, case, got):
+    scores, p = case.args
+    reached = torch.softmax(float(got) * scores.double(), 0).max().item()
+    more = "a larger c is needed; does your search go far enough?" if reached < p else "a smaller c is needed."
+    return f"At your c the largest weight is {reached:.3g} in place of {p:g}: {more}"
 
 
 EXERCISE_6 = Exercise(
@@ -440,6 +482,7 @@ EXERCISE_6 = Exercise(
             "You returned the largest weight at c = 1; the factor that brings it to p is asked for.",
         ),
     ),
+    probes=(_weight_reached,),
     rtol=2e-3,
 )
 

@@ -268,12 +268,14 @@ def _padding_cases():
 
     (X,) = normal(226, (2, 5, 3))
     gaps = torch.tensor([[True, False, True, True, False], [False, True, True, False, True]])
+    garbage = torch.tensor([[[1.0, 0.0, 0.0], [0.0, 0.5, 0.0], [1e6, 1e6, 1e6]]])
     return [
         case("one sentence of 2, padded to 3", 221, [2], 3, 2),
         case("lengths 5, 2 and 3", 222, [5, 2, 3], 5, 7),
         case("a sentence of one token", 223, [1, 7], 7, 3),
         case("no padding at all", 224, [3, 3], 3, 5),
         Case("padding in front and between", (X, gaps)),
+        Case("large numbers in the padding", (garbage, torch.tensor([[True, True, False]]))),
     ]
 
 
@@ -357,6 +359,16 @@ EXERCISE_4 = Exercise(
             ),
             "You divided the scores by √d_model; here they stay as they are.",
         ),
+        Mistake(
+            "not used",
+            _padded(keys=False, queries=False),
+            "You did not use `real`: padding is read, and its own rows are not zero.",
+        ),
+        Mistake(
+            "finite fill",
+            lambda X, real: torch.softmax((X @ X.mT).masked_fill(~real[:, None], -15.0), -1) @ X * real[..., None],
+            "Padding still gets a small weight, and its numbers may be large: fill its scores with −∞.",
+        ),
     ),
     gradients=("X",),
 )
@@ -388,6 +400,7 @@ def _limit_cases():
         case("7 tokens of width 7", 233, (7, 7), 0.3),
         case("3 tokens of width 11", 234, (3, 11), 0.4),
         Case("one token", (torch.tensor([[0.3, 0.5]], dtype=torch.float64),)),
+        case("5 tokens of width 8, which mix slowly", 235, (5, 8), 1.2),
     ]
 
 

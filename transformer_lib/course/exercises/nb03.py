@@ -158,6 +158,16 @@ EXERCISE_2 = Exercise(
             lambda X, Q, K, V: (X @ V).mean(-2, keepdim=True).expand((X @ V).shape),
             "Every token gets the plain mean of the values: the weights do not come from the scores.",
         ),
+        Mistake(
+            "no softmax",
+            lambda X, Q, K, V: (X @ Q) @ (X @ K).mT / Q.shape[1] ** 0.5 @ (X @ V),
+            "You used the scores themselves as weights; take their softmax over the keys.",
+        ),
+        Mistake(
+            "scaled afterwards",
+            lambda X, Q, K, V: torch.softmax((X @ Q) @ (X @ K).mT, dim=-1) / Q.shape[1] ** 0.5 @ (X @ V),
+            "You divided by √d_k after the softmax; divide the scores, before it.",
+        ),
     ),
     gradients=("X", "W_Q", "W_K", "W_V"),
 )
@@ -299,6 +309,16 @@ EXERCISE_4 = Exercise(
         ),
         Mistake(
             "swapped", lambda *sizes: head_sizes(*sizes)[::-1], "The two counts are swapped: parameters come first."
+        ),
+        Mistake(
+            "W_O",
+            _sizes(parameters=lambda m, k, v, b, n: m * (2 * k + 2 * v)),
+            "Activations are right; W_O is not counted here: the parameters are W_Q, W_K and W_V.",
+        ),
+        Mistake(
+            "biases",
+            _sizes(parameters=lambda m, k, v, b, n: (m + 1) * (2 * k + v)),
+            "Activations are right; there are no biases here: the parameters are W_Q, W_K and W_V.",
         ),
     ),
     returns=("parameters", "activations"),
@@ -443,6 +463,16 @@ EXERCISE_6 = Exercise(
             "row form",
             lambda X, Q, K, V: column_head(X, Q, K, V).T,
             "Your tokens came out as rows; the result is [n, N], one column per token.",
+        ),
+        Mistake(
+            "root of n",
+            lambda X, Q, K, V: V @ X @ torch.softmax((K @ X).T @ (Q @ X) / len(X) ** 0.5, dim=0),
+            "You divided by √n, the width of a token; d is the width of a query, W_Q.shape[0].",
+        ),
+        Mistake(
+            "no softmax",
+            lambda X, Q, K, V: V @ X @ ((K @ X).T @ (Q @ X)) / len(Q) ** 0.5,
+            "You used the scores themselves as weights; take their softmax over the keys.",
         ),
     ),
     gradients=("X", "W_Q", "W_K", "W_V"),

@@ -51,7 +51,7 @@ EXERCISE_1 = Exercise(
         Mistake(
             "no transpose",
             lambda q, k: q @ k / q.shape[-1] ** 0.5,
-            "You multiplied by the keys without transposing them; a dot product sums over d_k.",
+            "You multiplied by the keys without transposing them (a reshape does not); a dot product sums over d_k.",
         ),
         Mistake(
             "all axes",
@@ -62,6 +62,16 @@ EXERCISE_1 = Exercise(
             "swapped",
             lambda q, k: k @ q.mT / q.shape[-1] ** 0.5,
             "The result has the right values transposed: queries are rows, keys are columns.",
+        ),
+        Mistake(
+            "half",
+            lambda q, k: q @ k.mT / q.shape[-1] ** 1 / 2,
+            "You divided by 2 d_k: in Python d_k ** 1 / 2 is (d_k ** 1) / 2. Write d_k ** 0.5.",
+        ),
+        Mistake(
+            "half of d_k",
+            lambda q, k: q @ k.mT / (q.shape[-1] / 2),
+            "You divided by d_k / 2: in Python d_k ** 1 / 2 is (d_k ** 1) / 2. Write d_k ** 0.5.",
         ),
     ),
     gradients=("query", "key"),
@@ -287,6 +297,7 @@ def _attention_cases():
     nothing = seen.clone()
     nothing[1] = False
     padding = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], dtype=torch.bool)[:, None, None, :]
+    far = torch.tensor([[20.0, 0.0, 0.0, 0.0]]), torch.tensor([[-20.0], [-20.05], [1.0]]) * torch.eye(4)[:1]
     return [
         Case("2 tokens, causal mask", (*normal(11, (2, 2), (2, 2), (2, 2)), _triangle(2))),
         Case("3 queries, 5 keys", (q, k, v, seen)),
@@ -296,6 +307,7 @@ def _attention_cases():
             "a batch with heads and a padding mask", (*normal(13, (2, 3, 7, 11), (2, 3, 5, 11), (2, 3, 5, 2)), padding)
         ),
         Case("a query that may attend to nothing", (q, k, v, nothing)),
+        Case("visible scores near −200", (*far, v[:3], torch.tensor([[True, True, False]]))),
     ]
 
 
@@ -397,6 +409,18 @@ EXERCISE_4 = Exercise(
             "order",
             lambda *args: masked_attention(*args)[::-1],
             "You returned (weights, output); the order is (output, weights).",
+        ),
+        Mistake(
+            "high fill",
+            _attend(lambda s, m: torch.softmax(_masked(s, m, -100.0), -1) * m),
+            "Right unless the visible scores lie below the number that you put in the hidden places; then those "
+            "get all the weight. Use -inf, or torch.finfo(scores.dtype).min.",
+        ),
+        Mistake(
+            "high fill, rows",
+            _attend(lambda s, m: torch.softmax(_masked(s, m, -100.0), -1) * m.any(-1, keepdim=True)),
+            "Where the visible scores lie below the number that you put in the hidden places, hidden keys get the "
+            "weight. Use -inf, or torch.finfo(scores.dtype).min.",
         ),
     ),
     gradients=("query", "key", "value"),

@@ -32,6 +32,8 @@ def _vocabulary_cases():
         Case("upper and lower case", (["The bank the Bank", "the bank"], marks)),
         Case("a word inside another", (["he the the", "cat cat cat he"], ["<unk>"])),
         Case("no special tokens", (["not on your life", "on your bank", "your seal"], [])),
+        Case("commas, a hyphen, two spaces, a new line", (["the, the. well-known  the,\nend"], ["<unk>"])),
+        Case("ties of upper and lower case", (["b A a B"], ["<unk>"])),
     ]
 
 
@@ -52,6 +54,10 @@ def _vocabulary(key, cut=str.split):
         return [*specials, *sorted(counts, key=lambda word: key(counts[word], word, place[word]))]
 
     return function
+
+
+def _letters(text):
+    return "".join(letter if letter.isalnum() else " " for letter in text).split()
 
 
 EXERCISE_1 = Exercise(
@@ -124,6 +130,21 @@ EXERCISE_1 = Exercise(
             _vocabulary(lambda n, word, place: (-n, word), cut=list),
             "You counted characters: iterate over text.split(), not over the text.",
         ),
+        Mistake(
+            "split at every space",
+            _vocabulary(lambda n, word, place: (-n, word), cut=lambda text: text.split(" ")),
+            "split(' ') cuts at every single space and keeps new lines; split() takes any run of white space.",
+        ),
+        Mistake(
+            "without punctuation",
+            _vocabulary(lambda n, word, place: (-n, word), cut=_letters),
+            "You cut words at punctuation; here words are what split() gives: 'the,' is a word of its own.",
+        ),
+        Mistake(
+            "ties without case",
+            _vocabulary(lambda n, word, place: (-n, word.lower(), place)),
+            "You compared lower-cased words in ties; alphabetical order is Python's: capitals come first.",
+        ),
     ),
 )
 
@@ -153,10 +174,15 @@ def _pair_cases():
         Case("tokens of several letters", ([["s", "how"], ["s", "how", "s"], ["m", "one", "y"]], [5, 3, 7])),
         Case("words of one token", ([["a"], ["b"], ["a"], ["b"], ["c", "d"]], [13, 13, 13, 13, 2])),
         Case("backwards", ([["b", "a"], ["a", "b"], ["b", "a", "c"]], [3, 5, 3])),
+        Case("pairs that begin at odd places", ([["x", "b", "c"], ["b", "d"]], [2, 3])),
+        Case("three of a kind", ([["a", "a", "a"], ["b", "c"]], [2, 3])),
+        Case("a tie that the right token turns", ([["a", "z"], ["b", "c"], ["a", "y"]], [2, 2, 2])),
+        Case("a tie of pairs that read alike", ([["ab", "c"], ["a", "bd"]], [5, 5])),
+        Case("a pair at an odd place", ([["x", "b", "c"], ["b", "c"], ["b", "d"]], [2, 2, 3])),
     ]
 
 
-def _pairs(key=lambda n, pair, place: (-n, pair), types=False, once=False, across=False):
+def _pairs(key=lambda n, pair, place: (-n, pair), types=False, once=False, across=False, step=1):
     """Return the pair with the least key, each slip a switch."""
 
     def function(words, counts):
@@ -164,7 +190,7 @@ def _pairs(key=lambda n, pair, place: (-n, pair), types=False, once=False, acros
         if across:
             words, counts = [[token for word in words for token in word]], [1]
         for word, times in zip(words, counts, strict=True):
-            pairs = list(zip(word[:-1], word[1:], strict=True))
+            pairs = list(zip(word[:-1], word[1:], strict=True))[::step]
             for pair in dict.fromkeys(pairs) if once else pairs:
                 found[pair] = found.get(pair, 0) + (1 if types else times)
         place = {pair: i for i, pair in enumerate(found)}
@@ -187,6 +213,16 @@ def _unordered(words, counts):
         pair = (min(left, right), max(left, right))
         both[pair] = both.get(pair, 0) + count
     return both
+
+
+def _without_overlap(words, counts):
+    found = {}
+    for word, count in zip(words, counts, strict=True):
+        before = None
+        for pair in zip(word[:-1], word[1:], strict=True):
+            before = pair if pair != before else None
+            found[pair] = found.get(pair, 0) + (count if before else 0)
+    return min(found, key=lambda pair: (-found[pair], pair))
 
 
 EXERCISE_2 = Exercise(
@@ -229,6 +265,31 @@ EXERCISE_2 = Exercise(
             lambda words, counts: "".join(most_frequent_pair(words, counts)),
             "You returned the joined token; return the two tokens as a pair.",
         ),
+        Mistake(
+            "every other",
+            _pairs(step=2),
+            "You stepped over two tokens at a time; a pair may begin at every token but the last.",
+        ),
+        Mistake(
+            "without overlap",
+            _without_overlap,
+            "In a-a-a the pair a, a occurs twice: count at every place, also where pairs overlap.",
+        ),
+        Mistake(
+            "right token first",
+            _pairs(key=lambda n, pair, place: (-n, pair[1], pair[0])),
+            "Right but for ties: the left tokens are compared first, then the right ones.",
+        ),
+        Mistake(
+            "left token alone",
+            _pairs(key=lambda n, pair, place: (-n, pair[0], place)),
+            "Right but for ties: of pairs with the same left token the right one decides.",
+        ),
+        Mistake(
+            "ties of joined tokens",
+            _pairs(key=lambda n, pair, place: (-n, pair[0] + pair[1])),
+            "Right but for ties: compare the pairs, not the joined strings.",
+        ),
     ),
     returns=("left", "right"),
 )
@@ -259,6 +320,9 @@ def _merge_cases():
         Case("nothing to merge", (["m", "o", "n", "e", "y"], ("a", "b"))),
         Case("long tokens", (["s", "how", "s", "h", "ow"], ("s", "how"))),
         Case("seven of a kind", (["o"] * 7, ("o", "o"))),
+        Case("the pair as end and beginning of longer tokens", (["xa", "b"], ("a", "b"))),
+        Case("the same letters, cut elsewhere", (["ab", "c"], ("a", "bc"))),
+        Case("the pair turned round", (["h", "t"], ("t", "h"))),
     ]
 
 
@@ -289,6 +353,15 @@ def _pairwise(tokens, pair):
 def _from_the_right(tokens, pair):
     turned = _merge(put=lambda left, right: [right + left])(tokens[::-1], pair[::-1])
     return turned[::-1]
+
+
+def _by_joined(tokens, pair):
+    merged, i = [], 0
+    while i < len(tokens):
+        size = 2 if "".join(tokens[i : i + 2]) == "".join(pair) and i + 1 < len(tokens) else 1
+        merged.append("".join(tokens[i : i + size]))
+        i += size
+    return merged
 
 
 EXERCISE_3 = Exercise(
@@ -336,6 +409,16 @@ EXERCISE_3 = Exercise(
             _merge(put=lambda left, right: [(left, right)]),
             "You put the pair in as a tuple; join its two strings: left + right.",
         ),
+        Mistake(
+            "as one text",
+            lambda tokens, pair: "|".join(tokens).replace("|".join(pair), "".join(pair)).split("|"),
+            "You searched in the joined text, where the pair also fits the end and the beginning of longer tokens.",
+        ),
+        Mistake(
+            "joined strings",
+            _by_joined,
+            "You compared the joined strings, and another cut of the same letters fits too: compare both tokens.",
+        ),
     ),
 )
 
@@ -366,6 +449,7 @@ def _encode_cases():
         Case("a token ends as the next pair begins", ("xab", [("x", "a"), ("a", "b")])),
         Case("one letter", ("s", learned)),
         Case("no merges", ("seal", [])),
+        Case("three of a kind", ("baaa", [("a", "a"), ("b", "aa")])),
     ]
 
 
@@ -556,12 +640,15 @@ def nearest_neighbours(table, token_id, k):
 def _neighbour_cases():
     long = torch.tensor([[1.0, 0.2], [0.9, 0.1], [5.0, 5.0], [-1.0, 0.0], [2.0, 0.3], [0.1, 1.0], [-3.0, -2.0]])
     tables = normal(65, (11, 5), (7, 7), (13, 2))
+    line = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
     return [
         Case("a long row that points elsewhere", (long, 0, 2)),
         Case("the same, another row", (long, 5, 3)),
         Case("11 rows of 5", (tables[0], 3, 5)),
         Case("7 rows of 7", (tables[1], 6, 1)),
         Case("all others", (tables[2], 0, 12)),
+        Case("a row along the same line, after it", (line, 0, 2)),
+        Case("a row along the same line, before it", (line, 1, 2)),
     ]
 
 
@@ -618,6 +705,18 @@ EXERCISE_6 = Exercise(
             "too few",
             lambda table, i, k: nearest_neighbours(table, i, k)[: k - 1] or [i],
             "You cut to k before leaving out the token itself: one neighbour is missing.",
+        ),
+        Mistake(
+            "first place dropped",
+            lambda table, i, k: torch.topk(_cosine(table, i), k + 1).indices[1:].tolist(),
+            "You dropped the first place; where another row has the same cosine that need not be the token itself.",
+        ),
+        Mistake(
+            "all that are alike dropped",
+            lambda table, i, k: [j for j in _ranked(_cosine)(table, i, len(table)) if _cosine(table, i)[j] < 0.99999][
+                :k
+            ],
+            "You dropped every row whose cosine is 1; only the token itself is left out.",
         ),
     ),
 )

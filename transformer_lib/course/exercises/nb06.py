@@ -293,6 +293,11 @@ EXERCISE_3 = Exercise(
             _shifts(lambda k, j, d: 10000.0 ** (-2 * j / d)),
             "The offset does not enter: your matrix always shifts by 1.",
         ),
+        Mistake(
+            "without the sign",
+            lambda offset, d_model: shift_matrix(abs(offset), d_model),
+            "You dropped the sign of the offset: a negative one turns the other way.",
+        ),
     ),
 )
 
@@ -324,6 +329,7 @@ def _encoding(position, width):
 def _offset_cases():
     def case(d_model, p, offset, max_offset):
         label = f"d_model {d_model}, offset {offset}, at most {max_offset}"
+        label += f", from position {p:,}" if p > 10_000 else ""
         return Case(label, (_encoding(p, d_model), _encoding(p + offset, d_model), max_offset))
 
     return [
@@ -334,6 +340,9 @@ def _offset_cases():
         case(10, 101, -61, 211),
         case(4, 3, 0, 5),
         case(4, 2, 499, 1009),
+        case(6, 17, 13, 13),
+        case(6, 23, -13, 13),
+        case(8, 30000, 5, 11),
     ]
 
 
@@ -417,6 +426,16 @@ EXERCISE_4 = Exercise(
         ),
         Mistake(
             "degrees", _search(score=_by_degrees), "Your candidates turn by degrees; sine and cosine mean radians."
+        ),
+        Mistake(
+            "no last",
+            lambda a, b, most: -_search(low=-most + 1)(b, a, most),
+            "The largest offset is missing: range(-max_offset, max_offset) ends one before.",
+        ),
+        Mistake(
+            "no first",
+            lambda a, b, most: _search(low=-most + 1)(a, b, most),
+            "The smallest offset, −max_offset, is missing from your candidates.",
         ),
     ),
 )
@@ -587,6 +606,12 @@ def _biased(index=None, result=None):
     return function
 
 
+def _no_bias_outside(scores, table, max_distance):
+    places = torch.arange(scores.shape[-1])
+    inside = (places[None, :] - places[:, None]).abs() <= max_distance
+    return torch.where(inside, relative_bias(scores, table, max_distance), scores)
+
+
 EXERCISE_6 = Exercise(
     "06.6",
     "A bias for each offset",
@@ -632,6 +657,11 @@ EXERCISE_6 = Exercise(
             "transposed",
             _biased(result=lambda s, b: s.mT + b),
             "The scores came out transposed: rows stay queries, columns stay keys.",
+        ),
+        Mistake(
+            "nothing outside",
+            _no_bias_outside,
+            "Offsets beyond ±max_distance get no bias in your result; they share the outermost entries.",
         ),
     ),
     gradients=("scores", "table"),

@@ -183,6 +183,7 @@ def _score_cases():
     nothing[1] = False
     padding = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], dtype=torch.bool)[:, None, None, :]
     huge = torch.tensor([[1.0, 1000.0, 2.0], [0.0, 500.0, -1000.0]])
+    far = torch.tensor([[-200.0, -200.5, 1.0], [0.0, -300.0, -301.0]])
     return [
         Case("2 tokens, look-ahead mask", (*normal(70, (2, 2)), causal_mask(2))),
         Case("3 queries, 5 keys", (*normal(71, (3, 5)), seen)),
@@ -190,6 +191,7 @@ def _score_cases():
         Case("a query that may attend to nothing", (*normal(73, (3, 5)), nothing)),
         Case("hidden scores of 1000 and 500", (huge, torch.tensor([[True, False, True]]))),
         Case("nothing is hidden", (*normal(74, (5, 3)), torch.ones(5, 3, dtype=torch.bool))),
+        Case("visible scores near −200", (far, torch.tensor([[True, True, False], [False, True, True]]))),
     ]
 
 
@@ -256,6 +258,23 @@ EXERCISE_3 = Exercise(
             "axis",
             _filled(-INF, axis=-2),
             "The softmax runs over the queries; weights sum to one over the keys, the last axis.",
+        ),
+        Mistake(
+            "high fill",
+            lambda s, m: _filled(-100.0)(s, m) * m,
+            "Right unless the visible scores lie below the number that you put in the hidden places; then those "
+            "get all the weight. Use −∞, or torch.finfo(scores.dtype).min.",
+        ),
+        Mistake(
+            "high fill, rows",
+            lambda s, m: _filled(-100.0)(s, m) * m.any(-1, keepdim=True),
+            "Where the visible scores lie below the number that you put in the hidden places, hidden keys get the "
+            "weight. Use −∞, or torch.finfo(scores.dtype).min.",
+        ),
+        Mistake(
+            "scaled again",
+            lambda s, m: masked_weights(s / s.shape[-1] ** 0.5, m),
+            "You scaled the scores; they are scaled already.",
         ),
     ),
     gradients=("scores",),
@@ -346,6 +365,11 @@ EXERCISE_4 = Exercise(
             lambda s: _packed()(s)[:, 0],
             "The axis of the heads is missing: [batch, 1, seq_len, seq_len].",
         ),
+        Mistake(
+            "segments ignored",
+            lambda s: (_triangle(s.shape[1]) & (s != 0)[:, None])[:, None],
+            "Every token, padding too, reads all real tokens before it; compare the numbers of the two tokens.",
+        ),
     ),
 )
 
@@ -425,6 +449,11 @@ def _bare_logit(logits_of, tgt):
     return -sum(logits_of(tgt[: t + 1])[-1][tgt[t + 1]] for t in range(len(tgt) - 1)) / (len(tgt) - 1)
 
 
+def _last_token_alone(logits_of, tgt):
+    steps = [torch.stack([logits_of(tgt[t : t + 1])[-1]]) for t in range(len(tgt) - 1)]
+    return torch.nn.functional.cross_entropy(torch.cat(steps), tgt[1:])
+
+
 EXERCISE_5 = Exercise(
     "07.5",
     "The loss, one step at a time",
@@ -485,6 +514,11 @@ EXERCISE_5 = Exercise(
             _loss(finish=lambda losses: -(-losses).exp().mean()),
             "You averaged probabilities; the loss averages −log of them.",
         ),
+        Mistake(
+            "one token at a time",
+            _last_token_alone,
+            "You fed only the last token; the model must get all tokens so far, tgt[:t + 1].",
+        ),
     ),
 )
 
@@ -509,6 +543,19 @@ def leak_map(logits_of, ids, vocab_size):
     return torch.tensor(rows)
 
 
+def _hint(seed, vocab_size, sizes):
+    """Return a causal model some of whose logits also depend on the next token; ``sizes`` says which, and how much."""
+    causal = _model(seed, vocab_size, 13, _past)
+
+    def logits_of(ids):
+        logits = causal(ids)
+        for place, size in sizes.items():
+            logits[:-1, place] += ids[1:] * size
+        return logits
+
+    return logits_of
+
+
 def _leak_cases():
     def case(label, seed, ids, vocab_size, sees):
         return Case(label, (_model(seed, vocab_size, 13, sees), torch.tensor(ids), vocab_size))
@@ -520,17 +567,31 @@ def _leak_cases():
         case("reads the next token alone", 85, [4, 1, 3, 0, 2], 5, lambda t, s: s == t + 1),
         case("row 1 reads the last but one", 83, [3, 1, 2, 0, 4], 5, lambda t, s: s <= t or (t, s) == (1, 3)),
         case("without a mask", 84, [0, 2, 1], 3, lambda t, s: True),
+        Case("a small leak into one logit", (_hint(86, 5, {0: 1e-3}), torch.tensor([2, 4, 0, 1]), 5)),
+        Case("a leak into the last logit", (_hint(87, 5, {-1: 1.0}), torch.tensor([3, 1, 4, 0, 2]), 5)),
+        Case("one logit up, one down", (_hint(88, 3, {0: 1.0, -1: -1.0}), torch.tensor([1, 0, 2]), 3)),
     ]
 
 
-def _influence(logits_of, ids, vocab_size, change=lambda token, vocab_size: (token + 1) % vocab_size):
+def _influence(
+    logits_of,
+    ids,
+    vocab_size,
+    change=lambda token, vocab_size: (token + 1) % vocab_size,
+    moved=lambda difference: (difference != 0).any(-1),
+):
     """Return [t, s], True where row t depends on token s, earlier ones included."""
     before, columns = logits_of(ids), []
     for s in range(len(ids)):
         changed = ids.clone()
         changed[s] = change(int(ids[s]), vocab_size)
-        columns.append((logits_of(changed) != before).any(-1))
+        columns.append(moved(logits_of(changed) - before))
     return torch.stack(columns, dim=1)
+
+
+def _judged(moved):
+    """Return the map when `moved` decides, from the change of each logit, which rows have changed."""
+    return lambda logits_of, ids, vocab_size: _influence(logits_of, ids, vocab_size, moved=moved).triu(1)
 
 
 def _all_later_at_once(logits_of, ids, vocab_size):
@@ -595,6 +656,26 @@ EXERCISE_6 = Exercise(
             lambda f, ids, v: _influence(f, ids, v, lambda token, vocab_size: 0).triu(1),
             "You replaced tokens by id 0, which changes nothing where the token is 0: choose another id, "
             "such as (id + 1) % vocab_size.",
+        ),
+        Mistake(
+            "first logit",
+            _judged(lambda change: change[:, 0] != 0),
+            "You looked at the first logit of each row only; any of them may leak.",
+        ),
+        Mistake(
+            "every logit",
+            _judged(lambda change: (change != 0).all(-1)),
+            "You marked a row only if all its logits change; one is enough.",
+        ),
+        Mistake(
+            "sum of the logits",
+            _judged(lambda change: change.sum(-1).abs() > 1e-9),
+            "You compared sums or means of the logits, in which changes up and down cancel: compare each logit.",
+        ),
+        Mistake(
+            "coarse",
+            _judged(lambda change: (change.abs() > 1e-2).any(-1)),
+            "Your tolerance passes small leaks: a row depends on a token if any logit changes, however little.",
         ),
     ),
 )

@@ -216,6 +216,11 @@ def _first_block_only(X, W_Q, W_K, W_V, W_O, n_heads):
     return heads.sum(dim=1) @ W_O[: len(W_O) // n_heads]
 
 
+def _no_softmax(X, W_Q, W_K, W_V, W_O, n_heads):
+    q, k, v = (split_heads(X @ W, n_heads) for W in (W_Q, W_K, W_V))
+    return merge_heads(q @ k.mT / q.shape[-1] ** 0.5 @ v) @ W_O
+
+
 EXERCISE_3 = Exercise(
     "08.3",
     "Multi-head attention",
@@ -256,6 +261,31 @@ EXERCISE_3 = Exercise(
             "first block",
             _first_block_only,
             "All heads went through the first rows of W_O; head h has the h-th block of rows.",
+        ),
+        Mistake(
+            "root of d_model",
+            _mha(scale=lambda X, W: X.shape[-1] ** 0.5),
+            "You divided by √d_model; d_k is the width of one head.",
+        ),
+        Mistake(
+            "no softmax",
+            _no_softmax,
+            "You used the scores themselves as weights; take their softmax over the keys.",
+        ),
+        Mistake(
+            "over the heads",
+            _mha(axis=1),
+            "The softmax runs over the heads (axis 1); the keys are the last axis.",
+        ),
+        Mistake(
+            "dealt in turn",
+            _mha(split=lambda x, h: x.unflatten(-1, (-1, h)).permute(0, 3, 1, 2)),
+            "You dealt the columns out in turn; head 0 owns the first d_k columns, head 1 the next.",
+        ),
+        Mistake(
+            "queries and keys swapped",
+            lambda X, Q, K, V, W_O, h: multi_head_attention(X, K, Q, V, W_O, h),
+            "Keys ask and queries answer: row i of the scores belongs to query i.",
         ),
     ),
     gradients=("X", "W_Q", "W_K", "W_V", "W_O"),
@@ -465,6 +495,26 @@ EXERCISE_5 = Exercise(
             "swapped",
             lambda *sizes: multi_head_cost(*sizes)[::-1],
             "The two counts are swapped: parameters come first.",
+        ),
+        Mistake(
+            "no W_O at all",
+            _cost_of(lambda m, h, k, v: h * m * (2 * k + v)),
+            "W_O is missing in both counts: n_heads · d_v rows of d_model.",
+        ),
+        Mistake(
+            "no product with W_O",
+            _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + v) + n * n * (k + v))),
+            "Parameters are right; the product with W_O is missing among the multiply-adds.",
+        ),
+        Mistake(
+            "biases",
+            _cost(parameters=lambda m, h, k, v, n: h * (m * (2 * k + 2 * v) + 2 * k + v) + m),
+            "Multiply-adds are right; biases are not counted: the parameters are W_Q, W_K, W_V and W_O.",
+        ),
+        Mistake(
+            "no scores",
+            _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + n * n * v)),
+            "Parameters are right; the product of queries and keys, seq_len² · d_k per head, is missing.",
         ),
     ),
     returns=("parameters", "multiply_adds"),

@@ -85,6 +85,10 @@ def _over_everything(x, gain, bias, eps):
     return gain * _normalised(x, tuple(range(x.dim())), eps) + bias
 
 
+def _constant_statistics(x, gain, bias, eps):
+    return gain * (x - _row_mean(x.detach())) / _parts(x.detach(), eps)[0] + bias
+
+
 EXERCISE_1 = Exercise(
     "09.1",
     "LayerNorm",
@@ -140,8 +144,18 @@ EXERCISE_1 = Exercise(
             lambda x, gain, bias, eps: layer_norm(x, gain, gain * bias, eps),
             "The gain multiplied the bias too: y = gain · x̂ + bias.",
         ),
+        Mistake(
+            "constant statistics",
+            _constant_statistics,
+            "Mean and variance move with x too: a gradient must flow through them, so detach neither.",
+        ),
+        Mistake(
+            "constant variance",
+            lambda x, gain, bias, eps: gain * (x - _row_mean(x)) / _parts(x.detach(), eps)[0] + bias,
+            "The variance moves with x too: a gradient must flow through it, so do not detach it.",
+        ),
     ),
-    gradients=("gain", "bias"),
+    gradients=("x", "gain", "bias"),
     part="layer_norm",
 )
 
@@ -237,6 +251,13 @@ def _centred_everywhere(x, gain, grad, eps):
     return grad_x, grad_gain, grad_bias
 
 
+def _sample_variance_backwards(x, gain, grad, eps):
+    size = (x.var(dim=-1, keepdim=True, correction=1) + eps).sqrt()
+    g, unit, tokens = grad * gain, (x - _row_mean(x)) / size, tuple(range(x.dim() - 1))
+    grad_x = (g - _row_mean(g) - unit * _row_mean(g * unit)) / size
+    return grad_x, (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
+
+
 EXERCISE_2 = Exercise(
     "09.2",
     "LayerNorm backwards",
@@ -305,6 +326,11 @@ EXERCISE_2 = Exercise(
             "centred x everywhere",
             _centred_everywhere,
             "Your x̂ is x − μ, which is not divided yet: both grad_x and grad_gain need it divided by √(σ² + ε).",
+        ),
+        Mistake(
+            "sample variance",
+            _sample_variance_backwards,
+            "Your variance divides by d − 1; LayerNorm divides by d: torch's var and std need correction=0.",
         ),
     ),
     returns=("grad_x", "grad_gain", "grad_bias"),

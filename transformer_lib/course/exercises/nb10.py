@@ -155,6 +155,11 @@ EXERCISE_1 = Exercise(
             lambda x, a, f, n, m: _post_norm(x, a, f, m, n),
             "The two norms are swapped; each has a gain of its own.",
         ),
+        Mistake(
+            "no first residual",
+            lambda x, a, f, n, m: m((y := n(a(x))) + f(y)),
+            "What attention was given, x, is not added to its result.",
+        ),
     ),
     gradients=("x",),
     part="encoder_layer",
@@ -418,6 +423,15 @@ def _opposite_features(x):
     return torch.cat([moved, -moved], dim=1)
 
 
+def _faint(size):
+    """Return an encoder in which every row moves by `size` times the change of any row."""
+    return lambda x: (x * size).sum(dim=0, keepdim=True).expand(len(x), -1)
+
+
+def _above_zero(x):
+    return torch.relu(x)
+
+
 def _influence_cases():
     def case(label, kind, seed, seq_len, d_model):
         x, amount = normal(seed, (seq_len, d_model), (d_model,))
@@ -435,6 +449,12 @@ def _influence_cases():
         Case("a change shows in the last feature only", (_only_feature(-1), *small)),
         Case("two features move by opposite amounts", (_opposite_features, *small)),
         Case("the first row reads nobody", (_first_row_fixed, *small)),
+        Case("moves of a ten-millionth do not count", (_faint(1e-7), *normal(146, (3, 5)), torch.ones(5))),
+        Case("moves of a hundred-thousandth count", (_faint(1e-5), *normal(147, (3, 2)), torch.ones(2))),
+        Case("nothing is added", (_encode("all", 148, 3), *normal(148, (2, 3)), torch.zeros(3))),
+        Case("numbers above zero alone are read", (_above_zero, torch.full((2, 3), -1.0), torch.full((3,), 1.5))),
+        Case("a start at zero", (_above_zero, torch.zeros(3, 2), torch.full((2,), 0.5))),
+        Case("signs alone are read", (torch.sign, torch.ones(2, 3), torch.full((3,), -3.0))),
     ]
 
 
@@ -459,6 +479,15 @@ def _judged(moved):
 def _compared_with_x(encode, x, amount):
     changed = [encode(x + _one(j, x)[:, None] * amount) for j in range(len(x))]
     return torch.stack([((y - x).abs() > 1e-6).any(dim=1) for y in changed], dim=1)
+
+
+def _moved_by(encode, x, change):
+    """Return the grid when each row in turn is replaced by `change(row)`."""
+    before, columns = encode(x), []
+    for j in range(len(x)):
+        other = torch.cat([x[:j], change(x[j])[None], x[j + 1 :]])
+        columns.append(((encode(other) - before).abs() > 1e-6).any(dim=1))
+    return torch.stack(columns, dim=1)
 
 
 def _kept_changes(encode, x, amount):
@@ -543,6 +572,41 @@ EXERCISE_4 = Exercise(
             "how much",
             _judged(lambda d: d.abs().amax(dim=1)),
             "Those are the sizes of the changes; asked for is whether they exceed 1e-6.",
+        ),
+        Mistake(
+            "any difference",
+            _judged(lambda d: (d != 0).any(dim=1)),
+            "You count every difference; moves of 1e-6 and less do not count.",
+        ),
+        Mistake(
+            "coarse",
+            _judged(lambda d: (d.abs() > 1e-2).any(dim=1)),
+            "Your tolerance is too large: a move counts from 1e-6 on.",
+        ),
+        Mistake(
+            "put in place",
+            lambda e, x, a: _moved_by(e, x, lambda row: a),
+            "You put amount in the place of the row; add it to the row.",
+        ),
+        Mistake(
+            "plus one",
+            lambda e, x, a: _moved_by(e, x, lambda row: row + 1),
+            "You added a number of your own; add the amount that is given.",
+        ),
+        Mistake(
+            "times two",
+            lambda e, x, a: _moved_by(e, x, lambda row: 2 * row),
+            "You multiplied the row; add amount to it.",
+        ),
+        Mistake(
+            "subtracted",
+            lambda e, x, a: _moved_by(e, x, lambda row: row - a),
+            "You subtracted amount; add it.",
+        ),
+        Mistake(
+            "set to zero",
+            lambda e, x, a: _moved_by(e, x, torch.zeros_like),
+            "You set the row to zero; add amount to it.",
         ),
     ),
 )

@@ -31,6 +31,8 @@ def _attention_case(label, seed, batch, tgt_len, src_len, d_model, d_k, d_v, hid
 
 
 def _attention_cases():
+    far = torch.tensor([[[20.0, 0.0]]]), torch.tensor([[[-14.0, 1.0], [-14.125, 3.0], [2.0, 5.0]]])
+    hidden = torch.tensor([[[True, True, False]]])
     return [
         _attention_case("2 queries, 3 memory rows", 110, 1, 2, 3, 2, 2, 2),
         _attention_case("3 queries, 5 rows of which 2 are padding", 111, 1, 3, 5, 7, 3, 2, hidden=2),
@@ -38,6 +40,7 @@ def _attention_cases():
         _attention_case("as many queries as rows", 113, 3, 5, 5, 7, 2, 7, hidden=1),
         _attention_case("one query, as in decoding", 114, 2, 1, 7, 5, 3, 2),
         _attention_case("more queries than rows", 115, 1, 7, 2, 3, 5, 3),
+        Case("visible scores near −200", (*far, torch.eye(2), torch.eye(2), torch.eye(2), hidden)),
     ]
 
 
@@ -115,6 +118,22 @@ EXERCISE_1 = Exercise(
             "unprojected",
             lambda x, memory, W_Q, W_K, W_V, m: _cross()(x, memory, W_Q, W_K, torch.eye(memory.shape[2]), m),
             "The values are memory itself; project it by W_V.",
+        ),
+        Mistake(
+            "score 0",
+            _cross(fill=0.0),
+            "A score of 0 is not a weight of 0, since exp(0) = 1: hide padding with a score of −∞.",
+        ),
+        Mistake(
+            "score −10",
+            _cross(fill=-10.0),
+            "A score of −10 still gets some weight: hide padding with a score of −∞.",
+        ),
+        Mistake(
+            "high fill",
+            _cross(fill=-100.0),
+            "Right unless the visible scores lie below the number that you put in the hidden places; then padding "
+            "gets all the weight. Use −∞, or torch.finfo(scores.dtype).min.",
         ),
     ),
     gradients=("x", "memory", "W_Q", "W_K", "W_V"),
@@ -268,6 +287,27 @@ EXERCISE_2 = Exercise(
             _layer(second=lambda x, m, f, norm: norm(x + f(m, x).mean(1, keepdim=True))),
             "memory asked and x was read; call cross_attention(x, memory).",
         ),
+        Mistake(
+            "no residuals",
+            lambda x, m, s, c, f, norm: norm(f(norm(c(norm(s(x)), m)))),
+            "The residuals are missing: each sub-layer's result is added to what went in.",
+        ),
+        Mistake(
+            "no residual around self-attention",
+            _layer(first=lambda x, m, f, norm: norm(f(x))),
+            "The residual around the self-attention is missing: add what went in.",
+        ),
+        Mistake(
+            "no residual around the feed-forward network",
+            _layer(third=lambda x, m, f, norm: norm(f(x))),
+            "The residual around the feed-forward network is missing: add what went in.",
+        ),
+        Mistake(
+            "no norm after self-attention",
+            _layer(first=lambda x, m, f, norm: x + f(x)),
+            "The norm after the self-attention is missing; there are three, one per sub-layer.",
+        ),
+        Mistake("no feed-forward network", _layer(order="sc"), "The feed-forward network is missing."),
     ),
     gradients=("x", "memory"),
 )
@@ -336,6 +376,11 @@ def _sum_of_heads(x_new, keys, values, W_Q, W_O):
     return merged.unflatten(1, (keys.shape[1], -1)).sum(dim=1) @ W_O[: values.shape[3]]
 
 
+def _one_wide_head(x_new, keys, values, W_Q, W_O):
+    wide_keys, wide_values = (part.transpose(1, 2).flatten(2)[:, None] for part in (keys, values))
+    return step_from_cache(x_new, wide_keys, wide_values, W_Q, W_O)
+
+
 EXERCISE_3 = Exercise(
     "11.3",
     "One step from the cache",
@@ -372,6 +417,35 @@ EXERCISE_3 = Exercise(
             "one query", _all_heads_one_query, "All heads asked with head 0's query; each has its own d_k columns."
         ),
         Mistake("sum", _sum_of_heads, "You added the heads up before W_O; they stand side by side."),
+        Mistake(
+            "root of d_model",
+            lambda x, K, V, Q, W: _step(lambda keys: x.shape[1] ** 0.5)(x, K, V, Q, W),
+            "You divided by √d_model; d_k is the width of one key.",
+        ),
+        Mistake(
+            "over the heads",
+            _step(axis=1),
+            "The softmax runs over the heads (axis 1); the memory rows are the last axis of the scores.",
+        ),
+        Mistake(
+            "no softmax",
+            lambda x, K, V, Q, W: (
+                ((x @ Q).unflatten(-1, (K.shape[1], 1, -1)) @ K.mT @ V).flatten(1) @ W / K.shape[3] ** 0.5
+            ),
+            "You used the scores themselves as weights; take their softmax over the memory rows.",
+        ),
+        Mistake(
+            "one wide head",
+            _one_wide_head,
+            "You joined the keys of all heads to one wide key; each head has scores and a softmax of its own.",
+        ),
+        Mistake(
+            "merged in turn",
+            lambda x, K, V, Q, W: step_from_cache(
+                x, K, V, Q, W.unflatten(0, (-1, K.shape[1])).transpose(0, 1).flatten(0, 1)
+            ),
+            "You merged the heads' columns in turn; put all of head 0 first, then all of head 1.",
+        ),
     ),
     gradients=("x_new", "keys", "values", "W_Q", "W_O"),
 )
@@ -483,6 +557,7 @@ def _alignment_cases():
         _alignment_case("one head", 132, 1, "the man saw the bank .", "der Mann sah das Ufer ."),
         _alignment_case("a long source", 133, 2, "near the river , the man saw a small bank .", "er sah sie"),
         _alignment_case("5 heads, a short source", 134, 5, "see it", "das ist eine viel zu lange Antwort"),
+        _alignment_case("a word written twice", 136, 2, "a man saw the bank .", "das Ufer und das Geld ."),
     ]
 
 

@@ -432,6 +432,11 @@ EXERCISE_4 = Exercise(
         Mistake(
             "last", _run(last=True), "You returned the last position only; training needs logits at every position."
         ),
+        Mistake(
+            "padding id 0",
+            lambda src, tgt, *parts: ids_to_logits(src, tgt, *parts[:-1], 0),
+            "You took 0 for the padding id; use pad_id.",
+        ),
     ),
     part="ids_to_logits",
 )

@@ -189,6 +189,11 @@ EXERCISE_2 = Exercise(
             lambda z, y, pad: masked_cross_entropy(z, y, pad) / math.log(2),
             "You used the logarithm to base 2; the natural one is asked for.",
         ),
+        Mistake(
+            "greater",
+            lambda z, y, pad: -_right(z, y)[y > pad].mean(),
+            "You left out every id up to pad_id; only pad_id itself marks padding.",
+        ),
     ),
     gradients=("logits",),
     part="masked_cross_entropy",
@@ -273,6 +278,16 @@ EXERCISE_3 = Exercise(
             "probabilities",
             lambda z, y, e: -((1 - e) * torch.softmax(z, -1).gather(-1, y[:, None]) + e / z.shape[-1]).log().mean(),
             "You smoothed the model's probabilities; smooth the target, and leave the predictions alone.",
+        ),
+        Mistake(
+            "not reduced",
+            _smoothed(lambda e, n: 1 + e / n, lambda e, n: e / n),
+            "Your target sums to more than one: the right token gets 1 - epsilon and epsilon / vocab_size.",
+        ),
+        Mistake(
+            "the right token alone",
+            _smoothed(lambda e, n: 1 - e, lambda e, n: 0.0),
+            "Only the right token counts in your loss; the others have the target epsilon / vocab_size each.",
         ),
     ),
     gradients=("logits",),
@@ -375,6 +390,10 @@ def _match_cases():
         ),
         Case("no eos", ([[5, 6, 7], [5, 6, 7, 8], [5, 6]], [[5, 6, 7, 2], [5, 6, 7, 2], [5, 6, 7, 2]], 2)),
         Case("the empty sentence; eos is 11", ([[11, 3], [4, 2, 11], [2, 4]], [[11], [4, 2, 11], [2, 4, 11]], 11)),
+        Case("numbers that read alike when joined", ([[1, 11, 2], [5, 2]], [[11, 1, 2], [5, 2]], 2)),
+        Case("the same sentence twice", ([[5, 2], [5, 2], [6, 2]], [[5, 2], [5, 2], [7, 2]], 2)),
+        Case("eos in the middle, no eos at all", ([[5, 2, 6], [8, 9]], [[5, 6], [8, 9]], 2)),
+        Case("neither ends in eos", ([[5, 6]], [[5, 6]], 2)),
     ]
 
 
@@ -384,6 +403,10 @@ def _cut(ids, eos_id, kept=0):
 
 def _without(ids, eos_id):
     return [token for token in ids if token != eos_id]
+
+
+def _without_last(ids, eos_id):
+    return ids[:-1] if ids and ids[-1] == eos_id else ids
 
 
 def _share(alike):
@@ -468,6 +491,26 @@ EXERCISE_5 = Exercise(
             "per cent",
             lambda p, e, eos: 100 * exact_match(p, e, eos),
             "You returned per cent; return a fraction from 0 to 1.",
+        ),
+        Mistake(
+            "eos at the end",
+            _share(lambda a, b, e: _without_last(a, e) == _without_last(b, e)),
+            "You removed an eos at the end only; cut at the first eos, wherever it stands.",
+        ),
+        Mistake(
+            "eos required",
+            _share(lambda a, b, e: e in a and _cut(a, e) == _cut(b, e)),
+            "You count a prediction without eos as wrong; one that breaks off without eos can match.",
+        ),
+        Mistake(
+            "as sets of sentences",
+            lambda p, r, e: len({tuple(_cut(a, e)) for a in p} & {tuple(_cut(b, e)) for b in r}) / len(p),
+            "You compared sets of sentences; compare each prediction with its own reference.",
+        ),
+        Mistake(
+            "joined",
+            _share(lambda a, b, e: "".join(map(str, _cut(a, e))) == "".join(map(str, _cut(b, e)))),
+            "You joined the ids to one text, where 1, 11 and 11, 1 read alike: compare the lists.",
         ),
     ),
 )

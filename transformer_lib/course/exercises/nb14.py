@@ -339,6 +339,8 @@ def _beam_cases():
         case("5 beams, 5 tokens", 5, 5, 5, 5),
         case("one beam", 4, 1, 5, 1),
         Case("first step: one live beam of 3", (first, torch.log_softmax(normal(6, (3, 7))[0], -1), 3)),
+        case("more beams kept than given", 7, 2, 5, 3),
+        case("fewer beams kept than given", 8, 5, 3, 2),
     ]
 
 

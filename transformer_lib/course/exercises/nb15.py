@@ -38,6 +38,7 @@ def _top_cases():
         case("the top 1", 1503, 3, "the man saw the bank", 1),
         case("all of them", 1504, 5, "Not on your life", 4),
         case("more queries than keys", 1505, 7, "a bat sleeps", 2),
+        case("a word that occurs twice", 1506, 3, "the man saw the bank", 4),
     ]
 
 
@@ -471,6 +472,14 @@ def _probe_cases():
         case("one vector asked", 1544, 7, 1, 3, 2),
         case("few known vectors", 1545, 5, 19, 2, 3),
         case("more asked than known", 1546, 7, 29, 3, 3),
+        Case(
+            "the labels are not in order",
+            (
+                torch.tensor([[4.0, 0], [0, 4], [4, 1], [0, 0]]),
+                torch.tensor([2, 0, 2, 1]),
+                torch.tensor([[3.0, 0], [0, 3], [0, 1], [5, 1], [1, 0]]),
+            ),
+        ),
     ]
 
 
@@ -485,6 +494,11 @@ def _probe(closeness):
 
 def _nearest_neighbour(known, labels, asked):
     return labels[torch.cdist(asked, known).argmin(dim=-1)]
+
+
+def _in_order_of_appearance(known, labels, asked):
+    means = torch.stack([known[labels == label].mean(dim=0) for label in dict.fromkeys(labels.tolist())])
+    return torch.cdist(asked, means).argmin(dim=1)
 
 
 EXERCISE_6 = Exercise(
@@ -527,6 +541,11 @@ EXERCISE_6 = Exercise(
             "most frequent",
             lambda known, labels, asked: labels.mode().values.expand(len(asked)).clone(),
             "You answer the most frequent label, whatever is asked.",
+        ),
+        Mistake(
+            "in the order of appearance",
+            _in_order_of_appearance,
+            "Your means stand in the order in which the labels appear; mean c belongs to label c.",
         ),
     ),
 )

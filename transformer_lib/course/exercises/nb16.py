@@ -125,6 +125,7 @@ def _crossover_cases():
         Case("narrow heads", (17, 5, 31)),
         Case("wide heads", (11, 23, 13)),
         Case("d_ff smaller than d_model", (19, 19, 2)),
+        Case("a half and more are left over", (3, 4, 5)),
     ]
 
 
@@ -251,6 +252,12 @@ def _exponentials(first, second):
     )
 
 
+def _weighted(first, second):
+    largest = torch.maximum(first[0], second[0])
+    shares = [part[1] * (part[0] - largest).exp() for part in (first, second)]
+    return (shares[0] * first[2] + shares[1] * second[2]) / sum(shares)
+
+
 EXERCISE_3 = Exercise(
     "16.3",
     "Join two blocks",
@@ -310,6 +317,11 @@ EXERCISE_3 = Exercise(
             lambda a, b: (a[0] + b[0], *merge_blocks(a, b)[1:]),
             "The largest score of both blocks is the larger of the two, not their sum.",
         ),
+        Mistake(
+            "blends as means",
+            lambda a, b: (*merge_blocks(a, b)[:2], _weighted(a, b)),
+            "You took each blend for a mean; it is the sum before it is divided by the total. Rescale both and add.",
+        ),
     ),
     returns=("largest", "total", "blend"),
 )
@@ -332,12 +344,16 @@ def _block_cases():
         query, key, value = normal(seed, (q_len, d_k), (sum(lengths), d_k), (sum(lengths), d_v), dtype=torch.float64)
         return Case(label, (scale * query, list(key.split(lengths)), list(value.split(lengths))))
 
+    keys = torch.tensor([[-200.0], [-200.0078125], [-200.015625]], dtype=torch.float64) * torch.eye(4)[:1]
+    values = normal(1616, (3, 2), dtype=torch.float64)[0]
+    low = (200 * torch.eye(4, dtype=torch.float64)[:1], [keys[:1], keys[1:]], [values[:1], values[1:]])
     return [
         case("2 queries, blocks of 1 and 2 keys", 1611, 2, [1, 2], 2, 2),
         case("3 queries, blocks of 5, 5 and 3 keys", 1612, 3, [5, 5, 3], 7, 2),
         case("a single block", 1613, 5, [7], 3, 11),
         case("scores in the thousands", 1614, 3, [2, 5, 3], 5, 7, scale=3000.0),
         case("blocks of one key", 1615, 7, [1] * 11, 2, 3),
+        Case("all scores near −20,000", low),
     ]
 
 
@@ -354,9 +370,11 @@ def _sum_of_blocks(query, key_blocks, value_blocks):
     return len(key_blocks) * _mean_of_blocks(query, key_blocks, value_blocks)
 
 
-def _running(query, key_blocks, value_blocks, *, total=True, blend=True, scale=None, axis=-1, divide=True):
+def _running(
+    query, key_blocks, value_blocks, *, total=True, blend=True, scale=None, axis=-1, divide=True, start=-torch.inf
+):
     """Return the running sums; `total` and `blend` say which of the two are rescaled when the largest score grows."""
-    largest = torch.full((len(query), 1), -torch.inf, dtype=query.dtype)
+    largest = torch.full((len(query), 1), start, dtype=query.dtype)
     s, o = 0.0, 0.0
     for scores, value in zip(_blocks(query, key_blocks, scale), value_blocks, strict=True):
         new = torch.maximum(largest, scores.amax(axis, keepdim=True) if axis == -1 else scores.max())
@@ -419,8 +437,24 @@ EXERCISE_4 = Exercise(
             "no scaling", lambda *a: _running(*a, scale=lambda query: 1.0), "You did not divide the scores by √d_k."
         ),
         Mistake("last block lost", lambda q, k, v: _running(q, k[:-1] or k, v[:-1] or v), "The last block is missing."),
+        Mistake(
+            "starts at 0",
+            lambda *a: _running(*a, start=0.0),
+            "Your largest score begins at a finite number. Where all scores lie far below it every exp is 0, and 0/0 "
+            "is NaN: begin at −∞.",
+        ),
+        Mistake(
+            "blend and total not rescaled",
+            lambda *a: _running(*a, total=False, blend=False),
+            "When the largest score grows, what was summed so far must be rescaled: the total and the blend.",
+        ),
+        Mistake(
+            "detached values",
+            lambda q, k, v: blockwise_attention(q, k, [value.detach() for value in v]),
+            "The values are right, but the gradient must reach the values too: detach nothing.",
+        ),
     ),
-    gradients=("query",),
+    gradients=("query", "key_blocks", "value_blocks"),
 )
 
 

@@ -27,11 +27,13 @@ def _loss_cases():
             labels[row, length:] = pad_id
         return Case(label, (normal(seed, shape, dtype=torch.float64)[0].abs(), labels, pad_id))
 
+    losses = normal(1726, (2, 4), dtype=torch.float64)[0].abs()
     return [
         case("lengths 3 and 1", 1721, [3, 1], 5),
         case("no padding", 1722, [7, 7, 7], 7),
         case("one long, four short", 1723, [11, 2, 2, 2, 2], 11),
         case("padding is id 2", 1724, [5, 3, 2], 7, 2),
+        Case("ids below that of the padding", (losses, torch.tensor([[1, 2, 9, 5], [7, 5, 5, 5]]), 5)),
         case("as many rows as places", 1725, [2, 3, 5], 3 + 2 - 2),
     ]
 
@@ -100,6 +102,11 @@ EXERCISE_1 = Exercise(
             "These are sums; divide each by the number of its places.",
         ),
         Mistake("id 0", _padding_is_0, "Padding has the id pad_id, which need not be 0."),
+        Mistake(
+            "greater",
+            lambda losses, labels, pad_id: (losses.mean(), losses[labels > pad_id].mean()),
+            "You left out every id up to pad_id; only pad_id itself is padding.",
+        ),
     ),
     returns=("reported", "real"),
 )
@@ -117,17 +124,28 @@ def same_every_time(forward, x, times):
     return "same" if all(torch.equal(outputs[0], output) for output in outputs[1:]) else "random"
 
 
-def _noisy(seed, where, p=0.5, honest=False):
+def _noisy(seed, where, p=0.5, honest=False, size=1.0):
     """Return a pretend model that is random in the entries `where` of its output, honest if in training alone."""
     factors = normal(seed, (7,))[0]
 
     def forward(x, training):
         output, hit = x * factors + 1, torch.rand(()) < p
         if training or not honest:
-            output[where] += torch.rand(output[where].shape) + 1 if p == 1 or hit else 0
+            output[where] += size * (torch.rand(output[where].shape) + 1) if p == 1 or hit else 0
         return output
 
     return forward
+
+
+class _Alternating:
+    """A pretend model that counts its calls, and answers every other one differently."""
+
+    def __init__(self):
+        self.calls = 0
+
+    def __call__(self, x, training):
+        self.calls += 1
+        return x + 1 + self.calls % 2
 
 
 def _swapping(x, training):
@@ -144,6 +162,9 @@ def _repeat_cases():
         Case("random in the last entries", (_noisy(1744, last, 1), x, 5)),
         Case("random, but in a third of the calls", (_noisy(1745, slice(None), 0.3), x, 41)),
         Case("the rows change places", (_swapping, x, 29)),
+        Case("a small difference", (_noisy(1746, slice(None), 1, size=1e-4), x, 3)),
+        Case("every other call is different, without random numbers", (_Alternating(), x, 4)),
+        Case("the input comes back", (lambda x, training: x.clone(), x, 3)),
     ]
 
 
@@ -191,7 +212,26 @@ EXERCISE_2 = Exercise(
             _repeats(alike=lambda a, b: bool(torch.isclose(a.sum(), b.sum()))),
             "You compared the sums of the outputs; entries that change places leave a sum as it is.",
         ),
-        Mistake("first row", _repeats(alike=lambda a, b: torch.equal(a[0], b[0])), "You compared the first row only."),
+        Mistake(
+            "first row",
+            _repeats(alike=lambda a, b: torch.equal(a[0], b[0])),
+            "You compared only the beginning of the outputs; compare all entries.",
+        ),
+        Mistake(
+            "coarse",
+            _repeats(alike=lambda a, b: torch.allclose(a, b, atol=1e-2)),
+            "Your tolerance hides small differences; outputs that are the same agree in every digit.",
+        ),
+        Mistake(
+            "always same",
+            lambda forward, x, times: "same",
+            'You say "same" whatever comes: are the outputs of two calls really compared?',
+        ),
+        Mistake(
+            "always random",
+            lambda forward, x, times: "random",
+            'You say "random" whatever comes: compare the numbers, for example with torch.equal.',
+        ),
         Mistake("exchanged", _swapped_words, "The two words are exchanged."),
         Mistake(
             "with the input",
@@ -251,7 +291,7 @@ def _future_cases():
 
     return [
         case("reads itself and earlier tokens", 1701, (2, 5), lambda i, j: j <= i),
-        case("reads everything", 1702, (3, 5), lambda i, j: j >= 0),
+        case("reads everything", 1702, (3, 5), lambda i, j: (j >= 0) & (i >= 0)),
         case("reads itself and later tokens", 1703, (2, 7), lambda i, j: j >= i),
         case("reads its right neighbour", 1704, (5, 7), lambda i, j: (j == i) | (j == i + 1)),
         case("only the first place peeks, at the second", 1705, (3, 11), lambda i, j: (j <= i) | ((i == 0) & (j == 1))),
@@ -415,6 +455,9 @@ def _weights_cases():
     mixed = torch.stack([over(-1, 1715, 5, 5), over(-2, 1716, 5, 5)])
     late = over(-1, 1717, 3, 7, 5)
     late[:, 1:] = over(-2, 1718, 3, 6, 5)
+    slightly, little = over(-1, 1731, 2, 3, 5), over(-1, 1732, 2, 3, 5)
+    slightly[1, 2] *= 0.998
+    little[0, 1] *= 0.2
     return [
         Case("softmax over the keys, 2 heads", (over(-1, 1711, 2, 3, 5),)),
         Case("softmax over the queries, 3 heads", (over(-2, 1712, 3, 5, 2),)),
@@ -427,6 +470,8 @@ def _weights_cases():
             "rows sum to 0.5 in one head and to 1.5 in the other",
             (over(-1, 1719, 2, 3, 5) * torch.tensor([0.5, 1.5])[:, None, None],),
         ),
+        Case("one row sums to 0.998", (slightly,)),
+        Case("one row sums to 0.2", (little,)),
     ]
 
 
@@ -526,6 +571,16 @@ EXERCISE_4 = Exercise(
             "You took the mean of the heads first; sums of 0.5 and 1.5 then pass. Look at each head.",
         ),
         Mistake("never both", _never_both, 'When rows and columns both sum to one, the answer is "both".'),
+        Mistake(
+            "coarse",
+            lambda weights: _judged(weights, lambda sums: bool((((sums - 1).abs() < 1e-2) | (sums == 0)).all())),
+            "Your tolerance is too large: rounding moves a sum by about a millionth, not by a hundredth.",
+        ),
+        Mistake(
+            "small rows",
+            lambda weights: _judged(weights, lambda sums: bool((((sums - 1).abs() < 1e-4) | (sums < 0.5)).all())),
+            "You leave out rows with a small sum; only those without any weight do not count.",
+        ),
     ),
 )
 
@@ -570,6 +625,14 @@ def _padding_cases():
         x[:, -1] = 5.0
         return x
 
+    def second(ids):
+        x = torch.zeros(*ids.shape, 2)
+        x[:, 1] = float(ids.shape[1])
+        return x
+
+    def low_ids(ids):
+        return ((ids < 5) * ids.shape[1])[..., None].double()
+
     def heavier(ids):  # sentence b changes by b for each token that is added
         return (torch.arange(len(ids))[:, None, None] * ids.shape[1]).expand(*ids.shape, 2).double()
 
@@ -585,6 +648,8 @@ def _padding_cases():
         Case("padding is id 3, only the last place changes", (last_row, _ids(1757, [2, 3, 5], 7, 3), 3, 2)),
         Case("the later sentences change most", (heavier, _ids(1758, [5, 3, 2], 5, 0), 0, 3)),
         Case("all rows fall", (falling, _ids(1756, [3, 2], 3, 0), 0, 7)),
+        Case("only the second place moves", (second, _ids(1759, [3, 2], 5, 0), 0, 2)),
+        Case("ids below that of the padding move", (low_ids, torch.tensor([[1, 9, 2, 5], [9, 8, 3, 5]]), 5, 3)),
     ]
 
 
@@ -694,6 +759,20 @@ EXERCISE_5 = Exercise(
             "Without the absolute value a change downwards goes unseen.",
         ),
         Mistake("mean", _mean_change, "That is a mean; take the largest change."),
+        Mistake(
+            "greater",
+            lambda model, ids, pad_id, extra: (
+                _largest(change)
+                if len(change := _change(model, ids, _longer(ids, pad_id, extra))[ids > pad_id])
+                else 0.0
+            ),
+            "You left out every id up to pad_id; only pad_id itself is padding.",
+        ),
+        Mistake(
+            "first place",
+            lambda model, ids, pad_id, extra: _largest(_change(model, ids, _longer(ids, pad_id, extra))[:, 0]),
+            "You looked at the first place only.",
+        ),
     ),
     rtol=1e-5,
 )

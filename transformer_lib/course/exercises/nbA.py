@@ -35,6 +35,7 @@ def _first_cases():
         Case("the very first case", (lambda n: n > 3, [3, 5, 1])),
         Case("no cases at all", (lambda n: False, [])),
         Case("softmax weights never exceed a half", (lambda row: bool((row.softmax(0) <= 0.5).all()), rows)),
+        Case("the last case alone", (lambda n: n % 2 == 1, [1, 3, 5, 4])),
     ]
 
 
@@ -84,6 +85,21 @@ EXERCISE_1 = Exercise(
             "length",
             lambda claim, cases: next((i for i, c in enumerate(cases) if not claim(c)), len(cases)),
             "Without a counterexample you return the length of the list; return −1.",
+        ),
+        Mistake(
+            "None",
+            lambda claim, cases: next((i for i, c in enumerate(cases) if not claim(c)), None),
+            "Without a counterexample you return None; return −1, after the loop.",
+        ),
+        Mistake(
+            "all but the last",
+            lambda claim, cases: first_counterexample(claim, cases[:-1]),
+            "You never ask about the last case.",
+        ),
+        Mistake(
+            "counted from 1",
+            lambda claim, cases: next((i for i, c in enumerate(cases, start=1) if not claim(c)), -1),
+            "You count from 1; indices count from 0.",
         ),
     ),
 )
@@ -342,6 +358,11 @@ EXERCISE_4 = Exercise(
             "no scaling",
             lambda s, p, d: _range(torch.tensor([0.0, 1.0]), p, 0.5 * 10.0**-d),
             "Your range does not depend on the scores.",
+        ),
+        Mistake(
+            "None",
+            lambda s, p, d: tuple(None if end in (0.0, math.inf) else end for end in width_range(s, p, d)),
+            "Where there is no end you return None; return 0 or math.inf.",
         ),
     ),
     returns=("low", "high"),

@@ -127,15 +127,28 @@ def with_gradients(function: Callable[..., object], position: list[int]) -> Call
     """
 
     def gradients(*args: Any) -> list[torch.Tensor | None]:
-        leaves = [args[index].requires_grad_() for index in position]
+        leaves = [_leaves(args[index]) for index in position]
         value = function(*args)
         results = value if isinstance(value, list | tuple) else [value]
         loss = sum(_contract(result) for result in results if isinstance(result, torch.Tensor))
         if not isinstance(loss, torch.Tensor) or not loss.requires_grad:
             return [None for _ in position]
-        return list(torch.autograd.grad(loss, leaves, allow_unused=True))
+        found = iter(torch.autograd.grad(loss, [leaf for some in leaves for leaf in some], allow_unused=True))
+        return [_joined(some, [next(found) for _ in some]) for some in leaves]
 
     return gradients
+
+
+def _leaves(arg: torch.Tensor | list[torch.Tensor]) -> list[torch.Tensor]:
+    return [tensor.requires_grad_() for tensor in (arg if isinstance(arg, list) else [arg])]
+
+
+def _joined(leaves: list[torch.Tensor], gradients: list[torch.Tensor | None]) -> torch.Tensor | None:
+    """Return the gradient of an argument: for a list of tensors one row of all its entries, 0 where none arrives."""
+    if len(leaves) == 1 or all(gradient is None for gradient in gradients):
+        return gradients[0]
+    pairs = zip(leaves, gradients, strict=True)
+    return torch.cat([(torch.zeros_like(leaf) if one is None else one).flatten() for leaf, one in pairs])
 
 
 def _contract(result: torch.Tensor) -> torch.Tensor | float:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import NullFormatter, ScalarFormatter
+from matplotlib.ticker import FuncFormatter, NullFormatter
 
 from .base import as_array
 from .picture import FULL_WIDTH, SERIES, new_axes, style
@@ -124,13 +125,17 @@ def _line_look(index: int, markers: bool) -> dict[str, Any]:
 
 
 def _plain_log_x(ax: Axes) -> None:
-    """Give the x axis a logarithmic scale that writes 64, not 10^1.8, with ticks at the points if they are few."""
+    """Give the x axis a logarithmic scale that writes 64, not 10^1.8, with ticks at the points if they are few.
+
+    Of points such as 0.001, 0.003, 0.01 only the powers of ten are written: the others would run into them.
+    """
     points = sorted({float(x) for line in ax.lines for x in line.get_xdata()})
+    powers = [x for x in points if math.isclose(math.log10(x), round(math.log10(x)), abs_tol=1e-9)]
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(ScalarFormatter())
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
     ax.xaxis.set_minor_formatter(NullFormatter())
     if len(points) <= 10:
-        ax.set_xticks(points)
+        ax.set_xticks(powers if len(powers) > 2 else points)
 
 
 def _finish(ax: Axes, xlabel: str, ylabel: str, title: str | None, log_x: bool, log_y: bool) -> None:
