@@ -210,7 +210,7 @@ def proportions(nb: Notebook) -> Iterator[str]:
         "minutes": (round(found.minutes()), MINUTES_OF_00 if number == "00" else MINUTES),
         "words": (found.words, WORDS),
         "lines of code": (found.lines, LINES),
-        "lines in the median cell": (statistics.median_low(found.code or [0]), MEDIAN_LINES),
+        "lines in the median cell": (statistics.median(found.code or [0]), MEDIAN_LINES),
         "lines in the longest cell": (max(found.code, default=0), LONGEST_CELL),
     }
     for name, (count, most) in limits.items():
