@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +18,9 @@ import nbformat
 from nbformat.validator import iter_validate
 
 from approximate import numbers, texts, tolerance_of
+from markdown_rendering import rendering_problems
 from notebook_kernel import tags
+from notebook_measures import measure, source, spine
 from refresh import to_text
 
 CELL_LINES = 30
@@ -38,8 +41,13 @@ TAGS = {
     "slide-output",
     "raises-exception",
     "nbval-ignore-output",
+    "optional",
 }
 CLAIM = re.compile(r"claim:C\d{3}")
+SECOND_EDITION = ("04",)  # the numbers of the notebooks that have been rewritten to the proportions below
+MINUTES, MINUTES_OF_00 = 75, 40  # of the spine, with its exercises; cells tagged `optional` are counted apart
+WORDS, LINES = 2600, 220
+MEDIAN_LINES, LONGEST_CELL = 6, 20
 FRONT_MATTER = ("00_", "A_")  # orientation and ledger: no derivation, so not the anatomy of a lesson
 
 
@@ -73,10 +81,6 @@ class Notebook:
 
 
 Rule = Callable[[Notebook], Iterator[str]]
-
-
-def source(cell: dict) -> str:
-    return "".join(cell["source"])
 
 
 def asserts(code: str) -> bool:
@@ -197,6 +201,28 @@ def short_cells(nb: Notebook) -> Iterator[str]:
         yield f"cells {match.start()} to {match.end() - 1} are code without prose between"
 
 
+def proportions(nb: Notebook) -> Iterator[str]:
+    number = nb.name.partition("_")[0]
+    if number not in SECOND_EDITION:
+        return
+    found = measure(spine(nb.cells))
+    limits = {
+        "minutes": (round(found.minutes()), MINUTES_OF_00 if number == "00" else MINUTES),
+        "words": (found.words, WORDS),
+        "lines of code": (found.lines, LINES),
+        "lines in the median cell": (statistics.median(found.code or [0]), MEDIAN_LINES),
+        "lines in the longest cell": (max(found.code, default=0), LONGEST_CELL),
+    }
+    for name, (count, most) in limits.items():
+        if count > most:
+            yield f"the spine has {count:g} {name}, at most {most}"
+
+
+def markdown_renders_as_meant(nb: Notebook) -> Iterator[str]:
+    for number, cell in nb.numbered("markdown"):
+        yield from (f"cell {number}: {problem}" for problem in rendering_problems(source(cell)))
+
+
 def images_have_alt_text(nb: Notebook) -> Iterator[str]:
     for number, cell in enumerate(nb.cells):
         html = source(cell) if cell["cell_type"] == "markdown" else ""
@@ -268,6 +294,8 @@ RULES: list[Rule] = [
     claims_are_asserted,
     plain_python,
     short_cells,
+    proportions,
+    markdown_renders_as_meant,
     images_have_alt_text,
     title_is_a_question,
     anatomy,

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import notebook_rules as rules
+from markdown_rendering import rendering_problems
+from notebook_measures import measure, spine
 from notebook_rules import Notebook
 from refresh import to_text
 
@@ -63,6 +65,12 @@ def stream(text: str) -> dict:
     return {"output_type": "stream", "name": "stdout", "text": text}
 
 
+@pytest.fixture
+def rewritten(monkeypatch):
+    """The small notebook counts as one of the second edition."""
+    monkeypatch.setattr(rules, "SECOND_EDITION", ("07",))
+
+
 def build(cells: list[dict]) -> dict:
     cells = copy.deepcopy(cells)
     counts = iter(range(1, len(cells) + 1))
@@ -93,6 +101,7 @@ def good_raw() -> dict:
     return build(GOOD)
 
 
+@pytest.mark.usefixtures("rewritten")
 def test_the_good_notebook_keeps_every_rule():
     notebook = Notebook("07_sums.ipynb", to_text(good_raw()))
     assert [problem for rule in rules.RULES for problem in rule(notebook)] == []
@@ -108,6 +117,16 @@ def replace(number: int, cell: dict):
 def put(number: int, key: str, value):
     def change(raw: dict) -> None:
         raw["cells"][number][key] = value
+
+    return change
+
+
+def long_code(lines: int):
+    """Every cell of the lesson gets so many lines."""
+
+    def change(raw: dict) -> None:
+        for number in (1, 2, 8):
+            raw["cells"][number]["source"] = "x = 1\n" * lines
 
     return change
 
@@ -165,6 +184,16 @@ BROKEN = [
     (rules.plain_python, put(1, "source", "ax.plot(x);\n"), "cell 1 ends with ';'"),
     (rules.short_cells, put(1, "source", "x = 1\n" * 31), "cell 1 has 31 lines of code"),
     (rules.short_cells, replace(3, code("x = 1")), "cells 1 to 5 are code without prose"),
+    (rules.proportions, put(3, "source", "word " * 2600), "words, at most 2600"),
+    (rules.proportions, put(3, "source", "### Exercise 07.1 · Add (80 minutes, ★☆☆)"), "has 81 minutes, at most 75"),
+    (rules.proportions, put(1, "source", "x = 1\n" * 21), "has 21 lines in the longest cell, at most 20"),
+    (rules.proportions, long_code(7), "has 7 lines in the median cell, at most 6"),
+    (rules.proportions, long_code(74), "has 222 lines of code, at most 220"),
+    (rules.markdown_renders_as_meant, put(3, "source", "*in the row* bank*.*"), "cell 3: '*' is shown as it is"),
+    (rules.markdown_renders_as_meant, put(3, "source", "the _ first"), "cell 3: '_' is shown as it is"),
+    (rules.markdown_renders_as_meant, put(3, "source", "text\n| a | b |\n| 1 | 2 |"), "a table is shown as text"),
+    (rules.markdown_renders_as_meant, put(3, "source", "| a | b |\n|---|---|\n| 1 | 2 | 3 |"), "a row with 3 cells"),
+    (rules.markdown_renders_as_meant, put(3, "source", "<details>\n**bold**\n</details>"), "is shown as it is"),
     (rules.images_have_alt_text, put(1, "outputs", [BARE_PNG]), "cell 1 stores a bare image"),
     (rules.images_have_alt_text, put(2, "outputs", [NO_ALT]), "alt text"),
     (rules.images_have_alt_text, put(2, "outputs", [display(text_html="<b>x</b><svg></svg>")]), "raw <svg>"),
@@ -189,6 +218,7 @@ BROKEN = [
 BROKEN_IDS = [f"{rule.__name__}: {message}" for rule, _, message in BROKEN]
 
 
+@pytest.mark.usefixtures("rewritten")
 @pytest.mark.parametrize(("rule", "change", "message"), BROKEN, ids=BROKEN_IDS)
 def test_a_broken_rule_is_noticed(rule, change, message):
     raw = good_raw()
@@ -203,6 +233,47 @@ def test_a_measured_output_keeps_every_rule(output):
     replace(1, code(MEASURED, "approx:0.02", outputs=(output,)))(raw)
     notebook = Notebook("07_sums.ipynb", json.dumps(raw))
     assert [problem for rule in rules.RULES if rule is not rules.normal_form for problem in rule(notebook)] == []
+
+
+MEANT = [
+    "*italic*, **bold**, d_model, `a * b`, $a * b_c * d$, 2 \\* 3",
+    "$$x_1 * x_2$$\n\n| weight $\\lVert a \\rVert$ | `x[:, None]` |\n|---|---|\n| $|x|$ | _a_ |",
+    "```\na * b\n| not a table |\n```",
+    "<details><summary>Hint</summary>\n\n*A hint.* <code>a * b</code>\n\n</details>",
+]
+
+
+@pytest.mark.parametrize("text", MEANT)
+def test_markdown_that_is_meant_so_is_left_alone(text):
+    assert list(rendering_problems(text)) == []
+
+
+def test_optional_cells_are_counted_apart():
+    cells = [markdown("word " * 150), code("x = 1\n" * 12), markdown("### Exercise 07.1 · Add (9 minutes, ★☆☆)")]
+    assert measure(spine(cells)).minutes() == pytest.approx(11, abs=0.1)
+    for cell in cells[1:]:
+        cell["metadata"]["tags"] = ["optional"]
+    assert (measure(spine(cells)).minutes(), measure(spine(cells)).lines) == (1, 0)
+
+
+def test_hints_formulas_exercises_and_quizzes_are_not_read():
+    inner = "<details><summary>Hint 2</summary>\n\nTwo.\n\n</details>"
+    hint = f"<details><summary>Hint 1</summary>\n\nOne.\n\n{inner}</details>"
+    cells = [
+        markdown(f"Four words are here. $a + b + c$\n\n{hint}"),
+        code("x = 1", "exercise"),
+        code("quiz(1)", "quiz"),
+    ]
+    assert (measure(cells).words, measure(cells).lines) == (5, 0)  # a formula counts as one
+
+
+def test_a_notebook_that_is_not_rewritten_may_be_longer():
+    long = Notebook("07_sums.ipynb", json.dumps(build([markdown("word " * 9000)])))
+    assert list(rules.proportions(long)) == []
+
+
+def test_the_second_edition_names_notebooks_that_there_are():
+    assert set(rules.SECOND_EDITION) <= {path.name.partition("_")[0] for path in NOTEBOOKS}
 
 
 BAD_NAMES = ["sums.ipynb", "7_sums.ipynb", "07_Sums.ipynb", "07-sums.ipynb", "B_sums.ipynb"]

@@ -32,7 +32,7 @@ def ids(kind="exercise"):
 
 
 def test_what_is_marked_is_remembered(file):
-    assert progress.state() == {"exercise": {}, "quiz": {}, "case": {}, "widget": {}, "notebook": {}}
+    assert progress.state() == {"exercise": {}, "quiz": {}, "case": {}, "widget": {}, "notebook": {}, "route": {}}
     assert progress.mark("exercise", "04.1")
     assert progress.mark("quiz", "04.q1")
     assert progress.mark("exercise", "04.1")

@@ -22,6 +22,7 @@ WIDGETS = {
     "W2": "tl.widgets.dot_product()",
     "W3": "tl.widgets.saturation()",
     "W15": "tl.widgets.model_map(step=4)",
+    "W26": "tl.widgets.gradient_descent()",
     "view": "tl.widgets.attention_view(weights, tokens)",
 }
 SETUP = """import numpy as np
@@ -99,7 +100,7 @@ def test_run_all_shows_no_error_and_every_picture_fits(lab, ran, theme):
         found = cell(ran, source)
         found.scroll_into_view_if_needed()
         lab.shoot(found, f"{name}_{theme}")
-        drawn = picture_of(found).locator("svg").bounding_box()
+        drawn = picture_of(found).locator("svg.tl").bounding_box()
         room = found.locator(".jp-Cell-outputArea").bounding_box()
         assert drawn["x"] + drawn["width"] <= room["x"] + room["width"], f"{name} is cut off"
 

@@ -172,4 +172,10 @@ INTERACTIVE_FIGURES = (
         "What each part of the model is worth, left out of the training or taken out of the trained model.",
         ("13",),
     ),
+    InteractiveFigure(
+        "W26",
+        "gradient_descent",
+        "The loss of two numbers as a map, and the steps of gradient descent on it.",
+        ("01",),
+    ),
 )

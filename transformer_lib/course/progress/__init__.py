@@ -16,10 +16,11 @@ from __future__ import annotations
 import os
 from datetime import date
 
-from .. import notebooks
+from .. import notebooks, routes
 from . import store
 from .live import Live, in_kernel, show
 from .places import Place, place_to_continue
+from .route_view import above_map, routes_view
 from .store import KINDS, State, empty, path, read, update
 from .view import View, closing_view, finished, map_view, strip_view
 
@@ -32,6 +33,7 @@ __all__ = [
     "passed",
     "path",
     "reset",
+    "route",
     "show",
     "state",
     "static",
@@ -124,5 +126,38 @@ def _continue(here: notebooks.Notebook, before: tuple[str, ...]) -> Place | None
 
 
 def course_map() -> View:
-    """Show the table of all notebooks with what is done, for the first notebook."""
-    return View(lambda: map_view(state(), notebooks.NOTEBOOKS, notebooks.written))
+    """Show the table of all notebooks with what is done; above it the route, if one is chosen."""
+
+    def draw() -> tuple[str, str]:
+        now = state()
+        return above_map(_chosen_route(now), now, map_view(now, notebooks.NOTEBOOKS, notebooks.written))
+
+    return View(draw)
+
+
+def route(name: str | None = None) -> View:
+    """Choose a route through the course, and show what is next on it; without a name, show the routes there are.
+
+    The map shows the chosen route too. A route chosen later takes its place.
+
+    Args:
+        name: "evening", "spine" or "everything".
+
+    Raises:
+        ValueError: if there is no such route.
+    """
+    if name is not None:
+        chosen = routes.route(name)
+        if not static():
+            update(path(), lambda current: {**current, "route": {chosen.id: date.today().isoformat()}})
+
+    def draw() -> tuple[str, str]:
+        now = state()
+        return routes_view(routes.ROUTES, _chosen_route(now), now)
+
+    return View(draw)
+
+
+def _chosen_route(now: State) -> routes.Route | None:
+    """Return the chosen route; None where none is chosen, or one that there is no longer."""
+    return next((each for each in routes.ROUTES if each.id in now["route"]), None)

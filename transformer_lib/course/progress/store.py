@@ -15,6 +15,7 @@ from platformdirs import user_data_path
 from ..._files import write_atomically
 
 KINDS = ("exercise", "quiz", "case", "widget", "notebook")
+STORED = (*KINDS, "route")  # the chosen route is kept beside what was passed, {its name: date}
 FOLDER = "transformer-course"
 LOCK_PATIENCE = 8.0  # seconds to wait for another kernel, whose write takes milliseconds
 
@@ -35,14 +36,14 @@ def path() -> Path:
 
 def empty() -> State:
     """Return the state in which nothing is passed yet."""
-    return {kind: {} for kind in KINDS}
+    return {kind: {} for kind in STORED}
 
 
 def read(file: Path) -> State | None:
     """Return the stored state, or None when the file is missing, unreadable or damaged."""
     try:
         stored = json.loads(file.read_text(encoding="utf-8"))["passed"]
-        return {kind: {str(k): str(v) for k, v in stored.get(kind, {}).items()} for kind in KINDS}
+        return {kind: {str(k): str(v) for k, v in stored.get(kind, {}).items()} for kind in STORED}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
 

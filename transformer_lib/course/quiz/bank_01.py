@@ -77,4 +77,28 @@ NOTEBOOK_01 = (
             Option("An error, since 0 / 0 is undefined.", "The softmax divides by a sum of exponentials exp(0) = 1."),
         ),
     ),
+    Choice(
+        "01.q5",
+        "A step of gradient descent has made the loss larger, although the gradient was computed correctly. Why?",
+        (
+            Option(
+                "The learning rate is too large: the step went past the low ground and up the other side.",
+                "The slope holds near the place where it was measured. A shorter step from there, along the same "
+                "gradient, would have lowered the loss.",
+                right=True,
+            ),
+            Option(
+                "The gradient points uphill, so the step should have been added and not subtracted.",
+                "It does point uphill, and that is why it is subtracted. Added, even the shortest step would climb.",
+            ),
+            Option(
+                "The parameters were at a minimum already, and every step leads away from one.",
+                "At a minimum the gradient is zero, so the step has length zero and the loss stays as it is.",
+            ),
+            Option(
+                "The land is flat there, as at a sharpness of 8.",
+                "Where the slope is nearly zero, so is the step: the loss hardly changes, up or down.",
+            ),
+        ),
+    ),
 )

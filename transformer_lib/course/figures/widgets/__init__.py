@@ -15,6 +15,7 @@ from .clinic_panel import patient_chart
 from .controls import choice, number, switch
 from .costs_panel import cost_calculator
 from .decoder_stepper_panel import decoder_stepper
+from .descent_panel import gradient_descent
 from .embeddings_panel import embedding_plane
 from .explorer_panel import attention_explorer
 from .heads_panel import attention_view
@@ -53,6 +54,7 @@ __all__ = [
     "embedding_plane",
     "encoder_steps",
     "encoder_walk",
+    "gradient_descent",
     "hand_made_layer",
     "head_splitter",
     "lookup_weights",

@@ -1,0 +1,155 @@
+"""The routes through the course: one evening, the spine, everything. Each is a list of stops, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .notebooks import NOTEBOOKS, Notebook, notebook
+
+
+@dataclass(frozen=True)
+class Stop:
+    """What a route takes from one notebook.
+
+    Args:
+        id: the notebook's number.
+        minutes: for reading these sections and doing the exercises in `tasks`.
+        sections: their headings without numbers, in order; none stands for the whole notebook.
+        tasks: ids of what to pass in these sections, such as "01.1", "01.q1" and "W1"; none stands for every task of
+            the notebook.
+    """
+
+    id: str
+    minutes: int
+    sections: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+
+    @property
+    def entry(self) -> Notebook:
+        """The notebook."""
+        return notebook(self.id)
+
+    @property
+    def parts(self) -> tuple[tuple[str, str], ...]:
+        """What has to be passed, as (kind, id)."""
+        return tuple(part for part in self.entry.parts if not self.tasks or part[1] in self.tasks)
+
+
+@dataclass(frozen=True)
+class Route:
+    """One way through the course: its name in code, its title, what it is for, and its stops."""
+
+    id: str
+    title: str
+    about: str
+    stops: tuple[Stop, ...]
+
+    @property
+    def minutes(self) -> int:
+        """Reading time with exercises."""
+        return sum(stop.minutes for stop in self.stops)
+
+
+def _whole(entry: Notebook) -> Stop:
+    return Stop(entry.id, entry.minutes)
+
+
+EVENING = Route(
+    "evening",
+    "One evening",
+    "from a lookup to a translator, in marked sections of six notebooks",
+    (
+        Stop(
+            "00",
+            26,
+            (
+                "Is everything ready?",
+                "How to work with the course",
+                "Where the course ends: context",
+                "Attention in one sentence",
+            ),
+            ("00.1", "00.q2", "00.3"),
+        ),
+        Stop(
+            "01",
+            42,
+            (
+                "A dictionary, and where it stops",
+                "The soft lookup",
+                "Temperature: from one winner to everyone",
+                "How does a lookup learn?",
+                "From one query to many",
+            ),
+            ("01.1", "01.3", "01.q1", "01.q2", "01.q3", "01.q5", "W1", "W26"),
+        ),
+        Stop(
+            "04",
+            16,
+            (
+                "Two tokens by hand",
+                "From pairs to one line",
+                "How large is a dot product?",
+                "What do large scores do to a softmax?",
+            ),
+            ("04.1", "04.q1", "04.q2", "W3"),
+        ),
+        Stop(
+            "08",
+            30,
+            ("Two wishes, one blend", "From a loop to one product", "Two things at once, trained"),
+            ("08.1", "08.q1", "08.q2", "W7", "W20"),
+        ),
+        Stop(
+            "12",
+            26,
+            (
+                "By hand: a Transformer without layers",
+                "The parts, and what they weigh",
+                "The model, assembled",
+                "With trained weights",
+            ),
+            ("12.1", "12.q2", "12.q3", "W15"),
+        ),
+        Stop(
+            "14",
+            41,
+            (
+                "By hand: the probability of a whole sentence",
+                "The loop: choose, append, repeat",
+                "Looking further: beam search",
+                "A trained translator writes",
+            ),
+            ("14.1", "14.q1", "14.q2", "14.q4", "W10"),
+        ),
+    ),
+)
+
+LAST_OF_PART_I = "17"
+
+SPINE = Route(
+    "spine",
+    "The spine",
+    "all of Part I, notebooks 00 to 17, without the sections marked as optional",
+    tuple(_whole(entry) for entry in NOTEBOOKS if entry.id <= LAST_OF_PART_I),
+)
+
+EVERYTHING = Route(
+    "everything",
+    "Everything",
+    "every notebook with its optional sections, and the appendix",
+    tuple(_whole(entry) for entry in NOTEBOOKS),
+)
+
+ROUTES = (EVENING, SPINE, EVERYTHING)
+
+
+def route(name: str) -> Route:
+    """Return the route with this name in code.
+
+    Raises:
+        ValueError: if there is none.
+    """
+    for each in ROUTES:
+        if each.id == name:
+            return each
+    raise ValueError(f"name must be one of {', '.join(each.id for each in ROUTES)}, got {name!r}")
