@@ -4,7 +4,7 @@
 has passed, `mine` what they have written; `figures` draws (`plotting` static pictures, `svg` and `widgets` interactive
 ones); `clinic`, `claims` and `studies` hold what particular notebooks examine; `teaching` makes slides and assignments.
 `reading` has the glossary and the references; its functions `glossary`, `cite` and `references` are those of
-`tl.course`.
+`tl.course`, and so is `ladder` of `rungs`, with which a notebook shows what its part bought.
 """
 
 from __future__ import annotations
@@ -16,14 +16,17 @@ from .notebooks import NOTEBOOKS
 
 if TYPE_CHECKING:
     from .reading import cite, glossary, references
+    from .rungs import ladder
 
-__all__ = ["NOTEBOOKS", "cite", "glossary", "references"]
+__all__ = ["NOTEBOOKS", "cite", "glossary", "ladder", "references"]
+
+_MODULES = {"cite": ".reading", "glossary": ".reading", "ladder": ".rungs", "references": ".reading"}
 
 
 def __getattr__(name: str) -> object:
-    """Load the glossary and the references when they are first asked for."""
-    if name in __all__:
-        return getattr(importlib.import_module(".reading", __name__), name)
+    """Load the glossary, the references and the ladder when they are first asked for."""
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
