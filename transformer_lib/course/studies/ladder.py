@@ -14,6 +14,7 @@ import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from operator import itemgetter
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -37,6 +38,7 @@ from .ladder_models import PARTS, Reader, read_evenly, without_residuals_and_nor
 RESULTS = DATA / "ladder.json"
 PASSES = (2, 4)  # over the corpus: half of the course's number and all of it, to see how much the rest still changes
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)  # of which one is chosen for every rung, by a single pass with SWEEP_SEED
+HIGHER = (3e-2, 1e-1)  # tried, one after the other, only where the highest so far is the best
 SWEEP_SEED = 100
 BATCH_SIZE = 32
 SHORT_PAIRS = 640  # 20 steps
@@ -190,11 +192,12 @@ def run_seed(corpus: Corpus, name: str, seed: int, **options: Any) -> dict[str, 
     return outcome
 
 
-def sweep_loss(corpus: Corpus, name: str, rate: float) -> float:
-    """Return the validation loss after one pass at this learning rate."""
+def sweep_loss(corpus: Corpus, name: str, rate: float) -> float | None:
+    """Return the validation loss after one pass at this learning rate; None if it is not a number."""
     translator = new_translator(corpus, name, SWEEP_SEED)
     climb(translator, name, corpus["train"], SWEEP_SEED, learning_rate=rate)
-    return loss_of(translator, corpus["validation"])
+    loss = loss_of(translator, corpus["validation"])
+    return loss if math.isfinite(loss) else None
 
 
 def chosen_rate(content: dict[str, Any], name: str) -> float:
@@ -202,8 +205,8 @@ def chosen_rate(content: dict[str, Any], name: str) -> float:
     training = find(name).training
     if "learning_rate" in training:
         return float(training["learning_rate"])
-    losses = content["sweep"][name]
-    return float(min(losses, key=lambda rate: losses[rate]))
+    losses = {rate: loss for rate, loss in content["sweep"][name].items() if loss is not None}
+    return float(min(losses, key=losses.__getitem__))
 
 
 def short_run(corpus: Corpus, name: str) -> list[float]:
@@ -262,20 +265,25 @@ def _sweep(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, ...]]
         if "learning_rate" in find(name).training:
             continue
         losses = content["sweep"].setdefault(name, {})
-        for rate in RATES:
-            if f"{rate:g}" not in losses:
+        for rate, lower in zip((*RATES, *HIGHER), (0.0, *RATES, *HIGHER), strict=False):
+            wanted = rate in RATES or chosen_rate(content, name) == lower
+            if wanted and f"{rate:g}" not in losses:
                 losses[f"{rate:g}"] = sweep_loss(corpus, name, rate)
                 yield "sweep", name, rate, losses[f"{rate:g}"]
 
 
 def _climb_all(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Add the runs that `content` lacks, seed by seed, so that what is there if the clock runs out is whole."""
-    for seed, name in itertools.product(seeds, TRAINED):
-        if seed in [one["seed"] for one in content["runs"].get(name, [])]:
+    """Add the runs that `content` lacks, the controls last: what is there if the clock runs out is whole."""
+    controls = {rung.id for rung in CONTROLS}
+    for control, seed, name in itertools.product((False, True), seeds, TRAINED):
+        rate = chosen_rate(content, name)
+        done = [(one["seed"], one["rate"]) for one in content["runs"].get(name, [])]
+        if (name in controls) != control or (seed, rate) in done:
             continue
-        outcomes = run_seed(corpus, name, seed, learning_rate=chosen_rate(content, name))
+        outcomes = run_seed(corpus, name, seed, learning_rate=rate)
         for each, outcome in outcomes.items():
-            content["runs"].setdefault(each, []).append(outcome)
+            others = [one for one in content["runs"].get(each, []) if one["seed"] != seed]
+            content["runs"][each] = sorted([*others, {"rate": rate, **outcome}], key=itemgetter("seed"))
         yield from ((each, seed, outcome["scores"]) for each, outcome in outcomes.items())
 
 
