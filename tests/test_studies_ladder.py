@@ -189,10 +189,27 @@ def test_a_schedule_that_ends_is_run_once_for_each_budget_and_its_translator_dec
         assert outcome[name]["scores"]["1"] == scores
 
 
-def test_the_rate_is_that_of_the_lowest_loss():
-    content = {"sweep": {"04": {"0.001": 2.0, "0.003": 1.0, "0.01": 3.0}}}
-    assert study.chosen_rate(content, "04") == 0.003
-    assert study.chosen_rate(content, "13") == study.RECIPE["learning_rate"]
+def test_the_rate_is_that_of_the_lowest_loss_after_the_longer_runs():
+    sweep = {"1": {"0.001": 2.0, "0.003": 1.0, "0.01": None}, "4": {"0.003": 0.9, "0.001": 0.8}}
+    assert study.chosen_rate({"sweep": {"04": sweep}}, "04") == 0.001
+    assert study.chosen_rate({}, "13") == study.RECIPE["learning_rate"]
+
+
+def test_a_sweep_goes_on_where_the_highest_rate_is_the_best_and_its_two_best_are_run_longer(tiny, monkeypatch):
+    monkeypatch.setattr(study, "TRAINED", ("04",))
+    asked = []
+
+    def loss(corpus: Corpus, name: str, rate: float, passes: int, seed: int) -> float | None:
+        asked.append((rate, passes, seed))
+        return None if rate > 0.05 else 1 - rate
+
+    monkeypatch.setattr(study, "sweep_loss", loss)
+    content = {"sweep": {}}
+    for _ in range(2):  # the second time there is nothing to add
+        list(study._sweep(tiny, content))
+    first = [(rate, 1, 100) for rate in (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)]
+    assert asked == [*first, (3e-2, 4, 0), (1e-2, 4, 0)]
+    assert study.chosen_rate(content, "04") == 3e-2
 
 
 def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsys):
@@ -201,6 +218,7 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(study, "TRAINED", ("02", "13"))
     monkeypatch.setattr(study, "PASSES", (1, 2))
     monkeypatch.setattr(study, "RATES", (1e-3, 3e-3))
+    monkeypatch.setattr(study, "HIGHER", ())
     for seeds in (["7"], ["7", "11"]):
         monkeypatch.setattr(sys, "argv", ["ladder", "--seeds", *seeds, "--results", str(path)])
         study.main()
@@ -210,7 +228,18 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     }
     assert content["command"].endswith("ladder --seeds 7 11") and list(content["sweep"]) == ["02"]
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == len(set(printed)) == 2 + 2 * 3  # two rates, three rungs with two seeds: nothing twice
+    assert len(printed) == len(set(printed)) == 2 + 4 + 2 * 3  # short runs, rates, seeds of three rungs: nothing twice
+
+
+def test_a_run_at_another_rate_than_the_chosen_one_is_run_again(tiny, monkeypatch):
+    monkeypatch.setattr(study, "TRAINED", ("02",))
+    monkeypatch.setattr(
+        study, "run_seed", lambda corpus, name, seed, learning_rate: {name: {"seed": seed, "scores": {}}}
+    )
+    old = [{"seed": 3, "rate": 0.01}, {"seed": 5, "rate": 0.003}]
+    content = {"sweep": {"02": {"4": {"0.003": 1.0, "0.01": 2.0}}}, "runs": {"02": old}}
+    assert [said[:2] for said in study._climb_all(tiny, (5, 3), content)] == [("02", 3)]
+    assert [(run["seed"], run["rate"]) for run in content["runs"]["02"]] == [(3, 0.003), (5, 0.003)]
 
 
 @pytest.mark.parametrize("name", study.TRAINED)
@@ -222,20 +251,23 @@ def test_what_is_stored_is_complete(stored):
     ids = {rung.id for rung in (*study.RUNGS, *study.CONTROLS)}
     assert set(stored["runs"]) == ids and set(stored["short"]) == set(study.TRAINED)
     assert stored["passes"] == list(study.PASSES) and stored["seeds"] == [0, 1, 2] and stored["date"]
-    rates = {f"{rate:g}" for rate in study.RATES}
-    assert all(set(losses) == rates for losses in stored["sweep"].values())
     assert set(stored["sweep"]) == set(study.TRAINED) - {"13"}
+    for sweeps in stored["sweep"].values():
+        assert {f"{rate:g}" for rate in study.RATES} <= set(sweeps["1"])
+        assert set(sweeps["4"]) == {f"{rate:g}" for rate in study.best_rates(sweeps["1"])[:2]}
     for name, runs in stored["runs"].items():
         assert [run["seed"] for run in runs] == stored["seeds"]
         for run in runs:
+            assert run["rate"] == study.chosen_rate(stored, study.find(name).trained_as or name)
             assert list(run["scores"]) == [str(passes) for passes in study.PASSES], name
             assert all(list(scores) == list(study.MEASURES) for scores in run["scores"].values())
             assert len(run["curves"][str(study.PASSES[-1])]) == 4  # quarters
 
 
 def test_no_rate_was_chosen_at_the_edge_of_the_sweep(stored):
-    chosen = {name: study.chosen_rate(stored, name) for name in stored["sweep"]}
-    assert {name for name, rate in chosen.items() if rate in (study.RATES[0], study.RATES[-1])} == set()
+    for name, sweeps in stored["sweep"].items():
+        tried = sorted(map(float, sweeps["1"]))
+        assert tried[0] < study.chosen_rate(stored, name) < tried[-1], name
 
 
 def test_a_rung_can_be_run_for_a_few_steps(corpus, stored, capsys):

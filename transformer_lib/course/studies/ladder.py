@@ -1,6 +1,6 @@
 """The ladder: the translator with only the parts learned so far, from notebook 02 to notebook 14.
 
-`python -m transformer_lib.course.studies.ladder` chooses a learning rate for every rung by a short sweep, trains each
+`python -m transformer_lib.course.studies.ladder` chooses a learning rate for every rung by two sweeps, trains each rung
 with every seed, and writes data/ladder.json after each run; what the file already has is not run again. All is measured
 on the validation split: no test split is looked at here. `tl.course.ladder` shows the results; `run_rung` trains one
 rung for as many steps as one cares to wait.
@@ -37,9 +37,9 @@ from .ladder_models import PARTS, Reader, read_evenly, without_residuals_and_nor
 
 RESULTS = DATA / "ladder.json"
 PASSES = (2, 4)  # over the corpus: half of the course's number and all of it, to see how much the rest still changes
-RATES = (3e-4, 1e-3, 3e-3, 1e-2)  # of which one is chosen for every rung, by a single pass with SWEEP_SEED
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)  # the learning rates that every rung tries for one pass, with the seed 100
 HIGHER = (3e-2, 1e-1)  # tried, one after the other, only where the highest so far is the best
-SWEEP_SEED = 100
+SWEPT = ((1, 100), (PASSES[-1], 0))  # passes and seed: of all rates, and of the two best again, as one pass flatters
 BATCH_SIZE = 32
 SHORT_PAIRS = 640  # 20 steps
 PLAIN: dict[str, Any] = {"schedule": "constant", "warmup_steps": 1, "label_smoothing": 0.0}
@@ -192,21 +192,26 @@ def run_seed(corpus: Corpus, name: str, seed: int, **options: Any) -> dict[str, 
     return outcome
 
 
-def sweep_loss(corpus: Corpus, name: str, rate: float) -> float | None:
-    """Return the validation loss after one pass at this learning rate; None if it is not a number."""
-    translator = new_translator(corpus, name, SWEEP_SEED)
-    climb(translator, name, corpus["train"], SWEEP_SEED, learning_rate=rate)
+def sweep_loss(corpus: Corpus, name: str, rate: float, passes: int, seed: int) -> float | None:
+    """Return the validation loss at the end of a run at this learning rate; None if it is not a number."""
+    translator = new_translator(corpus, name, seed)
+    climb(translator, name, corpus["train"], seed, learning_rate=rate, epochs=passes)
     loss = loss_of(translator, corpus["validation"])
     return loss if math.isfinite(loss) else None
 
 
+def best_rates(losses: dict[str, float | None]) -> list[float]:
+    """Return the learning rates of a sweep, {rate: loss}, the lowest loss first; those without one are left out."""
+    found = {float(rate): loss for rate, loss in losses.items() if loss is not None}
+    return sorted(found, key=found.__getitem__)
+
+
 def chosen_rate(content: dict[str, Any], name: str) -> float:
-    """Return the learning rate of a rung: that of its recipe, or of the lowest loss in the stored sweep."""
+    """Return the learning rate of a rung: that of its recipe, or of the lowest loss in the longer stored sweep."""
     training = find(name).training
     if "learning_rate" in training:
         return float(training["learning_rate"])
-    losses = {rate: loss for rate, loss in content["sweep"][name].items() if loss is not None}
-    return float(min(losses, key=losses.__getitem__))
+    return best_rates(content["sweep"][name][str(SWEPT[1][0])])[0]
 
 
 def short_run(corpus: Corpus, name: str) -> list[float]:
@@ -250,26 +255,47 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
     }
     if "dictionary" not in content:
         content["dictionary"] = scores_of(DictionaryBaseline(corpus["train"]).translate, corpus["validation"])
-    for said in itertools.chain(_sweep(corpus, content), _climb_all(corpus, seeds, content)):
+    for said in itertools.chain(
+        _short_runs(corpus, content), _sweep(corpus, content), _climb_all(corpus, seeds, content)
+    ):
         stored.save(path, content)
         print(*said, flush=True)
     stored.save(path, content)
     return content
 
 
-def _sweep(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Add the short runs and the sweep of the learning rate that `content` lacks; yield what is to be said of each."""
+def _short_runs(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Add the short runs that `content` lacks; yield what is to be said of each."""
     for name in TRAINED:
         if name not in content["short"]:
             content["short"][name] = short_run(corpus, name)
+            yield "short", name, content["short"][name][-1]
+
+
+def _sweep(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Add the sweeps of the learning rate that `content` lacks; yield what is to be said of each."""
+    for name in TRAINED:
         if "learning_rate" in find(name).training:
             continue
-        losses = content["sweep"].setdefault(name, {})
-        for rate, lower in zip((*RATES, *HIGHER), (0.0, *RATES, *HIGHER), strict=False):
-            wanted = rate in RATES or chosen_rate(content, name) == lower
-            if wanted and f"{rate:g}" not in losses:
-                losses[f"{rate:g}"] = sweep_loss(corpus, name, rate)
-                yield "sweep", name, rate, losses[f"{rate:g}"]
+        sweeps = content["sweep"].setdefault(name, {str(passes): {} for passes, _ in SWEPT})
+        for (passes, seed), rates in zip(SWEPT, (_first_rates, _two_best), strict=True):
+            losses = sweeps[str(passes)]
+            for rate in rates(sweeps[str(SWEPT[0][0])]):
+                if f"{rate:g}" not in losses:
+                    losses[f"{rate:g}"] = sweep_loss(corpus, name, rate, passes, seed)
+                    yield "sweep", name, passes, rate, losses[f"{rate:g}"]
+
+
+def _first_rates(losses: dict[str, float | None]) -> Iterator[float]:
+    """Yield RATES, and then higher ones as long as the highest in `losses` is the best."""
+    yield from RATES
+    for lower, rate in itertools.pairwise((RATES[-1], *HIGHER)):
+        if best_rates(losses)[0] == lower:
+            yield rate
+
+
+def _two_best(losses: dict[str, float | None]) -> list[float]:
+    return best_rates(losses)[:2]
 
 
 def _climb_all(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
