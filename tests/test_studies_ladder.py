@@ -195,7 +195,9 @@ def test_the_rate_is_that_of_the_lowest_loss_after_the_longer_runs():
     assert study.chosen_rate({}, "13") == study.RECIPE["learning_rate"]
 
 
-def test_a_sweep_goes_on_where_the_highest_rate_is_the_best_and_its_two_best_are_run_longer(tiny, monkeypatch):
+def test_a_sweep_goes_on_where_the_highest_rate_is_the_best_and_this_and_the_next_lower_are_run_longer(
+    tiny, monkeypatch
+):
     monkeypatch.setattr(study, "TRAINED", ("04",))
     asked = []
 
@@ -208,7 +210,7 @@ def test_a_sweep_goes_on_where_the_highest_rate_is_the_best_and_its_two_best_are
     for _ in range(2):  # the second time there is nothing to add
         list(study._sweep(tiny, content))
     first = [(rate, 1, 100) for rate in (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)]
-    assert asked == [*first, (3e-2, 4, 0), (1e-2, 4, 0)]
+    assert asked == [*first, (1e-2, 4, 0), (3e-2, 4, 0)]
     assert study.chosen_rate(content, "04") == 3e-2
 
 
@@ -254,7 +256,7 @@ def test_what_is_stored_is_complete(stored):
     assert set(stored["sweep"]) == set(study.TRAINED) - {"13"}
     for sweeps in stored["sweep"].values():
         assert {f"{rate:g}" for rate in study.RATES} <= set(sweeps["1"])
-        assert set(sweeps["4"]) == {f"{rate:g}" for rate in study.best_rates(sweeps["1"])[:2]}
+        assert set(sweeps["4"]) == {f"{rate:g}" for rate in study._best_and_lower(sweeps["1"])}
     for name, runs in stored["runs"].items():
         assert [run["seed"] for run in runs] == stored["seeds"]
         for run in runs:

@@ -39,7 +39,7 @@ RESULTS = DATA / "ladder.json"
 PASSES = (2, 4)  # over the corpus: half of the course's number and all of it, to see how much the rest still changes
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)  # the learning rates that every rung tries for one pass, with the seed 100
 HIGHER = (3e-2, 1e-1)  # tried, one after the other, only where the highest so far is the best
-SWEPT = ((1, 100), (PASSES[-1], 0))  # passes and seed: of all rates, and of the two best again, as one pass flatters
+SWEPT = ((1, 100), (PASSES[-1], 0))  # passes and seed: of all rates, then of the best and the next lower one
 BATCH_SIZE = 32
 SHORT_PAIRS = 640  # 20 steps
 PLAIN: dict[str, Any] = {"schedule": "constant", "warmup_steps": 1, "label_smoothing": 0.0}
@@ -278,7 +278,7 @@ def _sweep(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, ...]]
         if "learning_rate" in find(name).training:
             continue
         sweeps = content["sweep"].setdefault(name, {str(passes): {} for passes, _ in SWEPT})
-        for (passes, seed), rates in zip(SWEPT, (_first_rates, _two_best), strict=True):
+        for (passes, seed), rates in zip(SWEPT, (_first_rates, _best_and_lower), strict=True):
             losses = sweeps[str(passes)]
             for rate in rates(sweeps[str(SWEPT[0][0])]):
                 if f"{rate:g}" not in losses:
@@ -294,8 +294,11 @@ def _first_rates(losses: dict[str, float | None]) -> Iterator[float]:
             yield rate
 
 
-def _two_best(losses: dict[str, float | None]) -> list[float]:
-    return best_rates(losses)[:2]
+def _best_and_lower(losses: dict[str, float | None]) -> list[float]:
+    """Return the best rate and the next lower one, to be run for longer: one pass flatters high rates."""
+    tried = sorted(map(float, losses))
+    best = tried.index(best_rates(losses)[0])
+    return tried[max(0, best - 1) : best + 1]
 
 
 def _climb_all(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
