@@ -18,9 +18,12 @@ from .studies import ladder as study
 
 ALL = (study.DICTIONARY, *study.RUNGS)
 BESIDE = {  # the controls that are shown with a rung
-    "02": ("02, even weights",),
+    **dict.fromkeys(("02", "03", "04"), ("02, even weights",)),  # the word vectors are the same random ones
     "08": ("08 without 07",),
     "12": ("11 without 09", "12 without 09"),
+}
+NOTES = {
+    "13": ("Smoothing keeps some probability from the right word on purpose; this loss counts that against the model.",)
 }
 _SAID = {"loss": "loss", "exact match": "exact match", "nouns": "nouns", "it": '"it"'}
 
@@ -88,19 +91,22 @@ def sentence(content: dict[str, Any], notebook: str) -> str:
     A measure counts as changed where every seed of one rung is better than every seed of the other.
     """
     before, rung = up_to(notebook)[-2:]
-    changed = {passes: _changes(content, before.id, rung.id, passes) for passes in content["passes"]}
-    said = [f"{rung.id}, {rung.part}:"]
-    most, less = content["passes"][-1], content["passes"][0]
-    for word, sign in (("bought", 1), ("cost", -1)):
-        found = [_step(content, before.id, rung.id, measure, most) for measure in _with(changed[most], sign)]
-        said.append(f"{word} {', '.join(found) or 'nothing'};" if found or sign > 0 else "")
-    same = [_SAID[measure] for measure in _with(changed[most], 0)]
-    said.append(f"within the spread of the seeds: {', '.join(same) or 'nothing'}.")
+    less, most = content["passes"]
+    changed = {passes: _changes(content, before.id, rung.id, passes) for passes in (less, most)}
+
+    def steps(measures: Sequence[str], passes: int) -> str:
+        return ", ".join(_step(content, before.id, rung.id, measure, passes) for measure in measures)
+
+    better, worse, same = (_with(changed[most], sign) for sign in (1, -1, 0))
+    said = [f"bought {steps(better, most) or 'nothing'}"]
+    said += [f"cost {steps(worse, most)}"] if worse else []
+    said += (
+        [f"no difference beyond the seeds' spread in {', '.join(_SAID[measure] for measure in same)}"] if same else []
+    )
+    lines = [f"{rung.id}, {rung.part}: {'; '.join(said)}."]
     other = [measure for measure in changed[most] if changed[less][measure] != changed[most][measure]]
-    if other:
-        found = [_step(content, before.id, rung.id, measure, less) for measure in other]
-        said.append(f"\nAfter {less} passes it was otherwise with {', '.join(found)}.")
-    return " ".join(filter(None, said)).replace(" \n", "\n")
+    lines += [f"Not so after {less} passes: {steps(other, less)}."] if other else []
+    return "\n".join([*lines, *NOTES.get(notebook, ())])
 
 
 def _with(changes: dict[str, int], sign: int) -> list[str]:

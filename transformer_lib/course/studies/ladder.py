@@ -132,8 +132,8 @@ def scores_of(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]
     said = translate([pair.src for pair in pairs])
     scores = {"exact match": mean(map(float, exact_matches(said, pairs)))}
     for kind, wanted in (("nouns", False), ("it", True)):
-        some = [(text, pair) for text, pair in zip(said, pairs, strict=True) if pair.word]
-        some = [(text, pair) for text, pair in some if (pair.word == "it") == wanted]
+        both = zip(said, pairs, strict=True)
+        some = [(text, pair) for text, pair in both if pair.word and (pair.word == "it") == wanted]
         right = sense_matches([text for text, _ in some], [pair for _, pair in some])
         scores[kind] = mean(map(float, right)) if right else math.nan
     return {measure: round(score, 4) for measure, score in scores.items()}
@@ -237,7 +237,11 @@ def run_rung(name: str, *, steps: int = 200, seed: int = 0) -> Translator:
         raise ValueError(f"steps must be at most {most}, one pass over the corpus, got {steps}")
     pairs = random.Random(seed).sample(list(corpus["train"]), steps * BATCH_SIZE)
     translator = new_translator(corpus, trained, seed)
-    climb(translator, trained, pairs, seed, learning_rate=chosen_rate(load_results(), trained), progress=True)
+    options = {
+        "learning_rate": chosen_rate(load_results(), trained),
+        "warmup_steps": min(find(trained).training["warmup_steps"], 1 + steps // 4),  # a short run, a short warm-up
+    }
+    climb(translator, trained, pairs, seed, progress=True, **options)
     return translator
 
 
