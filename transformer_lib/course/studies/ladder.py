@@ -86,9 +86,9 @@ RUNGS = (
 )
 CONTROLS = (
     Rung("02, even weights", "a plain average, no attention", (), change=read_evenly),
-    Rung("08 without 07", "several heads, no mask", tuple(part for part in PARTS[:6] if part != "mask")),
-    Rung("11 without 09", "one layer, no residuals, norms", change=without_residuals_and_norms),
-    Rung("12 without 09", "two layers, no residuals, norms", n_layers=2, change=without_residuals_and_norms),
+    Rung("08 without 07", "several heads without rung 07", tuple(part for part in PARTS[:6] if part != "mask")),
+    Rung("11 without 09", "one layer without rung 09", change=without_residuals_and_norms),
+    Rung("12 without 09", "two layers without rung 09", n_layers=2, change=without_residuals_and_norms),
 )
 TRAINED = tuple(rung.id for rung in (*RUNGS, *CONTROLS) if not rung.trained_as)
 _BY_ID = {rung.id: rung for rung in (*RUNGS, *CONTROLS)}

@@ -35,11 +35,14 @@ def plot_rungs(
     """
     if marked not in names:
         raise ValueError(f"marked must be one of {', '.join(map(repr, names))}, got {marked!r}")
+    for title, series in panels.items():
+        if len(series) > len(_LOOKS) or any(len(values) != len(names) for values in series.values()):
+            raise ValueError(f"panels must have one or two series of {len(names)} entries each, got other in {title!r}")
     with style():
         size = (FULL_WIDTH, 1.3 + 0.27 * len(names))
         figure, axes = plt.subplots(1, len(panels), figsize=size, sharey=True, squeeze=False, layout="constrained")
         for ax, (title, series) in zip(axes[0], panels.items(), strict=True):
-            _draw(ax, names, title, series)
+            _draw(ax, title, series)
             _scale(ax, title in log)
             ax.axhspan(names.index(marked) - 0.5, names.index(marked) + 0.5, color="#FFE9A8", zorder=0)
         axes[0, 0].set_yticks(range(len(names)), names)
@@ -48,9 +51,7 @@ def plot_rungs(
     return axes[0]
 
 
-def _draw(ax: Axes, names: Sequence[str], title: str, series: Mapping[str, Sequence[Seeds]]) -> None:
-    if len(series) > len(_LOOKS) or any(len(values) != len(names) for values in series.values()):
-        raise ValueError(f"panels must have one or two series of {len(names)} entries each, got other in {title!r}")
+def _draw(ax: Axes, title: str, series: Mapping[str, Sequence[Seeds]]) -> None:
     for (name, rows), look in zip(series.items(), _LOOKS, strict=False):
         there = [(row, np.asarray(values, dtype=float)) for row, values in enumerate(rows) if len(values)]
         middle = np.array([values.mean() for _, values in there])
