@@ -78,7 +78,7 @@ def test_the_numbers_shown_are_the_stored_ones(notebook, capsys):
     assert shown.html.count("<tr>") == int(notebook) + 1
 
 
-@pytest.mark.parametrize(("notebook", "count"), [("02", 1), ("04", 1), ("05", 0), ("08", 1), ("12", 2)])
+@pytest.mark.parametrize(("notebook", "count"), [("02", 1), ("04", 1), ("05", 0), ("08", 1), ("12", 0)])
 def test_controls_stand_beside_the_rung_that_they_explain(notebook, count, capsys):
     tl.course.ladder(notebook)
     assert len(re.findall(r"^   · ", capsys.readouterr().out, re.MULTILINE)) == count
@@ -88,3 +88,11 @@ def test_controls_stand_beside_the_rung_that_they_explain(notebook, count, capsy
 def test_other_notebooks_have_no_rung(notebook):
     with pytest.raises(ValueError, match=f'notebook must be one of "02" to "14", got {notebook!r}'):
         tl.course.ladder(notebook)
+
+
+def test_the_order_of_depth_and_residuals_is_told_with_its_numbers(capsys):
+    tl.course.ladder("12")
+    said = capsys.readouterr().out.splitlines()[-2:]
+    one, two = (list(study.load_results()["order"][rung.id].values()) for rung in study.ORDER)
+    assert max(one) < min(two) - 1 and said[0].startswith("Without the residual connections and norms of rung 09")
+    assert f"{sum(two) / 3:.2f} ({min(two):.2f}–{max(two):.2f})" in said[1]

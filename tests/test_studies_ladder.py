@@ -16,8 +16,9 @@ from transformer_lib.fast.eligibility import fastest_path
 from transformer_lib.model.transformer import Transformer
 
 SRC, TGT = random_ids(23, 5, 7), random_ids(29, 5, 11, seed=1)
-READERS = [rung.id for rung in (*study.RUNGS, *study.CONTROLS) if rung.parts is not None]
-LATER = [name for name in study.TRAINED if name not in READERS]
+BUILT = (*study.TRAINED, *study.SWEPT_ONCE)
+READERS = [name for name in BUILT if study.find(name).parts is not None]
+LATER = [name for name in BUILT if name not in READERS]
 SEES_EARLIER = [name for name in READERS if "mask" in study.find(name).parts] + LATER
 
 
@@ -61,14 +62,14 @@ def moved(model: torch.nn.Module, src: torch.Tensor, tgt: torch.Tensor) -> list[
     return [bool(difference > 1e-4) for difference in differences]
 
 
-@pytest.mark.parametrize("name", study.TRAINED)
+@pytest.mark.parametrize("name", BUILT)
 def test_no_rung_reads_the_future_and_only_some_the_past(name):
     found = moved(make_rung(name), SRC, changed(TGT, 4))
     reads_on = name in SEES_EARLIER
     assert found == [False] * 4 + [True] + [reads_on] * 6
 
 
-@pytest.mark.parametrize("name", study.TRAINED)
+@pytest.mark.parametrize("name", BUILT)
 def test_every_rung_reads_the_source_and_no_padding(name):
     model = make_rung(name)
     assert all(moved(model, changed(SRC, 2), TGT))
@@ -76,7 +77,7 @@ def test_every_rung_reads_the_source_and_no_padding(name):
     torch.testing.assert_close(model(padded_src, padded_tgt)[:, :11], model(SRC, TGT))
 
 
-@pytest.mark.parametrize("name", study.TRAINED)
+@pytest.mark.parametrize("name", BUILT)
 def test_only_positions_tell_the_order_of_the_source(name):
     knows_order = name in LATER or "positions" in study.find(name).parts
     turned = moved(make_rung(name), SRC.flip(1), TGT)
@@ -199,6 +200,7 @@ def test_a_sweep_goes_on_where_the_highest_rate_is_the_best_and_this_and_the_nex
     tiny, monkeypatch
 ):
     monkeypatch.setattr(study, "TRAINED", ("04",))
+    monkeypatch.setattr(study, "SWEPT_ONCE", ())
     asked = []
 
     def loss(corpus: Corpus, name: str, rate: float, passes: int, seed: int) -> float | None:
@@ -218,6 +220,7 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     path = tmp_path / "ladder.json"
     monkeypatch.setattr(study, "load_corpus", lambda name: tiny)
     monkeypatch.setattr(study, "TRAINED", ("02", "13"))
+    monkeypatch.setattr(study, "SWEPT_ONCE", ("11 without 09",))
     monkeypatch.setattr(study, "PASSES", (1, 2))
     monkeypatch.setattr(study, "RATES", (1e-3, 3e-3))
     monkeypatch.setattr(study, "HIGHER", ())
@@ -228,9 +231,10 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     assert {name: [run["seed"] for run in runs] for name, runs in content["runs"].items()} == {
         name: [7, 11] for name in ("02", "13", "14")
     }
-    assert content["command"].endswith("ladder --seeds 7 11") and list(content["sweep"]) == ["02"]
+    assert content["command"].endswith("ladder --seeds 7 11") and list(content["sweep"]) == ["02", "11 without 09"]
+    assert list(content["order"]["11 without 09"]) == ["7", "11"] and list(content["sweep"]["11 without 09"]) == ["1"]
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == len(set(printed)) == 2 + 4 + 2 * 3  # short runs, rates, seeds of three rungs: nothing twice
+    assert len(printed) == len(set(printed)) == 3 + 6 + 2 * 4  # short runs, rates, seeds of four rungs: nothing twice
 
 
 def test_a_run_at_another_rate_than_the_chosen_one_is_run_again(tiny, monkeypatch):
@@ -244,18 +248,23 @@ def test_a_run_at_another_rate_than_the_chosen_one_is_run_again(tiny, monkeypatc
     assert [(run["seed"], run["rate"]) for run in content["runs"]["02"]] == [(3, 0.003), (5, 0.003)]
 
 
-@pytest.mark.parametrize("name", study.TRAINED)
+@pytest.mark.parametrize("name", BUILT)
 def test_a_short_run_repeats_the_stored_one(corpus, stored, name):
     torch.testing.assert_close(study.short_run(corpus, name), stored["short"][name], atol=5e-3, rtol=1e-3)
 
 
 def test_what_is_stored_is_complete(stored):
     ids = {rung.id for rung in (*study.RUNGS, *study.CONTROLS)}
-    assert set(stored["runs"]) == ids and set(stored["short"]) == set(study.TRAINED)
+    assert set(stored["runs"]) == ids and set(stored["short"]) == set(BUILT)
     assert stored["passes"] == list(study.PASSES) and stored["seeds"] == [0, 1, 2] and stored["date"]
-    assert set(stored["sweep"]) == set(study.TRAINED) - {"13"}
-    for sweeps in stored["sweep"].values():
+    assert set(stored["sweep"]) == set(BUILT) - {"13"}
+    assert {name: list(losses) for name, losses in stored["order"].items()} == dict.fromkeys(
+        study.SWEPT_ONCE, list("012")
+    )
+    for name, sweeps in stored["sweep"].items():
         assert {f"{rate:g}" for rate in study.RATES} <= set(sweeps["1"])
+        if name in study.SWEPT_ONCE:
+            continue
         assert set(sweeps["4"]) == {f"{rate:g}" for rate in study._best_and_lower(sweeps["1"])}
     for name, runs in stored["runs"].items():
         assert [run["seed"] for run in runs] == stored["seeds"]

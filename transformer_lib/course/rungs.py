@@ -20,7 +20,6 @@ ALL = (study.DICTIONARY, *study.RUNGS)
 BESIDE = {  # the controls that are shown with a rung
     **dict.fromkeys(("02", "03", "04"), ("02, even weights",)),  # the word vectors are the same random ones
     "08": ("08 without 07",),
-    "12": ("11 without 09", "12 without 09"),
 }
 NOTES = {
     "13": ("Smoothing keeps some probability from the right word on purpose; this loss counts that against the model.",)
@@ -106,7 +105,16 @@ def sentence(content: dict[str, Any], notebook: str) -> str:
     lines = [f"{rung.id}, {rung.part}: {'; '.join(said)}."]
     other = [measure for measure in changed[most] if changed[less][measure] != changed[most][measure]]
     lines += [f"Not so after {less} passes: {steps(other, less)}."] if other else []
-    return "\n".join([*lines, *NOTES.get(notebook, ())])
+    return "\n".join([*lines, *NOTES.get(notebook, ()), *(_in_order(content) if notebook == "12" else ())])
+
+
+def _in_order(content: dict[str, Any]) -> list[str]:
+    """Say what depth comes to without the rung that makes it trainable."""
+    one, two = (_spread(list(content["order"][rung.id].values())) for rung in study.ORDER)
+    return [
+        "Without the residual connections and norms of rung 09, one layer comes to a loss of",
+        f"{one} in one pass, two layers to {two}.",
+    ]
 
 
 def _with(changes: dict[str, int], sign: int) -> list[str]:

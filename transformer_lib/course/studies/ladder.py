@@ -87,11 +87,14 @@ RUNGS = (
 CONTROLS = (
     Rung("02, even weights", "a plain average, no attention", (), change=read_evenly),
     Rung("08 without 07", "several heads without rung 07", tuple(part for part in PARTS[:6] if part != "mask")),
+)
+ORDER = (  # of which a single pass says enough
     Rung("11 without 09", "one layer without rung 09", change=without_residuals_and_norms),
     Rung("12 without 09", "two layers without rung 09", n_layers=2, change=without_residuals_and_norms),
 )
 TRAINED = tuple(rung.id for rung in (*RUNGS, *CONTROLS) if not rung.trained_as)
-_BY_ID = {rung.id: rung for rung in (*RUNGS, *CONTROLS)}
+SWEPT_ONCE = tuple(rung.id for rung in ORDER)
+_BY_ID = {rung.id: rung for rung in (*RUNGS, *CONTROLS, *ORDER)}
 
 
 def find(name: str) -> Rung:
@@ -211,7 +214,8 @@ def chosen_rate(content: dict[str, Any], name: str) -> float:
     training = find(name).training
     if "learning_rate" in training:
         return float(training["learning_rate"])
-    return best_rates(content["sweep"][name][str(SWEPT[1][0])])[0]
+    sweeps = content["sweep"][name]
+    return best_rates(sweeps[max(sweeps, key=int)])[0]
 
 
 def short_run(corpus: Corpus, name: str) -> list[float]:
@@ -259,9 +263,9 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
     }
     if "dictionary" not in content:
         content["dictionary"] = scores_of(DictionaryBaseline(corpus["train"]).translate, corpus["validation"])
-    for said in itertools.chain(
-        _short_runs(corpus, content), _sweep(corpus, content), _climb_all(corpus, seeds, content)
-    ):
+    parts = (_short_runs(corpus, content), _sweep(corpus, content))
+    parts += (_climb_all(corpus, seeds, content), _order(corpus, seeds, content))
+    for said in itertools.chain(*parts):
         stored.save(path, content)
         print(*said, flush=True)
     stored.save(path, content)
@@ -270,7 +274,7 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
 
 def _short_runs(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     """Add the short runs that `content` lacks; yield what is to be said of each."""
-    for name in TRAINED:
+    for name in (*TRAINED, *SWEPT_ONCE):
         if name not in content["short"]:
             content["short"][name] = short_run(corpus, name)
             yield "short", name, content["short"][name][-1]
@@ -278,12 +282,13 @@ def _short_runs(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, 
 
 def _sweep(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     """Add the sweeps of the learning rate that `content` lacks; yield what is to be said of each."""
-    for name in TRAINED:
+    for name in (*TRAINED, *SWEPT_ONCE):
         if "learning_rate" in find(name).training:
             continue
-        sweeps = content["sweep"].setdefault(name, {str(passes): {} for passes, _ in SWEPT})
-        for (passes, seed), rates in zip(SWEPT, (_first_rates, _best_and_lower), strict=True):
-            losses = sweeps[str(passes)]
+        sweeps = content["sweep"].setdefault(name, {})
+        times = 1 if name in SWEPT_ONCE else 2
+        for (passes, seed), rates in list(zip(SWEPT, (_first_rates, _best_and_lower), strict=True))[:times]:
+            losses = sweeps.setdefault(str(passes), {})
             for rate in rates(sweeps[str(SWEPT[0][0])]):
                 if f"{rate:g}" not in losses:
                     losses[f"{rate:g}"] = sweep_loss(corpus, name, rate, passes, seed)
@@ -318,6 +323,15 @@ def _climb_all(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) ->
             others = [one for one in content["runs"].get(each, []) if one["seed"] != seed]
             content["runs"][each] = sorted([*others, {"rate": rate, **outcome}], key=itemgetter("seed"))
         yield from ((each, seed, outcome["scores"]) for each, outcome in outcomes.items())
+
+
+def _order(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Add the validation losses of ORDER after one pass, seed by seed, that `content` lacks."""
+    for seed, name in itertools.product(seeds, SWEPT_ONCE):
+        losses = content.setdefault("order", {}).setdefault(name, {})
+        if str(seed) not in losses:
+            losses[str(seed)] = sweep_loss(corpus, name, chosen_rate(content, name), 1, seed)
+            yield name, seed, losses[str(seed)]
 
 
 def load_results(path: Path = RESULTS) -> dict[str, Any]:
