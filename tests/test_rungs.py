@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import doctest
 import re
 
 import pytest
@@ -96,3 +97,7 @@ def test_the_order_of_depth_and_residuals_is_told_with_its_numbers(capsys):
     one, two = (list(study.load_results()["order"][rung.id].values()) for rung in study.ORDER)
     assert max(one) < min(two) - 1 and said[0].startswith("Without the residual connections and norms of rung 09")
     assert f"{sum(two) / 3:.2f} ({min(two):.2f}–{max(two):.2f})" in said[1]
+
+
+def test_the_example_of_the_module_holds():
+    assert doctest.testmod(rungs) == (0, 2)

@@ -2,7 +2,8 @@
 
 >>> import transformer_lib as tl
 >>> picture = tl.course.ladder("02")  # doctest: +ELLIPSIS
-The translator with the parts learned so far: ...
+The translator with the parts learned so far, after 4 passes over the corpus:
+...
 
 The numbers are those of the study `studies.ladder`.
 """
