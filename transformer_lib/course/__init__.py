@@ -4,7 +4,8 @@
 has passed, `mine` what they have written; `figures` draws (`plotting` static pictures, `svg` and `widgets` interactive
 ones); `clinic`, `claims` and `studies` hold what particular notebooks examine; `teaching` makes slides and assignments.
 `copies` makes the learner's own copy of the notebooks; its `bring_back` makes an exercise a stub again. `reading` has
-the glossary and the references: `glossary`, `cite` and `references`. These four functions are those of `tl.course`.
+the glossary and the references: `glossary`, `cite` and `references`; `rungs` has `ladder`, with which a notebook shows
+what its part bought. These five functions are those of `tl.course`.
 """
 
 from __future__ import annotations
@@ -17,15 +18,23 @@ from .notebooks import NOTEBOOKS
 if TYPE_CHECKING:
     from .copies import bring_back
     from .reading import cite, glossary, references
+    from .rungs import ladder
 
-__all__ = ["NOTEBOOKS", "bring_back", "cite", "glossary", "references"]
+__all__ = ["NOTEBOOKS", "bring_back", "cite", "glossary", "ladder", "references"]
+
+_MODULES = {
+    "bring_back": ".copies",
+    "cite": ".reading",
+    "glossary": ".reading",
+    "ladder": ".rungs",
+    "references": ".reading",
+}
 
 
 def __getattr__(name: str) -> object:
     """Load a function when it is first asked for."""
-    if name in __all__:
-        module = ".copies" if name == "bring_back" else ".reading"
-        return getattr(importlib.import_module(module, __name__), name)
+    if name in _MODULES:
+        return getattr(importlib.import_module(_MODULES[name], __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

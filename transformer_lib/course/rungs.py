@@ -1,0 +1,176 @@
+"""The ladder as notebooks show it: the translator with the parts learned so far, each rung beside those before it.
+
+>>> import transformer_lib as tl
+>>> picture = tl.course.ladder("02")  # doctest: +ELLIPSIS
+The translator with the parts learned so far, after 4 passes over the corpus:
+...
+
+The numbers are those of the study `studies.ladder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import mean
+from typing import Any
+
+from .figures import plotting
+from .studies import ladder as study
+
+ALL = (study.DICTIONARY, *study.RUNGS)
+BESIDE = {  # the controls that are shown with a rung
+    **dict.fromkeys(("02", "03", "04"), ("02, even weights",)),  # the word vectors are the same random ones
+    "08": ("08 without 07",),
+}
+NOTES = {
+    "13": ("Smoothing keeps some probability from the right word on purpose; this loss counts that against the model.",)
+}
+_SAID = {"loss": "loss", "exact match": "exact match", "nouns": "nouns", "it": '"it"'}
+
+
+def ladder(notebook: str) -> plotting.Shown:
+    """Print the rungs up to that of a notebook, "02" to "14", with what its own bought; return their picture.
+
+    Raises:
+        ValueError: the notebook has no rung.
+    """
+    climbed, content = up_to(notebook), study.load_results()
+    print(table(content, climbed))
+    if beside := BESIDE.get(notebook):
+        print("\nFor comparison:\n" + "\n".join(_row(content, study.find(name), " ") for name in beside))
+    print("\n" + sentence(content, notebook))
+    return picture(content, climbed)
+
+
+def up_to(notebook: str) -> list[study.Rung]:
+    """Return the rungs from the dictionary to that of the notebook."""
+    names = [rung.id for rung in ALL]
+    if notebook not in names[1:]:
+        raise ValueError(f'notebook must be one of "{names[1]}" to "{names[-1]}", got {notebook!r}')
+    return list(ALL[: names.index(notebook) + 1])
+
+
+def values(content: dict[str, Any], name: str, measure: str, passes: int) -> list[float]:
+    """Return a measure of a rung after so many passes, one number per seed; none for the loss of the dictionary."""
+    if name == study.DICTIONARY.id:
+        return [content["dictionary"][measure]] if measure in content["dictionary"] else []
+    return [run["scores"][str(passes)][measure] for run in content["runs"][name]]
+
+
+def table(content: dict[str, Any], climbed: Sequence[study.Rung]) -> str:
+    """Return the rungs as lines of text, the last one marked: the mean of the seeds, and their range where it shows."""
+    head = (
+        f"The translator with the parts learned so far, after {content['passes'][-1]} passes over the corpus:\n"
+        f"mean of {len(content['seeds'])} seeds and their range, on the validation split. "
+        "The loss is in nats per token,\nthe rest are shares of the sentences.\n"
+    )
+    columns = " " * 35 + "".join(f"{title:>18}" for title in ("loss", "exactly right", "nouns right", '"it" right'))
+    return "\n".join((head, columns, *(_row(content, rung, "▶" if rung is climbed[-1] else " ") for rung in climbed)))
+
+
+def _row(content: dict[str, Any], rung: study.Rung, mark: str) -> str:
+    number = rung.id if rung in ALL else " ·"
+    cells = (_spread(values(content, rung.id, measure, content["passes"][-1])) for measure in study.MEASURES)
+    return f"{mark} {number} {rung.part:<30}" + "".join(f"{cell:>18}" for cell in cells)
+
+
+def _spread(found: Sequence[float]) -> str:
+    if not found:
+        return "—"
+    low, high = _short(min(found)), _short(max(found))
+    return _short(mean(found)) + f" ({low}–{high})" * (low != high)
+
+
+def _short(number: float) -> str:
+    return f"{number:.2f}" if number >= 0.9995 else f"{number:.3f}".removeprefix("0")
+
+
+def sentence(content: dict[str, Any], notebook: str) -> str:
+    """Return what the rung of a notebook bought and what it cost, against the rung before.
+
+    A measure counts as changed where every seed of one rung is better than every seed of the other.
+    """
+    before, rung = up_to(notebook)[-2:]
+    less, most = content["passes"]
+    changed = {passes: _changes(content, before.id, rung.id, passes) for passes in (less, most)}
+
+    def steps(measures: Sequence[str], passes: int) -> str:
+        return ", ".join(_step(content, before.id, rung.id, measure, passes) for measure in measures)
+
+    better, worse, same = (_with(changed[most], sign) for sign in (1, -1, 0))
+    said = [f"bought {steps(better, most) or 'nothing'}"]
+    said += [f"cost {steps(worse, most)}"] if worse else []
+    said += (
+        [f"no difference beyond the seeds' spread in {', '.join(_SAID[measure] for measure in same)}"] if same else []
+    )
+    lines = [f"{rung.id}, {rung.part}: {'; '.join(said)}."]
+    other = [measure for measure in changed[most] if changed[less][measure] != changed[most][measure]]
+    lines += [f"Not so after {less} passes: {steps(other, less)}."] if other else []
+    return "\n".join([*lines, *NOTES.get(notebook, ()), *(_in_order(content) if notebook == "12" else ())])
+
+
+def _in_order(content: dict[str, Any]) -> list[str]:
+    """Say what depth comes to without the rung that makes it trainable."""
+    one, two = (_spread(list(content["order"][rung.id].values())) for rung in study.ORDER)
+    return [
+        "Without the residual connections and norms of rung 09, one layer comes to a loss of",
+        f"{one} in one pass, two layers to {two}.",
+    ]
+
+
+def _with(changes: dict[str, int], sign: int) -> list[str]:
+    return [measure for measure, change in changes.items() if change == sign]
+
+
+def _changes(content: dict[str, Any], before: str, after: str, passes: int) -> dict[str, int]:
+    """Return for each measure that both have 1 if all seeds got better, −1 if all got worse, else 0."""
+    found = {}
+    for measure in study.MEASURES:
+        old, new = (values(content, name, measure, passes) for name in (before, after))
+        if old and new:
+            up = (min(new) > max(old)) - (max(new) < min(old))
+            found[measure] = -up if measure == "loss" else up
+    return found
+
+
+def _step(content: dict[str, Any], before: str, after: str, measure: str, passes: int) -> str:
+    old, new = (mean(values(content, name, measure, passes)) for name in (before, after))
+    return f"{_SAID[measure]} {_short(old)} → {_short(new)}"
+
+
+def picture(content: dict[str, Any], climbed: Sequence[study.Rung]) -> plotting.Shown:
+    """Draw the rungs from top to bottom, the last one marked: loss and exact match after both budgets, then senses."""
+    budgets = content["passes"][::-1]
+    names, now = [f"{rung.id} {rung.part}" for rung in climbed], f"{climbed[-1].id} {climbed[-1].part}"
+
+    def after(measure: str, passes: int) -> list[list[float]]:
+        return [values(content, rung.id, measure, passes) for rung in climbed]
+
+    panels = {
+        title: {f"{passes} passes": after(measure, passes) for passes in budgets}
+        for title, measure in (("loss", "loss"), ("exactly right", "exact match"))
+    }
+    panels["right sense"] = {_SAID[measure]: after(measure, budgets[0]) for measure in ("nouns", "it")}
+    axes = plotting.plot_rungs(names, panels, marked=now, log=("loss",))
+    head = ("rung", *(f"{_SAID[measure]}, {passes} passes" for passes in budgets for measure in study.MEASURES))
+    rows = [
+        (name, *(_spread(values(content, rung.id, measure, p)) for p in budgets for measure in study.MEASURES))
+        for name, rung in zip(names, climbed, strict=True)
+    ]
+    caption = "Each row adds a part to the one above. Points are means of the seeds, whiskers their range."
+    return plotting.figure(axes, _described(content, climbed), caption, table=(head, *rows))
+
+
+def _described(content: dict[str, Any], climbed: Sequence[study.Rung]) -> str:
+    told = f"Points, a row for each of {len(climbed)} translators; panels: loss, exactly right, right sense."
+    ends = climbed[1:][:: max(1, len(climbed) - 2)]  # the first that is trained, and the last
+    names = " to ".join(f"{rung.id} ({rung.part})" for rung in ends)
+    found = [
+        f"{_SAID[measure]} {' to '.join(_middle(content, rung.id, measure) for rung in ends)}"
+        for measure in study.MEASURES
+    ]
+    return f"{told} {'From' if len(ends) > 1 else 'At'} {names}: {', '.join(found)}."
+
+
+def _middle(content: dict[str, Any], name: str, measure: str) -> str:
+    return _short(mean(values(content, name, measure, content["passes"][-1])))

@@ -1,0 +1,348 @@
+"""The ladder: the translator with only the parts learned so far, from notebook 02 to notebook 14.
+
+`python -m transformer_lib.course.studies.ladder` chooses a learning rate for every rung by two sweeps, trains each rung
+with every seed, and writes data/ladder.json after each run; what the file already has is not run again. All is measured
+on the validation split: no test split is looked at here. `tl.course.ladder` shows the results; `run_rung` trains one
+rung for as many steps as one cares to wait.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from operator import itemgetter
+from pathlib import Path
+from statistics import mean
+from typing import Any
+
+import torch
+
+from ..._files import DATA
+from ..._validate import check_int
+from ...baselines import DictionaryBaseline
+from ...data.corpora import Corpus, Pair, load_corpus
+from ...data.metrics import exact_matches, sense_matches
+from ...decoding.translator import Translator
+from ...fast.eligibility import fastest_path
+from ...model.base import TranslationModel
+from ...training.evaluation import loss_per_token
+from ...training.loop import train
+from ...training.options import History
+from . import stored, translators
+from .ladder_models import PARTS, Reader, read_evenly, without_residuals_and_norms
+
+RESULTS = DATA / "ladder.json"
+PASSES = (2, 4)  # over the corpus: half of the course's number and all of it, to see how much the rest still changes
+RATES = (3e-4, 1e-3, 3e-3, 1e-2)  # the learning rates that every rung tries for one pass, with the seed 100
+HIGHER = (3e-2, 1e-1)  # tried, one after the other, only where the highest so far is the best
+SWEPT = ((1, 100), (PASSES[-1], 0))  # passes and seed: of all rates, then of the best and the next lower one
+BATCH_SIZE = 32
+SHORT_PAIRS = 640  # 20 steps
+PLAIN: dict[str, Any] = {"schedule": "constant", "warmup_steps": 1, "label_smoothing": 0.0}
+RECIPE: dict[str, Any] = {"schedule": "cosine", "warmup_steps": 400, "label_smoothing": 0.1, "learning_rate": 3e-3}
+MEASURES = ("loss", "exact match", "nouns", "it")
+
+
+@dataclass(frozen=True)
+class Rung:
+    """One translator: what it is called, what it is made of, and how it is trained and decoded.
+
+    Args:
+        id: the notebook that brings the part, or for a control what it is. part: what is new, in a few words.
+        parts: of a `Reader`; None for a `Transformer`. n_layers: of its stacks. change: made to the untrained model.
+        training: options of `train`; without a learning rate the best of RATES is chosen.
+        beam_size: for decoding. trained_as: the rung whose trained translator this one is.
+    """
+
+    id: str
+    part: str
+    parts: tuple[str, ...] | None = None
+    n_layers: int = 1
+    change: Callable[[TranslationModel], None] = lambda model: None
+    training: dict[str, Any] = field(default_factory=lambda: PLAIN)
+    beam_size: int = 1
+    trained_as: str = ""
+
+
+DICTIONARY = Rung("01", "a dictionary")
+RUNGS = (
+    Rung("02", "attention without weights", PARTS[:0]),
+    Rung("03", "queries, keys, values", PARTS[:1]),
+    Rung("04", "division by √d_k", PARTS[:2]),
+    Rung("05", "learned word vectors", PARTS[:3]),
+    Rung("06", "positions", PARTS[:4]),
+    Rung("07", "earlier words, masked", PARTS[:5]),
+    Rung("08", "several heads", PARTS[:6]),
+    Rung("09", "residuals, norms, feed-forward", PARTS[:7]),
+    Rung("10", "an encoder layer", PARTS[:8]),
+    Rung("11", "a decoder layer"),
+    Rung("12", "two layers each", n_layers=2),
+    Rung("13", "warm-up, decay, smoothing", n_layers=2, training=RECIPE),
+    Rung("14", "beam search", n_layers=2, training=RECIPE, beam_size=4, trained_as="13"),
+)
+CONTROLS = (
+    Rung("02, even weights", "a plain average, no attention", (), change=read_evenly),
+    Rung("08 without 07", "several heads without rung 07", tuple(part for part in PARTS[:6] if part != "mask")),
+)
+ORDER = (  # of which a single pass says enough
+    Rung("11 without 09", "one layer without rung 09", change=without_residuals_and_norms),
+    Rung("12 without 09", "two layers without rung 09", n_layers=2, change=without_residuals_and_norms),
+)
+TRAINED = tuple(rung.id for rung in (*RUNGS, *CONTROLS) if not rung.trained_as)
+SWEPT_ONCE = tuple(rung.id for rung in ORDER)
+_BY_ID = {rung.id: rung for rung in (*RUNGS, *CONTROLS, *ORDER)}
+
+
+def find(name: str) -> Rung:
+    """Return the trained rung or control `name`; ValueError names those that there are."""
+    if name not in _BY_ID:
+        raise ValueError(f"name must be one of {', '.join(map(repr, _BY_ID))}, got {name!r}")
+    return _BY_ID[name]
+
+
+def new_translator(corpus: Corpus, name: str, seed: int) -> Translator:
+    """Return the untrained translator of a rung, with the vocabularies of the corpus."""
+    rung = find(name)
+    # Nothing drops out on any rung, so that a rung differs from the one before in its own part alone.
+    found = translators.new_translator(corpus["train"], seed=seed, n_layers=rung.n_layers, dropout=0.0)
+    if rung.parts is not None:
+        torch.manual_seed(seed)
+        model = Reader(found.model.config, rung.parts)
+        found = Translator(model, found.src_tokenizer, found.tgt_tokenizer)
+    rung.change(found.model)
+    return found
+
+
+def climb(translator: Translator, name: str, pairs: Sequence[Pair], seed: int, **options: Any) -> History:
+    """Train the translator of a rung as that rung is trained; `options` of `train` come before its own."""
+    path = fastest_path(translator.model)
+    chosen = {**find(name).training, "progress": False, "path": path, **options}
+    return train(translator.model, translator.batches(pairs, BATCH_SIZE, seed=seed), **chosen)
+
+
+def loss_of(translator: Translator, pairs: Sequence[Pair]) -> float:
+    """Return the cross-entropy per token without smoothing, in nats, the right earlier words given."""
+    path = fastest_path(translator.model)
+    return round(loss_per_token(translator.model, translator.batches(pairs, 64), path=path), 4)
+
+
+def scores_of(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]) -> dict[str, float]:
+    """Return the share of translations that are exactly right, and of nouns and of "it" in the right sense."""
+    said = translate([pair.src for pair in pairs])
+    scores = {"exact match": mean(map(float, exact_matches(said, pairs)))}
+    for kind, wanted in (("nouns", False), ("it", True)):
+        both = zip(said, pairs, strict=True)
+        some = [(text, pair) for text, pair in both if pair.word and (pair.word == "it") == wanted]
+        right = sense_matches([text for text, _ in some], [pair for _, pair in some])
+        scores[kind] = mean(map(float, right)) if right else math.nan
+    return {measure: round(score, 4) for measure, score in scores.items()}
+
+
+def measure(translator: Translator, pairs: Sequence[Pair], *, beam_size: int = 1) -> dict[str, float]:
+    """Return the four MEASURES of a translator on `pairs`."""
+    path = fastest_path(translator.model)
+
+    def translate(texts: list[str]) -> list[str]:
+        return translator.translate(texts, beam_size=beam_size, path=path)
+
+    return {"loss": loss_of(translator, pairs), **scores_of(translate, pairs)}
+
+
+class Climb:
+    """What is measured of one rung while it is trained: the loss after each quarter, and all after each budget.
+
+    Args:
+        names: of the rungs that this translator is: the trained one, and those that only decode it otherwise.
+        quarter: passes from one measurement of the loss to the next. budgets: passes after which all is measured.
+    """
+
+    def __init__(
+        self, translator: Translator, pairs: Sequence[Pair], names: Sequence[str], quarter: int, budgets: Sequence[int]
+    ) -> None:
+        self.translator, self.pairs, self.quarter, self.budgets = translator, pairs, quarter, budgets
+        self.curve: dict[int, float] = {}
+        self.scores: dict[str, dict[int, dict[str, float]]] = {name: {} for name in names}
+
+    def look(self, passes: int) -> None:
+        """Measure after so many passes, if it is time."""
+        if passes % self.quarter == 0:
+            self.curve[passes] = loss_of(self.translator, self.pairs)
+        if passes in self.budgets:
+            for name, scores in self.scores.items():
+                scores[passes] = measure(self.translator, self.pairs, beam_size=find(name).beam_size)
+
+
+def run_seed(corpus: Corpus, name: str, seed: int, **options: Any) -> dict[str, dict[str, Any]]:
+    """Train one rung with one seed; return what was measured for it and for the rungs that only decode it otherwise.
+
+    At a constant rate the smaller budget is met on the way to the larger; a schedule that ends with the budget is run
+    once for each.
+    """
+    names = [name, *(rung.id for rung in RUNGS if rung.trained_as == name)]
+    outcome: dict[str, dict[str, Any]] = {each: {"seed": seed, "scores": {}, "curves": {}} for each in names}
+    on_the_way = find(name).training["schedule"] == "constant"
+    for budgets in [PASSES] if on_the_way else [(passes,) for passes in PASSES]:
+        translator = new_translator(corpus, name, seed)
+        climbing = Climb(translator, corpus["validation"], names, max(1, budgets[-1] // 4), budgets)
+        climb(translator, name, corpus["train"], seed, epochs=budgets[-1], on_epoch=climbing.look, **options)
+        for each, scores in climbing.scores.items():
+            outcome[each]["scores"] |= {str(passes): found for passes, found in scores.items()}
+            outcome[each]["curves"][str(budgets[-1])] = {str(passes): loss for passes, loss in climbing.curve.items()}
+    return outcome
+
+
+def sweep_loss(corpus: Corpus, name: str, rate: float, passes: int, seed: int) -> float | None:
+    """Return the validation loss at the end of a run at this learning rate; None if it is not a number."""
+    translator = new_translator(corpus, name, seed)
+    climb(translator, name, corpus["train"], seed, learning_rate=rate, epochs=passes)
+    loss = loss_of(translator, corpus["validation"])
+    return loss if math.isfinite(loss) else None
+
+
+def best_rates(losses: dict[str, float | None]) -> list[float]:
+    """Return the learning rates of a sweep, {rate: loss}, the lowest loss first; those without one are left out."""
+    found = {float(rate): loss for rate, loss in losses.items() if loss is not None}
+    return sorted(found, key=found.__getitem__)
+
+
+def chosen_rate(content: dict[str, Any], name: str) -> float:
+    """Return the learning rate of a rung: that of its recipe, or of the lowest loss in the longer stored sweep."""
+    training = find(name).training
+    if "learning_rate" in training:
+        return float(training["learning_rate"])
+    sweeps = content["sweep"][name]
+    return best_rates(sweeps[max(sweeps, key=int)])[0]
+
+
+def short_run(corpus: Corpus, name: str) -> list[float]:
+    """Return the losses of the first SHORT_PAIRS pairs' single epoch, seed 0: quick to repeat, for a test."""
+    translator = new_translator(corpus, name, 0)
+    options = {"learning_rate": 1e-3, "warmup_steps": 10} if name == "13" else {"learning_rate": 1e-3}
+    history = climb(translator, name, corpus["train"][:SHORT_PAIRS], 0, **options)
+    return [round(loss, 4) for loss in history.loss]
+
+
+def run_rung(name: str, *, steps: int = 200, seed: int = 0) -> Translator:
+    """Train the rung `name` ("02" to "14", or one of CONTROLS) for some steps, and return the translator.
+
+    It learns from `steps` batches of the training pairs, drawn with `seed`, at the rate that the study chose.
+    `measure(translator, pairs)` says how well it does.
+
+    Raises:
+        ValueError: there is no such rung; steps is not positive, or more than a pass over the corpus has.
+    """
+    corpus, trained = load_corpus("context"), find(name).trained_as or find(name).id
+    most = len(corpus["train"]) // BATCH_SIZE
+    if check_int("steps", steps) > most:
+        raise ValueError(f"steps must be at most {most}, one pass over the corpus, got {steps}")
+    pairs = random.Random(seed).sample(list(corpus["train"]), steps * BATCH_SIZE)
+    translator = new_translator(corpus, trained, seed)
+    options = {
+        "learning_rate": chosen_rate(load_results(), trained),
+        "warmup_steps": min(find(trained).training["warmup_steps"], 1 + steps // 4),  # a short run, a short warm-up
+    }
+    climb(translator, trained, pairs, seed, progress=True, **options)
+    return translator
+
+
+def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
+    """Run what `path` does not have yet, and write it after each run."""
+    corpus = load_corpus("context")
+    content: dict[str, Any] = load_results(path) if path.exists() else {"short": {}, "sweep": {}, "runs": {}}
+    content |= {
+        "command": stored.command("ladder", seeds),
+        "date": date.today().isoformat(),
+        "seeds": list(seeds),
+        "threads": torch.get_num_threads(),
+        "passes": list(PASSES),
+        "steps": -(-len(corpus["train"]) // BATCH_SIZE),
+    }
+    if "dictionary" not in content:
+        content["dictionary"] = scores_of(DictionaryBaseline(corpus["train"]).translate, corpus["validation"])
+    parts = (_short_runs(corpus, content), _sweep(corpus, content))
+    parts += (_climb_all(corpus, seeds, content), _order(corpus, seeds, content))
+    for said in itertools.chain(*parts):
+        stored.save(path, content)
+        print(*said, flush=True)
+    stored.save(path, content)
+    return content
+
+
+def _short_runs(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Add the short runs that `content` lacks; yield what is to be said of each."""
+    for name in (*TRAINED, *SWEPT_ONCE):
+        if name not in content["short"]:
+            content["short"][name] = short_run(corpus, name)
+            yield "short", name, content["short"][name][-1]
+
+
+def _sweep(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Add the sweeps of the learning rate that `content` lacks; yield what is to be said of each."""
+    for name in (*TRAINED, *SWEPT_ONCE):
+        if "learning_rate" in find(name).training:
+            continue
+        sweeps = content["sweep"].setdefault(name, {})
+        times = 1 if name in SWEPT_ONCE else 2
+        for (passes, seed), rates in list(zip(SWEPT, (_first_rates, _best_and_lower), strict=True))[:times]:
+            losses = sweeps.setdefault(str(passes), {})
+            for rate in rates(sweeps[str(SWEPT[0][0])]):
+                if f"{rate:g}" not in losses:
+                    losses[f"{rate:g}"] = sweep_loss(corpus, name, rate, passes, seed)
+                    yield "sweep", name, passes, rate, losses[f"{rate:g}"]
+
+
+def _first_rates(losses: dict[str, float | None]) -> Iterator[float]:
+    """Yield RATES, and then higher ones as long as the highest in `losses` is the best."""
+    yield from RATES
+    for lower, rate in itertools.pairwise((RATES[-1], *HIGHER)):
+        if best_rates(losses)[0] == lower:
+            yield rate
+
+
+def _best_and_lower(losses: dict[str, float | None]) -> list[float]:
+    """Return the best rate and the next lower one, to be run for longer: one pass flatters high rates."""
+    tried = sorted(map(float, losses))
+    best = tried.index(best_rates(losses)[0])
+    return tried[max(0, best - 1) : best + 1]
+
+
+def _climb_all(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Add the runs that `content` lacks, the controls last: what is there if the clock runs out is whole."""
+    controls = {rung.id for rung in CONTROLS}
+    for control, seed, name in itertools.product((False, True), seeds, TRAINED):
+        rate = chosen_rate(content, name)
+        done = [(one["seed"], one["rate"]) for one in content["runs"].get(name, [])]
+        if (name in controls) != control or (seed, rate) in done:
+            continue
+        outcomes = run_seed(corpus, name, seed, learning_rate=rate)
+        for each, outcome in outcomes.items():
+            others = [one for one in content["runs"].get(each, []) if one["seed"] != seed]
+            content["runs"][each] = sorted([*others, {"rate": rate, **outcome}], key=itemgetter("seed"))
+        yield from ((each, seed, outcome["scores"]) for each, outcome in outcomes.items())
+
+
+def _order(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Add the validation losses of ORDER after one pass, seed by seed, that `content` lacks."""
+    for seed, name in itertools.product(seeds, SWEPT_ONCE):
+        losses = content.setdefault("order", {}).setdefault(name, {})
+        if str(seed) not in losses:
+            losses[str(seed)] = sweep_loss(corpus, name, chosen_rate(content, name), 1, seed)
+            yield name, seed, losses[str(seed)]
+
+
+def load_results(path: Path = RESULTS) -> dict[str, Any]:
+    """Return what the command of this module wrote."""
+    return stored.read(path)
+
+
+def main() -> None:
+    """Run the command line."""
+    run(*stored.arguments(__doc__, RESULTS))
+
+
+if __name__ == "__main__":
+    main()
