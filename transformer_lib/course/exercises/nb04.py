@@ -102,7 +102,6 @@ def _softmax_cases():
         Case("very negative scores", (torch.tensor([[-2000.0, -2001.0, -2003.0]]),)),
         Case("one score far below the others", (torch.tensor([[0.0, 1.0, 2.0, -100.0]]),)),
         Case("some scores are -inf", (masked,)),
-        Case("-inf beside very negative scores", (torch.tensor([[-2000.0, -INF, -2001.0]]),)),
     ]
 
 
