@@ -516,6 +516,7 @@ def test_gradients_reach_every_tensor_of_a_list():
 
 
 def test_none_for_one_of_several_results_is_named():
-    answer = lambda first, second: (torch.maximum(first[0], second[0]), None, second[2])  # noqa: E731
-    verdict = examine(exercises.get("16.3"), answer)
+    verdict = examine(
+        exercises.get("16.3"), lambda first, second: (torch.maximum(first[0], second[0]), None, second[2])
+    )
     assert "None came in its place" in verdict.diagnosis
