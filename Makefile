@@ -1,4 +1,4 @@
-# lab: open the course · lint: what can be known without running · quick: lint and the unit tests, in minutes
+# lab: open your copy of the course, in mine/ · lint: what can be known without running · quick: lint and the unit tests, in minutes
 # test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
 # site: pages to read, in build/site · slides [NN=04]: decks for lectures, in build/slides
 # assignments [NN="01 04"] [ONLY="01.2 04.1"]: an nbgrader course with its student versions
@@ -8,14 +8,13 @@ WORKERS ?= 2
 BIN := .venv/bin
 # In a container one is often root, which JupyterLab must be told to accept.
 LAB_ARGS ?= $(if $(filter 0,$(shell id -u)),--allow-root)
-START := $(or $(wildcard notebooks/00_*.ipynb),notebooks)
 COURSE ?= build/course
 NBGRADER = cd $(COURSE) && PATH="$(CURDIR)/$(BIN):$$PATH" nbgrader
 
 .PHONY: lab lint quick test refresh bench site slides assignments grade
 
 lab: .venv/lab.stamp
-	$(BIN)/jupyter lab --LabApp.default_url=/lab/tree/$(START) $(LAB_ARGS)
+	$(BIN)/python -m transformer_lib.course.copies lab $(LAB_ARGS)
 
 lint: .venv/test.stamp
 	$(BIN)/python -m ruff check .

@@ -7,8 +7,6 @@ import math
 import numpy as np
 import torch
 
-import transformer_lib as tl
-
 
 def sinusoidal_table(seq_len, d_model):
     table = torch.zeros(seq_len, d_model)
@@ -43,9 +41,10 @@ def recover_offset(pe_a, pe_b, max_offset):
 
 
 def offset_as_tensor(pe_a, pe_b, max_offset):
-    table = tl.sinusoidal_encoding(3 * max_offset + 11, len(pe_a))
-    a, b = (torch.cdist(pe[None], table)[0].argmin() for pe in (pe_a, pe_b))
-    return b - a
+    offsets = torch.arange(-max_offset, max_offset + 1)
+    a, b = (torch.complex(pe[1::2], pe[0::2]) for pe in (pe_a, pe_b))
+    angles = torch.outer(offsets, 10000.0 ** (-torch.arange(0, len(pe_a), 2) / len(pe_a)))
+    return offsets[(a * torch.polar(torch.ones_like(angles), angles) - b).abs().sum(dim=1).argmin()]
 
 
 def rotary(x, positions):

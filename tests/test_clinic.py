@@ -213,9 +213,12 @@ def test_a_right_diagnosis_is_remembered_and_a_wrong_one_is_not(capsys, monkeypa
     assert capsys.readouterr().out.count("✓") == 2
 
 
-def test_an_unknown_diagnosis_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="name must be one of causal mask upside down, .*, got 'flu'"):
-        judged("positions lost", "flu")
+def test_an_unknown_diagnosis_is_answered_with_the_known_ones():
+    verdict = judged("positions lost", "No positions")
+    assert (bool(verdict), verdict.status) == (False, "unknown")
+    assert "the catalogue has no 'No positions'. Did you mean 'positions lost'?" in verdict.text
+    assert all(name in verdict.text for name in diagnosis.CATALOGUE)
+    assert "Did you mean" not in judged("positions lost", "flu").text
 
 
 PARTING = {"F", "H"}

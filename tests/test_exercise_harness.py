@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import time
@@ -173,10 +174,14 @@ def test_any_float_will_do_where_no_gradient_is_compared():
 # NumPy ----------------------------------------------------------------------------------------------------------------
 
 
+CELL = """
 def softmax(scores):
-    """As notebooks 01 to 03 define it, for arrays."""
     exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return exponentials / exponentials.sum(axis=-1, keepdims=True)
+"""
+names = {"np": np}
+exec(compile(CELL, "another cell", "exec"), names)  # as notebooks 01 to 03 define it, for arrays
+softmax = names["softmax"]
 
 
 def test_the_numpy_softmax_of_the_notebook_is_translated():
@@ -421,9 +426,44 @@ def _causal(X, real):
     return (weights @ X).masked_fill(~real[..., None], 0)
 
 
+def _finite_fill(x, memory, W_Q, W_K, W_V, memory_mask):
+    scores = x @ W_Q @ (memory @ W_K).mT / W_K.shape[1] ** 0.5
+    return scores.masked_fill(~memory_mask, -10.0).softmax(-1) @ memory @ W_V
+
+
+def _called_once(forward, x, times):
+    outputs = [forward(x, False)]
+    return "same" if all(torch.equal(outputs[0], output) for output in outputs) else "random"
+
+
+def _by_identity(forward, x, times):
+    first = forward(x, False)
+    return "same" if all(forward(x, False) is first for _ in range(times - 1)) else "random"
+
+
+def _last_eos_removed(predicted, references, eos_id):
+    cut = [[ids[:-1] if ids and ids[-1] == eos_id else ids for ids in some] for some in (predicted, references)]
+    return sum(a == b for a, b in zip(*cut, strict=True)) / len(predicted)
+
+
+def _first_entries(forward, x, times):
+    return "same" if len({float(forward(x, False)[0, 0]) for _ in range(times)}) == 1 else "random"
+
+
+def _turned_without_sign(offset, d_model):
+    angles = abs(offset) / 10000 ** (torch.arange(0, d_model, 2) / d_model)
+    return torch.block_diag(*(torch.tensor([[a.cos(), a.sin()], [-a.sin(), a.cos()]]) for a in angles))
+
+
 @pytest.mark.parametrize(
     ("exercise_id", "function", "right_word", "wrong_word"),
     [
+        ("17.2", _called_once, "really compared", "seed"),
+        ("17.2", _by_identity, "compare the numbers", "input"),
+        ("17.2", _first_entries, "compare all entries", "row"),
+        ("13.5", _last_eos_removed, "at the end only", "follows"),
+        ("06.3", _turned_without_sign, "sign of the offset", "order"),
+        ("11.1", _finite_fill, "still gets some weight", "rounded"),
         ("04.3", _share(lambda s: s.amin(-1, keepdim=True)), "smallest score of each row", "mean"),
         ("05.4", _replaced, "expected 2", "longest"),
         ("07.6", _stacked_along_0, "entries are wrong", "put"),
@@ -438,3 +478,44 @@ def test_a_slip_is_not_taken_for_another(exercise_id, function, right_word, wron
     assert verdict.status == "failed"
     assert right_word in verdict.diagnosis
     assert wrong_word not in verdict.diagnosis
+
+
+# What will do as well ---------------------------------------------------------------------------------------------
+
+
+def test_tuples_will_do_for_lists_and_numbers_for_tensors_without_gradients():
+    def words(weights, tokens, k):
+        return tuple(tuple(tokens[j] for j in row.topk(k).indices.tolist()) for row in weights)
+
+    def merged(first, second):
+        largest = max(float(first[0]), float(second[0]))
+        shares = [math.exp(float(part[0]) - largest) for part in (first, second)]
+        total = shares[0] * float(first[1]) + shares[1] * float(second[1])
+        return largest, total, shares[0] * first[2] + shares[1] * second[2]
+
+    assert examine(exercises.get("15.1"), words, time_limit=PATIENT)
+    assert examine(exercises.get("16.3"), merged, time_limit=PATIENT)
+    assert not examine(exercises.get("16.3"), lambda *parts: (*merged(*parts)[:1], 0.0, merged(*parts)[2]))
+
+
+def test_gradients_reach_every_tensor_of_a_list():
+    def detached(at):
+        def function(query, key_blocks, value_blocks):
+            keys = torch.cat([key.detach() if i == at else key for i, key in enumerate(key_blocks)])
+            return torch.softmax(query @ keys.T / query.shape[1] ** 0.5, -1) @ torch.cat(value_blocks)
+
+        return function
+
+    blocks = exercises.get("16.4")
+    assert examine(blocks, detached(-1), time_limit=PATIENT)
+    verdict = examine(blocks, detached(1), time_limit=PATIENT)
+    assert "The values are right, but not the gradients" in verdict.diagnosis
+    assert "key_blocks" in verdict.diagnosis
+    none = examine(blocks, lambda q, k, v: detached(-1)(q, [key.detach() for key in k], v), time_limit=PATIENT)
+    assert "No gradient reaches key_blocks" in none.diagnosis
+
+
+def test_none_for_one_of_several_results_is_named():
+    answer = lambda first, second: (torch.maximum(first[0], second[0]), None, second[2])  # noqa: E731
+    verdict = examine(exercises.get("16.3"), answer)
+    assert "None came in its place" in verdict.diagnosis

@@ -62,7 +62,7 @@ def scale_for_confidence(scores, p):
     for _ in range(200):
         weights = torch.softmax(c * gaps, 0)
         slope = -(weights * gaps).sum().item()
-        c += min((math.log(p) - math.log(weights.max().item())) / slope, 1.0)
+        c += min((math.log(p) - math.log(weights.max().item())) / slope, max(1.0, c))
     return torch.tensor(c)
 
 
@@ -84,7 +84,8 @@ def stable_softmax_in_numpy(scores):
 
 def masked_attention(query, key, value, mask):
     scores = query @ key.mT / math.sqrt(query.shape[-1])
-    exponentials = torch.exp(scores - scores.detach().amax(-1, keepdim=True)) * mask
+    visible = scores.detach().masked_fill(~mask, torch.finfo(scores.dtype).min)
+    exponentials = torch.exp((scores - visible.amax(-1, keepdim=True)).clamp(max=0)) * mask
     total = exponentials.sum(-1, keepdim=True)
     weights = exponentials / torch.where(total == 0, torch.ones_like(total), total)
     return weights @ value, weights

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from transformer_lib.course import notebooks, progress
-from transformer_lib.course.progress import store, view
+from transformer_lib.course.progress import live, places, store, view
 
 pytestmark = pytest.mark.fast
 
@@ -178,8 +178,9 @@ def test_the_banner_says_where_one_is():
     assert lines == [
         "Notebook 04: Scaled dot-product attention",
         f"◐ started · {notebooks.notebook('04').minutes} minutes · you will build {notebooks.notebook('04').builds}",
-        "1 of 10 done: ○ 04.1 ✓ 04.2 ○ 04.3 ○ 04.4 ○ 04.5 ○ 04.6 ○ 04.q1 ○ 04.q2 ○ 04.q3 ○ W3",
+        "1 of 10 done: ○ 04.1 ✓ 04.2 ○ 04.3 ○ 04.4 ○ 04.5 ○ 04.6 ○ 04.q1 ○ 04.q2 ○ 04.q3 ○ panel",
         " ".join(f"[◐{n.id}]" if n.id == "04" else f"○{n.id}" for n in notebooks.NOTEBOOKS),
+        "▶ continue at 04.3",
     ]
     html = progress.banner("04")._repr_mimebundle_()["text/html"]
     assert '<b aria-current="page">[◐&nbsp;04]</b>' in html
@@ -191,6 +192,110 @@ def test_a_banner_shown_again_is_up_to_date():
     banner = progress.banner("04")
     progress.mark("quiz", "04.q3")
     assert "✓ 04.q3" in repr(banner)
+
+
+def test_a_panel_that_two_notebooks_show_starts_neither():
+    progress.mark("widget", "W15")
+    assert [view.standing(notebooks.notebook(name), progress.state()) for name in ("00", "12")] == ["not yet"] * 2
+
+
+def test_the_banner_links_the_others_and_says_where_to_continue():
+    assert "continue" not in repr(progress.banner("01"))
+    progress.mark("exercise", "01.1")
+    progress.mark("exercise", "01.3")
+    html = progress.banner("01")._repr_mimebundle_()["text/html"]
+    following = places.place_to_continue(notebooks.notebook("01"), progress.state())
+    assert f'<a href="{following.link}">▶ continue at {following.name}</a>' in html
+    assert '<a href="02_similarity_without_weights.ipynb" title="02' in html
+    # Another notebook, opened next, leads back; and then on in itself, once something is passed in it.
+    assert f"▶ continue at {following.name}" in repr(progress.banner("02"))
+    progress.mark("quiz", "02.q1")
+    assert "▶ continue at 02." in repr(progress.banner("02"))
+
+
+def test_one_continues_after_the_last_thing_passed_and_then_with_what_was_left_out(monkeypatch):
+    tasks = [("exercise", "01.1"), ("quiz", "01.q1"), ("exercise", "01.2")]
+    course = tuple(places.Place(kind, name, name) for kind, name in tasks)
+    monkeypatch.setattr(places, "places_in", lambda entry: course)
+
+    def onward(*passed):
+        state = store.empty()
+        for kind, name in tasks:
+            state[kind] |= {name: "2026-01-02"} if name in passed else {}
+        place = places.place_to_continue(notebooks.notebook("01"), state)
+        return place and place.name
+
+    assert onward() is None
+    assert onward("01.1") == "01.q1"
+    assert onward("01.q1") == "01.2"
+    assert onward("01.1", "01.2") == "01.q1"
+    assert onward("01.1", "01.2", "01.q1") is None
+
+
+@pytest.mark.parametrize("entry", notebooks.NOTEBOOKS, ids=lambda entry: entry.id)
+def test_every_task_has_its_place_and_exercises_begin_at_their_stub(entry):
+    found = places.places_in(entry)
+    assert {(place.kind, place.name) for place in found} == {part for part in entry.parts if part[0] != "widget"}
+    cells = json.loads(notebooks.file_of(entry).read_text(encoding="utf-8"))["cells"]
+    tags = {cell["id"]: cell["metadata"].get("tags", []) for cell in cells}
+    for place in found:
+        file, cell = place.link.split("#cell-id=")
+        assert file == entry.filename
+        assert place.kind != "exercise" or "exercise" in tags[cell]
+
+
+def test_the_last_task_of_a_notebook_closes_it_once():
+    entry = notebooks.notebook("04")
+    tasks = [part for part in entry.parts if part[0] != "widget"]
+    assert [progress.passed(*task) for task in tasks[:-1]] == [None] * (len(tasks) - 1)
+    closing = progress.passed(*tasks[-1])
+    assert repr(closing).startswith("✓ Notebook 04: every exercise passed, every question answered.")
+    html = closing._repr_mimebundle_()["text/html"]
+    assert '<a href="05_tokens_and_embeddings.ipynb">Next: 05 · Tokens and embeddings →</a>' in html
+    assert progress.passed(*tasks[-1]) is None
+    assert view.closing_view(notebooks.NOTEBOOKS[-1], None)[1].endswith("That was the last one.")
+
+
+def test_the_notebook_last_worked_in_is_remembered(file):
+    assert progress.last() == ()
+    progress.mark("exercise", "04.1")
+    progress.mark("widget", "W1")
+    assert progress.last() == ("04",)
+    progress.banner("05")
+    assert progress.last() == ("05",)
+    file.write_text(file.read_text().replace('"last": "05"', '"last": "99"'))
+    assert progress.last() == ()
+
+
+class Page:
+    """What a kernel's page would show: each display under its id."""
+
+    def __init__(self, monkeypatch):
+        self.shown = {}
+        monkeypatch.setattr(live, "in_kernel", lambda: True)
+        monkeypatch.setattr("IPython.display.display", self.display)
+        monkeypatch.setattr("IPython.display.update_display", self.display)
+
+    def display(self, data, *, raw, display_id):
+        self.shown[display_id] = data["text/plain"]
+
+
+def test_in_a_kernel_the_strip_follows_what_is_passed(monkeypatch):
+    page = Page(monkeypatch)
+    progress.banner("04")._ipython_display_()
+    [before] = page.shown.values()
+    assert "○ 04.2" in before
+    progress.mark("exercise", "04.2")
+    [after] = page.shown.values()
+    assert "✓ 04.2" in after and "continue at" in after
+
+
+def test_a_strip_to_be_stored_is_an_ordinary_result(monkeypatch):
+    page = Page(monkeypatch)
+    monkeypatch.setenv("TRANSFORMER_COURSE_STATIC", "1")
+    with pytest.raises(NotImplementedError):
+        progress.banner("04")._ipython_display_()
+    assert page.shown == {}
 
 
 def test_an_unknown_notebook_is_refused():

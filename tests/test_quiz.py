@@ -30,8 +30,10 @@ def letter(entry, start):
 
 def pieces(entry):
     """Prompt, letter buttons or [box, button], and the reply line of a question's widget."""
-    head, controls, reply = quiz(entry).widget.children
-    return head, controls.children, reply
+    head, *lines, reply = quiz(entry).widget.children
+    if isinstance(question(entry), Number):
+        return head, lines[0].children, reply
+    return head, [line.children[0] for line in lines], reply
 
 
 # The bank -----------------------------------------------------------------------------------------------
@@ -153,7 +155,7 @@ def test_pressing_a_letter_gives_the_explanation():
     by_letter[right].click()
     assert "✓ Right." in reply.value
     assert 'role="status" aria-live="polite"' in reply.value
-    assert (by_letter[right].description, by_letter[right].style.font_weight) == (f"{right} ✓", "bold")
+    assert (by_letter[right].description, by_letter[right].button_style) == (f"{right} ✓", "success")
     assert list(progress.state()["quiz"]) == ["04.q1"]
     by_letter[wrong].click()
     assert by_letter[wrong].description == f"{wrong} ✗"
@@ -162,14 +164,38 @@ def test_pressing_a_letter_gives_the_explanation():
 
 def test_checking_a_number_gives_the_explanation():
     _, (box, button), reply = pieces("04.q2")
-    box.value = 0.88
+    box.value = "0.88"
     button.click()
     assert "✗ Not quite. That is softmax(6, 4)" in reply.value
-    box.value = 0.62
-    button.click()
+    box.value = " 0,62 "
+    box._handle_custom_msg({"event": "submit"}, [])  # what Enter sends
     assert "✓ Right." in reply.value
-    box.value = 7
-    assert box.value == 1.0
+    box.value = "much"
+    button.click()
+    assert "answer must be a number" in reply.value
+
+
+def test_live_and_stored_options_have_the_same_letters():
+    entry = question("04.q1")
+    lines = quiz("04.q1").widget.children[1:-1]
+    assert [line.children[0].description for line in lines] == [*entry.letters]
+    assert [line.children[1].value for line in lines] == [view.rich(option.text) for option in entry.options]
+    stored = view.html(entry).split("<details>")[0]
+    assert '<ol type="A" style="list-style-type:upper-alpha">' in stored
+    assert re.findall(r"<li>(.*?)</li>", stored) == [view.rich(option.text) for option in entry.options]
+
+
+def test_the_last_answer_of_a_notebook_closes_it(capsys):
+    entry = notebooks.notebook("04")
+    for kind, name in entry.parts:
+        if kind == "exercise" or name in ("04.q1", "04.q2"):
+            progress.mark(kind, name)
+    last = question("04.q3")
+    right = last.letters[[option.right for option in last.options].index(True)]
+    answer("04.q3", right)
+    assert "✓ Notebook 04: every exercise passed" in capsys.readouterr().out
+    answer("04.q3", right)
+    assert "every exercise passed" not in capsys.readouterr().out
 
 
 # Without a kernel ---------------------------------------------------------------------------------------

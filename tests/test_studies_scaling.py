@@ -70,6 +70,16 @@ def test_twice_the_rate_moves_the_scores_twice_as_far():
     assert one == pytest.approx(two, rel=1e-4)
 
 
+def test_the_division_is_a_small_start_and_small_steps_with_adam():
+    wanted, found = (
+        study.curves(16, name, "Adam", 1e-2, [3, 5], steps=7)[0] for name in (DIVIDED, "small start, small steps")
+    )
+    torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+    other = study.curves(16, "not divided, small steps", "Adam", 1e-2, [3, 5], steps=7)[0]
+    raw = study.curves(16, RAW, "Adam", 1e-2, [3, 5], steps=7)[0]
+    assert torch.equal(other[:, 0], raw[:, 0]) and (other[:, 1:] != raw[:, 1:]).all()
+
+
 def test_an_unknown_version_is_refused():
     with pytest.raises(ValueError, match=r"version must be one of 'divided by √d_k', .*, got 'halved'"):
         study.Lookup(5, "halved", [0])
@@ -95,8 +105,9 @@ def test_the_stored_study_is_complete(stored):
     assert stored["limit"] == study.STEPS and list(stored["steps"]) == list(study.RATES)
     for optimizer, widths in stored["steps"].items():
         assert list(widths) == [str(d_k) for d_k in study.WIDTHS]
-        for versions in widths.values():
-            assert list(versions) == list(study.VERSIONS)
+        for d_k, versions in widths.items():
+            controls = study.CONTROLS if (optimizer, d_k) == ("Adam", "256") else ()
+            assert list(versions) == [*study.VERSIONS, *controls]
             for found in versions.values():
                 assert len(found) == len(study.RATES[optimizer])
                 assert all(len(models) == 5 for models in found)
@@ -108,6 +119,7 @@ def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(study, "RATES", {"Adam": (1e-3, 1e-2)})
     monkeypatch.setattr(study, "WIDTHS", (5,))
     monkeypatch.setattr(study, "VERSIONS", {RAW: study.VERSIONS[RAW]})
+    monkeypatch.setattr(study, "CONTROLS", {})
 
     def learned(d_k, version, optimizer, rate, seeds):
         calls.append(rate)

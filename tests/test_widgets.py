@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import ipywidgets
 import numpy as np
 import pytest
@@ -55,7 +57,7 @@ def test_box_and_slider_move_together_and_stay_in_bounds():
     assert (control.value, control.slider.value) == (2, 2)
     control.value = 99
     assert (control.value, control.box.value, control.slider.value) == (7, 7, 7)
-    assert isinstance(control.box, ipywidgets.BoundedIntText)
+    assert isinstance(control.box, ipywidgets.IntText)
     assert isinstance(widgets.number("T", 0.5, 0, 1, 0.1).slider, ipywidgets.FloatSlider)
 
 
@@ -73,6 +75,18 @@ def test_steps_are_not_blurred_by_binary_fractions():
     control = widgets.number("T", 1.0, 0.0, 2.0, 0.05)
     control.slider.value = 1.0499999999999998  # what the browser sends after 21 steps
     assert (control.value, control.box.value) == (1.05, 1.05)
+
+
+def test_a_number_out_of_bounds_is_brought_inside_and_this_is_said():
+    shown = widgets.soft_lookup()
+    control = shown.controls["temperature"]
+    control.box.value = 0.0
+    assert (control.value, control.box.value, control.note.value) == (1 / 32, 1 / 32, "<i>the smallest is 0.03125</i>")
+    assert "largest weight 1.00" in shown.picture.says
+    control.box.value = 1000.0
+    assert (control.value, control.note.value) == (128.0, "<i>the largest is 128</i>")
+    control.box.value = 2.0
+    assert (control.value, control.note.value) == (2.0, "")
 
 
 def test_one_change_is_reported_once():
@@ -139,10 +153,51 @@ def test_the_saved_form_is_a_picture_with_alt_text_and_a_widget_view():
     bundle = shown._repr_mimebundle_()
     assert set(bundle) == {"application/vnd.jupyter.widget-view+json", "text/html", "text/plain"}
     assert bundle["text/plain"] == "Shows n 3"
-    assert bundle["text/html"].startswith('<p><strong>n 3</strong></p>\n<img alt="Shows n 3" src="data:image/svg+xml;')
+    wake, saved = bundle["text/html"].split("</p>", 1)
+    assert "▶ Run this cell" in wake
+    assert saved.startswith('<p><strong>n 3</strong></p>\n<img alt="Shows n 3" src="data:image/svg+xml;')
     assert "<svg" not in bundle["text/html"]  # raw SVG is stripped from a notebook that is not trusted
     assert bundle["text/html"].endswith("><p>see 3</p>")
     assert shown._below.outputs[0]["data"]["text/html"] == "<p>see 3</p>"
+
+
+def room_for_text(shown):
+    return float(re.search(r"min-height:([\d.]+)em", shown._says.value)[1])
+
+
+def test_the_room_for_the_result_never_shrinks():
+    shown = widgets.Panel(
+        lambda n: Picture(text(5, 15, n), 300, 20, "Shows n", "word " * n), {"n": widgets.number("n", 1, 1, 99)}
+    )
+    before = room_for_text(shown)
+    most = room_for_text(shown.set(n=90))
+    assert most > before
+    assert room_for_text(shown.set(n=1)) == most
+
+
+def test_the_map_stays_where_it_is_and_its_boxes_can_be_clicked():
+    shown = widgets.model_map(step=4)
+    spots = [child for child in descendants(shown) if "tl-spot" in getattr(child, "_dom_classes", ())]
+    assert len(spots) == len(architecture_panel.STEPS)
+    spots[7].click()
+    assert shown.values == {"step": 8}
+    assert "8. encoder, memory" in shown.picture.says
+    assert list(progress.state()["widget"]) == ["W15"]
+    room = {room_for_text(shown.set(step=step)) for step in range(1, len(spots) + 1)}
+    assert len(room) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "label"),
+    [
+        ("encoder.layers.0.self_attention", "encoder layer 1"),
+        ("decoder.layers.1.cross_attention", "decoder layer 2, cross"),
+        ("enc", "enc"),
+    ],
+)
+def test_layers_are_called_what_the_text_calls_them(name, label):
+    shown = widgets.attention_view({name: softmax(2, 5, 5), "other": softmax(2, 5, 5)}, TOKENS)
+    assert shown.controls["layer"].options[0][0] == label
 
 
 @pytest.mark.parametrize("name", ["W1", "W2", "W3", "W15", "view"])
@@ -372,7 +427,7 @@ def test_view_shows_the_recorded_weights():
     row = cross["decoder.layers.1.cross_attention"][0, 2, 1]
     best = int(row.argmax())
     assert shown.picture.says.startswith(f"query b: {'vwxyz'[best]} {row[best]:.2f}, ")
-    assert "decoder.layers.1.cross_attention, head 3" in shown.picture.svg
+    assert "decoder layer 2, cross, head 3" in shown.picture.svg
 
 
 def test_view_of_one_head_and_as_lines():

@@ -51,7 +51,7 @@ def test_the_picture_shows_words_pairs_and_vocabulary():
     assert "last es + t" in panel.picture.says
     assert ">est<" in panel.picture.body
     assert panel.picture.body.count("stroke-width") == 3  # the new token: twice in words, once in the vocabulary
-    last = panel.controls["merges"].box.max
+    last = panel.controls["merges"].slider.max
     assert "no pair is left" in panel.set(merges=last).picture.says
 
 

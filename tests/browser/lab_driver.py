@@ -205,6 +205,7 @@ def environment(home: Path) -> dict[str, str]:
         "PYTHONPATH": str(REPOSITORY),
         "IPYTHONDIR": str(home / "ipython"),
         "TRANSFORMER_COURSE_PROGRESS": str(home / "progress.json"),
+        "TRANSFORMER_COURSE_MINE": str(home / "mine"),
         "TRANSFORMER_COURSE_STATIC": "",
     }
     inherited = {name: value for name, value in os.environ.items() if not name.startswith(("JUPYTER", "PYTEST"))}
@@ -221,11 +222,22 @@ def write_settings(home: Path) -> None:
 def start_server(python: str, home: Path, root: Path, port: int) -> subprocess.Popen:
     """JupyterLab on 127.0.0.1 showing `root`; its log is `home`/log.txt."""
     write_settings(home)
-    command = [python, "-m", "jupyterlab", "--no-browser", "--ip=127.0.0.1", f"--port={port}", "--allow-root"]
-    command += [f"--IdentityProvider.token={TOKEN}", f"--ServerApp.root_dir={root}", "--ServerApp.port_retries=0"]
-    command += ["--LabApp.expose_app_in_browser=True"]  # to switch themes without a walk through menus
-    with (home / "log.txt").open("wb") as log:
-        return subprocess.Popen(command, cwd=root, env=environment(home), stdout=log, stderr=log)
+    return _start([python, "-m", "jupyterlab", f"--ServerApp.root_dir={root}"], home, root, port)
+
+
+def start_course(python: str, home: Path, port: int) -> subprocess.Popen:
+    """What `make lab` does, with the learner's folder `home`/mine; JupyterLab shows `home`."""
+    if not (home / "config").exists():
+        write_settings(home)
+    return _start([python, "-m", "transformer_lib.course.copies", "lab"], home, home, port)
+
+
+def _start(command: list[str], home: Path, folder: Path, port: int) -> subprocess.Popen:
+    options = ["--no-browser", "--ip=127.0.0.1", f"--port={port}", "--allow-root", "--ServerApp.port_retries=0"]
+    options += [f"--IdentityProvider.token={TOKEN}"]
+    options += ["--LabApp.expose_app_in_browser=True"]  # to switch themes without a walk through menus
+    with (home / "log.txt").open("ab") as log:
+        return subprocess.Popen([*command, *options], cwd=folder, env=environment(home), stdout=log, stderr=log)
 
 
 def answers(process: subprocess.Popen, port: int, seconds: float = 90) -> bool:

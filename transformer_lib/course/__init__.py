@@ -3,8 +3,8 @@
 `notebooks` lists them. `exercises` holds each exercise with its check, `quiz` the questions, `progress` what a learner
 has passed, `mine` what they have written; `figures` draws (`plotting` static pictures, `svg` and `widgets` interactive
 ones); `clinic`, `claims` and `studies` hold what particular notebooks examine; `teaching` makes slides and assignments.
-`reading` has the glossary and the references; its functions `glossary`, `cite` and `references` are those of
-`tl.course`.
+`copies` makes the learner's own copy of the notebooks; its `bring_back` makes an exercise a stub again. `reading` has
+the glossary and the references: `glossary`, `cite` and `references`. These four functions are those of `tl.course`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from typing import TYPE_CHECKING
 from .notebooks import NOTEBOOKS
 
 if TYPE_CHECKING:
+    from .copies import bring_back
     from .reading import cite, glossary, references
 
-__all__ = ["NOTEBOOKS", "cite", "glossary", "references"]
+__all__ = ["NOTEBOOKS", "bring_back", "cite", "glossary", "references"]
 
 
 def __getattr__(name: str) -> object:
-    """Load the glossary and the references when they are first asked for."""
+    """Load a function when it is first asked for."""
     if name in __all__:
-        return getattr(importlib.import_module(".reading", __name__), name)
+        module = ".copies" if name == "bring_back" else ".reading"
+        return getattr(importlib.import_module(module, __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

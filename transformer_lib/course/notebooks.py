@@ -245,6 +245,11 @@ def notebook(notebook_id: str) -> Notebook:
     raise ValueError(f"notebook_id must be one of 00 to 17 or A, got {notebook_id!r}")
 
 
+def following(entry: Notebook) -> Notebook | None:
+    """Return the notebook after this one; None for the last."""
+    return dict(zip(NOTEBOOKS, NOTEBOOKS[1:], strict=False)).get(entry)
+
+
 def chosen(names: Sequence[str]) -> list[Notebook]:
     """Return the notebooks with these numbers; all of them if no number is given.
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import EllipsisType
 
-from ..progress import mark
+from ..progress import passed, show
 from .faults import BY_NAME, HEALTHY, Fault
 from .instruments import INSTRUMENTS, read
 from .patients import LETTERS, Patient, admit, case_of
@@ -104,7 +105,7 @@ SIGNS = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """Outcome of a diagnosis: `status` is "right", "wrong" or "none yet". True when right."""
+    """Outcome of a diagnosis: `status` is "right", "wrong", "unknown" or "none yet". True when right."""
 
     letter: str
     status: str
@@ -125,12 +126,13 @@ def diagnose(letter: str, name: str | None | EllipsisType = None, *, seed: int =
         letter: "A" to "H". name: one of CATALOGUE; None or ...: no diagnosis yet. seed: of the patient.
 
     Raises:
-        ValueError: there is no such patient or fault.
+        ValueError: there is no such patient.
     """
     verdict = judge(admit(letter, seed=seed), case_of(letter), name)
     print(verdict.text)
-    if verdict and letter in LETTERS:
-        mark("case", f"17.{letter}")
+    closing = passed("case", f"17.{letter}") if verdict and letter in LETTERS else None
+    if closing:
+        show(closing)
     return verdict
 
 
@@ -140,11 +142,18 @@ def judge(patient: Patient, case: Fault, name: str | None | EllipsisType) -> Ver
     if name is None or name is ...:
         return Verdict(letter, "none yet", f"○ {letter}: no diagnosis yet")
     if name not in BY_NAME:
-        raise ValueError(f"name must be one of {', '.join(CATALOGUE)}, got {name!r}")
+        return Verdict(letter, "unknown", f"○ {letter}: {_not_in_the_catalogue(name)}")
     if name == case.name:
         return Verdict(letter, "right", f"✓ {letter}: {name}.\n  {evidence(patient, name)}")
     reply = _would_see(patient, name) if name != HEALTHY.name else "Something is wrong with it, shown by one number."
     return Verdict(letter, "wrong", f"✗ {letter}: not {name}.\n  {reply}\n  {_hint(case)}")
+
+
+def _not_in_the_catalogue(name: object) -> str:
+    """Say which names there are, the most similar one first."""
+    near = get_close_matches(str(name).lower(), CATALOGUE, n=1, cutoff=0.4)
+    meant = f" Did you mean {near[0]!r}?" if near else ""
+    return f"the catalogue has no {name!r}.{meant}\n  A diagnosis is one of: {', '.join(CATALOGUE)}."
 
 
 def evidence(patient: Patient, name: str) -> str:

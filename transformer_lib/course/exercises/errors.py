@@ -19,8 +19,7 @@ ADVICE = (
     ),
     (
         r"torch\.return_types\.(max|min)",
-        "In torch, x.max(dim) returns values and indices: use x.amax(dim, keepdim=True). A softmax written for NumPy "
-        "stops here, too: use torch.softmax(scores, dim=-1).",
+        "In torch, x.max(dim) returns values and indices: use x.amax(dim, keepdim=True).",
     ),
     (
         r"'numpy\.ndarray' and 'Tensor'|'Tensor' and 'numpy\.ndarray'|must be Tensor, not numpy|keepdims=bool"
@@ -55,6 +54,8 @@ def explained(error: BaseException, line: str, gradients: Collection[str]) -> st
             "delete it, and return your result."
         )
     text, advice = error_text(error), _advice(str(error), type(error).__name__)
+    if "softmax" in line and "return_types" in text:  # the notebook's own softmax, written for arrays, was called
+        advice += " A softmax written for NumPy stops here: use torch.softmax(scores, dim=-1)."
     if "requires grad" in text and gradients:
         text = text.partition(". Use ")[0]  # which would lose the gradients without a word
         advice = (

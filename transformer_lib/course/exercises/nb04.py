@@ -44,6 +44,31 @@ EXERCISE_1 = Exercise(
         Mistake("unscaled", lambda q, k: q @ k.mT, "The scores are not scaled: divide by √d_k."),
         Mistake("times", lambda q, k: q @ k.mT * q.shape[-1] ** 0.5, "You multiplied by √d_k; divide by it."),
         Mistake(
+            "root of 3",
+            lambda q, k: q @ k.mT / 3**0.5,
+            "√3 is the root of d_k in our example; take it from the tensor: query.shape[-1].",
+        ),
+        Mistake(
+            "q_len",
+            lambda q, k: q @ k.mT / q.shape[-2] ** 0.5,
+            "You divided by the root of the number of queries; d_k is the length of one query (the last axis).",
+        ),
+        Mistake(
+            "first axis",
+            lambda q, k: q @ k.mT / q.shape[0] ** 0.5,
+            "You divided by the root of the first axis, which is the batch where there is one; d_k is the last axis.",
+        ),
+        Mistake(
+            "whole root",
+            lambda q, k: q @ k.mT / int(q.shape[-1] ** 0.5),
+            "√d_k need not be an integer: do not round it.",
+        ),
+        Mistake(
+            "softmax",
+            lambda q, k: torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1),
+            "You returned the weights; return the scores, before the softmax.",
+        ),
+        Mistake(
             "k_len",
             lambda q, k: q @ k.mT / k.shape[-2] ** 0.5,
             "You divided by the root of the number of keys; d_k is the length of one key (the last axis).",
@@ -113,6 +138,31 @@ EXERCISE_2 = Exercise(
     dot_product_deviation,
     _deviation_cases,
     (
+        Mistake(
+            "d_k alone",
+            lambda d, mq, vq, mk, vk: d**0.5,
+            "Right only for mean 0 and variance 1: a term's variance depends on both means and both variances.",
+        ),
+        Mistake(
+            "half",
+            _deviation(lambda mq, vq, mk, vk: (vq * vk + vq * mk**2 + vk * mq**2) / 2, power=1.0),
+            "That is half of the variance: in Python x ** 1 / 2 is (x ** 1) / 2. Write x ** 0.5.",
+        ),
+        Mistake(
+            "factor",
+            _deviation(lambda mq, vq, mk, vk: vq * vk + vq * mk**2 + vk * mq**2, power=-0.5),
+            "That is what one would multiply by; return the standard deviation, by which one divides.",
+        ),
+        Mistake(
+            "squared variances",
+            _deviation(lambda mq, vq, mk, vk: (vq**2 + mq**2) * (vk**2 + mk**2) - (mq * mk) ** 2),
+            "A variance is a square already: E[q²] is var_q + mean_q².",
+        ),
+        Mistake(
+            "mean of the sum",
+            lambda d, mq, vq, mk, vk: abs(d * (vq + mq**2) * (vk + mk**2) - (d * mq * mk) ** 2) ** 0.5,
+            "You subtracted the square of the whole sum's mean. Take E[t]² off a single term; d_k terms then add up.",
+        ),
         Mistake(
             "no means",
             _deviation(lambda mq, vq, mk, vk: vq * vk),
@@ -188,11 +238,12 @@ def _softmax_cases():
         Case("one row", (torch.tensor([2.0, 1.0, 0.0]),)),
         Case("3 by 3", (square,)),
         Case("a batch of 2", (batch,)),
-        Case("scores in the thousands", (torch.tensor([[1000.0, 1001.0, 1002.0], [999.0, 1000.0, 1000.5]]),)),
+        Case("scores in the thousands", (torch.tensor([[1000.0, 1001.0, 1002.0], [999.0, 1002.0, 1000.0]]),)),
         Case("rows of very different size", (torch.tensor([[1000.0, 1001.0], [-1000.0, -1002.0], [0.0, 3.0]]),)),
         Case("very negative scores", (torch.tensor([[-2000.0, -2001.0, -2003.0]]),)),
         Case("one score far below the others", (torch.tensor([[0.0, 1.0, 2.0, -100.0]]),)),
         Case("some scores are -inf", (masked,)),
+        Case("-inf among very negative scores", (torch.tensor([[-2000.0, -2001.0, -INF], [0.0, 1.0, -INF]]),)),
     ]
 
 
@@ -211,7 +262,8 @@ EXERCISE_3 = Exercise(
         Mistake(
             "naive",
             _exp_share(lambda s: 0.0),
-            "exp overflows for large scores, and inf / inf is NaN: subtract each row's largest score first.",
+            "exp overflows for scores in the thousands (inf / inf is NaN), and for very negative ones every exp is 0 "
+            "(0 / 0 is NaN, too): subtract each row's largest score first.",
         ),
         Mistake(
             "mean",
@@ -297,7 +349,7 @@ def _attention_cases():
     nothing = seen.clone()
     nothing[1] = False
     padding = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], dtype=torch.bool)[:, None, None, :]
-    far = torch.tensor([[20.0, 0.0, 0.0, 0.0]]), torch.tensor([[-20.0], [-20.05], [1.0]]) * torch.eye(4)[:1]
+    far = torch.tensor([[20.0, 0.0, 0.0, 0.0]]), torch.tensor([[-20.0], [-15.0], [-16.0]]) * torch.eye(4)[:1]
     return [
         Case("2 tokens, causal mask", (*normal(11, (2, 2), (2, 2), (2, 2)), _triangle(2))),
         Case("3 queries, 5 keys", (q, k, v, seen)),
@@ -307,7 +359,16 @@ def _attention_cases():
             "a batch with heads and a padding mask", (*normal(13, (2, 3, 7, 11), (2, 3, 5, 11), (2, 3, 5, 2)), padding)
         ),
         Case("a query that may attend to nothing", (q, k, v, nothing)),
-        Case("visible scores near −200", (*far, v[:3], torch.tensor([[True, True, False]]))),
+        Case("a visible score of −200", (*far, v[:3], torch.tensor([[True, False, False]]))),
+        Case(
+            "scores in the thousands, the largest forbidden",
+            (
+                torch.tensor([[2000.0, 0.0], [0.0, -2000.0], [1.0, 1.0]]),
+                torch.tensor([[-1.0, 1.0], [-1.001, 1.001], [1.0, -1.0]]),
+                torch.tensor([[1.0, 2.0], [3.0, 5.0], [7.0, -1.0]]),
+                torch.tensor([[True, True, False], [True, True, False], [True, True, True]]),
+            ),
+        ),
     ]
 
 
@@ -358,6 +419,27 @@ EXERCISE_4 = Exercise(
             "inverted",
             _attend(lambda s, m: _softmax_of(_masked(s, ~m))),
             "The mask is used the wrong way round: True means that the query may attend.",
+        ),
+        Mistake(
+            "fill where true",
+            _attend(lambda s, m: torch.softmax(_masked(s, ~m), -1)),
+            "The mask is used the wrong way round: masked_fill fills where its own mask is True, so give it ~mask.",
+        ),
+        Mistake(
+            "fill where true, rows",
+            _attend(
+                lambda s, m: torch.softmax(s.masked_fill(m & m.any(-1, keepdim=True), -INF), -1).masked_fill(
+                    ~m.any(-1, keepdim=True), 0.0
+                )
+            ),
+            "The empty rows are right; elsewhere the mask is used the wrong way round: masked_fill fills where its own "
+            "mask is True, so give it ~mask there.",
+        ),
+        Mistake(
+            "not zeroed",
+            _attend(lambda s, m: torch.softmax(_masked(s, m | ~m.any(-1, keepdim=True)), -1)),
+            "A row that may attend to nothing still has weights. Its scores are finite, which is right; after the "
+            "softmax set its weights to 0.",
         ),
         Mistake("no mask", _attend(lambda s, m: torch.softmax(s, -1)), "You did not use the mask."),
         Mistake(
@@ -413,8 +495,8 @@ EXERCISE_4 = Exercise(
         Mistake(
             "high fill",
             _attend(lambda s, m: torch.softmax(_masked(s, m, -100.0), -1) * m),
-            "Right unless the visible scores lie below the number that you put in the hidden places; then those "
-            "get all the weight. Use -inf, or torch.finfo(scores.dtype).min.",
+            "Where the visible scores are very low, all your weights are 0. Hide with -inf or "
+            "torch.finfo(scores.dtype).min, before the softmax: a number such as −100 can lie above visible scores.",
         ),
         Mistake(
             "high fill, rows",
@@ -502,6 +584,16 @@ EXERCISE_5 = Exercise(
         ),
         Mistake("sign", lambda w, g: w * ((w * g).sum(-1, keepdim=True) - g), "The sign is flipped."),
         Mistake(
+            "no a behind",
+            lambda w, g: w * g - (w * g).sum(-1, keepdim=True),
+            "The second term lacks its weights: a aᵀ times a vector is a times a number.",
+        ),
+        Mistake(
+            "plus",
+            lambda w, g: w * (g + (w * g).sum(-1, keepdim=True)),
+            "Subtract the mean under the weights; you added it.",
+        ),
+        Mistake(
             "no front",
             lambda w, g: g - (w * g).sum(-1, keepdim=True),
             "The weight in front is missing: multiply the difference by the weights.",
@@ -553,7 +645,7 @@ def _backward(jacobian=softmax_backward, swap=lambda m: m.mT, swap_weights=lambd
 
 EXERCISE_6 = Exercise(
     "04.6",
-    "Attention backwards",
+    "Attention's backward pass",
     30,
     3,
     attention_backward,
@@ -573,7 +665,7 @@ EXERCISE_6 = Exercise(
         Mistake(
             "value not turned",
             _backward(swap_weights=lambda m: m),
-            "grad_value collects over queries: it is weights' grad_output, with the weights transposed.",
+            "grad_value collects over queries: it is weightsᵀ grad_output, with the weights transposed.",
         ),
         Mistake(
             "diagonal",
@@ -599,6 +691,11 @@ EXERCISE_6 = Exercise(
             "reversed",
             _backward(order=(2, 1, 0)),
             "You return them in the order in which they are found; return (grad_query, grad_key, grad_value).",
+        ),
+        Mistake(
+            "key first",
+            _backward(order=(1, 0, 2)),
+            "grad_query and grad_key have changed places: return (grad_query, grad_key, grad_value).",
         ),
         Mistake(
             "order",

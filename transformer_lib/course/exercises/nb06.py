@@ -467,6 +467,7 @@ def _rotary_cases():
         case("a batch of 2 with 3 heads", 74, (2, 3, 5, 4), [0, 1, 2, 3, 4]),
         case("positions in another order", 75, (3, 10), [11, 2, 5]),
         case("as many tokens as features", 76, (4, 4), [0, 1, 2, 3]),
+        Case("numbers in float64", (normal(95, (3, 4), dtype=torch.float64)[0], torch.tensor([0, 5, 2]))),
     ]
 
 

@@ -183,7 +183,7 @@ def _score_cases():
     nothing[1] = False
     padding = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], dtype=torch.bool)[:, None, None, :]
     huge = torch.tensor([[1.0, 1000.0, 2.0], [0.0, 500.0, -1000.0]])
-    far = torch.tensor([[-200.0, -200.5, 1.0], [0.0, -300.0, -301.0]])
+    far = torch.tensor([[-200.0, -200.5, -150.0], [-250.0, -300.0, -301.0]])
     return [
         Case("2 tokens, look-ahead mask", (*normal(70, (2, 2)), causal_mask(2))),
         Case("3 queries, 5 keys", (*normal(71, (3, 5)), seen)),
@@ -262,8 +262,8 @@ EXERCISE_3 = Exercise(
         Mistake(
             "high fill",
             lambda s, m: _filled(-100.0)(s, m) * m,
-            "Right unless the visible scores lie below the number that you put in the hidden places; then those "
-            "get all the weight. Use −∞, or torch.finfo(scores.dtype).min.",
+            "Where the visible scores are very low, all your weights are 0. Hide with −∞ or "
+            "torch.finfo(scores.dtype).min, before the softmax: a number such as −100 can lie above visible scores.",
         ),
         Mistake(
             "high fill, rows",

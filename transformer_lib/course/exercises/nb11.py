@@ -31,8 +31,8 @@ def _attention_case(label, seed, batch, tgt_len, src_len, d_model, d_k, d_v, hid
 
 
 def _attention_cases():
-    far = torch.tensor([[[20.0, 0.0]]]), torch.tensor([[[-14.0, 1.0], [-14.125, 3.0], [2.0, 5.0]]])
-    hidden = torch.tensor([[[True, True, False]]])
+    far = torch.tensor([[[20.0, 0.0]]]), torch.tensor([[[-14.0, 1.0], [-11.0, 3.0], [-12.0, 5.0]]])
+    hidden = torch.tensor([[[True, False, False]]])
     return [
         _attention_case("2 queries, 3 memory rows", 110, 1, 2, 3, 2, 2, 2),
         _attention_case("3 queries, 5 rows of which 2 are padding", 111, 1, 3, 5, 7, 3, 2, hidden=2),
@@ -40,7 +40,7 @@ def _attention_cases():
         _attention_case("as many queries as rows", 113, 3, 5, 5, 7, 2, 7, hidden=1),
         _attention_case("one query, as in decoding", 114, 2, 1, 7, 5, 3, 2),
         _attention_case("more queries than rows", 115, 1, 7, 2, 3, 5, 3),
-        Case("visible scores near −200", (*far, torch.eye(2), torch.eye(2), torch.eye(2), hidden)),
+        Case("a visible score near −200", (*far, torch.eye(2), torch.eye(2), torch.eye(2), hidden)),
     ]
 
 

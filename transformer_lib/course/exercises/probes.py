@@ -22,7 +22,7 @@ def weights_sum(part: int | None = None, what: str = "Weights", over: str = "key
         weights = _tensor(got, part)
         if _is_one(weights.sum(-1)):
             return None
-        if weights.dim() >= 2 and _is_one(weights.sum(-2)):
+        if weights.dim() >= 2 and weights.shape[-2] > 1 and _is_one(weights.sum(-2)):
             return "Your weights sum to one over queries (axis -2), not over keys (axis -1)."
         rows = weights.sum(-1)
         wrong = rows.reshape(-1)[(rows.reshape(-1) - 1).abs().argmax()]

@@ -21,6 +21,7 @@ from .diagnose import (
     unattempted,
 )
 from .errors import error_text, left_over
+from .look import say
 from .model import Case, Exercise
 from .plain import Printed
 from .registry import get
@@ -68,8 +69,10 @@ def check(exercise_id: str, function: Callable[..., object], *, time_limit: floa
     """
     verdict = check_solution(exercise_id, function, time_limit=time_limit)
     if verdict:
-        progress.mark("exercise", exercise_id)
+        closing = progress.passed("exercise", exercise_id)
         mine.announce(get(exercise_id).part, function)
+        if closing:
+            progress.show(closing)
     return verdict
 
 
@@ -79,7 +82,7 @@ def check_solution(exercise_id: str, function: Callable[..., object], *, time_li
     ours = verdict and getattr(function, "__name__", "").endswith("_solution")
     if verdict.printed:
         print(verdict.printed, end="" if verdict.printed.endswith("\n") else "\n")
-    print(f"{verdict.text} (The notebook's solution.)" if ours else verdict.text)
+    say(f"{verdict.text} (The notebook's solution.)" if ours else verdict.text)
     if not verdict and os.environ.get("NBGRADER_EXECUTION"):
         raise CheckFailed(verdict.text)
     return verdict

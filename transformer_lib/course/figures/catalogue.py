@@ -1,7 +1,7 @@
 """The interactive figures of the course in one list: what each shows, which function makes it, and where it stands.
 
-The id is the one under which a learner's first touch is remembered, and the one that the strip on top of a notebook
-shows. It says nothing about order: a new figure takes the next free number.
+The id is the one under which a learner's first touch is remembered. It says nothing about order: a new figure takes
+the next free number.
 """
 
 from __future__ import annotations

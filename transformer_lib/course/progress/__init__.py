@@ -17,11 +17,29 @@ import os
 from datetime import date
 
 from .. import notebooks, routes
+from . import store
+from .live import Live, in_kernel, show
+from .places import Place, place_to_continue
 from .route_view import above_map, routes_view
 from .store import KINDS, State, empty, path, read, update
-from .view import View, map_view, strip_view
+from .view import View, closing_view, finished, map_view, strip_view
 
-__all__ = ["banner", "course_map", "mark", "path", "reset", "route", "state", "static"]
+__all__ = [
+    "banner",
+    "course_map",
+    "in_kernel",
+    "last",
+    "mark",
+    "passed",
+    "path",
+    "reset",
+    "route",
+    "show",
+    "state",
+    "static",
+]
+
+_strips: dict[str, Live] = {}  # those that this kernel shows
 
 
 def static() -> bool:
@@ -56,7 +74,30 @@ def mark(kind: str, name: str) -> bool:
         current[kind].setdefault(name, date.today().isoformat())
         return current
 
-    return update(path(), add)
+    done = update(path(), add, here="" if kind == "widget" else name.split(".")[0])
+    for strip in _strips.values():
+        strip.redraw()
+    return done
+
+
+def passed(kind: str, name: str) -> View | None:
+    """Remember as `mark` does; return what to show when this was the last task of its notebook, else None.
+
+    Raises:
+        ValueError: as for `mark`, or if the id is not one of a task of a notebook.
+    """
+    entry = notebooks.notebook(name.split(".")[0])
+    before = finished(entry, state())
+    mark(kind, name)
+    if before or not finished(entry, state()):
+        return None
+    return View(lambda: closing_view(entry, notebooks.following(entry)))
+
+
+def last() -> tuple[str, ...]:
+    """Return the number of the notebook last worked in; nothing when there is none."""
+    found = "" if static() else store.last(path())
+    return (found,) if found in [entry.id for entry in notebooks.NOTEBOOKS] else ()
 
 
 def reset() -> bool:
@@ -70,9 +111,18 @@ def banner(notebook_id: str) -> View:
     Raises:
         ValueError: if there is no such notebook.
     """
-    entry = notebooks.notebook(notebook_id)
+    entry, before = notebooks.notebook(notebook_id), last()
     mark("notebook", notebook_id)
-    return View(lambda: strip_view(entry, state(), notebooks.NOTEBOOKS))
+    strip = Live(lambda: strip_view(entry, state(), notebooks.NOTEBOOKS, _continue(entry, before)), static)
+    _strips[notebook_id] = strip
+    return strip
+
+
+def _continue(here: notebooks.Notebook, before: tuple[str, ...]) -> Place | None:
+    """Return where to go on: in this notebook if something is passed in it, else in the one before; or None."""
+    now = state()
+    candidates = [here, *(notebooks.notebook(name) for name in before)]
+    return next((place for entry in candidates if (place := place_to_continue(entry, now))), None)
 
 
 def course_map() -> View:

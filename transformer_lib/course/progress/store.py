@@ -48,10 +48,19 @@ def read(file: Path) -> State | None:
         return None
 
 
-def update(file: Path, change: Callable[[State], State]) -> bool:
+def last(file: Path) -> str:
+    """Return the number of the notebook that was last worked in; "" when that is not known."""
+    try:
+        return str(json.loads(file.read_text(encoding="utf-8"))["last"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def update(file: Path, change: Callable[[State], State], here: str = "") -> bool:
     """Read, change and write back while no other kernel can. Return False when the place cannot be written.
 
-    A damaged file is kept beside the new one, with `.corrupt` added to its name.
+    A damaged file is kept beside the new one, with `.corrupt` added to its name. `here` is the number of the notebook
+    that is worked in; without it, the file goes on naming the one before.
     """
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -59,7 +68,7 @@ def update(file: Path, change: Callable[[State], State]) -> bool:
             current = read(file)
             if current is None and file.exists():
                 _retry(lambda: os.replace(file, file.with_name(file.name + ".corrupt")))
-            content = {"version": 1, "passed": change(current or empty())}
+            content = {"version": 1, "passed": change(current or empty()), "last": here or last(file)}
             text = json.dumps(content, indent=1, sort_keys=True) + "\n"
             _retry(lambda: write_atomically(file, text.encode()))
         return True

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from html import escape
 
 from ..notebooks import Notebook
+from .places import Place
 
 SYMBOLS = {"done": "✓", "started": "◐", "not yet": "○"}
 State = dict[str, dict[str, str]]
@@ -28,27 +29,62 @@ class View:
 
 
 def standing(entry: Notebook, state: State) -> str:
-    """Return "done", "started" or "not yet"; a notebook without tasks is done once it was opened."""
+    """Return "done", "started" or "not yet"; a notebook without tasks is done once it was opened.
+
+    A panel may stand in two notebooks, so that moving one starts neither.
+    """
     opened = entry.id in state["notebook"]
-    passed = [name in state[kind] for kind, name in entry.parts]
-    if entry.parts:
-        return "done" if all(passed) else "started" if any(passed) or opened else "not yet"
-    return "done" if opened else "not yet"
+    passed = {(kind, name) for kind, name in entry.parts if name in state[kind]}
+    if entry.parts and len(passed) == len(entry.parts):
+        return "done"
+    if opened and not entry.parts:
+        return "done"
+    return "started" if opened or any(kind != "widget" for kind, _ in passed) else "not yet"
 
 
-def strip_view(entry: Notebook, state: State, course: Sequence[Notebook]) -> tuple[str, str]:
-    """Return HTML and text of the strip on top of one notebook."""
+def finished(entry: Notebook, state: State) -> bool:
+    """Whether all exercises, questions and cases of a notebook that has some are passed."""
+    tasks = [(kind, name) for kind, name in entry.parts if kind != "widget"]
+    return bool(tasks) and all(name in state[kind] for kind, name in tasks)
+
+
+def strip_view(
+    entry: Notebook, state: State, course: Sequence[Notebook], onward: Place | None = None
+) -> tuple[str, str]:
+    """Return HTML and text of the strip on top of one notebook; `onward` is where the learner left."""
     word = standing(entry, state)
     passed = sum(name in state[kind] for kind, name in entry.parts)
     head = f"{SYMBOLS[word]} {word} · {entry.minutes} minutes · you will build {entry.builds}"
-    tasks = [f"{_tick(name in state[kind])} {name}" for kind, name in entry.parts]
+    tasks = [f"{_tick(name in state[kind])} {label}" for label, kind, name in _labelled(entry)]
     count = f"{passed} of {len(entry.parts)} done: {' '.join(tasks)}" if entry.parts else ""
     path = " ".join(_place(other, entry, state) for other in course)
-    lines = (f"Notebook {entry.id}: {entry.title}", head, count, _plain_path(course, entry, state))
+    go_on = f"▶ continue at {onward.name}" if onward else ""
+    lines = (f"Notebook {entry.id}: {entry.title}", head, count, _plain_path(course, entry, state), go_on)
     text = "\n".join(line for line in lines if line)
-    rows = "".join(f"<div>{row}</div>" for row in (f"<b>{escape(head)}</b>", escape(count), path) if row)
+    link = f'<a href="{escape(onward.link, quote=True)}">{escape(go_on)}</a>' if onward else ""
+    rows = "".join(f"<div>{row}</div>" for row in (f"<b>{escape(head)}</b>", escape(count), path, link) if row)
     label = escape(f"Your progress in notebook {entry.id}", quote=True)
     return f'<div role="region" aria-label="{label}">{rows}</div>', text
+
+
+def _labelled(entry: Notebook) -> list[tuple[str, str, str]]:
+    """Return the parts of a notebook as (label, kind, id); panels are called so, and numbered where there are more."""
+    several, labels = len(entry.widgets) > 1, []
+    for kind, name in entry.parts:
+        number = f" {entry.widgets.index(name) + 1}" if kind == "widget" and several else ""
+        labels.append((f"panel{number}" if kind == "widget" else name, kind, name))
+    return labels
+
+
+def closing_view(entry: Notebook, following: Notebook | None) -> tuple[str, str]:
+    """Return HTML and text of the moment at which everything in a notebook is passed; `following` is the next one."""
+    head = f"✓ Notebook {entry.id}: every exercise passed, every question answered."
+    built = f"You have built {entry.builds}."
+    after = f"Next: {following.id} · {following.title}" if following else "That was the last one."
+    link = f'<a href="{escape(following.filename, quote=True)}">{escape(after)} →</a>' if following else escape(after)
+    look = "border:2px solid #2e7d32;border-radius:6px;padding:8px 14px;margin:6px 0;max-width:640px"
+    html = f'<div style="{look}"><p><b>{escape(head)}</b></p><p>{escape(built)} {link}</p></div>'
+    return html, f"{head}\n{built} {after}"
 
 
 def _tick(passed: bool) -> str:
@@ -56,12 +92,13 @@ def _tick(passed: bool) -> str:
 
 
 def _place(other: Notebook, here: Notebook, state: State) -> str:
-    """Return one notebook in the strip's path: symbol and number, the current one in bold."""
+    """Return one notebook in the strip's path: symbol and number, a link unless it is this one, which is in bold."""
     word = standing(other, state)
     title = escape(f"{other.id} {other.title}: {word}", quote=True)
     mark = f"{SYMBOLS[word]}&nbsp;{other.id}"
-    inner = f'<b aria-current="page">[{mark}]</b>' if other.id == here.id else mark
-    return f'<span title="{title}">{inner}</span>'
+    if other.id == here.id:
+        return f'<span title="{title}"><b aria-current="page">[{mark}]</b></span>'
+    return f'<a href="{escape(other.filename, quote=True)}" title="{title}">{mark}</a>'
 
 
 def _plain_path(course: Sequence[Notebook], here: Notebook, state: State) -> str:

@@ -6,6 +6,7 @@ text. A right answer is remembered as progress, on this machine only.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -40,9 +41,8 @@ def submit(question_id: str, given: Answer) -> Feedback:
         ValueError: if there is no such question or option, or `given` is no number where one is asked for.
     """
     feedback = question(question_id).reply(given)
-    if feedback.right:
-        progress.mark("quiz", question_id)
-    return feedback
+    closing = progress.passed("quiz", question_id) if feedback.right else None
+    return replace(feedback, why=f"{feedback.why} {closing!r}") if closing else feedback
 
 
 def answer(question_id: str, given: Answer) -> None:

@@ -18,7 +18,7 @@ NOTEBOOK_04 = (
                 right=True,
             ),
             Option("It grows fourfold.", "The variance does. The standard deviation is its root."),
-            Option("It grows sixteenfold.", "That would be the square of what the variance does."),
+            Option("It grows sixteenfold.", "d_k grows fourfold, and so does the variance: nothing is squared."),
         ),
     ),
     Number(
@@ -38,7 +38,8 @@ NOTEBOOK_04 = (
     ),
     Choice(
         "04.q3",
-        "You add 100 to every score of one query, then take the softmax. What happens to its weights?",
+        "You add 100 to every score of one query, then take the softmax, in exact arithmetic. What happens to its "
+        "weights?",
         (
             Option("They all grow.", "They sum to one, before and after: they cannot all grow."),
             Option(

@@ -35,10 +35,17 @@ OPTIMIZERS: dict[str, Callable[..., torch.optim.Optimizer]] = {"Adam": torch.opt
 
 @dataclass(frozen=True)
 class Version:
-    """How the scores are made: the power of d_k that multiplies q · k, and the one that multiplies the first W_Q."""
+    """How the scores are made and trained, as powers of d_k.
+
+    Args:
+        power: multiplies q · k. start: multiplies the first W_Q.
+        query_rate, key_rate: multiply the learning rates of W_Q and W_K.
+    """
 
     power: float
     start: float = 0.0
+    query_rate: float = 0.0
+    key_rate: float = 0.0
 
 
 VERSIONS = {
@@ -46,6 +53,11 @@ VERSIONS = {
     "not divided": Version(0.0),
     "small start": Version(0.0, start=-0.5),
     "divided by d_k": Version(-1.0),
+}
+# For Adam: the small start with steps as small as the divided model's, which makes it that, and the other start.
+CONTROLS = {
+    "small start, small steps": Version(0.0, start=-0.5, query_rate=-0.5),
+    "not divided, small steps": Version(0.0, query_rate=-0.5, key_rate=-0.5),
 }
 
 
@@ -57,22 +69,24 @@ class Lookup:
     after the last comes the first. So a query has to say "my symbol plus one", and a key "my symbol".
 
     Args:
-        d_k: width of queries and keys. version: a key of VERSIONS. seeds: one for each model, which decides its
-            first weights, its vectors and its batches; models of one seed differ in nothing but the version.
+        d_k: width of queries and keys. version: a key of VERSIONS or CONTROLS. seeds: one for each model, which decides
+            its first weights, its vectors and its batches; models of one seed differ in nothing but the version.
     """
 
     def __init__(self, d_k: int, version: str, seeds: Sequence[int]) -> None:
-        if version not in VERSIONS:
-            raise ValueError(f"version must be one of {', '.join(map(repr, VERSIONS))}, got {version!r}")
+        known = VERSIONS | CONTROLS
+        if version not in known:
+            raise ValueError(f"version must be one of {', '.join(map(repr, known))}, got {version!r}")
         self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.symbols = self._draw(SYMBOLS, FEATURES)
         self.payloads = self._draw(SYMBOLS, FEATURES)
         shapes = {"w_q": d_k, "w_k": d_k, "w_v": FEATURES, "readout": SYMBOLS}
         # [models, 1, FEATURES, width]: the 1 is broadcast over a batch
         weights = {name: self._draw(1, FEATURES, width) / math.sqrt(FEATURES) for name, width in shapes.items()}
-        weights["w_q"] *= d_k ** VERSIONS[version].start
+        weights["w_q"] *= d_k ** known[version].start
         self.weights = {name: weight.requires_grad_() for name, weight in weights.items()}
-        self.factor = d_k ** VERSIONS[version].power
+        self.factor = d_k ** known[version].power
+        self.speed = {"w_q": d_k ** known[version].query_rate, "w_k": d_k ** known[version].key_rate}
 
     def _draw(self, *shape: int) -> Tensor:
         """Return normal numbers [models, *shape], each model's from its own generator."""
@@ -106,7 +120,8 @@ class Lookup:
 
     def train(self, optimizer: str, rate: float, steps: int = STEPS) -> Iterator[tuple[Tensor, Tensor]]:
         """Take one step after another; yields loss and accuracy [models] before each, on a batch never seen."""
-        chosen = OPTIMIZERS[optimizer](self.weights.values(), lr=rate)
+        groups = [{"params": [weight], "lr": rate * self.speed.get(name, 1)} for name, weight in self.weights.items()]
+        chosen = OPTIMIZERS[optimizer](groups)
         for _ in range(steps):
             loss, accuracy = self.losses(*self.batch())
             yield loss.detach(), accuracy
@@ -158,7 +173,8 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
     content = load_results(path) if path.exists() else {"steps": {}}
     content |= {"command": stored.command("scaling", seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
     content |= {"limit": STEPS, "rates": {name: list(rates) for name, rates in RATES.items()}}
-    for optimizer, d_k, version in itertools.product(RATES, WIDTHS, VERSIONS):
+    sweep = [*itertools.product(RATES, WIDTHS, VERSIONS), *itertools.product(["Adam"], WIDTHS[-1:], CONTROLS)]
+    for optimizer, d_k, version in sweep:
         found = content["steps"].setdefault(optimizer, {}).setdefault(str(d_k), {}).setdefault(version, [])
         for rate in RATES[optimizer][len(found) :]:
             found.append(steps_to_learn(d_k, version, optimizer, rate, seeds))

@@ -34,10 +34,12 @@ from .tokens_panel import bpe_stepper
 from .training_panel import training_replay
 from .vectors_panel import dot_product
 from .walking_panel import encoder_steps, encoder_walk, hand_made_layer
+from .watching import Watch, watch
 
 __all__ = [
     "Panel",
     "Saturation",
+    "Watch",
     "ablation_scores",
     "ablations",
     "alignment",
@@ -75,4 +77,5 @@ __all__ = [
     "token_length",
     "training_choices",
     "training_replay",
+    "watch",
 ]

@@ -11,6 +11,7 @@ from ..svg import flow
 from ..svg.elements import Picture, escape, text
 from .controls import number
 from .panel import Panel
+from .spots import Spot
 
 Sizes = dict[str, int]
 _ENCODER_X, _DECODER_X, _BOTTOM, _STEP = 190.0, 520.0, 490.0, 46.0
@@ -117,7 +118,22 @@ def model_map(
     sizes = _sizes(config, batch, src_len, tgt_len)
     controls = {"step": number("step", step, 1, len(STEPS))}
     layers, steps = config.n_layers, steps_of(config)
-    return Panel(lambda step: draw_model(step, sizes, layers, steps), controls, widget_id="W15", footer=_links)
+    return Panel(
+        lambda step: draw_model(step, sizes, layers, steps),
+        controls,
+        widget_id="W15",
+        footer=_links,
+        spots=_spots(steps),
+        says_lines=2,
+    )
+
+
+def _spots(steps: tuple[Step, ...]) -> list[Spot]:
+    """Return a spot for every box, which goes to its step."""
+    return [
+        Spot(f"{box.step}. {box.label}", "step", box.step, box.x - box.width / 2, box.y, box.width, box.height)
+        for box in _boxes(steps)
+    ]
 
 
 def steps_of(config: TransformerConfig) -> tuple[Step, ...]:

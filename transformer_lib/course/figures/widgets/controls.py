@@ -17,23 +17,27 @@ _NAMED = {"description_width": "initial"}
 
 
 class Number(ipywidgets.HBox):
-    """A number box with its slider; ``value`` is the number. ``powers`` makes the slider go 1, 2, 4, 8 …"""
+    """A number box with its slider; ``value`` is the number. ``powers`` makes the slider go 1, 2, 4, 8 …
+
+    A number outside the bounds becomes the nearest one inside, and ``note`` says so.
+    """
 
     value = traitlets.Any()
 
     def __init__(self, label: str, value: float, low: float, high: float, step: float, powers: bool = False) -> None:
         whole = all(isinstance(number, int) for number in (value, low, high, step))
-        self._powers = powers
-        box = ipywidgets.BoundedIntText if whole else ipywidgets.BoundedFloatText
+        self._powers, self._low, self._high = powers, low, high
+        box = ipywidgets.IntText if whole else ipywidgets.FloatText
         slider = ipywidgets.IntSlider if whole or powers else ipywidgets.FloatSlider
         ends = (round(math.log2(low)), round(math.log2(high)), 1) if powers else (low, high, step)
         jump = step if whole or not powers else None  # without a step, the box takes any number
-        self.box = box(value, min=low, max=high, step=jump, description=label, style=_NAMED)
+        self.box = box(value, step=jump, description=label, style=_NAMED)
         self.box.layout.width = f"{90 + 8 * len(label)}px"
         look = {"min": ends[0], "max": ends[1], "step": ends[2], "readout": False, "tooltip": label}
         self.slider = slider(self._on_slider(value), **look)
         self.slider.layout.width = "170px"
-        super().__init__([self.box, self.slider])
+        self.note = ipywidgets.HTML()
+        super().__init__([self.box, self.slider, self.note])
         self.value = value
         self.box.observe(lambda change: self.set_trait("value", change.new), "value")
         self.slider.observe(self._slid, "value")
@@ -47,9 +51,12 @@ class Number(ipywidgets.HBox):
             self.value = 2.0**change.new if self._powers else change.new
 
     def _changed(self, change: Any) -> None:
-        self.box.value = round(change.new, 6)  # 1.05 rather than 1.0499999999999998
+        inside = min(max(change.new, self._low), self._high)
+        self.box.value = round(inside, 6)  # 1.05 rather than 1.0499999999999998
         self.slider.value = self._on_slider(self.box.value)
-        self.value = self.box.value  # the box keeps it within its bounds
+        self.value = self.box.value
+        bound = "smallest" if change.new < inside else "largest"
+        self.note.value = "" if inside == change.new else f"<i>the {bound} is {inside:g}</i>"
 
 
 def number(label: str, value: float, low: float, high: float, step: float = 1, *, powers: bool = False) -> Number:
@@ -82,13 +89,18 @@ def steps(label: str, last: int) -> Steps:
     return Steps(label, last)
 
 
-def choice(label: str, options: Sequence[Any], value: Any = None) -> ipywidgets.ToggleButtons | Any:
-    """Make a control for one of several options: buttons up to nine, else a slider; the first is the default."""
+def choice(
+    label: str, options: Sequence[Any], value: Any = None, *, names: Sequence[str] | None = None
+) -> ipywidgets.ToggleButtons | Any:
+    """Make a control for one of several options: buttons up to nine, else a slider; the first is the default.
+
+    ``names`` are what the buttons say, where that is not the options themselves.
+    """
     options = list(options)
     if not options:
         raise ValueError("options must hold at least one entry, got none")
     value = options[0] if value is None else value
-    named = [(str(option), option) for option in options]
+    named = list(zip(names or map(str, options), options, strict=True))
     if len(options) <= 9:
         buttons = ipywidgets.ToggleButtons(options=named, value=value, description=label)
         buttons.style = {"description_width": "initial", "button_width": "auto"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -24,7 +25,8 @@ def attention_view(
     """Look through attention weights by layer, head and token.
 
     Args:
-        weights: [n_heads, q_len, k_len], or {layer name: weights}; a leading batch axis of 1 is dropped.
+        weights: [n_heads, q_len, k_len], or {layer name: weights}; a leading batch axis of 1 is dropped. The buttons
+            call a name of `tl.record_attention`, such as "encoder.layers.0.self_attention", "encoder layer 1".
         q_tokens, k_tokens: the tokens that read, and those that are read (the same by default).
         mask: boolean [q_len, k_len], True = may attend; ruled-out cells are hatched.
         widget_id: as in `Panel`.
@@ -42,11 +44,26 @@ def attention_view(
         return draw_attention(grids[layer], q_tokens, k_tokens, head, show, token, mask, layer)
 
     n_heads = max(len(grid) for grid in grids.values())
-    controls: dict[str, Any] = {"layer": choice("layer", list(grids))} if len(grids) > 1 else {}
+    controls: dict[str, Any] = {}
+    if len(grids) > 1:
+        controls["layer"] = choice("layer", list(grids), names=[layer_label(name) for name in grids])
     controls["head"] = choice("head", ["all", *range(1, n_heads + 1)] if n_heads > 1 else [1])
     controls["show"] = choice("one head as", ["map", "lines"])
     controls["token"] = number("query token", 1, 1, len(q_tokens))
     return Panel(draw, controls, widget_id=widget_id)
+
+
+def layer_label(name: str) -> str:
+    """Return what a learner calls a recorded module, counted from 1; any other name stays as it is.
+
+    >>> layer_label("decoder.layers.1.cross_attention")
+    'decoder layer 2, cross'
+    """
+    found = re.fullmatch(r"(encoder|decoder)\.layers\.(\d+)\.(self|cross)_attention", name)
+    if not found:
+        return name
+    stack, number, kind = found.groups()
+    return f"{stack} layer {int(number) + 1}" + (f", {kind}" if stack == "decoder" else "")
 
 
 def draw_attention(
@@ -60,7 +77,7 @@ def draw_attention(
     layer: str = "",
 ) -> Picture:
     """Draw all heads of [n_heads, q_len, k_len], or one; ``token`` is the query outlined. Both count from 1."""
-    where = f"{layer}, " if layer else ""
+    where = f"{layer_label(layer)}, " if layer else ""
     if head == "all":
         titles = [f"head {i + 1}" for i in range(len(grid))]
         return attention_map(grid, q_tokens, k_tokens, mask=mask, titles=titles, query=token - 1)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import ipywidgets
@@ -10,7 +11,10 @@ import ipywidgets
 from ...progress import mark
 from ..svg import Picture
 from ..svg.elements import escape
+from .spots import Spot, over
 
+_LINE = 90  # characters that fit beside each other in the line of text
+_WAKE = '<p class="tl-wake">▶ Run this cell (Shift+Enter) to get the controls.</p>'
 _WRAP = {"flex_flow": "row wrap", "align_items": "center", "grid_gap": "2px 18px", "overflow": "visible"}
 
 
@@ -22,6 +26,8 @@ class Panel(ipywidgets.VBox):
         controls: widgets with a ``value``, by the names of ``draw``'s arguments.
         widget_id: id in `figures.catalogue` under which the learner's first change is remembered, such as "W1".
         footer: called like ``draw``; HTML below the picture, such as links to other notebooks.
+        spots: parts of the picture that set a control when they are clicked.
+        says_lines: lines that the result needs at most, where that is known; the picture then never moves.
     """
 
     def __init__(
@@ -31,14 +37,17 @@ class Panel(ipywidgets.VBox):
         *,
         widget_id: str | None = None,
         footer: Callable[..., str] | None = None,
+        spots: Sequence[Spot] = (),
+        says_lines: int = 1,
     ) -> None:
         self.controls = dict(controls)
         self._draw, self._footer, self._widget_id = draw, footer, widget_id
-        self._by_code = False
+        self._by_code, self._lines = False, says_lines
         self._says, self._view, self._below = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.Output()
         self._redraw()
         row = ipywidgets.HBox(list(self.controls.values()), layout=_WRAP)
-        super().__init__([row, self._says, self._view, *([self._below] if footer else [])])
+        shown = over(self._view, spots, self.picture, self._clicked) if spots else self._view
+        super().__init__([row, self._says, shown, *([self._below] if footer else [])])
         for control in self.controls.values():
             control.observe(self._changed, "value")
 
@@ -60,6 +69,9 @@ class Panel(ipywidgets.VBox):
             self._by_code = False
         return self
 
+    def _clicked(self, spot: Spot) -> None:
+        self.controls[spot.control].value = spot.value
+
     def _changed(self, change: Any) -> None:
         self._redraw()
         if self._widget_id and not self._by_code:
@@ -69,7 +81,10 @@ class Panel(ipywidgets.VBox):
     def _redraw(self) -> None:
         self.picture = self._draw(**self.values)
         self._view.value = self.picture.svg
-        self._says.value = f'<div role="status" aria-live="polite"><b>{escape(self.picture.says)}</b></div>'
+        # As many lines as were ever needed: the picture below stays where it is.
+        self._lines = max(self._lines, math.ceil(len(self.picture.says) / _LINE))
+        room = f'style="min-height:{1.5 * self._lines:g}em;line-height:1.5"'
+        self._says.value = f'<div role="status" aria-live="polite" {room}><b>{escape(self.picture.says)}</b></div>'
         self._foot = self._footer(**self.values) if self._footer else ""
         if self._footer:  # shown as an output, since only there JupyterLab follows links between notebooks
             data = {"text/html": self._foot, "text/plain": ""}
@@ -78,5 +93,5 @@ class Panel(ipywidgets.VBox):
     def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
         bundle = super()._repr_mimebundle_(**kwargs)
         says = f"<p><strong>{escape(self.picture.says)}</strong></p>\n" if self.picture.says else ""
-        saved = says + self.picture.saved_html + self._foot
+        saved = _WAKE + says + self.picture.saved_html + self._foot
         return {**bundle, "text/html": saved, "text/plain": self.picture.alt}

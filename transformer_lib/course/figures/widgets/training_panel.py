@@ -81,7 +81,8 @@ def draw_replay(step: int, beside: str) -> Picture:
     body += run_curves.legend(list(runs), 50, 204)
     body += text(450, 204, f"translated after step {when:,}:", "soft")
     body += run_curves.sample_lines(stored["sentences"], stored["references"], said, 228, 720)
-    says = f"step {at:,}: loss {losses[0]:.2f} (baseline), {losses[1]:.2f} ({beside}); right after step {when:,}: "
+    shown = f"step {step:,}" if at == step else f"step {step:,}, logged after {at:,}"
+    says = f"{shown}: loss {losses[0]:.2f} (baseline), {losses[1]:.2f} ({beside}); right after step {when:,}: "
     says += f"{right[0]} and {right[1]} of {len(stored['sentences'])} sentences"
     alt = f"Loss and learning rate of the baseline and of {beside} over {last:,} steps, four translations. {says}."
     return Picture(body, 712, 452, alt, says)
