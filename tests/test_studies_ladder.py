@@ -166,6 +166,9 @@ def test_the_senses_of_nouns_and_of_it_are_scored_apart(corpus):
         return [pairs[0].contrast[0], pairs[1].tgt]
 
     assert study.scores_of(translate, pairs) == {"exact match": 0.5, "nouns": 0.0, "it": 1.0}
+    assert [study.chance([pair], kind) for pair, kind in zip(pairs, study.KINDS, strict=True)] == [
+        round(1 / (1 + len(pair.contrast)), 4) for pair in pairs
+    ]
 
 
 def test_a_run_measures_the_model_as_it_is_after_each_budget(tiny, monkeypatch):

@@ -44,7 +44,8 @@ BATCH_SIZE = 32
 SHORT_PAIRS = 640  # 20 steps
 PLAIN: dict[str, Any] = {"schedule": "constant", "warmup_steps": 1, "label_smoothing": 0.0}
 RECIPE: dict[str, Any] = {"schedule": "cosine", "warmup_steps": 400, "label_smoothing": 0.1, "learning_rate": 3e-3}
-MEASURES = ("loss", "exact match", "nouns", "it")
+KINDS = ("nouns", "it")  # of ambiguous words
+MEASURES = ("loss", "exact match", *KINDS)
 
 
 @dataclass(frozen=True)
@@ -134,12 +135,22 @@ def scores_of(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]
     """Return the share of translations that are exactly right, and of nouns and of "it" in the right sense."""
     said = translate([pair.src for pair in pairs])
     scores = {"exact match": mean(map(float, exact_matches(said, pairs)))}
-    for kind, wanted in (("nouns", False), ("it", True)):
-        both = zip(said, pairs, strict=True)
-        some = [(text, pair) for text, pair in both if pair.word and (pair.word == "it") == wanted]
+    for kind in KINDS:
+        some = [(text, pair) for text, pair in zip(said, pairs, strict=True) if kind_of(pair) == kind]
         right = sense_matches([text for text, _ in some], [pair for _, pair in some])
         scores[kind] = mean(map(float, right)) if right else math.nan
     return {measure: round(score, 4) for measure, score in scores.items()}
+
+
+def kind_of(pair: Pair) -> str:
+    """Return which of KINDS the ambiguous word of a pair is; "" if there is none."""
+    return {"": "", "it": "it"}.get(pair.word, "nouns")
+
+
+def chance(pairs: Sequence[Pair], kind: str) -> float:
+    """Return the share in the right sense of one who knows each word's senses and picks one at random."""
+    some = [pair for pair in pairs if kind_of(pair) == kind]
+    return round(translators.chance(some), 4) if some else math.nan
 
 
 def measure(translator: Translator, pairs: Sequence[Pair], *, beam_size: int = 1) -> dict[str, float]:
@@ -261,6 +272,7 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
         "passes": list(PASSES),
         "steps": -(-len(corpus["train"]) // BATCH_SIZE),
     }
+    content["chance"] = {kind: chance(corpus["validation"], kind) for kind in KINDS}
     if "dictionary" not in content:
         content["dictionary"] = scores_of(DictionaryBaseline(corpus["train"]).translate, corpus["validation"])
     parts = (_short_runs(corpus, content), _sweep(corpus, content))
