@@ -333,7 +333,7 @@ def test_the_smallest_failing_example_is_printed_in_full():
 
 def test_the_report_says_which_cases_are_right():
     verdict = examine(SOFTMAX, lambda s: s.exp() / s.exp().sum(-1, keepdim=True))
-    assert "5 of 8 cases are right; wrong: very negative scores; scores in the thousands" in verdict.text
+    assert "5 of 9 cases are right; wrong: very negative scores; scores in the thousands" in verdict.text
 
 
 def test_large_arrays_are_shown_by_shape_and_first_difference():
