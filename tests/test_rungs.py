@@ -38,7 +38,7 @@ def test_what_a_rung_bought_is_where_every_seed_got_better():
     said = rungs.sentence(CONTENT, "04")
     assert said == (
         "04, division by √d_k: bought loss 2.50 → 1.00; cost exact match .550 → .150; "
-        'no difference beyond the seeds\' spread in nouns, "it".'
+        'no sure difference in nouns, "it".'
     )
 
 
