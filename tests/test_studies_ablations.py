@@ -105,6 +105,11 @@ def test_the_stored_study_is_complete_and_says_how_it_was_made(stored):
             assert len(steps) == len(run["curve"]["loss"]) == len(run["curve"]["rate"])
             assert [int(step) for step in run["samples"]] == [*study.SAMPLED, steps[-1]]
             assert math.isfinite(run["loss"])
+    assert list(stored["trained longer"]) == list(study.VARIANTS)
+    for name, runs in stored["trained longer"].items():
+        assert [run["seed"] for run in runs] == [0, 1, 2]
+        steps, longer = (stored[part][name][0]["curve"]["steps"][-1] for part in ("trained", "trained longer"))
+        assert longer == study.PASSES[1] * steps
     assert [entry["seed"] for entry in stored["off at test"]["baseline"]] == [0, 1, 2]
     for scores in (stored["off at test"]["full recipe"], *(e["scores"] for e in stored["off at test"]["baseline"])):
         assert list(scores) == list(study.TEST_PARTS)
