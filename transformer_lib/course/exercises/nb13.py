@@ -498,7 +498,7 @@ EXERCISE_5 = Exercise(
             "You removed an eos at the end only; cut at the first eos, wherever it stands.",
         ),
         Mistake(
-            "eos required",
+            "eos required, no error",
             _share(lambda a, b, e: e in a and _cut(a, e) == _cut(b, e)),
             "You count a prediction without eos as wrong; one that breaks off without eos can match.",
         ),

@@ -225,7 +225,7 @@ EXERCISE_2 = Exercise(
         Mistake(
             "always same",
             lambda forward, x, times: "same",
-            'You say "same" whatever comes: are the outputs of two calls really compared?',
+            'You say "same" whatever comes: see that the outputs of two calls are really compared.',
         ),
         Mistake(
             "always random",

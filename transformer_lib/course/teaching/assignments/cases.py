@@ -62,6 +62,10 @@ def _product(rng: random.Random) -> tuple:
     return [*batch, n, k], [*batch, k, m]
 
 
+def _components(rng: random.Random) -> tuple:
+    return rng.choice(SIZES), rng.uniform(-3, 3), rng.uniform(0.1, 4), rng.uniform(-3, 3), rng.uniform(0.1, 4)
+
+
 def _confidence(rng: random.Random) -> tuple:
     scores = _numbers(rng, [rng.choice(SIZES)])
     return scores + 0.5 * (scores == scores.max()), rng.uniform(0.6, 0.95)
@@ -164,6 +168,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "00.2": _product,
     "01.6": _confidence,
     "03.4": _sizes(5),
+    "04.2": _components,
     "05.1": lambda rng: ([" ".join(_words(rng)) for _ in range(3)], ["<pad>", "<unk>"][: rng.randint(0, 2)]),
     "05.2": _counted_words,
     "05.3": lambda rng: (rng.choices("aab", k=13), _pair(rng)),
