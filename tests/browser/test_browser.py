@@ -132,7 +132,7 @@ def test_number_boxes_have_accessible_names(ran, name):
     boxes = cell(ran, WIDGETS[name]).locator("input[type=number]").all()
     assert boxes
     for box in boxes:
-        assert box.evaluate("box => box.labels.length && box.labels[0].innerText.trim()")
+        assert box.evaluate("box => box.labels.length && box.labels[0].textContent.trim()")
 
 
 def test_the_map_follows_links_inside_jupyterlab(lab, toy):
