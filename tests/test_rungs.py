@@ -66,17 +66,19 @@ def test_the_rungs_so_far_and_no_later_one_are_shown(notebook, capsys):
     assert rows == [(" ", f"{number:02}") for number in range(1, int(notebook))] + [("▶", notebook)]
     later = [rung.part for rung in study.RUNGS if rung.id > notebook]
     assert [part for part in later if part in printed + shown.html] == []
-    assert all(len(line) <= 110 for line in printed.splitlines() if re.search(r"\d\d\d  ", line))
+    assert all(len(line) <= 95 for line in printed.splitlines() if re.search(r"\d\d\d  ", line))
 
 
 @pytest.mark.parametrize("notebook", ["02", "08", "14"])
 def test_the_numbers_shown_are_the_stored_ones(notebook, capsys):
     shown, content = tl.course.ladder(notebook), study.load_results()
     printed = capsys.readouterr().out
-    losses = [run["scores"][str(study.PASSES[-1])]["loss"] for run in content["runs"][notebook]]
+    runs = [run["scores"][str(study.PASSES[-1])] for run in content["runs"][notebook]]
     row = next(line for line in printed.splitlines() if line.startswith("▶"))
-    numbers = [float(number) for number in re.findall(r"\d*\.\d+", row)][:3]
-    assert numbers == pytest.approx([sum(losses) / 3, min(losses), max(losses)], abs=6e-3)
+    numbers = [float(number) for number in re.findall(r"\d*\.\d+", row)]
+    assert numbers == pytest.approx([sum(run[name] for run in runs) / 3 for name in study.MEASURES], abs=6e-3)
+    low, high = (rungs._short(pick(run["loss"] for run in runs)) for pick in (min, max))
+    assert low == high or f"({low}–{high})" in shown.html
     assert f"{notebook} ({study.find(notebook).part}): loss" in shown.alt or f"to {notebook} (" in shown.alt
     assert shown.html.count("<tr>") == int(notebook) + 1
 

@@ -10,6 +10,7 @@ The numbers are those of the study `studies.ladder`.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from statistics import mean
 from typing import Any
@@ -38,7 +39,7 @@ def ladder(notebook: str) -> plotting.Shown:
     print(table(content, climbed))
     if beside := BESIDE.get(notebook):
         print("\nFor comparison:\n" + "\n".join(_row(content, study.find(name), " ") for name in beside))
-    print("\n" + sentence(content, notebook))
+    print("\n" + "\n".join(textwrap.fill(line, 90) for line in sentence(content, notebook).splitlines()))
     return picture(content, climbed)
 
 
@@ -58,21 +59,22 @@ def values(content: dict[str, Any], name: str, measure: str, passes: int) -> lis
 
 
 def table(content: dict[str, Any], climbed: Sequence[study.Rung]) -> str:
-    """Return the rungs as lines of text, the last one marked: the mean of the seeds, and their range where it shows."""
+    """Return the rungs as lines of text, the last one marked, with the means of the seeds."""
     head = (
         f"The translator with the parts learned so far, after {content['passes'][-1]} passes over the corpus:\n"
-        f"mean of {len(content['seeds'])} seeds and their range, on the validation split. "
-        "The loss is in nats per token,\nthe rest are shares of the sentences. "
+        f"mean of {len(content['seeds'])} seeds on the validation split; the picture has their range. "
+        "The loss is in nats\nper token, the rest are shares of the sentences. "
         f'Guessing gets {_short(content["chance"]["nouns"])} of the nouns, {_short(content["chance"]["it"])} of "it".\n'
     )
-    columns = " " * 35 + "".join(f"{title:>18}" for title in ("loss", "exactly right", "nouns right", '"it" right'))
+    columns = " " * 35 + "".join(f"{title:>14}" for title in ("loss", "exactly right", "nouns right", '"it" right'))
     return "\n".join((head, columns, *(_row(content, rung, "▶" if rung is climbed[-1] else " ") for rung in climbed)))
 
 
 def _row(content: dict[str, Any], rung: study.Rung, mark: str) -> str:
     number = rung.id if rung in ALL else " ·"
-    cells = (_spread(values(content, rung.id, measure, content["passes"][-1])) for measure in study.MEASURES)
-    return f"{mark} {number} {rung.part:<30}" + "".join(f"{cell:>18}" for cell in cells)
+    found = (values(content, rung.id, measure, content["passes"][-1]) for measure in study.MEASURES)
+    cells = (_short(mean(numbers)) if numbers else "—" for numbers in found)
+    return f"{mark} {number} {rung.part:<30}" + "".join(f"{cell:>14}" for cell in cells)
 
 
 def _spread(found: Sequence[float]) -> str:
