@@ -2,10 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from torch import Tensor, nn
 
 from .cache import DecoderCache
 from .config import TransformerConfig
+
+
+def initialise(model: nn.Module, embeddings: Iterable[nn.Embedding]) -> None:
+    """Xavier for the matrices, N(0, 1/d_model) for the embeddings, which × √d_model have unit-sized entries."""
+    for module in model.modules():
+        if isinstance(module, nn.Linear):
+            nn.init.xavier_uniform_(module.weight)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    for embedding in embeddings:
+        nn.init.normal_(embedding.weight, std=embedding.embedding_dim**-0.5)
 
 
 class TranslationModel(nn.Module):

@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from .._validate import check_ids, check_sequence
-from .base import TranslationModel
+from .base import TranslationModel, initialise
 from .cache import DecoderCache
 from .config import TransformerConfig
 from .decoder import Decoder
@@ -45,14 +45,8 @@ class Transformer(TranslationModel):
         self._initialise()
 
     def _initialise(self) -> None:
-        """Xavier for the matrices, N(0, 1/d_model) for the embeddings (× √d_model: unit-sized entries), ties last."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-        for embedding in (self.src_embedding, self.tgt_embedding):
-            nn.init.normal_(embedding.weight, std=self.config.d_model**-0.5)
+        """As `initialise` does, ties last."""
+        initialise(self, (self.src_embedding, self.tgt_embedding))
         if self.config.tie_embeddings:
             self.tgt_embedding.weight = self.output_head.weight = self.src_embedding.weight
 

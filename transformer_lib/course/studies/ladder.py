@@ -40,10 +40,8 @@ PASSES = (2, 4)  # over the corpus: half of the course's number and all of it, t
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)  # the learning rates that every rung tries for one pass, with the seed 100
 HIGHER = (3e-2, 1e-1)  # tried, one after the other, only where the highest so far is the best
 SWEPT = ((1, 100), (PASSES[-1], 0))  # passes and seed: of all rates, then of the best and the next lower one
-BATCH_SIZE = 32
-SHORT_PAIRS = 640  # 20 steps
 PLAIN: dict[str, Any] = {"schedule": "constant", "warmup_steps": 1, "label_smoothing": 0.0}
-RECIPE: dict[str, Any] = {"schedule": "cosine", "warmup_steps": 400, "label_smoothing": 0.1, "learning_rate": 3e-3}
+RECIPE = {name: value for name, value in translators.TRAINING.items() if name != "epochs"}
 KINDS = ("nouns", "it")  # of ambiguous words
 MEASURES = ("loss", "exact match", *KINDS)
 
@@ -122,7 +120,7 @@ def climb(translator: Translator, name: str, pairs: Sequence[Pair], seed: int, *
     """Train the translator of a rung as that rung is trained; `options` of `train` come before its own."""
     path = fastest_path(translator.model)
     chosen = {**find(name).training, "progress": False, "path": path, **options}
-    return train(translator.model, translator.batches(pairs, BATCH_SIZE, seed=seed), **chosen)
+    return train(translator.model, translator.batches(pairs, translators.BATCH_SIZE, seed=seed), **chosen)
 
 
 def loss_of(translator: Translator, pairs: Sequence[Pair]) -> float:
@@ -230,10 +228,10 @@ def chosen_rate(content: dict[str, Any], name: str) -> float:
 
 
 def short_run(corpus: Corpus, name: str) -> list[float]:
-    """Return the losses of the first SHORT_PAIRS pairs' single epoch, seed 0: quick to repeat, for a test."""
+    """Return the losses of the first `translators.SHORT_PAIRS` pairs' single epoch, seed 0: quick to repeat."""
     translator = new_translator(corpus, name, 0)
     options = {"learning_rate": 1e-3, "warmup_steps": 10} if name == "13" else {"learning_rate": 1e-3}
-    history = climb(translator, name, corpus["train"][:SHORT_PAIRS], 0, **options)
+    history = climb(translator, name, corpus["train"][: translators.SHORT_PAIRS], 0, **options)
     return [round(loss, 4) for loss in history.loss]
 
 
@@ -247,10 +245,10 @@ def run_rung(name: str, *, steps: int = 200, seed: int = 0) -> Translator:
         ValueError: there is no such rung; steps is not positive, or more than a pass over the corpus has.
     """
     corpus, trained = load_corpus("context"), find(name).trained_as or find(name).id
-    most = len(corpus["train"]) // BATCH_SIZE
+    most = len(corpus["train"]) // translators.BATCH_SIZE
     if check_int("steps", steps) > most:
         raise ValueError(f"steps must be at most {most}, one pass over the corpus, got {steps}")
-    pairs = random.Random(seed).sample(list(corpus["train"]), steps * BATCH_SIZE)
+    pairs = random.Random(seed).sample(list(corpus["train"]), steps * translators.BATCH_SIZE)
     translator = new_translator(corpus, trained, seed)
     options = {
         "learning_rate": chosen_rate(load_results(), trained),
@@ -270,7 +268,7 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
         "seeds": list(seeds),
         "threads": torch.get_num_threads(),
         "passes": list(PASSES),
-        "steps": -(-len(corpus["train"]) // BATCH_SIZE),
+        "steps": -(-len(corpus["train"]) // translators.BATCH_SIZE),
     }
     content["chance"] = {kind: chance(corpus["validation"], kind) for kind in KINDS}
     if "dictionary" not in content:

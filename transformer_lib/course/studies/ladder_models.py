@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from ..._validate import check_ids
 from ...model.attention import scaled_dot_product_attention
-from ...model.base import TranslationModel
+from ...model.base import TranslationModel, initialise
 from ...model.cache import DecoderCache
 from ...model.config import TransformerConfig
 from ...model.encoder import Encoder
@@ -87,13 +87,9 @@ class Reader(TranslationModel):
 
     def _initialise(self) -> None:
         """As a `Transformer` begins; tables that are not learned stay so."""
-        for module in self.modules():
-            if isinstance(module, nn.Linear):
-                nn.init.xavier_uniform_(module.weight)
-                if module.bias is not None:
-                    nn.init.zeros_(module.bias)
-        for table in (self.src_embedding, self.tgt_embedding):
-            nn.init.normal_(table.weight, std=self.config.d_model**-0.5)
+        tables = self.src_embedding, self.tgt_embedding
+        initialise(self, tables)
+        for table in tables:
             table.weight.requires_grad_("learned vectors" in self.parts)
 
     def _make_attention(self) -> OneHead | MultiHeadAttention:
