@@ -48,6 +48,7 @@ from .model.config import TransformerConfig
 from .model.decoder import Decoder, DecoderLayer
 from .model.encoder import Encoder, EncoderLayer
 from .model.evaluating import evaluating
+from .model.interventions import cut, patch
 from .model.layers import FeedForward, LayerNorm
 from .model.masks import causal_mask, padding_mask
 from .model.multihead import MultiHeadAttention
@@ -104,6 +105,7 @@ __all__ = [
     "beam_search",
     "causal_mask",
     "costs",
+    "cut",
     "evaluating",
     "filter_logits",
     "greedy_decode",
@@ -115,6 +117,7 @@ __all__ = [
     "numpy_reference",
     "pad_batch",
     "padding_mask",
+    "patch",
     "record_attention",
     "sample_decode",
     "save_checkpoint",

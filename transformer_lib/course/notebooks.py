@@ -54,7 +54,7 @@ class Notebook:
 
 NOTEBOOKS = (
     Notebook(
-        "00", "start_here", "Start here", 45, "a picture of the whole course", exercises=5, quizzes=3, widgets=("W15",)
+        "00", "start_here", "Start here", 39, "a picture of the whole course", exercises=4, quizzes=2, widgets=("W27",)
     ),
     Notebook(
         "01",

@@ -61,14 +61,14 @@ EVENING = Route(
     (
         Stop(
             "00",
-            26,
+            27,
             (
-                "Is everything ready?",
-                "How to work with the course",
-                "Where the course ends: context",
+                "One word decides another",
+                "Where is it decided?",
+                "How the course works",
                 "Attention in one sentence",
             ),
-            ("00.1", "00.q2", "00.3"),
+            ("00.1", "00.2", "00.q1"),
         ),
         Stop(
             "01",

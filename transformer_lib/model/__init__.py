@@ -3,6 +3,7 @@
 `attention` is equation 1 of Vaswani et al. (2017); `masks` says who may see whom; `multihead` runs several attentions
 side by side; `positional` tells where a token stands; `layers` holds what surrounds attention; `encoder` and `decoder`
 stack the layers; `transformer` puts it all together, as `config` describes it. `cache` keeps keys and values while
-decoding, `recording` reads the weights of attention, `evaluating` switches dropout off for a while, `interop` converts
-from `torch.nn`. `base` says what training and decoding ask of a model.
+decoding, `recording` reads the weights of attention, `interventions` forbids a reading or replaces a result,
+`evaluating` switches dropout off for a while, `interop` converts from `torch.nn`. `base` says what training and
+decoding ask of a model.
 """

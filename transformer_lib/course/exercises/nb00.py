@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, Mistake, normal
+from .model import Case, Exercise, Mistake, integers, normal
 
 # 00.1 The mean of the rows -------------------------------------------------------------------------------------------
 
@@ -52,182 +52,7 @@ EXERCISE_1 = Exercise(
 )
 
 
-# 00.2 The shape of a product -----------------------------------------------------------------------------------------
-
-
-def product_shape(first, second):
-    """Return the shape of the product `a @ b`, given the shapes of a and b.
-
-    first: the shape of a, (*batch, n, k); second: the shape of b, (*batch, k, m), with the same batch axes.
-    Both are lists of integers; return a list.
-    """
-    return [*first[:-1], second[-1]]
-
-
-def _shape_cases():
-    return [
-        Case("a matrix and a matrix", ([2, 3], [3, 5])),
-        Case("square", ([7, 7], [7, 7])),
-        Case("scores: 5 queries, 7 keys", ([5, 3], [3, 7])),
-        Case("a batch", ([11, 5, 3], [11, 3, 7])),
-        Case("a batch with heads", ([2, 13, 5, 3], [2, 13, 3, 7])),
-    ]
-
-
-EXERCISE_2 = Exercise(
-    "00.2",
-    "The shape of a product",
-    4,
-    1,
-    product_shape,
-    _shape_cases,
-    (
-        Mistake("first", lambda a, b: list(a), "You returned the first shape; its last axis is summed away."),
-        Mistake("second", lambda a, b: list(b), "You returned the second shape; its last axis but one is summed away."),
-        Mistake(
-            "inner",
-            lambda a, b: [*a[:-2], a[-1], b[-2]],
-            "You kept the two axes in the middle; these are summed over, and the outer two remain.",
-        ),
-        Mistake(
-            "swapped",
-            lambda a, b: [*a[:-2], b[-1], a[-2]],
-            "You swapped rows and columns: rows come from the first matrix, columns from the second.",
-        ),
-        Mistake(
-            "no batch",
-            lambda a, b: [a[-2], b[-1]],
-            "Right for two matrices, but the batch axes in front stay in the result.",
-        ),
-        Mistake(
-            "all axes",
-            lambda a, b: [*a[:-1], *b[:-2], b[-1]],
-            "Right for two matrices, but batch axes are matched, not repeated: each occurs once.",
-        ),
-        Mistake("not summed", lambda a, b: [*a, b[-1]], "You kept the shared axis k; the product sums over it."),
-    ),
-)
-
-
-# 00.3 Softmax of each row --------------------------------------------------------------------------------------------
-
-
-def softmax_rows(scores):
-    """Return the softmax of each row: exponentials, divided by their sum over the row.
-
-    scores: [q_len, k_len]. Returns weights [q_len, k_len]; each row sums to one.
-    """
-    return torch.softmax(scores, dim=1)
-
-
-def _score_cases():
-    shapes = [(2, 3), (3, 3), (5, 7), (7, 2)]
-    cases = [Case(f"{n} queries, {m} keys", tuple(normal(20 + n, (n, m)))) for n, m in shapes]
-    return [*cases, Case("all scores alike", (torch.zeros(3, 5),))]
-
-
-EXERCISE_3 = Exercise(
-    "00.3",
-    "Softmax of each row",
-    5,
-    1,
-    softmax_rows,
-    _score_cases,
-    (
-        Mistake(
-            "columns",
-            lambda s: torch.softmax(s, dim=0),
-            "Your columns sum to one; each row must: sum over the last axis.",
-        ),
-        Mistake(
-            "all",
-            lambda s: torch.softmax(s.flatten(), 0).view_as(s),
-            "All your weights together sum to one; every row must do so by itself.",
-        ),
-        Mistake("no sum", torch.exp, "You took the exponentials; divide each by the sum of its row."),
-        Mistake(
-            "no exponential",
-            lambda s: s / s.sum(dim=1, keepdim=True),
-            "You divided the scores by their sum without taking exponentials first.",
-        ),
-        Mistake(
-            "mean",
-            lambda s: s.exp() / s.exp().mean(dim=1, keepdim=True),
-            "You divided by the mean of the exponentials; divide by their sum.",
-        ),
-        Mistake(
-            "negative",
-            lambda s: torch.softmax(-s, dim=1),
-            "Your largest score gets the smallest weight: the exponent has the wrong sign.",
-        ),
-        Mistake(
-            "log",
-            lambda s: torch.log_softmax(s, dim=1),
-            "You returned the logarithm of the weights; take the exponential.",
-        ),
-    ),
-)
-
-
-# 00.4 From columns to rows -------------------------------------------------------------------------------------------
-
-
-def rows_from_columns(w_col, x):
-    """Return the product that a text with tokens as columns writes Y = W X, with tokens as rows.
-
-    w_col: [d_out, d_in], as that text prints it; x: [seq_len, d_in], one row a token. Returns [seq_len, d_out].
-    """
-    return torch.einsum("oi,ti->to", w_col, x)
-
-
-def _column_cases():
-    shapes = [(2, 3, 5), (3, 3, 3), (7, 5, 2), (5, 2, 11)]
-    return [Case(f"{n} tokens, {i} numbers in, {o} out", tuple(normal(30 + n, (o, i), (n, i)))) for n, i, o in shapes]
-
-
-def _reshaped_input(w, x):
-    return (w @ x.reshape(x.shape[1], x.shape[0])).T
-
-
-EXERCISE_4 = Exercise(
-    "00.4",
-    "From columns to rows",
-    6,
-    2,
-    rows_from_columns,
-    _column_cases,
-    (
-        Mistake("columns", lambda w, x: w @ x.T, "Your result has tokens as columns; transpose it."),
-        Mistake(
-            "not transposed",
-            lambda w, x: x @ w,
-            "The matrix is written for columns: with tokens as rows it must be transposed.",
-        ),
-        Mistake(
-            "result reshaped",
-            lambda w, x: (w @ x.T).reshape(x.shape[0], w.shape[0]),
-            "You reshaped the result; reshape keeps the order of the numbers in memory. Transpose it.",
-        ),
-        Mistake(
-            "weights reshaped",
-            lambda w, x: x @ w.reshape(w.shape[1], w.shape[0]),
-            "You reshaped the matrix; reshape keeps the order of the numbers in memory. Transpose it.",
-        ),
-        Mistake(
-            "input reshaped",
-            _reshaped_input,
-            "You reshaped the tokens into columns, which mixes them; transpose them.",
-        ),
-        Mistake(
-            "wrong side",
-            lambda w, x: w @ x,
-            "You multiplied W by tokens that are rows; its d_in must meet the axis d_in of x.",
-        ),
-    ),
-)
-
-
-# 00.5 A weighted mean ------------------------------------------------------------------------------------------------
+# 00.2 A weighted mean ------------------------------------------------------------------------------------------------
 
 
 def weighted_mean(weights, x):
@@ -246,10 +71,10 @@ def _mean_cases():
     return [*cases, Case("one row", (torch.tensor([0.3]), normal(50, (1, 5))[0]))]
 
 
-EXERCISE_5 = Exercise(
-    "00.5",
+EXERCISE_2 = Exercise(
+    "00.2",
     "A weighted mean",
-    6,
+    5,
     2,
     weighted_mean,
     _mean_cases,
@@ -276,4 +101,215 @@ EXERCISE_5 = Exercise(
     ),
 )
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
+# 00.3 One more connection --------------------------------------------------------------------------------------------
+
+
+def itself_and_one_more(n, query, key):
+    """Return the mask in which every word may attend to itself, and word `query` to word `key` besides.
+
+    n: how many words. query, key: positions from 0. Returns a boolean tensor [n, n], True = may attend.
+    """
+    return torch.tensor([[i == j or (i, j) == (query, key) for j in range(n)] for i in range(n)])
+
+
+def _mask_cases():
+    sizes = [(3, 0, 2), (5, 3, 1), (7, 6, 0), (11, 4, 10), (5, 2, 2), (2, 1, 0)]
+    return [Case(f"{n} words, query {query}, key {key}", (n, query, key)) for n, query, key in sizes]
+
+
+def _set(mask, query, key, value=True):
+    mask = mask.clone()
+    mask[query, key] = value
+    return mask
+
+
+def _eye(n):
+    return torch.eye(n, dtype=torch.bool)
+
+
+EXERCISE_3 = Exercise(
+    "00.3",
+    "One more connection",
+    4,
+    2,
+    itself_and_one_more,
+    _mask_cases,
+    (
+        Mistake(
+            "transposed",
+            lambda n, query, key: _set(_eye(n), key, query),
+            "You let the key attend to the query: rows ask, so the entry is mask[query, key].",
+        ),
+        Mistake(
+            "both ways",
+            lambda n, query, key: _set(_set(_eye(n), query, key), key, query),
+            "You opened both directions; only the query may attend to the key, not the other way.",
+        ),
+        Mistake(
+            "inverted",
+            lambda n, query, key: ~_set(_eye(n), query, key),
+            "Your mask is inverted: True stands for may attend.",
+        ),
+        Mistake(
+            "diagonal only", lambda n, query, key: _eye(n), "Only the diagonal is open; open mask[query, key] too."
+        ),
+        Mistake(
+            "one only",
+            lambda n, query, key: _set(torch.zeros(n, n, dtype=torch.bool), query, key),
+            "Only the one connection is open; every word may attend to itself, too.",
+        ),
+        Mistake(
+            "one cut",
+            lambda n, query, key: _set(torch.ones(n, n, dtype=torch.bool), query, key, False),
+            "You permitted everything but this connection; permit nothing but the diagonal and this connection.",
+        ),
+        Mistake(
+            "row",
+            lambda n, query, key: _eye(n) | (torch.arange(n) == query)[:, None],
+            "You opened the whole row of the query; open the one entry mask[query, key].",
+        ),
+        Mistake(
+            "column",
+            lambda n, query, key: _eye(n) | (torch.arange(n) == key),
+            "You opened the whole column of the key; open the one entry mask[query, key].",
+        ),
+        Mistake(
+            "counted from 1",
+            lambda n, query, key: _set(_eye(n), query - 1, key - 1),
+            "You subtracted 1 from the positions; they count from 0, as in Python.",
+        ),
+    ),
+)
+
+
+# 00.4 Which connection is enough? ------------------------------------------------------------------------------------
+
+
+def best_connection(count_right, n):
+    """Return which single connection, added to words that see only themselves, gives the most right senses.
+
+    count_right: a function of a boolean mask [n, n], True = may attend; returns how many senses are right under it.
+    n: how many words. Returns the pair (query, key) of integers, of two different words; no two are equally good.
+    """
+    best, pair = None, None
+    for place in range(n * n):
+        query, key = divmod(place, n)
+        mask = torch.eye(n, dtype=torch.bool)
+        mask[query, key] = True
+        count = count_right(mask) if query != key else -1
+        if best is None or count > best:
+            best, pair = count, (query, key)
+    return pair
+
+
+def _translator(seed, n, query, key, alone):
+    """Return a pretend translator that counts right senses under a mask [n, n].
+
+    With the diagonal alone it gets `alone` right; with one entry besides fewer than 12, with the entry (query, key)
+    12; with more entries some other number; without the whole diagonal none.
+    """
+    single, several = integers(seed, (n, n), 0, 11), integers(seed + 1, (n, n), 0, 12)
+    single[query, key] = 12
+
+    def count_right(mask):
+        if mask.shape != (n, n) or mask.dtype != torch.bool:
+            raise ValueError(f"mask must be boolean, [{n}, {n}], got {mask.dtype}, {list(mask.shape)}")
+        others = mask & ~torch.eye(n, dtype=torch.bool)
+        if not mask.diagonal().all():
+            return 0
+        if others.sum() <= 1:
+            return int(single[others].sum()) if others.any() else alone
+        return int(several[others].sum()) % 12
+
+    return count_right
+
+
+def _connection_cases():
+    asked = [(3, 1, 2, 5), (5, 4, 0, 8), (7, 2, 5, 3), (5, 3, 1, 14)]
+    labels = ("3 words", "5 words", "7 words", "no connection helps")
+    return [
+        Case(label, (_translator(60 + 2 * i, n, query, key, alone), n))
+        for i, (label, (n, query, key, alone)) in enumerate(zip(labels, asked, strict=True))
+    ]
+
+
+def _search(pairs=lambda i, j: i != j, start=_eye, value=True, fresh=True, choose=max, result=lambda pair, count: pair):
+    """Return the search with one step replaced."""
+
+    def function(count_right, n):
+        mask, counts = start(n), {}
+        for i in range(n):
+            for j in range(n):
+                if pairs(i, j):
+                    mask = start(n) if fresh else mask
+                    mask[i, j] = value
+                    counts[i, j] = count_right(mask)
+        pair = choose(counts, key=counts.get)
+        return result(pair, counts[pair])
+
+    return function
+
+
+def _first_gain(count_right, n):
+    alone = count_right(_eye(n))
+    for i in range(n):
+        for j in range(n):
+            if i != j and count_right(itself_and_one_more(n, i, j)) > alone:
+                return i, j
+    return None
+
+
+EXERCISE_4 = Exercise(
+    "00.4",
+    "Which connection is enough?",
+    7,
+    3,
+    best_connection,
+    _connection_cases,
+    (
+        Mistake(
+            "swapped",
+            _search(result=lambda pair, count: pair[::-1]),
+            "You returned the pair as (key, query); the query, which is the row, comes first.",
+        ),
+        Mistake(
+            "not reset",
+            _search(fresh=False),
+            "You opened one connection after the other in the same mask; begin each trial with a fresh one.",
+        ),
+        Mistake(
+            "without the diagonal",
+            _search(start=lambda n: torch.zeros(n, n, dtype=torch.bool)),
+            "Your masks permit nothing but the one connection; every word may attend to itself, too.",
+        ),
+        Mistake(
+            "one cut",
+            _search(start=lambda n: torch.ones(n, n, dtype=torch.bool), value=False, choose=min),
+            "You cut one connection out of all; here one is added where each word sees only itself.",
+        ),
+        Mistake(
+            "worst", _search(choose=min), "You returned the connection with the fewest right senses; take the most."
+        ),
+        Mistake(
+            "count", _search(result=lambda pair, count: count), "You returned the count; return the pair it belongs to."
+        ),
+        Mistake(
+            "upper half",
+            _search(pairs=lambda i, j: i < j),
+            "You tried only keys that come after their query; a word may also attend to earlier ones.",
+        ),
+        Mistake(
+            "with itself",
+            _search(pairs=lambda i, j: True),
+            "You also tried a word with itself, which opens nothing new; try pairs of different words.",
+        ),
+        Mistake(
+            "first gain",
+            _first_gain,
+            "You stopped at the first connection that helps; go through all of them and keep the best.",
+        ),
+    ),
+    returns=("query", "key"),
+)
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

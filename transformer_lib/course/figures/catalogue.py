@@ -115,7 +115,7 @@ INTERACTIVE_FIGURES = (
         "W15",
         "model_map",
         "The whole model part by part, with the shape at each and the notebook that builds it.",
-        ("00", "12"),
+        ("12",),
     ),
     InteractiveFigure(
         "W16",
@@ -177,5 +177,11 @@ INTERACTIVE_FIGURES = (
         "gradient_descent",
         "The loss of two numbers as a map, and the steps of gradient descent on it.",
         ("01",),
+    ),
+    InteractiveFigure(
+        "W27",
+        "deciding_word",
+        "A word typed by the learner decides what bank means, until the one reading is cut.",
+        ("00",),
     ),
 )

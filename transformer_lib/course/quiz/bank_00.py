@@ -7,41 +7,29 @@ from .model import Choice, Option
 NOTEBOOK_00 = (
     Choice(
         "00.q1",
-        "A sentence of 4 tokens, each a row of 3 numbers, is multiplied by a matrix of shape [3, 2]. "
-        "What shape has the result?",
+        "A sentence has 5 words with 7 features each. What are the shapes of A and of Z = AX?",
         (
             Option(
-                "[4, 2]",
-                "Each of the 4 rows of 3 numbers becomes a row of 2 numbers: the shared axis, 3, is summed away.",
+                "A is [5, 5], Z is [5, 7].",
+                "A has a row and a column for each word, and each of the 5 new vectors has 7 features again.",
                 right=True,
             ),
-            Option("[2, 4]", "That is the same result with tokens as columns; here tokens are rows."),
-            Option("[3, 3]", "The axis of length 3 is the one that is summed over, so it does not remain."),
-            Option("[4, 3, 2]", "The axis of length 3 is summed over in each product, so it does not remain."),
+            Option(
+                "A is [5, 7], Z is [5, 7].",
+                "A tells how much each word takes from each word, so it has as many columns as there are words.",
+            ),
+            Option(
+                "A is [5, 5], Z is [5, 5].",
+                "A is right. Z consists of blended rows of X, and these have 7 features.",
+            ),
+            Option(
+                "A is [7, 7], Z is [5, 7].",
+                "Then A would mix the features of a word. It mixes words, of which there are 5.",
+            ),
         ),
     ),
     Choice(
         "00.q2",
-        "Weights have the shape [q_len, k_len]: row i belongs to query i. Over which axis does the softmax run?",
-        (
-            Option(
-                "Over axis 0, the queries.",
-                "Then each key would share itself out among the queries, and a query "
-                "could get weights that sum to anything.",
-            ),
-            Option(
-                "Over axis 1, the keys.",
-                "Each query spreads a total weight of one over the keys: every row sums to one.",
-                right=True,
-            ),
-            Option(
-                "Over both at once.",
-                "Then the queries would compete for weight, and only the sum of all entries would be one.",
-            ),
-        ),
-    ),
-    Choice(
-        "00.q3",
         "In this course mask[i, j] is True. What does it say?",
         (
             Option(

@@ -11,6 +11,7 @@ from torch import Tensor
 from ...decoding.translator import Translator
 from ...model.decoder import Decoder
 from ...model.encoder import Encoder
+from ...model.interventions import masked
 from ...model.multihead import MultiHeadAttention
 from ...model.recording import record_attention
 from ...model.transformer import Transformer
@@ -50,16 +51,6 @@ def evened(attention: MultiHeadAttention, head: int) -> Iterator[None]:
     finally:
         for hook in hooks:
             hook.remove()
-
-
-@contextmanager
-def masked(attention: MultiHeadAttention, may: Tensor) -> Iterator[None]:
-    """Forbid entries where `may` is False, besides what is forbidden already; broadcast to [batch, n_heads, q, k]."""
-    hook = attention.register_forward_pre_hook(lambda module, args: (*args[:3], args[3] & may))
-    try:
-        yield
-    finally:
-        hook.remove()
 
 
 def all_but(asked: Questions, rows: Tensor, columns: Tensor) -> Tensor:

@@ -139,7 +139,8 @@ def _token_axes(
     wanted = (len(q_tokens), len(k_tokens))
     if shape != wanted:
         raise ValueError(f"{name} must have shape {wanted} for these tokens, got {shape}")
-    cell = min(0.62, (FULL_WIDTH - 1.4) / max(1, len(k_tokens)))
+    fits = max(0.3, 4.5 / max(1, len(q_tokens)))  # on a laptop's screen, names of the keys included
+    cell = min(0.62, fits, (FULL_WIDTH - 1.4) / max(1, len(k_tokens)))
     with style():
         ax = new_axes(ax, (max(3.2, 1.4 + cell * len(k_tokens)), max(1.8, 1.1 + cell * len(q_tokens))))
         labels = distinct_tokens(k_tokens)

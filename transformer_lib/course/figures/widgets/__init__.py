@@ -14,6 +14,7 @@ from .claims_panel import claim_browser
 from .clinic_panel import patient_chart
 from .controls import choice, number, switch
 from .costs_panel import cost_calculator
+from .deciding_panel import deciding_word
 from .decoder_stepper_panel import decoder_stepper
 from .descent_panel import gradient_descent
 from .embeddings_panel import embedding_plane
@@ -49,6 +50,7 @@ __all__ = [
     "choice",
     "claim_browser",
     "cost_calculator",
+    "deciding_word",
     "decoder_stepper",
     "dot_product",
     "embedding_plane",

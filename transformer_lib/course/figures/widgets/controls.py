@@ -1,4 +1,4 @@
-"""Controls that work by keyboard inside JupyterLab and have a name: number, choice, switch.
+"""Controls that work by keyboard inside JupyterLab and have a name: number, choice, switch, word.
 
 A slider's handle has no accessible name, so each is paired with a number box that has one. Dropdowns, radio
 buttons and lists are not used: JupyterLab takes some of their keys for its own commands.
@@ -112,3 +112,8 @@ def choice(
 def switch(label: str, value: bool = False) -> ipywidgets.Checkbox:
     """Make a control that is on or off."""
     return ipywidgets.Checkbox(value, description=label, indent=False, layout={"width": "auto"})
+
+
+def word(label: str, value: str) -> ipywidgets.Text:
+    """Make a control for a typed word; it takes effect on Enter, or when the box is left."""
+    return ipywidgets.Text(value, description=label, continuous_update=False, style=_NAMED, layout={"width": "330px"})

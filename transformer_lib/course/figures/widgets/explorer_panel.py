@@ -14,9 +14,9 @@ from torch import Tensor
 from ....decoding.sampling import greedy_decode
 from ....decoding.translator import Translator, load_trained
 from ....model.evaluating import evaluating
+from ....model.interventions import masked
 from ....model.recording import record_attention
 from ....model.transformer import Transformer
-from ...studies.interventions import masked
 from ..svg import Picture
 from ..svg.cells import short_labels, top_words
 from .controls import choice, number, switch

@@ -57,9 +57,22 @@ def _even(rng: random.Random) -> int:
     return 2 * rng.choice(SIZES)
 
 
-def _product(rng: random.Random) -> tuple:
-    n, k, m, *batch = _sizes(rng.choice((3, 4, 5)))(rng)
-    return [*batch, n, k], [*batch, k, m]
+def _one_connection(rng: random.Random) -> tuple:
+    n = rng.choice(SIZES)
+    return n, rng.randrange(n), rng.randrange(n)
+
+
+def _enough(rng: random.Random) -> tuple:
+    n, alone = rng.choice((3, 5, 7)), rng.randint(0, 9)
+    query, key = rng.sample(range(n), 2)
+
+    def count_right(mask: torch.Tensor) -> int:
+        """12 with the one connection, fewer with another, none where a word does not see itself."""
+        pairs = (mask & ~torch.eye(n, dtype=torch.bool)).nonzero().tolist()
+        single = 12 if pairs == [[query, key]] else sum(3 * i + 5 * j for i, j in pairs) % 12
+        return (single if pairs else alone) if mask.diagonal().all() else 0
+
+    return count_right, n
 
 
 def _components(rng: random.Random) -> tuple:
@@ -165,7 +178,8 @@ def _printed_pair(rng: random.Random) -> tuple:
 
 
 MORE: dict[str, Callable[[random.Random], tuple]] = {
-    "00.2": _product,
+    "00.3": _one_connection,
+    "00.4": _enough,
     "01.6": _confidence,
     "03.4": _sizes(5),
     "04.2": _components,
