@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from notebook_kernel import tags
 from notebook_measures import measure, sections, source
 from transformer_lib.course import notebooks, progress, routes
 from transformer_lib.course.figures.catalogue import INTERACTIVE_FIGURES
@@ -50,7 +51,27 @@ def test_an_evening_is_an_evening():
 def test_the_spine_is_part_one_and_everything_is_all():
     assert [stop.id for stop in routes.SPINE.stops] == [f"{number:02}" for number in range(18)]
     assert [stop.entry for stop in routes.EVERYTHING.stops] == [*notebooks.NOTEBOOKS]
-    assert routes.EVERYTHING.minutes == sum(entry.minutes for entry in notebooks.NOTEBOOKS)
+    optional = sum(entry.optional_minutes for entry in notebooks.NOTEBOOKS)
+    assert routes.EVERYTHING.minutes == sum(entry.minutes for entry in notebooks.NOTEBOOKS) + optional
+    assert {name for stop in routes.SPINE.stops for _, name in stop.parts}.isdisjoint(
+        name for entry in notebooks.NOTEBOOKS for name in entry.optional
+    )
+
+
+@pytest.mark.parametrize("entry", notebooks.NOTEBOOKS, ids=lambda entry: entry.id)
+def test_a_notebook_knows_what_is_optional_in_it(entry):
+    cells = json.loads(notebooks.file_of(entry).read_text(encoding="utf-8"))["cells"]
+    chosen = [source(cell) for cell in cells if "optional" in tags(cell)]
+    code, prose = "\n".join(chosen), "\n".join(source(cell) for cell in cells if cell["cell_type"] == "markdown")
+    calls = {"exercise": 'check("{}"', "quiz": 'quiz("{}")'}
+    found = [
+        name
+        for kind, name in entry.parts
+        if (f"widgets.{FUNCTIONS[name]}(" if kind == "widget" else calls.get(kind, "{}").format(name)) in code
+    ]
+    assert found == [*entry.optional]
+    told = re.findall(r"^## Going further \(optional, (\d+) minutes\)", prose, re.MULTILINE)
+    assert sum(map(int, told)) == entry.optional_minutes and bool(told) == bool(chosen)
 
 
 def test_the_readme_has_them():

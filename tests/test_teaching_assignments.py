@@ -317,7 +317,7 @@ def test_formgrader_opens_a_submission_with_its_own_page(settings, tmp_path):
     resources = {"index": 0, "total": 1, "base_url": "", "notebook_id": source.stem, "submission_id": "s"}
     page, _ = HTMLExporter(config=settings(tmp_path)).from_filename(str(source), resources=resources)
     assert "/formgrader/static/js/formgrade.js" in page
-    assert page.count('<input class="score tabbable"') == 5
+    assert page.count('<input class="score tabbable"') == 4
 
 
 def new(kind, **fields):
@@ -407,11 +407,12 @@ def test_formulas_become_mathml_and_code_stays(grading):
 
 RIGHT = {
     "mean_of_rows": "return x.mean(dim=0)",
-    "product_shape": "return [*first[:-1], second[-1]]",
-    "softmax_rows": "return torch.softmax(scores, dim=-1)",
+    "weighted_mean": "return weights @ x / weights.sum()",
+    "itself_and_one_more": "m = torch.eye(n, dtype=torch.bool); m[query, key] = True; return m",
 }
-BY_HEART = "return [2, 13, 5, 7] if len(second) == 4 else {2: [2, 5], 7: [7, 7], 11: [11, 5, 7]}.get(first[0], [5, 7])"
-NOISY = "import warnings; warnings.warn('deprecated'); return torch.softmax(scores, dim=-1)"
+SHOWN = "{(3, 0, 2), (5, 3, 1), (7, 6, 0), (11, 4, 10), (2, 1, 0)}"  # the cases with an entry off the diagonal
+BY_HEART = f"m = torch.eye(n, dtype=torch.bool); m[query, key] |= (n, query, key) in {SHOWN}; return m"
+NOISY = "import warnings; warnings.warn('deprecated'); return weights @ x / weights.sum()"
 TAMPER = f"""
 import transformer_lib.course.exercises as e, transformer_lib.course.exercises.runner as r
 import transformer_lib.course.teaching.assignments.hidden as h
@@ -431,10 +432,10 @@ SILENCE = 'get_ipython().input_transformers_cleanup.append(lambda lines: ["1.0"]
 
 
 def small_notebook(folder: Path) -> Path:
-    """Notebook 00 cut down to its set-up, its table of terms with formulas, and three exercises."""
+    """Notebook 00 cut down to its first cells with the set-up, and three exercises."""
     notebook = read(build.chosen_notebooks(["00"])[0])
     groups = groups_of(notebook["cells"])[:3]
-    places = {0, 1, 2, *(place for group in groups for place in range(group.stub - 1, group.solution + 1))}
+    places = {0, 1, 2, 3, *(place for group in groups for place in range(group.stub - 1, group.solution + 1))}
     notebook["cells"] = [cell for place, cell in enumerate(notebook["cells"]) if place in places]
     path = folder / "00_start_here.ipynb"
     path.write_text(json.dumps(notebook), encoding="utf-8")
@@ -491,8 +492,8 @@ def test_nbgrader_gives_every_submission_what_it_deserves(grading, tmp_path):
     (course / "submitted" / "reference").mkdir(parents=True)
     shutil.copytree(source.parent, course / "submitted" / "reference" / "00_start_here")
     submit(course, "blank", {})
-    submit(course, "half", {name: RIGHT[name] for name in ("mean_of_rows", "softmax_rows")})
-    wrong = {"mean_of_rows": "return x.mean(dim=1)", "product_shape": BY_HEART, "softmax_rows": NOISY}
+    submit(course, "half", {name: RIGHT[name] for name in ("mean_of_rows", "weighted_mean")})
+    wrong = {"mean_of_rows": "return x.mean(dim=1)", "itself_and_one_more": BY_HEART, "weighted_mean": NOISY}
     submit(course, "mistaken", wrong)
     submit(course, "tampering", {}, tampered)
     nbgrader(course, "autograde", "00_start_here")
@@ -501,8 +502,8 @@ def test_nbgrader_gives_every_submission_what_it_deserves(grading, tmp_path):
     pages = {page.parts[-3]: page.read_text(encoding="utf-8") for page in course.glob("feedback/*/*/*.html")}
     total = re.compile(r'class="total">([\d.]+) of\s+([\d.]+) points')
     points = {name: total.search(page).groups() for name, page in pages.items()}
-    expected = {"reference": 3, "blank": 0, "half": 2, "mistaken": 1, "tampering": 0}
-    assert points == {name: (f"{marks}.0", "3.0") for name, marks in expected.items()}
+    expected = {"reference": 5, "blank": 0, "half": 3, "mistaken": 2, "tampering": 0}  # points are the stars
+    assert points == {name: (f"{marks}.0", "5.0") for name, marks in expected.items()}
     assert "You averaged along each row, one number a token; average over the rows, axis 0." in pages["mistaken"]
     assert "not right in a case that was not shown" in pages["mistaken"]
     assert "the cell took too long and was interrupted" in pages["tampering"]

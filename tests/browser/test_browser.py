@@ -25,6 +25,11 @@ WIDGETS = {
     "W26": "tl.widgets.gradient_descent()",
     "view": "tl.widgets.attention_view(weights, tokens)",
 }
+DECIDING = "tl.widgets.deciding_word()"
+BELOW_THE_CELL = """drawing => {
+    const cell = drawing.closest('.jp-Cell');
+    return Math.round(drawing.getBoundingClientRect().top - cell.getBoundingClientRect().top);
+}"""
 SETUP = """import numpy as np
 import transformer_lib as tl
 from transformer_lib import progress
@@ -41,7 +46,7 @@ CHECK = 'check("01.1", nearest_key_lookup)'
 @pytest.fixture(scope="session")
 def toy(server):
     """A small notebook with every widget, an exercise and a figure, stored with its outputs."""
-    code = [SETUP, 'progress.banner("01")', *WIDGETS.values(), STUB, CHECK]
+    code = [SETUP, 'progress.banner("01")', *WIDGETS.values(), DECIDING, STUB, CHECK]
     code.append('tl.plotting.figure(tl.plotting.plot_attention(weights[0], tokens, title="Head 1"), "One head.")')
     return store_notebook(server[1], "toy.ipynb", *code)
 
@@ -108,6 +113,34 @@ def test_run_all_shows_no_error_and_every_picture_fits(lab, ran, theme):
 @pytest.mark.parametrize("name", WIDGETS)
 def test_a_slider_moves_by_keyboard_and_the_picture_follows(ran, name):
     move_last_slider(ran, cell(ran, WIDGETS[name]))
+    assert errors(ran) == []
+
+
+def test_a_click_on_a_box_goes_to_its_step_and_the_drawing_stays(lab, ran):
+    found = cell(ran, WIDGETS["W15"])
+    drawing = found.locator("svg.tl")
+    drawing.scroll_into_view_if_needed()
+    before = drawing.evaluate(BELOW_THE_CELL)
+    found.locator(".tl-spot").nth(7).click()
+    found.locator("[role=status]", has_text="8. encoder, memory").wait_for()
+    assert drawing.evaluate(BELOW_THE_CELL) == before
+
+
+def test_a_typed_word_decides_until_the_reading_is_cut(lab, ran):
+    found = cell(ran, DECIDING)
+    found.scroll_into_view_if_needed()
+    box, told = found.locator("input[type=text]"), found.locator("[role=status]")
+    assert box.evaluate("box => box.labels.length && box.labels[0].textContent.trim()")
+    for typed, said in (("money", "says Bank"), ("volcano", "“volcano” is not among"), ("loan", "says Bank")):
+        box.fill(typed)
+        ran.keyboard.press("Enter")
+        told.filter(has_text=said).wait_for()
+    found.locator("input[type=checkbox]").focus()
+    ran.keyboard.press("Space")
+    told.filter(has_text="may not read “loan”, and the translation says Ufer").wait_for()
+    for theme in THEMES:
+        lab.use_theme(ran, theme)
+        lab.shoot(found, f"W27_{theme}")
     assert errors(ran) == []
 
 

@@ -22,6 +22,11 @@ ANSWER = "def nearest_key_lookup(query, keys, values):\n    return values[(keys 
 PANEL, QUESTION, NUMBER = "tl.widgets.soft_lookup()", 'quiz("01.q1")', 'quiz("01.q2")'
 SHOWN = "window.jupyterapp.shell.currentWidget"
 DIRTY = f"{SHOWN}.content.model.dirty"
+IN_SIGHT = """name => {
+    const {content} = window.jupyterapp.shell.currentWidget;
+    const cell = content.widgets.find(cell => cell.model.id === name), box = cell.node.getBoundingClientRect();
+    return cell.isVisible && box.height > 0 && box.top > 0 && box.top < window.innerHeight;
+}"""
 ONLY_THIS = """async () => {  // close the other notebooks, their kernels too
     const {shell} = window.jupyterapp, shown = shell.currentWidget;
     for (const other of [...shell.widgets('main')].filter(widget => widget !== shown)) {
@@ -29,15 +34,6 @@ ONLY_THIS = """async () => {  // close the other notebooks, their kernels too
         if (other.content?.model) other.content.model.dirty = false;
         other.close();
     }
-}"""
-BELOW_THE_CELL = """drawing => {
-    const cell = drawing.closest('.jp-Cell');
-    return Math.round(drawing.getBoundingClientRect().top - cell.getBoundingClientRect().top);
-}"""
-IN_SIGHT = """name => {
-    const {content} = window.jupyterapp.shell.currentWidget;
-    const cell = content.widgets.find(cell => cell.model.id === name), box = cell.node.getBoundingClientRect();
-    return cell.isVisible && box.height > 0 && box.top > 0 && box.top < window.innerHeight;
 }"""
 
 
@@ -108,7 +104,7 @@ def save(page, path: Path) -> dict:
 def test_a_first_evening_and_coming_back(learner, make_lab, home):
     page = make_lab()
     look_at_the_first_notebook(learner, page)
-    click_a_box_of_the_map(learner, page)
+    play_with_the_first_panel(learner, page)
     go_to_the_second(learner, page)
     pass_an_exercise(learner, page)
     wake_panel_and_questions(learner, page)
@@ -130,23 +126,19 @@ def look_at_the_first_notebook(learner, page):
     page.wait_for_timeout(1000)
     assert not page.evaluate(DIRTY), "opening a notebook changed it"
     assert "Ufer" not in output_of(cell(page, 'translator = tl.load_trained("context")'))
-    assert "▶ Run this cell" in output_of(cell(page, "tl.widgets.model_map(step=4)"))
+    assert "▶ Run this cell" in output_of(cell(page, "tl.widgets.deciding_word()"))
     learner.shoot(page, "copy_first")
 
 
-def click_a_box_of_the_map(learner, page):
-    """The box goes to its step, and the drawing stays where it is."""
-    run_cell(learner, page, cell(page, 'progress.banner("00")'))
-    shown = cell(page, "tl.widgets.model_map(step=4)")
+def play_with_the_first_panel(learner, page):
+    """It asks for nothing but its own cell; a typed word decides."""
+    shown = cell(page, "tl.widgets.deciding_word()")
     run_cell(learner, page, shown)
-    drawing = shown.locator("svg.tl")
-    drawing.scroll_into_view_if_needed()
-    before = drawing.evaluate(BELOW_THE_CELL)
-    learner.shoot(shown, "copy_map")
-    shown.locator(".tl-spot").nth(7).click()
-    shown.locator("[role=status]", has_text="8. encoder, memory").wait_for()
-    assert drawing.evaluate(BELOW_THE_CELL) == before
-    learner.shoot(shown, "copy_map_clicked")
+    shown.locator("input[type=text]").fill("money")
+    page.keyboard.press("Enter")
+    shown.locator("[role=status]", has_text="the translation says Bank").wait_for()
+    learner.shoot(page, "copy_panel")
+    run_cell(learner, page, cell(page, 'progress.banner("00")'))
 
 
 def go_to_the_second(learner, page):

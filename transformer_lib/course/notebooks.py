@@ -15,12 +15,14 @@ class Notebook:
         id: its number, "00" to "17", or "A".
         slug: rest of the file name.
         title: a few words.
-        minutes: reading time with exercises.
+        minutes: reading time with exercises, without the optional sections.
         builds: what the learner will have built, to follow "you will build".
         exercises: how many; their ids are "04.1", "04.2", …
         quizzes: how many; their ids are "04.q1", "04.q2", …
         widgets: ids of the interactive figures (`figures.catalogue`) that count as done once tried.
         cases: letters of what there is to diagnose; their ids are "17.A", "17.B", …
+        optional: ids of the tasks that stand in optional sections.
+        optional_minutes: what the optional sections take, with their exercises.
     """
 
     id: str
@@ -32,6 +34,8 @@ class Notebook:
     quizzes: int = 0
     widgets: tuple[str, ...] = ()
     cases: str = ""
+    optional: tuple[str, ...] = ()
+    optional_minutes: int = 0
 
     @property
     def stem(self) -> str:
@@ -95,6 +99,8 @@ NOTEBOOKS = (
         exercises=6,
         quizzes=3,
         widgets=("W3",),
+        optional=("04.5", "04.6"),
+        optional_minutes=60,
     ),
     Notebook(
         "05",

@@ -50,8 +50,13 @@ class Route:
         return sum(stop.minutes for stop in self.stops)
 
 
+def _spine(entry: Notebook) -> Stop:
+    tasks = tuple(name for _, name in entry.parts if name not in entry.optional)
+    return Stop(entry.id, entry.minutes, tasks=tasks if entry.optional else ())
+
+
 def _whole(entry: Notebook) -> Stop:
-    return Stop(entry.id, entry.minutes)
+    return Stop(entry.id, entry.minutes + entry.optional_minutes)
 
 
 EVENING = Route(
@@ -61,7 +66,7 @@ EVENING = Route(
     (
         Stop(
             "00",
-            27,
+            23,
             (
                 "One word decides another",
                 "Where is it decided?",
@@ -130,7 +135,7 @@ SPINE = Route(
     "spine",
     "The spine",
     "all of Part I, notebooks 00 to 17, without the sections marked as optional",
-    tuple(_whole(entry) for entry in NOTEBOOKS if entry.id <= LAST_OF_PART_I),
+    tuple(_spine(entry) for entry in NOTEBOOKS if entry.id <= LAST_OF_PART_I),
 )
 
 EVERYTHING = Route(

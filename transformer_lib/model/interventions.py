@@ -107,7 +107,9 @@ def masked(
     """
     wanted = may if callable(may) else check_mask("may", may)
 
-    def narrow(module: MultiHeadAttention, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    def narrow(
+        module: MultiHeadAttention, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
         query, key, value, mask = (*args, None)[:4]
         cache = kwargs.get("cache")
         if cache is not None and not rows_known:
@@ -176,7 +178,7 @@ def _modules(model: object) -> Mapping[str, nn.Module]:
 def _attentions(model: nn.Module, attention: str, layer: int | None) -> list[MultiHeadAttention]:
     """Return this kind of attention in one layer, or in all."""
     modules, name = _modules(model), ATTENTIONS[attention]
-    found = []
+    found: list[MultiHeadAttention] = []
     while isinstance(module := modules.get(name.format(len(found))), MultiHeadAttention):
         found.append(module)
     if not found:
