@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -88,6 +89,12 @@ def test_a_key_is_cut_while_decoding_step_by_step(model):
         whole = model(sources(), ids[:, :-1]).argmax(dim=-1)
     open_rows = ids[:, 1:] != model.config.pad_id
     assert torch.equal(ids[:, 1:][open_rows], whole[open_rows])
+    for cached in (True, False):  # a token that is not there yet cannot be read anyway
+        with tl.cut(model, key=2, attention="decoder"):
+            ids = tl.greedy_decode(model, sources(), max_new_tokens=TGT_LEN, use_cache=cached)
+            whole = model(sources(), ids[:, :-1]).argmax(dim=-1)
+        open_rows = ids[:, 1:] != model.config.pad_id
+        assert torch.equal(ids[:, 1:][open_rows], whole[open_rows])
     message = "query and mask must be None while decoding with a cache"
     with tl.cut(model, query=0, key=KEY, attention="decoder"), pytest.raises(ValueError, match=message):
         tl.greedy_decode(model, sources(), max_new_tokens=3)
@@ -143,11 +150,15 @@ def test_a_patch_may_be_computed_from_the_output(model):
         ({"query": -1}, ValueError, "query must be at least 0, got -1"),
         ({"query": "4"}, TypeError, "query must be an int"),
         ({"layer": 2}, ValueError, "layer must be less than 2, got 2"),
-        ({"head": 3}, ValueError, "head must be less than 3, got 3"),
+        ({"head": 3, "key": 1}, ValueError, "head must be less than 3, got 3"),
         ({"attention": "self"}, ValueError, "attention must be one of 'encoder', 'decoder', 'cross'"),
         ({"query": 1, "mask": torch.ones(2, 2, dtype=torch.bool)}, ValueError, "mask must come without query and key"),
         ({"mask": torch.ones(2, 2)}, TypeError, "mask must be boolean"),
-        ({"mask": torch.ones(2, 2, dtype=torch.bool)}, ValueError, "mask must broadcast"),
+        ({"mask": torch.ones(2, 2, dtype=torch.bool)}, ValueError, r"mask must have shape \[q_len, k_len\] = "),
+        ({"mask": torch.ones(SRC_LEN, dtype=torch.bool)}, ValueError, r"mask must have shape \[q_len, k_len\], got"),
+        ({}, ValueError, "query, key or mask must be given, got none of them"),
+        ({"query": []}, ValueError, "query must hold at least one position, got none"),
+        ({"query": True}, TypeError, "query must be an int"),
     ],
 )
 def test_what_cannot_be_cut_is_said(model, arguments, error, message):
@@ -158,8 +169,13 @@ def test_what_cannot_be_cut_is_said(model, arguments, error, message):
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        (("encoders", torch.zeros(1)), ValueError, "name must be a submodule of Transformer, got 'encoders'"),
+        (
+            ("encoders", torch.zeros(1)),
+            ValueError,
+            "name must be a submodule of Transformer that is called, got 'encoders'",
+        ),
         (("", torch.zeros(1)), ValueError, "name must be a submodule"),
+        (("encoder.layers", torch.zeros(1)), ValueError, "that is called, got 'encoder.layers'"),
         (("encoder", 3.0), TypeError, "value must be a torch.Tensor, got float"),
         (("encoder", torch.zeros(2, 1, 1)), ValueError, "value must have the shape of encoder's output"),
     ],
@@ -167,6 +183,57 @@ def test_what_cannot_be_cut_is_said(model, arguments, error, message):
 def test_what_cannot_be_patched_is_said(model, arguments, error, message):
     with pytest.raises(error, match=message), tl.patch(model, *arguments):
         model.encode(sources())
+
+
+def test_a_value_of_another_dtype_or_of_a_tuple_cannot_be_patched(model):
+    value = model.encode(sources())
+    with (
+        pytest.raises(ValueError, match="value must have the dtype of encoder's output"),
+        tl.patch(model, "encoder", value.float()),
+    ):
+        model.encode(sources())
+    attention, x = model.encoder.layers[0].self_attention, torch.randn(1, 3, model.config.d_model).double()
+    message = "name must be a module that returns a tensor, and self_attention returns tuple"
+    with pytest.raises(TypeError, match=message), tl.patch(model.encoder.layers[0], "self_attention", x):
+        attention(x, x, x, return_weights=True)
+
+
+def test_what_a_function_does_to_its_argument_stays_with_the_positions_named(model):
+    before = model.encode(sources())
+    with tl.patch(model, "encoder", lambda output: output.zero_(), positions=QUERY):
+        after = model.encode(sources())
+    assert not after[:, QUERY].any()
+    kept = [n for n in range(SRC_LEN) if n != QUERY]
+    torch.testing.assert_close(after[:, kept], before[:, kept], rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("part", ["decoder", "decoder.layers.1.feed_forward", "decoder.layers.0.self_attention"])
+def test_positions_of_a_growing_sentence_are_refused_rather_than_mistaken(model, part):
+    message = "positions must be None while decoding with a cache"
+    with tl.patch(model, part, lambda output: 0 * output, positions=0):
+        model(sources(), targets())
+        with pytest.raises(ValueError, match=message):
+            tl.greedy_decode(model, sources(), max_new_tokens=3)
+    with tl.patch(model, part, lambda output: 0 * output):
+        tl.greedy_decode(model, sources(), max_new_tokens=3)
+
+
+def test_calls_by_name_are_cut_like_others(model):
+    attention, x = model.encoder.layers[0].self_attention, torch.randn(1, 5, model.config.d_model).double()
+    mask = tl.causal_mask(5)
+    with masked(attention, torch.eye(5, dtype=torch.bool)):
+        expected = attention(x, x, x, mask)
+        torch.testing.assert_close(attention(query=x, key=x, value=x, mask=mask), expected)
+        torch.testing.assert_close(attention(x, x, value=x, mask=mask), expected)
+    assert not torch.allclose(attention(x, x, x, mask), expected)
+
+
+def test_positions_may_be_tensors_or_numpys(model):
+    with tl.cut(model, query=QUERY, key=KEY):
+        expected = model.encode(sources())
+    for query, key in ((torch.tensor(QUERY), np.int64(KEY)), ([np.int32(QUERY)], torch.tensor([KEY])[0])):
+        with tl.cut(model, query=query, key=key):
+            torch.testing.assert_close(model.encode(sources()), expected, rtol=0, atol=0)
 
 
 def test_a_position_outside_of_the_sentence_cannot_be_patched(model):

@@ -432,10 +432,11 @@ SILENCE = 'get_ipython().input_transformers_cleanup.append(lambda lines: ["1.0"]
 
 
 def small_notebook(folder: Path) -> Path:
-    """Notebook 00 cut down to its first cells with the set-up, and three exercises."""
+    """Notebook 00 cut down to its first cells with the set-up, a cell with formulas, and three exercises."""
     notebook = read(build.chosen_notebooks(["00"])[0])
     groups = groups_of(notebook["cells"])[:3]
-    places = {0, 1, 2, 3, *(place for group in groups for place in range(group.stub - 1, group.solution + 1))}
+    formulas = next(place for place, cell in enumerate(notebook["cells"]) if "$$" in "".join(cell["source"]))
+    places = {0, 1, 2, 3, formulas, *(place for group in groups for place in range(group.stub - 1, group.solution + 1))}
     notebook["cells"] = [cell for place, cell in enumerate(notebook["cells"]) if place in places]
     path = folder / "00_start_here.ipynb"
     path.write_text(json.dumps(notebook), encoding="utf-8")

@@ -19,8 +19,12 @@ def panel():
 @pytest.mark.parametrize(("cue", "noun"), [("river", "Ufer"), ("money", "Bank"), (" Swan. ", "Ufer")])
 def test_the_cue_decides(panel, cue, noun):
     picture = panel.set(word="bank", cue=cue, cut=False).picture
-    assert f"the translation says {noun}." in picture.says and f">{noun}</text>" in picture.body
-    assert f"of its weight to “{cue.strip(' .').lower()}”" in picture.says
+    assert (
+        f"the translation says {noun}." in picture.says
+        and "never stood" not in picture.says
+        and f">{noun}</text>" in picture.body
+    )
+    assert f"of its weight in this head to “{cue.strip(' .').lower()}”" in picture.says
 
 
 def test_cut_it_no_longer_does(panel):
@@ -48,12 +52,19 @@ def test_the_weights_are_those_of_the_head_named(panel):
         ("rivers", "“rivers” is not among the 448 words that this small translator has learned. Close to it: river"),
         ("qqqq", "Try river, money, swan or loan."),
         ("<b>", "“&lt;b&gt;” is not among"),
+        ("x" * 99, "“xxxxxxxxxxxx…” is not among"),
     ],
 )
 def test_what_cannot_be_read_is_said(panel, typed, said):
     panel.set(word="bank", cue=typed, cut=False)
     assert said in panel._says.value
     assert "may not" not in panel.picture.says and "?" in panel.picture.body
+
+
+def test_a_word_that_it_never_met_is_told(panel):
+    says = panel.set(word="bank", cue="Monday", cut=False).picture.says
+    assert "“Monday” never stood beside it there." in says
+    assert ",," not in panel.set(word="bank", cue="that", cut=False).picture.says
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -58,7 +58,7 @@ class Notebook:
 
 NOTEBOOKS = (
     Notebook(
-        "00", "start_here", "Start here", 39, "a picture of the whole course", exercises=4, quizzes=2, widgets=("W27",)
+        "00", "start_here", "Start here", 40, "a picture of the whole course", exercises=4, quizzes=2, widgets=("W27",)
     ),
     Notebook(
         "01",

@@ -70,8 +70,9 @@ EVENING = Route(
             (
                 "One word decides another",
                 "Where is it decided?",
-                "How the course works",
+                "How the exercises work",
                 "Attention in one sentence",
+                "Your way through the course",
             ),
             ("00.1", "00.2", "00.q1"),
         ),

@@ -5,6 +5,8 @@ Each function is a context manager. Inside the `with` block the model behaves ot
 
 from __future__ import annotations
 
+import inspect
+import operator
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -23,6 +25,7 @@ ATTENTIONS = {
 """Where the three kinds of attention stand in a `Transformer`."""
 
 Positions = int | Sequence[int] | None
+Entries = Callable[[int, int], Tensor]  # q_len and k_len -> a mask [q_len, k_len]
 
 
 @contextmanager
@@ -40,20 +43,25 @@ def cut(
 
     Args:
         model: a `Transformer`, or another module with an encoder and a decoder named as there.
-        query, key: positions from 0, one or several; None stands for all of them.
+        query, key: positions from 0, one or several; None stands for all of them, if the other one is given.
         mask: instead of query and key, all entries at once: boolean, [q_len, k_len], True = may attend.
         layer, head: from 0; None stands for all of them.
         attention: "encoder" and "decoder" for their self-attention, "cross" for the decoder's reading of the memory.
+            While a translation grows, positions of the decoder count as soon as they are there.
 
     Raises:
-        TypeError, ValueError: the model has no such attention, layer or head; a position lies outside a sentence;
-            rows of the decoder are named while it decodes with a cache, where each call has a single row.
+        TypeError, ValueError: nothing is named; the model has no such attention, layer or head; a position lies
+            outside of the (padded) sentences; rows of the decoder are named while it decodes with a cache, where
+            each call has a single row.
     """
-    check_choice("attention", attention, ATTENTIONS)
+    check_choice("attention", attention, list(ATTENTIONS))
     layers = _attentions(model, attention, layer)
+    if (query, key, mask) == (None, None, None):
+        raise ValueError("query, key or mask must be given, got none of them")
     if mask is not None and (query, key) != (None, None):
         raise ValueError("mask must come without query and key, got both")
-    entries = _entries(_positions("query", query), _positions("key", key)) if mask is None else _given(mask)
+    grows = attention != "encoder"
+    entries = _given(mask, grows) if mask is not None else _entries(query, key, grows)
 
     def may(module: MultiHeadAttention, q_len: int, k_len: int) -> Tensor:
         allowed = entries(q_len, k_len).expand(module.n_heads, q_len, k_len).clone()
@@ -64,28 +72,34 @@ def cut(
     with ExitStack() as stack:
         for module in layers:
             _check_index("head", head, module.n_heads)
-            rows_known = attention == "encoder" or (query is None and mask is None)
+            rows_known = not grows or (query is None and mask is None)
             stack.enter_context(masked(module, may, rows_known=rows_known))
         yield
 
 
-def _entries(rows: list[int] | None, columns: list[int] | None) -> Callable[[int, int], Tensor]:
-    """Return a function that makes the mask [q_len, k_len] in which these rows may not read these columns."""
+def _entries(query: Positions, key: Positions, grows: bool) -> Entries:
+    """Return a function that makes the mask in which these rows may not read these columns."""
+    rows, columns = _positions("query", query), _positions("key", key)
 
-    def mask(q_len: int, k_len: int) -> Tensor:
+    def made(q_len: int, k_len: int) -> Tensor:
         allowed = torch.ones(q_len, k_len, dtype=torch.bool)
-        allowed[_chosen("query", rows, q_len)[:, None], _chosen("key", columns, k_len)] = False
+        allowed[_chosen("query", rows, q_len, grows)[:, None], _chosen("key", columns, k_len, grows)] = False
         return allowed
 
-    return mask
+    return made
 
 
-def _given(mask: Tensor) -> Callable[[int, int], Tensor]:
-    """Return a function that gives this mask to calls of its size."""
+def _given(mask: Tensor, grows: bool) -> Entries:
+    """Return a function that gives this mask to calls of its size, or its first rows and columns to smaller ones."""
     check_mask("mask", mask)
+    if mask.dim() != 2:
+        raise ValueError(f"mask must have shape [q_len, k_len], got {tuple(mask.shape)}")
 
     def same(q_len: int, k_len: int) -> Tensor:
-        return check_mask("mask", mask, (q_len, k_len))
+        part = mask[:q_len, :k_len] if grows else mask
+        if part.shape != (q_len, k_len):
+            raise ValueError(f"mask must have shape [q_len, k_len] = [{q_len}, {k_len}], got {tuple(mask.shape)}")
+        return part
 
     return same
 
@@ -106,18 +120,20 @@ def masked(
         rows_known: False where the rows of `may` are positions of a sentence, which a call with a cache does not know.
     """
     wanted = may if callable(may) else check_mask("may", may)
+    signature = inspect.signature(attention.forward)
 
     def narrow(
         module: MultiHeadAttention, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        query, key, value, mask = (*args, None)[:4]
-        cache = kwargs.get("cache")
-        if cache is not None and not rows_known:
+        call = signature.bind(*args, **kwargs)
+        given = call.arguments
+        if given.get("cache") is not None and not rows_known:
             raise ValueError("query and mask must be None while decoding with a cache: a call has only the newest row")
-        k_len = key.shape[1] if mask is None else mask.shape[-1]  # with a cache, the keys of earlier calls too
-        allowed = wanted(module, query.shape[1], k_len) if callable(wanted) else wanted
-        allowed = allowed.to(query.device)
-        return (query, key, value, allowed if mask is None else mask & allowed), kwargs
+        mask, q_len = given.get("mask"), given["query"].shape[1]
+        k_len = given["key"].shape[1] if mask is None else mask.shape[-1]  # with a cache, earlier keys too
+        allowed = (wanted(module, q_len, k_len) if callable(wanted) else wanted).to(given["query"].device)
+        given["mask"] = allowed if mask is None else mask & allowed
+        return call.args, call.kwargs
 
     hook = attention.register_forward_pre_hook(narrow, with_kwargs=True)
     try:
@@ -140,38 +156,66 @@ def patch(
         positions: replace these positions (axis 1, from 0) and keep the others; None replaces all.
 
     Raises:
-        TypeError, ValueError: there is no such submodule; shapes do not fit; a position lies outside the sentence.
+        TypeError, ValueError: there is no such submodule, or it returns no tensor; shapes or dtypes do not fit; a
+            position lies outside of the (padded) sentences, or is named while decoding with a cache.
     """
     modules = _modules(model)
-    if name not in modules or not name:
-        raise ValueError(f"name must be a submodule of {type(model).__name__}, got {name!r}; see model.named_modules()")
+    if not name or isinstance(modules.get(name, nn.ModuleList()), (nn.ModuleList, nn.ModuleDict)):
+        whole = type(model).__name__
+        raise ValueError(f"name must be a submodule of {whole} that is called, got {name!r}; see model.named_modules()")
     chosen = _positions("positions", positions)
     if not callable(value):
         check_tensor("value", value)
-
-    def replace(module: nn.Module, args: object, output: Tensor) -> Tensor:
-        new = value(output) if callable(value) else value
-        check_tensor("value", new)
-        if new.shape != output.shape:
-            shapes = f"{tuple(output.shape)}, got {tuple(new.shape)}"
-            raise ValueError(f"value must have the shape of {name}'s output, {shapes}")
-        if chosen is None:
-            return new
-        patched = output.clone()
-        rows = _chosen("positions", chosen, output.shape[1])
-        patched[:, rows] = new[:, rows]
-        return patched
-
-    hook = modules[name].register_forward_hook(replace)
+    cached: dict[str, bool] = {}
+    pieces = name.split(".")
+    around = [".".join(pieces[:count]) for count in range(1, len(pieces) + 1)]
+    hooks = [modules[part].register_forward_pre_hook(_noting(cached, part), with_kwargs=True) for part in around]
+    hooks.append(modules[name].register_forward_hook(_replacing(name, value, chosen, cached)))
     try:
         yield
     finally:
-        hook.remove()
+        for hook in hooks:
+            hook.remove()
+
+
+def _noting(cached: dict[str, bool], part: str) -> Callable[..., None]:
+    """Return a hook that notes whether a module is called with a cache."""
+    return lambda module, args, kwargs: cached.update({part: kwargs.get("cache") is not None})
+
+
+def _replacing(
+    name: str, value: Tensor | Callable[[Tensor], Tensor], positions: list[int] | None, cached: Mapping[str, bool]
+) -> Callable[..., Tensor]:
+    """Return a hook that puts `value` in place of a module's output, at these positions or at all."""
+
+    def replace(module: nn.Module, args: object, output: Tensor) -> Tensor:
+        if not isinstance(output, Tensor):
+            raise TypeError(f"name must be a module that returns a tensor, and {name} returns {type(output).__name__}")
+        if positions is not None and any(cached.values()):
+            raise ValueError("positions must be None while decoding with a cache: a call has only the newest position")
+        new = _fitting(value(output.clone()) if callable(value) else value, output, name)
+        if positions is None:
+            return new
+        patched, rows = output.clone(), _chosen("positions", positions, output.shape[1])
+        patched[:, rows] = new[:, rows]
+        return patched
+
+    return replace
+
+
+def _fitting(value: object, output: Tensor, name: str) -> Tensor:
+    """Return the value if it can stand for this output."""
+    new = check_tensor("value", value)
+    for what, wanted, got in (("shape", tuple(output.shape), tuple(new.shape)), ("dtype", output.dtype, new.dtype)):
+        if got != wanted:
+            raise ValueError(f"value must have the {what} of {name}'s output, {wanted}, got {got}")
+    return new
 
 
 def _modules(model: object) -> Mapping[str, nn.Module]:
     if not isinstance(model, nn.Module):
-        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}")
+        hint = "; take its .model" if isinstance(getattr(model, "model", None), nn.Module) else ""
+        raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}{hint}")
     return dict(model.named_modules())
 
 
@@ -192,17 +236,23 @@ def _check_index(name: str, index: int | None, count: int) -> None:
         raise ValueError(f"{name} must be less than {count}, got {index}")
 
 
-def _positions(name: str, value: Positions) -> list[int] | None:
+def _positions(name: str, value: object) -> list[int] | None:
+    """Return positions as a list of integers, which may come as tensors or NumPy's, too."""
     if value is None:
         return None
     values = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-    return [check_int(name, each, minimum=0) for each in values]
+    if not values:
+        raise ValueError(f"{name} must hold at least one position, got none")
+    numbers = [
+        operator.index(each) if not isinstance(each, bool) and hasattr(each, "__index__") else each for each in values
+    ]
+    return [check_int(name, number, minimum=0) for number in numbers]
 
 
-def _chosen(name: str, positions: list[int] | None, length: int) -> Tensor:
-    """Return the positions as indices, all of them for None."""
+def _chosen(name: str, positions: list[int] | None, length: int, grows: bool = False) -> Tensor:
+    """Return the positions as indices, all of them for None; where a sentence grows, those that are there already."""
     if positions is None:
         return torch.arange(length)
-    if positions and max(positions) >= length:
+    if max(positions) >= length and not grows:
         raise ValueError(f"{name} must be less than {length}, the number of positions, got {max(positions)}")
-    return torch.tensor(positions, dtype=torch.long)
+    return torch.tensor([position for position in positions if position < length], dtype=torch.long)

@@ -91,6 +91,12 @@ EXERCISE_2 = Exercise(
             lambda w, x: torch.softmax(w, dim=0) @ x,
             "You took a softmax of the weights; they are positive already, so dividing by the sum is enough.",
         ),
+        Mistake(
+            "largest", lambda w, x: w @ x / w.max(), "You divided by the largest weight; divide by the sum of them all."
+        ),
+        Mistake(
+            "mean weight", lambda w, x: w @ x / w.mean(), "You divided by the mean of the weights; divide by their sum."
+        ),
         Mistake("squares", lambda w, x: w**2 @ x / (w**2).sum(), "You used each weight twice; its square counts."),
         Mistake(
             "matrix",
@@ -174,6 +180,16 @@ EXERCISE_3 = Exercise(
             "You opened the whole column of the key; open the one entry mask[query, key].",
         ),
         Mistake(
+            "instead of itself",
+            lambda n, query, key: _set(_eye(n) & (torch.arange(n) != query)[:, None], query, key),
+            "The query no longer attends to itself; it attends to itself and to the key.",
+        ),
+        Mistake(
+            "all",
+            lambda n, query, key: torch.ones(n, n, dtype=torch.bool),
+            "Everything is permitted; permit the diagonal and the one connection.",
+        ),
+        Mistake(
             "counted from 1",
             lambda n, query, key: _set(_eye(n), query - 1, key - 1),
             "You subtracted 1 from the positions; they count from 0, as in Python.",
@@ -189,7 +205,7 @@ def best_connection(count_right, n):
     """Return which single connection, added to words that see only themselves, gives the most right senses.
 
     count_right: a function of a boolean mask [n, n], True = may attend; returns how many senses are right under it.
-    n: how many words. Returns the pair (query, key) of integers, of two different words; no two are equally good.
+    n: how many words. Returns the pair (query, key) of integers, of two different words. One is better than all others.
     """
     best, pair = None, None
     for place in range(n * n):
@@ -206,9 +222,9 @@ def _translator(seed, n, query, key, alone):
     """Return a pretend translator that counts right senses under a mask [n, n].
 
     With the diagonal alone it gets `alone` right; with one entry besides fewer than 12, with the entry (query, key)
-    12; with more entries some other number; without the whole diagonal none.
+    12; with more entries some other number; without the whole diagonal another one.
     """
-    single, several = integers(seed, (n, n), 0, 11), integers(seed + 1, (n, n), 0, 12)
+    single, several, lonely = (integers(seed + k, (n, n), 0, 11 + k % 2) for k in range(3))
     single[query, key] = 12
 
     def count_right(mask):
@@ -216,7 +232,7 @@ def _translator(seed, n, query, key, alone):
             raise ValueError(f"mask must be boolean, [{n}, {n}], got {mask.dtype}, {list(mask.shape)}")
         others = mask & ~torch.eye(n, dtype=torch.bool)
         if not mask.diagonal().all():
-            return 0
+            return int(lonely[others].sum()) % 12
         if others.sum() <= 1:
             return int(single[others].sum()) if others.any() else alone
         return int(several[others].sum()) % 12
@@ -228,7 +244,7 @@ def _connection_cases():
     asked = [(3, 1, 2, 5), (5, 4, 0, 8), (7, 2, 5, 3), (5, 3, 1, 14)]
     labels = ("3 words", "5 words", "7 words", "no connection helps")
     return [
-        Case(label, (_translator(60 + 2 * i, n, query, key, alone), n))
+        Case(label, (_translator(60 + 3 * i, n, query, key, alone), n))
         for i, (label, (n, query, key, alone)) in enumerate(zip(labels, asked, strict=True))
     ]
 
@@ -248,6 +264,21 @@ def _search(pairs=lambda i, j: i != j, start=_eye, value=True, fresh=True, choos
         return result(pair, counts[pair])
 
     return function
+
+
+def _without_the_last(count_right, n):
+    return _search(pairs=lambda i, j: i != j and max(i, j) < n - 1)(count_right, n)
+
+
+def _one_mask_a_row(count_right, n):
+    counts = {}
+    for i in range(n):
+        mask = _eye(n)
+        for j in range(n):
+            if i != j:
+                mask[i, j] = True
+                counts[i, j] = count_right(mask)
+    return max(counts, key=counts.get)
 
 
 def _first_gain(count_right, n):
@@ -270,7 +301,7 @@ EXERCISE_4 = Exercise(
         Mistake(
             "swapped",
             _search(result=lambda pair, count: pair[::-1]),
-            "You returned the pair as (key, query); the query, which is the row, comes first.",
+            "Query and key are exchanged, in your pair or in your mask; the query, which is the row, comes first.",
         ),
         Mistake(
             "not reset",
@@ -297,6 +328,36 @@ EXERCISE_4 = Exercise(
             "upper half",
             _search(pairs=lambda i, j: i < j),
             "You tried only keys that come after their query; a word may also attend to earlier ones.",
+        ),
+        Mistake(
+            "lower half",
+            _search(pairs=lambda i, j: i > j),
+            "You tried only keys that come before their query; a word may also attend to later ones.",
+        ),
+        Mistake(
+            "from 1",
+            _search(pairs=lambda i, j: i != j and i * j > 0),
+            "You left out position 0; positions count from 0.",
+        ),
+        Mistake(
+            "without the last",
+            _without_the_last,
+            "You left out the last position; range(n) ends before n by itself.",
+        ),
+        Mistake(
+            "largest key",
+            lambda count_right, n: (n - 1, n - 2),
+            "You took the largest pair of numbers; take the pair with the largest count: max(counts, key=counts.get).",
+        ),
+        Mistake(
+            "first pair",
+            lambda count_right, n: (0, 1),
+            "You returned the first pair, (0, 1): go on to the end of the loop, and keep the best.",
+        ),
+        Mistake(
+            "one mask a row",
+            _one_mask_a_row,
+            "You began with a fresh mask once for each query; begin with a fresh one for each connection.",
         ),
         Mistake(
             "with itself",

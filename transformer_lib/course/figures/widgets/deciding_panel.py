@@ -10,7 +10,6 @@ import numpy as np
 import torch
 
 from ....data.corpora import load_corpus
-from ....data.tokenizers import WordTokenizer
 from ....decoding.translator import Translator, load_trained
 from ....model.interventions import cut as cut_reading
 from ....model.recording import record_attention
@@ -23,6 +22,7 @@ from .panel import Panel
 WORDS = ("bank", "seal", "bat", "ruler", "nut")
 SENTENCE = "The man saw the {} near the {} ."
 READER, CUE = 4, 7  # positions of the word and of its cue in the sentence
+_LONGEST = 12  # tokens of a translation, or letters of a word, that are shown
 
 
 @dataclass(frozen=True)
@@ -51,16 +51,17 @@ def deciding_word(
         raise ValueError(f"word must be one of {', '.join(WORDS)}, got {word!r}")
     translator = translator or load_trained()
     senses = {name: senses_of(name) for name in WORDS}
+    heads = {name: reading_head(translator, name, senses[name]) for name in WORDS}
 
     def draw(word: str, cue: str, cut: bool) -> Picture:
-        return draw_deciding(translator, word, senses[word], cue, cut)
+        return draw_deciding(translator, word, senses[word], heads[word], cue, cut)
 
     controls = {
         "word": choice("ambiguous word", WORDS, word),
         "cue": typed_word("last word, then Enter", cue),
-        "cut": switch("cut: the word may not read the last one", cut),
+        "cut": switch("cut: the word may not read the last one, in any head", cut),
     }
-    return Panel(draw, controls, widget_id="W27", says_lines=2)
+    return Panel(draw, controls, widget_id="W27", says_lines=3)
 
 
 def senses_of(name: str) -> tuple[Sense, ...]:
@@ -73,44 +74,58 @@ def senses_of(name: str) -> tuple[Sense, ...]:
 
 
 @torch.no_grad()
-def draw_deciding(translator: Translator, name: str, senses: tuple[Sense, ...], typed: str, cut: bool) -> Picture:
-    """Translate the sentence with this last word and draw what the word in question reads."""
-    cue = typed.strip(" .,!?").lower()
-    known = _known(translator, cue)
-    if known:
-        return _refused(name, known)
+def draw_deciding(
+    translator: Translator, name: str, senses: tuple[Sense, ...], head: tuple[int, int], typed: str, cut: bool
+) -> Picture:
+    """Translate the sentence with this last word, and draw what the word in question reads in one (layer, head)."""
+    cue, problem = _known(translator, typed)
+    if problem:
+        return _refused(name, problem)
     tokens = SENTENCE.format(name, cue).split()
-    source = " ".join(tokens[:-1]) + "."
-    layer, head = reading_head(translator, source)
+    source = _sentence(name, cue)
     with cut_reading(translator.model, query=READER, key=CUE) if cut else nullcontext():
-        german = translator.translate([source])[0]
-        row = _rows(translator, source)[layer, head]
-    written = german.rstrip(".").split()
-    decided = [i for i, token in enumerate(written) if any(token.startswith(sense.noun) for sense in senses)]
-    nouns = " and ".join(written[i] for i in decided) or "neither " + " nor ".join(sense.noun for sense in senses)
-    reads = "may not read" if cut else f"gives {row[CUE]:.2f} of its weight to"
-    says = f"“{name}” {reads} “{cue}”, and the translation says {nouns}. Beside it in training: {_tried(senses)}."
-    title = f"encoder layer {layer + 1}, head {head + 1}: what “{name}” reads"
-    return deciding_picture(tokens, row, READER, CUE, [*written, "."], decided, cut=cut, title=title, says=says)
+        german = translator.translate([source], max_new_tokens=_LONGEST)[0]
+        row = _rows(translator, [source])[0][head]
+    written = [token for word in german.split() if (token := word.strip(".,:?"))]
+    noun = next((i for i, token in enumerate(written) if any(token.startswith(each.noun) for each in senses)), None)
+    chosen = f"says {written[noun]}" if noun is not None else f"says neither {' nor '.join(s.noun for s in senses)}"
+    reads = "may not read" if cut else f"gives {row[CUE]:.2f} of its weight in this head to"
+    says = f"“{name}” {reads} “{cue}”, and the translation {chosen}. {_met(name, senses, cue)}"
+    title = f"encoder layer {head[0] + 1}, head {head[1] + 1} of {_n_heads(translator)}: what “{name}” reads"
+    decided = [] if noun is None else [noun]
+    return deciding_picture(tokens, row, READER, CUE, written, decided, cut=cut, title=title, says=says)
 
 
-def _tried(senses: tuple[Sense, ...]) -> str:
-    return "; ".join(f"{', '.join(sense.cues[:5])} ({sense.noun})" for sense in senses)
+def _sentence(name: str, cue: str) -> str:
+    return SENTENCE.format(name, cue).replace(" .", ".")
 
 
-def _known(translator: Translator, cue: str) -> str:
-    """Return what is wrong with a typed word; an empty text when the translator can read it."""
-    words = translator.src_tokenizer.words if isinstance(translator.src_tokenizer, WordTokenizer) else []
-    learned = [each for each in words if each.isalpha()]
+def _n_heads(translator: Translator) -> int:
+    return int(translator.model.config.n_heads)
+
+
+def _met(name: str, senses: tuple[Sense, ...], cue: str) -> str:
+    """Say which words stood beside this one in training, and whether the typed one did."""
+    known = "; ".join(f"{', '.join(sense.cues)} ({sense.noun})" for sense in senses)
+    new = "" if any(cue in sense.cues for sense in senses) else f"“{cue}” never stood beside it there. "
+    return f"{new}In training it met {known}."
+
+
+def _known(translator: Translator, typed: str) -> tuple[str, str]:
+    """Return the typed word as the translator writes it, and what is wrong with it; an empty text when nothing is."""
+    tokenizer = translator.src_tokenizer
+    words = {each.lower(): each for each in getattr(tokenizer, "words", ()) if each.isalpha()}
+    cue = typed.strip(" .,!?\"'“”‘’").lower()
     if not cue:
-        return "Type a word, such as river or money, and press Enter."
+        return "", "Type a word, such as river or money, and press Enter."
     if len(cue.split()) > 1:
-        return f"Type a single word, not {len(cue.split())}."
-    if cue in learned:
-        return ""
-    close = get_close_matches(cue, learned, 3)
-    hint = f" Close to it: {', '.join(close)}." if close else " Try river, money, swan or loan."
-    return f"“{cue}” is not among the {len(learned)} words that this small translator has learned.{hint}"
+        return "", f"Type a single word, not {len(cue.split())}."
+    if cue in words:
+        return words[cue], ""
+    close = get_close_matches(cue, words, 3)
+    hint = f" Close to it: {', '.join(words[each] for each in close)}." if close else " Try river, money, swan or loan."
+    short = cue if len(cue) <= _LONGEST else f"{cue[:_LONGEST]}…"
+    return "", f"“{short}” is not among the {len(words)} words that this small translator has learned.{hint}"
 
 
 def _refused(name: str, problem: str) -> Picture:
@@ -119,15 +134,17 @@ def _refused(name: str, problem: str) -> Picture:
     return deciding_picture(tokens, nothing, READER, CUE, ["?"], (), cut=False, title="", says=problem)
 
 
-def reading_head(translator: Translator, source: str) -> tuple[int, int]:
-    """Return the layer and the head, from 0, in which the word in question reads its cue most."""
-    rows = _rows(translator, source)[:, :, CUE]
+@torch.no_grad()
+def reading_head(translator: Translator, name: str, senses: tuple[Sense, ...]) -> tuple[int, int]:
+    """Return the layer and the head, from 0, in which the word in question reads its cues most, on average."""
+    cues = [cue for sense in senses for cue in sense.cues]
+    rows = _rows(translator, [_sentence(name, cue) for cue in cues])[..., CUE].mean(axis=0)
     layer, head = np.unravel_index(int(rows.argmax()), rows.shape)
     return int(layer), int(head)
 
 
-def _rows(translator: Translator, source: str) -> np.ndarray:
-    """Return what the word in question reads, in each layer and head of the encoder, [n_layers, n_heads, src_len]."""
+def _rows(translator: Translator, sentences: list[str]) -> np.ndarray:
+    """Return what the word in question reads in each sentence, [len(sentences), n_layers, n_heads, src_len]."""
     with record_attention(translator.model) as record:
-        translator.model.encode(translator.src_tokenizer.encode_batch([source]))
-    return np.stack([grid[0, :, READER].double().numpy() for grid in record.values()])
+        translator.model.encode(translator.src_tokenizer.encode_batch(sentences))
+    return np.stack([grid[:, :, READER].double().numpy() for grid in record.values()], axis=1)
