@@ -13,6 +13,7 @@ import torch
 
 from transformer_lib.course import exercises
 from transformer_lib.course.exercises import Case, Exercise, Mistake, check_solution, examine, worker
+from transformer_lib.course.exercises.errors import error_text, explained
 from transformer_lib.course.exercises.patterns import shared_claim
 from transformer_lib.course.exercises.plain import MOST_ENTRIES, MOST_PRINTED, Stranger, plain
 from transformer_lib.course.exercises.report import show
@@ -520,3 +521,38 @@ def test_none_for_one_of_several_results_is_named():
         exercises.get("16.3"), lambda first, second: (torch.maximum(first[0], second[0]), None, second[2])
     )
     assert "None came in its place" in verdict.diagnosis
+
+
+def test_no_line_of_torch_is_called_the_learners(capsys):
+    def overwritten(query, key):
+        copy = 1 * query
+        scores = copy @ key.mT / query.shape[-1] ** 0.5
+        copy.zero_()  # which the backward pass of the product still needs
+        return scores
+
+    check_solution("04.1", overwritten)
+    said = capsys.readouterr().out
+    assert "The values are right, but not the gradients." in said and "e = e / …" in said
+    assert "_engine_run_backward" not in said and "in your line" not in said
+
+
+@pytest.mark.parametrize(
+    ("message", "advice"),
+    [
+        (
+            "one of the variables needed for gradient computation has been modified by an inplace operation: [x]",
+            "e / …",
+        ),
+        ("a leaf Variable that requires grad is being used in an in-place operation.", "torch.no_grad()"),
+        ("grad can be implicitly created only for scalar outputs", "take the mean"),
+        ("element 0 of tensors does not require grad and does not have a grad_fn", "requires_grad_()"),
+    ],
+)
+def test_what_autograd_says_comes_with_advice(message, advice):
+    told = explained(RuntimeError(message), "", ("values",))
+    assert advice in told and "NumPy" not in told
+
+
+def test_a_long_message_is_cut_between_words():
+    told = error_text(RuntimeError("word " * 99))
+    assert told.endswith("word …") and len(told) < 200

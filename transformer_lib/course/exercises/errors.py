@@ -10,6 +10,8 @@ NUMPY = (
     "such as torch.softmax(scores, dim=-1) in place of a softmax written for arrays."
 )
 
+_LONGEST = 160  # characters of a message
+
 # What torch, NumPy or Python says, and what to do about it.
 ADVICE = (
     (
@@ -27,6 +29,22 @@ ADVICE = (
         NUMPY,
     ),
     (
+        r"modified by an inplace operation",
+        "A step such as e /= … overwrote numbers that the backward pass still needs: write e = e / …",
+    ),
+    (
+        r"leaf Variable that requires grad is being used in an in-place",
+        "Take the step inside `with torch.no_grad():`, or return the moved tensor as a new one.",
+    ),
+    (
+        r"grad can be implicitly created only for scalar",
+        "`backward()` starts from a single number: take the mean (or the sum) first.",
+    ),
+    (
+        r"does not require grad and does not have a grad_fn",
+        "No tensor in this result asks for a gradient: begin with v = values.clone().requires_grad_(), say.",
+    ),
+    (
         r"^MemoryError|can't allocate memory|std::bad_alloc",
         "It took far more memory than this exercise needs: does a list grow in the loop that runs over it?",
     ),
@@ -36,7 +54,9 @@ ADVICE = (
 def error_text(error: BaseException) -> str:
     """Return type and first line of an exception, without addresses."""
     lines = str(error).strip().splitlines() or [""]
-    message = re.sub(r"0x[0-9a-fA-F]+", "0x…", lines[0])[:160].rstrip(".")
+    message = re.sub(r"0x[0-9a-fA-F]+", "0x…", lines[0]).rstrip(".")
+    if len(message) > _LONGEST:
+        message = message[:_LONGEST].rpartition(" ")[0] + " …"
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
@@ -50,13 +70,13 @@ def explained(error: BaseException, line: str, gradients: Collection[str]) -> st
     """
     if left_over(error, line):
         return (
-            "Your function reached the line `raise NotImplementedError` of the empty exercise: "
-            "delete it, and return your result."
+            "Your function reached the line `raise NotImplementedError` of an empty exercise: "
+            "delete it and return your result, or first write the other function that you call."
         )
     text, advice = error_text(error), _advice(str(error), type(error).__name__)
     if "softmax" in line and "return_types" in text:  # the notebook's own softmax, written for arrays, was called
         advice += " A softmax written for NumPy stops here: use torch.softmax(scores, dim=-1)."
-    if "requires grad" in text and gradients:
+    if "numpy() on" in text and "requires grad" in text and gradients:
         text = text.partition(". Use ")[0]  # which would lose the gradients without a word
         advice = (
             "This exercise also compares gradients, which end at NumPy: do every step with torch, and detach nothing."

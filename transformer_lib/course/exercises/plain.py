@@ -25,6 +25,7 @@ MOST_ENTRIES = 5_000_000  # of a tensor or an array whose values are kept; no ex
 MOST_ITEMS = 1_000_000  # of a list or a string
 DEEPEST = 20  # lists within lists
 MOST_PRINTED = 2_000  # characters
+_PACKAGES = tuple(str(Path(package.__file__ or "").parent) for package in (torch, np))  # no learner wrote their lines
 
 
 class Printed(StringIO):
@@ -128,7 +129,7 @@ def learner_line(error: BaseException, function: Callable[..., object]) -> str |
     home = getattr(inspect.unwrap(function), "__code__", None)
     library = str(Path(__file__).parent)
     own = [frame for frame in frames if home and frame.filename == home.co_filename]
-    own = own or [frame for frame in frames if not frame.filename.startswith(library)][:1]
+    own = own or [frame for frame in frames if not frame.filename.startswith((library, *_PACKAGES))][:1]
     if not own:
         return None
     return linecache.getline(own[-1].filename, own[-1].lineno or 0).strip() or None
