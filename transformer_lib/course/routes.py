@@ -107,10 +107,12 @@ EVENING = Route(
         ),
         Stop(
             "12",
-            26,
+            33,
             (
                 "By hand: a Transformer without layers",
                 "The parts, and what they weigh",
+                "One sentence: the model in NumPy",
+                "A whole batch: what the masks are for",
                 "The model, assembled",
                 "With trained weights",
             ),
@@ -118,14 +120,13 @@ EVENING = Route(
         ),
         Stop(
             "14",
-            41,
+            28,
             (
                 "By hand: the probability of a whole sentence",
                 "The loop: choose, append, repeat",
                 "Looking further: beam search",
-                "A trained translator writes",
             ),
-            ("14.1", "14.q1", "14.q2", "14.q4", "W10"),
+            ("14.1", "14.q1", "14.q2"),
         ),
     ),
 )
