@@ -19,8 +19,9 @@ def cross_attention_sentence_by_sentence(x, memory, W_Q, W_K, W_V, mask):
     return torch.stack(outputs)
 
 
-def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm):
-    for sublayer in (self_attention, lambda y: cross_attention(y, memory), feed_forward):
+def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    sublayers = (self_attention, lambda y: cross_attention(y, memory), feed_forward)
+    for sublayer, norm in zip(sublayers, (norm_1, norm_2, norm_3), strict=True):
         x = norm(x + sublayer(x))
     return x
 

@@ -86,8 +86,9 @@ def beam_step(scores, next_log_probs, beam_size):
     return totals[order], order.div(next_log_probs.shape[1], rounding_mode="floor"), order % next_log_probs.shape[1]
 
 
-WAITING = (softmax, similarity, embed, decoder_layer)
+WAITING = (softmax, similarity, embed)
 RESTYLED = (
+    decoder_layer,
     project,
     masked_attention,
     causal_mask,

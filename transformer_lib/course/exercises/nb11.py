@@ -143,20 +143,22 @@ EXERCISE_1 = Exercise(
 # 11.2 A decoder layer from its parts ---------------------------------------------------------------------------------
 
 
-def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm):
+def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     """Return x after the three sub-layers of a post-norm decoder layer, each with its residual and its norm.
 
     x: [batch, tgt_len, d_model]; memory: [batch, src_len, d_model]. The others are functions:
-    self_attention(x), masked already; cross_attention(x, memory); feed_forward(x); norm(x).
+    self_attention(x), masked already; cross_attention(x, memory); feed_forward(x); and the norms of the three in this
+    order, norm_1(x), norm_2(x), norm_3(x), each with a gain and a bias of its own.
     """
-    after_self = norm(torch.add(x, self_attention(x)))
-    after_cross = norm(torch.add(after_self, cross_attention(after_self, memory)))
-    return norm(torch.add(after_cross, feed_forward(after_cross)))
+    after_self = norm_1(torch.add(x, self_attention(x)))
+    after_cross = norm_2(torch.add(after_self, cross_attention(after_self, memory)))
+    return norm_3(torch.add(after_cross, feed_forward(after_cross)))
 
 
 def _parts(seed, d_model):
-    """Return three sub-layers and a norm, all simple, differentiable and different from each other."""
+    """Return three sub-layers and three norms, all simple, differentiable and different from each other."""
     first, second, third = (W / d_model**0.5 for W in normal(seed, *[(d_model, d_model)] * 3))
+    gains = normal(seed + 500, *[(2, d_model)] * 3)
 
     def self_attention(x):
         steps = torch.arange(1, x.shape[1] + 1).to(x)[:, None]
@@ -168,10 +170,10 @@ def _parts(seed, d_model):
     def feed_forward(x):
         return torch.relu(x) @ third
 
-    def norm(x):
-        return torch.nn.functional.layer_norm(x, x.shape[-1:])
+    def norm(gain, bias):
+        return lambda x: torch.nn.functional.layer_norm(x, x.shape[-1:]) * (1 + gain / 2) + bias
 
-    return self_attention, cross_attention, feed_forward, norm
+    return self_attention, cross_attention, feed_forward, *(norm(*pair) for pair in gains)
 
 
 def _layer_cases():
@@ -191,41 +193,51 @@ def _layer_cases():
 def _layer(first=None, second=None, third=None, order="scf"):
     """Return the decoder layer with one sub-layer's step replaced, or with another order."""
 
-    def function(x, memory, self_attention, cross_attention, feed_forward, norm):
+    def function(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
         steps = {
             "s": first or (lambda x, m, f, norm: norm(x + f(x))),
             "c": second or (lambda x, m, f, norm: norm(x + f(x, m))),
             "f": third or (lambda x, m, f, norm: norm(x + f(x))),
         }
         parts = {"s": self_attention, "c": cross_attention, "f": feed_forward}
-        for name in order:
+        for name, norm in zip(order, (norm_1, norm_2, norm_3), strict=False):
             x = steps[name](x, memory, parts[name], norm)
         return x
 
     return function
 
 
-def _pre_norm(x, memory, self_attention, cross_attention, feed_forward, norm):
-    x = x + self_attention(norm(x))
-    x = x + cross_attention(norm(x), memory)
-    return x + feed_forward(norm(x))
+def _pre_norm(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    x = x + self_attention(norm_1(x))
+    x = x + cross_attention(norm_2(x), memory)
+    return x + feed_forward(norm_3(x))
 
 
-def _parallel(x, memory, self_attention, cross_attention, feed_forward, norm):
-    x = norm(x + self_attention(x) + cross_attention(x, memory))
-    return norm(x + feed_forward(x))
+def _parallel(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    x = norm_2(norm_1(x + self_attention(x) + cross_attention(x, memory)))
+    return norm_3(x + feed_forward(x))
 
 
-def _cross_reads_x(x, memory, self_attention, cross_attention, feed_forward, norm):
-    y = norm(x + self_attention(x))
-    y = norm(y + cross_attention(x, memory))
-    return norm(y + feed_forward(y))
+def _cross_reads_x(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    y = norm_1(x + self_attention(x))
+    y = norm_2(y + cross_attention(x, memory))
+    return norm_3(y + feed_forward(y))
 
 
-def _one_residual(x, memory, self_attention, cross_attention, feed_forward, norm):
-    y = norm(x + self_attention(x))
-    y = norm(x + cross_attention(y, memory))
-    return norm(x + feed_forward(y))
+def _one_residual(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    y = norm_1(x + self_attention(x))
+    y = norm_2(x + cross_attention(y, memory))
+    return norm_3(x + feed_forward(y))
+
+
+def _norms(*places):
+    """Return the decoder layer with the norms at these places, counted from 0."""
+
+    def function(x, memory, self_attention, cross_attention, feed_forward, *norms):
+        first, second, third = (norms[place] for place in places)
+        return decoder_layer(x, memory, self_attention, cross_attention, feed_forward, first, second, third)
+
+    return function
 
 
 EXERCISE_2 = Exercise(
@@ -254,12 +266,12 @@ EXERCISE_2 = Exercise(
         Mistake(
             "no norm after cross-attention",
             _layer(second=lambda x, m, f, norm: x + f(x, m)),
-            "The norm after the cross-attention is missing; there are three, one per sub-layer.",
+            "norm_2, which follows the cross-attention, is missing; there is one norm per sub-layer.",
         ),
         Mistake(
             "no norm at the end",
             _layer(third=lambda x, m, f, norm: x + f(x)),
-            "The norm after the feed-forward network is missing.",
+            "norm_3, which follows the feed-forward network, is missing.",
         ),
         Mistake("no cross-attention", _layer(order="sf"), "That is an encoder layer: nothing reads memory."),
         Mistake(
@@ -289,7 +301,7 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "no residuals",
-            lambda x, m, s, c, f, norm: norm(f(norm(c(norm(s(x)), m)))),
+            lambda x, m, s, c, f, n1, n2, n3: n3(f(n2(c(n1(s(x)), m)))),
             "The residuals are missing: each sub-layer's result is added to what went in.",
         ),
         Mistake(
@@ -305,11 +317,28 @@ EXERCISE_2 = Exercise(
         Mistake(
             "no norm after self-attention",
             _layer(first=lambda x, m, f, norm: x + f(x)),
-            "The norm after the self-attention is missing; there are three, one per sub-layer.",
+            "norm_1, which follows the self-attention, is missing; there is one norm per sub-layer.",
         ),
         Mistake("no feed-forward network", _layer(order="sc"), "The feed-forward network is missing."),
+        Mistake(
+            "one norm three times",
+            _norms(0, 0, 0),
+            "norm_1 is used three times; each sub-layer has a norm of its own: norm_1, norm_2, norm_3.",
+        ),
+        Mistake(
+            "first norms swapped", _norms(1, 0, 2), "norm_1 and norm_2 are swapped: norm_1 follows self-attention."
+        ),
+        Mistake(
+            "last norms swapped", _norms(0, 2, 1), "norm_2 and norm_3 are swapped: norm_2 follows the cross-attention."
+        ),
+        Mistake(
+            "norms in reverse", _norms(2, 1, 0), "norm_1 and norm_3 are swapped: norm_1 follows the self-attention."
+        ),
+        Mistake("second norm twice", _norms(0, 1, 1), "norm_2 is used twice; norm_3 follows the feed-forward network."),
+        Mistake("first norm twice", _norms(0, 0, 2), "norm_1 is used twice; norm_2 is that of the cross-attention."),
     ),
     gradients=("x", "memory"),
+    part="decoder_layer",
 )
 
 
