@@ -28,7 +28,7 @@ def output_without_by_where(weights, value, j):
 
 def point_at_next(n, share):
     successor = np.roll(np.eye(n), 1, axis=1)
-    return n**0.5 * (np.log(share) - np.log((1 - share) / (n - 1))) * successor
+    return torch.from_numpy(n**0.5 * (np.log(share) - np.log((1 - share) / (n - 1))) * successor)
 
 
 def point_at_next_by_lists(n, share):

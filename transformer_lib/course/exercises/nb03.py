@@ -207,7 +207,6 @@ EXERCISE_2 = Exercise(
             "You multiplied by what is left of each row, 1 − a_ij; divide by it.",
         ),
     ),
-    gradients=("weights", "value"),
 )
 
 

@@ -114,9 +114,9 @@ class Heads:
         weights = self.weights(query, key)
         return weights, weights @ value @ self.matrices["O"]
 
-    def train(self, steps: int) -> Heads:
+    def train(self, steps: int, rate: float = RATE) -> Heads:
         """Take steps of Adam on new batches, and return the heads themselves."""
-        optimizer = torch.optim.Adam(self.matrices.values(), RATE)
+        optimizer = torch.optim.Adam(self.matrices.values(), rate)
         for _ in range(steps):
             drawn = [sentences(BATCH_SIZE, one) for one in self.generators]
             batch = Sentences(*map(torch.stack, zip(*drawn, strict=True)))
