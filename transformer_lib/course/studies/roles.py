@@ -7,7 +7,8 @@ each; what the file already has is not run again.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,17 +24,48 @@ RESULTS = DATA / "roles.json"
 SYMBOLS, COLOURS, BATCH_SIZE = 8, 4, 64
 FEATURES = SYMBOLS + COLOURS
 BUDGETS = (300, 1500)  # steps
+LONGER = {("V = K", 3): (4000,)}  # budgets beyond these
 RATE = 0.03  # of Adam
 TESTED = (1000, 99)  # sentences on which a head is measured, and their seed
-WIDTHS = {
-    "three matrices": (1, 2, 3, 4, 8),
-    "Q = K": (4, 8, 12),
-    "Q = K, turned": (4, 8),
-    "Q = K, not itself": (4, 8),
-    "V = K": (2, 3, 4, 8),
-    "no projections": (8,),
+
+
+@dataclass(frozen=True)
+class Version:
+    """Which roles share a matrix, and what else is different.
+
+    Args:
+        widths: the widths d_k = d_v at which it is trained.
+        query: "own" matrix; the "key" itself; the key "shifted" by one component, or with the "signs" of half of its
+            components flipped; or "token": queries and keys are the tokens themselves, and only d_v is a width.
+        value_is_key: W_V = W_K.
+        keys_see, values_see: what keys (and queries that are keys) or values are made of: "all", "symbol" or "colour".
+        not_itself: no token may read itself.
+        rate: the learning rate.
+    """
+
+    widths: tuple[int, ...]
+    query: str = "own"
+    value_is_key: bool = False
+    keys_see: str = "all"
+    values_see: str = "all"
+    not_itself: bool = False
+    rate: float = RATE
+
+
+FEATURES_OF = {"all": slice(0, FEATURES), "symbol": slice(0, SYMBOLS), "colour": slice(SYMBOLS, FEATURES)}
+VERSIONS = {
+    "three matrices": Version((1, 2, 3, 4, 8)),
+    "Q = K": Version((2, 3, 4, 8, 12), query="key"),
+    "Q = K, rate .01": Version((2, 3, 4, 8, 12), query="key", rate=0.01),
+    "Q = K, shifted": Version((4, 8), query="shifted"),
+    "Q = K, signs": Version((4, 8), query="signs"),
+    "Q = K, not itself": Version((4, 8), query="key", not_itself=True),
+    "Q = K, not itself, blind": Version((8,), query="key", not_itself=True, keys_see="symbol"),
+    "V = K": Version((2, 3, 4, 8), value_is_key=True),
+    "V = K, found by symbol alone": Version((2, 3), value_is_key=True, keys_see="symbol"),
+    "V = K, handing over colour alone": Version((2, 3), value_is_key=True, values_see="colour"),
+    "no projections": Version((8,), query="token"),
 }
-"""The widths d_k = d_v at which each version is trained. In "no projections", d_v alone: the scores are X Xᵀ."""
 
 
 class Sentences(NamedTuple):
@@ -69,18 +101,39 @@ def tested() -> Sentences:
     return sentences(size, torch.Generator().manual_seed(seed))
 
 
+def only(x: Tensor, features: str) -> Tensor:
+    """Return tokens [..., 12] with all features but these, a key of FEATURES_OF, set to 0."""
+    seen = torch.zeros(FEATURES)
+    seen[FEATURES_OF[features]] = 1
+    return x * seen
+
+
+def flip_half(key: Tensor) -> Tensor:
+    """Return keys [..., d_k] with the sign of the second half of their components flipped."""
+    first = key.shape[-1] // 2
+    return torch.cat([key[..., :first], -key[..., first:]], dim=-1)
+
+
+TURNS: dict[str, Callable[[Tensor], Tensor]] = {
+    "key": lambda key: key,
+    "shifted": lambda key: key.roll(1, dims=-1),
+    "signs": flip_half,
+}
+"""How a query is made from the key: scores are symmetric with all but "shifted", and squares with "key" alone."""
+
+
 class Heads:
     """Heads of one version side by side, each with W_Q, W_K, W_V and W_O, and nothing behind them.
 
     Args:
-        version: a key of WIDTHS. d_k: width of queries, keys and values.
+        version: a key of VERSIONS. d_k: width of queries, keys and values.
         seeds: one for each head, which decides its first matrices and its batches.
     """
 
     def __init__(self, version: str, d_k: int, seeds: Sequence[int]) -> None:
-        if version not in WIDTHS:
-            raise ValueError(f"version must be one of {', '.join(map(repr, WIDTHS))}, got {version!r}")
-        self.version = version
+        if version not in VERSIONS:
+            raise ValueError(f"version must be one of {', '.join(map(repr, VERSIONS))}, got {version!r}")
+        self.version = VERSIONS[version]
         self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         shapes = {"Q": (FEATURES, d_k), "K": (FEATURES, d_k), "V": (FEATURES, d_k), "O": (d_k, COLOURS)}
         self.matrices = {name: self._draw(*shape).requires_grad_() for name, shape in shapes.items()}
@@ -92,19 +145,20 @@ class Heads:
 
     def project(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return queries, keys and values of tokens [..., 8, 12], each [heads, ..., 8, width]."""
-        key = x @ self.matrices["K"]
-        value = key if self.version == "V = K" else x @ self.matrices["V"]
-        if self.version == "no projections":
+        version = self.version
+        key = only(x, version.keys_see) @ self.matrices["K"]
+        value = only(x, version.values_see) @ self.matrices["K" if version.value_is_key else "V"]
+        if version.query == "token":
             everywhere = x.expand(len(self.generators), *x.shape[-3:])
             return everywhere, everywhere, value
-        if self.version == "Q = K, turned":
-            return key.roll(1, dims=-1), key, value
-        return (key if self.version.startswith("Q = K") else x @ self.matrices["Q"]), key, value
+        if version.query == "own":
+            return x @ self.matrices["Q"], key, value
+        return TURNS[version.query](key), key, value
 
     def weights(self, query: Tensor, key: Tensor) -> Tensor:
         """Return the attention weights [heads, ..., 8, 8]."""
         scores = query @ key.mT / math.sqrt(query.shape[-1])
-        if self.version == "Q = K, not itself":
+        if self.version.not_itself:
             scores = scores.masked_fill(torch.eye(SYMBOLS, dtype=torch.bool), -torch.inf)
         return scores.softmax(dim=-1)
 
@@ -114,9 +168,9 @@ class Heads:
         weights = self.weights(query, key)
         return weights, weights @ value @ self.matrices["O"]
 
-    def train(self, steps: int, rate: float = RATE) -> Heads:
-        """Take steps of Adam on new batches, and return the heads themselves."""
-        optimizer = torch.optim.Adam(self.matrices.values(), rate)
+    def train(self, steps: int, rate: float | None = None) -> Heads:
+        """Take steps of Adam on new batches, at this rate or the version's, and return the heads themselves."""
+        optimizer = torch.optim.Adam(self.matrices.values(), self.version.rate if rate is None else rate)
         for _ in range(steps):
             drawn = [sentences(BATCH_SIZE, one) for one in self.generators]
             batch = Sentences(*map(torch.stack, zip(*drawn, strict=True)))
@@ -144,6 +198,18 @@ class Heads:
         return rows.gather(3, position[:, None, :].expand(heads, size, SYMBOLS, SYMBOLS)).mean(dim=1)
 
     @torch.no_grad()
+    def tokens_ahead(self) -> list[float]:
+        """Return for each head how many of the eight tokens of a sentence look ahead, on average.
+
+        A token looks ahead if it gives its successor more weight than its predecessor.
+        """
+        found = tested()
+        weights, position = self.attend(found.x)[0], found.symbol.argsort(dim=-1)
+        neighbours = [position.gather(-1, (found.symbol + step) % SYMBOLS) for step in (1, -1)]
+        ahead, behind = (weights.gather(-1, at[..., None].expand(len(weights), -1, -1, 1)) for at in neighbours)
+        return (ahead > behind).float().sum(dim=(2, 3)).mean(dim=1).tolist()
+
+    @torch.no_grad()
     def moved_by_colours(self) -> list[float]:
         """Return for each head the share of a token's weight that moves when tokens get their neighbours' colours."""
         x = tested().x
@@ -152,24 +218,14 @@ class Heads:
         return ((before - after).abs().sum(dim=-1).mean(dim=(1, 2)) / 2).tolist()
 
 
-def looking_ahead(by_symbol: Tensor) -> list[int]:
-    """Return for each head how many symbols read the next one more than the one before.
-
-    by_symbol: [heads, 8, 8], as `Heads.by_symbol` returns it.
-    """
-    one = torch.arange(SYMBOLS)
-    ahead, behind = (by_symbol[:, one, (one + step) % SYMBOLS] for step in (1, -1))
-    return (ahead > behind).sum(dim=-1).tolist()
-
-
 def measure(version: str, d_k: int, seeds: Sequence[int]) -> dict[str, dict[str, list[float]]]:
     """Return for each budget, in steps, what the heads of these seeds have reached."""
     results = {}
-    for steps in BUDGETS:
+    for steps in (*BUDGETS, *LONGER.get((version, d_k), ())):
         heads = Heads(version, d_k, seeds).train(steps)
-        found = {"right": heads.share_right(), "moved by colours": heads.moved_by_colours()}
+        found = {"right": heads.share_right(), "tokens ahead": heads.tokens_ahead()}
+        found["moved by colours"] = heads.moved_by_colours()
         results[str(steps)] = {name: [round(one, 4) for one in values] for name, values in found.items()}
-        results[str(steps)]["looking ahead"] = looking_ahead(heads.by_symbol())
     return results
 
 
@@ -178,9 +234,9 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
     content = load_results(path) if path.exists() else {"versions": {}}
     content |= {"command": stored.command("roles", seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
     content |= {"budgets": list(BUDGETS), "rate": RATE}
-    for version, widths in WIDTHS.items():
+    for version in VERSIONS:
         found = content["versions"].setdefault(version, {})
-        for d_k in widths:
+        for d_k in VERSIONS[version].widths:
             if str(d_k) not in found:
                 found[str(d_k)] = measure(version, d_k, seeds)
                 stored.save(path, content)
