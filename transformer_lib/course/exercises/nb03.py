@@ -22,7 +22,7 @@ def project(X, W_Q, W_K, W_V):
 
 def _project_cases():
     return [
-        Case("2 tokens, d_model = d_k = d_v = 2", tuple(normal(31, (2, 2), (2, 2), (2, 2), (2, 2)))),
+        Case("2 tokens, d_model 2, d_k 3, d_v 5", tuple(normal(31, (2, 2), (2, 3), (2, 3), (2, 5)))),
         Case("5 tokens, d_model 7, d_k 3, d_v 2", tuple(normal(32, (5, 7), (7, 3), (7, 3), (7, 2)))),
         Case("5 tokens, d_model = d_k = d_v = 5", tuple(normal(33, (5, 5), (5, 5), (5, 5), (5, 5)))),
         Case("a batch of 2", tuple(normal(34, (2, 3, 5), (5, 7), (5, 7), (5, 11)))),
@@ -53,6 +53,11 @@ EXERCISE_1 = Exercise(
             "one matrix",
             lambda X, Q, K, V: (X @ Q, X @ Q, X @ V),
             "Your keys are made with W_Q; they have a matrix of their own, W_K.",
+        ),
+        Mistake(
+            "values from W_K",
+            lambda X, Q, K, V: (X @ Q, X @ K, X @ K),
+            "Your values are made with W_K; they have a matrix of their own, W_V.",
         ),
         Mistake(
             "columns",
@@ -91,7 +96,7 @@ EXERCISE_1 = Exercise(
 )
 
 
-# 03.2 A sentence without one token ------------------------------------------------------------------------------------
+# 03.2 When nobody may read one token ----------------------------------------------------------------------------------
 
 
 def output_without(weights, value, j):
@@ -111,7 +116,7 @@ def _without_cases():
         return Case(label, (torch.softmax(scores, -1), value, j))
 
     return [
-        case("2 queries, 2 keys", 41, 2, 2, 2, 1),
+        case("2 queries, 3 keys", 41, 2, 3, 2, 1),
         case("3 queries, 5 keys, without the first", 42, 3, 5, 2, 0),
         case("5 tokens of width 5", 43, 5, 5, 5, 3),
         case("a batch of 2", 44, 3, 7, 11, 6, 2),
@@ -144,12 +149,29 @@ def _one_sum(weights, value, j):
 
 def _over_queries(weights, value, j):
     kept = _cut(weights, j)
-    return kept / kept.sum(-2, keepdim=True).clamp_min(1e-30) @ value
+    return kept / kept.sum(-2, keepdim=True) @ value
+
+
+def _one_by_one(weights, value, j, drop_query=True):
+    """Drop key j, and with it row j of the queries or of the output."""
+    kept = [key for key in range(value.shape[-2]) if key != j]
+    queries = [query for query in range(weights.shape[-2]) if query != j] if drop_query else slice(None)
+    left = weights[..., queries, :][..., kept]
+    return left / left.sum(-1, keepdim=True) @ value[..., kept, :]
+
+
+def _no_keepdim(weights, value, j):
+    kept = _cut(weights, j)
+    return kept / kept.sum(-1) @ value
+
+
+def _no_keepdim_of_output(weights, value, j):
+    return (weights @ value - weights[..., j, None] * value[..., j, None, :]) / (1 - weights[..., j])
 
 
 EXERCISE_2 = Exercise(
     "03.2",
-    "A sentence without one token",
+    "When nobody may read one token",
     10,
     2,
     output_without,
@@ -190,6 +212,22 @@ EXERCISE_2 = Exercise(
             "one sum",
             _one_sum,
             "You divided by the sum of all weights; every row has a sum of its own (dim=-1, keepdim=True).",
+        ),
+        Mistake(
+            "without its query",
+            _one_by_one,
+            "You took token j's query away too. It may still ask; only its key goes, so every query keeps a row.",
+        ),
+        Mistake("no keepdim", _no_keepdim, "Each row needs a divisor of its own: sum with dim=-1, keepdim=True."),
+        Mistake(
+            "no keepdim of the output",
+            _no_keepdim_of_output,
+            "Each row needs a divisor of its own: keep the axis, (1 - weights[..., j, None]).",
+        ),
+        Mistake(
+            "weights",
+            lambda w, v, j: _cut(w, j) / _cut(w, j).sum(-1, keepdim=True),
+            "These are the new weights; the output is their product with the values.",
         ),
         Mistake(
             "over queries",
@@ -243,6 +281,32 @@ def _pointing(score, root=lambda n: n**0.5, shift=1):
 
 def _wanted(n, share):
     return math.log(share * (n - 1) / (1 - share))
+
+
+def _same_weights(n, share):
+    others = math.log((1 - share) / (n - 1))
+    return math.sqrt(n) * (others + (math.log(share) - others) * torch.eye(n).roll(1, dims=1))
+
+
+def _all_shares(n, share):
+    others = (1 - share) / (n - 1)
+    return others + (share - others) * torch.eye(n).roll(1, dims=1)
+
+
+def _twice(name, score, shift=1):
+    """Return the mistake of another score or place that forgets the root as well."""
+    return Mistake(f"{name}, no root", _pointing(score, lambda n: 1.0, shift), f"{TWICE[name]} {NO_ROOT}")
+
+
+NO_ROOT = "And the head divides the scores by √d_k = √n, so multiply by √n."
+TWICE = {
+    "two keys": "With n keys the softmax is e^c / (e^c + n − 1): solve that for c, not the case of two keys.",
+    "n others": "Besides the successor there are n − 1 keys, not n.",
+    "logarithm of the share": "The softmax divides e^c by e^c + n − 1: c is not ln(share) alone.",
+    "no logarithm": "You wrote e^c into the matrix; take its logarithm.",
+    "previous": "Your symbols point at the one before: the entry of row s belongs in column s + 1.",
+    "itself": "Your symbols point at themselves: the entry of row s belongs in column s + 1.",
+}
 
 
 def _no_wrap(n, share):
@@ -314,6 +378,28 @@ EXERCISE_3 = Exercise(
             "You wrote the weight into the matrix; the entry is a score, which the root and the softmax turn into it.",
         ),
         Mistake(
+            "the share, with the root",
+            _pointing(lambda n, share: share),
+            "You wrote √n times the weight into the matrix; the entry is a score, of which the softmax makes a weight.",
+        ),
+        Mistake(
+            "all the shares",
+            _all_shares,
+            "You wrote the weights into the matrix; its entries are scores, of which the softmax makes the weights.",
+        ),
+        Mistake(
+            "the right weights",
+            _same_weights,
+            "These scores give the right weights: a softmax ignores a number added to a whole row. But the other scores "
+            "are to be 0, so subtract theirs from every entry.",
+        ),
+        _twice("two keys", lambda n, share: math.log(share / (1 - share))),
+        _twice("n others", lambda n, share: math.log(share * n / (1 - share))),
+        _twice("logarithm of the share", lambda n, share: math.log(share)),
+        _twice("no logarithm", lambda n, share: share * (n - 1) / (1 - share)),
+        _twice("previous", _wanted, shift=-1),
+        _twice("itself", _wanted, shift=0),
+        Mistake(
             "inverse",
             _pointing(lambda n, share: -_wanted(n, share)),
             "The sign is flipped: a share above 1 / n needs a positive score.",
@@ -381,6 +467,27 @@ EXERCISE_4 = Exercise(
             "query unchanged",
             lambda Q, K, B: (Q, K),
             "These are the matrices that you were given; the first result must be W_Q B.",
+        ),
+        Mistake(
+            "entrywise",
+            lambda Q, K, B: (Q @ B, K @ (1 / B).T),
+            "1 / B inverts every entry by itself; the inverse of a matrix is torch.linalg.inv(B).",
+        ),
+        Mistake(
+            "entrywise, untransposed",
+            lambda Q, K, B: (Q @ B, K @ (1 / B)),
+            "1 / B inverts every entry by itself; the inverse of a matrix is torch.linalg.inv(B). And W_K enters "
+            "transposed.",
+        ),
+        Mistake(
+            "order",
+            lambda Q, K, B: (K @ torch.linalg.inv(B).T, Q @ B),
+            "Both matrices are right, in the other order: W_Q B comes first.",
+        ),
+        Mistake(
+            "inverse on the queries",
+            lambda Q, K, B: (Q @ torch.linalg.inv(B), K @ B.T),
+            "The scores are the same, but the queries got B⁻¹: the first result must be W_Q B.",
         ),
         Mistake(
             "other way",
@@ -453,12 +560,37 @@ EXERCISE_5 = Exercise(
         Mistake(
             "no output",
             _sizes(activations=lambda m, k, v, b, n: b * (n * (2 * k + v) + 2 * n * n)),
-            "Parameters are right; among the activations the output, [seq_len, d_v], is missing.",
+            "Parameters are right; one of the two activations of width d_v, V or the output, is missing.",
         ),
         Mistake(
             "one grid",
             _sizes(activations=lambda m, k, v, b, n: b * (n * (2 * k + 2 * v) + n * n)),
             "Parameters are right; scores and weights are two grids of seq_len × seq_len; you counted one.",
+        ),
+        Mistake(
+            "tokens too",
+            _sizes(activations=lambda m, k, v, b, n: b * n * (m + 2 * k + 2 * v + 2 * n)),
+            "Parameters are right; you counted X as well, which is given and not computed by the head.",
+        ),
+        Mistake(
+            "no grid",
+            _sizes(activations=lambda m, k, v, b, n: b * n * (2 * k + 2 * v)),
+            "Parameters are right; the scores and the weights are missing, a grid of seq_len × seq_len each.",
+        ),
+        Mistake(
+            "projections only",
+            _sizes(activations=lambda m, k, v, b, n: b * n * (2 * k + v)),
+            "Parameters are right; you counted Q, K and V. Scores, weights and the output are computed too.",
+        ),
+        Mistake(
+            "grids once",
+            _sizes(activations=lambda m, k, v, b, n: b * n * (2 * k + 2 * v) + 2 * n * n),
+            "Parameters are right; each sentence of the batch has two grids of its own.",
+        ),
+        Mistake(
+            "one matrix for Q and K",
+            _sizes(parameters=lambda m, k, v, b, n: m * (k + v)),
+            "Activations are right; W_Q and W_K are two matrices, and both are kept.",
         ),
         Mistake(
             "one row of scores",
