@@ -390,8 +390,8 @@ EXERCISE_3 = Exercise(
         Mistake(
             "the right weights",
             _same_weights,
-            "These scores give the right weights: a softmax ignores a number added to a whole row. But the others are to "
-            "be 0, so subtract theirs from every entry.",
+            "These scores give the right weights: a softmax ignores a number added to a whole row. But the others are "
+            "to be 0, so subtract theirs from every entry.",
         ),
         _twice("two keys", lambda n, share: math.log(share / (1 - share))),
         _twice("n others", lambda n, share: math.log(share * n / (1 - share))),
