@@ -11,22 +11,31 @@ def project(X, W_Q, W_K, W_V):
     return list(stacked.split([W_Q.shape[1], W_K.shape[1], W_V.shape[1]], dim=-1))
 
 
-def one_head_attention(x, w_q, w_k, w_v):
-    rows = x.reshape(-1, *x.shape[-2:])
-    outputs = []
-    for sentence in rows:
-        scores = sentence @ (w_q @ w_k.T) @ sentence.T * w_q.shape[1] ** -0.5
-        exponentials = (scores - scores.amax(1, keepdim=True)).exp()
-        outputs.append(exponentials / exponentials.sum(1, keepdim=True) @ sentence @ w_v)
-    return torch.stack(outputs).reshape(*x.shape[:-1], -1)
+def output_without(weights, value, j):
+    taken = weights[..., j : j + 1]
+    return (weights @ value - taken * value[..., j : j + 1, :]) / (1 - taken)
 
 
-def one_head_by_sdpa(X, W_Q, W_K, W_V):
-    return torch.nn.functional.scaled_dot_product_attention(X @ W_Q, X @ W_K, X @ W_V)
+def output_without_by_scores(weights, value, j):
+    allowed = torch.arange(value.shape[-2]) != j
+    return torch.softmax(weights.log().masked_fill(~allowed, -torch.inf), dim=-1) @ value
 
 
-def score_matrix(W_Q, W_K):
-    return sum(torch.outer(W_Q[:, c], W_K[:, c]) for c in range(W_Q.shape[1]))
+def output_without_by_where(weights, value, j):
+    kept = torch.where(torch.arange(weights.shape[-1]) == j, 0.0, weights)
+    return torch.nn.functional.normalize(kept, p=1, dim=-1) @ value
+
+
+def point_at_next(n, share):
+    successor = np.roll(np.eye(n), 1, axis=1)
+    return torch.from_numpy(n**0.5 * (np.log(share) - np.log((1 - share) / (n - 1))) * successor)
+
+
+def point_at_next_by_lists(n, share):
+    entry = (n ** (1 / 2)) * torch.logit(torch.tensor(share, dtype=torch.float64)).item() + n**0.5 * torch.tensor(
+        n - 1.0, dtype=torch.float64
+    ).log().item()
+    return torch.tensor([[entry if t == (s + 1) % n else 0.0 for t in range(n)] for s in range(n)])
 
 
 def head_sizes(d_model, d_k, d_v, batch, seq_len):
@@ -34,24 +43,17 @@ def head_sizes(d_model, d_k, d_v, batch, seq_len):
     return [parameters, sum(2 * seq_len * width for width in (d_k, d_v, seq_len)) * batch]
 
 
-def same_scores(W_Q, W_K, R):
-    return torch.einsum("ac,cd->ad", W_Q, R), W_K @ torch.linalg.inv(R.T)
-
-
-def column_head(X, W_Q, W_K, W_V):
-    columns = []
-    for token in X.T:
-        scores = (W_K @ X).T @ (W_Q @ token) / W_Q.shape[0] ** 0.5
-        columns.append(W_V @ (X @ torch.softmax(scores, dim=0)))
-    return torch.stack(columns, dim=1)
+def same_scores(W_Q, W_K, B):
+    return torch.einsum("ac,cd->ad", W_Q, B), W_K @ torch.linalg.inv(B.T)
 
 
 STYLES = [
     ("03.1", project),
-    ("03.2", one_head_attention),
-    ("03.2", one_head_by_sdpa),
-    ("03.3", score_matrix),
-    ("03.4", head_sizes),
-    ("03.5", same_scores),
-    ("03.6", column_head),
+    ("03.2", output_without),
+    ("03.2", output_without_by_scores),
+    ("03.2", output_without_by_where),
+    ("03.3", point_at_next),
+    ("03.3", point_at_next_by_lists),
+    ("03.4", same_scores),
+    ("03.5", head_sizes),
 ]

@@ -139,7 +139,11 @@ def test_scores_are_symmetric_about_zero_and_infinity_is_masked():
     assert ax.images[0].get_cmap().name == "PuOr"
     assert sorted(written(ax)) == sorted(["×", "1.00", "−3.00", "0.50", "2.00", "0.00"])
     assert plotting.plot_scores(np.zeros((1, 1)), ["a"]).images[0].get_clim() == (-1, 1)
+    assert plotting.plot_scores(scores, ["a", "b"], ["x", "y", "z"], largest=5).images[0].get_clim() == (-5, 5)
     assert written(plotting.plot_scores(np.ones((13, 13)), ["a"] * 13)) == []
+    assert sorted(written(plotting.plot_scores(scores, ["a", "b"], ["x", "y", "z"], decimals=0))) == sorted(
+        ["×", "1", "−3", "0", "2", "0"]
+    )
 
 
 def test_heads_have_one_axes_each_without_numbers():

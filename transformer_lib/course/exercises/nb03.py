@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from .model import Case, Exercise, Mistake, normal
@@ -18,9 +20,9 @@ def project(X, W_Q, W_K, W_V):
     return tuple(torch.einsum("...nm,md->...nd", X, W) for W in (W_Q, W_K, W_V))
 
 
-def _head_cases():
+def _project_cases():
     return [
-        Case("2 tokens, d_model = d_k = d_v = 2", tuple(normal(31, (2, 2), (2, 2), (2, 2), (2, 2)))),
+        Case("2 tokens, d_model 2, d_k 3, d_v 5", tuple(normal(31, (2, 2), (2, 3), (2, 3), (2, 5)))),
         Case("5 tokens, d_model 7, d_k 3, d_v 2", tuple(normal(32, (5, 7), (7, 3), (7, 3), (7, 2)))),
         Case("5 tokens, d_model = d_k = d_v = 5", tuple(normal(33, (5, 5), (5, 5), (5, 5), (5, 5)))),
         Case("a batch of 2", tuple(normal(34, (2, 3, 5), (5, 7), (5, 7), (5, 11)))),
@@ -35,7 +37,7 @@ EXERCISE_1 = Exercise(
     5,
     1,
     project,
-    _head_cases,
+    _project_cases,
     (
         Mistake(
             "swapped",
@@ -51,6 +53,11 @@ EXERCISE_1 = Exercise(
             "one matrix",
             lambda X, Q, K, V: (X @ Q, X @ Q, X @ V),
             "Your keys are made with W_Q; they have a matrix of their own, W_K.",
+        ),
+        Mistake(
+            "values from W_K",
+            lambda X, Q, K, V: (X @ Q, X @ K, X @ K),
+            "Your values are made with W_K; they have a matrix of their own, W_V.",
         ),
         Mistake(
             "columns",
@@ -89,147 +96,410 @@ EXERCISE_1 = Exercise(
 )
 
 
-# 03.2 One head -------------------------------------------------------------------------------------------------------
+# 03.2 When nobody may read one token ----------------------------------------------------------------------------------
 
 
-def one_head_attention(X, W_Q, W_K, W_V):
-    """Return the output of one head of self-attention, with scores divided by √d_k.
+def output_without(weights, value, j):
+    """Return the output of every query when no query may read key j, from the weights with it.
 
-    X: [..., seq_len, d_model]; W_Q, W_K: [d_model, d_k]; W_V: [d_model, d_v]. Returns [..., seq_len, d_v].
+    weights: [..., q_len, k_len], each row a softmax; value: [..., k_len, d_v]; j: a number from 0 to k_len - 1.
+    Returns [..., q_len, d_v]. The other keys' weights keep their ratios.
     """
-    query, key, value = project(X, W_Q, W_K, W_V)
-    scores = torch.einsum("...id,...jd->...ij", query, key) / W_K.shape[1] ** 0.5
-    return torch.einsum("...ij,...jd->...id", torch.softmax(scores, dim=-1), value)
+    others = [key for key in range(value.shape[-2]) if key != j]
+    left = weights[..., others]
+    return torch.einsum("...ij,...jd->...id", left / left.sum(-1, keepdim=True), value[..., others, :])
 
 
-def _attend(roles=(0, 1, 2), scale=None, axis=-1):
-    """Return a head that takes its query, key and value from these of the three projections."""
+def _without_cases():
+    def case(label, seed, q_len, k_len, d_v, j, *batch):
+        scores, value = normal(seed, (*batch, q_len, k_len), (*batch, k_len, d_v))
+        return Case(label, (torch.softmax(scores, -1), value, j))
 
-    def function(X, W_Q, W_K, W_V):
-        query, key, value = ((X @ W_Q, X @ W_K, X @ W_V)[role] for role in roles)
-        size = W_Q.shape[1] ** 0.5 if scale is None else scale(X, W_Q)
-        return torch.softmax(query @ key.mT / size, dim=axis) @ value
+    return [
+        case("2 queries, 3 keys", 41, 2, 3, 2, 1),
+        case("3 queries, 5 keys, without the first", 42, 3, 5, 2, 0),
+        case("5 tokens of width 5", 43, 5, 5, 5, 3),
+        case("a batch of 2", 44, 3, 7, 11, 6, 2),
+        case("a batch of 3 with 2 heads", 45, 5, 3, 7, 1, 3, 2),
+    ]
 
-    return function
+
+def _cut(weights, j):
+    """Return the weights with column j set to 0."""
+    kept = weights.clone()
+    kept[..., j] = 0.0
+    return kept
 
 
-def _sum_of_tokens(X, W_Q, W_K, W_V):
-    return torch.softmax((X @ W_Q) @ (X @ W_K).mT / W_Q.shape[1] ** 0.5, dim=-1) @ X
+def _spread(weights, value, j):
+    freed = weights[..., j, None] / (weights.shape[-1] - 1)
+    return _cut(weights + freed, j) @ value
+
+
+def _by_row(weights, value, j):
+    kept = weights.clone()
+    kept[..., min(j, weights.shape[-2] - 1), :] = 0.0
+    return kept @ value
+
+
+def _one_sum(weights, value, j):
+    kept = _cut(weights, j)
+    return kept / kept.sum() @ value
+
+
+def _over_queries(weights, value, j):
+    kept = _cut(weights, j)
+    return kept / kept.sum(-2, keepdim=True) @ value
+
+
+def _one_by_one(weights, value, j, drop_query=True):
+    """Drop key j, and with it row j of the queries or of the output."""
+    kept = [key for key in range(value.shape[-2]) if key != j]
+    queries = [query for query in range(weights.shape[-2]) if query != j] if drop_query else slice(None)
+    left = weights[..., queries, :][..., kept]
+    return left / left.sum(-1, keepdim=True) @ value[..., kept, :]
+
+
+def _no_keepdim(weights, value, j):
+    kept = _cut(weights, j)
+    return kept / kept.sum(-1) @ value
+
+
+def _no_keepdim_of_output(weights, value, j):
+    return (weights @ value - weights[..., j, None] * value[..., j, None, :]) / (1 - weights[..., j])
 
 
 EXERCISE_2 = Exercise(
     "03.2",
-    "One head",
+    "When nobody may read one token",
     10,
-    1,
-    one_head_attention,
-    _head_cases,
+    2,
+    output_without,
+    _without_cases,
     (
-        Mistake("unscaled", _attend(scale=lambda X, W: 1.0), "The scores are not divided by √d_k."),
         Mistake(
-            "root of d_model",
-            _attend(scale=lambda X, W: X.shape[-1] ** 0.5),
-            "You divided by √d_model; d_k is the width of a query, W_Q.shape[1].",
-        ),
-        Mistake("no root", _attend(scale=lambda X, W: W.shape[1]), "You divided by d_k; the root is missing."),
-        Mistake(
-            "axis",
-            _attend(axis=-2),
-            "The softmax runs over the queries; each query's weights must sum to one over the keys (axis -1).",
+            "too small",
+            lambda w, v, j: _cut(w, j) @ v,
+            "Key j is gone, but what is left of a row sums to less than one: divide by that sum.",
         ),
         Mistake(
-            "axis 1",
-            _attend(axis=1),
-            "Right for one sentence; with a batch in front the keys are no longer axis 1: use dim=-1.",
+            "softmax again",
+            lambda w, v, j: torch.softmax(_cut(w, j), -1) @ v,
+            "A softmax of weights changes their ratios, and gives key j a weight again: exp(0) = 1. Divide by the sum.",
         ),
         Mistake(
-            "turned",
-            _attend(roles=(1, 0, 2)),
-            "Keys ask and queries answer: row i of the scores belongs to query i.",
-        ),
-        Mistake("tied", _attend(roles=(0, 0, 2)), "You compared queries with queries: the keys are X W_K."),
-        Mistake(
-            "embeddings",
-            _sum_of_tokens,
-            "You added up the rows of X. The weights apply to the values, the rows of X W_V.",
+            "softmax without j",
+            lambda w, v, j: torch.softmax(w.index_fill(-1, torch.tensor([j]), -math.inf), -1) @ v,
+            "Key j gets nothing, but a softmax of weights changes the ratios of the others: divide by their sum.",
         ),
         Mistake(
-            "mean",
-            lambda X, Q, K, V: (X @ V).mean(-2, keepdim=True).expand((X @ V).shape),
-            "Every token gets the plain mean of the values: the weights do not come from the scores.",
+            "equal shares",
+            _spread,
+            "You gave every other key an equal part of the freed weight; then ratios change. Divide by the row's sum.",
         ),
         Mistake(
-            "no softmax",
-            lambda X, Q, K, V: (X @ Q) @ (X @ K).mT / Q.shape[1] ** 0.5 @ (X @ V),
-            "You used the scores themselves as weights; take their softmax over the keys.",
+            "row",
+            _by_row,
+            "You removed a query (a row). Key j is column j: nobody may read it, and every query still reads.",
+        ),
+        Mistake("unchanged", lambda w, v, j: w @ v, "That is the output with key j."),
+        Mistake(
+            "only j",
+            lambda w, v, j: w[..., j, None] * v[..., j, None, :],
+            "That is what key j contributes; take it away instead.",
         ),
         Mistake(
-            "scaled afterwards",
-            lambda X, Q, K, V: torch.softmax((X @ Q) @ (X @ K).mT, dim=-1) / Q.shape[1] ** 0.5 @ (X @ V),
-            "You divided by √d_k after the softmax; divide the scores, before it.",
+            "one sum",
+            _one_sum,
+            "You divided by the sum of all weights; every row has a sum of its own (dim=-1, keepdim=True).",
+        ),
+        Mistake(
+            "without its query",
+            _one_by_one,
+            "You took token j's query away too. It may still ask; only its key goes, so every query keeps a row.",
+        ),
+        Mistake("no keepdim", _no_keepdim, "Each row needs a divisor of its own: sum with dim=-1, keepdim=True."),
+        Mistake(
+            "no keepdim of the output",
+            _no_keepdim_of_output,
+            "Each row needs a divisor of its own: keep the axis, (1 - weights[..., j, None]).",
+        ),
+        Mistake(
+            "weights",
+            lambda w, v, j: _cut(w, j) / _cut(w, j).sum(-1, keepdim=True),
+            "These are the new weights; the output is their product with the values.",
+        ),
+        Mistake(
+            "over queries",
+            _over_queries,
+            "You divided by sums over the queries (axis -2); each query's weights sum to one over the keys (axis -1).",
+        ),
+        Mistake(
+            "divided by the weight",
+            lambda w, v, j: _cut(w, j) @ v / w[..., j, None],
+            "You divided by the weight that is gone, a_ij; divide by what is left, 1 − a_ij.",
+        ),
+        Mistake(
+            "multiplied",
+            lambda w, v, j: _cut(w, j) @ v * (1 - w[..., j, None]),
+            "You multiplied by what is left of each row, 1 − a_ij; divide by it.",
         ),
     ),
-    gradients=("X", "W_Q", "W_K", "W_V"),
 )
 
 
-# 03.3 The matrix behind the scores -----------------------------------------------------------------------------------
+# 03.3 Point at the next symbol ---------------------------------------------------------------------------------------
 
 
-def score_matrix(W_Q, W_K):
-    """Return the matrix M for which the dot product of query i and key j is x_i M x_jᵀ, for rows x_i, x_j.
+def point_at_next(n, share):
+    """Return W_Q with which each of n symbols gives the weight `share` to the next; after the last comes the first.
 
-    W_Q, W_K: [d_model, d_k]. Returns [d_model, d_model]; the division by √d_k is not part of it.
+    n: a whole number of at least 2. share: between 1 / n and 1. Returns [n, n], for W_K = I and d_k = n.
+    Symbol s has the unit vector number s; all scores but those with the next symbol are 0.
     """
-    return torch.einsum("ad,bd->ab", W_Q, W_K)
+    score = math.log(share) + math.log(n - 1) - math.log1p(-share)
+    W_Q = torch.zeros(n, n)
+    for s in range(n):
+        W_Q[s, (s + 1) % n] = score * n**0.5
+    return W_Q
 
 
-def _matrix_cases():
+def _pointing_cases():
     return [
-        Case("d_model = d_k = 2", tuple(normal(37, (2, 2), (2, 2)))),
-        Case("d_model 5, d_k 3", tuple(normal(38, (5, 3), (5, 3)))),
-        Case("d_model = d_k = 7", tuple(normal(39, (7, 7), (7, 7)))),
-        Case("d_model 11, d_k 1", tuple(normal(40, (11, 1), (11, 1)))),
-        Case("d_k larger than d_model", tuple(normal(41, (3, 13), (3, 13)))),
+        Case("3 symbols, share .5", (3, 0.5)),
+        Case("8 symbols, share .9", (8, 0.9)),
+        Case("5 symbols, share .99", (5, 0.99)),
+        Case("11 symbols, share .25", (11, 0.25)),
+        Case("4 symbols, share .8", (4, 0.8)),
     ]
+
+
+def _pointing(score, root=lambda n: n**0.5, shift=1):
+    """Return W_Q from another score (n, share), factor (n) or place of the symbol that is read."""
+    return lambda n, share: root(n) * score(n, share) * torch.eye(n).roll(shift, dims=1)
+
+
+def _wanted(n, share):
+    return math.log(share * (n - 1) / (1 - share))
+
+
+def _same_weights(n, share):
+    others = math.log((1 - share) / (n - 1))
+    return math.sqrt(n) * (others + (math.log(share) - others) * torch.eye(n).roll(1, dims=1))
+
+
+def _all_shares(n, share):
+    others = (1 - share) / (n - 1)
+    return others + (share - others) * torch.eye(n).roll(1, dims=1)
+
+
+def _twice(name, score, shift=1):
+    """Return the mistake of another score or place that forgets the root as well."""
+    return Mistake(f"{name}, no root", _pointing(score, lambda n: 1.0, shift), f"{TWICE[name]} {NO_ROOT}")
+
+
+NO_ROOT = "And the head divides the scores by √d_k = √n, so multiply by √n."
+TWICE = {
+    "two keys": "With n keys the softmax is e^c / (e^c + n − 1): solve that for c, not the case of two keys.",
+    "n others": "Besides the successor there are n − 1 keys, not n.",
+    "logarithm of the share": "The softmax divides e^c by e^c + n − 1: c is not ln(share) alone.",
+    "no logarithm": "You wrote e^c into the matrix; take its logarithm.",
+    "previous": "Your symbols point at the one before: the entry of row s belongs in column s + 1.",
+    "itself": "Your symbols point at themselves: the entry of row s belongs in column s + 1.",
+}
+
+
+def _no_wrap(n, share):
+    return math.sqrt(n) * _wanted(n, share) * torch.diag(torch.ones(n - 1), 1)
 
 
 EXERCISE_3 = Exercise(
     "03.3",
-    "The matrix behind the scores",
-    3,
-    1,
-    score_matrix,
-    _matrix_cases,
+    "Point at the next symbol",
+    10,
+    2,
+    point_at_next,
+    _pointing_cases,
     (
         Mistake(
-            "turned", lambda Q, K: K @ Q.T, "That is the transpose of M: it gives the score of query j with key i."
+            "previous",
+            _pointing(_wanted, shift=-1),
+            "Your symbols point at the one before. Row s is the query of symbol s: its entry is in column s + 1.",
         ),
         Mistake(
-            "no transpose",
-            lambda Q, K: Q @ K,
-            "The transpose is missing: (x_j W_K)ᵀ = W_Kᵀ x_jᵀ, so W_K enters transposed.",
+            "itself",
+            _pointing(_wanted, shift=0),
+            "Your symbols point at themselves: the entry of row s belongs in column s + 1.",
+        ),
+        Mistake("no wrap", _no_wrap, "The last symbol points at nobody; it should point at symbol 0."),
+        Mistake(
+            "no root",
+            _pointing(_wanted, root=lambda n: 1.0),
+            "The score will be divided by √d_k = √n, and then your symbols point too weakly: multiply by √n.",
         ),
         Mistake(
-            "inner",
-            lambda Q, K: Q.T @ K,
-            "You summed over d_model and got [d_k, d_k]; M meets tokens on both sides: [d_model, d_model].",
+            "root below",
+            _pointing(_wanted, root=lambda n: n**-0.5),
+            "You divided by √n. The head does that already, so multiply by √n beforehand.",
         ),
-        Mistake("scaled", lambda Q, K: Q @ K.T / Q.shape[1] ** 0.5, "M is asked for without the division by √d_k."),
         Mistake(
-            "symmetric",
-            lambda Q, K: (Q @ K.T + K @ Q.T) / 2,
-            "You made M symmetric; query i with key j and query j with key i are two different scores.",
+            "n instead of root",
+            _pointing(_wanted, root=lambda n: n),
+            "You multiplied by n; the head divides by the root of d_k = n.",
         ),
-        Mistake("queries only", lambda Q, K: Q @ Q.T, "The right factor must come from W_K."),
-        Mistake("keys only", lambda Q, K: K @ K.T, "The left factor must come from W_Q."),
-        Mistake("elementwise", lambda Q, K: Q * K, "You multiplied entry by entry; M is a matrix product."),
+        Mistake(
+            "two keys",
+            _pointing(lambda n, share: math.log(share / (1 - share))),
+            "That would be right with two keys. There are n − 1 others with score 0, so e^c / (e^c + n − 1) = share.",
+        ),
+        Mistake(
+            "n others",
+            _pointing(lambda n, share: math.log(share * n / (1 - share))),
+            "You counted n other keys; besides the successor there are n − 1.",
+        ),
+        Mistake(
+            "n − 2 others",
+            _pointing(lambda n, share: math.log(share * max(n - 2, 1) / (1 - share))),
+            "You left out the symbol itself; it is read too, with score 0, so there are n − 1 others.",
+        ),
+        Mistake(
+            "logarithm of the share",
+            _pointing(lambda n, share: math.log(share)),
+            "ln(share) is not the score: the softmax divides e^c by e^c + n − 1. Solve for c.",
+        ),
+        Mistake(
+            "no logarithm",
+            _pointing(lambda n, share: share * (n - 1) / (1 - share)),
+            "That is e^c; the score is its logarithm.",
+        ),
+        Mistake(
+            "the share",
+            _pointing(lambda n, share: share, root=lambda n: 1.0),
+            "You wrote the weight into the matrix; the entry is a score, which the root and the softmax turn into it.",
+        ),
+        Mistake(
+            "the share, with the root",
+            _pointing(lambda n, share: share),
+            "You wrote √n times the weight into the matrix; the entry is a score, of which the softmax makes a weight.",
+        ),
+        Mistake(
+            "all the shares",
+            _all_shares,
+            "You wrote the weights into the matrix; its entries are scores, of which the softmax makes the weights.",
+        ),
+        Mistake(
+            "the right weights",
+            _same_weights,
+            "These scores give the right weights: a softmax ignores a number added to a whole row. But the others are "
+            "to be 0, so subtract theirs from every entry.",
+        ),
+        _twice("two keys", lambda n, share: math.log(share / (1 - share))),
+        _twice("n others", lambda n, share: math.log(share * n / (1 - share))),
+        _twice("logarithm of the share", lambda n, share: math.log(share)),
+        _twice("no logarithm", lambda n, share: share * (n - 1) / (1 - share)),
+        _twice("previous", _wanted, shift=-1),
+        _twice("itself", _wanted, shift=0),
+        Mistake(
+            "inverse",
+            _pointing(lambda n, share: -_wanted(n, share)),
+            "The sign is flipped: a share above 1 / n needs a positive score.",
+        ),
     ),
-    gradients=("W_Q", "W_K"),
 )
 
 
-# 03.4 What is kept and what is computed ------------------------------------------------------------------------------
+# 03.4 Other matrices, the same scores --------------------------------------------------------------------------------
+
+
+def same_scores(W_Q, W_K, B):
+    """Return (W_Q B, the matrix to use instead of W_K), so that all dot products of queries and keys stay the same.
+
+    W_Q, W_K: [d_model, d_k]; B: [d_k, d_k], invertible. Both results: [d_model, d_k].
+    """
+    return W_Q @ B, torch.linalg.solve(B, W_K.T).T
+
+
+def _same_cases():
+    def case(label, seed, d_model, d_k):
+        W_Q, W_K, B = normal(seed, (d_model, d_k), (d_model, d_k), (d_k, d_k), dtype=torch.float64)
+        return Case(label, (W_Q, W_K, B + 2 * torch.eye(d_k, dtype=torch.float64)))
+
+    W_Q, W_K = normal(44, (5, 2), (5, 2), dtype=torch.float64)
+    turn = torch.tensor([[0.6, -0.8], [0.8, 0.6]], dtype=torch.float64)
+    return [
+        case("d_model 5, d_k 3", 45, 5, 3),
+        case("d_model = d_k = 7", 46, 7, 7),
+        Case("B is a rotation", (W_Q, W_K, turn)),
+        Case("B doubles one axis", (W_Q, W_K, torch.diag(torch.tensor([2.0, 1.0], dtype=torch.float64)))),
+        case("d_k larger than d_model", 47, 3, 11),
+    ]
+
+
+EXERCISE_4 = Exercise(
+    "03.4",
+    "Other matrices, the same scores",
+    15,
+    3,
+    same_scores,
+    _same_cases,
+    (
+        Mistake(
+            "same B",
+            lambda Q, K, B: (Q @ B, K @ B),
+            "Both were multiplied by B; then M becomes W_Q B Bᵀ W_Kᵀ. Right only where B is a rotation.",
+        ),
+        Mistake(
+            "inverse",
+            lambda Q, K, B: (Q @ B, K @ torch.linalg.inv(B)),
+            "The inverse stands untransposed: M becomes W_Q B B⁻ᵀ W_Kᵀ, since W_K enters transposed.",
+        ),
+        Mistake(
+            "transpose",
+            lambda Q, K, B: (Q @ B, K @ B.T),
+            "You transposed B without inverting it: M becomes W_Q B B W_Kᵀ.",
+        ),
+        Mistake(
+            "key unchanged",
+            lambda Q, K, B: (Q @ B, K),
+            "W_K must undo what B does to the queries; you left it as it was.",
+        ),
+        Mistake(
+            "query unchanged",
+            lambda Q, K, B: (Q, K),
+            "These are the matrices that you were given; the first result must be W_Q B.",
+        ),
+        Mistake(
+            "entrywise",
+            lambda Q, K, B: (Q @ B, K @ (1 / B).T),
+            "1 / B inverts every entry by itself; the inverse of a matrix is torch.linalg.inv(B).",
+        ),
+        Mistake(
+            "entrywise, untransposed",
+            lambda Q, K, B: (Q @ B, K @ (1 / B)),
+            "1 / B inverts every entry by itself; the inverse of a matrix is torch.linalg.inv(B). And W_K enters "
+            "transposed.",
+        ),
+        Mistake(
+            "order",
+            lambda Q, K, B: (K @ torch.linalg.inv(B).T, Q @ B),
+            "Both matrices are right, in the other order: W_Q B comes first.",
+        ),
+        Mistake(
+            "inverse on the queries",
+            lambda Q, K, B: (Q @ torch.linalg.inv(B), K @ B.T),
+            "The scores are the same, but the queries got B⁻¹: the first result must be W_Q B.",
+        ),
+        Mistake(
+            "other way",
+            lambda Q, K, B: (Q @ torch.linalg.inv(B).T, K @ B),
+            "The scores are the same, but B was put on the keys: the first result must be W_Q B.",
+        ),
+    ),
+    returns=("new W_Q", "new W_K"),
+)
+
+
+# 03.5 What is kept and what is computed ------------------------------------------------------------------------------
 
 
 def head_sizes(d_model, d_k, d_v, batch, seq_len):
@@ -264,8 +534,8 @@ def _sizes(parameters=None, activations=None):
     return function
 
 
-EXERCISE_4 = Exercise(
-    "03.4",
+EXERCISE_5 = Exercise(
+    "03.5",
     "What is kept and what is computed",
     10,
     2,
@@ -290,12 +560,37 @@ EXERCISE_4 = Exercise(
         Mistake(
             "no output",
             _sizes(activations=lambda m, k, v, b, n: b * (n * (2 * k + v) + 2 * n * n)),
-            "Parameters are right; among the activations the output, [seq_len, d_v], is missing.",
+            "Parameters are right; one of the two activations of width d_v, V or the output, is missing.",
         ),
         Mistake(
             "one grid",
             _sizes(activations=lambda m, k, v, b, n: b * (n * (2 * k + 2 * v) + n * n)),
             "Parameters are right; scores and weights are two grids of seq_len × seq_len; you counted one.",
+        ),
+        Mistake(
+            "tokens too",
+            _sizes(activations=lambda m, k, v, b, n: b * n * (m + 2 * k + 2 * v + 2 * n)),
+            "Parameters are right; you counted X as well, which is given and not computed by the head.",
+        ),
+        Mistake(
+            "no grid",
+            _sizes(activations=lambda m, k, v, b, n: b * n * (2 * k + 2 * v)),
+            "Parameters are right; the scores and the weights are missing, a grid of seq_len × seq_len each.",
+        ),
+        Mistake(
+            "projections only",
+            _sizes(activations=lambda m, k, v, b, n: b * n * (2 * k + v)),
+            "Parameters are right; you counted Q, K and V. Scores, weights and the output are computed too.",
+        ),
+        Mistake(
+            "grids once",
+            _sizes(activations=lambda m, k, v, b, n: b * n * (2 * k + 2 * v) + 2 * n * n),
+            "Parameters are right; each sentence of the batch has two grids of its own.",
+        ),
+        Mistake(
+            "one matrix for Q and K",
+            _sizes(parameters=lambda m, k, v, b, n: m * (k + v)),
+            "Activations are right; W_Q and W_K are two matrices, and both are kept.",
         ),
         Mistake(
             "one row of scores",
@@ -325,157 +620,4 @@ EXERCISE_4 = Exercise(
 )
 
 
-# 03.5 Other matrices, the same scores --------------------------------------------------------------------------------
-
-
-def same_scores(W_Q, W_K, R):
-    """Return (W_Q R, the matrix to use instead of W_K), so that all dot products of queries and keys stay the same.
-
-    W_Q, W_K: [d_model, d_k]; R: [d_k, d_k], invertible. Both results: [d_model, d_k].
-    """
-    return W_Q @ R, torch.linalg.solve(R, W_K.T).T
-
-
-def _same_cases():
-    def case(label, seed, d_model, d_k):
-        W_Q, W_K, R = normal(seed, (d_model, d_k), (d_model, d_k), (d_k, d_k), dtype=torch.float64)
-        return Case(label, (W_Q, W_K, R + 2 * torch.eye(d_k, dtype=torch.float64)))
-
-    W_Q, W_K = normal(44, (5, 2), (5, 2), dtype=torch.float64)
-    turn = torch.tensor([[0.6, -0.8], [0.8, 0.6]], dtype=torch.float64)
-    return [
-        case("d_model 5, d_k 3", 45, 5, 3),
-        case("d_model = d_k = 7", 46, 7, 7),
-        Case("R is a rotation", (W_Q, W_K, turn)),
-        Case("R doubles one axis", (W_Q, W_K, torch.diag(torch.tensor([2.0, 1.0], dtype=torch.float64)))),
-        case("d_k larger than d_model", 47, 3, 11),
-    ]
-
-
-EXERCISE_5 = Exercise(
-    "03.5",
-    "Other matrices, the same scores",
-    15,
-    3,
-    same_scores,
-    _same_cases,
-    (
-        Mistake(
-            "same R",
-            lambda Q, K, R: (Q @ R, K @ R),
-            "Both were multiplied by R; then M becomes W_Q R Rᵀ W_Kᵀ. Right only where R is a rotation.",
-        ),
-        Mistake(
-            "inverse",
-            lambda Q, K, R: (Q @ R, K @ torch.linalg.inv(R)),
-            "The inverse stands untransposed: M becomes W_Q R R⁻ᵀ W_Kᵀ, since W_K enters transposed.",
-        ),
-        Mistake(
-            "transpose",
-            lambda Q, K, R: (Q @ R, K @ R.T),
-            "You transposed R without inverting it: M becomes W_Q R R W_Kᵀ.",
-        ),
-        Mistake(
-            "key unchanged",
-            lambda Q, K, R: (Q @ R, K),
-            "W_K must undo what R does to the queries; you left it as it was.",
-        ),
-        Mistake(
-            "query unchanged",
-            lambda Q, K, R: (Q, K),
-            "These are the matrices that you were given; the first result must be W_Q R.",
-        ),
-        Mistake(
-            "other way",
-            lambda Q, K, R: (Q @ torch.linalg.inv(R).T, K @ R),
-            "The scores are the same, but R was put on the keys: the first result must be W_Q R.",
-        ),
-    ),
-    returns=("new W_Q", "new W_K"),
-)
-
-
-# 03.6 A head with tokens as columns ----------------------------------------------------------------------------------
-
-
-def column_head(X, W_Q, W_K, W_V):
-    """Return what one head adds to tokens that are the columns of X.
-
-    X: [n, N], N tokens; W_Q, W_K: [d, n]; W_V: [n, n]. Returns ΔX [n, N].
-    The scores are divided by √d; the weights of each query sum to one over the keys.
-    """
-    rows = X.T
-    scores = (rows @ W_Q.T) @ (rows @ W_K.T).T / W_Q.shape[0] ** 0.5
-    return (torch.softmax(scores, dim=1) @ rows @ W_V.T).T
-
-
-def _column_cases():
-    return [
-        Case("2 tokens, n = d = 2", tuple(normal(48, (2, 2), (2, 2), (2, 2), (2, 2)))),
-        Case("3 tokens, n = 5, d = 2", tuple(normal(49, (5, 3), (2, 5), (2, 5), (5, 5)))),
-        Case("7 tokens, n = 7, d = 7", tuple(normal(50, (7, 7), (7, 7), (7, 7), (7, 7)))),
-        Case("11 tokens, n = 3, d = 5", tuple(normal(51, (3, 11), (5, 3), (5, 3), (3, 3)))),
-        Case("one token", tuple(normal(52, (5, 1), (3, 5), (3, 5), (5, 5)))),
-    ]
-
-
-def _columns(axis=0, turned=False, scale=True, residual=False, weights_first=False, value=None):
-    """Return ΔX by columns, each slip a switch."""
-
-    def function(X, W_Q, W_K, W_V):
-        query, key = W_Q @ X, W_K @ X
-        grid = query.T @ key if turned else key.T @ query
-        weights = torch.softmax(grid / (W_Q.shape[0] ** 0.5 if scale else 1.0), dim=axis)
-        carried = X if value == "tokens" else W_V @ X
-        change = (weights @ carried.T).T if weights_first else carried @ weights
-        return X + change if residual else change
-
-    return function
-
-
-EXERCISE_6 = Exercise(
-    "03.6",
-    "A head with tokens as columns",
-    12,
-    3,
-    column_head,
-    _column_cases,
-    (
-        Mistake(
-            "axis",
-            _columns(axis=1),
-            "The softmax runs over the queries. In the grid (W_K X)ᵀ (W_Q X) keys run down: use dim=0.",
-        ),
-        Mistake(
-            "wrong grid",
-            _columns(turned=True),
-            "Your grid is (W_Q X)ᵀ (W_K X), queries × keys, with the softmax down its columns. Use (W_K X)ᵀ (W_Q X).",
-        ),
-        Mistake(
-            "A V",
-            _columns(weights_first=True),
-            "You multiplied the values with the weights transposed: with columns the output is V A.",
-        ),
-        Mistake("unscaled", _columns(scale=False), "The scores are not divided by √d."),
-        Mistake("residual", _columns(residual=True), "You added X; the head returns ΔX alone."),
-        Mistake("tokens", _columns(value="tokens"), "You blended the tokens: the values are W_V X."),
-        Mistake(
-            "row form",
-            lambda X, Q, K, V: column_head(X, Q, K, V).T,
-            "Your tokens came out as rows; the result is [n, N], one column per token.",
-        ),
-        Mistake(
-            "root of n",
-            lambda X, Q, K, V: V @ X @ torch.softmax((K @ X).T @ (Q @ X) / len(X) ** 0.5, dim=0),
-            "You divided by √n, the width of a token; d is the width of a query, W_Q.shape[0].",
-        ),
-        Mistake(
-            "no softmax",
-            lambda X, Q, K, V: V @ X @ ((K @ X).T @ (Q @ X)) / len(Q) ** 0.5,
-            "You used the scores themselves as weights; take their softmax over the keys.",
-        ),
-    ),
-    gradients=("X", "W_Q", "W_K", "W_V"),
-)
-
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

@@ -46,14 +46,26 @@ NOTEBOOK_03 = (
     ),
     Choice(
         "03.q3",
-        "You multiply W_Q by an invertible matrix R and want the same scores as before. What must become of W_K?",
+        "You change the key of one token, and nothing else. Which weights change, in general?",
         (
-            Option("W_K R", "Then the scores contain R Rᵀ, which is the identity only where R is orthogonal."),
-            Option("W_K R⁻¹", "W_K enters the scores transposed: R (R⁻¹)ᵀ is not the identity in general."),
-            Option("W_K (R⁻¹)ᵀ", "Transposed it becomes R⁻¹ W_Kᵀ, and R R⁻¹ cancels in the middle.", right=True),
             Option(
-                "It cannot be: other queries mean other scores.",
-                "Scores depend on the product W_Q W_Kᵀ alone, and many pairs have the same product.",
+                "Only the token's own row: what it reads.",
+                "That is what its query does. The key is what others, and it itself, compare their queries with.",
+            ),
+            Option(
+                "Only the token's own column: how much it is read.",
+                "Its column changes, as the scores do. But the weights of each row sum to one: when one of them grows, "
+                "others shrink.",
+            ),
+            Option(
+                "All of them.",
+                "The scores change in one column, one in each row. Each row sums to one, so all other weights of the "
+                "row move too. (A row whose query is orthogonal to the change does not notice.)",
+                right=True,
+            ),
+            Option(
+                "None; only the outputs change.",
+                "That is what a new value does. The key enters the scores, and the scores make the weights.",
             ),
         ),
     ),

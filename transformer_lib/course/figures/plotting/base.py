@@ -84,9 +84,9 @@ def weight_text(weight: float, short: bool = False) -> str:
     return text.removeprefix("0") if short else text
 
 
-def signed_text(value: float) -> str:
-    """Write a signed number with two decimals, a real minus sign and no negative zero."""
-    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
+def signed_text(value: float, decimals: int = 2) -> str:
+    """Write a signed number with so many decimals, a real minus sign and no negative zero."""
+    return f"{round(value, decimals) + 0.0:.{decimals}f}".replace("-", "−")
 
 
 def shown_cells(weights: np.ndarray, visible: np.ndarray) -> np.ndarray:

@@ -63,17 +63,23 @@ def plot_scores(
     *,
     mask: Any = None,
     title: str | None = None,
+    decimals: int = 2,
+    largest: float | None = None,
 ) -> Axes:
-    """Draw scores [q_len, k_len] before the softmax as a heat map; PuOr symmetric about 0; −inf counts as masked."""
+    """Draw scores [q_len, k_len] before the softmax as a heat map; PuOr symmetric about 0; −inf counts as masked.
+
+    Up to 12 tokens every score is printed, with so many ``decimals``. The colours reach to ``largest``, by default the
+    largest score without its sign; give several maps the same one to compare them.
+    """
     grid = as_array("scores", scores, 2, allow_negative_infinity=True)
     visible = visible_cells(mask, grid.shape) & np.isfinite(grid)
     grid = np.where(visible, grid, 0.0)
-    largest = float(np.abs(grid).max(initial=0.0)) or 1.0
+    largest = largest or float(np.abs(grid).max(initial=0.0)) or 1.0
     ax = _token_axes("scores", grid.shape, q_tokens, k_tokens, ax, title)
     with style():
         image = _draw_grid(ax, grid, visible, "PuOr", (-largest, largest))
         if max(grid.shape) <= 12:
-            _write_values(ax, image, grid, visible, signed_text)
+            _write_values(ax, image, grid, visible, lambda score: signed_text(score, decimals))
     return ax
 
 

@@ -53,6 +53,11 @@ def _sizes_and_flag(count: int) -> Callable[[random.Random], tuple]:
     return lambda rng: (*_sizes(count)(rng), rng.random() < 0.5)
 
 
+def _without_one(rng: random.Random) -> tuple:
+    q_len, k_len, d_v = (rng.choice(SIZES) for _ in range(3))
+    return torch.softmax(_numbers(rng, (q_len, k_len)), dim=-1), _numbers(rng, (k_len, d_v)), rng.randrange(k_len)
+
+
 def _even(rng: random.Random) -> int:
     return 2 * rng.choice(SIZES)
 
@@ -181,7 +186,9 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "00.3": _one_connection,
     "00.4": _enough,
     "01.6": _confidence,
-    "03.4": _sizes(5),
+    "03.2": _without_one,
+    "03.3": lambda rng: (rng.choice(SIZES[1:]), rng.uniform(0.4, 0.98)),
+    "03.5": _sizes(5),
     "04.2": _components,
     "05.1": lambda rng: ([" ".join(_words(rng)) for _ in range(3)], ["<pad>", "<unk>"][: rng.randint(0, 2)]),
     "05.2": _counted_words,

@@ -1,0 +1,178 @@
+"""The study of roles: its task, its versions, a short run that must repeat the stored one, and what is stored."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+import torch
+
+from transformer_lib.course.studies import roles as study
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+def test_a_token_has_to_name_the_colour_of_the_next_symbol():
+    found = study.sentences(3, torch.Generator().manual_seed(7))
+    for x, symbol, colour, answer in zip(*found, strict=True):
+        assert sorted(symbol.tolist()) == list(range(study.SYMBOLS))
+        assert x[:, : study.SYMBOLS].argmax(dim=-1).equal(symbol) and x[:, study.SYMBOLS :].argmax(dim=-1).equal(colour)
+        assert (x.sum(dim=-1) == 2).all()
+        colours = dict(zip(symbol.tolist(), colour.tolist(), strict=True))
+        assert answer.tolist() == [colours[(one + 1) % study.SYMBOLS] for one in symbol.tolist()]
+
+
+def test_the_versions_differ_in_what_they_say():
+    x = study.sentences(2, torch.Generator().manual_seed(3)).x
+    by_symbol, by_colour = study.only(x, "symbol"), study.only(x, "colour")
+    assert torch.equal(by_symbol + by_colour, x) and not by_symbol[..., 8:].any() and not by_colour[..., :8].any()
+    matrices = study.Heads("three matrices", 5, [11]).matrices
+    parts = {version: study.Heads(version, 5, [11]).project(x) for version in study.VERSIONS}
+    query, key, value = parts["three matrices"]
+    assert key.shape == (1, 2, 8, 5) and not torch.equal(query, key)
+    for version in ("Q = K", "Q = K, rate .01", "not itself"):
+        assert all(torch.equal(*pair) for pair in zip(parts[version], (key, key, value), strict=True))
+    assert torch.equal(parts["shifted"][0], key[..., [4, 0, 1, 2, 3]])
+    signs = torch.tensor([1.0, 1, -1, -1, -1])
+    assert torch.equal(parts["signs"][0], key * signs) and torch.equal(parts["signs"][1], key)
+    blind = by_symbol @ matrices["K"]
+    assert all(torch.equal(part, blind) for part in parts["not itself, blind"][:2])
+    assert torch.equal(parts["V = K"][0], query) and all(torch.equal(part, key) for part in parts["V = K"][1:])
+    found = parts["V = K, found by symbol alone"]
+    assert torch.equal(found[0], query) and torch.equal(found[1], blind) and torch.equal(found[2], key)
+    handed = parts["V = K, handing over colour alone"]
+    assert torch.equal(handed[1], key) and torch.equal(handed[2], by_colour @ matrices["K"])
+    assert torch.equal(parts["no projections"][0], x[None]) and torch.equal(parts["no projections"][2], value)
+
+
+def test_symmetric_scores_and_no_weight_on_itself():
+    x = study.sentences(2, torch.Generator().manual_seed(3)).x
+    for version in ("Q = K", "shifted", "signs", "not itself"):
+        query, key, _ = (heads := study.Heads(version, 4, [0])).project(x)
+        scores = query @ key.mT
+        assert torch.allclose(scores, scores.mT, atol=1e-6) == (version != "shifted")
+        own = heads.weights(query, key).diagonal(dim1=-2, dim2=-1)
+        assert bool((own == 0).all()) == (version == "not itself")
+        doubled = (
+            2 * scores <= (diagonal := scores.diagonal(dim1=-2, dim2=-1))[..., None] + diagonal[..., None, :] + 1e-5
+        )
+        assert bool(doubled.all()) == (version in ("Q = K", "not itself"))
+
+
+def test_no_symmetric_head_looks_ahead_in_a_whole_sentence():
+    """The proof of notebook 03, on the sentences themselves; a head with three matrices does it."""
+    found = study.tested()
+    position = found.symbol.argsort(dim=-1)
+    ahead, behind = (position.gather(-1, (found.symbol + step) % study.SYMBOLS)[..., None] for step in (1, -1))
+    for version in ("three matrices", "Q = K", "signs", "not itself"):
+        heads = study.Heads(version, 4, [6]).train(200)
+        weights = heads.attend(found.x)[0][0]
+        looking = (weights.gather(-1, ahead) > weights.gather(-1, behind)).sum(dim=(1, 2))
+        assert looking.max() == 8 if version == "three matrices" else looking.max() <= 7
+        assert heads.tokens_ahead() == [pytest.approx(looking.float().mean().item())]
+
+
+def test_a_head_learns_the_same_alone_and_beside_others():
+    alone, beside = (study.Heads("Q = K", 3, seeds).train(11).matrices["V"] for seeds in ([7], [3, 7]))
+    torch.testing.assert_close(beside[1:], alone, atol=1e-4, rtol=1e-4)
+    assert not torch.allclose(beside[0], beside[1])
+
+
+def test_weights_by_symbol_and_who_looks_ahead():
+    heads = study.Heads("three matrices", 8, [0, 1])
+    with torch.no_grad():
+        for name, matrix in heads.matrices.items():
+            matrix.zero_()
+            if name == "Q":  # the first head looks ahead, the second behind
+                matrix[0, 0, :8] = 30 * torch.eye(8).roll(1, dims=1)
+                matrix[1, 0, :8] = 30 * torch.eye(8).roll(-1, dims=1)
+            if name == "K":
+                matrix[:, 0, :8] = torch.eye(8)
+    found = heads.by_symbol()
+    torch.testing.assert_close(found.sum(dim=-1), torch.ones(2, 8))
+    assert found[0].argmax(dim=-1).tolist() == [1, 2, 3, 4, 5, 6, 7, 0] and heads.tokens_ahead() == [8, 0]
+    assert heads.moved_by_colours() == [0, 0]
+
+
+def test_an_unknown_version_is_refused():
+    with pytest.raises(ValueError, match=r"version must be one of 'three matrices', .*, got 'K = Q'"):
+        study.Heads("K = Q", 5, [0])
+
+
+def test_a_short_run_repeats_the_stored_one(stored):
+    for version, d_k, places in (("Q = K", 4, [5, 6]), ("V = K", 4, [0, 1])):
+        seeds = [stored["seeds"][place] for place in places]
+        found = study.Heads(version, d_k, seeds).train(300).share_right()
+        wanted = [stored["versions"][version][str(d_k)]["300"]["right"][place] for place in places]
+        assert found == pytest.approx(wanted, abs=0.02)
+
+
+def test_the_stored_study_is_complete(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.roles --seeds 0 1 2 3 4 5 6 7"
+    assert stored["budgets"] == list(study.BUDGETS) and stored["rate"] == study.RATE
+    assert list(stored["versions"]) == list(study.VERSIONS)
+    for version, widths in stored["versions"].items():
+        assert list(widths) == [str(d_k) for d_k in study.VERSIONS[version].widths]
+        for d_k, budgets in widths.items():
+            wanted = (*study.BUDGETS, *study.LONGER.get((version, int(d_k)), ()))
+            assert list(budgets) == [str(steps) for steps in wanted]
+            for found in budgets.values():
+                assert list(found) == ["right", "tokens ahead", "moved by colours"]
+                assert all(len(values) == 8 and min(values) >= 0 for values in found.values())
+
+
+def test_what_the_notebook_says_of_it(stored):
+    """The sentences of notebook 03, sections 5 and 6, that the tables beside them show."""
+
+    def right(version, d_k, steps=1500):
+        return stored["versions"][version][str(d_k)][str(steps)]["right"]
+
+    def ahead(version, d_k):
+        return stored["versions"][version][str(d_k)]["1500"]["tokens ahead"]
+
+    for version in ("Q = K", "Q = K, rate .01"):
+        for d_k in study.VERSIONS[version].widths:
+            pairs = list(zip(right(version, d_k), ahead(version, d_k), strict=True))
+            assert max(share for share, _ in pairs) < 29 / 32 + 0.005  # .906, and what 8,000 questions leave open
+            assert all(tokens > 6.9 for share, tokens in pairs if share > 0.88)
+            assert all(share < 0.52 for share, _ in pairs) == (d_k > 4) or d_k == 4
+    for d_k in (4, 8):
+        assert min(right("shifted", d_k)) > 0.99
+    assert min(right("not itself", 8) + right("signs", 8)) > 0.83
+    assert max(ahead("not itself", 8)) < 4 and max(right("not itself, blind", 8)) < 0.7
+    assert max(right("V = K", 2)) < 0.6 and min(right("three matrices", 2, 300)) > 0.99
+    assert sorted(share > 0.99 for share in right("V = K", 3)) == [False] * 7 + [True]
+    assert min(right("V = K", 4)) > 0.99 and max(right("V = K", 3, 300)) < 0.73
+    for version in ("V = K, found by symbol alone", "V = K, handing over colour alone"):
+        assert min(right(version, 2)) > 0.99
+
+
+def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
+    path, calls = tmp_path / "roles.json", []
+    monkeypatch.setattr(study, "VERSIONS", {"Q = K": study.Version((3, 5), query="key")})
+
+    def measured(version, d_k, seeds):
+        calls.append(d_k)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        return {"300": {"right": [0.5 for _ in seeds]}}
+
+    monkeypatch.setattr(study, "measure", measured)
+    monkeypatch.setattr(sys, "argv", ["roles", "--seeds", "7", "--results", str(path)])
+    with pytest.raises(KeyboardInterrupt):
+        study.main()
+    study.main()
+    assert calls == [3, 5, 5]
+    wanted = {"300": {"right": [0.5]}}
+    assert json.loads(path.read_text(encoding="utf-8"))["versions"] == {"Q = K": {"3": wanted, "5": wanted}}
+    assert capsys.readouterr().out.splitlines() == [f"Q = K 3 {wanted}", f"Q = K 5 {wanted}"]
+
+
+def test_a_measurement_has_both_budgets(monkeypatch):
+    monkeypatch.setattr(study, "BUDGETS", (2, 3))
+    found = study.measure("V = K", 2, [0, 5])
+    assert list(found) == ["2", "3"] and all(len(values) == 2 for values in found["3"].values())
