@@ -6,150 +6,7 @@ import torch
 
 from .model import Case, Exercise, Mistake, integers, normal
 
-# 05.1 A vocabulary of words ------------------------------------------------------------------------------------------
-
-
-def build_vocabulary(texts, specials):
-    """Return the vocabulary as a list of words; the place of a word in the list is its id.
-
-    texts: a list of strings, words separated by spaces; specials: a list of special tokens.
-    The special tokens come first, then each word once: the most frequent first, equally frequent ones
-    in alphabetical order.
-    """
-    counts = {}
-    for text in texts:
-        for word in text.split():
-            counts[word] = counts.get(word, 0) + 1
-    return [*specials, *sorted(counts, key=lambda word: (-counts[word], word))]
-
-
-def _vocabulary_cases():
-    marks = ["<pad>", "<bos>", "<eos>", "<unk>"]
-    return [
-        Case("two words, one of them twice", (["show me", "show"], ["<unk>"])),
-        Case("equally frequent words", (["the money the life", "money life the"], ["<pad>", "<unk>"])),
-        Case("rare before frequent", (["z y y x x x", "w"], marks)),
-        Case("upper and lower case", (["The bank the Bank", "the bank"], marks)),
-        Case("a word inside another", (["he the the", "cat cat cat he"], ["<unk>"])),
-        Case("no special tokens", (["not on your life", "on your bank", "your seal"], [])),
-        Case("commas, a hyphen, two spaces, a new line", (["the, the. well-known  the,\nend"], ["<unk>"])),
-        Case("ties of upper and lower case", (["b A a B"], ["<unk>"])),
-    ]
-
-
-def _counted(texts, cut=str.split):
-    counts = {}
-    for text in texts:
-        for word in cut(text):
-            counts[word] = counts.get(word, 0) + 1
-    return counts
-
-
-def _vocabulary(key, cut=str.split):
-    """Return special tokens first, then the words sorted by a key of (count, word, place of its first occurrence)."""
-
-    def function(texts, specials):
-        counts = _counted(texts, cut)
-        place = {word: i for i, word in enumerate(counts)}
-        return [*specials, *sorted(counts, key=lambda word: key(counts[word], word, place[word]))]
-
-    return function
-
-
-def _letters(text):
-    return "".join(letter if letter.isalnum() else " " for letter in text).split()
-
-
-EXERCISE_1 = Exercise(
-    "05.1",
-    "A vocabulary of words",
-    8,
-    1,
-    build_vocabulary,
-    _vocabulary_cases,
-    (
-        Mistake(
-            "no specials",
-            lambda t, s: build_vocabulary(t, []),
-            "The special tokens are missing; they come first, so that their ids never change.",
-        ),
-        Mistake(
-            "specials last",
-            lambda t, s: [*build_vocabulary(t, []), *s],
-            "The special tokens stand at the end, where their ids depend on the texts; put them first.",
-        ),
-        Mistake(
-            "repeats",
-            lambda t, s: [*s, *(word for text in t for word in text.split())],
-            "You listed every occurrence; each word gets one id, however often it occurs.",
-        ),
-        Mistake(
-            "alphabet",
-            _vocabulary(lambda n, word, place: word),
-            "You sorted by alphabet alone; the most frequent words come first.",
-        ),
-        Mistake(
-            "as they come",
-            _vocabulary(lambda n, word, place: place),
-            "You kept the order of first occurrence; the most frequent words come first.",
-        ),
-        Mistake(
-            "rare first",
-            _vocabulary(lambda n, word, place: (n, word)),
-            "You put the rarest first; sort by the negative count.",
-        ),
-        Mistake(
-            "ties as they come",
-            _vocabulary(lambda n, word, place: (-n, place)),
-            "Right but for ties: equally frequent words come in alphabetical order, so that the result "
-            "does not depend on the order of the texts.",
-        ),
-        Mistake(
-            "substrings",
-            lambda t, s: [
-                *s,
-                *sorted(
-                    {w for text in t for w in text.split()},
-                    key=lambda word: (-sum(text.count(word) for text in t), word),
-                ),
-            ],
-            "text.count counts inside longer words too ('he' in 'the'): count the words of text.split().",
-        ),
-        Mistake(
-            "ties backwards",
-            lambda t, s: [*s, *sorted(_counted(t), reverse=True, key=lambda word: (_counted(t)[word], word))],
-            "Right but for ties: reverse=True turns the alphabet round too; sort by the negative count.",
-        ),
-        Mistake(
-            "lower case",
-            lambda t, s: build_vocabulary([text.lower() for text in t], s),
-            "You lower-cased the words; here 'The' and 'the' are two.",
-        ),
-        Mistake(
-            "characters",
-            _vocabulary(lambda n, word, place: (-n, word), cut=list),
-            "You counted characters: iterate over text.split(), not over the text.",
-        ),
-        Mistake(
-            "split at every space",
-            _vocabulary(lambda n, word, place: (-n, word), cut=lambda text: text.split(" ")),
-            "split(' ') cuts at every single space and keeps new lines; split() takes any run of white space.",
-        ),
-        Mistake(
-            "without punctuation",
-            _vocabulary(lambda n, word, place: (-n, word), cut=_letters),
-            "You cut words at punctuation; here words are what split() gives: 'the,' is a word of its own.",
-        ),
-        Mistake(
-            "ties without case",
-            _vocabulary(lambda n, word, place: (-n, word.lower(), place)),
-            "You compared lower-cased words in ties; alphabetical order is Python's: capitals come first.",
-        ),
-    ),
-)
-
-
-# 05.2 The most frequent pair -----------------------------------------------------------------------------------------
+# 05.1 The most frequent pair -----------------------------------------------------------------------------------------
 
 
 def most_frequent_pair(words, counts):
@@ -225,11 +82,11 @@ def _without_overlap(words, counts):
     return min(found, key=lambda pair: (-found[pair], pair))
 
 
-EXERCISE_2 = Exercise(
-    "05.2",
+EXERCISE_1 = Exercise(
+    "05.1",
     "The most frequent pair",
-    10,
-    2,
+    8,
+    1,
     most_frequent_pair,
     _pair_cases,
     (
@@ -295,7 +152,7 @@ EXERCISE_2 = Exercise(
 )
 
 
-# 05.3 Merge a pair ---------------------------------------------------------------------------------------------------
+# 05.2 Merge a pair ---------------------------------------------------------------------------------------------------
 
 
 def merge_pair(tokens, pair):
@@ -364,10 +221,10 @@ def _by_joined(tokens, pair):
     return merged
 
 
-EXERCISE_3 = Exercise(
-    "05.3",
+EXERCISE_2 = Exercise(
+    "05.2",
     "Merge a pair",
-    10,
+    8,
     2,
     merge_pair,
     _merge_cases,
@@ -423,7 +280,7 @@ EXERCISE_3 = Exercise(
 )
 
 
-# 05.4 Encode a word --------------------------------------------------------------------------------------------------
+# 05.3 Encode a word --------------------------------------------------------------------------------------------------
 
 
 def bpe_encode(word, merges):
@@ -482,10 +339,10 @@ def _longest_match(word, merges):
     return tokens
 
 
-EXERCISE_4 = Exercise(
-    "05.4",
+EXERCISE_3 = Exercise(
+    "05.3",
     "Encode a word",
-    10,
+    8,
     2,
     bpe_encode,
     _encode_cases,
@@ -527,6 +384,130 @@ EXERCISE_4 = Exercise(
             "You sorted the merges; their order is the order of learning, and it decides.",
         ),
     ),
+)
+
+
+# 05.4 The embedding layer --------------------------------------------------------------------------------------------
+
+
+def embed(ids, table):
+    """Return for each id its row of the table, times √d_model.
+
+    ids: [..., seq_len], integers; table: [vocab_size, d_model]. Returns [..., seq_len, d_model].
+    """
+    one_hot = torch.nn.functional.one_hot(ids, len(table)).to(table.dtype)
+    return one_hot @ table * table.shape[1] ** 0.5
+
+
+def _embed_cases():
+    def case(label, seed, shape, vocab_size, d_model):
+        return Case(label, (integers(seed, shape, 0, vocab_size), normal(seed, (vocab_size, d_model))[0]))
+
+    return [
+        Case("three tokens, one of them twice", (torch.tensor([3, 1, 3]), normal(70, (5, 2))[0])),
+        Case("with the id 0", (torch.tensor([0, 2, 0, 1]), normal(71, (3, 7))[0])),
+        case("7 tokens, 11 rows", 72, (7,), 11, 5),
+        case("a batch of 2", 73, (2, 5), 7, 3),
+        case("a square table", 74, (5,), 5, 5),
+        case("a batch of batches", 75, (2, 3, 5), 13, 2),
+        Case("one token", (torch.tensor([4]), normal(76, (7, 3))[0])),
+    ]
+
+
+def _picked(factor, rows=lambda ids, table: table[ids]):
+    return lambda ids, table: rows(ids, table) * factor(ids, table)
+
+
+def _root(ids, table):
+    return table.shape[1] ** 0.5
+
+
+def _without_row_0(ids, table):
+    return torch.nn.functional.embedding(ids, torch.cat((torch.zeros_like(table[:1]), table[1:])))
+
+
+EXERCISE_4 = Exercise(
+    "05.4",
+    "The embedding layer",
+    6,
+    2,
+    embed,
+    _embed_cases,
+    (
+        Mistake("no factor", lambda ids, table: table[ids], "These are the rows of the table; multiply by √d_model."),
+        Mistake(
+            "d_model",
+            _picked(lambda ids, table: table.shape[1]),
+            "You multiplied by d_model; multiply by its root.",
+        ),
+        Mistake(
+            "divided",
+            _picked(lambda ids, table: table.shape[1] ** -0.5),
+            "You divided by √d_model, as one does with scores; a row of the table is multiplied by it.",
+        ),
+        Mistake(
+            "half of d_model",
+            _picked(lambda ids, table: table.shape[1] / 2),
+            "You multiplied by d_model / 2: in Python d_model ** 1 / 2 is (d_model ** 1) / 2. Write d_model ** 0.5.",
+        ),
+        Mistake(
+            "vocab_size",
+            _picked(lambda ids, table: len(table) ** 0.5),
+            "You took the root of the number of rows, vocab_size; d_model is the length of a row, table.shape[-1].",
+        ),
+        Mistake(
+            "seq_len",
+            _picked(lambda ids, table: ids.shape[-1] ** 0.5),
+            "You took the root of the number of tokens; d_model is the length of a row, table.shape[-1].",
+        ),
+        Mistake(
+            "whole root of d_model",
+            _picked(lambda ids, table: int(table.shape[1] ** 0.5)),
+            "√d_model need not be an integer: do not round it.",
+        ),
+        Mistake(
+            "lengths",
+            lambda ids, table: torch.nn.functional.normalize(table, dim=1)[ids] * _root(ids, table),
+            "You gave every row the length √d_model; keep the rows as they are, and only multiply.",
+        ),
+        Mistake(
+            "columns",
+            lambda ids, table: table.T[ids] * _root(ids, table),
+            "You picked columns of the table; a token is a row.",
+        ),
+        Mistake(
+            "counted from 1",
+            _picked(_root, lambda ids, table: table[ids - 1]),
+            "You took the row before: ids count from 0, so id 0 is the first row.",
+        ),
+        Mistake(
+            "row 0 hidden",
+            _picked(_root, _without_row_0),
+            "Id 0 got zeros; it is a token like the others here, with a row and a gradient.",
+        ),
+        Mistake(
+            "no gradient for row 0",
+            lambda ids, table: torch.nn.functional.embedding(ids, table, padding_idx=0) * _root(ids, table),
+            "The values are right, but row 0 gets no gradient: leave padding_idx out.",
+        ),
+        Mistake(
+            "one list",
+            lambda ids, table: table[ids.flatten()] * _root(ids, table),
+            "All tokens of the batch are in one long list; keep the axes of the ids and add d_model as the last one.",
+        ),
+        Mistake(
+            "summed",
+            lambda ids, table: table[ids].sum(dim=-2) * _root(ids, table),
+            "You added the tokens up; every token keeps its own vector.",
+        ),
+        Mistake(
+            "first sentence",
+            lambda ids, table: table[ids.reshape(-1, ids.shape[-1])[0]] * _root(ids, table),
+            "Only the first sentence of a batch was looked up; ids may have any number of axes.",
+        ),
+    ),
+    gradients=("table",),
+    part="embed",
 )
 
 
