@@ -556,7 +556,7 @@ def _first_wins(ids, grad_output, vocab_size):
 EXERCISE_5 = Exercise(
     "05.5",
     "The gradient of a lookup",
-    12,
+    10,
     3,
     embedding_gradient,
     _gradient_cases,
