@@ -59,25 +59,39 @@ def test_a_lent_vector_is_given_back(translator):
     src = translator.src_tokenizer.encode_batch(["The woman found the mole near the garden."])
     with torch.no_grad():
         before = translator.model.encode(src)
-        with study.lent(translator.model, 4, torch.zeros(1, before.shape[-1])):
+        other = translator.src_tokenizer.encode_batch(["The woman found the mole near the face."])
+        with study.lent(translator.model, other, 4, 7):
             inside = translator.model.encode(src)
-        after = translator.model.encode(src)
-    assert torch.equal(before, after) and not inside[:, 4].any()
-    assert torch.equal(inside[:, :4], before[:, :4]) and torch.equal(inside[:, 5:], before[:, 5:])
+        after, lender = translator.model.encode(src), translator.model.encode(other)
+    assert torch.equal(before, after)
+    assert torch.equal(inside[:, [4, 7]], lender[:, [4, 7]])
+    assert torch.equal(inside[:, list(study.OTHERS)], before[:, list(study.OTHERS)])
 
 
 def test_the_translation_goes_with_the_noun_or_with_the_deciding_word(translator):
-    for word, noun, cue in (("bank", 1, 0), ("mole", 1, 0), ("crane", 0, 1), ("nail", 0, 1)):
-        assert study.followed(translator, word) == noun
-        assert study.followed(translator, word, place=study.CUE) == cue
+    noun, cue = (study.followed(translator, place) for place in (study.NOUN, study.CUE))
+    assert {(noun[word], cue[word]) for word in ("bank", "mole")} == {(1, 0)}
+    assert {(noun[word], cue[word]) for word in ("crane", "nail")} == {(0, 1)}
+    assert sum((noun[word], cue[word]) == (1, 0) for word in noun) == 14
 
 
-def test_a_vector_lent_within_a_sense_changes_nothing(translator):
-    assert all(
-        study.followed(translator, word, place=place, same_sense=True) == 1
-        for word in ("bank", "crane", "nut", "bow")
-        for place in (study.NOUN, study.CUE)
-    )
+def test_the_two_places_hold_all_of_the_sense(translator):
+    assert set(study.followed(translator, study.NOUN, study.CUE).values()) == {1}
+    assert set(study.followed(translator, *study.OTHERS).values()) == {0}
+
+
+@pytest.mark.parametrize("place", [study.NOUN, study.CUE])
+def test_a_vector_lent_within_a_sense_changes_nothing(translator, place):
+    assert set(study.followed(translator, place, same_sense=True).values()) == {1}
+
+
+def test_translations_are_those_of_the_translator(translator):
+    texts = [text for word, _, text in study.asked() if word in ("bank", "nut")]
+    assert translator.translate(texts) == [
+        german
+        for german, (word, _, _) in zip(study.translated(translator), study.asked(), strict=True)
+        if word in ("bank", "nut")
+    ]
 
 
 def test_every_sentence_is_translated_with_its_sense(translator):

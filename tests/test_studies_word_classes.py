@@ -63,6 +63,12 @@ def test_a_longer_training_passes_through_the_shorter_one():
     assert all(torch.equal(longer[step], shorter[step]) for step in shorter)
 
 
+def test_neighbours_are_counted_on_both_sides():
+    counts = word_classes.neighbour_counts([[0, 1, 2, 1], [1, 2]], 3)
+    after = torch.tensor([[0, 1, 0], [0, 0, 2], [0, 1, 0]])  # row: the token, column: what follows it
+    assert torch.equal(counts, torch.cat((after, after.T), dim=1).float())
+
+
 @pytest.fixture(scope="module")
 def stored() -> dict:
     return word_classes.load_results()

@@ -461,6 +461,21 @@ EXERCISE_4 = Exercise(
             "You took the root of the number of tokens; d_model is the length of a row, table.shape[-1].",
         ),
         Mistake(
+            "all tokens",
+            _picked(lambda ids, table: ids.numel() ** 0.5),
+            "You took the root of the number of all tokens; d_model is the length of a row, table.shape[-1].",
+        ),
+        Mistake(
+            "first axis of the ids",
+            _picked(lambda ids, table: len(ids) ** 0.5),
+            "You took the root of the first axis of the ids; d_model is the length of a row, table.shape[-1].",
+        ),
+        Mistake(
+            "added",
+            lambda ids, table: table[ids] + _root(ids, table),
+            "You added √d_model to every entry; multiply by it.",
+        ),
+        Mistake(
             "whole root of d_model",
             _picked(lambda ids, table: int(table.shape[1] ** 0.5)),
             "√d_model need not be an integer: do not round it.",

@@ -11,9 +11,11 @@ from torch import Tensor, nn
 
 from ...data.corpora import Pair, load_corpus
 from ...data.tokenizers import WordTokenizer
+from ...decoding.sampling import greedy_decode
 from ...decoding.translator import Translator
 
-NOUN, CUE = 4, 7  # places of the two words in the sentence
+NOUN, CUE = 4, 7  # places of the two words in the sentence, and of all others
+OTHERS = (0, 1, 2, 3, 5, 6, 8)
 SENTENCE = "The woman found the {} near the {}."
 
 
@@ -50,12 +52,12 @@ def sentences(word: str) -> dict[str, list[str]]:
     return {sense: [SENTENCE.format(word, cue) for cue in cues] for sense, cues in lexicon()[word].items()}
 
 
-def layer_outputs(translator: Translator, texts: Sequence[str], place: int = NOUN) -> list[Tensor]:
-    """Return the vectors [n, d_model] at one place of n sentences: as they enter the encoder, and after each layer."""
+def layer_outputs(translator: Translator, texts: Sequence[str]) -> list[Tensor]:
+    """Return the nouns' vectors [n, d_model] of n sentences: as they enter the encoder, and after each layer."""
     kept: list[Tensor] = []
     layers: list[nn.Module] = list(translator.model.encoder.layers)
-    hooks = [layers[0].register_forward_pre_hook(lambda module, given: kept.append(given[0][:, place]))]
-    hooks += [layer.register_forward_hook(lambda module, given, x: kept.append(x[:, place])) for layer in layers]
+    hooks = [layers[0].register_forward_pre_hook(lambda module, given: kept.append(given[0][:, NOUN]))]
+    hooks += [layer.register_forward_hook(lambda module, given, x: kept.append(x[:, NOUN])) for layer in layers]
     try:
         with torch.no_grad():
             translator.model.encode(translator.src_tokenizer.encode_batch(texts))
@@ -81,22 +83,14 @@ def by_layer(translator: Translator, word: str) -> list[tuple[Tensor, Tensor]]:
     return [cosines(vectors, senses) for vectors in layer_outputs(translator, texts)]
 
 
-def share_right(translator: Translator) -> float:
-    """Return the share of all nouns' sentences whose translation has the noun's sense."""
-    asked = [(word, sense, text) for word in lexicon() for sense, group in sentences(word).items() for text in group]
-    said = translator.translate([text for _, _, text in asked])
-    right = [_says(german, word, sense) for german, (word, sense, _) in zip(said, asked, strict=True)]
-    return sum(right) / len(right)
-
-
 @contextmanager
-def lent(model: nn.Module, place: int, vectors: Tensor) -> Iterator[None]:
-    """Put vectors [n, d_model] at one place of what the encoder returns for n sentences."""
+def lent(model: nn.Module, lender: Tensor, *places: int) -> Iterator[None]:
+    """Take what the encoder returns at these places from other sentences, lender [n, src_len] in ids."""
     encode = model.encode
 
     def replaced(src: Tensor) -> Tensor:
-        memory = encode(src).clone()
-        memory[:, place] = vectors
+        memory, other = encode(src).clone(), encode(lender)
+        memory[:, list(places)] = other[:, list(places)]
         return memory
 
     model.encode = replaced
@@ -106,20 +100,48 @@ def lent(model: nn.Module, place: int, vectors: Tensor) -> Iterator[None]:
         del model.encode
 
 
-def followed(translator: Translator, word: str, *, place: int = NOUN, same_sense: bool = False) -> float:
-    """Return the share of translations that go with a lent vector.
+def translated(translator: Translator, lender: Tensor | None = None, *places: int) -> list[str]:
+    """Return the translations of all sentences of all nouns, with vectors of the lender's sentences at these places."""
+    src = translator.src_tokenizer.encode_batch([text for _, _, text in asked()])
+    with lent(translator.model, src if lender is None else lender, *places):
+        ids = greedy_decode(translator.model, src, max_new_tokens=20)
+    return [translator.tgt_tokenizer.decode(row) for row in ids]
 
-    In each sentence of the noun, the encoder's vector at `place` is replaced with that of a sentence with the next
-    sense of the noun, or with the same sense and another deciding word; all other vectors stay.
+
+@cache
+def asked() -> tuple[tuple[str, str, str], ...]:
+    """Return (noun, sense, sentence) of all sentences."""
+    groups = ((word, sense, texts) for word in lexicon() for sense, texts in sentences(word).items())
+    return tuple((word, sense, text) for word, sense, texts in groups for text in texts)
+
+
+def share_right(translator: Translator) -> float:
+    """Return the share of all sentences whose translation has the sense of the noun."""
+    said = zip(translated(translator), asked(), strict=True)
+    return sum(_says(german, word, sense) for german, (word, sense, _) in said) / len(asked())
+
+
+def followed(translator: Translator, *places: int, same_sense: bool = False) -> dict[str, float]:
+    """Return {noun: share of its translations that go with lent vectors}.
+
+    In each sentence, the encoder's vectors at these places are replaced with those of a sentence with the next sense of
+    the noun, or with the same sense and another deciding word; all other vectors stay.
     """
-    found, said = sentences(word), []
+    lenders = [_lender(word, sense, text, same_sense) for word, sense, text in asked()]
+    lender = translator.src_tokenizer.encode_batch([text for _, text in lenders])
+    said: dict[str, list[bool]] = {word: [] for word in lexicon()}
+    found = zip(translated(translator, lender, *places), asked(), lenders, strict=True)
+    for german, (word, _, _), (other, _) in found:
+        said[word].append(_says(german, word, other))
+    return {word: sum(goes) / len(goes) for word, goes in said.items()}
+
+
+def _lender(word: str, sense: str, text: str, same_sense: bool) -> tuple[str, str]:
+    """Return the sense and the sentence that lends its vectors to this one."""
+    found = sentences(word)
     senses = list(found)
-    for sense, other in zip(senses, senses if same_sense else senses[1:] + senses[:1], strict=True):
-        texts, lenders = found[sense], found[other]
-        lenders = [lenders[(i + 1) % len(lenders)] for i in range(len(texts))]
-        with lent(translator.model, place, layer_outputs(translator, lenders, place)[-1]):
-            said += [_says(text, word, other) for text in translator.translate(texts)]
-    return sum(said) / len(said)
+    other = sense if same_sense else senses[(senses.index(sense) + 1) % len(senses)]
+    return other, found[other][(found[sense].index(text) + 1) % len(found[other])]
 
 
 def _says(text: str, word: str, sense: str) -> bool:

@@ -6,8 +6,9 @@ and with a table that stays as it is, at three learning rates, and writes data/w
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +95,17 @@ def nearest_in_class(table: Tensor) -> float:
     unit = F.normalize(table, dim=1)
     nearest = (unit @ unit.T).fill_diagonal_(-2.0).argmax(dim=1)
     return KINDS[nearest].eq(KINDS).double().mean().item()
+
+
+def neighbour_counts(texts: Iterable[Sequence[int]], vocab_size: int) -> Tensor:
+    """Return [vocab_size, 2 · vocab_size]: for each token, how often each stands directly after and directly before it.
+
+    texts: lists of ids.
+    """
+    pairs = torch.tensor([pair for ids in texts for pair in itertools.pairwise(ids)])
+    counts = torch.zeros(vocab_size, vocab_size)
+    counts.index_put_((pairs[:, 0], pairs[:, 1]), torch.ones(len(pairs)), accumulate=True)
+    return torch.cat((counts, counts.T), dim=1)
 
 
 def train(
