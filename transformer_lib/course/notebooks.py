@@ -100,7 +100,7 @@ NOTEBOOKS = (
         "05",
         "tokens_and_embeddings",
         "Tokens and embeddings",
-        72,
+        75,
         "a subword tokenizer, and the table behind it",
         exercises=6,
         quizzes=3,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 
 from .model import Case, Exercise, Mistake, integers, normal
@@ -35,6 +37,7 @@ def _pair_cases():
         Case("three of a kind", ([["a", "a", "a"], ["b", "c"]], [2, 3])),
         Case("a tie that the right token turns", ([["a", "z"], ["b", "c"], ["a", "y"]], [2, 2, 2])),
         Case("a tie of pairs that read alike", ([["ab", "c"], ["a", "bd"]], [5, 5])),
+        Case("neighbours only", ([["a", "x", "b"], ["x", "b"], ["a", "y", "b"]], [2, 1, 2])),
         Case("a pair at an odd place", ([["x", "b", "c"], ["b", "c"], ["b", "d"]], [2, 2, 3])),
     ]
 
@@ -70,6 +73,19 @@ def _unordered(words, counts):
         pair = (min(left, right), max(left, right))
         both[pair] = both.get(pair, 0) + count
     return both
+
+
+def _chosen(pairs_of, add=lambda old, count: old + count):
+    """Return the most frequent of the pairs that `pairs_of(word)` gives."""
+
+    def function(words, counts):
+        found = {}
+        for word, count in zip(words, counts, strict=True):
+            for pair in pairs_of(word):
+                found[pair] = add(found.get(pair, 0), count)
+        return min(found, key=lambda pair: (-found[pair], pair))
+
+    return function
 
 
 def _without_overlap(words, counts):
@@ -121,6 +137,36 @@ EXERCISE_1 = Exercise(
             "joined",
             lambda words, counts: "".join(most_frequent_pair(words, counts)),
             "You returned the joined token; return the two tokens as a pair.",
+        ),
+        Mistake(
+            "not neighbours",
+            _chosen(lambda word: list(itertools.combinations(word, 2))),
+            "You counted tokens that do not stand side by side; a pair is a token and the one right after it.",
+        ),
+        Mistake(
+            "wraps round",
+            _chosen(lambda word: [(word[i - 1], word[i]) for i in range(len(word))]),
+            "At i = 0, word[i - 1] is the word's last token: start at 1.",
+        ),
+        Mistake(
+            "last count",
+            _chosen(lambda word: itertools.pairwise(word), add=lambda old, count: count),
+            "You kept the count of the last word that has the pair; add up the counts of all.",
+        ),
+        Mistake(
+            "letters",
+            _chosen(lambda word: itertools.pairwise("".join(word))),
+            "You joined the tokens of a word and paired its letters; pairs are made of tokens.",
+        ),
+        Mistake(
+            "backwards",
+            lambda words, counts: most_frequent_pair(words, counts)[::-1],
+            "You returned (right, left); the order is (left, right).",
+        ),
+        Mistake(
+            "with its count",
+            lambda words, counts: ((pair := most_frequent_pair(words, counts)), _tally(words, counts)[pair]),
+            "You returned the pair with its count, as most_common does; return the pair alone.",
         ),
         Mistake(
             "every other",
@@ -212,6 +258,16 @@ def _from_the_right(tokens, pair):
     return turned[::-1]
 
 
+def _times(tokens, pair):
+    """Return how often the pair is merged."""
+    return len(tokens) - len(merge_pair(tokens, pair))
+
+
+def _ends_merged(tokens, pair):
+    """Return whether the last token is part of a merge."""
+    return len(merge_pair([*tokens, "end"], pair)) - len(merge_pair(list(tokens)[:-1], pair)) < 2
+
+
 def _by_joined(tokens, pair):
     merged, i = [], 0
     while i < len(tokens):
@@ -229,6 +285,26 @@ EXERCISE_2 = Exercise(
     merge_pair,
     _merge_cases,
     (
+        Mistake(
+            "nothing merged",
+            lambda tokens, pair: list(tokens),
+            "Nothing was merged. A list never equals a tuple: write tuple(…) == tuple(pair).",
+        ),
+        Mistake(
+            "last lost",
+            lambda tokens, pair: merge_pair(tokens, pair)[: None if _ends_merged(tokens, pair) else -1],
+            "The last token got lost where it was not merged: the loop ends one token too early.",
+        ),
+        Mistake(
+            "letter by letter",
+            lambda tokens, pair: [letter for token in merge_pair(tokens, pair) for letter in token],
+            "Adding a string to a list with += adds its letters one by one: use append.",
+        ),
+        Mistake(
+            "merged only",
+            lambda tokens, pair: [left + right for left, right in [pair] for _ in range(_times(tokens, pair))],
+            "Only the merged tokens are there; all others stay as they are.",
+        ),
         Mistake("first only", _merge(limit=1), "Only the first occurrence was joined; join them all."),
         Mistake(
             "overlap",
@@ -304,6 +380,9 @@ def _encode_cases():
         Case("the second merge needs the first", ("lower", [("l", "o"), ("lo", "w"), ("e", "r"), ("low", "er")])),
         Case("the second merge would also fit", ("abc", [("b", "c"), ("a", "bc"), ("a", "b")])),
         Case("a token ends as the next pair begins", ("xab", [("x", "a"), ("a", "b")])),
+        Case("two merges overlap", ("abc", [("b", "c"), ("a", "b")])),
+        Case("another cut of the same letters", ("abc", [("a", "b"), ("x", "y"), ("a", "bc")])),
+        Case("a merge that reads like another", ("xabc", [("b", "c"), ("ab", "c"), ("x", "a")])),
         Case("one letter", ("s", learned)),
         Case("no merges", ("seal", [])),
         Case("three of a kind", ("baaa", [("a", "a"), ("b", "aa")])),
@@ -328,6 +407,22 @@ def _leftmost(word, merges):
     while pair := next((p for p in zip(tokens[:-1], tokens[1:], strict=True) if p in merges), None):
         tokens = merge_pair(tokens, pair)
     return tokens
+
+
+def _by_joined_rank(word, merges):
+    rank, tokens = {}, list(word)
+    for i, pair in enumerate(merges):
+        rank.setdefault("".join(pair), i)
+    while known := [pair for pair in itertools.pairwise(tokens) if "".join(pair) in rank]:
+        tokens = merge_pair(tokens, min(known, key=lambda pair: rank["".join(pair)]))
+    return tokens
+
+
+def _replacing(word, merges):
+    text = " ".join(word)
+    for left, right in merges:
+        text = text.replace(f"{left} {right}", left + right)
+    return text.split(" ")
 
 
 def _longest_match(word, merges):
@@ -362,6 +457,21 @@ EXERCISE_3 = Exercise(
             "leftmost",
             _leftmost,
             "You joined the leftmost pair that is a merge; of all that fit, the one learned first goes first.",
+        ),
+        Mistake(
+            "joined ranks",
+            _by_joined_rank,
+            "You looked up joined strings; a merge is a pair of tokens, and another pair can read the same.",
+        ),
+        Mistake(
+            "with a mark",
+            lambda word, merges: bpe_encode("▁" + word, merges),
+            "You put a ▁ in front; here `word` is taken as it is, its mark included.",
+        ),
+        Mistake(
+            "one text",
+            _replacing,
+            "You replaced in one text, where the pair also fits the end and the beginning of longer tokens.",
         ),
         Mistake(
             "first merge only",
@@ -411,6 +521,7 @@ def _embed_cases():
         case("a square table", 74, (5,), 5, 5),
         case("a batch of batches", 75, (2, 3, 5), 13, 2),
         Case("one token", (torch.tensor([4]), normal(76, (7, 3))[0])),
+        Case("a table in double precision", (torch.tensor([2, 0, 2]), normal(77, (5, 3), dtype=torch.float64)[0])),
     ]
 
 
@@ -420,6 +531,14 @@ def _picked(factor, rows=lambda ids, table: table[ids]):
 
 def _root(ids, table):
     return table.shape[1] ** 0.5
+
+
+def _own_rows(call, case, got):
+    """Does each call give other numbers, because the rows are not those of the table?"""
+    again = call(*case.args)
+    if isinstance(got, torch.Tensor) and isinstance(again, torch.Tensor) and not torch.equal(got, again):
+        return "Two calls give different numbers: a new nn.Embedding has random rows of its own. Use the table."
+    return None
 
 
 def _without_row_0(ids, table):
@@ -459,6 +578,16 @@ EXERCISE_4 = Exercise(
             "seq_len",
             _picked(lambda ids, table: ids.shape[-1] ** 0.5),
             "You took the root of the number of tokens; d_model is the length of a row, table.shape[-1].",
+        ),
+        Mistake(
+            "axis 1 of the result",
+            _picked(lambda ids, table: table[ids].shape[1] ** 0.5),
+            "Right for one sentence. In a batch, axis 1 of the result is the sentence; d_model is the last axis.",
+        ),
+        Mistake(
+            "single precision",
+            lambda ids, table: table[ids].float() * _root(ids, table),
+            "The table in double precision came out in single precision: keep its dtype, as in x.to(table.dtype).",
         ),
         Mistake(
             "all tokens",
@@ -522,6 +651,7 @@ EXERCISE_4 = Exercise(
         ),
     ),
     gradients=("table",),
+    probes=(_own_rows,),
     part="embed",
 )
 
@@ -549,6 +679,7 @@ def _gradient_cases():
         case("7 tokens, 5 words", 62, (7,), 3, 5),
         case("a batch of 2", 63, (2, 5), 3, 11),
         case("square", 64, (7,), 7, 7),
+        case("a batch of batches", 65, (2, 2, 3), 3, 5),
     ]
 
 
@@ -560,6 +691,21 @@ def _scattered(ids, grad_output, vocab_size, mean=False, reduce=True):
     if mean:
         grad = grad / torch.bincount(rows, minlength=vocab_size).clamp(min=1)[:, None]
     return grad
+
+
+def _first_axis_alone(ids, grad_output, vocab_size):
+    grad = grad_output.new_zeros(vocab_size, grad_output.shape[-1])
+    for i, rows in enumerate(ids):
+        grad[rows] = grad[rows] + grad_output[i]
+    return grad
+
+
+def _sentence(which):
+    def function(ids, grad_output, vocab_size):
+        rows, grads = ids.reshape(-1, ids.shape[-1]), grad_output.reshape(-1, *grad_output.shape[-2:])
+        return _scattered(rows[which], grads[which], vocab_size)
+
+    return function
 
 
 def _first_wins(ids, grad_output, vocab_size):
@@ -585,6 +731,29 @@ EXERCISE_5 = Exercise(
             "first wins",
             _first_wins,
             "A row used twice kept only its first gradient; contributions of all occurrences are added.",
+        ),
+        Mistake(
+            "first axis alone",
+            _first_axis_alone,
+            "Right for one sentence. In a batch ids[i] is a whole sentence, and a token that it has twice counts once: "
+            "flatten first.",
+        ),
+        Mistake(
+            "with the factor",
+            lambda i, g, v: _scattered(i, g, v) * g.shape[-1] ** 0.5,
+            "This is the gradient of the lookup alone, X = OE, without the factor √d_model.",
+        ),
+        Mistake(
+            "row 0 without gradient",
+            lambda i, g, v: _scattered(i, g, v) * (torch.arange(v) > 0)[:, None],
+            "Row 0 got no gradient; id 0 is a token like the others here.",
+        ),
+        Mistake("first sentence alone", _sentence(0), "Only the first sentence of a batch was counted; flatten first."),
+        Mistake("last sentence alone", _sentence(-1), "Only the last sentence of a batch was counted; flatten first."),
+        Mistake(
+            "mean of the batch",
+            lambda i, g, v: _scattered(i, g, v) / (i.numel() / i.shape[-1]),
+            "You divided by the number of sentences; gradients of a batch add up.",
         ),
         Mistake(
             "mean",
@@ -636,7 +805,7 @@ def nearest_neighbours(table, token_id, k):
 def _neighbour_cases():
     long = torch.tensor([[1.0, 0.2], [0.9, 0.1], [5.0, 5.0], [-1.0, 0.0], [2.0, 0.3], [0.1, 1.0], [-3.0, -2.0]])
     tables = normal(65, (11, 5), (7, 7), (13, 2))
-    line = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    line = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [3.0, 3.0]])
     return [
         Case("a long row that points elsewhere", (long, 0, 2)),
         Case("the same, another row", (long, 5, 3)),
@@ -658,6 +827,12 @@ def _ranked(score, itself=False, largest=True):
 
 def _cosine(table, i):
     return torch.nn.functional.normalize(table, dim=1) @ torch.nn.functional.normalize(table[i], dim=0)
+
+
+def _has_itself(call, case, got):
+    """Is the token among its own neighbours?"""
+    _, token_id, _ = case.args
+    return "Your list contains the token itself; leave it out." if token_id in list(got) else None
 
 
 def _by_column(table, i):
@@ -684,9 +859,19 @@ EXERCISE_6 = Exercise(
             "You ranked by distance, in which lengths count; the cosine compares directions only.",
         ),
         Mistake(
-            "itself",
-            _ranked(_cosine, itself=True),
-            "The list begins with the token itself, which is always nearest; leave it out.",
+            "cosines",
+            lambda table, i, k: [_cosine(table, i)[j].item() for j in nearest_neighbours(table, i, k)],
+            "These are the cosines; return the ids of their rows.",
+        ),
+        Mistake(
+            "row removed",
+            lambda table, i, k: [j - (j > i) for j in nearest_neighbours(table, i, k)],
+            "You removed the token's row from the table, so that the ids after it are one too low.",
+        ),
+        Mistake(
+            "nearest last",
+            lambda table, i, k: nearest_neighbours(table, i, k)[::-1],
+            "These are the right rows in reversed order; the nearest comes first.",
         ),
         Mistake(
             "farthest", _ranked(_cosine, largest=False), "These are the least similar rows; sort by falling cosine."
@@ -715,6 +900,7 @@ EXERCISE_6 = Exercise(
             "You dropped every row whose cosine is 1; only the token itself is left out.",
         ),
     ),
+    probes=(_has_itself,),
 )
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
