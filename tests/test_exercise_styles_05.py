@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 
+import numpy as np
 import pytest
 import torch
 
@@ -90,7 +91,7 @@ STYLES = [
 ]
 
 
-WORDS = exercises.get("05.3")
+WORDS, PAIR = exercises.get("05.3"), exercises.get("05.1")
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,13 @@ WORDS = exercises.get("05.3")
         ("05.1", lambda words, counts: ("?", "?"), "left: Expected '"),
         ("05.1", lambda words, counts: (1, 2), "you returned an int."),
         ("05.3", lambda word, merges: None, "Your function returned None"),
+        ("05.1", lambda words, counts: np.array(PAIR.reference(words, counts)), "you returned a NumPy array"),
+        ("05.4", lambda ids, table: torch.nn.Embedding(*table.shape)(ids), "does not depend on the table"),
+        (
+            "05.6",
+            lambda table, i, k: torch.cosine_similarity(table, table[i][None]).topk(k).indices.tolist(),
+            "contains the token itself",
+        ),
     ],
 )
 def test_words_are_compared_and_shown_as_words(exercise_id, wrong, said):
