@@ -119,7 +119,7 @@ def test_an_error_alone_names_a_mistake_only_if_it_is_the_same():
 
 
 def test_an_index_says_from_where_it_counts():
-    diagnosis = examine(exercises.get("05.4"), lambda word, merges: ["?"] * 99).diagnosis
+    diagnosis = examine(exercises.get("05.3"), lambda word, merges: ["?"] * 99).diagnosis
     assert not re.search(r"place \d", diagnosis)
     listed = Exercise("99.4", "List", 1, 1, lambda v: [1, 2], lambda: [Case("list", (torch.ones(1),))], ())
     assert examine(listed, lambda v: [1, 3]).diagnosis == "The entries differ from index 1 on (counted from 0)."
@@ -466,7 +466,7 @@ def _turned_without_sign(offset, d_model):
         ("06.3", _turned_without_sign, "sign of the offset", "order"),
         ("11.1", _finite_fill, "still gets some weight", "rounded"),
         ("04.3", _share(lambda s: s.amin(-1, keepdim=True)), "smallest score of each row", "mean"),
-        ("05.4", _replaced, "expected 2", "longest"),
+        ("05.3", _replaced, "in one text", "longest"),
         ("07.6", _stacked_along_0, "entries are wrong", "put"),
         ("10.4", _any_row, "whether any row has moved", "at once"),
         ("01.4", _first_query, "wrong shape", "other axes"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -9,13 +10,6 @@ import pytest
 import torch
 
 from transformer_lib.course import exercises
-
-
-def build_vocabulary(texts, specials):
-    counts = Counter(" ".join(texts).split())
-    words = np.array(sorted(counts))
-    order = np.argsort([-counts[word] for word in words], kind="stable")
-    return tuple(specials) + tuple(str(words[i]) for i in order)
 
 
 def most_frequent_pair(words, counts):
@@ -47,6 +41,26 @@ def bpe_by_rank(word, merges):
     return tokens
 
 
+def embed(ids, table):
+    return table[ids] * math.sqrt(table.size(-1))
+
+
+def embed_by_layer(ids, table):
+    return torch.nn.functional.embedding(ids, table).mul(torch.tensor(table.shape[1]).sqrt())
+
+
+def embed_row_by_row(ids, table):
+    rows = torch.stack([table[i] for i in ids.flatten().tolist()])
+    return (rows * table.shape[1] ** 0.5).reshape(*ids.shape, -1)
+
+
+def embed_in_place(ids, table):
+    """Change the copy that the lookup made, not the table."""
+    x = table.index_select(0, ids.flatten()).view(*ids.shape, table.shape[1])
+    x *= table.shape[1] ** 0.5
+    return x
+
+
 def embedding_gradient(ids, grad_output, vocab_size):
     grad = grad_output.new_zeros(vocab_size, grad_output.shape[-1])
     return grad.index_add(0, ids.flatten(), grad_output.flatten(0, -2))
@@ -64,32 +78,42 @@ def nearest_neighbours(table, token_id, k):
 
 
 STYLES = [
-    ("05.1", build_vocabulary),
-    ("05.2", most_frequent_pair),
-    ("05.3", merge_pair),
-    ("05.4", bpe_by_rank),
+    ("05.1", most_frequent_pair),
+    ("05.2", merge_pair),
+    ("05.3", bpe_by_rank),
+    ("05.4", embed),
+    ("05.4", embed_by_layer),
+    ("05.4", embed_row_by_row),
+    ("05.4", embed_in_place),
     ("05.5", embedding_gradient),
     ("05.5", gradient_by_autograd),
     ("05.6", nearest_neighbours),
 ]
 
 
-WORDS = exercises.get("05.4")
+WORDS, PAIR = exercises.get("05.3"), exercises.get("05.1")
 
 
 @pytest.mark.parametrize(
     ("exercise_id", "wrong", "said"),
     [
-        ("05.4", lambda word, merges: word, "Return a list of tokens; you returned a str."),
-        ("05.4", lambda word, merges: [*word, "end"], "tokens; expected"),
+        ("05.3", lambda word, merges: word, "Return a list of tokens; you returned a str."),
+        ("05.3", lambda word, merges: [*word, "end"], "tokens; expected"),
         (
-            "05.4",
+            "05.3",
             lambda word, merges: ["?"] * len(WORDS.reference(word, merges)),
             "The tokens differ from index 0 on (counted from 0).",
         ),
-        ("05.2", lambda words, counts: ("?", "?"), "left: Expected '"),
-        ("05.2", lambda words, counts: (1, 2), "you returned an int."),
-        ("05.4", lambda word, merges: None, "Your function returned None"),
+        ("05.1", lambda words, counts: ("?", "?"), "left: Expected '"),
+        ("05.1", lambda words, counts: (1, 2), "you returned an int."),
+        ("05.3", lambda word, merges: None, "Your function returned None"),
+        ("05.1", lambda words, counts: np.array(PAIR.reference(words, counts)), "you returned a NumPy array"),
+        ("05.4", lambda ids, table: torch.nn.Embedding(*table.shape)(ids), "does not depend on the table"),
+        (
+            "05.6",
+            lambda table, i, k: torch.cosine_similarity(table, table[i][None]).topk(k).indices.tolist(),
+            "contains the token itself",
+        ),
     ],
 )
 def test_words_are_compared_and_shown_as_words(exercise_id, wrong, said):

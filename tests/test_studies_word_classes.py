@@ -46,3 +46,69 @@ def test_training_is_the_same_every_time_and_comes_near_the_best_loss():
     assert loss == same_loss
     assert -0.02 < loss - word_classes.best_loss() < 0.06
     assert snapshots[0].std() == pytest.approx(0.1, rel=0.1)
+
+
+def test_cosines_of_classes_leave_a_word_and_itself_out():
+    table = torch.nn.functional.one_hot(word_classes.KINDS).float()
+    assert torch.equal(word_classes.class_cosines(3 * table), torch.eye(4))
+    assert word_classes.nearest_in_class(table) == 1
+    grid = word_classes.class_cosines(torch.eye(22))
+    assert torch.equal(grid, torch.zeros(4, 4))
+
+
+def test_a_longer_training_passes_through_the_shorter_one():
+    longer, _ = word_classes.train(1, 0.1, steps=230)
+    shorter, _ = word_classes.train(1, 0.1)
+    assert list(longer) == [*word_classes.SNAPSHOTS, 230]
+    assert all(torch.equal(longer[step], shorter[step]) for step in shorter)
+
+
+def test_neighbours_are_counted_on_both_sides():
+    counts = word_classes.neighbour_counts([[0, 1, 2, 1], [1, 2]], 3)
+    after = torch.tensor([[0, 1, 0], [0, 0, 2], [0, 1, 0]])  # row: the token, column: what follows it
+    assert torch.equal(counts, torch.cat((after, after.T), dim=1).float())
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return word_classes.load_results()
+
+
+def test_the_stored_study_is_complete(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.word_classes --seeds 0 1 2"
+    runs = stored["runs"]
+    assert len(runs) == (len(word_classes.STARTS) + 1 + 3) * len(word_classes.RATES) * 3 * 2
+    assert {run["language"] for run in runs} == set(word_classes.LANGUAGES)
+    assert {run["steps"] for run in runs} == {word_classes.SNAPSHOTS[-1], word_classes.LONGER}
+
+
+def test_a_short_run_repeats_the_stored_one(stored):
+    for kept in (run for run in stored["runs"] if (run["steps"], run["seed"], run["rate"]) == (200, 1, 0.003)):
+        names = ("language", "start", "frozen", "rate", "seed", "steps")
+        found = word_classes.run(*(kept[name] for name in names))
+        assert found["loss"] == pytest.approx(kept["loss"], abs=0.01)
+        assert torch.allclose(torch.tensor(found["cosines"]), torch.tensor(kept["cosines"]), atol=0.05)
+
+
+def chosen(stored, language, steps=None):
+    started = [run for run in stored["runs"] if run["start"] == 0.1 and run["language"] == language]
+    return torch.tensor([run["cosines"] for run in started if steps in (None, run["steps"])])
+
+
+def test_articles_go_to_the_class_that_is_followed_by_the_same_words(stored):
+    """At every rate, with every seed, after both budgets; classes alone that share the word before do not meet."""
+    first, adjectives_only, same_before, same_after = (chosen(stored, language) for language in word_classes.LANGUAGES)
+    assert len(first) == 18
+    assert (first[:, 0, 1] > first[:, 0, 3]).all() and (first[:, 0, 1] > first[:, 0, 2]).all()
+    assert (adjectives_only[:, 0, 3] > 0.5).all() and (adjectives_only[:, 0, 1] < 0).all()
+    assert (same_after[:, 1, 3] > 0.3).all() and (same_before[:, 1, 3] < 0).all()
+
+
+def test_what_the_table_shows_depends_on_its_start_and_the_loss_does_not(stored):
+    longer = [run for run in stored["runs"] if run["steps"] == word_classes.LONGER]
+    first = [run for run in longer if run["language"] == "the red dog sees the cat"]
+    assert max(run["loss"] for run in first) < 0.02
+    nearest = {(run["start"], run["frozen"]): [] for run in first}
+    for run in first:
+        nearest[run["start"], run["frozen"]].append(run["nearest"])
+    assert min(nearest[0.1, False]) == 1 > max(nearest[1.0, False]) and max(nearest[1.0, True]) < 0.3

@@ -42,7 +42,7 @@ def same(first: object, second: object, rtol: float | None = None) -> bool:
     if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
         return first.shape == second.shape and kind(first) == kind(second) and close(first, second, rtol)
     if isinstance(first, str) or isinstance(second, str):
-        return first == second
+        return isinstance(first, str) and isinstance(second, str) and first == second
     return first is None and second is None
 
 

@@ -2,154 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 
 from .model import Case, Exercise, Mistake, integers, normal
 
-# 05.1 A vocabulary of words ------------------------------------------------------------------------------------------
-
-
-def build_vocabulary(texts, specials):
-    """Return the vocabulary as a list of words; the place of a word in the list is its id.
-
-    texts: a list of strings, words separated by spaces; specials: a list of special tokens.
-    The special tokens come first, then each word once: the most frequent first, equally frequent ones
-    in alphabetical order.
-    """
-    counts = {}
-    for text in texts:
-        for word in text.split():
-            counts[word] = counts.get(word, 0) + 1
-    return [*specials, *sorted(counts, key=lambda word: (-counts[word], word))]
-
-
-def _vocabulary_cases():
-    marks = ["<pad>", "<bos>", "<eos>", "<unk>"]
-    return [
-        Case("two words, one of them twice", (["show me", "show"], ["<unk>"])),
-        Case("equally frequent words", (["the money the life", "money life the"], ["<pad>", "<unk>"])),
-        Case("rare before frequent", (["z y y x x x", "w"], marks)),
-        Case("upper and lower case", (["The bank the Bank", "the bank"], marks)),
-        Case("a word inside another", (["he the the", "cat cat cat he"], ["<unk>"])),
-        Case("no special tokens", (["not on your life", "on your bank", "your seal"], [])),
-        Case("commas, a hyphen, two spaces, a new line", (["the, the. well-known  the,\nend"], ["<unk>"])),
-        Case("ties of upper and lower case", (["b A a B"], ["<unk>"])),
-    ]
-
-
-def _counted(texts, cut=str.split):
-    counts = {}
-    for text in texts:
-        for word in cut(text):
-            counts[word] = counts.get(word, 0) + 1
-    return counts
-
-
-def _vocabulary(key, cut=str.split):
-    """Return special tokens first, then the words sorted by a key of (count, word, place of its first occurrence)."""
-
-    def function(texts, specials):
-        counts = _counted(texts, cut)
-        place = {word: i for i, word in enumerate(counts)}
-        return [*specials, *sorted(counts, key=lambda word: key(counts[word], word, place[word]))]
-
-    return function
-
-
-def _letters(text):
-    return "".join(letter if letter.isalnum() else " " for letter in text).split()
-
-
-EXERCISE_1 = Exercise(
-    "05.1",
-    "A vocabulary of words",
-    8,
-    1,
-    build_vocabulary,
-    _vocabulary_cases,
-    (
-        Mistake(
-            "no specials",
-            lambda t, s: build_vocabulary(t, []),
-            "The special tokens are missing; they come first, so that their ids never change.",
-        ),
-        Mistake(
-            "specials last",
-            lambda t, s: [*build_vocabulary(t, []), *s],
-            "The special tokens stand at the end, where their ids depend on the texts; put them first.",
-        ),
-        Mistake(
-            "repeats",
-            lambda t, s: [*s, *(word for text in t for word in text.split())],
-            "You listed every occurrence; each word gets one id, however often it occurs.",
-        ),
-        Mistake(
-            "alphabet",
-            _vocabulary(lambda n, word, place: word),
-            "You sorted by alphabet alone; the most frequent words come first.",
-        ),
-        Mistake(
-            "as they come",
-            _vocabulary(lambda n, word, place: place),
-            "You kept the order of first occurrence; the most frequent words come first.",
-        ),
-        Mistake(
-            "rare first",
-            _vocabulary(lambda n, word, place: (n, word)),
-            "You put the rarest first; sort by the negative count.",
-        ),
-        Mistake(
-            "ties as they come",
-            _vocabulary(lambda n, word, place: (-n, place)),
-            "Right but for ties: equally frequent words come in alphabetical order, so that the result "
-            "does not depend on the order of the texts.",
-        ),
-        Mistake(
-            "substrings",
-            lambda t, s: [
-                *s,
-                *sorted(
-                    {w for text in t for w in text.split()},
-                    key=lambda word: (-sum(text.count(word) for text in t), word),
-                ),
-            ],
-            "text.count counts inside longer words too ('he' in 'the'): count the words of text.split().",
-        ),
-        Mistake(
-            "ties backwards",
-            lambda t, s: [*s, *sorted(_counted(t), reverse=True, key=lambda word: (_counted(t)[word], word))],
-            "Right but for ties: reverse=True turns the alphabet round too; sort by the negative count.",
-        ),
-        Mistake(
-            "lower case",
-            lambda t, s: build_vocabulary([text.lower() for text in t], s),
-            "You lower-cased the words; here 'The' and 'the' are two.",
-        ),
-        Mistake(
-            "characters",
-            _vocabulary(lambda n, word, place: (-n, word), cut=list),
-            "You counted characters: iterate over text.split(), not over the text.",
-        ),
-        Mistake(
-            "split at every space",
-            _vocabulary(lambda n, word, place: (-n, word), cut=lambda text: text.split(" ")),
-            "split(' ') cuts at every single space and keeps new lines; split() takes any run of white space.",
-        ),
-        Mistake(
-            "without punctuation",
-            _vocabulary(lambda n, word, place: (-n, word), cut=_letters),
-            "You cut words at punctuation; here words are what split() gives: 'the,' is a word of its own.",
-        ),
-        Mistake(
-            "ties without case",
-            _vocabulary(lambda n, word, place: (-n, word.lower(), place)),
-            "You compared lower-cased words in ties; alphabetical order is Python's: capitals come first.",
-        ),
-    ),
-)
-
-
-# 05.2 The most frequent pair -----------------------------------------------------------------------------------------
+# 05.1 The most frequent pair -----------------------------------------------------------------------------------------
 
 
 def most_frequent_pair(words, counts):
@@ -178,6 +37,7 @@ def _pair_cases():
         Case("three of a kind", ([["a", "a", "a"], ["b", "c"]], [2, 3])),
         Case("a tie that the right token turns", ([["a", "z"], ["b", "c"], ["a", "y"]], [2, 2, 2])),
         Case("a tie of pairs that read alike", ([["ab", "c"], ["a", "bd"]], [5, 5])),
+        Case("neighbours only", ([["a", "x", "b"], ["x", "b"], ["a", "y", "b"]], [2, 1, 2])),
         Case("a pair at an odd place", ([["x", "b", "c"], ["b", "c"], ["b", "d"]], [2, 2, 3])),
     ]
 
@@ -215,6 +75,19 @@ def _unordered(words, counts):
     return both
 
 
+def _chosen(pairs_of, add=lambda old, count: old + count):
+    """Return the most frequent of the pairs that `pairs_of(word)` gives."""
+
+    def function(words, counts):
+        found = {}
+        for word, count in zip(words, counts, strict=True):
+            for pair in pairs_of(word):
+                found[pair] = add(found.get(pair, 0), count)
+        return min(found, key=lambda pair: (-found[pair], pair))
+
+    return function
+
+
 def _without_overlap(words, counts):
     found = {}
     for word, count in zip(words, counts, strict=True):
@@ -225,11 +98,11 @@ def _without_overlap(words, counts):
     return min(found, key=lambda pair: (-found[pair], pair))
 
 
-EXERCISE_2 = Exercise(
-    "05.2",
+EXERCISE_1 = Exercise(
+    "05.1",
     "The most frequent pair",
-    10,
-    2,
+    8,
+    1,
     most_frequent_pair,
     _pair_cases,
     (
@@ -266,6 +139,36 @@ EXERCISE_2 = Exercise(
             "You returned the joined token; return the two tokens as a pair.",
         ),
         Mistake(
+            "not neighbours",
+            _chosen(lambda word: list(itertools.combinations(word, 2))),
+            "You counted tokens that do not stand side by side; a pair is a token and the one right after it.",
+        ),
+        Mistake(
+            "wraps round",
+            _chosen(lambda word: [(word[i - 1], word[i]) for i in range(len(word))]),
+            "At i = 0, word[i - 1] is the word's last token: start at 1.",
+        ),
+        Mistake(
+            "last count",
+            _chosen(lambda word: itertools.pairwise(word), add=lambda old, count: count),
+            "You kept the count of the last word that has the pair; add up the counts of all.",
+        ),
+        Mistake(
+            "letters",
+            _chosen(lambda word: itertools.pairwise("".join(word))),
+            "You joined the tokens of a word and paired its letters; pairs are made of tokens.",
+        ),
+        Mistake(
+            "backwards",
+            lambda words, counts: most_frequent_pair(words, counts)[::-1],
+            "You returned (right, left); the order is (left, right).",
+        ),
+        Mistake(
+            "with its count",
+            lambda words, counts: ((pair := most_frequent_pair(words, counts)), _tally(words, counts)[pair]),
+            "You returned the pair with its count, as most_common does; return the pair alone.",
+        ),
+        Mistake(
             "every other",
             _pairs(step=2),
             "You stepped over two tokens at a time; a pair may begin at every token but the last.",
@@ -295,7 +198,7 @@ EXERCISE_2 = Exercise(
 )
 
 
-# 05.3 Merge a pair ---------------------------------------------------------------------------------------------------
+# 05.2 Merge a pair ---------------------------------------------------------------------------------------------------
 
 
 def merge_pair(tokens, pair):
@@ -355,6 +258,16 @@ def _from_the_right(tokens, pair):
     return turned[::-1]
 
 
+def _times(tokens, pair):
+    """Return how often the pair is merged."""
+    return len(tokens) - len(merge_pair(tokens, pair))
+
+
+def _ends_merged(tokens, pair):
+    """Return whether the last token is part of a merge."""
+    return len(merge_pair([*tokens, "end"], pair)) - len(merge_pair(list(tokens)[:-1], pair)) < 2
+
+
 def _by_joined(tokens, pair):
     merged, i = [], 0
     while i < len(tokens):
@@ -364,14 +277,34 @@ def _by_joined(tokens, pair):
     return merged
 
 
-EXERCISE_3 = Exercise(
-    "05.3",
+EXERCISE_2 = Exercise(
+    "05.2",
     "Merge a pair",
-    10,
+    8,
     2,
     merge_pair,
     _merge_cases,
     (
+        Mistake(
+            "nothing merged",
+            lambda tokens, pair: list(tokens),
+            "Nothing was merged. A list never equals a tuple: write tuple(…) == tuple(pair).",
+        ),
+        Mistake(
+            "last lost",
+            lambda tokens, pair: merge_pair(tokens, pair)[: None if _ends_merged(tokens, pair) else -1],
+            "The last token got lost where it was not merged: the loop ends one token too early.",
+        ),
+        Mistake(
+            "letter by letter",
+            lambda tokens, pair: [letter for token in merge_pair(tokens, pair) for letter in token],
+            "Adding a string to a list with += adds its letters one by one: use append.",
+        ),
+        Mistake(
+            "merged only",
+            lambda tokens, pair: [left + right for left, right in [pair] for _ in range(_times(tokens, pair))],
+            "Only the merged tokens are there; all others stay as they are.",
+        ),
         Mistake("first only", _merge(limit=1), "Only the first occurrence was joined; join them all."),
         Mistake(
             "overlap",
@@ -423,7 +356,7 @@ EXERCISE_3 = Exercise(
 )
 
 
-# 05.4 Encode a word --------------------------------------------------------------------------------------------------
+# 05.3 Encode a word --------------------------------------------------------------------------------------------------
 
 
 def bpe_encode(word, merges):
@@ -447,6 +380,9 @@ def _encode_cases():
         Case("the second merge needs the first", ("lower", [("l", "o"), ("lo", "w"), ("e", "r"), ("low", "er")])),
         Case("the second merge would also fit", ("abc", [("b", "c"), ("a", "bc"), ("a", "b")])),
         Case("a token ends as the next pair begins", ("xab", [("x", "a"), ("a", "b")])),
+        Case("two merges overlap", ("abc", [("b", "c"), ("a", "b")])),
+        Case("another cut of the same letters", ("abc", [("a", "b"), ("x", "y"), ("a", "bc")])),
+        Case("a merge that reads like another", ("xabc", [("b", "c"), ("ab", "c"), ("x", "a")])),
         Case("one letter", ("s", learned)),
         Case("no merges", ("seal", [])),
         Case("three of a kind", ("baaa", [("a", "a"), ("b", "aa")])),
@@ -473,6 +409,22 @@ def _leftmost(word, merges):
     return tokens
 
 
+def _by_joined_rank(word, merges):
+    rank, tokens = {}, list(word)
+    for i, pair in enumerate(merges):
+        rank.setdefault("".join(pair), i)
+    while known := [pair for pair in itertools.pairwise(tokens) if "".join(pair) in rank]:
+        tokens = merge_pair(tokens, min(known, key=lambda pair: rank["".join(pair)]))
+    return tokens
+
+
+def _replacing(word, merges):
+    text = " ".join(word)
+    for left, right in merges:
+        text = text.replace(f"{left} {right}", left + right)
+    return text.split(" ")
+
+
 def _longest_match(word, merges):
     known, tokens = {left + right for left, right in merges}, []
     while word:
@@ -482,10 +434,10 @@ def _longest_match(word, merges):
     return tokens
 
 
-EXERCISE_4 = Exercise(
-    "05.4",
+EXERCISE_3 = Exercise(
+    "05.3",
     "Encode a word",
-    10,
+    8,
     2,
     bpe_encode,
     _encode_cases,
@@ -505,6 +457,21 @@ EXERCISE_4 = Exercise(
             "leftmost",
             _leftmost,
             "You joined the leftmost pair that is a merge; of all that fit, the one learned first goes first.",
+        ),
+        Mistake(
+            "joined ranks",
+            _by_joined_rank,
+            "You looked up joined strings; a merge is a pair of tokens, and another pair can read the same.",
+        ),
+        Mistake(
+            "with a mark",
+            lambda word, merges: bpe_encode("▁" + word, merges),
+            "You put a ▁ in front; here `word` is taken as it is, its mark included.",
+        ),
+        Mistake(
+            "one text",
+            _replacing,
+            "You replaced in one text, where the pair also fits the end and the beginning of longer tokens.",
         ),
         Mistake(
             "first merge only",
@@ -527,6 +494,165 @@ EXERCISE_4 = Exercise(
             "You sorted the merges; their order is the order of learning, and it decides.",
         ),
     ),
+)
+
+
+# 05.4 The embedding layer --------------------------------------------------------------------------------------------
+
+
+def embed(ids, table):
+    """Return for each id its row of the table, times √d_model.
+
+    ids: [..., seq_len], integers; table: [vocab_size, d_model]. Returns [..., seq_len, d_model].
+    """
+    one_hot = torch.nn.functional.one_hot(ids, len(table)).to(table.dtype)
+    return one_hot @ table * table.shape[1] ** 0.5
+
+
+def _embed_cases():
+    def case(label, seed, shape, vocab_size, d_model):
+        return Case(label, (integers(seed, shape, 0, vocab_size), normal(seed, (vocab_size, d_model))[0]))
+
+    return [
+        Case("three tokens, one of them twice", (torch.tensor([3, 1, 3]), normal(70, (5, 2))[0])),
+        Case("with the id 0", (torch.tensor([0, 2, 0, 1]), normal(71, (3, 7))[0])),
+        case("7 tokens, 11 rows", 72, (7,), 11, 5),
+        case("a batch of 2", 73, (2, 5), 7, 3),
+        case("a square table", 74, (5,), 5, 5),
+        case("a batch of batches", 75, (2, 3, 5), 13, 2),
+        Case("one token", (torch.tensor([4]), normal(76, (7, 3))[0])),
+        Case("a table in double precision", (torch.tensor([2, 0, 2]), normal(77, (5, 3), dtype=torch.float64)[0])),
+    ]
+
+
+def _picked(factor, rows=lambda ids, table: table[ids]):
+    return lambda ids, table: rows(ids, table) * factor(ids, table)
+
+
+def _root(ids, table):
+    return table.shape[1] ** 0.5
+
+
+def _own_rows(call, case, got):
+    """Is the result the same for another table?"""
+    ids, table = case.args
+    if torch.equal(got, call(ids, table + 1)):
+        return "The result does not depend on the table: a new nn.Embedding has random rows of its own."
+    return None
+
+
+def _without_row_0(ids, table):
+    return torch.nn.functional.embedding(ids, torch.cat((torch.zeros_like(table[:1]), table[1:])))
+
+
+EXERCISE_4 = Exercise(
+    "05.4",
+    "The embedding layer",
+    6,
+    2,
+    embed,
+    _embed_cases,
+    (
+        Mistake("no factor", lambda ids, table: table[ids], "These are the rows of the table; multiply by √d_model."),
+        Mistake(
+            "d_model",
+            _picked(lambda ids, table: table.shape[1]),
+            "You multiplied by d_model; multiply by its root.",
+        ),
+        Mistake(
+            "divided",
+            _picked(lambda ids, table: table.shape[1] ** -0.5),
+            "You divided by √d_model, as one does with scores; a row of the table is multiplied by it.",
+        ),
+        Mistake(
+            "half of d_model",
+            _picked(lambda ids, table: table.shape[1] / 2),
+            "You multiplied by d_model / 2: in Python d_model ** 1 / 2 is (d_model ** 1) / 2. Write d_model ** 0.5.",
+        ),
+        Mistake(
+            "vocab_size",
+            _picked(lambda ids, table: len(table) ** 0.5),
+            "You took the root of the number of rows, vocab_size; d_model is the length of a row, table.shape[-1].",
+        ),
+        Mistake(
+            "seq_len",
+            _picked(lambda ids, table: ids.shape[-1] ** 0.5),
+            "You took the root of the number of tokens; d_model is the length of a row, table.shape[-1].",
+        ),
+        Mistake(
+            "axis 1 of the result",
+            _picked(lambda ids, table: table[ids].shape[1] ** 0.5),
+            "Right for one sentence. In a batch, axis 1 of the result is the sentence; d_model is the last axis.",
+        ),
+        Mistake(
+            "single precision",
+            lambda ids, table: table[ids].float() * _root(ids, table),
+            "The table in double precision came out in single precision: keep its dtype, as in x.to(table.dtype).",
+        ),
+        Mistake(
+            "all tokens",
+            _picked(lambda ids, table: ids.numel() ** 0.5),
+            "You took the root of the number of all tokens; d_model is the length of a row, table.shape[-1].",
+        ),
+        Mistake(
+            "first axis of the ids",
+            _picked(lambda ids, table: len(ids) ** 0.5),
+            "You took the root of the first axis of the ids; d_model is the length of a row, table.shape[-1].",
+        ),
+        Mistake(
+            "added",
+            lambda ids, table: table[ids] + _root(ids, table),
+            "You added √d_model to every entry; multiply by it.",
+        ),
+        Mistake(
+            "whole root of d_model",
+            _picked(lambda ids, table: int(table.shape[1] ** 0.5)),
+            "√d_model need not be an integer: do not round it.",
+        ),
+        Mistake(
+            "lengths",
+            lambda ids, table: torch.nn.functional.normalize(table, dim=1)[ids] * _root(ids, table),
+            "You gave every row the length √d_model; keep the rows as they are, and only multiply.",
+        ),
+        Mistake(
+            "columns",
+            lambda ids, table: table.T[ids] * _root(ids, table),
+            "You picked columns of the table; a token is a row.",
+        ),
+        Mistake(
+            "counted from 1",
+            _picked(_root, lambda ids, table: table[ids - 1]),
+            "You took the row before: ids count from 0, so id 0 is the first row.",
+        ),
+        Mistake(
+            "row 0 hidden",
+            _picked(_root, _without_row_0),
+            "Id 0 got zeros; it is a token like the others here, with a row and a gradient.",
+        ),
+        Mistake(
+            "no gradient for row 0",
+            lambda ids, table: torch.nn.functional.embedding(ids, table, padding_idx=0) * _root(ids, table),
+            "The values are right, but row 0 gets no gradient: leave padding_idx out.",
+        ),
+        Mistake(
+            "one list",
+            lambda ids, table: table[ids.flatten()] * _root(ids, table),
+            "All tokens of the batch are in one long list; keep the axes of the ids and add d_model as the last one.",
+        ),
+        Mistake(
+            "summed",
+            lambda ids, table: table[ids].sum(dim=-2) * _root(ids, table),
+            "You added the tokens up; every token keeps its own vector.",
+        ),
+        Mistake(
+            "first sentence",
+            lambda ids, table: table[ids.reshape(-1, ids.shape[-1])[0]] * _root(ids, table),
+            "Only the first sentence of a batch was looked up; ids may have any number of axes.",
+        ),
+    ),
+    gradients=("table",),
+    probes=(_own_rows,),
+    part="embed",
 )
 
 
@@ -553,6 +679,7 @@ def _gradient_cases():
         case("7 tokens, 5 words", 62, (7,), 3, 5),
         case("a batch of 2", 63, (2, 5), 3, 11),
         case("square", 64, (7,), 7, 7),
+        case("a batch of batches", 65, (2, 2, 3), 3, 5),
     ]
 
 
@@ -566,6 +693,21 @@ def _scattered(ids, grad_output, vocab_size, mean=False, reduce=True):
     return grad
 
 
+def _first_axis_alone(ids, grad_output, vocab_size):
+    grad = grad_output.new_zeros(vocab_size, grad_output.shape[-1])
+    for i, rows in enumerate(ids):
+        grad[rows] = grad[rows] + grad_output[i]
+    return grad
+
+
+def _sentence(which):
+    def function(ids, grad_output, vocab_size):
+        rows, grads = ids.reshape(-1, ids.shape[-1]), grad_output.reshape(-1, *grad_output.shape[-2:])
+        return _scattered(rows[which], grads[which], vocab_size)
+
+    return function
+
+
 def _first_wins(ids, grad_output, vocab_size):
     return _scattered(
         ids.reshape(-1).flip(0), grad_output.reshape(-1, grad_output.shape[-1]).flip(0), vocab_size, reduce=False
@@ -575,7 +717,7 @@ def _first_wins(ids, grad_output, vocab_size):
 EXERCISE_5 = Exercise(
     "05.5",
     "The gradient of a lookup",
-    12,
+    10,
     3,
     embedding_gradient,
     _gradient_cases,
@@ -589,6 +731,29 @@ EXERCISE_5 = Exercise(
             "first wins",
             _first_wins,
             "A row used twice kept only its first gradient; contributions of all occurrences are added.",
+        ),
+        Mistake(
+            "first axis alone",
+            _first_axis_alone,
+            "Right for one sentence. In a batch ids[i] is a whole sentence, and a token that it has twice counts once: "
+            "flatten first.",
+        ),
+        Mistake(
+            "with the factor",
+            lambda i, g, v: _scattered(i, g, v) * g.shape[-1] ** 0.5,
+            "This is the gradient of the lookup alone, X = OE, without the factor √d_model.",
+        ),
+        Mistake(
+            "row 0 without gradient",
+            lambda i, g, v: _scattered(i, g, v) * (torch.arange(v) > 0)[:, None],
+            "Row 0 got no gradient; id 0 is a token like the others here.",
+        ),
+        Mistake("first sentence alone", _sentence(0), "Only the first sentence of a batch was counted; flatten first."),
+        Mistake("last sentence alone", _sentence(-1), "Only the last sentence of a batch was counted; flatten first."),
+        Mistake(
+            "mean of the batch",
+            lambda i, g, v: _scattered(i, g, v) / (i.numel() / i.shape[-1]),
+            "You divided by the number of sentences; gradients of a batch add up.",
         ),
         Mistake(
             "mean",
@@ -640,7 +805,7 @@ def nearest_neighbours(table, token_id, k):
 def _neighbour_cases():
     long = torch.tensor([[1.0, 0.2], [0.9, 0.1], [5.0, 5.0], [-1.0, 0.0], [2.0, 0.3], [0.1, 1.0], [-3.0, -2.0]])
     tables = normal(65, (11, 5), (7, 7), (13, 2))
-    line = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [1.0, 1.0]])
+    line = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [3.0, 3.0]])
     return [
         Case("a long row that points elsewhere", (long, 0, 2)),
         Case("the same, another row", (long, 5, 3)),
@@ -662,6 +827,12 @@ def _ranked(score, itself=False, largest=True):
 
 def _cosine(table, i):
     return torch.nn.functional.normalize(table, dim=1) @ torch.nn.functional.normalize(table[i], dim=0)
+
+
+def _has_itself(call, case, got):
+    """Is the token among its own neighbours?"""
+    _, token_id, _ = case.args
+    return "Your list contains the token itself; leave it out." if token_id in list(got) else None
 
 
 def _by_column(table, i):
@@ -688,9 +859,19 @@ EXERCISE_6 = Exercise(
             "You ranked by distance, in which lengths count; the cosine compares directions only.",
         ),
         Mistake(
-            "itself",
-            _ranked(_cosine, itself=True),
-            "The list begins with the token itself, which is always nearest; leave it out.",
+            "cosines",
+            lambda table, i, k: [_cosine(table, i)[j].item() for j in nearest_neighbours(table, i, k)],
+            "These are the cosines; return the ids of their rows.",
+        ),
+        Mistake(
+            "row removed",
+            lambda table, i, k: [j - (j > i) for j in nearest_neighbours(table, i, k)],
+            "You removed the token's row from the table, so that the ids after it are one too low.",
+        ),
+        Mistake(
+            "nearest last",
+            lambda table, i, k: nearest_neighbours(table, i, k)[::-1],
+            "These are the right rows in reversed order; the nearest comes first.",
         ),
         Mistake(
             "farthest", _ranked(_cosine, largest=False), "These are the least similar rows; sort by falling cosine."
@@ -719,6 +900,7 @@ EXERCISE_6 = Exercise(
             "You dropped every row whose cosine is 1; only the token itself is left out.",
         ),
     ),
+    probes=(_has_itself,),
 )
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -1,19 +1,29 @@
-"""What does an embedding table learn? 22 words in four classes, and a model of the next word (notebook 05)."""
+"""What does an embedding table learn? 22 words in four classes, and a model of the next word (notebook 05).
+
+`python -m transformer_lib.course.studies.word_classes` trains it in four languages, from three sizes of the first table
+and with a table that stays as it is, at three learning rates, and writes data/word_classes.json.
+"""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from ..._files import DATA
 from ...model.layers import FeedForward
 from ...model.masks import causal_mask
 from ...model.multihead import MultiHeadAttention
 from ...model.positional import sinusoidal_encoding
+from . import stored
 
+RESULTS = DATA / "word_classes.json"
 CLASSES = {
     "article": ("the", "a"),
     "adjective": ("red", "big", "old", "small", "wet", "dry"),
@@ -25,6 +35,15 @@ KINDS = torch.tensor([kind for kind, group in enumerate(CLASSES.values()) for _ 
 TEMPLATE = ("article", "adjective", "noun", "verb", "article", "noun")
 WIDTH, BATCH_SIZE, LEARNING_RATE = 16, 64, 3e-3
 SNAPSHOTS = (0, 10, 20, 40, 80, 120, 200)
+LONGER = 1000  # steps: five times as many, to see whether anything still changes
+RATES = (1e-3, LEARNING_RATE, 1e-2)
+STARTS = (0.1, 0.25, 1.0)  # 0.25 is 1 / √WIDTH, the size that a `Transformer` starts with; 1 is that of nn.Embedding
+LANGUAGES = {  # by an example of a sentence
+    "the red dog sees the cat": TEMPLATE,
+    "the red dog sees wet cat": ("article", "adjective", "noun", "verb", "adjective", "noun"),
+    "the red dog the sees wet": ("article", "adjective", "noun", "article", "verb", "adjective"),
+    "the red dog sees cat the": ("article", "adjective", "noun", "verb", "noun", "article"),
+}
 
 
 class NextWord(nn.Module):
@@ -63,26 +82,92 @@ def best_loss(template: Sequence[str] = TEMPLATE) -> float:
     return sum(math.log(len(CLASSES[name])) for name in template[1:]) / (len(template) - 1)
 
 
-def train(
-    seed: int, std: float, template: Sequence[str] = TEMPLATE, *, frozen: bool = False
-) -> tuple[dict[int, Tensor], float]:
-    """Train with Adam; return the table [22, 16] after each step of SNAPSHOTS, and the loss on fresh sentences.
+def class_cosines(table: Tensor) -> Tensor:
+    """Return [4, 4]: the mean cosine between rows of two classes, and within a class that between different words."""
+    unit = F.normalize(table, dim=1)
+    grid, members = unit @ unit.T, F.one_hot(KINDS).to(table.dtype)
+    pairs = members.T @ (1 - torch.eye(len(WORDS))) @ members
+    return members.T @ grid.fill_diagonal_(0.0) @ members / pairs
 
-    ``frozen`` keeps the table as it starts and trains the layers above it alone.
+
+def nearest_in_class(table: Tensor) -> float:
+    """Return the share of words whose nearest row, by cosine, is of their own class."""
+    unit = F.normalize(table, dim=1)
+    nearest = (unit @ unit.T).fill_diagonal_(-2.0).argmax(dim=1)
+    return KINDS[nearest].eq(KINDS).double().mean().item()
+
+
+def neighbour_counts(texts: Iterable[Sequence[int]], vocab_size: int) -> Tensor:
+    """Return [vocab_size, 2 · vocab_size]: for each token, how often each stands directly after and directly before it.
+
+    texts: lists of ids.
+    """
+    pairs = torch.tensor([pair for ids in texts for pair in itertools.pairwise(ids)])
+    counts = torch.zeros(vocab_size, vocab_size)
+    counts.index_put_((pairs[:, 0], pairs[:, 1]), torch.ones(len(pairs)), accumulate=True)
+    return torch.cat((counts, counts.T), dim=1)
+
+
+def train(
+    seed: int,
+    std: float,
+    template: Sequence[str] = TEMPLATE,
+    *,
+    frozen: bool = False,
+    steps: int = SNAPSHOTS[-1],
+    learning_rate: float = LEARNING_RATE,
+) -> tuple[dict[int, Tensor], float]:
+    """Train with Adam; return the table [22, 16] after each step of SNAPSHOTS and the last, and the final loss.
+
+    The loss is that on fresh sentences. ``frozen`` keeps the table as it starts and trains the layers above it alone.
     """
     torch.manual_seed(seed)
     generator, model, snapshots = torch.Generator().manual_seed(seed), NextWord(std), {}
     model.table.weight.requires_grad_(not frozen)
-    optimizer = torch.optim.Adam(model.parameters(), LEARNING_RATE)
+    optimizer = torch.optim.Adam(model.parameters(), learning_rate)
 
     def loss_on(ids: Tensor) -> Tensor:
         return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten())
 
-    for step in range(SNAPSHOTS[-1] + 1):
-        if step in SNAPSHOTS:
+    for step in range(steps + 1):
+        if step in (*SNAPSHOTS, steps):
             snapshots[step] = model.table.weight.detach().clone()
         optimizer.zero_grad()
         loss_on(sentences(BATCH_SIZE, generator, template)).backward()
         optimizer.step()
     with torch.no_grad():
         return snapshots, loss_on(sentences(2_000, generator, template)).item()
+
+
+def load_results(path: Path = RESULTS) -> dict[str, Any]:
+    """Return what the study stored: {"runs": a list of what `run` returns}, with its command, date and seeds."""
+    return stored.read(path)
+
+
+def run(language: str, start: float, frozen: bool, rate: float, seed: int, steps: int) -> dict[str, Any]:
+    """Train once; return the arguments and what came of it: the loss above the best, and how the table is sorted."""
+    template = LANGUAGES[language]
+    tables, loss = train(seed, start, template, frozen=frozen, steps=steps, learning_rate=rate)
+    cosines = [[round(value, 3) for value in row] for row in class_cosines(tables[steps]).tolist()]
+    given = {"language": language, "start": start, "frozen": frozen, "rate": rate, "seed": seed, "steps": steps}
+    found = {"loss": round(loss - best_loss(template), 4), "nearest": round(nearest_in_class(tables[steps]), 3)}
+    return given | found | {"cosines": cosines}
+
+
+def measured(seeds: Sequence[int]) -> dict[str, Any]:
+    """Return {"runs": …} of all that the study compares."""
+    first, *others = LANGUAGES
+    kinds = [(first, start, False) for start in STARTS] + [(first, STARTS[-1], True)]
+    kinds += [(language, STARTS[0], False) for language in others]
+    budgets = (SNAPSHOTS[-1], LONGER)
+    found = [run(*kind, rate, seed, steps) for kind in kinds for rate in RATES for seed in seeds for steps in budgets]
+    return {"runs": found}
+
+
+def main() -> None:
+    """Run the command line."""
+    stored.measure_and_save("word_classes", *stored.arguments(__doc__, RESULTS), measured)
+
+
+if __name__ == "__main__":
+    main()
