@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -62,26 +63,63 @@ def test_the_gradient_ratio_is_that_of_finite_differences():
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
     assert stored["command"] == "python -m transformer_lib.course.studies.recall --seeds 0 1 2"
     assert stored["lengths"] == list(recall.LENGTHS)
-    assert stored["steps"] == recall.STEPS
-    assert set(stored["accuracy"]) == set(recall.KINDS)
-    for rows in stored["accuracy"].values():
-        assert [len(row) for row in rows] == [len(recall.LENGTHS)] * 3
+    assert stored["steps"] == list(recall.BUDGETS)
+    assert list(stored["accuracy"]) == list(recall.KINDS)
+    for budgets in stored["accuracy"].values():
+        assert [[len(row) for row in rows] for rows in budgets] == 2 * [3 * [len(recall.LENGTHS)]]
+    assert [float(radius) for radius in stored["radii"]] == list(recall.RADII)
+    assert all([len(row) for row in budgets] == [3, 3] for budgets in stored["radii"].values())
 
 
 def test_a_short_run_finds_what_is_stored(stored):
-    found = recall.run([1], kinds=("attention",), lengths=(5,))
-    assert found == {"attention": [[pytest.approx(stored["accuracy"]["attention"][1][0], abs=0.01)]]}
+    found = recall.run([1], kinds=("attention",), lengths=(5,), budgets=recall.BUDGETS[:1])
+    assert found == {"attention": [[[pytest.approx(stored["accuracy"]["attention"][0][1][0], abs=0.01)]]]}
+
+
+def test_positions_alone_do_not_help_an_rnn_and_a_larger_start_does(stored):
+    lengths = stored["lengths"]
+    for kind in ("RNN", "LSTM", "RNN + positions", "LSTM + positions"):
+        rows = np.array(stored["accuracy"][kind])[:, :, lengths.index(recall.RADIUS_LENGTH) :]
+        assert rows.max() < 0.3, kind
+    assert np.min(stored["radii"]["1.7"]) > 0.5
+
+
+def test_a_longer_budget_goes_on_from_a_shorter_one():
+    once = recall.run([0], kinds=("attention",), lengths=(5,), budgets=(7,))["attention"][0]
+    twice = recall.run([0], kinds=("attention",), lengths=(5,), budgets=(3, 7))["attention"][1]
+    assert once == twice
+
+
+def test_a_start_has_the_spectral_radius_asked_for():
+    matrix = recall.Reader("RNN", radius=1.7).recurrent.weight_hh_l0
+    assert torch.linalg.eigvals(matrix).abs().max().item() == pytest.approx(1.7, rel=1e-4)
+
+
+def test_radii_are_trained_by_seed_and_budget():
+    found = recall.run_radii([0, 1], radii=(1.7,), budgets=(1, 2))
+    assert list(found) == ["1.7"]
+    assert [len(row) for row in found["1.7"]] == [2, 2]
+
+
+def test_a_reader_with_positions_adds_them_to_what_it_reads():
+    torch.manual_seed(0)
+    same = torch.full((1, 7), 3)
+    plain, placed = recall.Reader("RNN"), recall.Reader("RNN + positions")
+    placed.load_state_dict(plain.state_dict())
+    assert not torch.allclose(plain(same), placed(same))
 
 
 def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     path = tmp_path / "recall.json"
-    monkeypatch.setattr(recall, "run", lambda seeds: {"RNN": [[0.5] for _ in seeds]})
+    monkeypatch.setattr(recall, "run", lambda seeds: {"RNN": [[[0.5] for _ in seeds]]})
+    monkeypatch.setattr(recall, "run_radii", lambda seeds: {"1.7": [[0.5 for _ in seeds]]})
     monkeypatch.setattr(sys, "argv", ["recall", "--seeds", "4", "5", "--results", str(path)])
     recall.main()
     content = recall.load_results(path)
     assert content["command"] == "python -m transformer_lib.course.studies.recall --seeds 4 5"
     assert content["seeds"] == [4, 5]
-    assert content["accuracy"] == {"RNN": [[0.5], [0.5]]}
+    assert content["accuracy"] == {"RNN": [[[0.5], [0.5]]]}
+    assert content["radii"] == {"1.7": [[0.5, 0.5]]}
 
 
 def test_training_is_the_same_twice():

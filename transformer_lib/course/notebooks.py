@@ -60,11 +60,11 @@ NOTEBOOKS = (
         "01",
         "attention_is_a_lookup",
         "Attention is a lookup",
-        135,
+        65,
         "a dictionary that blends its answers",
         exercises=6,
         quizzes=5,
-        widgets=("W1", "W2", "W26"),
+        widgets=("W1", "W26"),
     ),
     Notebook(
         "02",

@@ -96,7 +96,7 @@ NOTEBOOK_01 = (
                 "At a minimum the gradient is zero, so the step has length zero and the loss stays as it is.",
             ),
             Option(
-                "The land is flat there, as at a sharpness of 8.",
+                "The land is flat there, as at a sharpness of 3.",
                 "Where the slope is nearly zero, so is the step: the loss hardly changes, up or down.",
             ),
         ),
