@@ -217,7 +217,8 @@ EXERCISE_2 = Exercise(
         Mistake(
             "mean off first",
             _share(lambda s: (s - s.mean(-1, keepdim=True)).exp()),
-            "Right for finite scores; but the mean of a row with −∞ is −∞, and −∞ − (−∞) is not a number.",
+            "Right for finite scores; but what you subtract is −∞ in a row that has −∞, and −∞ − (−∞) is not a number. "
+            "Nothing has to be subtracted here.",
         ),
     ),
     gradients=("scores",),
@@ -345,6 +346,11 @@ EXERCISE_3 = Exercise(
             "Your weights do not add up to one: divide the exponentials of each row by their sum.",
         ),
         Mistake(
+            "no keepdim in the blend",
+            _blend(lambda q, k, t: (e := torch.exp(q @ k.T / t)) / e.sum(-1)),
+            "The sum of a row must divide that row: without keepdim=True it is lined up with the columns.",
+        ),
+        Mistake(
             "keys ask",
             _blend(lambda q, k, t: torch.softmax(k @ q.T / t, -1)),
             "Your scores are keys @ queries.T, where a row belongs to a key; each query needs a row: queries @ keys.T.",
@@ -458,6 +464,22 @@ EXERCISE_4 = Exercise(
             "over entries",
             _step(lambda w, v, e: 2 * w.T @ e / len(v)),
             "You divided by the number of entries; the loss is the mean over the questions.",
+        ),
+        Mistake(
+            "over all weights",
+            _step(lambda w, v, e: 2 * w.T @ e / w.numel()),
+            "You divided by the number of all weights; the loss is the mean over the questions alone.",
+        ),
+        Mistake(
+            "product of means",
+            _step(lambda w, v, e: 2 * e.mean() * w.mean(0)),
+            "You multiplied the mean error by the mean weight. Each error goes with the weights of its own question: "
+            "multiply first, then take the mean.",
+        ),
+        Mistake(
+            "loss for slope",
+            _step(lambda w, v, e: (e**2).mean()),
+            "You subtracted the rate times the loss itself; the step needs the slope of the loss for each value.",
         ),
         Mistake(
             "all alike",
