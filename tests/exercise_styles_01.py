@@ -1,4 +1,4 @@
-"""Right answers to the exercises of notebook 01 in another style: loops, other formulas, autograd."""
+"""Right targets to the exercises of notebook 01 in another style: loops, other formulas, autograd."""
 
 from __future__ import annotations
 
@@ -57,18 +57,18 @@ def soft_lookup_fused(queries, keys, values, temperature):
     return F.scaled_dot_product_attention(queries[None], keys[None], values[None], scale=1 / temperature)[0]
 
 
-def step_by_autograd(weights, values, answers, rate):
+def step_by_autograd(weights, values, targets, rate):
     values = values.clone().requires_grad_()
-    loss = ((weights @ values - answers) ** 2).mean()
+    loss = ((weights @ values - targets) ** 2).mean()
     loss.backward()
     return (values - rate * values.grad).detach()
 
 
-def step_by_loops(weights, values, answers, rate):
+def step_by_loops(weights, values, targets, rate):
     new = []
     for j in range(len(values)):
-        slope = sum(2 * (weights[i] @ values - answers[i]) * weights[i, j] for i in range(len(answers)))
-        new.append(values[j] - rate * slope / len(answers))
+        slope = sum(2 * (weights[i] @ values - targets[i]) * weights[i, j] for i in range(len(targets)))
+        new.append(values[j] - rate * slope / len(targets))
     return torch.stack(new)
 
 

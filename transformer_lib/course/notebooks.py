@@ -60,7 +60,7 @@ NOTEBOOKS = (
         "01",
         "attention_is_a_lookup",
         "Attention is a lookup",
-        65,
+        75,
         "a dictionary that blends its answers",
         exercises=6,
         quizzes=5,

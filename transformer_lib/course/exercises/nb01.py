@@ -24,13 +24,17 @@ def nearest_key_lookup(query, keys, values):
 def _lookup_cases():
     long_key = torch.tensor([[0.9, 0.1], [3.0, 3.0], [-4.0, 1.0]])
     return [
-        Case("2 keys", (torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.eye(2) * 10)),
+        Case("2 keys", (torch.tensor([1.0, 2.0]), torch.eye(2), torch.tensor([[10.0, 20.0], [30.0, 50.0]]))),
         Case("3 keys, one much longer", (torch.tensor([1.0, 0.2]), long_key, torch.tensor([[1.0], [2.0], [4.0]]))),
         Case("5 keys", tuple(normal(1, (3,), (5, 3), (5, 7)))),
         Case("11 keys, d_k = d_v", tuple(normal(2, (5,), (11, 5), (11, 5)))),
         Case("one key", tuple(normal(3, (3,), (1, 3), (1, 2)))),
         Case("all scores negative", (torch.ones(3), -1 - normal(4, (7, 3))[0].abs(), normal(5, (7, 2))[0])),
     ]
+
+
+def _blend_of_all(query, keys, values):
+    return torch.softmax(keys @ query, 0) @ values
 
 
 def _lookup_by(score):
@@ -75,6 +79,31 @@ EXERCISE_1 = Exercise(
             "index",
             lambda q, k, v: (k @ q).argmax(),
             "You returned the index of the best key; return the value at that index.",
+        ),
+        Mistake(
+            "no query",
+            _lookup_by(lambda q, k: k[:, 0]),
+            "The query has no effect: you took the key with the largest first component.",
+        ),
+        Mistake(
+            "longest",
+            _lookup_by(lambda q, k: k.norm(dim=-1)),
+            "The query has no effect: you took the longest key.",
+        ),
+        Mistake(
+            "one product",
+            lambda q, k, v: v[(k * q).argmax()],
+            "You took the largest single product; add up the products of each key first.",
+        ),
+        Mistake(
+            "over keys",
+            lambda q, k, v: v[(k * q).sum(0).argmax()],
+            "You added up over the keys; a dot product adds up over the components, the last axis.",
+        ),
+        Mistake(
+            "blend",
+            _blend_of_all,
+            "You blended all values; this lookup returns the value of the best key alone.",
         ),
         Mistake(
             "score",
@@ -147,6 +176,21 @@ EXERCISE_2 = Exercise(
             "squares",
             _share(lambda s: s**2),
             "You made the scores positive by squaring them, so that −3 counts as much as 3; use the exponential.",
+        ),
+        Mistake(
+            "exponential of the sum",
+            lambda s: s.exp() / s.sum(-1, keepdim=True).exp(),
+            "You divided by the exponential of the sum; divide by the sum of the exponentials.",
+        ),
+        Mistake(
+            "one number",
+            lambda s: math.exp(s),
+            "math.exp takes a single number; scores.exp() takes all of them at once.",
+        ),
+        Mistake(
+            "in place",
+            lambda s: (e := s.exp()).div_(e.sum(-1, keepdim=True)),
+            "Right values, but e /= … overwrites the exponentials, which the gradient still needs: write e = e / ….",
         ),
         Mistake("minus", _share(lambda s: (-s).exp()), "The sign is flipped: the worst match gets the largest weight."),
         Mistake(
@@ -249,7 +293,7 @@ def _soft_lookup_cases():
         Case("5 queries, 5 keys, d = 5", (*normal(14, (5, 5), (5, 5), (5, 5)), 0.7)),
         Case("one query, one key", (*normal(15, (1, 3), (1, 3), (1, 2)), 1.5)),
         Case("temperature 1", (*normal(16, (3, 7), (11, 7), (11, 2)), 1.0)),
-        Case("scores in the hundreds", (*(20 * part for part in normal(17, (3, 5), (7, 5), (7, 2))), 0.8)),
+        Case("a low temperature", (*normal(17, (3, 5), (7, 5), (7, 2)), 0.2)),
     ]
 
 
@@ -361,10 +405,29 @@ EXERCISE_3 = Exercise(
             "You returned the weights; return the values, blended by them.",
         ),
         Mistake(
-            "overflow",
-            _blend(lambda q, k, t: (e := torch.exp(q @ k.T / t)) / e.sum(-1, keepdim=True)),
-            "Right for small scores, but exp of a large score overflows to infinity, and inf / inf is NaN. PyTorch's "
-            "own softmax, scores.softmax(dim=-1), is safe there.",
+            "softmax of the keys",
+            lambda q, k, v, t: q @ torch.softmax(k.T / t, -1) @ v,
+            "You took the softmax of the keys alone: put the whole product in brackets before you take it.",
+        ),
+        Mistake(
+            "temperature twice",
+            _blend(lambda q, k, t: torch.softmax(q @ k.T / t**2, -1)),
+            "You divided by the temperature twice.",
+        ),
+        Mistake(
+            "root of d_k alone",
+            _blend(lambda q, k, t: torch.softmax(q @ k.T / k.shape[-1] ** 0.5, -1)),
+            "You divided by √d_k (the library's function does); this lookup divides by the temperature.",
+        ),
+        Mistake(
+            "distances",
+            _blend(lambda q, k, t: torch.softmax(-torch.cdist(q, k) / t, -1)),
+            "You compared by distance; here the score is the dot product.",
+        ),
+        Mistake(
+            "cosines",
+            _blend(lambda q, k, t: torch.softmax(torch.cosine_similarity(q[:, None], k[None], dim=-1) / t, -1)),
+            "You divided by the lengths (cosine); the plain dot product is asked for.",
         ),
     ),
     gradients=("queries", "keys", "values"),
@@ -374,40 +437,56 @@ EXERCISE_3 = Exercise(
 # 01.4 Let the prices learn -------------------------------------------------------------------------------------------
 
 
-def step_of_values(weights, values, answers, rate):
-    """Return the values after one step of gradient descent on the mean squared error of the answers weights @ values.
+def step_of_values(weights, values, targets, rate):
+    """Return the values after one step of gradient descent on the mean squared error of the prices weights @ values.
 
-    weights: [n_queries, n_keys]; values: [n_keys]; answers: [n_queries], the right ones; rate: the learning rate.
+    weights: [n_queries, n_keys]; values: [n_keys]; targets: [n_queries], the right prices; rate: the learning rate.
     Returns [n_keys].
     """
     leaf = values.detach().clone().requires_grad_()
     with torch.enable_grad():
-        loss = sum((row @ leaf - answer) ** 2 for row, answer in zip(weights, answers, strict=True)) / len(answers)
+        loss = sum((row @ leaf - answer) ** 2 for row, answer in zip(weights, targets, strict=True)) / len(targets)
         (gradient,) = torch.autograd.grad(loss, leaf)
     return values - rate * gradient
 
 
 def _step_cases():
-    by_hand = torch.tensor([[0.75, 0.25], [0.5, 0.5]]), torch.tensor([4.0, 8.0]), torch.tensor([3.0, 10.0]), 0.5
+    def exact(*rows):
+        return tuple(torch.tensor(row, dtype=torch.float64) for row in rows)
 
     def case(label, seed, n_queries, n_keys, rate):
-        scores, values, answers = normal(seed, (n_queries, n_keys), (n_keys,), (n_queries,))
-        return Case(label, (torch.softmax(2 * scores, -1), values, answers, rate))
+        shapes = (n_queries, n_keys), (n_keys,), (n_queries,)
+        scores, values, targets = normal(seed, *shapes, dtype=torch.float64)
+        return Case(label, (torch.softmax(2 * scores, -1), values, targets, rate))
 
-    nobody = torch.tensor([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]]), torch.tensor([2.0, 1.0, 9.0]), torch.ones(2) * 3, 0.1
+    by_hand = exact([[0.75, 0.25], [0.5, 0.5]], [4.0, 8.0], [3.0, 10.0])
+    nobody = exact([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]], [2.0, 1.0, 9.0], [3.0, 3.0])
     return [
-        Case("2 questions, 2 entries", by_hand),
+        Case("2 questions, 2 entries", (*by_hand, 0.5)),
         case("3 questions, 5 entries", 18, 3, 5, 0.1),
         case("7 questions, 3 entries", 19, 7, 3, 0.3),
         case("5 questions, 5 entries", 20, 5, 5, 0.2),
         case("one question", 21, 1, 5, 0.5),
         case("a learning rate above 1", 22, 3, 2, 1.5),
-        Case("an entry that nobody looks at", nobody),
+        Case("an entry that nobody looks at", (*nobody, 0.1)),
     ]
 
 
 def _step(gradient):
     return lambda w, v, y, rate: v - rate * gradient(w, v, w @ v - y)
+
+
+def _value_after_value(w, v, y, rate):
+    v = v.clone()
+    for j in range(len(v)):
+        v[j] -= rate * 2 * (w[:, j] @ (w @ v - y)) / len(y)
+    return v
+
+
+def _no_leaf(w, v, y, rate):
+    loss = ((w @ v - y) ** 2).mean()
+    loss.backward()
+    return v - rate * v.grad
 
 
 def _one_after_the_other(w, v, y, rate):
@@ -518,6 +597,23 @@ EXERCISE_4 = Exercise(
             "You moved only the entry with the largest weight of each question; every entry moves, by its weight.",
         ),
         Mistake(
+            "no leaf",
+            _no_leaf,
+            "No tensor in your loss requires a gradient, so backward() has nothing to record: begin with "
+            "v = values.clone().requires_grad_().",
+        ),
+        Mistake(
+            "no square",
+            _step(lambda w, v, e: w.mean(0)),
+            "The square is missing from your loss: the size of the errors has no effect on your step.",
+        ),
+        Mistake(
+            "value after value",
+            _value_after_value,
+            "You updated one value after the other, so later slopes were measured where the first had moved already. "
+            "Measure all slopes first.",
+        ),
+        Mistake(
             "one after the other",
             _one_after_the_other,
             "You took a step after each question, so the later errors were measured at values that had moved already. "
@@ -602,6 +698,11 @@ EXERCISE_5 = Exercise(
             "Right for wide kernels, but for a narrow one every exponential underflows to 0, and 0 / 0 is "
             "NaN: take the softmax of the exponents.",
         ),
+        Mistake(
+            "underflow, hidden",
+            lambda q, x, y, h: (w := _gaussian(q, x, h)) @ y / (w.sum(1) + 1e-12),
+            "A small number in the denominator hides 0 / 0 and gives 0: take the softmax of the exponents.",
+        ),
         Mistake("mean", lambda q, x, y, h: y.mean().expand(len(q)), "You gave every point the same weight."),
         Mistake(
             "multiplied by the square",
@@ -653,6 +754,8 @@ def _gap(scores):
 
 def _weight_reached(call, case, got):
     scores, p = case.args
+    if float(got) <= 0:
+        return "Your c is not positive: it multiplies the scores, and a negative one favours the worst key."
     reached = torch.softmax(float(got) * scores.double(), 0).max().item()
     more = "a larger c is needed; does your search go far enough?" if reached < p else "a smaller c is needed."
     return f"At your c the largest weight is {reached:.3g} in place of {p:g}: {more}"
