@@ -64,7 +64,7 @@ NOTEBOOKS = (
         "a dictionary that blends its answers",
         exercises=6,
         quizzes=5,
-        widgets=("W1", "W26"),
+        widgets=("W1", "W2", "W26"),
     ),
     Notebook(
         "02",
