@@ -186,7 +186,7 @@ softmax = names["softmax"]
 
 
 def test_the_numpy_softmax_of_the_notebook_is_translated():
-    diagnosis = examine(exercises.get("01.2"), lambda q, k, t: softmax(k @ q / t)).diagnosis
+    diagnosis = examine(exercises.get("01.3"), lambda q, k, v, t: softmax(q @ k.T / t) @ v).diagnosis
     assert "use torch.softmax(scores, dim=-1)" in diagnosis
     diagnosis = examine(exercises.get("03.2"), lambda *args: np.ones((2, 2)) @ args[0]).diagnosis
     assert "use torch's functions" in diagnosis
@@ -409,8 +409,8 @@ def _any_row(encode, x, amount):
     return found
 
 
-def _first_query(queries, keys, values):
-    return torch.softmax(queries[0] @ keys.T, 0) @ values
+def _first_query(queries, keys, values, temperature):
+    return torch.softmax(queries[0] @ keys.T / temperature, 0) @ values
 
 
 def _lengths(predicted, references, eos_id):
@@ -469,7 +469,7 @@ def _turned_without_sign(offset, d_model):
         ("05.3", _replaced, "in one text", "longest"),
         ("07.6", _stacked_along_0, "entries are wrong", "put"),
         ("10.4", _any_row, "whether any row has moved", "at once"),
-        ("01.4", _first_query, "wrong shape", "other axes"),
+        ("01.3", _first_query, "wrong shape", "other axes"),
         ("13.5", _lengths, "not the right one", "times"),
         ("02.4", _causal, "differ", "Nearly"),
     ],

@@ -14,58 +14,6 @@ from torch.nn import functional as F
 from transformer_lib.course import exercises
 
 
-def nearest_key_lookup(query, keys, values):
-    best, best_score = None, -math.inf
-    for key, value in zip(keys, values, strict=True):
-        score = torch.dot(key, query).item()
-        if score > best_score:
-            best, best_score = value, score
-    return best
-
-
-def nearest_key_by_sorting(query, keys, values):
-    return values[torch.argsort(keys @ query)[-1]]
-
-
-def attention_weights(query, keys, temperature):
-    scores = torch.stack([(query * key).sum() for key in keys]) / temperature
-    exponentials = torch.exp(scores - scores.max())
-    return exponentials / exponentials.sum()
-
-
-def soft_lookup(query, keys, values):
-    result = torch.zeros(values.shape[1])
-    weights = F.softmax(keys @ query, dim=-1)
-    for i in range(len(keys)):
-        result = result + weights[i] * values[i]
-    return result
-
-
-def soft_lookup_batched(queries, keys, values):
-    scores = torch.einsum("nd,md->nm", queries, keys)
-    scores = scores - scores.logsumexp(dim=1, keepdim=True)
-    return torch.einsum("nm,mv->nv", scores.exp(), values)
-
-
-def kernel_regression(queries, xs, ys, bandwidth):
-    out = torch.empty(len(queries))
-    for i, query in enumerate(queries):
-        exponents = -(((query - xs) / bandwidth) ** 2) / 2
-        weights = torch.exp(exponents - exponents.max())
-        out[i] = (weights * ys).sum() / weights.sum()
-    return out
-
-
-def scale_for_confidence(scores, p):
-    """Newton's method on log(largest weight) = log(p)."""
-    gaps, c = (scores - scores.max()).double(), 1e-3
-    for _ in range(200):
-        weights = torch.softmax(c * gaps, 0)
-        slope = -(weights * gaps).sum().item()
-        c += min((math.log(p) - math.log(weights.max().item())) / slope, max(1.0, c))
-    return torch.tensor(c)
-
-
 def scaled_scores(query, key):
     return torch.matmul(query / math.sqrt(query.size(-1)), key.transpose(-1, -2))
 
@@ -210,13 +158,6 @@ def length_penalised_score(log_prob, length, alpha):
 
 
 STYLES = [
-    ("01.1", nearest_key_lookup),
-    ("01.1", nearest_key_by_sorting),
-    ("01.2", attention_weights),
-    ("01.3", soft_lookup),
-    ("01.4", soft_lookup_batched),
-    ("01.5", kernel_regression),
-    ("01.6", scale_for_confidence),
     ("04.1", scaled_scores),
     ("04.3", stable_softmax),
     ("04.3", stable_softmax_in_numpy),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 
+import numpy as np
 import pytest
 import torch
 
@@ -62,26 +63,104 @@ def test_the_gradient_ratio_is_that_of_finite_differences():
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
     assert stored["command"] == "python -m transformer_lib.course.studies.recall --seeds 0 1 2"
     assert stored["lengths"] == list(recall.LENGTHS)
-    assert stored["steps"] == recall.STEPS
-    assert set(stored["accuracy"]) == set(recall.KINDS)
-    for rows in stored["accuracy"].values():
-        assert [len(row) for row in rows] == [len(recall.LENGTHS)] * 3
+    assert stored["steps"] == list(recall.BUDGETS)
+    assert list(stored["accuracy"]) == list(recall.KINDS)
+    for budgets in stored["accuracy"].values():
+        assert [[len(row) for row in rows] for rows in budgets] == 2 * [3 * [len(recall.LENGTHS)]]
+    assert [float(radius) for radius in stored["radii"]] == list(recall.RADII)
+    for budgets in (*stored["radii"].values(), stored["damped"]):
+        assert [len(row) for row in budgets] == 2 * [recall.MORE_SEEDS]
+    assert list(stored["asked"]) == list(recall.ASKING)
+    for budgets in stored["asked"].values():
+        assert [[len(row) for row in rows] for rows in budgets] == 2 * [3 * [len(recall.ASKED_LENGTHS)]]
+    assert [float(rate) for rate in stored["rates"]] == list(recall.OTHER_RATES)
+    assert all([len(row) for row in lengths] == [3, 3] for lengths in stored["rates"].values())
 
 
 def test_a_short_run_finds_what_is_stored(stored):
-    found = recall.run([1], kinds=("attention",), lengths=(5,))
-    assert found == {"attention": [[pytest.approx(stored["accuracy"]["attention"][1][0], abs=0.01)]]}
+    found = recall.run([1], kinds=("attention",), lengths=(5,), budgets=recall.BUDGETS[:1])
+    assert found == {"attention": [[[pytest.approx(stored["accuracy"]["attention"][0][1][0], abs=0.01)]]]}
+
+
+def test_positions_alone_do_not_help_an_rnn_and_a_larger_start_does(stored):
+    lengths = stored["lengths"]
+    for kind in ("RNN", "LSTM", "RNN + positions", "LSTM + positions"):
+        rows = np.array(stored["accuracy"][kind])[:, :, lengths.index(recall.RADIUS_LENGTH) :]
+        assert rows.max() < 0.3, kind
+    named = {radius: (np.array(shares) > 0.5).sum(axis=1) for radius, shares in stored["radii"].items()}
+    assert (named["1.7"] >= 6).all()
+    assert (named["1.1"] <= 4).all()
+    assert (named["5"] <= 2).all()
+    assert np.max(stored["damped"]) < 0.5
+
+
+def test_a_longer_budget_goes_on_from_a_shorter_one():
+    once = recall.run([0], kinds=("attention",), lengths=(5,), budgets=(7,))["attention"][0]
+    twice = recall.run([0], kinds=("attention",), lengths=(5,), budgets=(3, 7))["attention"][1]
+    assert once == twice
+
+
+def test_a_start_has_the_spectral_radius_asked_for():
+    matrix = recall.Reader("RNN", radius=1.7).recurrent.weight_hh_l0
+    assert torch.linalg.eigvals(matrix).abs().max().item() == pytest.approx(1.7, rel=1e-4)
+
+
+def test_damping_changes_the_gradient_and_not_the_result():
+    ids, grads, results = torch.randint(8, (2, 7), generator=torch.Generator().manual_seed(0)), [], []
+    for damping in (None, 0.5):
+        torch.manual_seed(0)
+        reader = recall.Reader("RNN", damping=damping).double()
+        x = reader.embedding(ids).detach().requires_grad_()
+        results.append(reader.read(x)[0])
+        grads.append(torch.autograd.grad(results[-1].sum(), x)[0])
+    torch.testing.assert_close(results[0], results[1])
+    factors = 0.5 ** torch.arange(6, -1, -1, dtype=torch.float64)
+    torch.testing.assert_close(grads[0] * factors[:, None], grads[1])
+
+
+def test_a_question_asks_for_the_symbol_at_its_position():
+    ids, answers = recall._rows(50, 7, 7)
+    assert ids.shape == (50, 8)
+    assert ids[:, :7].max() < recall.SYMBOLS <= ids[:, 7].min()
+    assert [row[row[7] - recall.SYMBOLS].item() for row in ids] == answers.tolist()
+
+
+def test_questions_and_rates_have_their_shapes():
+    asked = recall.run_asked([0, 1], kinds=("attention",), lengths=(5, 7), budgets=(1, 2))["attention"]
+    assert np.shape(asked) == (2, 2, 2)
+    assert np.shape(recall.run_rates([0, 1], rates=(0.1,), lengths=(5,), steps=1)["0.1"]) == (1, 2)
+
+
+def test_radii_are_trained_by_seed_and_budget():
+    found = recall.run_radii([0, 1], radii=(1.7,), budgets=(1, 2))
+    assert list(found) == ["1.7"]
+    assert [len(row) for row in found["1.7"]] == [2, 2]
+
+
+def test_a_reader_with_positions_adds_them_to_what_it_reads():
+    torch.manual_seed(0)
+    same = torch.full((1, 7), 3)
+    plain, placed = recall.Reader("RNN"), recall.Reader("RNN + positions")
+    placed.load_state_dict(plain.state_dict())
+    assert not torch.allclose(plain(same), placed(same))
 
 
 def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     path = tmp_path / "recall.json"
-    monkeypatch.setattr(recall, "run", lambda seeds: {"RNN": [[0.5] for _ in seeds]})
+    monkeypatch.setattr(recall, "run", lambda seeds: {"RNN": [[[0.5] for _ in seeds]]})
+    monkeypatch.setattr(recall, "run_radii", lambda seeds, *_, **__: {"1.7": [[0.5 for _ in seeds]]})
+    monkeypatch.setattr(recall, "run_asked", lambda seeds: {"attention": [[[0.5] for _ in seeds]]})
+    monkeypatch.setattr(recall, "run_rates", lambda seeds: {"0.1": [[0.5 for _ in seeds]]})
     monkeypatch.setattr(sys, "argv", ["recall", "--seeds", "4", "5", "--results", str(path)])
     recall.main()
     content = recall.load_results(path)
     assert content["command"] == "python -m transformer_lib.course.studies.recall --seeds 4 5"
     assert content["seeds"] == [4, 5]
-    assert content["accuracy"] == {"RNN": [[0.5], [0.5]]}
+    assert content["accuracy"] == {"RNN": [[[0.5], [0.5]]]}
+    assert content["radii"] == {"1.7": [[0.5] * recall.MORE_SEEDS]}
+    assert content["damped"] == [[0.5] * recall.MORE_SEEDS]
+    assert content["asked"] == {"attention": [[[0.5], [0.5]]]}
+    assert content["rates"] == {"0.1": [[0.5, 0.5]]}
 
 
 def test_training_is_the_same_twice():

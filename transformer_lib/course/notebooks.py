@@ -64,7 +64,7 @@ NOTEBOOKS = (
         "01",
         "attention_is_a_lookup",
         "Attention is a lookup",
-        135,
+        75,
         "a dictionary that blends its answers",
         exercises=6,
         quizzes=5,

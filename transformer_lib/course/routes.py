@@ -78,15 +78,15 @@ EVENING = Route(
         ),
         Stop(
             "01",
-            42,
+            41,
             (
                 "A dictionary, and where it stops",
                 "The soft lookup",
                 "Temperature: from one winner to everyone",
-                "How does a lookup learn?",
                 "From one query to many",
+                "How does a lookup learn?",
             ),
-            ("01.1", "01.3", "01.q1", "01.q2", "01.q3", "01.q5", "W1", "W26"),
+            ("01.1", "01.2", "01.3", "01.q1", "01.q2", "01.q3", "01.q4", "01.q5", "W1", "W26"),
         ),
         Stop(
             "04",

@@ -24,13 +24,17 @@ def nearest_key_lookup(query, keys, values):
 def _lookup_cases():
     long_key = torch.tensor([[0.9, 0.1], [3.0, 3.0], [-4.0, 1.0]])
     return [
-        Case("2 keys", (torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.eye(2) * 10)),
+        Case("2 keys", (torch.tensor([1.0, 2.0]), torch.eye(2), torch.tensor([[10.0, 20.0], [30.0, 50.0]]))),
         Case("3 keys, one much longer", (torch.tensor([1.0, 0.2]), long_key, torch.tensor([[1.0], [2.0], [4.0]]))),
         Case("5 keys", tuple(normal(1, (3,), (5, 3), (5, 7)))),
         Case("11 keys, d_k = d_v", tuple(normal(2, (5,), (11, 5), (11, 5)))),
         Case("one key", tuple(normal(3, (3,), (1, 3), (1, 2)))),
         Case("all scores negative", (torch.ones(3), -1 - normal(4, (7, 3))[0].abs(), normal(5, (7, 2))[0])),
     ]
+
+
+def _blend_of_all(query, keys, values):
+    return torch.softmax(keys @ query, 0) @ values
 
 
 def _lookup_by(score):
@@ -77,6 +81,31 @@ EXERCISE_1 = Exercise(
             "You returned the index of the best key; return the value at that index.",
         ),
         Mistake(
+            "no query",
+            _lookup_by(lambda q, k: k[:, 0]),
+            "The query has no effect: you took the key with the largest first component.",
+        ),
+        Mistake(
+            "longest",
+            _lookup_by(lambda q, k: k.norm(dim=-1)),
+            "The query has no effect: you took the longest key.",
+        ),
+        Mistake(
+            "one product",
+            lambda q, k, v: v[(k * q).argmax()],
+            "You took the largest single product; add up the products of each key first.",
+        ),
+        Mistake(
+            "over keys",
+            lambda q, k, v: v[(k * q).sum(0).argmax()],
+            "You added up over the keys; a dot product adds up over the components, the last axis.",
+        ),
+        Mistake(
+            "blend",
+            _blend_of_all,
+            "You blended all values; this lookup returns the value of the best key alone.",
+        ),
+        Mistake(
             "score",
             lambda q, k, v: (k @ q).max(),
             "You returned the largest score; return the value that belongs to that key.",
@@ -85,228 +114,512 @@ EXERCISE_1 = Exercise(
 )
 
 
-# 01.2 Weights of one query -------------------------------------------------------------------------------------------
+# 01.2 The softmax ----------------------------------------------------------------------------------------------------
 
 
-def attention_weights(query, keys, temperature):
-    """Return the softmax of the dot products of one query with all keys, divided by the temperature.
+def softmax(scores):
+    """Return the weights of scores over the last axis: positive, with sum 1. A score of -inf gets weight 0.
 
-    query: [d_k]; keys: [n_keys, d_k]; temperature: a positive number. Returns [n_keys].
+    scores: [..., n_keys], below 20. Returns the same shape.
     """
-    return torch.nn.functional.softmax(torch.mv(keys, query) / temperature, dim=0)
+    return torch.nn.functional.softmax(scores, dim=-1)
 
 
-def _weight_cases():
-    query, keys = normal(6, (3,), (5, 3))
+def _softmax_cases():
+    masked = normal(6, (5, 7))[0]
+    masked[0, 2:] = masked[3, :4] = -math.inf
     return [
-        Case("2 keys, temperature 2", (torch.tensor([1.0, 2.0]), torch.eye(2), 2.0)),
-        Case("5 keys, temperature 0.5", (query, keys, 0.5)),
-        Case("11 keys, temperature 3", (*normal(7, (7,), (11, 7)), 3.0)),
-        Case("one key", (*normal(8, (3,), (1, 3)), 0.7)),
-        Case("two equal keys", (query, torch.stack([keys[0], keys[1], keys[1]]), 1.5)),
-        Case("scores in the hundreds", (100 * query, keys, 0.1)),
+        Case("4 keys", (torch.tensor([3.0, 1.0, 0.0, -1.0]),)),
+        Case("3 queries, 3 keys", tuple(normal(7, (3, 3)))),
+        Case("5 queries, 2 keys", tuple(normal(8, (5, 2)))),
+        Case("a batch of 2", tuple(normal(9, (2, 3, 5)))),
+        Case("a batch of 2 with 3 more axes", tuple(2 * part for part in normal(10, (2, 3, 5, 7)))),
+        Case("one key", tuple(normal(11, (3, 1)))),
+        Case("scores around 10 and −10", (torch.tensor([[10.0, 8.0, 9.0], [-10.0, -11.0, -9.0]]),)),
+        Case("some scores are −∞", (masked,)),
     ]
+
+
+def _share(make, total=lambda e: e.sum(-1, keepdim=True)):
+    return lambda scores: (e := make(scores)) / total(e)
 
 
 EXERCISE_2 = Exercise(
     "01.2",
-    "Weights of one query",
+    "The softmax",
     8,
     1,
-    attention_weights,
-    _weight_cases,
+    softmax,
+    _softmax_cases,
     (
         Mistake(
-            "times",
-            lambda q, k, t: torch.softmax(k @ q * t, 0),
-            "You multiplied the scores by the temperature; divide, so that a high one makes them alike.",
-        ),
-        Mistake(
-            "no temperature",
-            lambda q, k, t: torch.softmax(k @ q, 0),
-            "The temperature has no effect on your weights: divide the scores by it.",
-        ),
-        Mistake(
-            "after",
-            lambda q, k, t: torch.softmax(k @ q, 0) / t,
-            "You divided by the temperature after the softmax; divide the scores before it.",
-        ),
-        Mistake(
             "no sum",
-            lambda q, k, t: torch.exp(k @ q / t),
+            lambda s: s.exp(),
             "You took the exponential but did not divide by the sum: the weights do not add up to one.",
         ),
         Mistake(
             "linear",
-            lambda q, k, t: (k @ q / t) / (k @ q / t).sum(),
+            _share(lambda s: s),
             "You divided the scores by their sum without the exponential; weights may come out negative.",
         ),
         Mistake(
-            "overflow",
-            lambda q, k, t: torch.exp(k @ q / t) / torch.exp(k @ q / t).sum(),
-            "Right for small scores, but exp of a large score overflows to infinity, and inf / inf is "
-            "NaN: subtract the largest score first.",
+            "absolute",
+            _share(lambda s: s.abs()),
+            "You made the scores positive by dropping their sign, so that −3 counts as much as 3; use the exponential.",
         ),
         Mistake(
-            "minus",
-            lambda q, k, t: torch.softmax(-(k @ q) / t, 0),
-            "The sign of the scores is flipped: your largest weight goes to the worst match.",
+            "cut off",
+            _share(lambda s: s.clamp(min=0)),
+            "You set negative scores to 0, so that they get no weight; the exponential makes every score positive.",
+        ),
+        Mistake(
+            "squares",
+            _share(lambda s: s**2),
+            "You made the scores positive by squaring them, so that −3 counts as much as 3; use the exponential.",
+        ),
+        Mistake(
+            "exponential of the sum",
+            lambda s: s.exp() / s.sum(-1, keepdim=True).exp(),
+            "You divided by the exponential of the sum; divide by the sum of the exponentials.",
+        ),
+        Mistake(
+            "one number",
+            lambda s: math.exp(s),
+            "math.exp takes a single number; scores.exp() takes all of them at once.",
+        ),
+        Mistake(
+            "in place",
+            lambda s: (e := s.exp()).div_(e.sum(-1, keepdim=True)),
+            "Right values, but e /= … overwrites the exponentials, which the gradient still needs: write e = e / ….",
+        ),
+        Mistake("minus", _share(lambda s: (-s).exp()), "The sign is flipped: the worst match gets the largest weight."),
+        Mistake(
+            "base 2",
+            _share(lambda s: 2.0**s),
+            "You took powers of 2; the softmax takes powers of e, torch.exp.",
+        ),
+        Mistake(
+            "sigmoid",
+            lambda s: s.exp() / (1 + s.exp()),
+            "You divided each exponential by 1 plus itself, which looks at one score alone; divide by the sum of all.",
+        ),
+        Mistake(
+            "largest",
+            _share(lambda s: s.exp(), lambda e: e.amax(-1, keepdim=True)),
+            "You divided by the largest exponential; divide by the sum of all.",
+        ),
+        Mistake(
+            "mean of all",
+            _share(lambda s: s.exp(), lambda e: e.mean(-1, keepdim=True)),
+            "You divided by the mean of the exponentials, so each row adds up to the number of keys: take their sum.",
+        ),
+        Mistake(
+            "whole",
+            _share(lambda s: s.exp(), lambda e: e.sum()),
+            "You divided by the sum over all rows; each row needs a sum of its own, over the last axis.",
+        ),
+        Mistake(
+            "first axis",
+            _share(lambda s: s.exp(), lambda e: e.sum(0, keepdim=True)),
+            "You summed over the first axis, which is the queries or the batch where there is one; keys are the last.",
+        ),
+        Mistake(
+            "queries",
+            _share(lambda s: s.exp(), lambda e: e.sum(0 if e.dim() == 1 else -2, keepdim=True)),
+            "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
+        ),
+        Mistake(
+            "second axis",
+            _share(lambda s: s.exp(), lambda e: e.sum(1, keepdim=True)),
+            "You summed over axis 1, which is the last one only for a single matrix; take axis -1.",
+        ),
+        Mistake(
+            "axis 1, no keepdim",
+            _share(lambda s: s.exp(), lambda e: e.sum(1)),
+            "The sum of a row must divide that row: take axis -1, which is the last one always, with keepdim=True.",
+        ),
+        Mistake(
+            "no keepdim",
+            _share(lambda s: s.exp(), lambda e: e.sum(-1)),
+            "The sum of a row must divide that row: without keepdim=True it is lined up with the columns.",
+        ),
+        Mistake(
+            "log",
+            lambda s: torch.log_softmax(s, -1),
+            "You returned the logarithm of the weights; take the exponential.",
+        ),
+        Mistake(
+            "winner",
+            lambda s: torch.nn.functional.one_hot(s.argmax(-1), s.shape[-1]).to(s.dtype),
+            "You gave the best key everything; a softmax leaves a share for each of them.",
+        ),
+        Mistake(
+            "infinite replaced",
+            lambda s: torch.softmax(s.masked_fill(s == -math.inf, 0.0), -1),
+            "You replaced −∞ by 0, but exp(0) = 1: a score of −∞ must get weight exp(−∞) = 0.",
+        ),
+        Mistake(
+            "mean off first",
+            _share(lambda s: (s - s.mean(-1, keepdim=True)).exp()),
+            "Right for finite scores; but what you subtract is −∞ in a row that has −∞, and −∞ − (−∞) is not a number. "
+            "Nothing has to be subtracted here.",
         ),
     ),
-    gradients=("query", "keys"),
+    gradients=("scores",),
     probes=(weights_sum(),),
+    part="softmax",
 )
 
 
-# 01.3 Soft lookup of one query ---------------------------------------------------------------------------------------
+# 01.3 Many queries at once -------------------------------------------------------------------------------------------
 
 
-def soft_lookup(query, keys, values):
-    """Return the sum of all values, each times its weight: the softmax over the keys of query · key.
+def soft_lookup(queries, keys, values, temperature):
+    """Answer each query by a soft lookup: the softmax over the keys of query · key / temperature, times the values.
 
-    query: [d_k]; keys: [n_keys, d_k]; values: [n_keys, d_v]. Returns [d_v].
+    queries: [n_queries, d_k]; keys: [n_keys, d_k]; values: [n_keys, d_v]; temperature: a positive number.
+    Returns [n_queries, d_v].
     """
-    weights = torch.nn.functional.softmax(torch.mv(keys, query), dim=0)
-    return sum(weight * value for weight, value in zip(weights, values, strict=True))
+    rows = [torch.softmax(torch.mv(keys, query) / temperature, dim=0) for query in queries]
+    return torch.stack([sum(w * value for w, value in zip(row, values, strict=True)) for row in rows])
+
+
+def _soft_lookup_cases():
+    small = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    return [
+        Case("2 queries, 2 keys, d = 2", (small, torch.tensor([[1.0, 1.0], [0.0, 1.0]]), small + 1, 2.0)),
+        Case("3 queries, 5 keys", (*normal(12, (3, 2), (5, 2), (5, 7)), 0.5)),
+        Case("7 queries, 3 keys", (*normal(13, (7, 5), (3, 5), (3, 2)), 3.0)),
+        Case("5 queries, 5 keys, d = 5", (*normal(14, (5, 5), (5, 5), (5, 5)), 0.7)),
+        Case("one query, one key", (*normal(15, (1, 3), (1, 3), (1, 2)), 1.5)),
+        Case("temperature 1", (*normal(16, (3, 7), (11, 7), (11, 2)), 1.0)),
+        Case("a low temperature", (*normal(17, (3, 5), (7, 5), (7, 2)), 0.2)),
+    ]
+
+
+def _blend(weights):
+    return lambda q, k, v, t: weights(q, k, t) @ v
 
 
 EXERCISE_3 = Exercise(
     "01.3",
-    "Soft lookup of one query",
+    "Many queries at once",
     10,
-    1,
-    soft_lookup,
-    _lookup_cases,
-    (
-        Mistake(
-            "hard",
-            _lookup_by(lambda q, k: k @ q),
-            "You returned the best value alone; a soft lookup blends all values by their weights.",
-        ),
-        Mistake("mean", lambda q, k, v: v.mean(0), "You gave every value the same weight: that is mean pooling."),
-        Mistake(
-            "no sum",
-            lambda q, k, v: torch.exp(k @ q) @ v,
-            "Your weights do not add up to one: divide the exponentials by their sum.",
-        ),
-        Mistake(
-            "scores",
-            lambda q, k, v: (k @ q) @ v,
-            "You used the scores themselves as weights; take their softmax first.",
-        ),
-        Mistake(
-            "keys",
-            lambda q, k, v: torch.softmax(k @ q, 0) @ k,
-            "You blended the keys; the weights come from the keys, but they apply to the values.",
-        ),
-        Mistake(
-            "axis",
-            lambda q, k, v: (torch.softmax(k @ q, 0)[:, None] * v).sum(-1),
-            "You added up over the features of each value; add up over the keys (axis 0).",
-        ),
-        Mistake(
-            "not added",
-            lambda q, k, v: torch.softmax(k @ q, 0)[:, None] * v,
-            "You weighted the values but did not add them up.",
-        ),
-        Mistake(
-            "scaled",
-            lambda q, k, v: torch.softmax(k @ q / len(q) ** 0.5, 0) @ v,
-            "You divided the scores by √d_k; here they stay as they are (temperature 1).",
-        ),
-    ),
-    gradients=("query", "keys", "values"),
-)
-
-
-# 01.4 Soft lookup for many queries -----------------------------------------------------------------------------------
-
-
-def soft_lookup_batched(queries, keys, values):
-    """Do the soft lookup for all queries at once, by matrix products and without a loop.
-
-    queries: [n_queries, d_k]; keys: [n_keys, d_k]; values: [n_keys, d_v]. Returns [n_queries, d_v].
-    """
-    return torch.stack([soft_lookup(query, keys, values) for query in queries])
-
-
-def _square_cases():
-    small = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
-    return [
-        Case("2 queries, 2 keys, d = 2", (small, torch.tensor([[1.0, 1.0], [0.0, 1.0]]), small + 1)),
-        Case("3 queries, 5 keys", tuple(normal(9, (3, 2), (5, 2), (5, 7)))),
-        Case("7 queries, 3 keys", tuple(normal(10, (7, 5), (3, 5), (3, 2)))),
-        Case("5 queries, 5 keys, d = 5", tuple(normal(11, (5, 5), (5, 5), (5, 5)))),
-        Case("one query, one key", tuple(normal(12, (1, 3), (1, 3), (1, 2)))),
-        Case("scores in the hundreds", tuple(20 * part for part in normal(13, (3, 5), (7, 5), (7, 2)))),
-    ]
-
-
-EXERCISE_4 = Exercise(
-    "01.4",
-    "Soft lookup for many queries",
-    12,
     2,
-    soft_lookup_batched,
-    _square_cases,
+    soft_lookup,
+    _soft_lookup_cases,
     (
         Mistake(
             "axis",
-            lambda q, k, v: torch.softmax(q @ k.T, 0) @ v,
+            _blend(lambda q, k, t: torch.softmax(q @ k.T / t, 0)),
             "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
         ),
         Mistake(
             "all",
-            lambda q, k, v: torch.softmax((q @ k.T).flatten(), 0).view(len(q), len(k)) @ v,
+            _blend(lambda q, k, t: torch.softmax((q @ k.T / t).flatten(), 0).view(len(q), len(k))),
             "You took one softmax over the whole matrix; each query (row) needs its own.",
         ),
         Mistake(
             "no transpose",
-            lambda q, k, v: torch.softmax(q @ k, -1) @ v,
+            _blend(lambda q, k, t: torch.softmax(q @ k / t, -1)),
             "You multiplied queries by keys without transposing the keys: query · key sums over d_k.",
         ),
         Mistake(
+            "temperature times",
+            _blend(lambda q, k, t: torch.softmax(q @ k.T * t, -1)),
+            "You multiplied the scores by the temperature; divide, so that a high one makes them alike.",
+        ),
+        Mistake(
+            "no temperature",
+            _blend(lambda q, k, t: torch.softmax(q @ k.T, -1)),
+            "The temperature has no effect on your weights: divide the scores by it.",
+        ),
+        Mistake(
+            "after",
+            _blend(lambda q, k, t: torch.softmax(q @ k.T, -1) / t),
+            "You divided by the temperature after the softmax; divide the scores before it.",
+        ),
+        Mistake(
+            "root of the temperature",
+            _blend(lambda q, k, t: torch.softmax(q @ k.T / t**0.5, -1)),
+            "You divided by the root of the temperature; divide by the temperature itself.",
+        ),
+        Mistake(
+            "minus",
+            _blend(lambda q, k, t: torch.softmax(-(q @ k.T) / t, -1)),
+            "The sign of the scores is flipped: your largest weight goes to the worst match.",
+        ),
+        Mistake(
             "scaled",
-            lambda q, k, v: torch.softmax(q @ k.T / k.shape[-1] ** 0.5, -1) @ v,
-            "You divided the scores by √d_k; this lookup has no such factor yet (notebook 04 adds it).",
+            _blend(lambda q, k, t: torch.softmax(q @ k.T / t / k.shape[-1] ** 0.5, -1)),
+            "You divided the scores by √d_k as well; this lookup has only the temperature (notebook 04 adds the root).",
         ),
         Mistake(
             "transposed",
-            lambda q, k, v: (torch.softmax(q @ k.T, -1) @ v).T,
+            lambda q, k, v, t: (torch.softmax(q @ k.T / t, -1) @ v).T,
             "The result has the right values transposed: one row for each query, please.",
         ),
         Mistake(
-            "keys",
-            lambda q, k, v: torch.softmax(q @ k.T, -1) @ k,
+            "keys blended",
+            lambda q, k, v, t: torch.softmax(q @ k.T / t, -1) @ k,
             "You blended the keys; the weights apply to the values.",
         ),
         Mistake(
             "hard",
-            lambda q, k, v: v[(q @ k.T).argmax(-1)],
+            lambda q, k, v, t: v[(q @ k.T).argmax(-1)],
             "You returned the best value for each query; blend all values by their weights.",
         ),
         Mistake(
+            "plain mean",
+            lambda q, k, v, t: v.mean(0).expand(len(q), -1),
+            "Every value counts the same in your result: weigh the values by the softmax of the scores.",
+        ),
+        Mistake(
             "first",
-            lambda q, k, v: soft_lookup(q[0], k, v).expand(len(q), -1),
+            lambda q, k, v, t: soft_lookup(q[:1], k, v, t).expand(len(q), -1),
             "Every query got the weights of the first one: each row needs its own.",
         ),
         Mistake(
             "no softmax",
-            lambda q, k, v: q @ k.T @ v,
+            _blend(lambda q, k, t: q @ k.T / t),
             "You used the scores themselves as weights; take the softmax of each row first.",
         ),
         Mistake(
+            "no division",
+            _blend(lambda q, k, t: torch.exp(q @ k.T / t)),
+            "Your weights do not add up to one: divide the exponentials of each row by their sum.",
+        ),
+        Mistake(
+            "no keepdim in the blend",
+            _blend(lambda q, k, t: (e := torch.exp(q @ k.T / t)) / e.sum(-1)),
+            "The sum of a row must divide that row: without keepdim=True it is lined up with the columns.",
+        ),
+        Mistake(
             "keys ask",
-            lambda q, k, v: torch.softmax(k @ q.T, -1) @ v,
+            _blend(lambda q, k, t: torch.softmax(k @ q.T / t, -1)),
             "Your scores are keys @ queries.T, where a row belongs to a key; each query needs a row: queries @ keys.T.",
         ),
         Mistake(
-            "sums along the wrong axis",
-            lambda q, k, v: (e := (q @ k.T - (q @ k.T).amax(-1, keepdim=True)).exp()) / e.sum(-1) @ v,
-            "The sum of a row must divide that row: without keepdim=True it is lined up with the columns.",
+            "weights only",
+            lambda q, k, v, t: torch.softmax(q @ k.T / t, -1),
+            "You returned the weights; return the values, blended by them.",
+        ),
+        Mistake(
+            "softmax of the keys",
+            lambda q, k, v, t: q @ torch.softmax(k.T / t, -1) @ v,
+            "You took the softmax of the keys alone: put the whole product in brackets before you take it.",
+        ),
+        Mistake(
+            "temperature twice",
+            _blend(lambda q, k, t: torch.softmax(q @ k.T / t**2, -1)),
+            "You divided by the temperature twice.",
+        ),
+        Mistake(
+            "root of d_k alone",
+            _blend(lambda q, k, t: torch.softmax(q @ k.T / k.shape[-1] ** 0.5, -1)),
+            "You divided by √d_k (the library's function does); this lookup divides by the temperature.",
+        ),
+        Mistake(
+            "distances",
+            _blend(lambda q, k, t: torch.softmax(-torch.cdist(q, k) / t, -1)),
+            "You compared by distance; here the score is the dot product.",
+        ),
+        Mistake(
+            "cosines",
+            _blend(lambda q, k, t: torch.softmax(torch.cosine_similarity(q[:, None], k[None], dim=-1) / t, -1)),
+            "You divided by the lengths (cosine); the plain dot product is asked for.",
         ),
     ),
     gradients=("queries", "keys", "values"),
+)
+
+
+# 01.4 Let the prices learn -------------------------------------------------------------------------------------------
+
+
+def step_of_values(weights, values, targets, rate):
+    """Return the values after one step of gradient descent on the mean squared error of the prices weights @ values.
+
+    weights: [n_queries, n_keys]; values: [n_keys]; targets: [n_queries], the right prices; rate: the learning rate.
+    Returns [n_keys].
+    """
+    leaf = values.detach().clone().requires_grad_()
+    with torch.enable_grad():
+        loss = sum((row @ leaf - answer) ** 2 for row, answer in zip(weights, targets, strict=True)) / len(targets)
+        (gradient,) = torch.autograd.grad(loss, leaf)
+    return values - rate * gradient
+
+
+def _step_cases():
+    def exact(*rows):
+        return tuple(torch.tensor(row, dtype=torch.float64) for row in rows)
+
+    def case(label, seed, n_queries, n_keys, rate):
+        shapes = (n_queries, n_keys), (n_keys,), (n_queries,)
+        scores, values, targets = normal(seed, *shapes, dtype=torch.float64)
+        return Case(label, (torch.softmax(2 * scores, -1), values, targets, rate))
+
+    by_hand = exact([[0.75, 0.25], [0.5, 0.5]], [4.0, 8.0], [3.0, 10.0])
+    nobody = exact([[0.5, 0.5, 0.0], [0.25, 0.75, 0.0]], [2.0, 1.0, 9.0], [3.0, 3.0])
+    return [
+        Case("2 questions, 2 entries", (*by_hand, 0.5)),
+        case("3 questions, 5 entries", 18, 3, 5, 0.1),
+        case("7 questions, 3 entries", 19, 7, 3, 0.3),
+        case("5 questions, 5 entries", 20, 5, 5, 0.2),
+        case("one question", 21, 1, 5, 0.5),
+        case("a learning rate above 1", 22, 3, 2, 1.5),
+        Case("an entry that nobody looks at", (*nobody, 0.1)),
+    ]
+
+
+def _step(gradient):
+    return lambda w, v, y, rate: v - rate * gradient(w, v, w @ v - y)
+
+
+def _value_after_value(w, v, y, rate):
+    v = v.clone()
+    for j in range(len(v)):
+        v[j] -= rate * 2 * (w[:, j] @ (w @ v - y)) / len(y)
+    return v
+
+
+def _no_leaf(w, v, y, rate):
+    loss = ((w @ v - y) ** 2).mean()
+    loss.backward()
+    return v - rate * v.grad
+
+
+def _one_after_the_other(w, v, y, rate):
+    for row, answer in zip(w, y, strict=True):
+        v = v - rate * 2 * (row @ v - answer) * row
+    return v
+
+
+EXERCISE_4 = Exercise(
+    "01.4",
+    "Let the prices learn",
+    12,
+    3,
+    step_of_values,
+    _step_cases,
+    (
+        Mistake(
+            "uphill",
+            _step(lambda w, v, e: -2 * w.T @ e / len(e)),
+            "You went uphill: the step goes against the gradient, so subtract it. (Or is it answer − price in the "
+            "slope, in place of price − answer?)",
+        ),
+        Mistake(
+            "gradient",
+            lambda w, v, y, rate: 2 * w.T @ (w @ v - y) / len(y),
+            "You returned the gradient; return the values after the step, values − rate · gradient.",
+        ),
+        Mistake(
+            "step alone",
+            lambda w, v, y, rate: -rate * 2 * w.T @ (w @ v - y) / len(y),
+            "You returned the step alone; add it to the values.",
+        ),
+        Mistake(
+            "no rate",
+            lambda w, v, y, rate: v - 2 * w.T @ (w @ v - y) / len(y),
+            "You did not use the learning rate: the step is rate times the gradient.",
+        ),
+        Mistake(
+            "no 2",
+            _step(lambda w, v, e: w.T @ e / len(e)),
+            "The factor 2 is missing: the slope of e² is 2e.",
+        ),
+        Mistake(
+            "sum",
+            _step(lambda w, v, e: 2 * w.T @ e),
+            "The loss is the mean over the questions, not the sum: divide by their number.",
+        ),
+        Mistake(
+            "no 2, sum",
+            _step(lambda w, v, e: w.T @ e),
+            "Two factors are missing: the slope of e² is 2e, and the mean divides by the number of questions.",
+        ),
+        Mistake(
+            "over entries",
+            _step(lambda w, v, e: 2 * w.T @ e / len(v)),
+            "You divided by the number of entries; the loss is the mean over the questions.",
+        ),
+        Mistake(
+            "over all weights",
+            _step(lambda w, v, e: 2 * w.T @ e / w.numel()),
+            "You divided by the number of all weights; the loss is the mean over the questions alone.",
+        ),
+        Mistake(
+            "product of means",
+            _step(lambda w, v, e: 2 * e.mean() * w.mean(0)),
+            "You multiplied the mean error by the mean weight. Each error goes with the weights of its own question: "
+            "multiply first, then take the mean.",
+        ),
+        Mistake(
+            "loss for slope",
+            _step(lambda w, v, e: (e**2).mean()),
+            "You subtracted the rate times the loss itself; the step needs the slope of the loss for each value.",
+        ),
+        Mistake(
+            "all alike",
+            _step(lambda w, v, e: 2 * e.mean()),
+            "You moved every value by the same step. By the chain rule a value's slope has its weight as a factor.",
+        ),
+        Mistake(
+            "not transposed",
+            _step(lambda w, v, e: 2 * w @ e / len(e)),
+            "You multiplied the errors by the weights without transposing: value j collects over the questions i, so "
+            "it is weights.T @ errors.",
+        ),
+        Mistake(
+            "no errors",
+            _step(lambda w, v, e: 2 * w.mean(0)),
+            "The size of the errors has no effect on your step: the slope of e² is 2e, not 2.",
+        ),
+        Mistake(
+            "absolute errors",
+            _step(lambda w, v, e: 2 * w.T @ e.abs() / len(e)),
+            "You dropped the sign of the errors: a price that is too low has to rise, one that is too high to fall.",
+        ),
+        Mistake(
+            "squared errors",
+            _step(lambda w, v, e: 2 * w.T @ e**2 / len(e)),
+            "You used the squared errors in the slope; the slope of e² is 2e.",
+        ),
+        Mistake(
+            "by value",
+            _step(lambda w, v, e: 2 * v * (w.T @ e) / len(e)),
+            "The slope of the price with respect to a value is its weight; the value itself is no factor of it.",
+        ),
+        Mistake(
+            "winner only",
+            _step(lambda w, v, e: 2 * (w * (w == w.amax(-1, keepdim=True))).T @ e / len(e)),
+            "You moved only the entry with the largest weight of each question; every entry moves, by its weight.",
+        ),
+        Mistake(
+            "no leaf",
+            _no_leaf,
+            "No tensor in your loss requires a gradient, so backward() has nothing to record: begin with "
+            "v = values.clone().requires_grad_().",
+        ),
+        Mistake(
+            "no square",
+            _step(lambda w, v, e: w.mean(0)),
+            "The square is missing from your loss: the size of the errors has no effect on your step.",
+        ),
+        Mistake(
+            "value after value",
+            _value_after_value,
+            "You updated one value after the other, so later slopes were measured where the first had moved already. "
+            "Measure all slopes first.",
+        ),
+        Mistake(
+            "one after the other",
+            _one_after_the_other,
+            "You took a step after each question, so the later errors were measured at values that had moved already. "
+            "One step follows the mean of all slopes, measured at the same values.",
+        ),
+    ),
 )
 
 
@@ -385,6 +698,11 @@ EXERCISE_5 = Exercise(
             "Right for wide kernels, but for a narrow one every exponential underflows to 0, and 0 / 0 is "
             "NaN: take the softmax of the exponents.",
         ),
+        Mistake(
+            "underflow, hidden",
+            lambda q, x, y, h: (w := _gaussian(q, x, h)) @ y / (w.sum(1) + 1e-12),
+            "A small number in the denominator hides 0 / 0 and gives 0: take the softmax of the exponents.",
+        ),
         Mistake("mean", lambda q, x, y, h: y.mean().expand(len(q)), "You gave every point the same weight."),
         Mistake(
             "multiplied by the square",
@@ -436,6 +754,8 @@ def _gap(scores):
 
 def _weight_reached(call, case, got):
     scores, p = case.args
+    if float(got) <= 0:
+        return "Your c is not positive: it multiplies the scores, and a negative one favours the worst key."
     reached = torch.softmax(float(got) * scores.double(), 0).max().item()
     more = "a larger c is needed; does your search go far enough?" if reached < p else "a smaller c is needed."
     return f"At your c the largest weight is {reached:.3g} in place of {p:g}: {more}"

@@ -40,6 +40,8 @@ NOTEBOOK_01 = (
             (1.0, "That is the hard lookup, winner takes all. A softmax always leaves something for the others."),
             (0.5, "Equal weights need equal scores; here they differ by 1."),
             (0.269, "That is the weight of the second key."),
+            (0.7, "Nearly: give two decimals."),
+            (0.368, "That is exp(−1), the ratio of the two weights; divide 1 by 1 + exp(−1)."),
             (2.718, "That is exp(1); divide it by the sum over both keys."),
         ),
         "Take the exponential of both scores and divide the first by their sum.",
@@ -54,7 +56,7 @@ NOTEBOOK_01 = (
             Option("Zero.", "Each weight falls to 1 / number of keys, and the weights still sum to one."),
             Option(
                 "The plain mean of all values.",
-                "All scores shrink to 0, so all weights become equal: mean pooling.",
+                "All scores shrink to 0, so all weights become equal.",
                 right=True,
             ),
             Option(
@@ -69,8 +71,8 @@ NOTEBOOK_01 = (
         (
             Option("Nothing: the zero vector.", "The weights still sum to one, so some values must come through."),
             Option(
-                "The plain mean of the values it may see.",
-                "Every score is 0, equal scores give equal weights: no focus, yet no abstention.",
+                "The plain mean of all values.",
+                "Every score is 0, and equal scores give equal weights.",
                 right=True,
             ),
             Option("The value of the first key.", "Nothing favours the first: all scores are equal."),
@@ -96,7 +98,7 @@ NOTEBOOK_01 = (
                 "At a minimum the gradient is zero, so the step has length zero and the loss stays as it is.",
             ),
             Option(
-                "The land is flat there, as at a sharpness of 8.",
+                "The land is flat there, as at a sharpness of 3.",
                 "Where the slope is nearly zero, so is the step: the loss hardly changes, up or down.",
             ),
         ),
