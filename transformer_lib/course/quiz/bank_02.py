@@ -64,4 +64,28 @@ NOTEBOOK_02 = (
             ),
         ),
     ),
+    Choice(
+        "02.q4",
+        "Ten tokens of length 4 are still ten after twelve rounds. What if nobody stops, in exact arithmetic?",
+        (
+            Option(
+                "They stay apart: each reads practically itself.",
+                "However small the other weights are, they are positive, and there is no end to the rounds.",
+            ),
+            Option(
+                "Similar ones join into groups, and the groups stay apart.",
+                "The first half is right, and takes long. But groups still read each other a little, as tokens do.",
+            ),
+            Option(
+                "They all become one.",
+                "Every weight stays above one and the same positive number, so the hull shrinks by at least a fixed "
+                "factor in each round. It may take a million of them.",
+                right=True,
+            ),
+            Option(
+                "They shrink to the zero vector.",
+                "Each stays a mean of the tokens, so the end is a point in their hull. In general that is not zero.",
+            ),
+        ),
+    ),
 )
