@@ -299,6 +299,16 @@ EXERCISE_3 = Exercise(
             "You subtracted from each row its own diagonal entry; only S[0, 0] is 0, not the whole diagonal.",
         ),
         Mistake(
+            "first row",
+            lambda A: (A / A[:1]).log(),
+            "You subtracted the first row of ln A from all rows; only the number S[0, 0] is to be subtracted.",
+        ),
+        Mistake(
+            "ratios",
+            lambda A: (A / A.T).log(),
+            "Those are the logarithms of A_ij / A_ji, which are ln r_j − ln r_i: the scores have cancelled.",
+        ),
+        Mistake(
             "exponentials",
             lambda A: _logs(A, row=1.0).exp() / A[0, 0],
             "Those are the exponentials of the scores: take their logarithm.",
@@ -313,7 +323,7 @@ EXERCISE_3 = Exercise(
 def distance_after(distance, rounds):
     """Return how far apart two tokens of equal length are after averaging each other for some rounds, a number.
 
-    distance: between them at first; rounds: how often, from 0 on. Every round computes new weights.
+    distance: between them at first, from 0 to 60; rounds: how often, from 0 on. Every round computes new weights.
     """
     x = torch.tensor([[0.5 * distance, 1.0], [-0.5 * distance, 1.0]], dtype=torch.float64)
     for _ in range(rounds):
