@@ -74,11 +74,24 @@ def test_two_tokens_take_the_rounds_that_a_simulation_takes():
     assert study.two_tokens(6) == rounds and study.two_tokens(6, limit=rounds - 1) is None
 
 
-def test_spreads_are_those_of_each_round():
-    found = study.spreads(4, [2, 3], rounds=3)
+def test_repeating_is_rounds_and_a_residual_adds_the_token_itself():
     X = study.tokens(4, [2, 3])
-    assert len(found) == 4 and found[0] == pytest.approx(study.spread(X))
-    assert found[1] == pytest.approx(study.spread(study.one_round(X)))
+    once = study.one_round(X)
+    np.testing.assert_allclose(study.repeat(X, 2), study.one_round(once))
+    np.testing.assert_allclose(study.repeat(X, 1, residual=1), once + X)
+    np.testing.assert_allclose(study.repeat(X, 1, residual=3, growth=2), 2 * (once + 3 * X))
+    np.testing.assert_array_equal(study.repeat(X, 0, restore=True), X)
+
+
+def test_restored_tokens_have_the_mean_length_of_their_sentence():
+    X = study.tokens(4, [2, 3])
+    lengths = np.linalg.norm(study.repeat(X, 3, residual=1, restore=True), axis=-1)
+    np.testing.assert_allclose(lengths, np.linalg.norm(X, axis=-1).mean(axis=-1, keepdims=True).repeat(10, axis=-1))
+
+
+def test_directions_do_not_count_lengths():
+    X = np.array([[[1.0, 0.0], [5.0, 0.01], [1.0, 1.0], [-1.0, 0.0]]])
+    assert study.directions(X) == [3] and study.groups(X) == [4]
 
 
 def test_following_ends_at_the_limit_or_when_all_are_one():

@@ -66,10 +66,11 @@ NOTEBOOK_02 = (
     ),
     Choice(
         "02.q4",
-        "Ten tokens of length 4 are still ten after twelve rounds. What if nobody stops, in exact arithmetic?",
+        "Ten tokens of length 4 still have a spread of about .9 after twelve rounds. What if nobody stops, in exact "
+        "arithmetic?",
         (
             Option(
-                "They stay apart: each reads practically itself.",
+                "Most stay apart: each reads practically only itself.",
                 "However small the other weights are, they are positive, and there is no end to the rounds.",
             ),
             Option(
@@ -77,7 +78,7 @@ NOTEBOOK_02 = (
                 "The first half is right, and takes long. But groups still read each other a little, as tokens do.",
             ),
             Option(
-                "They all become one.",
+                "They all end in one point.",
                 "Every weight stays above one and the same positive number, so the hull shrinks by at least a fixed "
                 "factor in each round. It may take a million of them.",
                 right=True,

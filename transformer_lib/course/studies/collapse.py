@@ -64,9 +64,22 @@ def after_rounds(X: Array) -> Iterator[tuple[int, Array]]:
         X = one_round(X)
 
 
-def spreads(squared_length: float, seeds: Sequence[int], rounds: int) -> list[Array]:
-    """Return the spread [seeds] of `tokens` before the first round and after each."""
-    return [spread(X) for _, X in itertools.islice(after_rounds(tokens(squared_length, seeds)), rounds + 1)]
+def repeat(X: Array, rounds: int, *, residual: float = 0.0, growth: float = 1.0, restore: bool = False) -> Array:
+    """Return tokens [..., seq_len, d_model] after rounds of X ← growth · (softmax(X Xᵀ) X + residual · X).
+
+    With `restore`, each token gets the mean length that the tokens of its sentence had at first, after every round.
+    """
+    length = np.linalg.norm(X, axis=-1, keepdims=True).mean(axis=-2, keepdims=True)
+    for _ in range(rounds):
+        X = growth * (one_round(X) + residual * X)
+        if restore:
+            X = length * X / np.linalg.norm(X, axis=-1, keepdims=True)
+    return X
+
+
+def directions(X: Array) -> list[int]:
+    """Return how many directions, more than about a degree apart, the tokens [seeds, seq_len, d_model] have."""
+    return groups(X / np.linalg.norm(X, axis=-1, keepdims=True), closer_than=np.pi / 180)
 
 
 def follow(squared_length: float, seeds: Sequence[int], limit: int = LIMIT) -> dict[str, list[Any]]:

@@ -167,6 +167,7 @@ def _printed_pair(rng: random.Random) -> tuple:
 MORE: dict[str, Callable[[random.Random], tuple]] = {
     "00.2": _product,
     "01.6": _confidence,
+    "02.4": lambda rng: (rng.uniform(0.5, 5), rng.randint(0, 20)),
     "03.4": _sizes(5),
     "04.2": _components,
     "05.1": lambda rng: ([" ".join(_words(rng)) for _ in range(3)], ["<pad>", "<unk>"][: rng.randint(0, 2)]),
