@@ -42,7 +42,7 @@ def _all_axes(x):
 EXERCISE_1 = Exercise(
     "02.1",
     "Compare everything with everything",
-    6,
+    5,
     1,
     similarity,
     _similarity_cases,
@@ -91,6 +91,16 @@ EXERCISE_1 = Exercise(
             "cosine",
             lambda query, key: _unit(query) @ _unit(key).mT,
             "Those are cosines: you divided by the lengths. The dot product keeps them.",
+        ),
+        Mistake(
+            "library",
+            lambda query, key: torch.softmax(query @ key.mT / query.shape[-1] ** 0.5, dim=-1),
+            "You divided by √d and took the softmax as well, as the library does; only the dot products are asked for.",
+        ),
+        Mistake(
+            "context",
+            lambda query, key: torch.softmax(query @ key.mT, dim=-1) @ key,
+            "Those are context vectors: the scores, before softmax and average, are asked for.",
         ),
         Mistake(
             "softmax",
@@ -150,7 +160,7 @@ def _cosine(X, temperature, axis=-1):
 EXERCISE_2 = Exercise(
     "02.2",
     "Directions only",
-    8,
+    7,
     2,
     cosine_weights,
     _cosine_cases,
@@ -164,6 +174,41 @@ EXERCISE_2 = Exercise(
             "one length",
             lambda X, T: torch.softmax(_unit(X) @ X.mT / T, dim=-1),
             "You divided by the length of the first token only; the second one's still counts.",
+        ),
+        Mistake(
+            "other length",
+            lambda X, T: torch.softmax(X @ _unit(X).mT / T, dim=-1),
+            "You divided by the length of the second token only; the first one's still counts.",
+        ),
+        Mistake(
+            "whole matrix",
+            lambda X, T: torch.softmax(_dots(X / X.norm()) / T, dim=-1),
+            "You divided by the length of all numbers together; every token has a length of its own.",
+        ),
+        Mistake(
+            "sum of sizes",
+            lambda X, T: torch.softmax(_dots(X / X.abs().sum(-1, keepdim=True)) / T, dim=-1),
+            "You divided by the sum of the absolute values; the length is the root of the sum of squares.",
+        ),
+        Mistake(
+            "axis 1 of the lengths",
+            lambda X, T: torch.softmax(_dots(_unit(X, 1)) / T, dim=-1),
+            "Right for one sentence; with a batch in front the features are no longer axis 1: normalise along dim=-1.",
+        ),
+        Mistake(
+            "temperature twice",
+            lambda X, T: torch.softmax(_dots(_unit(X) / T), dim=-1),
+            "You divided both factors by the temperature, so that the scores were divided by its square.",
+        ),
+        Mistake(
+            "softmax over axis 1",
+            lambda X, T: _cosine(X, T, axis=1),
+            "Right for one sentence; with a batch in front the keys are no longer axis 1: softmax over dim=-1.",
+        ),
+        Mistake(
+            "softmax over axis 0",
+            lambda X, T: _cosine(X, T, axis=0),
+            "Your softmax runs over axis 0; the weights of one query, a row, must sum to one: dim=-1.",
         ),
         Mistake(
             "squared",
@@ -289,6 +334,23 @@ EXERCISE_3 = Exercise(
             "Right up to a constant: subtract the entry [0, 0] from all.",
         ),
         Mistake(
+            "entry",
+            lambda A: (
+                _logs(A, row=1.0) * (1 - torch.nn.functional.pad(torch.ones(1, 1), (0, len(A) - 1, 0, len(A) - 1)))
+            ),
+            "You set one entry to 0; the same number must be subtracted from all of them.",
+        ),
+        Mistake(
+            "averaged weights",
+            lambda A: _from_corner(((A + A.T) / 2).log()),
+            "You averaged A with its transpose. The weights of a pair do differ: by equation 1, r_i A_ij = r_j A_ji.",
+        ),
+        Mistake(
+            "ratio added",
+            lambda A: _from_corner(A.log() + (A[0] / A[:, 0])[:, None]),
+            "You added the ratio r_i / r_0 to the logarithms; add its logarithm.",
+        ),
+        Mistake(
             "first column",
             lambda A: (A / A[:, :1]).log(),
             "You subtracted from each row its own first entry; only S[0, 0] is 0, not the whole first column.",
@@ -332,7 +394,7 @@ def distance_after(distance, rounds):
 
 
 def _distance_cases():
-    found = [(1.0, 1), (2.0, 1), (2.0, 3), (3.0, 7), (0.5, 2), (4.0, 20), (2.5, 0), (60.0, 5)]
+    found = [(1.0, 1), (2.0, 1), (2.0, 3), (3.0, 7), (1.0, 2), (4.0, 20), (2.5, 0), (60.0, 5)]
     return [Case(f"{start:g} apart, {rounds} round{'s' * (rounds != 1)}", (start, rounds)) for start, rounds in found]
 
 
@@ -352,11 +414,19 @@ def _both_move(distance, gap):
     return math.tanh(gap(distance) / 2)
 
 
+def _unequal(distance, rounds):
+    """The distance of two tokens that stand at 0 and at `distance`, on a line."""
+    x = torch.tensor([[0.0], [float(distance)]], dtype=torch.float64)
+    for _ in range(rounds):
+        x = torch.softmax(x @ x.T, dim=-1) @ x
+    return abs(x[1] - x[0]).item()
+
+
 EXERCISE_4 = Exercise(
     "02.4",
     "Two tokens, round after round",
-    10,
-    2,
+    15,
+    3,
     distance_after,
     _distance_cases,
     (
@@ -365,7 +435,43 @@ EXERCISE_4 = Exercise(
             lambda D, n: D * math.tanh(D * D / 4) ** n,
             "You kept the weights of the first round; the tokens come closer, and every round computes new ones.",
         ),
-        Mistake("one round", lambda D, n: D * math.tanh(D * D / 4), "You computed one round, whatever their number."),
+        Mistake(
+            "one round",
+            lambda D, n: distance_after(D, min(n, 1)),
+            "You computed one round, whatever their number: each round starts from the distance after the last one.",
+        ),
+        Mistake(
+            "always one round",
+            lambda D, n: D * math.tanh(D * D / 4),
+            "You computed one round, whatever their number, and even where there is none.",
+        ),
+        Mistake("one too many", lambda D, n: distance_after(D, n + 1), "You computed one round too many."),
+        Mistake("one too few", lambda D, n: distance_after(D, max(n - 1, 0)), "You computed one round too few."),
+        Mistake(
+            "overflow",
+            _again(lambda D: 1 - 2 / (1 + math.exp(D * D / 2))),
+            "Right until e^(D²/2) overflows: multiply above and below by e^(−D²/2), or use tanh.",
+        ),
+        Mistake(
+            "unequal lengths",
+            _unequal,
+            "Your two tokens do not have the same length: put them at ±D/2.",
+        ),
+        Mistake(
+            "factor",
+            lambda D, n: distance_after(D, n) / D,
+            "That is the factor by which the distance has shrunk; multiply the distance by it.",
+        ),
+        Mistake(
+            "square",
+            lambda D, n: distance_after(D, n) ** 2,
+            "That is the square of the distance.",
+        ),
+        Mistake(
+            "library",
+            _again(lambda D: math.tanh(D * D / 4 / 2**0.5)),
+            "Your scores are divided by √2, as by the library for two features; here they are plain dot products.",
+        ),
         Mistake(
             "one moves",
             _again(lambda D: 1 - 1 / (1 + math.exp(min(D * D / 2, 700.0)))),
@@ -374,7 +480,8 @@ EXERCISE_4 = Exercise(
         Mistake(
             "squared gap",
             _again(lambda D: _both_move(D, lambda D: D * D)),
-            "The difference of the two scores is half of the squared distance: |x − y|² = 2 (x·x − x·y).",
+            "You used tanh(D²/2). The difference u of the two scores is half of the squared distance, since "
+            "|x − y|² = 2 (x·x − x·y), and the factor is tanh(u/2): half of that again.",
         ),
         Mistake(
             "quarter gap",
@@ -397,7 +504,7 @@ EXERCISE_4 = Exercise(
             "You gave the larger weight to the other token; each scores itself higher than the other.",
         ),
     ),
-    rtol=1e-6,
+    rtol=1e-3,
 )
 
 
@@ -430,8 +537,8 @@ def _order_cases():
 EXERCISE_5 = Exercise(
     "02.5",
     "Scores to order",
-    10,
-    3,
+    8,
+    2,
     scores_to_order,
     _order_cases,
     (
@@ -439,6 +546,31 @@ EXERCISE_5 = Exercise(
             "inverse once",
             lambda X, S: torch.linalg.inv(X) @ S,
             "X W would be S: the tokens stand on both sides of W.",
+        ),
+        Mistake(
+            "right only",
+            lambda X, S: S @ torch.linalg.inv(X).T,
+            "W Xᵀ would be S: the first X is still to be cancelled, from the left.",
+        ),
+        Mistake(
+            "other transpose",
+            lambda X, S: torch.linalg.inv(X).T @ S @ torch.linalg.inv(X),
+            "The transpose is on the wrong side: the first factor is X, the last one Xᵀ.",
+        ),
+        Mistake(
+            "twice from the left",
+            lambda X, S: torch.linalg.solve(X, torch.linalg.solve(X, S)),
+            "You cancelled X twice from the left; the second one stands on the right, as Xᵀ.",
+        ),
+        Mistake(
+            "both at once",
+            lambda X, S: torch.linalg.inv(X @ X.T) @ S,
+            "You cancelled X Xᵀ from the left, but W stands between the two.",
+        ),
+        Mistake(
+            "reciprocals",
+            lambda X, S: (1 / X) @ S @ (1 / X).T,
+            "You took the reciprocal of each number; the inverse of a matrix is torch.linalg.inv(X).",
         ),
         Mistake(
             "no transpose",
@@ -495,6 +627,21 @@ def _totals(X):
     return torch.exp(X @ X.T).sum(-1)
 
 
+def _stopped_early(call, case, result):
+    """Name a row of a power of A, which is on the way to the limit and not there."""
+    if not isinstance(result, torch.Tensor) or result.shape != (len(case.args[0]),):
+        return None
+    weights = torch.softmax(case.args[0] @ case.args[0].T, dim=-1)
+    for power in (1, 2, 10, 20, 50, 100, 200, 500, 1000, 5000, 10_000, 100_000):
+        rows = torch.linalg.matrix_power(weights, power)
+        if (rows - result).abs().amax(dim=-1).min() < 1e-9:
+            return (
+                f"That is a row of A to the power {power}. The limit is the right place to look, but some sentences "
+                "need millions of rounds and more. Which shares does one round leave as they are?"
+            )
+    return None
+
+
 EXERCISE_6 = Exercise(
     "02.6",
     "Where repeated averaging ends",
@@ -536,6 +683,7 @@ EXERCISE_6 = Exercise(
         ),
     ),
     rtol=1e-5,
+    probes=(_stopped_early,),
 )
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -35,7 +35,7 @@ NOTEBOOK_02 = (
             ),
             Option(
                 "All sixteen, in general.",
-                "Seven scores change, one in every row at least; a softmax lets no weight of that row stay.",
+                "Seven scores change, one in every row at least. When one score of a row does, all its weights do.",
                 right=True,
             ),
             Option("None: the direction is the same.", "True of cosines. A dot product grows with the length."),
@@ -66,8 +66,8 @@ NOTEBOOK_02 = (
     ),
     Choice(
         "02.q4",
-        "Ten tokens of length 4 still have a spread of about .9 after twelve rounds. What if nobody stops, in exact "
-        "arithmetic?",
+        "Ten tokens of length 4 still have a spread of about .9 after twelve rounds. What happens if we never "
+        "stop, in exact arithmetic?",
         (
             Option(
                 "Most stay apart: each reads practically only itself.",
