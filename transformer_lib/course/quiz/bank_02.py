@@ -43,29 +43,6 @@ NOTEBOOK_02 = (
     ),
     Choice(
         "02.q3",
-        "Three symbols a, b, c stand in a ring: a must read b, b must read c, c must read a. Why can no vectors make "
-        "X Xᵀ do it, with a, b, c each scoring its target above the third symbol?",
-        (
-            Option(
-                "The vectors would have to be very long.", "Length does not help: the argument holds for any vectors."
-            ),
-            Option(
-                "The scores are symmetric: a·b > c·a, b·c > a·b and c·a > b·c cannot all hold.",
-                "Follow the three inequalities round: a·b > c·a > b·c > a·b.",
-                right=True,
-            ),
-            Option(
-                "Each token scores itself highest.",
-                "Not always, and that is another problem: even with itself left out, the ring is impossible.",
-            ),
-            Option(
-                "The softmax makes all weights positive.",
-                "It does, but a weight may be as close to 1 as you like; the order of the scores is what fails.",
-            ),
-        ),
-    ),
-    Choice(
-        "02.q4",
         "Ten tokens of length 4 still have a spread of about .9 after twelve rounds. What happens if we never "
         "stop, in exact arithmetic?",
         (
@@ -86,6 +63,29 @@ NOTEBOOK_02 = (
             Option(
                 "They shrink to the zero vector.",
                 "Each stays a mean of the tokens, so the end is a point in their hull. In general that is not zero.",
+            ),
+        ),
+    ),
+    Choice(
+        "02.q4",
+        "Three symbols a, b, c stand in a ring: a must read b, b must read c, c must read a. Why can no vectors make "
+        "X Xᵀ do it, with a, b, c each scoring its target above the third symbol?",
+        (
+            Option(
+                "The vectors would have to be very long.", "Length does not help: the argument holds for any vectors."
+            ),
+            Option(
+                "The scores are symmetric: a·b > c·a, b·c > a·b and c·a > b·c cannot all hold.",
+                "Follow the three inequalities round: a·b > c·a > b·c > a·b.",
+                right=True,
+            ),
+            Option(
+                "Each token scores itself highest.",
+                "Not always, and that is another problem: even with itself left out, the ring is impossible.",
+            ),
+            Option(
+                "The softmax makes all weights positive.",
+                "It does, but a weight may be as close to 1 as you like; the order of the scores is what fails.",
             ),
         ),
     ),
