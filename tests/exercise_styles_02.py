@@ -8,20 +8,16 @@ import numpy as np
 import torch
 
 
-def similarity_scores(X):
-    return torch.stack([(X * X[..., i : i + 1, :]).sum(-1) for i in range(X.shape[-2])], dim=-2)
+def similarity(query, key):
+    return torch.stack([(query * key[..., j : j + 1, :]).sum(-1) for j in range(key.shape[-2])], dim=-1)
 
 
-def context_vectors(x):
-    output = []
-    for sentence in x.reshape(-1, *x.shape[-2:]):
-        exponentials = (sentence @ sentence.T - (sentence @ sentence.T).amax(1, keepdim=True)).exp()
-        output.append(exponentials @ sentence / exponentials.sum(1)[:, None])
-    return torch.stack(output).reshape(x.shape)
+def similarity_by_hand(q, k):
+    return (q[..., :, None, :] * k[..., None, :, :]).sum(dim=-1)
 
 
-def context_by_sdpa(X):
-    return torch.nn.functional.scaled_dot_product_attention(X, X, X, scale=1.0)
+def similarity_matmul(query, key):
+    return torch.matmul(query, torch.swapaxes(key, -1, -2))
 
 
 def cosine_weights(tokens, T):
@@ -29,9 +25,54 @@ def cosine_weights(tokens, T):
     return (directions @ directions.mT / T).softmax(-1)
 
 
-def padded_context(X, real):
-    scores = (X @ X.mT).masked_fill(~real[:, None], -math.inf)
-    return (scores.softmax(-1) @ X).masked_fill(~real[..., None], 0)
+def cosine_by_pairs(X, temperature):
+    cosines = torch.nn.functional.cosine_similarity(X[..., :, None, :], X[..., None, :, :], dim=-1)
+    return torch.softmax(cosines / temperature, dim=-1)
+
+
+def scores_in_loops(A):
+    n = len(A)
+    r = [A[0, i] / A[i, 0] for i in range(n)]
+    rows = [[math.log(r[i] * A[i, j] / A[0, 0]) for j in range(n)] for i in range(n)]
+    return torch.tensor(rows, dtype=A.dtype)
+
+
+def scores_in_numpy(A):
+    A = A.numpy()
+    E = A * (A[0] / A[:, 0])[:, None]
+    return torch.from_numpy(np.log(E / E[0, 0]))
+
+
+def scores_from_columns(A):
+    E = A * A[0][:, None] / A[:, 0][:, None]
+    return torch.log(E) - torch.log(E[0, 0])
+
+
+def distance_by_vectors(distance, rounds):
+    x, y = np.zeros(3), np.array([distance, 0.0, 0.0])
+    middle = (x + y) / 2
+    x, y = x - middle, y - middle
+    for _ in range(rounds):
+        p = 1 / (1 + np.exp(np.minimum(x @ x - x @ y, 700.0)))
+        x, y = (1 - p) * x + p * y, p * x + (1 - p) * y
+    return np.linalg.norm(x - y)
+
+
+def distance_by_softmax(D, n):
+    if n == 0:
+        return D
+    own, other = torch.softmax(torch.tensor([D**2 / 2, 0.0], dtype=torch.float64), 0).tolist()
+    return distance_by_softmax(D * (own - other), n - 1)
+
+
+def scores_to_order(X, S):
+    inverse = torch.linalg.pinv(X)
+    return inverse @ S @ inverse.mT
+
+
+def solved_twice(X, S):
+    half = torch.linalg.solve(X, S)
+    return torch.linalg.solve(X, half.T).T
 
 
 def settled_shares(X):
@@ -43,18 +84,19 @@ def settled_by_powers(X):
     return torch.linalg.matrix_power((X @ X.T).softmax(-1), 2**20)[0]
 
 
-def scores_to_order(X, G):
-    inverse = torch.linalg.pinv(X)
-    return inverse @ G @ inverse.mT
-
-
 STYLES = [
-    ("02.1", similarity_scores),
-    ("02.2", context_vectors),
-    ("02.2", context_by_sdpa),
-    ("02.3", cosine_weights),
-    ("02.4", padded_context),
-    ("02.5", settled_shares),
-    ("02.5", settled_by_powers),
-    ("02.6", scores_to_order),
+    ("02.1", similarity),
+    ("02.1", similarity_by_hand),
+    ("02.1", similarity_matmul),
+    ("02.2", cosine_weights),
+    ("02.2", cosine_by_pairs),
+    ("02.3", scores_in_loops),
+    ("02.3", scores_in_numpy),
+    ("02.3", scores_from_columns),
+    ("02.4", distance_by_vectors),
+    ("02.4", distance_by_softmax),
+    ("02.5", scores_to_order),
+    ("02.5", solved_twice),
+    ("02.6", settled_shares),
+    ("02.6", settled_by_powers),
 ]

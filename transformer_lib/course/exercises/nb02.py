@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from .model import Case, Exercise, Mistake, normal
 
-# 02.1 All scores at once ---------------------------------------------------------------------------------------------
+# 02.1 Compare everything with everything ------------------------------------------------------------------------------
 
 
-def similarity_scores(X):
-    """Return the dot product of every token with every token.
+def similarity(query, key):
+    """Return the dot product of every query with every key.
 
-    X: [..., seq_len, d_model], tokens are rows. Returns [..., seq_len, seq_len], entry (i, j) = x_i · x_j.
+    query: [..., q_len, d]; key: [..., k_len, d]; the axes in front broadcast. Returns [..., q_len, k_len].
     """
-    return torch.einsum("...id,...jd->...ij", X, X)
+    return torch.einsum("...id,...jd->...ij", query, key)
 
 
-def _token_cases():
+def _similarity_cases():
     return [
-        Case("2 tokens of width 3", tuple(normal(201, (2, 3)))),
-        Case("5 tokens of width 5", tuple(normal(202, (5, 5)))),
-        Case("7 tokens of width 2", tuple(normal(203, (7, 2)))),
-        Case("a batch of 2", tuple(normal(204, (2, 3, 5)))),
-        Case("one token", tuple(normal(205, (1, 7)))),
-        Case("scores in the hundreds", tuple(13 * x for x in normal(206, (5, 3)))),
+        Case("2 queries, 3 keys of width 5", tuple(normal(201, (2, 5), (3, 5)))),
+        Case("7 queries, 7 keys of width 7", tuple(normal(202, (7, 7), (7, 7)))),
+        Case("a batch of 2", tuple(normal(203, (2, 3, 5), (2, 7, 5)))),
+        Case("a batch of 5 with 3 heads", tuple(normal(204, (5, 3, 2, 11), (5, 3, 7, 11)))),
+        Case("the same keys for the whole batch", tuple(normal(205, (3, 5, 7), (11, 7)))),
+        Case("one set of queries for 3 sets of keys", tuple(normal(206, (1, 2, 5), (3, 3, 5)))),
+        Case("one query, one key", tuple(normal(207, (1, 3), (1, 3)))),
     ]
 
 
@@ -32,135 +35,99 @@ def _unit(X, axis=-1):
     return X / torch.linalg.vector_norm(X, dim=axis, keepdim=True)
 
 
+def _all_axes(x):
+    return x.permute(*reversed(range(x.dim())))
+
+
 EXERCISE_1 = Exercise(
     "02.1",
-    "All scores at once",
+    "Compare everything with everything",
     5,
     1,
-    similarity_scores,
-    _token_cases,
+    similarity,
+    _similarity_cases,
     (
         Mistake(
-            "features",
-            lambda X: X.mT @ X,
-            "You compared features with features, [d_model, d_model]. Tokens are rows: X times its transpose.",
-        ),
-        Mistake(
             "all axes",
-            lambda X: X @ X.permute(*reversed(range(X.dim()))),
-            "Right for one sentence; with a batch in front swap the last two axes only: X.mT.",
+            lambda query, key: query @ _all_axes(key),
+            "Right for one sentence; with axes in front swap the last two only: key.transpose(-2, -1).",
         ),
         Mistake(
-            "elementwise",
-            lambda X: X * X,
-            "You multiplied entry by entry; a score sums over the features of two tokens.",
+            "swapped",
+            lambda query, key: key @ query.mT,
+            "You compared the right pairs, but here keys are rows; queries must be rows, and keys columns.",
+        ),
+        Mistake(
+            "no transpose",
+            lambda query, key: query @ key,
+            "You multiplied by the keys as they stand; a dot product sums over d, so each key must become a column.",
+        ),
+        Mistake(
+            "queries alone",
+            lambda query, key: query @ query.mT,
+            "You compared the queries with each other; the keys do not enter.",
+        ),
+        Mistake(
+            "keys alone",
+            lambda query, key: key @ key.mT,
+            "You compared the keys with each other; the queries do not enter.",
+        ),
+        Mistake(
+            "features",
+            lambda query, key: query.mT @ key,
+            "You compared features with features, [d, d]. Tokens are rows: the second factor is the one to transpose.",
+        ),
+        Mistake(
+            "own pairs",
+            lambda query, key: (query * key).sum(-1),
+            "You compared each query with one key only, the one in the same row; every pair is asked for.",
         ),
         Mistake(
             "scaled",
-            lambda X: X @ X.mT / X.shape[-1] ** 0.5,
-            "You divided by √d_model; these scores are plain dot products.",
+            lambda query, key: query @ key.mT / query.shape[-1] ** 0.5,
+            "You divided by √d; these scores are plain dot products.",
         ),
         Mistake(
             "cosine",
-            lambda X: _unit(X) @ _unit(X).mT,
+            lambda query, key: _unit(query) @ _unit(key).mT,
             "Those are cosines: you divided by the lengths. The dot product keeps them.",
         ),
         Mistake(
+            "library",
+            lambda query, key: torch.softmax(query @ key.mT / query.shape[-1] ** 0.5, dim=-1),
+            "You divided by √d and took the softmax as well, as the library does; only the dot products are asked for.",
+        ),
+        Mistake(
+            "context",
+            lambda query, key: torch.softmax(query @ key.mT, dim=-1) @ key,
+            "Those are context vectors: the scores, before softmax and average, are asked for.",
+        ),
+        Mistake(
             "softmax",
-            lambda X: torch.softmax(X @ X.mT, dim=-1),
+            lambda query, key: torch.softmax(query @ key.mT, dim=-1),
             "You took the softmax as well; the scores alone are asked for.",
         ),
         Mistake(
             "distance",
-            lambda X: torch.cdist(X, X),
+            lambda query, key: torch.cdist(query, key),
             "Those are distances, small for similar tokens; a dot product is large for them.",
         ),
+        Mistake(
+            "minus distance",
+            lambda query, key: -torch.cdist(query, key),
+            "Those are distances with a minus sign; a dot product is another measure, in which length counts.",
+        ),
     ),
-    gradients=("X",),
+    gradients=("query", "key"),
+    part="similarity",
 )
 
 
-# 02.2 Context vectors ------------------------------------------------------------------------------------------------
+def _dots(X):
+    return similarity(X, X)
 
 
-def context_vectors(X):
-    """Return for each token the mean of all tokens, weighted by the softmax of its scores x_i · x_j.
-
-    X: [..., seq_len, d_model]. Returns [..., seq_len, d_model]. The scores are not divided by anything.
-    """
-    weights = torch.softmax(similarity_scores(X), dim=-1)
-    return torch.einsum("...ij,...jd->...id", weights, X)
-
-
-def _mix(scores=similarity_scores, axis=-1):
-    return lambda X: torch.softmax(scores(X), dim=axis) @ X
-
-
-def _linear_weights(X):
-    scores = similarity_scores(X).abs()
-    return scores / scores.sum(-1, keepdim=True) @ X
-
-
-EXERCISE_2 = Exercise(
-    "02.2",
-    "Context vectors",
-    8,
-    1,
-    context_vectors,
-    _token_cases,
-    (
-        Mistake(
-            "axis",
-            _mix(axis=-2),
-            "Your weights sum to one down the columns; each token's own weights, a row, must sum to one.",
-        ),
-        Mistake(
-            "axis 1",
-            _mix(axis=1),
-            "Right for one sentence; with a batch in front the keys are no longer axis 1: use dim=-1.",
-        ),
-        Mistake(
-            "scaled",
-            _mix(lambda X: similarity_scores(X) / X.shape[-1] ** 0.5),
-            "You divided the scores by √d_model; here they enter the softmax as they are.",
-        ),
-        Mistake(
-            "cosine",
-            _mix(lambda X: similarity_scores(_unit(X))),
-            "Your scores are cosines; here the lengths count.",
-        ),
-        Mistake(
-            "unnormalised",
-            lambda X: similarity_scores(X) @ X,
-            "You used the scores themselves as weights: without the softmax they are no shares.",
-        ),
-        Mistake(
-            "linear shares",
-            _linear_weights,
-            "You made shares by dividing by the sum; the softmax takes exponentials first.",
-        ),
-        Mistake(
-            "weights",
-            lambda X: torch.softmax(similarity_scores(X), dim=-1),
-            "Those are the weights. Use them to average the rows of X.",
-        ),
-        Mistake(
-            "mean",
-            lambda X: X.mean(-2, keepdim=True).expand(X.shape),
-            "Every token gets the plain mean: your weights do not depend on the scores.",
-        ),
-        Mistake(
-            "overflow",
-            lambda X: (e := torch.exp(similarity_scores(X))) / e.sum(-1, keepdim=True) @ X,
-            "Right for small scores, but exp of a score in the hundreds overflows: subtract each row's "
-            "largest score first, or use torch.softmax.",
-        ),
-    ),
-    gradients=("X",),
-)
-
-
-# 02.3 Directions only ------------------------------------------------------------------------------------------------
+# 02.2 Directions only ------------------------------------------------------------------------------------------------
 
 
 def cosine_weights(X, temperature):
@@ -169,7 +136,7 @@ def cosine_weights(X, temperature):
     X: [..., seq_len, d_model], no row is zero; temperature: a positive number. Returns [..., seq_len, seq_len].
     """
     lengths = torch.linalg.vector_norm(X, dim=-1)
-    cosines = similarity_scores(X) / (lengths[..., :, None] * lengths[..., None, :])
+    cosines = _dots(X) / (lengths[..., :, None] * lengths[..., None, :])
     return torch.softmax(cosines / temperature, dim=-1)
 
 
@@ -187,20 +154,20 @@ def _cosine_cases():
 
 
 def _cosine(X, temperature, axis=-1):
-    return torch.softmax(similarity_scores(_unit(X)) / temperature, dim=axis)
+    return torch.softmax(_dots(_unit(X)) / temperature, dim=axis)
 
 
-EXERCISE_3 = Exercise(
-    "02.3",
+EXERCISE_2 = Exercise(
+    "02.2",
     "Directions only",
-    10,
+    7,
     2,
     cosine_weights,
     _cosine_cases,
     (
         Mistake(
             "dot product",
-            lambda X, T: torch.softmax(similarity_scores(X) / T, dim=-1),
+            lambda X, T: torch.softmax(_dots(X) / T, dim=-1),
             "Your scores still grow with the lengths: divide each by the lengths of both tokens.",
         ),
         Mistake(
@@ -209,18 +176,53 @@ EXERCISE_3 = Exercise(
             "You divided by the length of the first token only; the second one's still counts.",
         ),
         Mistake(
+            "other length",
+            lambda X, T: torch.softmax(X @ _unit(X).mT / T, dim=-1),
+            "You divided by the length of the second token only; the first one's still counts.",
+        ),
+        Mistake(
+            "whole matrix",
+            lambda X, T: torch.softmax(_dots(X / X.norm()) / T, dim=-1),
+            "You divided by the length of all numbers together; every token has a length of its own.",
+        ),
+        Mistake(
+            "sum of sizes",
+            lambda X, T: torch.softmax(_dots(X / X.abs().sum(-1, keepdim=True)) / T, dim=-1),
+            "You divided by the sum of the absolute values; the length is the root of the sum of squares.",
+        ),
+        Mistake(
+            "axis 1 of the lengths",
+            lambda X, T: torch.softmax(_dots(_unit(X, 1)) / T, dim=-1),
+            "Right for one sentence; with a batch in front the features are no longer axis 1: normalise along dim=-1.",
+        ),
+        Mistake(
+            "temperature twice",
+            lambda X, T: torch.softmax(_dots(_unit(X) / T), dim=-1),
+            "You divided both factors by the temperature, so that the scores were divided by its square.",
+        ),
+        Mistake(
+            "softmax over axis 1",
+            lambda X, T: _cosine(X, T, axis=1),
+            "Right for one sentence; with a batch in front the keys are no longer axis 1: softmax over dim=-1.",
+        ),
+        Mistake(
+            "softmax over axis 0",
+            lambda X, T: _cosine(X, T, axis=0),
+            "Your softmax runs over axis 0; the weights of one query, a row, must sum to one: dim=-1.",
+        ),
+        Mistake(
             "squared",
-            lambda X, T: torch.softmax(similarity_scores(X / X.square().sum(-1, keepdim=True)) / T, dim=-1),
+            lambda X, T: torch.softmax(_dots(X / X.square().sum(-1, keepdim=True)) / T, dim=-1),
             "You divided by the squared lengths: the root is missing.",
         ),
         Mistake(
             "feature lengths",
-            lambda X, T: torch.softmax(similarity_scores(_unit(X, -2)) / T, dim=-1),
+            lambda X, T: torch.softmax(_dots(_unit(X, -2)) / T, dim=-1),
             "You normalised the columns of X; a token is a row.",
         ),
         Mistake(
             "first axis",
-            lambda X, T: torch.softmax(similarity_scores(_unit(X, 0)) / T, dim=-1),
+            lambda X, T: torch.softmax(_dots(_unit(X, 0)) / T, dim=-1),
             "You normalised along axis 0; the length of a token is taken along its features, dim=-1.",
         ),
         Mistake(
@@ -237,7 +239,7 @@ EXERCISE_3 = Exercise(
         Mistake("axis", lambda X, T: _cosine(X, T, axis=-2), "Each row of the weights must sum to one."),
         Mistake(
             "cosines",
-            lambda X, T: similarity_scores(_unit(X)) / T,
+            lambda X, T: _dots(_unit(X)) / T,
             "Those are scores; the softmax over each row is missing.",
         ),
     ),
@@ -245,136 +247,353 @@ EXERCISE_3 = Exercise(
 )
 
 
-# 02.4 A padded batch -------------------------------------------------------------------------------------------------
+# 02.3 From weights back to scores ------------------------------------------------------------------------------------
 
 
-def padded_context(X, real):
-    """Return context vectors of a padded batch: padding is never read, and its own rows come out as zeros.
+def scores_from_weights(A):
+    """Return the symmetric scores [n, n], with entry [0, 0] = 0, of which each row of A is the softmax.
 
-    X: [batch, seq_len, d_model]; real: boolean [batch, seq_len], True for tokens, False for padding; every sentence has
-    at least one token. Returns [batch, seq_len, d_model]. The scores x_i · x_j are not divided by anything.
+    A: [n, n], all entries positive.
     """
-    output = torch.zeros_like(X)
-    for sentence, keep in enumerate(real):
-        tokens = X[sentence][keep]
-        output[sentence, keep] = torch.softmax(tokens @ tokens.T, dim=-1) @ tokens
-    return output
+    # π A = π; then π_i A_ij is symmetric and in proportion to exp(S_ij)
+    size = len(A)
+    system = torch.cat([(A.T - torch.eye(size, dtype=A.dtype))[:-1], torch.ones(1, size, dtype=A.dtype)])
+    shares = torch.linalg.solve(system, torch.eye(size, dtype=A.dtype)[-1])
+    scores = (shares[:, None] * A).log()
+    return scores - scores[0, 0]
 
 
-def _padding_cases():
-    def case(label, seed, lengths, seq_len, d_model):
-        (X,) = normal(seed, (len(lengths), seq_len, d_model))
-        return Case(label, (X, torch.arange(seq_len) < torch.tensor(lengths)[:, None]))
+def _weights_cases():
+    def case(label, seed, shape, scale):
+        (X,) = normal(seed, shape, dtype=torch.float64)
+        return Case(label, (torch.softmax(scale * X @ X.T, dim=-1),))
 
-    (X,) = normal(226, (2, 5, 3))
-    gaps = torch.tensor([[True, False, True, True, False], [False, True, True, False, True]])
-    garbage = torch.tensor([[[1.0, 0.0, 0.0], [0.0, 0.5, 0.0], [1e6, 1e6, 1e6]]])
+    (scores,) = normal(255, (5, 5), dtype=torch.float64)
     return [
-        case("one sentence of 2, padded to 3", 221, [2], 3, 2),
-        case("lengths 5, 2 and 3", 222, [5, 2, 3], 5, 7),
-        case("a sentence of one token", 223, [1, 7], 7, 3),
-        case("no padding at all", 224, [3, 3], 3, 5),
-        Case("padding in front and between", (X, gaps)),
-        Case("large numbers in the padding", (garbage, torch.tensor([[True, True, False]]))),
+        case("2 tokens of width 3", 251, (2, 3), 1.0),
+        case("3 tokens of width 7", 252, (3, 7), 0.7),
+        case("5 tokens of width 2", 253, (5, 2), 1.0),
+        case("7 tokens of width 11", 254, (7, 11), 0.5),
+        Case("symmetric scores that are no dot products", (torch.softmax(scores + scores.T, dim=-1),)),
+        case("one token", 256, (1, 3), 1.0),
     ]
 
 
-def _padded(keys=True, queries=True, axis=-1, zero_scores=False, after=False):
-    """Return context vectors of a padded batch, each slip a switch."""
+def _logs(A, row=0.0, column=0.0):
+    """Return ln A with a multiple of ln(r_i / r_0) added to row i, and one to column i."""
+    total = (A[0] / A[:, 0]).log()
+    return A.log() + row * total[:, None] + column * total[None, :]
 
-    def function(X, real):
-        scores = X @ X.mT
-        if keys and not after:
-            scores = scores.masked_fill(~real[:, None, :], 0.0 if zero_scores else -torch.inf)
-        weights = torch.softmax(scores, dim=axis)
-        if after:
-            weights = weights * real[:, None, :]
-        output = weights @ X
-        return output * real[..., None] if queries else output
+
+def _from_corner(scores):
+    return scores - scores[0, 0]
+
+
+EXERCISE_3 = Exercise(
+    "02.3",
+    "From weights back to scores",
+    10,
+    2,
+    scores_from_weights,
+    _weights_cases,
+    (
+        Mistake(
+            "logarithm",
+            lambda A: _from_corner(A.log()),
+            "The logarithm of a weight is the score minus ln r_i, another number in each row: that is still missing.",
+        ),
+        Mistake(
+            "bare logarithm",
+            lambda A: A.log(),
+            "The logarithm undoes the exponential, but not the division by the sum of the row; and S[0, 0] is not 0.",
+        ),
+        Mistake(
+            "symmetrised",
+            lambda A: _from_corner((A.log() + A.log().T) / 2),
+            "You made ln A symmetric by averaging it with its transpose. That spreads the missing ln r_i over row and "
+            "column, and does not remove it.",
+        ),
+        Mistake(
+            "upside down",
+            lambda A: _from_corner(_logs(A, row=-1.0)),
+            "The ratio is upside down: by equation 1, r_i / r_0 is A[0, i] / A[i, 0].",
+        ),
+        Mistake(
+            "column",
+            lambda A: _from_corner(_logs(A, column=1.0)),
+            "You added ln r_j to column j; what was divided by r_i is row i.",
+        ),
+        Mistake(
+            "both",
+            lambda A: _from_corner(_logs(A, row=1.0, column=1.0)),
+            "You added ln r to rows and columns; each weight was divided once, by the sum of its row.",
+        ),
+        Mistake(
+            "constant",
+            lambda A: _logs(A, row=1.0),
+            "Right up to a constant: subtract the entry [0, 0] from all.",
+        ),
+        Mistake(
+            "entry",
+            lambda A: (
+                _logs(A, row=1.0) * (1 - torch.nn.functional.pad(torch.ones(1, 1), (0, len(A) - 1, 0, len(A) - 1)))
+            ),
+            "You set one entry to 0; the same number must be subtracted from all of them.",
+        ),
+        Mistake(
+            "averaged weights",
+            lambda A: _from_corner(((A + A.T) / 2).log()),
+            "You averaged A with its transpose. The weights of a pair do differ: by equation 1, r_i A_ij = r_j A_ji.",
+        ),
+        Mistake(
+            "ratio added",
+            lambda A: _from_corner(A.log() + (A[0] / A[:, 0])[:, None]),
+            "You added the ratio r_i / r_0 to the logarithms; add its logarithm.",
+        ),
+        Mistake(
+            "first column",
+            lambda A: (A / A[:, :1]).log(),
+            "You subtracted from each row its own first entry; only S[0, 0] is 0, not the whole first column.",
+        ),
+        Mistake(
+            "diagonal",
+            lambda A: (A / A.diagonal()[:, None]).log(),
+            "You subtracted from each row its own diagonal entry; only S[0, 0] is 0, not the whole diagonal.",
+        ),
+        Mistake(
+            "first row",
+            lambda A: (A / A[:1]).log(),
+            "You subtracted the first row of ln A from all rows; only the number S[0, 0] is to be subtracted.",
+        ),
+        Mistake(
+            "ratios",
+            lambda A: (A / A.T).log(),
+            "Those are the logarithms of A_ij / A_ji, which are ln r_j − ln r_i: the scores have cancelled.",
+        ),
+        Mistake(
+            "exponentials",
+            lambda A: _logs(A, row=1.0).exp() / A[0, 0],
+            "Those are the exponentials of the scores: take their logarithm.",
+        ),
+    ),
+)
+
+
+# 02.4 Two tokens, round after round -----------------------------------------------------------------------------------
+
+
+def distance_after(distance, rounds):
+    """Return how far apart two tokens of equal length are after averaging each other for some rounds, a number.
+
+    distance: between them at first, from 0 to 60; rounds: how often, from 0 on. Every round computes new weights.
+    """
+    x = torch.tensor([[0.5 * distance, 1.0], [-0.5 * distance, 1.0]], dtype=torch.float64)
+    for _ in range(rounds):
+        x = torch.softmax(x @ x.T, dim=-1) @ x
+    return torch.linalg.vector_norm(x[0] - x[1]).item()
+
+
+def _distance_cases():
+    found = [(1.0, 1), (2.0, 1), (2.0, 3), (3.0, 7), (1.0, 2), (4.0, 20), (2.5, 0), (60.0, 5)]
+    return [Case(f"{start:g} apart, {rounds} round{'s' * (rounds != 1)}", (start, rounds)) for start, rounds in found]
+
+
+def _again(factor):
+    """Return the distance after rounds that multiply it by `factor(distance)`."""
+
+    def function(distance, rounds):
+        for _ in range(rounds):
+            distance = distance * factor(distance)
+        return distance
 
     return function
 
 
-def _hiding(keys, queries):
-    def function(X, real):
-        hidden = (~real[:, None, :] & keys) | (~real[:, :, None] & queries)
-        return torch.softmax((X @ X.mT).masked_fill(hidden, -torch.inf), dim=-1) @ X
-
-    return function
+def _both_move(distance, gap):
+    """1 - 2p for a weight p on the other token that belongs to this gap between the scores."""
+    return math.tanh(gap(distance) / 2)
 
 
-def _inverted(X, real):
-    scores = (X @ X.mT).masked_fill(real[:, None, :], -torch.inf)
-    return torch.nan_to_num(torch.softmax(scores, dim=-1)) @ X * real[..., None]
+def _unequal(distance, rounds):
+    """The distance of two tokens that stand at 0 and at `distance`, on a line."""
+    x = torch.tensor([[0.0], [float(distance)]], dtype=torch.float64)
+    for _ in range(rounds):
+        x = torch.softmax(x @ x.T, dim=-1) @ x
+    return abs(x[1] - x[0]).item()
 
 
 EXERCISE_4 = Exercise(
     "02.4",
-    "A padded batch",
-    12,
-    2,
-    padded_context,
-    _padding_cases,
+    "Two tokens, round after round",
+    15,
+    3,
+    distance_after,
+    _distance_cases,
     (
-        Mistake("padding read", _padded(keys=False), "Padding is still read: its scores must not enter the softmax."),
         Mistake(
-            "padding answers",
-            _padded(queries=False),
-            "The rows of padding are not zero. They too asked a question; their answer must be dropped.",
+            "first weights",
+            lambda D, n: D * math.tanh(D * D / 4) ** n,
+            "You kept the weights of the first round; the tokens come closer, and every round computes new ones.",
         ),
         Mistake(
-            "queries hidden",
-            _hiding(keys=False, queries=True),
-            "You hid the rows of padding, and a row of nothing but −∞ is NaN. Hide columns, real[:, None, :], "
-            "and set the rows of padding to zero at the end.",
+            "one round",
+            lambda D, n: distance_after(D, min(n, 1)),
+            "You computed one round, whatever their number: each round starts from the distance after the last one.",
         ),
         Mistake(
-            "both hidden",
-            _hiding(keys=True, queries=True),
-            "Tokens are right, but a row of nothing but −∞ is NaN: hide columns only, "
-            "and set the rows of padding to zero at the end.",
+            "always one round",
+            lambda D, n: D * math.tanh(D * D / 4),
+            "You computed one round, whatever their number, and even where there is none.",
+        ),
+        Mistake("one too many", lambda D, n: distance_after(D, n + 1), "You computed one round too many."),
+        Mistake("one too few", lambda D, n: distance_after(D, max(n - 1, 0)), "You computed one round too few."),
+        Mistake(
+            "overflow",
+            _again(lambda D: 1 - 2 / (1 + math.exp(D * D / 2))),
+            "Right until e^(D²/2) overflows: multiply above and below by e^(−D²/2), or use tanh.",
         ),
         Mistake(
-            "zero scores",
-            _padded(zero_scores=True),
-            "You set the scores of padding to 0, and exp(0) is 1: they must become −∞.",
+            "unequal lengths",
+            _unequal,
+            "Your two tokens do not have the same length: put them at ±D/2.",
         ),
         Mistake(
-            "after",
-            _padded(after=True),
-            "You removed padding after the softmax: the remaining weights no longer sum to one.",
+            "factor",
+            lambda D, n: distance_after(D, n) / D,
+            "That is the factor by which the distance has shrunk; multiply the distance by it.",
         ),
         Mistake(
-            "zero vectors",
-            lambda X, real: _padded(keys=False)(X * real[..., None], real),
-            "You set the vectors of padding to zero. Their scores are then 0, and they still take a share.",
-        ),
-        Mistake("inverted", _inverted, "You read the padding and left out the tokens: True in `real` marks a token."),
-        Mistake(
-            "scaled",
-            lambda X, real: (
-                torch.softmax((X @ X.mT / X.shape[-1] ** 0.5).masked_fill(~real[:, None, :], -torch.inf), dim=-1)
-                @ X
-                * real[..., None]
-            ),
-            "You divided the scores by √d_model; here they stay as they are.",
+            "square",
+            lambda D, n: distance_after(D, n) ** 2,
+            "That is the square of the distance.",
         ),
         Mistake(
-            "not used",
-            _padded(keys=False, queries=False),
-            "You did not use `real`: padding is read, and its own rows are not zero.",
+            "library",
+            _again(lambda D: math.tanh(D * D / 4 / 2**0.5)),
+            "Your scores are divided by √2, as by the library for two features; here they are plain dot products.",
         ),
         Mistake(
-            "finite fill",
-            lambda X, real: torch.softmax((X @ X.mT).masked_fill(~real[:, None], -15.0), -1) @ X * real[..., None],
-            "Padding still gets a small weight, and its numbers may be large: fill its scores with −∞.",
+            "one moves",
+            _again(lambda D: 1 - 1 / (1 + math.exp(min(D * D / 2, 700.0)))),
+            "You multiplied by 1 − p, as if one of the two stood still. Both move a share p: the factor is 1 − 2p.",
+        ),
+        Mistake(
+            "squared gap",
+            _again(lambda D: _both_move(D, lambda D: D * D)),
+            "You used tanh(D²/2). The difference u of the two scores is half of the squared distance, since "
+            "|x − y|² = 2 (x·x − x·y), and the factor is tanh(u/2): half of that again.",
+        ),
+        Mistake(
+            "quarter gap",
+            _again(lambda D: _both_move(D, lambda D: D * D / 4)),
+            "1 − 2/(1 + e^u) is tanh(u/2), and u is D²/2: the factor is tanh(D²/4).",
+        ),
+        Mistake(
+            "no square",
+            _again(lambda D: _both_move(D, lambda D: D / 2)),
+            "You put the distance in place of its square: scores are products of two vectors.",
+        ),
+        Mistake(
+            "other weight",
+            _again(lambda D: 1 / (1 + math.exp(min(D * D / 2, 700.0)))),
+            "You multiplied by the weight on the other token; with p near 0 the distance should hardly change.",
+        ),
+        Mistake(
+            "swapped weights",
+            _again(lambda D: -math.tanh(D * D / 4)),
+            "You gave the larger weight to the other token; each scores itself higher than the other.",
         ),
     ),
-    gradients=("X",),
+    rtol=1e-3,
 )
 
 
-# 02.5 Where repeated averaging ends ----------------------------------------------------------------------------------
+# 02.5 Scores to order ------------------------------------------------------------------------------------------------
+
+
+def scores_to_order(X, S):
+    """Return the matrix W for which x_i W x_jᵀ is the wanted score S[i, j], for all tokens i, j.
+
+    X: [n, n], invertible, tokens are rows; S: [n, n]. Returns W [n, n].
+    """
+    return torch.linalg.solve(X, torch.linalg.solve(X, S.T).T)
+
+
+def _order_cases():
+    def case(label, seed, size):
+        X, S = normal(seed, (size, size), (size, size), dtype=torch.float64)
+        return Case(label, (X + 2 * torch.eye(size, dtype=torch.float64), S))
+
+    ring = 4 * torch.eye(5, dtype=torch.float64).roll(1, dims=1)  # token i wants i + 1
+    (tokens,) = normal(244, (5, 5), dtype=torch.float64)
+    return [
+        case("2 tokens", 241, 2),
+        case("3 tokens", 242, 3),
+        case("7 tokens", 243, 7),
+        Case("each of 5 tokens looks for the next", (tokens + 2 * torch.eye(5, dtype=torch.float64), ring)),
+    ]
+
+
+EXERCISE_5 = Exercise(
+    "02.5",
+    "Scores to order",
+    8,
+    2,
+    scores_to_order,
+    _order_cases,
+    (
+        Mistake(
+            "inverse once",
+            lambda X, S: torch.linalg.inv(X) @ S,
+            "X W would be S: the tokens stand on both sides of W.",
+        ),
+        Mistake(
+            "right only",
+            lambda X, S: S @ torch.linalg.inv(X).T,
+            "W Xᵀ would be S: the first X is still to be cancelled, from the left.",
+        ),
+        Mistake(
+            "other transpose",
+            lambda X, S: torch.linalg.inv(X).T @ S @ torch.linalg.inv(X),
+            "The transpose is on the wrong side: the first factor is X, the last one Xᵀ.",
+        ),
+        Mistake(
+            "twice from the left",
+            lambda X, S: torch.linalg.solve(X, torch.linalg.solve(X, S)),
+            "You cancelled X twice from the left; the second one stands on the right, as Xᵀ.",
+        ),
+        Mistake(
+            "both at once",
+            lambda X, S: torch.linalg.inv(X @ X.T) @ S,
+            "You cancelled X Xᵀ from the left, but W stands between the two.",
+        ),
+        Mistake(
+            "reciprocals",
+            lambda X, S: (1 / X) @ S @ (1 / X).T,
+            "You took the reciprocal of each number; the inverse of a matrix is torch.linalg.inv(X).",
+        ),
+        Mistake(
+            "no transpose",
+            lambda X, S: torch.linalg.inv(X) @ S @ torch.linalg.inv(X),
+            "On the right stands Xᵀ: its inverse is the transpose of X⁻¹.",
+        ),
+        Mistake(
+            "product",
+            lambda X, S: X.T @ S @ X,
+            "X W Xᵀ = S is undone by inverses; transposes undo it only where X is a rotation.",
+        ),
+        Mistake(
+            "turned",
+            lambda X, S: torch.linalg.inv(X) @ S.T @ torch.linalg.inv(X).T,
+            "You got the scores of token j with token i: S came in transposed.",
+        ),
+        Mistake("forward", lambda X, S: X @ S @ X.T, "That multiplies by X; you have to undo that."),
+        Mistake("wanted", lambda X, S: S, "S itself works only where the tokens are unit vectors, X = I."),
+    ),
+)
+
+
+# 02.6 Where repeated averaging ends ----------------------------------------------------------------------------------
 
 
 def settled_shares(X):
@@ -408,8 +627,23 @@ def _totals(X):
     return torch.exp(X @ X.T).sum(-1)
 
 
-EXERCISE_5 = Exercise(
-    "02.5",
+def _stopped_early(call, case, result):
+    """Name a row of a power of A, which is on the way to the limit and not there."""
+    if not isinstance(result, torch.Tensor) or result.shape != (len(case.args[0]),):
+        return None
+    weights = torch.softmax(case.args[0] @ case.args[0].T, dim=-1)
+    for power in (1, 2, 10, 20, 50, 100, 200, 500, 1000, 5000, 10_000, 100_000):
+        rows = torch.linalg.matrix_power(weights, power)
+        if (rows - result).abs().amax(dim=-1).min() < 1e-9:
+            return (
+                f"That is a row of A to the power {power}. The limit is the right place to look, but some sentences "
+                "need millions of rounds and more. Which shares does one round leave as they are?"
+            )
+    return None
+
+
+EXERCISE_6 = Exercise(
+    "02.6",
     "Where repeated averaging ends",
     15,
     3,
@@ -449,66 +683,7 @@ EXERCISE_5 = Exercise(
         ),
     ),
     rtol=1e-5,
-)
-
-
-# 02.6 Scores to order ------------------------------------------------------------------------------------------------
-
-
-def scores_to_order(X, G):
-    """Return the matrix W for which x_i W x_jᵀ is the wanted score G[i, j], for all tokens i, j.
-
-    X: [n, n], invertible, tokens are rows; G: [n, n]. Returns W [n, n].
-    """
-    return torch.linalg.solve(X, torch.linalg.solve(X, G.T).T)
-
-
-def _order_cases():
-    def case(label, seed, size):
-        X, G = normal(seed, (size, size), (size, size), dtype=torch.float64)
-        return Case(label, (X + 2 * torch.eye(size, dtype=torch.float64), G))
-
-    ring = 4 * torch.eye(5, dtype=torch.float64).roll(1, dims=1)  # token i wants i + 1
-    (tokens,) = normal(244, (5, 5), dtype=torch.float64)
-    return [
-        case("2 tokens", 241, 2),
-        case("3 tokens", 242, 3),
-        case("7 tokens", 243, 7),
-        Case("each of 5 tokens looks for the next", (tokens + 2 * torch.eye(5, dtype=torch.float64), ring)),
-    ]
-
-
-EXERCISE_6 = Exercise(
-    "02.6",
-    "Scores to order",
-    12,
-    3,
-    scores_to_order,
-    _order_cases,
-    (
-        Mistake(
-            "inverse once",
-            lambda X, G: torch.linalg.inv(X) @ G,
-            "X W would be G: the tokens stand on both sides of W.",
-        ),
-        Mistake(
-            "no transpose",
-            lambda X, G: torch.linalg.inv(X) @ G @ torch.linalg.inv(X),
-            "On the right stands Xᵀ: its inverse is the transpose of X⁻¹.",
-        ),
-        Mistake(
-            "product",
-            lambda X, G: X.T @ G @ X,
-            "X W Xᵀ = G is undone by inverses; transposes undo it only where X is a rotation.",
-        ),
-        Mistake(
-            "turned",
-            lambda X, G: torch.linalg.inv(X) @ G.T @ torch.linalg.inv(X).T,
-            "You got the scores of token j with token i: G came in transposed.",
-        ),
-        Mistake("forward", lambda X, G: X @ G @ X.T, "That multiplies by X; you have to undo that."),
-        Mistake("wanted", lambda X, G: G, "G itself works only where the tokens are unit vectors, X = I."),
-    ),
+    probes=(_stopped_early,),
 )
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

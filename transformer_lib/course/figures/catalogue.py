@@ -37,7 +37,7 @@ INTERACTIVE_FIGURES = (
         "W2",
         "dot_product",
         "Two vectors in the plane, and how their dot product grows with length and with closeness of direction.",
-        ("01", "02"),
+        ("01",),
     ),
     InteractiveFigure(
         "W3",

@@ -35,7 +35,7 @@ NOTEBOOK_02 = (
             ),
             Option(
                 "All sixteen, in general.",
-                "Seven scores change, one in every row at least; a softmax lets no weight of that row stay.",
+                "Seven scores change, one in every row at least. When one score of a row does, all its weights do.",
                 right=True,
             ),
             Option("None: the direction is the same.", "True of cosines. A dot product grows with the length."),
@@ -43,6 +43,31 @@ NOTEBOOK_02 = (
     ),
     Choice(
         "02.q3",
+        "Ten tokens of length 4 still have a spread of about .9 after twelve rounds. What happens if we never "
+        "stop, in exact arithmetic?",
+        (
+            Option(
+                "Most stay apart: each reads practically only itself.",
+                "However small the other weights are, they are positive, and there is no end to the rounds.",
+            ),
+            Option(
+                "Similar ones join into groups, and the groups stay apart.",
+                "The first half is right, and takes long. But groups still read each other a little, as tokens do.",
+            ),
+            Option(
+                "They all end in one point.",
+                "Every weight stays above one and the same positive number, so the hull shrinks by at least a fixed "
+                "factor in each round. It may take a million of them.",
+                right=True,
+            ),
+            Option(
+                "They shrink to the zero vector.",
+                "Each stays a mean of the tokens, so the end is a point in their hull. In general that is not zero.",
+            ),
+        ),
+    ),
+    Choice(
+        "02.q4",
         "Three symbols a, b, c stand in a ring: a must read b, b must read c, c must read a. Why can no vectors make "
         "X Xᵀ do it, with a, b, c each scoring its target above the third symbol?",
         (

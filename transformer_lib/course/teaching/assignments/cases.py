@@ -186,6 +186,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "00.3": _one_connection,
     "00.4": _enough,
     "01.6": _confidence,
+    "02.4": lambda rng: (rng.uniform(0.5, 5), rng.randint(0, 20)),
     "03.2": _without_one,
     "03.3": lambda rng: (rng.choice(SIZES[1:]), rng.uniform(0.4, 0.98)),
     "03.5": _sizes(5),
