@@ -69,6 +69,8 @@ NOTEBOOKS = (
         exercises=6,
         quizzes=5,
         widgets=("W1", "W2", "W26"),
+        optional=("01.5", "01.6", "W2"),
+        optional_minutes=55,
     ),
     Notebook(
         "02",
@@ -79,6 +81,8 @@ NOTEBOOKS = (
         exercises=6,
         quizzes=4,
         widgets=("W17",),
+        optional=("02.6",),
+        optional_minutes=25,
     ),
     Notebook(
         "03",
@@ -89,6 +93,8 @@ NOTEBOOKS = (
         exercises=5,
         quizzes=3,
         widgets=("W16",),
+        optional=("03.5",),
+        optional_minutes=30,
     ),
     Notebook(
         "04",
@@ -111,6 +117,8 @@ NOTEBOOKS = (
         exercises=6,
         quizzes=3,
         widgets=("W18", "W19"),
+        optional=("05.6",),
+        optional_minutes=25,
     ),
     Notebook(
         "06",
