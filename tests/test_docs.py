@@ -13,6 +13,8 @@ from transformer_lib import __version__
 from transformer_lib.course import studies
 from transformer_lib.course.studies import multi30k, precision, speed, stored
 
+pytestmark = pytest.mark.fast
+
 ROOT = Path(__file__).parents[1]
 WRITTEN = ("README.md", "docs/speed.md", "docs/multi30k.md")  # by studies, between marks
 PAGES = [

@@ -19,6 +19,8 @@ from transformer_lib.fast.eligibility import fastest_path, obstacle, require_fas
 from transformer_lib.model.cache import KeyValueCache
 from transformer_lib.model.layers import Residual
 
+pytestmark = pytest.mark.fast
+
 
 @pytest.mark.parametrize("norm_first", [False, True])
 @pytest.mark.parametrize("position", POSITIONS)

@@ -13,6 +13,8 @@ from transformer_lib.course import notebooks
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.catalogue import INTERACTIVE_FIGURES
 
+pytestmark = pytest.mark.fast
+
 PANELS = Path(widgets.__file__).parent
 BY_FUNCTION = {figure.function: figure for figure in INTERACTIVE_FIGURES}
 

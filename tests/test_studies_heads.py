@@ -10,9 +10,9 @@ import torch
 
 import transformer_lib as tl
 from factories import make_model, random_ids
+from transformer_lib.course.studies import cuts as change
 from transformer_lib.course.studies import entries, questions, reversal
 from transformer_lib.course.studies import heads as study
-from transformer_lib.course.studies import interventions as change
 
 
 @pytest.fixture(scope="module")
@@ -79,7 +79,7 @@ def test_a_masked_entry_is_not_read_in_the_head_named():
 
 def test_cutting_and_hiding_reach_every_layer(trained, it):
     model, here = trained.model.eval(), torch.arange(len(it))
-    with change.cut(model, it, it.word, it.cue), tl.record_attention(model) as record:
+    with change.cut_rows(model, it, it.word, it.cue), tl.record_attention(model) as record:
         model.encode(it.src)
     assert all((grid[here, :, it.word, it.cue] == 0).all() for grid in record.values()) and len(record) == 2
     with change.hidden(model, it, it.cue), tl.record_attention(model) as record:
@@ -92,7 +92,7 @@ def test_cutting_and_hiding_reach_every_layer(trained, it):
 
 def test_cutting_in_one_layer_leaves_the_other_alone(trained, it):
     model, here = trained.model.eval(), torch.arange(len(it))
-    with change.cut(model, it, it.word, it.cue, layers=(1,)), tl.record_attention(model) as record:
+    with change.cut_rows(model, it, it.word, it.cue, layers=(1,)), tl.record_attention(model) as record:
         model.encode(it.src)
     first, second = (grid[here, :, it.word, it.cue] for grid in record.values())
     assert (first > 0).all() and (second == 0).all()
@@ -138,7 +138,7 @@ def test_entries_have_the_weights_lengths_and_effects_of_one_sentence(trained, n
         model.encode(one.src)
     grids = torch.stack([record[f"encoder.layers.{k}.self_attention"][0] for k in (0, 1)])
     torch.testing.assert_close(torch.from_numpy(weight), grids.amax(dim=(0, 1)).flatten())
-    with change.cut(model, one, one.word, one.cue):
+    with change.cut_rows(model, one, one.word, one.cue):
         after = questions.margins(model, one)
     assert effect[place] == pytest.approx(abs((after - questions.margins(model, one)).item()), abs=1e-3)
     layer, x = model.encoder.layers[0].self_attention, torch.randn(2, 5, 96)

@@ -444,6 +444,13 @@ def test_a_batch_without_targets_is_refused():
         tl.train(make_learner(), tl.Batches([[3]], [[1]], 1), progress=False)
 
 
+def test_batches_padded_with_another_id_are_refused():
+    src = [[3, 4], [5]]
+    other = tl.Batches(src, [[1, *ids, 2] for ids in src], 2, pad_id=6)
+    with pytest.raises(ValueError, match="batches must be padded with the model's pad_id 0, got 6"):
+        tl.train(make_learner(), other, progress=False)
+
+
 def test_time_and_epochs_together_end_with_what_comes_first(clock):
     assert len(learn_by_clock(clock, time_limit=500.0, epochs=2).steps) == 16
     assert len(learn_by_clock(clock, time_limit=6.0, epochs=2).steps) == 6

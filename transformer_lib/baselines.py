@@ -79,15 +79,15 @@ class SelfOnlyTransformer(Transformer):
     """
 
     def src_mask(self, src: Tensor) -> Tensor:
-        """Each source token sees itself."""
+        """Let each source token see itself alone."""
         return _diagonal(src.shape[1], src.shape[1], src.device)
 
     def tgt_mask(self, tgt_so_far: Tensor, q_len: int) -> Tensor:
-        """Each target token sees itself."""
+        """Let each target token see itself alone."""
         return _diagonal(tgt_so_far.shape[1], tgt_so_far.shape[1], tgt_so_far.device)[..., -q_len:, :]
 
     def memory_mask(self, src: Tensor, tgt_so_far: Tensor, q_len: int) -> Tensor:
-        """Target position i sees source position i, or nothing past the source's end."""
+        """Let target position i see source position i, or nothing past the source's end."""
         diagonal = _diagonal(tgt_so_far.shape[1], src.shape[1], src.device)[..., -q_len:, :]
         return diagonal & super().memory_mask(src, tgt_so_far, q_len)  # the end is where the padding begins
 

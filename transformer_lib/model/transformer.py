@@ -45,7 +45,7 @@ class Transformer(TranslationModel):
         self._initialise()
 
     def _initialise(self) -> None:
-        """As `initialise` does, ties last."""
+        """Draw the weights as `initialise` does, and tie the tables last."""
         initialise(self, (self.src_embedding, self.tgt_embedding))
         if self.config.tie_embeddings:
             self.tgt_embedding.weight = self.output_head.weight = self.src_embedding.weight

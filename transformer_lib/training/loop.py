@@ -87,6 +87,9 @@ class _Run:
     def __init__(
         self, model: TranslationModel, batches: Batches, options: TrainingOptions, average: AveragedModel | None
     ) -> None:
+        padding = getattr(batches, "pad_id", model.config.pad_id)  # other loaders may have none to tell
+        if padding != model.config.pad_id:
+            raise ValueError(f"batches must be padded with the model's pad_id {model.config.pad_id}, got {padding}")
         self.model, self.batches, self.options, self.average = model, batches, options, average
         self.parameters = list(model.parameters())
         self.optimizer = torch.optim.Adam(self.parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)

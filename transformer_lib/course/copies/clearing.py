@@ -42,7 +42,7 @@ def source_of(cell: Json) -> str:
 
 
 def _still_asked(text: str, asked: bool) -> bool:
-    """Whether a prediction is open after this text: one in its last section, or an earlier one and no heading."""
+    """Return whether a prediction is open after this text: in its last section, or earlier and no heading since."""
     headings = [match.start() for match in _HEADING.finditer(text)]
     asks = [match.start() for match in _ASKS.finditer(text)]
     if headings:

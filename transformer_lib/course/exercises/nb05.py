@@ -534,7 +534,7 @@ def _root(ids, table):
 
 
 def _own_rows(call, case, got):
-    """Is the result the same for another table?"""
+    """Tell whether the result is the same for another table."""
     ids, table = case.args
     if torch.equal(got, call(ids, table + 1)):
         return "The result does not depend on the table: a new nn.Embedding has random rows of its own."

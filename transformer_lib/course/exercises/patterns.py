@@ -125,7 +125,7 @@ def _nearly(pairs: list[Pair]) -> Iterator[Claim]:
 
 
 def _factor(pairs: list[Pair]) -> Iterator[Claim]:
-    """One number by itself is always some factor away, so there must be two."""
+    """Claim a factor between the two, where there are at least two numbers; one is always some factor away."""
     wanted, came = max(pairs, key=lambda pair: pair[0].numel())
     size = float((wanted**2).sum())
     if sum(one.numel() for one, _ in pairs) < 2 or wanted.shape != came.shape or size == 0:

@@ -71,7 +71,7 @@ def _plain(value: object) -> str | None:
 
 
 def _tensor(value: torch.Tensor) -> str | None:
-    """A tensor that is trained is no constant: its numbers would change without the file."""
+    """Return the source of a tensor; None for one that is trained, whose numbers would change without the file."""
     if value.requires_grad or type(value) is not torch.Tensor or value.layout != torch.strided:
         return None
     numbers = _numbers(value.numel(), value.tolist())

@@ -45,7 +45,7 @@ def show(view: View) -> None:
 
 
 def in_kernel() -> bool:
-    """Whether this process is the kernel of a notebook."""
+    """Return whether this process is the kernel of a notebook."""
     if "IPython" not in sys.modules:  # whoever is in a kernel has loaded it
         return False
     return hasattr(sys.modules["IPython"].get_ipython(), "kernel")

@@ -43,7 +43,7 @@ def standing(entry: Notebook, state: State) -> str:
 
 
 def finished(entry: Notebook, state: State) -> bool:
-    """Whether all exercises, questions and cases of a notebook that has some are passed."""
+    """Return whether all exercises, questions and cases of a notebook that has some are passed."""
     tasks = [(kind, name) for kind, name in entry.parts if kind != "widget"]
     return bool(tasks) and all(name in state[kind] for kind, name in tasks)
 

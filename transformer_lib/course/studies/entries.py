@@ -11,9 +11,10 @@ from torch import Tensor
 
 from ...data.corpora import Pair
 from ...decoding.translator import Translator
+from ...model.evaluating import evaluating
 from ...model.multihead import MultiHeadAttention
 from ...model.recording import record_attention
-from .interventions import cut
+from .cuts import cut_rows
 from .questions import Questions, margins
 
 LARGE, IDLE = 0.5, 0.1  # a large weight, and a change of the margin that counts as none
@@ -60,7 +61,12 @@ def short_sentences(pairs: Sequence[Pair]) -> list[Pair]:
 @torch.no_grad()
 def of_sentence(translator: Translator, pair: Pair) -> tuple[np.ndarray, ...]:
     """Return weight, length, effect, of_noun and is_cue of the n² entries of one sentence, row by row."""
-    model, one = translator.model.eval(), Questions(translator, [pair])
+    with evaluating(translator.model):
+        return _of_sentence(translator, pair)
+
+
+def _of_sentence(translator: Translator, pair: Pair) -> tuple[np.ndarray, ...]:
+    model, one = translator.model, Questions(translator, [pair])
     n, x, found = one.src.shape[1], model._embed(model.src_embedding, one.src), []
     for layer in model.encoder.layers:
         with record_attention(layer) as record:
@@ -71,7 +77,7 @@ def of_sentence(translator: Translator, pair: Pair) -> tuple[np.ndarray, ...]:
     weight, length = (torch.cat(kind).amax(dim=(0, 1)).flatten() for kind in zip(*found, strict=True))
     many, entry = Questions(translator, [pair] * n * n), torch.arange(n * n)
     whole = margins(model, one)
-    with cut(model, many, entry // n, entry % n):
+    with cut_rows(model, many, entry // n, entry % n):
         effect = (margins(model, many) - whole).abs()
     of_noun = entry // n == one.word
     return tuple(kind.numpy() for kind in (weight, length, effect, of_noun, of_noun & (entry % n == one.cue)))

@@ -17,12 +17,13 @@ from torch import Tensor
 from ..._files import DATA
 from ...data.corpora import Corpus, Pair, load_corpus
 from ...decoding.translator import Translator, load_trained
+from ...model.evaluating import evaluating
 from ...model.multihead import MultiHeadAttention
 from ...model.transformer import Transformer
 from . import entries, stored, translators
-from .interventions import (
+from .cuts import (
     attention_layers,
-    cut,
+    cut_rows,
     evened,
     flipped,
     hidden,
@@ -66,7 +67,12 @@ def questions(translator: Translator, pairs: Sequence[Pair]) -> tuple[Questions,
 
 def measure(translator: Translator, corpus: Corpus) -> dict[str, Any]:
     """Return everything that is stored about one model; shares of right decisions unless named otherwise."""
-    model = translator.model.eval()
+    with evaluating(translator.model):
+        return _measured(translator, corpus)
+
+
+def _measured(translator: Translator, corpus: Corpus) -> dict[str, Any]:
+    model = translator.model
     noun, it = questions(translator, corpus["heldout"])
     some = Questions(translator, noun.pairs[::EVERY])
     result: dict[str, Any] = {"right": {"noun": share(margins(model, noun)), "it": share(margins(model, it))}}
@@ -88,7 +94,7 @@ def of_nouns(translator: Translator, noun: Questions, corpus: Corpus) -> dict[st
     }
     for name, edge in edges.items():
         for ending, layers in LAYERS.items():
-            cuts[name + ending] = _share_inside(cut(model, noun, *edge, layers=layers), model, noun)
+            cuts[name + ending] = _share_inside(cut_rows(model, noun, *edge, layers=layers), model, noun)
     cuts["others read cue"] = _share_inside(unread(model, noun, noun.cue), model, noun)
     between = weights_between(model, noun, noun.word, noun.cue)
     found = decisions(translator, noun, corpus)
@@ -108,7 +114,7 @@ def decisions(translator: Translator, noun: Questions, corpus: Corpus) -> dict[s
     model, donor = translator.model, donors(translator, noun, corpus["heldout"])
     found = {}
     for name, context in {
-        "noun reads cue": cut(model, noun, noun.word, noun.cue),
+        "noun reads cue": cut_rows(model, noun, noun.word, noun.cue),
         "others read cue": unread(model, noun, noun.cue),
     }.items():
         with context:
@@ -133,8 +139,8 @@ def of_pronouns(translator: Translator, it: Questions, corpus: Corpus) -> dict[s
     donor, here = donors(translator, it, corpus["heldout"]), torch.arange(len(it))
     of_pronoun = pronoun_rows(translator, it)
     cuts = {
-        "it reads the noun meant": cut(model, it, it.word, meant),
-        "it reads both nouns and the adjective": cut(model, it, it.word, meant, other, it.cue),
+        "it reads the noun meant": cut_rows(model, it, it.word, meant),
+        "it reads both nouns and the adjective": cut_rows(model, it, it.word, meant, other, it.cue),
         "others read both nouns and the adjective": unread(model, it, meant, other, it.cue),
     }
     return {

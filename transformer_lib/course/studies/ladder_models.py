@@ -86,7 +86,7 @@ class Reader(TranslationModel):
         self._initialise()
 
     def _initialise(self) -> None:
-        """As a `Transformer` begins; tables that are not learned stay so."""
+        """Draw the weights as a `Transformer` does; tables that are not learned stay as they are."""
         tables = self.src_embedding, self.tgt_embedding
         initialise(self, tables)
         for table in tables:

@@ -104,17 +104,17 @@ def answer(pair: Pair) -> str:
 
 
 def guess_first(_pair: Pair) -> str:
-    """A baseline for "it": the first noun."""
+    """Take the first noun, a baseline for "it"."""
     return "first"
 
 
 def guess_last(_pair: Pair) -> str:
-    """A baseline for "it": the last noun."""
+    """Take the last noun, a baseline for "it"."""
     return "second"
 
 
 def guess_nearest(pair: Pair) -> str:
-    """A baseline for "it": the noun that stands nearest."""
+    """Take the noun that stands nearest, a baseline for "it"."""
     tokens = blanked(pair)
     distances = [abs(tokens.index(noun) - tokens.index("it")) for noun in nouns(tokens)]
     return ("first", "second")[distances.index(min(distances))]

@@ -123,18 +123,18 @@ def encoder_steps(pad: bool = False, masked: bool = True) -> list[Step]:
 def _layer_steps(layer: EncoderLayer, x: Tensor, mask: Tensor) -> list[Step]:
     """Return the eight steps of one layer on x [seq_len, 4]."""
     attended, weights = layer.self_attention(x[None], x[None], x[None], mask, return_weights=True)
-    attended = attended[0]
-    added = x + attended
+    added = x + attended[0]
     normed = layer.self_attention_residual.norm(added)
-    hidden = torch.relu(layer.feed_forward.expand(normed))
-    fed = layer.feed_forward.contract(hidden)
-    summed = normed + fed
-    output = layer.feed_forward_residual.norm(summed)
+    first = _attention_steps(x, weights[0], attended[0], added, normed)
+    return [*first, *_feed_forward_steps(layer, normed)]
+
+
+def _attention_steps(x: Tensor, weights: Tensor, attended: Tensor, added: Tensor, normed: Tensor) -> list[Step]:
     return [
         Step(
             STEPS[2],
             "softmax(Q Kᵀ / √d_k)",
-            (("head 1", weights[0, 0]), ("head 2", weights[0, 1])),
+            (("head 1", weights[0]), ("head 2", weights[1])),
             "Rows are queries, columns keys. Tokens meet only here and in step 4 (12).",
         ),
         Step(
@@ -150,6 +150,15 @@ def _layer_steps(layer: EncoderLayer, x: Tensor, mask: Tensor) -> list[Step]:
             "The dashed path brings x past the attention, as it is.",
         ),
         Step(STEPS[5], "LayerNorm(sum)", (("sum", added), ("y", normed)), "Each row now has mean 0 and variance 1."),
+    ]
+
+
+def _feed_forward_steps(layer: EncoderLayer, normed: Tensor) -> list[Step]:
+    hidden = torch.relu(layer.feed_forward.expand(normed))
+    fed = layer.feed_forward.contract(hidden)
+    summed = normed + fed
+    output = layer.feed_forward_residual.norm(summed)
+    return [
         Step(
             STEPS[6],
             "max(0, y W_1 + b_1)",

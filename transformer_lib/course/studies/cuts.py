@@ -89,7 +89,7 @@ def chosen(stack: Encoder | Decoder, layers: Sequence[int] | None) -> list[torch
     return [layer for n, layer in enumerate(stack.layers) if layers is None or n in layers]
 
 
-def cut(
+def cut_rows(
     model: Transformer, asked: Questions, rows: Tensor, *columns: Tensor, layers: Sequence[int] | None = None
 ) -> AbstractContextManager[None]:
     """Forbid the encoder's row rows[i] to read the columns[i], in all heads of `layers` (from 0; all by default)."""
