@@ -45,7 +45,7 @@ def test_sections_and_tasks_are_in_the_notebook_and_the_minutes_are_honest(stop)
 
 def test_an_evening_is_an_evening():
     assert 150 <= routes.EVENING.minutes <= 200
-    assert [stop.id for stop in routes.EVENING.stops] == ["00", "01", "04", "08", "12", "14"]
+    assert [stop.id for stop in routes.EVENING.stops] == ["00", "01", "03", "04", "08", "12", "13", "14"]
 
 
 def test_the_spine_is_part_one_and_everything_is_all():
@@ -102,7 +102,7 @@ def test_without_a_choice_the_routes_are_listed_and_the_map_is_as_it_was():
 def test_a_chosen_route_is_remembered_and_stands_above_the_map():
     assert "next: 00 · Start here" in repr(progress.route("evening"))
     shown = repr(progress.course_map())
-    assert shown.startswith("One evening, 3 hours: 0 of 6 stops done · next: 00 · Start here\n")
+    assert shown.startswith("One evening, 3 hours: 0 of 8 stops done · next: 00 · Start here\n")
     assert "The soft lookup" in shown and " 17  Bug clinic" in shown
     html = progress.course_map()._repr_mimebundle_()["text/html"]
     assert '<a href="01_attention_is_a_lookup.ipynb">' in html and html.count("<table>") == 2
@@ -120,7 +120,7 @@ def test_the_next_stop_follows_what_is_passed():
     progress.mark(*first.parts[-1])
     state = progress.state()
     assert route_view.stop_standing(first, state) == "done" and route_view.next_stop(routes.EVENING, state) == second
-    assert "1 of 6 stops done · next: 01" in repr(progress.course_map())
+    assert "1 of 8 stops done · next: 01" in repr(progress.course_map())
 
 
 def test_at_the_end_there_is_nothing_next():
@@ -128,7 +128,7 @@ def test_at_the_end_there_is_nothing_next():
     for stop in routes.EVENING.stops:
         for kind, name in stop.parts:
             progress.mark(kind, name)
-    assert "6 of 6 stops done. You have arrived." in repr(progress.course_map())
+    assert "8 of 8 stops done. You have arrived." in repr(progress.course_map())
 
 
 def test_a_route_passes_nothing_and_is_forgotten_with_the_rest():

@@ -62,7 +62,7 @@ def _whole(entry: Notebook) -> Stop:
 EVENING = Route(
     "evening",
     "One evening",
-    "from a lookup to a translator, in marked sections of six notebooks",
+    "from a lookup to a translator, in marked sections of eight notebooks",
     (
         Stop(
             "00",
@@ -89,6 +89,12 @@ EVENING = Route(
             ("01.1", "01.2", "01.3", "01.q1", "01.q2", "01.q3", "01.q4", "01.q5", "W1", "W26"),
         ),
         Stop(
+            "03",
+            10,
+            ("Three roles, by hand", "One matrix for each role"),
+            ("03.1", "03.q1", "03.q2", "W16"),
+        ),
+        Stop(
             "04",
             16,
             (
@@ -101,9 +107,9 @@ EVENING = Route(
         ),
         Stop(
             "08",
-            30,
-            ("Two wishes, one blend", "From a loop to one product", "Two things at once, trained"),
-            ("08.1", "08.q1", "08.q2", "W7", "W20"),
+            20,
+            ("Two wishes, one blend", "From a loop to one product"),
+            ("08.1", "08.q1", "08.q2", "W7"),
         ),
         Stop(
             "12",
@@ -117,6 +123,12 @@ EVENING = Route(
                 "With trained weights",
             ),
             ("12.1", "12.q2", "12.q3", "W15"),
+        ),
+        Stop(
+            "13",
+            6,
+            ("One sentence, shifted by one", "Use it"),
+            ("13.q1",),
         ),
         Stop(
             "14",

@@ -9,6 +9,8 @@ from ..routes import Route, Stop
 from .store import State
 from .view import SYMBOLS
 
+HOW = "Run the top of each notebook, then these sections; they do without the others. Exercises not named can wait."
+
 
 def stop_standing(stop: Stop, state: State) -> str:
     """Return "done", "started" or "not yet" for what a route takes from a notebook."""
@@ -54,12 +56,19 @@ def route_view(route: Route, state: State) -> tuple[str, str]:
         return html, text
     rows = [(stop_standing(stop, state), stop) for stop in listed]
     body = "".join(
-        _row(f"{SYMBOLS[word]} {word}", _link(stop), f"{stop.minutes}", escape(" · ".join(stop.sections)))
+        _row(
+            f"{SYMBOLS[word]} {word}",
+            _link(stop),
+            f"{stop.minutes}",
+            escape(" · ".join(stop.sections)),
+            escape(_exercises(stop)),
+        )
         for word, stop in rows
     )
-    titles = ("progress", "notebook", "minutes", "sections")
+    titles = ("progress", "notebook", "minutes", "sections", "exercises")
     lines = [f"{SYMBOLS[word]} {word:<8} {_name(stop)}, {stop.minutes} min: {_sections(stop)}" for word, stop in rows]
-    return html + _table(f"Your route: {route.title}", titles, body), "\n".join([text, *lines])
+    html += f"<p>{escape(HOW)}</p>" + _table(f"Your route: {route.title}", titles, body)
+    return html, "\n".join([text, HOW, *lines])
 
 
 def above_map(route: Route | None, state: State, course_map: tuple[str, str]) -> tuple[str, str]:
@@ -80,7 +89,12 @@ def _name(stop: Stop) -> str:
 
 
 def _sections(stop: Stop) -> str:
-    return "; ".join(stop.sections)
+    exercises = _exercises(stop)
+    return "; ".join(stop.sections) + (f" (exercises {exercises})" if exercises else "")
+
+
+def _exercises(stop: Stop) -> str:
+    return ", ".join(name for kind, name in stop.parts if kind == "exercise")
 
 
 def _link(stop: Stop) -> str:
