@@ -43,23 +43,6 @@ def head_contributions(heads, W_O):
     return torch.stack([heads[:, h] @ W_O[h * d_v : (h + 1) * d_v] for h in range(n_heads)], dim=1)
 
 
-def multi_head_cost(d_model, n_heads, d_k, d_v, seq_len):
-    parameters = 2 * n_heads * d_model * (d_k + d_v)
-    return [parameters, seq_len * parameters + n_heads * seq_len**2 * (d_k + d_v)]
-
-
-def block_diagonal(blocks):
-    return torch.block_diag(*blocks)
-
-
-def block_diagonal_by_slices(blocks):
-    n_heads, rows, columns = blocks.shape
-    large = torch.zeros(n_heads * rows, n_heads * columns)
-    for h, block in enumerate(blocks):
-        large[h * rows : (h + 1) * rows, h * columns : (h + 1) * columns] = block
-    return large
-
-
 STYLES = [
     ("08.1", split_heads),
     ("08.1", split_heads_by_view),
@@ -68,7 +51,4 @@ STYLES = [
     ("08.3", multi_head_attention),
     ("08.3", sum_of_heads),
     ("08.4", head_contributions),
-    ("08.5", multi_head_cost),
-    ("08.6", block_diagonal),
-    ("08.6", block_diagonal_by_slices),
 ]
