@@ -144,7 +144,7 @@ NOTEBOOKS = (
         "08",
         "multi_head_attention",
         "Multi-head attention",
-        75,
+        70,
         "several attentions side by side",
         exercises=4,
         quizzes=4,

@@ -77,6 +77,47 @@ EXERCISE_1 = Exercise(
             lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flatten(0, 1),
             "Batch and heads are merged into one axis; they are asked for as two.",
         ),
+        Mistake(
+            "n_heads features",
+            lambda x, n: x.unflatten(-1, (-1, n)).transpose(1, 2),
+            "You made pieces of n_heads features each; make n_heads pieces, of d features each.",
+        ),
+        Mistake(
+            "axes 2 and 3",
+            lambda x, n: x.unflatten(-1, (n, -1)).transpose(2, 3),
+            "The last axis is cut rightly. Then you swapped axes 2 and 3, heads and features; swap heads and tokens.",
+        ),
+        Mistake(
+            "axes 1 and 3",
+            lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 3),
+            "The last axis is cut rightly. Then you swapped axes 1 and 3, tokens and features; swap heads and tokens.",
+        ),
+        Mistake(
+            "axes 0 and 1",
+            lambda x, n: x.unflatten(-1, (n, -1)).transpose(0, 1),
+            "The last axis is cut rightly. Then you swapped axes 0 and 1, batch and tokens: with a batch in front, "
+            "tokens and heads are axes 1 and 2.",
+        ),
+        Mistake(
+            "axes 0 and 2",
+            lambda x, n: x.unflatten(-1, (n, -1)).transpose(0, 2),
+            "The last axis is cut rightly. Then you swapped axes 0 and 2, batch and heads; swap heads and tokens.",
+        ),
+        Mistake(
+            "swapped first",
+            lambda x, n: x.transpose(1, 2).reshape(x.shape[0], n, x.shape[1], -1),
+            "You swapped before you cut: tokens and features changed places, and the reshape then mixed tokens.",
+        ),
+        Mistake(
+            "first piece",
+            lambda x, n: x[:, None, :, : x.shape[-1] // n].expand(-1, n, -1, -1),
+            "Every head got the first piece; head h gets the columns from h · d on.",
+        ),
+        Mistake(
+            "last piece first",
+            lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flip(1),
+            "The pieces come in reversed order; head 0 gets the first d columns.",
+        ),
     ),
     gradients=("x",),
     part="split_heads",
@@ -144,6 +185,27 @@ EXERCISE_2 = Exercise(
             lambda x: x.flip(1).transpose(1, 2).flatten(2),
             "The last head comes first; head 0 gets the first columns.",
         ),
+        Mistake(
+            "flattened only",
+            lambda x: x.flatten(2),
+            "You flattened without a swap, so tokens and features became one axis; make one of heads and features.",
+        ),
+        Mistake(
+            "axes 2 and 3",
+            lambda x: x.transpose(2, 3).flatten(2),
+            "You swapped tokens and features (axes 2 and 3); swap heads and tokens (1 and 2), then flatten.",
+        ),
+        Mistake(
+            "axes 1 and 3",
+            lambda x: x.transpose(1, 3).flatten(2),
+            "You swapped heads and features (axes 1 and 3); swap heads and tokens (1 and 2), then flatten.",
+        ),
+        Mistake(
+            "along the batch",
+            lambda x: torch.cat(list(x.unbind(1))),
+            "You joined the heads along the batch (axis 0); join them along the last axis.",
+        ),
+        Mistake("one head", lambda x: x[:, 0], "That is the first head alone; all heads stand side by side."),
     ),
     gradients=("x",),
     part="merge_heads",
@@ -216,6 +278,32 @@ def _first_block_only(X, W_Q, W_K, W_V, W_O, n_heads):
     return heads.sum(dim=1) @ W_O[: len(W_O) // n_heads]
 
 
+def _sum_of_heads(X, W_Q, W_K, W_V, W_O, n_heads):
+    heads = split_heads(multi_head_attention(X, W_Q, W_K, W_V, torch.eye(len(W_O)).to(X), n_heads), n_heads)
+    return heads.sum(dim=1).repeat(1, 1, n_heads) @ W_O
+
+
+def _attended(X, W_Q, W_K, W_V, W_O, n_heads, weigh, value=lambda k, v: v):
+    """Return multi-head attention whose weights come from `weigh(q kᵀ, d_k)`."""
+    q, k, v = (split_heads(X @ W, n_heads) for W in (W_Q, W_K, W_V))
+    return merge_heads(weigh(q @ k.mT, q.shape[-1]) @ value(k, v)) @ W_O
+
+
+def _among_heads(X, W_Q, W_K, W_V, W_O, n_heads):
+    q, k, v = ((X @ W).unflatten(-1, (n_heads, -1)) for W in (W_Q, W_K, W_V))
+    return (torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v).flatten(2) @ W_O
+
+
+def _not_transposed(X, W_Q, W_K, W_V, W_O, n_heads):
+    q, k, v = (split_heads(X @ W, n_heads) for W in (W_Q, W_K, W_V))
+    return merge_heads(torch.softmax(q @ k / q.shape[-1] ** 0.5, -1) @ v) @ W_O
+
+
+def _causal(scores, d_k):
+    hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return torch.softmax(scores.masked_fill(hidden, -torch.inf) / d_k**0.5, -1)
+
+
 def _no_softmax(X, W_Q, W_K, W_V, W_O, n_heads):
     q, k, v = (split_heads(X @ W, n_heads) for W in (W_Q, W_K, W_V))
     return merge_heads(q @ k.mT / q.shape[-1] ** 0.5 @ v) @ W_O
@@ -286,6 +374,77 @@ EXERCISE_3 = Exercise(
             "queries and keys swapped",
             lambda X, Q, K, V, W_O, h: multi_head_attention(X, K, Q, V, W_O, h),
             "Keys ask and queries answer: row i of the scores belongs to query i.",
+        ),
+        Mistake(
+            "d_k",
+            lambda *a: _attended(*a, lambda s, d: torch.softmax(s / d, -1)),
+            "You divided by d_k, or twice by √d_k; the formula divides by √d_k once.",
+        ),
+        Mistake(
+            "root of n_heads",
+            lambda X, Q, K, V, W_O, h: _mha(scale=lambda X, W: h**0.5)(X, Q, K, V, W_O, h),
+            "You divided by √n_heads; d_k is the width of one head.",
+        ),
+        Mistake(
+            "root of seq_len",
+            _mha(scale=lambda X, W: X.shape[1] ** 0.5),
+            "You divided by √seq_len; d_k is the width of one head, the last axis after the split.",
+        ),
+        Mistake(
+            "d_model over n_heads",
+            lambda X, Q, K, V, W_O, h: _mha(scale=lambda X, W: (X.shape[-1] / h) ** 0.5)(X, Q, K, V, W_O, h),
+            "You took d_model / n_heads for d_k, which need not be so; take the last axis of Q after the split.",
+        ),
+        Mistake(
+            "multiplied",
+            lambda *a: _attended(*a, lambda s, d: torch.softmax(s * d**0.5, -1)),
+            "You multiplied the scores by √d_k; divide by it.",
+        ),
+        Mistake(
+            "divided after",
+            lambda *a: _attended(*a, lambda s, d: torch.softmax(s, -1) / d**0.5),
+            "You divided the weights by √d_k; divide the scores, before the softmax.",
+        ),
+        Mistake(
+            "causal",
+            lambda *a: _attended(*a, _causal),
+            "You masked later tokens; here every token may attend to all.",
+        ),
+        Mistake(
+            "keys as values",
+            lambda *a: _attended(*a, lambda s, d: torch.softmax(s / d**0.5, -1), value=lambda k, v: k),
+            "You blended the keys; blend the values, X W_V.",
+        ),
+        Mistake(
+            "among heads",
+            _among_heads,
+            "Here heads attend to heads, within each token: swap axes after the split; then tokens attend to tokens.",
+        ),
+        Mistake(
+            "summed",
+            _sum_of_heads,
+            "You added the heads up before W_O; they stand side by side, and each meets its own rows of W_O.",
+        ),
+        Mistake(
+            "residual",
+            lambda X, *a: X + multi_head_attention(X, *a),
+            "You added X. That comes in notebook 09; the layer itself returns only what the heads add.",
+        ),
+        Mistake(
+            "reshape twice",
+            _mha(split=_plain_reshape, merge=_merge_unturned),
+            "Split and merge are plain reshapes. They undo each other, but in between the heads hold mixed tokens.",
+        ),
+        Mistake(
+            "no transpose",
+            _not_transposed,
+            "You multiplied queries by keys that are not transposed; that fits only if there are as many tokens as "
+            "features of a head, and even then a score is not a dot product.",
+        ),
+        Mistake(
+            "W_O transposed",
+            lambda X, Q, K, V, W_O, h: multi_head_attention(X, Q, K, V, W_O.T, h),
+            "You multiplied by the transposed W_O; its rows belong to the heads, so it comes as it is.",
         ),
     ),
     gradients=("X", "W_Q", "W_K", "W_V", "W_O"),
@@ -370,6 +529,31 @@ EXERCISE_4 = Exercise(
             "axes",
             lambda heads, W: head_contributions(heads, W).transpose(1, 2),
             "Heads and tokens are swapped: the axes are [batch, n_heads, seq_len, d_model].",
+        ),
+        Mistake(
+            "reversed",
+            lambda heads, W: heads @ W.reshape(heads.shape[1], heads.shape[3], -1).flip(0),
+            "The blocks of W_O are dealt out in reversed order; head 0 owns the first d_v rows.",
+        ),
+        Mistake(
+            "columns of W_O",
+            lambda heads, W: heads @ W.T.reshape(heads.shape[1], heads.shape[3], -1),
+            "You took columns of W_O, transposed; head h owns rows, and takes them as they are.",
+        ),
+        Mistake(
+            "divided",
+            lambda heads, W: head_contributions(heads, W) / heads.shape[1],
+            "You divided by the number of heads: the heads add up, they are not averaged.",
+        ),
+        Mistake(
+            "sums so far",
+            lambda heads, W: head_contributions(heads, W).cumsum(dim=1),
+            "You added up the heads so far; each is asked for by itself.",
+        ),
+        Mistake(
+            "heads in front",
+            lambda heads, W: head_contributions(heads, W).transpose(0, 1),
+            "The heads stand before the batch; stack them along axis 1.",
         ),
     ),
     gradients=("heads", "W_O"),

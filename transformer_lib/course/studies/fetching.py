@@ -57,7 +57,9 @@ class Fetchers:
         shapes = {"letters": (LETTERS, WIDTH), **dict.fromkeys(("w_q", "w_k", "w_v", "w_o"), (WIDTH, WIDTH))}
         shapes |= {"hidden": (WIDTH, hidden), "reader": (hidden, answers)} if hidden else {"reader": (WIDTH, answers)}
         self.weights = {name: self._draw(shape) for name, shape in shapes.items()}
-        self.weights |= {name + " bias": 0 * self.weights[name][:, :1] for name in ("hidden", "reader") if name in shapes}
+        self.weights |= {
+            name + " bias": 0 * self.weights[name][:, :1] for name in ("hidden", "reader") if name in shapes
+        }
         self.off = torch.ones(n_heads, 1, 1)  # an entry of 0 cuts that head
         self.may = causal_mask(LENGTH)[0, 0]  # [LENGTH, LENGTH], True = may attend
         self.optimizer: torch.optim.Adam | None = None
