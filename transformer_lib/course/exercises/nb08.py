@@ -152,7 +152,7 @@ def _merge_unturned(x):
 EXERCISE_2 = Exercise(
     "08.2",
     "Merge the heads",
-    6,
+    5,
     1,
     merge_heads,
     _merge_cases,

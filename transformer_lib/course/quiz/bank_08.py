@@ -7,7 +7,7 @@ from .model import Choice, Number, Option
 NOTEBOOK_08 = (
     Choice(
         "08.q1",
-        "One head lets 'Show' read 'me' and 'money', with half of the weight each. Now these two words trade positions. "
+        "One head lets 'Show' read 'me' and 'money', half of the weight each. Now these two words trade positions. "
         "What happens to the output of 'Show'?",
         (
             Option(
