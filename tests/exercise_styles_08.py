@@ -14,8 +14,20 @@ def split_heads_by_view(x, heads):
     return x.view(batch, seq_len, heads, d_model // heads).permute(0, 2, 1, 3).contiguous()
 
 
+def split_heads_by_stacking(x, n_heads):
+    return torch.stack(x.chunk(n_heads, dim=-1), dim=1)
+
+
+def split_heads_by_einsum(x, n_heads):
+    return torch.einsum("bshd->bhsd", x.reshape(*x.shape[:2], n_heads, -1))
+
+
 def merge_heads(x):
     return x.transpose(1, 2).flatten(2)
+
+
+def merge_heads_by_joining(x):
+    return torch.cat([*x.unbind(1)], dim=-1)
 
 
 def merge_heads_by_reshape(x):
@@ -38,37 +50,40 @@ def sum_of_heads(X, W_Q, W_K, W_V, W_O, n_heads):
     return output
 
 
+def one_product_for_all(X, W_Q, W_K, W_V, W_O, n_heads):
+    sizes = [W_Q.shape[1], W_K.shape[1], W_V.shape[1]]
+    query, key, value = (split_heads(part, n_heads) for part in (X @ torch.cat([W_Q, W_K, W_V], 1)).split(sizes, -1))
+    weights = torch.einsum("bhqd,bhkd->bhqk", query, key).div(query.size(-1) ** 0.5).softmax(3)
+    return torch.einsum("bhqk,bhkd->bqhd", weights, value).reshape(*X.shape[:2], -1) @ W_O
+
+
+def head_contributions_by_einsum(heads, W_O):
+    return torch.einsum("bhsv,hvm->bhsm", heads, W_O.view(heads.size(1), heads.size(3), -1))
+
+
+def head_contributions_by_zeros(heads, W_O):
+    """Let one head at a time through the whole layer."""
+    alone = torch.eye(heads.shape[1]).to(heads)[:, None, :, None, None] * heads  # [n_heads, batch, n_heads, ...]
+    return (alone.transpose(2, 3).flatten(3) @ W_O).transpose(0, 1)
+
+
 def head_contributions(heads, W_O):
     n_heads, d_v = heads.shape[1], heads.shape[3]
     return torch.stack([heads[:, h] @ W_O[h * d_v : (h + 1) * d_v] for h in range(n_heads)], dim=1)
 
 
-def multi_head_cost(d_model, n_heads, d_k, d_v, seq_len):
-    parameters = 2 * n_heads * d_model * (d_k + d_v)
-    return [parameters, seq_len * parameters + n_heads * seq_len**2 * (d_k + d_v)]
-
-
-def block_diagonal(blocks):
-    return torch.block_diag(*blocks)
-
-
-def block_diagonal_by_slices(blocks):
-    n_heads, rows, columns = blocks.shape
-    large = torch.zeros(n_heads * rows, n_heads * columns)
-    for h, block in enumerate(blocks):
-        large[h * rows : (h + 1) * rows, h * columns : (h + 1) * columns] = block
-    return large
-
-
 STYLES = [
     ("08.1", split_heads),
     ("08.1", split_heads_by_view),
+    ("08.1", split_heads_by_stacking),
+    ("08.1", split_heads_by_einsum),
     ("08.2", merge_heads),
+    ("08.2", merge_heads_by_joining),
     ("08.2", merge_heads_by_reshape),
     ("08.3", multi_head_attention),
     ("08.3", sum_of_heads),
+    ("08.3", one_product_for_all),
     ("08.4", head_contributions),
-    ("08.5", multi_head_cost),
-    ("08.6", block_diagonal),
-    ("08.6", block_diagonal_by_slices),
+    ("08.4", head_contributions_by_einsum),
+    ("08.4", head_contributions_by_zeros),
 ]

@@ -107,7 +107,7 @@ EVENING = Route(
         ),
         Stop(
             "08",
-            20,
+            17,
             ("Two wishes, one blend", "From a loop to one product"),
             ("08.1", "08.q1", "08.q2", "W7"),
         ),

@@ -77,6 +77,47 @@ EXERCISE_1 = Exercise(
             lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flatten(0, 1),
             "Batch and heads are merged into one axis; they are asked for as two.",
         ),
+        Mistake(
+            "n_heads features",
+            lambda x, n: x.unflatten(-1, (-1, n)).transpose(1, 2),
+            "You made pieces of n_heads features each; make n_heads pieces, of d features each.",
+        ),
+        Mistake(
+            "axes 2 and 3",
+            lambda x, n: x.unflatten(-1, (n, -1)).transpose(2, 3),
+            "The last axis is cut rightly. Then you swapped axes 2 and 3, heads and features; swap heads and tokens.",
+        ),
+        Mistake(
+            "axes 1 and 3",
+            lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 3),
+            "The last axis is cut rightly. Then you swapped axes 1 and 3, tokens and features; swap heads and tokens.",
+        ),
+        Mistake(
+            "axes 0 and 1",
+            lambda x, n: x.unflatten(-1, (n, -1)).transpose(0, 1),
+            "The last axis is cut rightly. Then you swapped axes 0 and 1, batch and tokens: with a batch in front, "
+            "tokens and heads are axes 1 and 2.",
+        ),
+        Mistake(
+            "axes 0 and 2",
+            lambda x, n: x.unflatten(-1, (n, -1)).transpose(0, 2),
+            "The last axis is cut rightly. Then you swapped axes 0 and 2, batch and heads; swap heads and tokens.",
+        ),
+        Mistake(
+            "swapped first",
+            lambda x, n: x.transpose(1, 2).reshape(x.shape[0], n, x.shape[1], -1),
+            "You swapped before you cut: tokens and features changed places, and the reshape then mixed tokens.",
+        ),
+        Mistake(
+            "first piece",
+            lambda x, n: x[:, None, :, : x.shape[-1] // n].expand(-1, n, -1, -1),
+            "Every head got the first piece; head h gets the columns from h · d on.",
+        ),
+        Mistake(
+            "last piece first",
+            lambda x, n: x.unflatten(-1, (n, -1)).transpose(1, 2).flip(1),
+            "The pieces come in reversed order; head 0 gets the first d columns.",
+        ),
     ),
     gradients=("x",),
     part="split_heads",
@@ -111,7 +152,7 @@ def _merge_unturned(x):
 EXERCISE_2 = Exercise(
     "08.2",
     "Merge the heads",
-    6,
+    5,
     1,
     merge_heads,
     _merge_cases,
@@ -144,6 +185,27 @@ EXERCISE_2 = Exercise(
             lambda x: x.flip(1).transpose(1, 2).flatten(2),
             "The last head comes first; head 0 gets the first columns.",
         ),
+        Mistake(
+            "flattened only",
+            lambda x: x.flatten(2),
+            "You flattened without a swap, so tokens and features became one axis; make one of heads and features.",
+        ),
+        Mistake(
+            "axes 2 and 3",
+            lambda x: x.transpose(2, 3).flatten(2),
+            "You swapped tokens and features (axes 2 and 3); swap heads and tokens (1 and 2), then flatten.",
+        ),
+        Mistake(
+            "axes 1 and 3",
+            lambda x: x.transpose(1, 3).flatten(2),
+            "You swapped heads and features (axes 1 and 3); swap heads and tokens (1 and 2), then flatten.",
+        ),
+        Mistake(
+            "along the batch",
+            lambda x: torch.cat(list(x.unbind(1))),
+            "You joined the heads along the batch (axis 0); join them along the last axis.",
+        ),
+        Mistake("one head", lambda x: x[:, 0], "That is the first head alone; all heads stand side by side."),
     ),
     gradients=("x",),
     part="merge_heads",
@@ -216,6 +278,32 @@ def _first_block_only(X, W_Q, W_K, W_V, W_O, n_heads):
     return heads.sum(dim=1) @ W_O[: len(W_O) // n_heads]
 
 
+def _sum_of_heads(X, W_Q, W_K, W_V, W_O, n_heads):
+    heads = split_heads(multi_head_attention(X, W_Q, W_K, W_V, torch.eye(len(W_O)).to(X), n_heads), n_heads)
+    return heads.sum(dim=1).repeat(1, 1, n_heads) @ W_O
+
+
+def _attended(X, W_Q, W_K, W_V, W_O, n_heads, weigh, value=lambda k, v: v):
+    """Return multi-head attention whose weights come from `weigh(q kᵀ, d_k)`."""
+    q, k, v = (split_heads(X @ W, n_heads) for W in (W_Q, W_K, W_V))
+    return merge_heads(weigh(q @ k.mT, q.shape[-1]) @ value(k, v)) @ W_O
+
+
+def _among_heads(X, W_Q, W_K, W_V, W_O, n_heads):
+    q, k, v = ((X @ W).unflatten(-1, (n_heads, -1)) for W in (W_Q, W_K, W_V))
+    return (torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1) @ v).flatten(2) @ W_O
+
+
+def _not_transposed(X, W_Q, W_K, W_V, W_O, n_heads):
+    q, k, v = (split_heads(X @ W, n_heads) for W in (W_Q, W_K, W_V))
+    return merge_heads(torch.softmax(q @ k / q.shape[-1] ** 0.5, -1) @ v) @ W_O
+
+
+def _causal(scores, d_k):
+    hidden = torch.ones(scores.shape[-2:], dtype=torch.bool).triu(1)
+    return torch.softmax(scores.masked_fill(hidden, -torch.inf) / d_k**0.5, -1)
+
+
 def _no_softmax(X, W_Q, W_K, W_V, W_O, n_heads):
     q, k, v = (split_heads(X @ W, n_heads) for W in (W_Q, W_K, W_V))
     return merge_heads(q @ k.mT / q.shape[-1] ** 0.5 @ v) @ W_O
@@ -286,6 +374,77 @@ EXERCISE_3 = Exercise(
             "queries and keys swapped",
             lambda X, Q, K, V, W_O, h: multi_head_attention(X, K, Q, V, W_O, h),
             "Keys ask and queries answer: row i of the scores belongs to query i.",
+        ),
+        Mistake(
+            "d_k",
+            lambda *a: _attended(*a, lambda s, d: torch.softmax(s / d, -1)),
+            "You divided by d_k, or twice by √d_k; the formula divides by √d_k once.",
+        ),
+        Mistake(
+            "root of n_heads",
+            lambda X, Q, K, V, W_O, h: _mha(scale=lambda X, W: h**0.5)(X, Q, K, V, W_O, h),
+            "You divided by √n_heads; d_k is the width of one head.",
+        ),
+        Mistake(
+            "root of seq_len",
+            _mha(scale=lambda X, W: X.shape[1] ** 0.5),
+            "You divided by √seq_len; d_k is the width of one head, the last axis after the split.",
+        ),
+        Mistake(
+            "d_model over n_heads",
+            lambda X, Q, K, V, W_O, h: _mha(scale=lambda X, W: (X.shape[-1] / h) ** 0.5)(X, Q, K, V, W_O, h),
+            "You took d_model / n_heads for d_k, which need not be so; take the last axis of Q after the split.",
+        ),
+        Mistake(
+            "multiplied",
+            lambda *a: _attended(*a, lambda s, d: torch.softmax(s * d**0.5, -1)),
+            "You multiplied the scores by √d_k; divide by it.",
+        ),
+        Mistake(
+            "divided after",
+            lambda *a: _attended(*a, lambda s, d: torch.softmax(s, -1) / d**0.5),
+            "You divided the weights by √d_k; divide the scores, before the softmax.",
+        ),
+        Mistake(
+            "causal",
+            lambda *a: _attended(*a, _causal),
+            "You masked later tokens; here every token may attend to all.",
+        ),
+        Mistake(
+            "keys as values",
+            lambda *a: _attended(*a, lambda s, d: torch.softmax(s / d**0.5, -1), value=lambda k, v: k),
+            "You blended the keys; blend the values, X W_V.",
+        ),
+        Mistake(
+            "among heads",
+            _among_heads,
+            "Here heads attend to heads, within each token: swap axes after the split; then tokens attend to tokens.",
+        ),
+        Mistake(
+            "summed",
+            _sum_of_heads,
+            "You added the heads up before W_O; they stand side by side, and each meets its own rows of W_O.",
+        ),
+        Mistake(
+            "residual",
+            lambda X, *a: X + multi_head_attention(X, *a),
+            "You added X. That comes in notebook 09; the layer itself returns only what the heads add.",
+        ),
+        Mistake(
+            "reshape twice",
+            _mha(split=_plain_reshape, merge=_merge_unturned),
+            "Split and merge are plain reshapes. They undo each other, but in between the heads hold mixed tokens.",
+        ),
+        Mistake(
+            "no transpose",
+            _not_transposed,
+            "You multiplied queries by keys that are not transposed; that fits only if there are as many tokens as "
+            "features of a head, and even then a score is not a dot product.",
+        ),
+        Mistake(
+            "W_O transposed",
+            lambda X, Q, K, V, W_O, h: multi_head_attention(X, Q, K, V, W_O.T, h),
+            "You multiplied by the transposed W_O; its rows belong to the heads, so it comes as it is.",
         ),
     ),
     gradients=("X", "W_Q", "W_K", "W_V", "W_O"),
@@ -371,227 +530,34 @@ EXERCISE_4 = Exercise(
             lambda heads, W: head_contributions(heads, W).transpose(1, 2),
             "Heads and tokens are swapped: the axes are [batch, n_heads, seq_len, d_model].",
         ),
+        Mistake(
+            "reversed",
+            lambda heads, W: heads @ W.reshape(heads.shape[1], heads.shape[3], -1).flip(0),
+            "The blocks of W_O are dealt out in reversed order; head 0 owns the first d_v rows.",
+        ),
+        Mistake(
+            "columns of W_O",
+            lambda heads, W: heads @ W.T.reshape(heads.shape[1], heads.shape[3], -1),
+            "You took columns of W_O, transposed; head h owns rows, and takes them as they are.",
+        ),
+        Mistake(
+            "divided",
+            lambda heads, W: head_contributions(heads, W) / heads.shape[1],
+            "You divided by the number of heads: the heads add up, they are not averaged.",
+        ),
+        Mistake(
+            "sums so far",
+            lambda heads, W: head_contributions(heads, W).cumsum(dim=1),
+            "You added up the heads so far; each is asked for by itself.",
+        ),
+        Mistake(
+            "heads in front",
+            lambda heads, W: head_contributions(heads, W).transpose(0, 1),
+            "The heads stand before the batch; stack them along axis 1.",
+        ),
     ),
     gradients=("heads", "W_O"),
 )
 
 
-# 08.5 What heads cost ------------------------------------------------------------------------------------------------
-
-
-def multi_head_cost(d_model, n_heads, d_k, d_v, seq_len):
-    """Return (parameters, multiply_adds) of multi-head self-attention on one sentence, without biases.
-
-    Parameters: W_Q, W_K, W_V and W_O. Multiply-adds: those of every matrix product; the softmax is not counted.
-    A product of [a, b] and [b, c] takes a · b · c of them.
-    """
-    products = [(seq_len, d_model, width) for width in (d_k, d_k, d_v)]
-    products += [(seq_len, d_k, seq_len), (seq_len, seq_len, d_v), (seq_len, d_v, d_model)]
-    parameters = sum(d_model * width for width in (d_k, d_k, d_v, d_v))
-    return n_heads * parameters, n_heads * sum(a * b * c for a, b, c in products)
-
-
-def _cost_cases():
-    return [
-        Case("d_model 4, 2 heads of width 2, 3 tokens", (4, 2, 2, 2, 3)),
-        Case("d_k 5 and d_v 3", (7, 2, 5, 3, 11)),
-        Case("one head", (13, 1, 7, 5, 3)),
-        Case("one token", (11, 3, 5, 2, 1)),
-        Case("the base model", (512, 8, 64, 64, 37)),
-        Case("a long sentence", (17, 3, 5, 7, 1009)),
-    ]
-
-
-def _cost(parameters=None, multiply_adds=None):
-    """Return the right counts with one of them replaced by a formula of (d_model, n_heads, d_k, d_v, seq_len)."""
-
-    def function(*sizes):
-        right = multi_head_cost(*sizes)
-        return parameters(*sizes) if parameters else right[0], multiply_adds(*sizes) if multiply_adds else right[1]
-
-    return function
-
-
-def _cost_of(parameters, same_width=False):
-    """Return both counts from a wrong number of parameters, a formula of (d_model, n_heads, d_k, d_v)."""
-
-    def function(d_model, n_heads, d_k, d_v, seq_len):
-        count = parameters(d_model, n_heads, d_k, d_v)
-        return count, seq_len * count + n_heads * seq_len**2 * (d_k + (d_k if same_width else d_v))
-
-    return function
-
-
-EXERCISE_5 = Exercise(
-    "08.5",
-    "What heads cost",
-    10,
-    2,
-    multi_head_cost,
-    _cost_cases,
-    (
-        Mistake(
-            "no W_O",
-            _cost(parameters=lambda m, h, k, v, n: h * m * (2 * k + v)),
-            "W_O is missing among the parameters: n_heads · d_v rows of d_model.",
-        ),
-        Mistake(
-            "one head",
-            _cost(parameters=lambda m, h, k, v, n: m * (2 * k + 2 * v)),
-            "You counted the parameters of one head; d_k and d_v are the widths of one head, and there are "
-            "n_heads of them.",
-        ),
-        Mistake(
-            "square",
-            _cost(parameters=lambda m, h, k, v, n: 4 * m * m),
-            "4 · d_model² holds only where n_heads · d_k = n_heads · d_v = d_model.",
-        ),
-        Mistake(
-            "values as wide as keys",
-            _cost_of(lambda m, h, k, v: h * m * (3 * k + v)),
-            "W_V is d_model by n_heads · d_v, not · d_k: the values have a width of their own.",
-        ),
-        Mistake(
-            "d_k everywhere",
-            _cost_of(lambda m, h, k, v: 4 * h * m * k, same_width=True),
-            "You took d_k for every width; W_V, W_O and the product of weights and values have d_v.",
-        ),
-        Mistake(
-            "W_O square",
-            _cost_of(lambda m, h, k, v: h * m * (2 * k + v) + m * m),
-            "W_O has n_heads · d_v rows, not d_model.",
-        ),
-        Mistake(
-            "one grid",
-            _cost(multiply_adds=lambda m, h, k, v, n: n * m * h * (2 * k + 2 * v) + n * n * (k + v)),
-            "Parameters are right; each head has a grid of scores of its own, and you counted one.",
-        ),
-        Mistake(
-            "no weights times values",
-            _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + n * n * k)),
-            "Parameters are right; the product of weights and values, seq_len² · d_v per head, is missing.",
-        ),
-        Mistake(
-            "A V with d_k",
-            _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + 2 * n * n * k)),
-            "Parameters are right; weights times values takes seq_len² · d_v per head, not · d_k.",
-        ),
-        Mistake(
-            "no projections",
-            _cost(multiply_adds=lambda m, h, k, v, n: h * n * n * (k + v)),
-            "Parameters are right; the four projections take multiply-adds too: one per token and parameter.",
-        ),
-        Mistake(
-            "linear",
-            _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + n * (k + v))),
-            "Parameters are right; scores exist for each pair of tokens, so seq_len enters squared.",
-        ),
-        Mistake(
-            "twice",
-            _cost(multiply_adds=lambda *sizes: 2 * multi_head_cost(*sizes)[1]),
-            "Parameters are right; you counted multiplications and additions apart: a multiply-add is one.",
-        ),
-        Mistake(
-            "swapped",
-            lambda *sizes: multi_head_cost(*sizes)[::-1],
-            "The two counts are swapped: parameters come first.",
-        ),
-        Mistake(
-            "no W_O at all",
-            _cost_of(lambda m, h, k, v: h * m * (2 * k + v)),
-            "W_O is missing in both counts: n_heads · d_v rows of d_model.",
-        ),
-        Mistake(
-            "no product with W_O",
-            _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + v) + n * n * (k + v))),
-            "Parameters are right; the product with W_O is missing among the multiply-adds.",
-        ),
-        Mistake(
-            "biases",
-            _cost(parameters=lambda m, h, k, v, n: h * (m * (2 * k + 2 * v) + 2 * k + v) + m),
-            "Multiply-adds are right; biases are not counted: the parameters are W_Q, W_K, W_V and W_O.",
-        ),
-        Mistake(
-            "no scores",
-            _cost(multiply_adds=lambda m, h, k, v, n: h * (n * m * (2 * k + 2 * v) + n * n * v)),
-            "Parameters are right; the product of queries and keys, seq_len² · d_k per head, is missing.",
-        ),
-    ),
-    returns=("parameters", "multiply_adds"),
-)
-
-
-# 08.6 The matrix behind a split X ------------------------------------------------------------------------------------
-
-
-def block_diagonal(blocks):
-    """Return one large matrix with the given blocks along its diagonal and zeros elsewhere.
-
-    blocks: [n_heads, rows, columns]. Returns [n_heads · rows, n_heads · columns].
-    """
-    n_heads, rows, columns = blocks.shape
-    placed = blocks[:, :, None, :] * torch.eye(n_heads).to(blocks)[:, None, :, None]
-    return placed.reshape(n_heads * rows, n_heads * columns)
-
-
-def _block_cases():
-    return [
-        Case("2 blocks of 1 × 1", (torch.tensor([[[2.0]], [[3.0]]]),)),
-        Case("2 blocks of 2 × 2", (normal(85, (2, 2, 2))[0],)),
-        Case("3 blocks of 5 × 2", (normal(86, (3, 5, 2))[0],)),
-        Case("one block", (normal(87, (1, 3, 7))[0],)),
-        Case("5 blocks of 3 × 3", (normal(88, (5, 3, 3))[0],)),
-    ]
-
-
-def _interleaved_blocks(blocks):
-    n_heads, rows, columns = blocks.shape
-    placed = blocks[:, :, None, :] * torch.eye(n_heads).to(blocks)[:, None, :, None]  # [heads, rows, heads, columns]
-    return placed.permute(1, 0, 3, 2).reshape(n_heads * rows, n_heads * columns)
-
-
-EXERCISE_6 = Exercise(
-    "08.6",
-    "The matrix behind a split X",
-    12,
-    3,
-    block_diagonal,
-    _block_cases,
-    (
-        Mistake(
-            "side by side",
-            lambda blocks: torch.cat(list(blocks), dim=1),
-            "The blocks stand side by side, so all share the same rows. That is how the heads of one full "
-            "projection stand; here each block has rows of its own as well.",
-        ),
-        Mistake(
-            "stacked",
-            lambda blocks: torch.cat(list(blocks), dim=0),
-            "The blocks stand below each other; each needs columns of its own as well.",
-        ),
-        Mistake(
-            "other diagonal",
-            lambda blocks: block_diagonal(blocks).flip(0).unflatten(0, (len(blocks), -1)).flip(1).flatten(0, 1),
-            "The blocks run along the other diagonal, from bottom left to top right.",
-        ),
-        Mistake(
-            "interleaved",
-            _interleaved_blocks,
-            "The rows and columns of the blocks alternate; each block must stay in one piece.",
-        ),
-        Mistake("transposed", lambda blocks: block_diagonal(blocks.mT), "Each block is transposed."),
-        Mistake(
-            "one block",
-            lambda blocks: block_diagonal(blocks[:1].expand(len(blocks), -1, -1)),
-            "The first block is repeated; the h-th place takes blocks[h].",
-        ),
-        Mistake(
-            "no zeros",
-            lambda blocks: torch.cat(list(blocks), dim=1).repeat(len(blocks), 1),
-            "There is something outside the diagonal blocks; it must be zero.",
-        ),
-    ),
-    gradients=("blocks",),
-)
-
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

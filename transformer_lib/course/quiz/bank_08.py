@@ -7,12 +7,12 @@ from .model import Choice, Number, Option
 NOTEBOOK_08 = (
     Choice(
         "08.q1",
-        "One head gives 'Show' half its weight from 'me' and half from 'money'. Now these two words trade places. What "
-        "happens to the output of 'Show'?",
+        "One head lets 'Show' read 'me' and 'money', half of the weight each. Now these two words trade positions. "
+        "What happens to the output of 'Show'?",
         (
             Option(
                 "It changes: the words now stand elsewhere.",
-                "The weights belong to the places, and both are ½: ½ a + ½ b is ½ b + ½ a.",
+                "The weights belong to the positions, and both are ½: ½ a + ½ b is ½ b + ½ a.",
             ),
             Option(
                 "Nothing: the sum of the two halves is the same.",

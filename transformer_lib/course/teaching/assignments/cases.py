@@ -201,7 +201,6 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "07.2": lambda rng: (_ids(rng, 3, rng.choice((5, 7)), 0, 4), rng.randrange(4)),
     "07.4": _segments,
     "07.6": _leak,
-    "08.5": _sizes(5),
     "09.4": _sizes_and_flag(2),
     "10.3": _layers,
     "11.4": _lengths,
