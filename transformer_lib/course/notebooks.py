@@ -134,7 +134,7 @@ NOTEBOOKS = (
         "07",
         "masking_and_teacher_forcing",
         "Masking and teacher forcing",
-        115,
+        75,
         "masks, and training on all positions at once",
         exercises=6,
         quizzes=4,
