@@ -505,7 +505,7 @@ def _only_last(logits_of, ids, vocab_size):
 EXERCISE_5 = Exercise(
     "07.5",
     "Find the leak",
-    15,
+    12,
     3,
     leak_map,
     _leak_cases,
@@ -612,7 +612,7 @@ def _packed(shift=0, same=torch.eq, real=lambda s: (s != 0)[:, None, :], causal=
 EXERCISE_6 = Exercise(
     "07.6",
     "Several sentences in one row",
-    12,
+    10,
     2,
     packed_mask,
     _segment_cases,
