@@ -45,6 +45,14 @@ def test_with_the_mask_the_honest_form_is_the_training_form():
     torch.testing.assert_close(peeking.honest(writer, inputs), writer(inputs), rtol=0, atol=1e-12)
 
 
+def test_one_pass_gives_the_gradients_of_all_steps():
+    inputs, labels = peeking.test_sentences(7)
+    writer = model(masked=True)
+    forms = (writer(inputs), peeking.honest(writer, inputs))
+    both = [torch.autograd.grad(peeking.losses(logits, labels).mean(), list(writer.parameters())) for logits in forms]
+    torch.testing.assert_close(*both, rtol=0, atol=1e-12)
+
+
 def test_shifting_keeps_the_words_and_moves_the_last_one():
     inputs, _ = peeking.test_sentences(7)
     writer = model(masked=False)

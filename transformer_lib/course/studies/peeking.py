@@ -120,6 +120,14 @@ def test_sentences(size: int = 1000) -> tuple[Tensor, Tensor]:
     return ids[:, :-1], ids[:, 1:]
 
 
+def judge(model: Writer) -> tuple[float, float, float]:
+    """Return the mean loss in training form, the mean honest loss, and the surprise of a text of its own."""
+    inputs, labels = test_sentences()
+    forms = (model(inputs), honest(model, inputs))
+    in_training, alone = (losses(logits, labels).mean().item() for logits in forms)
+    return in_training, alone, surprise(write(model, inputs[:, :1], INPUTS))
+
+
 def measure(model: Writer) -> dict[str, Any]:
     """Return losses at each position in training form, honest and shifted, and the surprise of what it writes."""
     inputs, labels = test_sentences()
