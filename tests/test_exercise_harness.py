@@ -549,6 +549,7 @@ def test_no_line_of_torch_is_called_the_learners(capsys):
         ),
         ("a leaf Variable that requires grad is being used in an in-place operation.", "torch.no_grad()"),
         ("grad can be implicitly created only for scalar outputs", "take the mean"),
+        ("\"addmm_impl_cpu_\" not implemented for 'Bool'", "needs numbers"),
         ("element 0 of tensors does not require grad and does not have a grad_fn", "requires_grad_()"),
     ],
 )

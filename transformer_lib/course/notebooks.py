@@ -137,7 +137,7 @@ NOTEBOOKS = (
         75,
         "masks, and training on all positions at once",
         exercises=6,
-        quizzes=4,
+        quizzes=3,
         widgets=("W6",),
     ),
     Notebook(

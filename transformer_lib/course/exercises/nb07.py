@@ -55,13 +55,13 @@ EXERCISE_1 = Exercise(
         Mistake(
             "turned",
             lambda n: _triangle(n).T,
-            "Row i sees key i and all later ones: the mask is turned. Queries are rows, keys are columns.",
+            "Row i sees key i and all later ones: the mask is transposed. Queries are rows, keys are columns.",
         ),
         Mistake("inverted", lambda n: ~_triangle(n), "You marked what is hidden. In this course True = may attend."),
         Mistake(
             "one ahead",
             lambda n: _triangle(n, 1),
-            "Each token sees one token too many, the next one: exactly the one that it shall predict.",
+            "Each token sees one token too many, the next one: the very token that it has to predict.",
         ),
         Mistake(
             "everything",
@@ -76,7 +76,7 @@ EXERCISE_1 = Exercise(
         Mistake(
             "to be added",
             lambda n: _added(_triangle(n)),
-            "That is the matrix B of 0 and −∞ to be added to scores; return booleans.",
+            "That is a matrix of 0 and −∞ to be added to scores; return booleans.",
         ),
         Mistake(
             "four axes",
@@ -153,6 +153,11 @@ EXERCISE_2 = Exercise(
             lambda ids, pad: (ids != pad)[None, None],
             "The new axes stand in front, so the batch is in the place of the queries: [:, None, None, :].",
         ),
+        Mistake(
+            "queries too",
+            lambda ids, pad: _real(ids, pad) & (ids != pad)[:, None, :, None],
+            "You also hid the rows of the padding. The mask asks about keys alone: its query axis has length 1.",
+        ),
         Mistake("numbers", lambda ids, pad: _real(ids, pad).float(), "Right entries, but as numbers: return booleans."),
     ),
     part="padding_mask",
@@ -181,6 +186,12 @@ def _model(seed, vocab_size, longest, sees):
     tables = normal(seed, (longest, vocab_size, vocab_size), dtype=torch.float64)[0]  # one table per distance
 
     def logits_of(ids):
+        if ids.dim() != 1:
+            raise ValueError(
+                f"logits_of takes the ids of one sentence, [n], without a batch axis; got {list(ids.shape)}"
+            )
+        if not len(ids):
+            raise ValueError("logits_of got no tokens; the first prefix is tgt[:1], and has one")
         n, rows = len(ids), []
         for t in range(n):
             seen = [tables[abs(t - s) % longest, ids[s]] * (1.5 if s > t else 1.0) for s in range(n) if sees(t, s)]
@@ -234,6 +245,12 @@ def _bare_logit(logits_of, tgt):
     return -sum(logits_of(tgt[: t + 1])[-1][tgt[t + 1]] for t in range(len(tgt) - 1)) / (len(tgt) - 1)
 
 
+def _future_erased(logits_of, tgt):
+    steps = [torch.where(torch.arange(len(tgt)) <= t, tgt, 0) for t in range(len(tgt) - 1)]
+    rows = torch.stack([logits_of(filled)[t] for t, filled in enumerate(steps)])
+    return torch.nn.functional.cross_entropy(rows, tgt[1:])
+
+
 def _last_token_alone(logits_of, tgt):
     steps = [torch.stack([logits_of(tgt[t : t + 1])[-1]]) for t in range(len(tgt) - 1)]
     return torch.nn.functional.cross_entropy(torch.cat(steps), tgt[1:])
@@ -254,6 +271,16 @@ EXERCISE_3 = Exercise(
             "tokens so far, tgt[:t + 1].",
         ),
         Mistake(
+            "in one pass, the last word too",
+            _loss(prefix=lambda tgt, t: tgt, row=lambda t: t),
+            "You fed all of tgt at once, and a model that is not causal then reads its answers: feed tgt[:t + 1].",
+        ),
+        Mistake(
+            "future erased",
+            _future_erased,
+            "You fed all positions, later words replaced by id 0, which is a word as well: cut them off, tgt[:t + 1].",
+        ),
+        Mistake(
             "answer in the prefix",
             _loss(prefix=lambda tgt, t: tgt[: t + 2], row=lambda t: t),
             "Your prefix already holds the token to be predicted: feed tgt[:t + 1], compare with tgt[t + 1].",
@@ -266,7 +293,7 @@ EXERCISE_3 = Exercise(
         Mistake(
             "one step too many",
             lambda f, tgt: _loss(finish=lambda losses: losses.sum())(f, tgt) / len(tgt),
-            "You divided by the length of tgt; there is one step less, len(tgt) - 1.",
+            "You divided by the length of tgt; there is one step fewer, len(tgt) - 1.",
         ),
         Mistake(
             "own guesses",
@@ -326,6 +353,7 @@ def reach(mask, n_layers):
 
 
 def _reach_cases():
+    groups = torch.ones(3, 3), torch.ones(2, 2)
     one_hole, ring, islands = _triangle(5), torch.eye(5).roll(1, 0).bool(), torch.eye(7, dtype=torch.bool)
     one_hole[1, 3] = True
     islands[0, 2] = islands[2, 5] = islands[4, 1] = islands[6, 6] = True
@@ -338,7 +366,7 @@ def _reach_cases():
         Case("one token ahead, 3 layers", (_triangle(7, 1), 3)),
         Case("each reads the one before, in a ring, 3 layers", (ring, 3)),
         Case("rows that read nothing, 3 layers", (islands, 3)),
-        Case("everything, 150 layers", (torch.ones(11, 11, dtype=torch.bool), 150)),
+        Case("two groups that do not read each other, 40 layers", (torch.block_diag(*groups).bool(), 40)),
     ]
 
 
@@ -348,6 +376,13 @@ def _power(mask, n_layers):
 
 def _up_to(mask, n_layers):
     return sum(_power(mask, layers) for layers in range(1, n_layers + 1)) > 0
+
+
+def _alternating(mask, n_layers):
+    reached = mask.double()
+    for _ in range(n_layers - 1):
+        reached = (reached @ mask.double().T > 0).double()
+    return reached
 
 
 EXERCISE_4 = Exercise(
@@ -393,6 +428,12 @@ EXERCISE_4 = Exercise(
             "turned",
             lambda mask, n_layers: (_power(mask, n_layers) > 0).T,
             "Your answer is transposed: the row is the one that reads, the column the token that is read.",
+        ),
+        Mistake(
+            "one factor turned",
+            lambda mask, n_layers: _alternating(mask, n_layers) > 0,
+            "You transposed one factor, which follows a link backwards: row i reads row k if mask[i, k] is True, and "
+            "row k reads row j if mask[k, j] is. No transpose is needed.",
         ),
         Mistake(
             "counts",
@@ -479,6 +520,23 @@ def _judged(moved):
     return lambda logits_of, ids, vocab_size: _influence(logits_of, ids, vocab_size, moved=moved).triu(1)
 
 
+def _influence_of(logits_of, ids, vocab_size, moved):
+    before, columns = logits_of(ids), []
+    for s in range(len(ids)):
+        changed = ids.clone()
+        changed[s] = (ids[s] + 1) % vocab_size
+        columns.append(moved(before, logits_of(changed)))
+    return torch.stack(columns, dim=1).triu(1)
+
+
+def _cut_off(logits_of, ids, vocab_size):
+    before, n = logits_of(ids), len(ids)
+    found = torch.zeros(n, n, dtype=torch.bool)
+    for s in range(1, n):
+        found[:s, s] = (logits_of(ids[:s]) != before[:s]).any(-1)
+    return found
+
+
 def _all_later_at_once(logits_of, ids, vocab_size):
     before, n = logits_of(ids), len(ids)
     found = torch.zeros(n, n, dtype=torch.bool)
@@ -541,6 +599,23 @@ EXERCISE_5 = Exercise(
             lambda f, ids, v: _influence(f, ids, v, lambda token, vocab_size: 0).triu(1),
             "You replaced tokens by id 0, which changes nothing where the token is 0: choose another id, "
             "such as (id + 1) % vocab_size.",
+        ),
+        Mistake(
+            "always the last id",
+            lambda f, ids, v: _influence(f, ids, v, lambda token, vocab_size: vocab_size - 1).triu(1),
+            "You replaced tokens by one fixed id, the last, which changes nothing where it stands already: choose "
+            "another id, such as (id + 1) % vocab_size.",
+        ),
+        Mistake(
+            "the winner alone",
+            lambda f, ids, v: _influence_of(f, ids, v, lambda before, after: before.argmax(-1) != after.argmax(-1)),
+            "You compared which word has the highest logit; a leak can move logits without changing that.",
+        ),
+        Mistake(
+            "later tokens left out",
+            _cut_off,
+            "You cut the sentence off instead of changing a token. That tells that something later matters, but not "
+            "which token: change one, and keep the others.",
         ),
         Mistake(
             "first logit",
@@ -636,6 +711,11 @@ EXERCISE_6 = Exercise(
             "padding",
             _packed(real=lambda s: torch.ones_like(s, dtype=torch.bool)[:, None, :]),
             "Padding has number 0 and sees padding; it must see nothing.",
+        ),
+        Mistake(
+            "padding sees itself",
+            lambda s: _packed()(s) | (torch.eye(s.shape[1]).bool() & (s == 0)[:, None, :])[:, None],
+            "Your padding sees itself; here padding must see nothing at all, not even itself.",
         ),
         Mistake("strict", _packed(shift=-1), "A token may see itself: j ≤ i."),
         Mistake(

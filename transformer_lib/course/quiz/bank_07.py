@@ -69,24 +69,4 @@ NOTEBOOK_07 = (
             ),
         ),
     ),
-    Choice(
-        "07.q4",
-        "The target is <bos> not on your life <eos>. What are the decoder's inputs and labels in training?",
-        (
-            Option("Both are all six tokens.", "Then each label is its own input, and copying solves the task."),
-            Option(
-                "Inputs <bos> not on your life; labels not on your life <eos>.",
-                "Each input stands above the token that comes after it: five of each.",
-                right=True,
-            ),
-            Option(
-                "Inputs not on your life <eos>; labels <bos> not on your life.",
-                "That predicts the token before. The target moves right by one, so inputs begin with <bos>.",
-            ),
-            Option(
-                "Input <bos> alone; then whatever the model says.",
-                "That is how it generates later. In training it gets the true tokens: teacher forcing.",
-            ),
-        ),
-    ),
 )

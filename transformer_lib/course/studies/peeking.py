@@ -6,7 +6,7 @@ mask and without, and writes data/peeking.json. The translator with the mask is 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -49,12 +49,9 @@ class Writer(nn.Module):
         self.readout = nn.Linear(2 * WIDTH, vocab_size)
 
     def attend(self, ids: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the rows and what they have read, [batch, seq_len, WIDTH], and the weights [batch, seq_len, seq_len].
-
-        The first token stands at position `start`.
-        """
+        """Return the rows, what they have read, and the weights; the first token stands at position `start`."""
         seq_len = ids.shape[1]
-        x = self.table(ids) + sinusoidal_encoding(start + seq_len, WIDTH)[start:].to(self.table.weight)
+        x = self.table(ids) + sinusoidal_encoding(start + seq_len, WIDTH)[start:]
         mask = causal_mask(seq_len)[0] if self.masked else None
         z, weights = scaled_dot_product_attention(self.w_q(x), self.w_k(x), self.w_v(x), mask)
         return x, z, weights
@@ -105,7 +102,7 @@ def honest(model: Writer, ids: Tensor, *, last_at: int | None = None) -> Tensor:
     return torch.stack([model(ids[:, : t + 1], start)[:, -1] for t, start in enumerate(starts)], dim=1)
 
 
-def write(model: Writer, ids: Tensor, n_words: int) -> Tensor:
+def write(model: Callable[[Tensor], Tensor], ids: Tensor, n_words: int) -> Tensor:
     """Return ids with n_words more, each drawn from the model's probabilities; it reads the last INPUTS words."""
     generator = torch.Generator().manual_seed(7)
     for _ in range(n_words):
