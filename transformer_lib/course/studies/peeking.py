@@ -6,7 +6,7 @@ mask and without, and writes data/peeking.json. The translator with the mask is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +27,22 @@ RESULTS = DATA / "peeking.json"
 WORDS = ("show", "me", "the", "money", "not", "on", "your", "life")
 INPUTS = 8  # a sentence has one word more, and the last one is only predicted
 WIDTH, BATCH_SIZE = 32, 64
-STEPS, LONGER = 250, 1250
+BUDGETS = (250, 1250)  # steps; the notebook trains for 400
 RATES = (2e-3, 5e-3, 1e-2)
-RATE = RATES[1]
-FOLLOWS = (2 * torch.randn(8, 8, generator=torch.Generator().manual_seed(0))).softmax(dim=-1)  # word, next word
+LAST_AT = range(3, 11)  # positions of the last of four words; those from INPUTS on are never trained
 SAMPLES = 3  # translations that are kept of each translator
+
+
+def _balanced(weights: Tensor) -> Tensor:
+    """Return positive weights [n, n], scaled by rows and columns in turn until all of them sum to 1 (Sinkhorn)."""
+    for _ in range(500):
+        weights = weights / weights.sum(dim=0)
+        weights = weights / weights.sum(dim=1, keepdim=True)
+    return weights
+
+
+# Probabilities [word, next word]. As the columns sum to 1, too, all words are equally frequent at every position.
+FOLLOWS = _balanced((2 * torch.randn(8, 8, generator=torch.Generator().manual_seed(0))).exp())
 
 
 class Writer(nn.Module):
@@ -62,10 +73,10 @@ class Writer(nn.Module):
         return self.readout(torch.cat((x, z), dim=-1))
 
 
-def sentences(size: int, generator: torch.Generator) -> Tensor:
-    """Return ids [size, INPUTS + 1]: any first word, and then each by the probabilities FOLLOWS of the word before."""
+def sentences(size: int, generator: torch.Generator, n_words: int = INPUTS + 1) -> Tensor:
+    """Return ids [size, n_words]: any first word, and then each by the probabilities FOLLOWS of the word before."""
     columns = [torch.randint(len(WORDS), (size,), generator=generator)]
-    for _ in range(INPUTS):
+    for _ in range(n_words - 1):
         columns.append(torch.multinomial(FOLLOWS[columns[-1]], 1, generator=generator)[:, 0])
     return torch.stack(columns, dim=1)
 
@@ -75,13 +86,18 @@ def surprise(ids: Tensor) -> float:
     return -FOLLOWS[ids[:, :-1], ids[:, 1:]].log().mean().item()
 
 
-def train(*, masked: bool, seed: int, steps: int = STEPS, rate: float = RATE) -> Writer:
-    """Train a writer with Adam on fresh sentences, all positions of a sentence in one pass."""
+def train(*, masked: bool, seed: int, steps: int = 400, rate: float = 1e-2, cut: bool = False) -> Writer:
+    """Train a writer with Adam on fresh sentences, all positions of a sentence in one pass.
+
+    ``cut`` cuts the sentences of each batch to a length of 1 to INPUTS inputs, each equally likely.
+    """
     torch.manual_seed(seed)
     generator, model = torch.Generator().manual_seed(seed), Writer(masked=masked)
     optimizer = torch.optim.Adam(model.parameters(), rate)
     for _ in range(steps):
         ids = sentences(BATCH_SIZE, generator)
+        if cut:
+            ids = ids[:, : 2 + int(torch.randint(INPUTS, (), generator=generator))]
         optimizer.zero_grad()
         losses(model(ids[:, :-1]), ids[:, 1:]).mean().backward()
         optimizer.step()
@@ -93,16 +109,12 @@ def losses(logits: Tensor, labels: Tensor) -> Tensor:
     return F.cross_entropy(logits.mT, labels, reduction="none").mean(dim=0)
 
 
-def honest(model: Writer, ids: Tensor, *, last_at: int | None = None) -> Tensor:
-    """Return logits [batch, seq_len, vocab_size]: each row from a pass over its own prefix alone.
-
-    last_at: the position at which the last word of every prefix shall stand; by default a prefix begins at 0.
-    """
-    starts = [0 if last_at is None else last_at - t for t in range(ids.shape[1])]
-    return torch.stack([model(ids[:, : t + 1], start)[:, -1] for t, start in enumerate(starts)], dim=1)
+def honest(model: Writer, ids: Tensor) -> Tensor:
+    """Return logits [batch, seq_len, vocab_size]: each row from a pass over its own prefix alone."""
+    return torch.stack([model(ids[:, : t + 1])[:, -1] for t in range(ids.shape[1])], dim=1)
 
 
-def write(model: Callable[[Tensor], Tensor], ids: Tensor, n_words: int) -> Tensor:
+def write(model: Writer, ids: Tensor, n_words: int) -> Tensor:
     """Return ids with n_words more, each drawn from the model's probabilities; it reads the last INPUTS words."""
     generator = torch.Generator().manual_seed(7)
     for _ in range(n_words):
@@ -125,21 +137,36 @@ def judge(model: Writer) -> tuple[float, float, float]:
     return in_training, alone, surprise(write(model, inputs[:, :1], INPUTS))
 
 
-def measure(model: Writer) -> dict[str, Any]:
-    """Return losses at each position in training form, honest and shifted, and the surprise of what it writes."""
+def after_four(model: Writer, last_at: int) -> float:
+    """Return the loss of the last word of the test sentences when the model sees only the four words before it.
+
+    The last of the four stands at position `last_at`.
+    """
     inputs, labels = test_sentences()
-    forms = {
-        "training": model(inputs),
-        "honest": honest(model, inputs),
-        "shifted": honest(model, inputs, last_at=INPUTS - 1),
-    }
-    found: dict[str, Any] = {name: _rounded(losses(logits, labels)) for name, logits in forms.items()}
-    from_one, from_all = write(model, inputs[:, :1], INPUTS), write(model, inputs, INPUTS)[:, INPUTS - 1 :]
-    return found | {"written": round(surprise(from_one), 4), "written with a full window": round(surprise(from_all), 4)}
+    return losses(model(inputs[:, -4:], last_at - 3)[:, -1:], labels[:, -1:]).item()
 
 
-def _rounded(numbers: Tensor) -> list[float]:
-    return [round(number, 4) for number in numbers.tolist()]
+def with_full_window(model: Writer, n_words: int = 8) -> float:
+    """Return the mean loss of the true words after the first INPUTS, of which it always sees the last INPUTS."""
+    ids = sentences(1000, torch.Generator().manual_seed(98), INPUTS + n_words)
+    ends = range(INPUTS, INPUTS + n_words)
+    found = [losses(model(ids[:, end - INPUTS : end])[:, -1:], ids[:, end : end + 1]) for end in ends]
+    return torch.cat(found).mean().item()
+
+
+def measure(model: Writer) -> dict[str, Any]:
+    """Return what `judge`, `after_four` and `with_full_window` find, and the loss in training form by position."""
+    inputs, labels = test_sentences()
+    in_training, alone, written = judge(model)
+    single = {"training": in_training, "honest": alone, "written": written, "full window": with_full_window(model)}
+    found: dict[str, Any] = {name: round(number, 4) for name, number in single.items()}
+    by_position = losses(model(inputs), labels).tolist()
+    moved = [after_four(model, last_at) for last_at in LAST_AT]
+    return found | {"by position": _rounded(by_position), "after four": _rounded(moved)}
+
+
+def _rounded(numbers: Sequence[float]) -> list[float]:
+    return [round(number, 4) for number in numbers]
 
 
 class Peeker(Reader):
@@ -179,23 +206,22 @@ def load_results(path: Path = RESULTS) -> dict[str, Any]:
     return stored.read(path)
 
 
-def run(masked: bool, seed: int, rate: float, steps: int) -> dict[str, Any]:
+def run(masked: bool, cut: bool, seed: int, rate: float, steps: int) -> dict[str, Any]:
     """Train one writer; return the arguments and what `measure` finds."""
-    given = {"masked": masked, "seed": seed, "rate": rate, "steps": steps}
-    return given | measure(train(masked=masked, seed=seed, steps=steps, rate=rate))
+    given = {"masked": masked, "cut": cut, "seed": seed, "rate": rate, "steps": steps}
+    return given | measure(train(**given))
+
+
+def run_writers(seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """Run the writers with the mask, without it, and without it on sentences cut at random lengths."""
+    kinds = ((True, False), (False, False), (False, True))
+    return [run(*kind, seed, rate, steps) for kind in kinds for rate in RATES for steps in BUDGETS for seed in seeds]
 
 
 def measured(seeds: Sequence[int]) -> dict[str, Any]:
     """Return what the study compares: the writers, and the translators without the mask."""
-    writers = [
-        run(masked, seed, rate, steps)
-        for masked in (True, False)
-        for rate in RATES
-        for steps in (STEPS, LONGER)
-        for seed in seeds
-    ]
     corpus = load_corpus("context")
-    return {"writers": writers, "translators": [run_peeker(corpus, seed) for seed in seeds]}
+    return {"writers": run_writers(seeds), "translators": [run_peeker(corpus, seed) for seed in seeds]}
 
 
 def main() -> None:
