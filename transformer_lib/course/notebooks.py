@@ -139,6 +139,8 @@ NOTEBOOKS = (
         exercises=6,
         quizzes=3,
         widgets=("W6",),
+        optional=("07.6",),
+        optional_minutes=15,
     ),
     Notebook(
         "08",
