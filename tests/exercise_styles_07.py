@@ -25,21 +25,23 @@ def padding_mask(ids, pad_id):
     return ids.ne(pad_id).reshape(len(ids), 1, 1, -1)
 
 
-def masked_weights(scores, mask):
-    empty = ~mask.any(dim=-1, keepdim=True)
-    return scores.masked_fill(~(mask | empty), -math.inf).softmax(dim=-1).masked_fill(empty, 0.0)
+def reach(mask, n_layers):
+    return torch.linalg.matrix_power(mask.double(), n_layers) > 0
 
 
-def masked_weights_replacing_nan(scores, mask):  # filling, unlike adding −∞, stops the NaN on its way back
-    return scores.masked_fill(~mask, -math.inf).softmax(dim=-1).nan_to_num(0.0)
+def reach_by_paths(mask, n_layers):
+    reached = mask
+    for _ in range(n_layers - 1):
+        reached = (mask[:, :, None] & reached[None]).any(dim=1)
+    return reached
 
 
-def masked_weights_by_exponentials(scores, mask):
-    largest = scores.masked_fill(~mask, -math.inf).amax(-1, keepdim=True).detach()
-    shifted = (scores - largest.nan_to_num(neginf=0.0)).masked_fill(~mask, -math.inf)
-    exponentials = shifted.exp()
-    total = exponentials.sum(-1, keepdim=True)
-    return exponentials / torch.where(total == 0, 1.0, total)
+def reach_in_numpy(mask, n_layers):
+    links = mask.numpy().astype(int)
+    reached = links
+    for _ in range(n_layers - 1):
+        reached = (reached @ links > 0).astype(int)
+    return torch.from_numpy(reached > 0)
 
 
 def packed_mask(segments):
@@ -61,6 +63,21 @@ def stepwise_loss(logits_of, tgt):
     return F.cross_entropy(last_rows, tgt[1:])
 
 
+def stepwise_loss_in_float32(logits_of, tgt):
+    losses = torch.zeros(len(tgt) - 1)
+    for t in range(len(tgt) - 1):
+        losses[t] = -logits_of(tgt[: t + 1])[-1].softmax(dim=-1)[tgt[t + 1]].log()
+    return losses.mean()
+
+
+def stepwise_loss_by_loop(logits_of, tgt):
+    total = 0.0
+    for known in range(1, len(tgt)):
+        last = logits_of(tgt[:known])[-1]
+        total += math.log(last.exp().sum().item()) - last[tgt[known]].item()
+    return total / (len(tgt) - 1)
+
+
 def leak_map(logits_of, ids, vocab_size):
     n, found = len(ids), torch.zeros(len(ids), len(ids), dtype=torch.bool)
     for s in range(1, n):
@@ -75,11 +92,13 @@ STYLES = [
     ("07.1", causal_mask),
     ("07.1", causal_mask_in_place),
     ("07.2", padding_mask),
-    ("07.3", masked_weights),
-    ("07.3", masked_weights_by_exponentials),
-    ("07.3", masked_weights_replacing_nan),
-    ("07.4", packed_mask),
-    ("07.4", packed_mask_by_numpy),
-    ("07.5", stepwise_loss),
-    ("07.6", leak_map),
+    ("07.3", stepwise_loss),
+    ("07.3", stepwise_loss_in_float32),
+    ("07.3", stepwise_loss_by_loop),
+    ("07.4", reach),
+    ("07.4", reach_by_paths),
+    ("07.4", reach_in_numpy),
+    ("07.5", leak_map),
+    ("07.6", packed_mask),
+    ("07.6", packed_mask_by_numpy),
 ]

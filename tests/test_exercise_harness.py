@@ -471,7 +471,7 @@ def _turned_without_sign(offset, d_model):
         ("11.1", _finite_fill, "still gets some weight", "rounded"),
         ("04.3", _share(lambda s: s.amin(-1, keepdim=True)), "smallest score of each row", "mean"),
         ("05.3", _replaced, "in one text", "longest"),
-        ("07.6", _stacked_along_0, "entries are wrong", "put"),
+        ("07.5", _stacked_along_0, "entries are wrong", "put"),
         ("10.4", _any_row, "whether any row has moved", "at once"),
         ("01.3", _first_query, "wrong shape", "other axes"),
         ("13.5", _lengths, "not the right one", "times"),
@@ -549,6 +549,7 @@ def test_no_line_of_torch_is_called_the_learners(capsys):
         ),
         ("a leaf Variable that requires grad is being used in an in-place operation.", "torch.no_grad()"),
         ("grad can be implicitly created only for scalar outputs", "take the mean"),
+        ("\"addmm_impl_cpu_\" not implemented for 'Bool'", "needs numbers"),
         ("element 0 of tensors does not require grad and does not have a grad_fn", "requires_grad_()"),
     ],
 )

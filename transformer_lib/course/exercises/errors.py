@@ -20,6 +20,10 @@ ADVICE = (
         "torch.zeros(3, dtype=x.dtype), and convert others by .to(x.dtype).",
     ),
     (
+        r"not implemented for 'Bool'",
+        "This operation needs numbers: turn booleans into numbers by .float(), and the result into booleans by > 0.",
+    ),
+    (
         r"torch\.return_types\.(max|min)",
         "In torch, x.max(dim) returns values and indices: use x.amax(dim, keepdim=True).",
     ),

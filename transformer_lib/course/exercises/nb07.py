@@ -5,7 +5,6 @@ from __future__ import annotations
 import torch
 
 from .model import Case, Exercise, Mistake, integers, normal
-from .probes import weights_sum
 
 INF = float("inf")
 
@@ -56,13 +55,13 @@ EXERCISE_1 = Exercise(
         Mistake(
             "turned",
             lambda n: _triangle(n).T,
-            "Row i sees key i and all later ones: the mask is turned. Queries are rows, keys are columns.",
+            "Row i sees key i and all later ones: the mask is transposed. Queries are rows, keys are columns.",
         ),
         Mistake("inverted", lambda n: ~_triangle(n), "You marked what is hidden. In this course True = may attend."),
         Mistake(
             "one ahead",
             lambda n: _triangle(n, 1),
-            "Each token sees one token too many, the next one: exactly the one that it shall predict.",
+            "Each token sees one token too many, the next one: the very token that it has to predict.",
         ),
         Mistake(
             "everything",
@@ -77,7 +76,7 @@ EXERCISE_1 = Exercise(
         Mistake(
             "to be added",
             lambda n: _added(_triangle(n)),
-            "That is the matrix B of 0 and −∞ to be added to scores; return booleans.",
+            "That is a matrix of 0 and −∞ to be added to scores; return booleans.",
         ),
         Mistake(
             "four axes",
@@ -154,227 +153,18 @@ EXERCISE_2 = Exercise(
             lambda ids, pad: (ids != pad)[None, None],
             "The new axes stand in front, so the batch is in the place of the queries: [:, None, None, :].",
         ),
+        Mistake(
+            "queries too",
+            lambda ids, pad: _real(ids, pad) & (ids != pad)[:, None, :, None],
+            "You also hid the rows of the padding. The mask asks about keys alone: its query axis has length 1.",
+        ),
         Mistake("numbers", lambda ids, pad: _real(ids, pad).float(), "Right entries, but as numbers: return booleans."),
     ),
     part="padding_mask",
 )
 
 
-# 07.3 Weights under a mask -------------------------------------------------------------------------------------------
-
-
-def masked_weights(scores, mask):
-    """Return the softmax over the last axis of the scores, with weight exactly 0 where the mask is False.
-
-    scores: [..., q_len, k_len], scaled already; mask: booleans that broadcast to it, True = may attend.
-    A row that may attend to nothing gets zeros, and no NaN in the gradient.
-    """
-    allowed = mask.expand(scores.shape).reshape(-1, scores.shape[-1])
-    rows = []
-    for row, may in zip(scores.reshape(allowed.shape), allowed, strict=True):
-        weights = torch.zeros_like(row)
-        rows.append(weights.masked_scatter(may, torch.softmax(row[may], dim=0)) if may.any() else weights)
-    return torch.stack(rows).reshape(scores.shape)
-
-
-def _score_cases():
-    seen = torch.tensor([[1, 1, 0, 1, 0], [0, 0, 1, 0, 0], [1, 1, 1, 1, 1]], dtype=torch.bool)
-    nothing = seen.clone()
-    nothing[1] = False
-    padding = torch.tensor([[1, 1, 1, 0, 0], [1, 1, 1, 1, 0]], dtype=torch.bool)[:, None, None, :]
-    huge = torch.tensor([[1.0, 1000.0, 2.0], [0.0, 500.0, -1000.0]])
-    far = torch.tensor([[-200.0, -200.5, -150.0], [-250.0, -300.0, -301.0]])
-    return [
-        Case("2 tokens, look-ahead mask", (*normal(70, (2, 2)), causal_mask(2))),
-        Case("3 queries, 5 keys", (*normal(71, (3, 5)), seen)),
-        Case("a batch with heads and a padding mask", (*normal(72, (2, 3, 7, 5)), padding)),
-        Case("a query that may attend to nothing", (*normal(73, (3, 5)), nothing)),
-        Case("hidden scores of 1000 and 500", (huge, torch.tensor([[True, False, True]]))),
-        Case("nothing is hidden", (*normal(74, (5, 3)), torch.ones(5, 3, dtype=torch.bool))),
-        Case("visible scores near −200", (far, torch.tensor([[True, True, False], [False, True, True]]))),
-    ]
-
-
-def _filled(fill, inverted=False, axis=-1):
-    """Return the softmax with another number in the hidden places, or other places hidden, or another axis."""
-    return lambda s, m: s.masked_fill(m if inverted else ~m, fill).softmax(axis)
-
-
-def _renormalised(scores, mask):
-    weights = scores.softmax(-1) * mask
-    return weights / weights.sum(-1, keepdim=True)
-
-
-EXERCISE_3 = Exercise(
-    "07.3",
-    "Weights under a mask",
-    12,
-    2,
-    masked_weights,
-    _score_cases,
-    (
-        Mistake(
-            "zeroed",
-            lambda s, m: s.softmax(-1) * m,
-            "You set weights to zero after the softmax; the rest then sums to less than one. "
-            "Mask the scores, before it.",
-        ),
-        Mistake(
-            "renormalised",
-            _renormalised,
-            "You masked the weights and divided by what is left. Where the hidden keys had all the weight "
-            "that is 0/0: mask the scores, before the softmax.",
-        ),
-        Mistake(
-            "renormalised with care",
-            lambda s, m: (w := s.softmax(-1) * m) / w.sum(-1, keepdim=True).clamp(min=1e-30),
-            "You removed the hidden weights after the softmax and shared out the rest. Where a hidden score is "
-            "far larger, nothing is left: mask the scores, before the softmax.",
-        ),
-        Mistake(
-            "NaN",
-            _filled(-INF),
-            "A row of nothing but −∞ gives NaN: a query that may attend to nothing must get zeros.",
-        ),
-        Mistake(
-            "NaN replaced",
-            lambda s, m: (s + _added(m)).softmax(-1).nan_to_num(0.0),
-            "The values are right, but adding −∞ and replacing NaN afterwards leaves NaN in the gradients: "
-            "keep such a row finite through the softmax and set it to zero afterwards.",
-        ),
-        Mistake("inverted", _filled(-INF, inverted=True), "You hid what may be seen: True = may attend."),
-        Mistake(
-            "-1e9",
-            _filled(-1e9),
-            "With −1e9 a query that may attend to nothing spreads its weight over all hidden keys; it must get zeros.",
-        ),
-        Mistake(
-            "-10",
-            _filled(-10.0),
-            "A score of −10 still gets some weight; hidden keys must get exactly 0, so use −∞.",
-        ),
-        Mistake("score 0", _filled(0.0), "A score of 0 is not a weight of 0, since exp(0) = 1: use −∞."),
-        Mistake(
-            "axis",
-            _filled(-INF, axis=-2),
-            "The softmax runs over the queries; weights sum to one over the keys, the last axis.",
-        ),
-        Mistake(
-            "high fill",
-            lambda s, m: _filled(-100.0)(s, m) * m,
-            "Where the visible scores are very low, all your weights are 0. Hide with −∞ or "
-            "torch.finfo(scores.dtype).min, before the softmax: a number such as −100 can lie above visible scores.",
-        ),
-        Mistake(
-            "high fill, rows",
-            lambda s, m: _filled(-100.0)(s, m) * m.any(-1, keepdim=True),
-            "Where the visible scores lie below the number that you put in the hidden places, hidden keys get the "
-            "weight. Use −∞, or torch.finfo(scores.dtype).min.",
-        ),
-        Mistake(
-            "scaled again",
-            lambda s, m: masked_weights(s / s.shape[-1] ** 0.5, m),
-            "You scaled the scores; they are scaled already.",
-        ),
-    ),
-    gradients=("scores",),
-    probes=(weights_sum(),),
-)
-
-
-# 07.4 Several sentences in one row -----------------------------------------------------------------------------------
-
-
-def packed_mask(segments):
-    """Return the look-ahead mask for rows that hold several sentences one after the other.
-
-    segments: [batch, seq_len] integers: the number of the sentence that each token belongs to, 0 = padding.
-    Returns booleans [batch, 1, seq_len, seq_len]: a token sees itself and the earlier tokens of its own sentence;
-    padding sees nothing and is seen by nobody.
-    """
-    return torch.tensor(
-        [
-            [[[j <= i and row[j] == row[i] != 0 for j in range(len(row))] for i in range(len(row))]]
-            for row in segments.tolist()
-        ]
-    )
-
-
-def _segment_cases():
-    return [
-        Case("2 sentences of 1 token", (torch.tensor([[1, 2]]),)),
-        Case("sentences of 2 and 3 tokens", (torch.tensor([[1, 1, 2, 2, 2]]),)),
-        Case(
-            "3 rows of 7, with padding",
-            (torch.tensor([[1, 1, 1, 2, 2, 0, 0], [1, 2, 2, 2, 2, 2, 3], [1, 1, 1, 1, 0, 0, 0]]),),
-        ),
-        Case("sentences numbered backwards", (torch.tensor([[5, 5, 3, 3, 2], [3, 1, 1, 1, 0]]),)),
-        Case("one sentence", (torch.tensor([[1] * 5] * 2),)),
-    ]
-
-
-def _packed(shift=0, same=torch.eq, real=lambda s: (s != 0)[:, None, :], causal=None):
-    """Return the packed mask with one condition replaced."""
-
-    def function(segments):
-        n = segments.shape[1]
-        order = _triangle(n, shift) if causal is None else causal(n)
-        visible = same(segments[:, :, None], segments[:, None, :]) & order
-        return (visible & real(segments))[:, None]
-
-    return function
-
-
-EXERCISE_4 = Exercise(
-    "07.4",
-    "Several sentences in one row",
-    12,
-    2,
-    packed_mask,
-    _segment_cases,
-    (
-        Mistake(
-            "no order",
-            _packed(causal=lambda n: torch.ones(n, n, dtype=torch.bool)),
-            "Sentences are kept apart, but each token sees the later ones of its own sentence.",
-        ),
-        Mistake(
-            "no sentences",
-            _packed(same=lambda q, k: (q != 0) & (k != 0)),
-            "Later tokens are hidden, but a sentence reads the sentences before it.",
-        ),
-        Mistake(
-            "at least",
-            _packed(same=torch.ge),
-            "You compared with ≥, so a token sees every sentence with a smaller number; use ==.",
-        ),
-        Mistake(
-            "padding",
-            _packed(real=lambda s: torch.ones_like(s, dtype=torch.bool)[:, None, :]),
-            "Padding has number 0 and sees padding; it must see nothing.",
-        ),
-        Mistake("strict", _packed(shift=-1), "A token may see itself: j ≤ i."),
-        Mistake(
-            "turned",
-            _packed(causal=lambda n: _triangle(n).T),
-            "Each token sees the later ones of its sentence: queries are rows, so keep j ≤ i.",
-        ),
-        Mistake("inverted", lambda s: ~_packed()(s), "You marked what is hidden: True = may attend."),
-        Mistake(
-            "no heads",
-            lambda s: _packed()(s)[:, 0],
-            "The axis of the heads is missing: [batch, 1, seq_len, seq_len].",
-        ),
-        Mistake(
-            "segments ignored",
-            lambda s: (_triangle(s.shape[1]) & (s != 0)[:, None])[:, None],
-            "Every token, padding too, reads all real tokens before it; compare the numbers of the two tokens.",
-        ),
-    ),
-)
-
-
-# 07.5 The loss, one step at a time -----------------------------------------------------------------------------------
+# 07.3 The loss, one step at a time ------------------------------------------------------------------------------------
 
 
 def stepwise_loss(logits_of, tgt):
@@ -396,6 +186,12 @@ def _model(seed, vocab_size, longest, sees):
     tables = normal(seed, (longest, vocab_size, vocab_size), dtype=torch.float64)[0]  # one table per distance
 
     def logits_of(ids):
+        if ids.dim() != 1:
+            raise ValueError(
+                f"logits_of takes the ids of one sentence, [n], without a batch axis; got {list(ids.shape)}"
+            )
+        if not len(ids):
+            raise ValueError("logits_of got no tokens; the first prefix is tgt[:1], and has one")
         n, rows = len(ids), []
         for t in range(n):
             seen = [tables[abs(t - s) % longest, ids[s]] * (1.5 if s > t else 1.0) for s in range(n) if sees(t, s)]
@@ -449,13 +245,19 @@ def _bare_logit(logits_of, tgt):
     return -sum(logits_of(tgt[: t + 1])[-1][tgt[t + 1]] for t in range(len(tgt) - 1)) / (len(tgt) - 1)
 
 
+def _future_erased(logits_of, tgt):
+    steps = [torch.where(torch.arange(len(tgt)) <= t, tgt, 0) for t in range(len(tgt) - 1)]
+    rows = torch.stack([logits_of(filled)[t] for t, filled in enumerate(steps)])
+    return torch.nn.functional.cross_entropy(rows, tgt[1:])
+
+
 def _last_token_alone(logits_of, tgt):
     steps = [torch.stack([logits_of(tgt[t : t + 1])[-1]]) for t in range(len(tgt) - 1)]
     return torch.nn.functional.cross_entropy(torch.cat(steps), tgt[1:])
 
 
-EXERCISE_5 = Exercise(
-    "07.5",
+EXERCISE_3 = Exercise(
+    "07.3",
     "The loss, one step at a time",
     10,
     2,
@@ -467,6 +269,16 @@ EXERCISE_5 = Exercise(
             _loss(prefix=lambda tgt, t: tgt[:-1], row=lambda t: t),
             "You fed the whole sentence. That is right for a causal model only; here the model must get the "
             "tokens so far, tgt[:t + 1].",
+        ),
+        Mistake(
+            "in one pass, the last word too",
+            _loss(prefix=lambda tgt, t: tgt, row=lambda t: t),
+            "You fed all of tgt at once, and a model that is not causal then reads its answers: feed tgt[:t + 1].",
+        ),
+        Mistake(
+            "future erased",
+            _future_erased,
+            "You fed all positions, later words replaced by id 0, which is a word as well: cut them off, tgt[:t + 1].",
         ),
         Mistake(
             "answer in the prefix",
@@ -481,7 +293,7 @@ EXERCISE_5 = Exercise(
         Mistake(
             "one step too many",
             lambda f, tgt: _loss(finish=lambda losses: losses.sum())(f, tgt) / len(tgt),
-            "You divided by the length of tgt; there is one step less, len(tgt) - 1.",
+            "You divided by the length of tgt; there is one step fewer, len(tgt) - 1.",
         ),
         Mistake(
             "own guesses",
@@ -523,7 +335,121 @@ EXERCISE_5 = Exercise(
 )
 
 
-# 07.6 Find the leak --------------------------------------------------------------------------------------------------
+# 07.4 Through several layers -----------------------------------------------------------------------------------------
+
+
+def reach(mask, n_layers):
+    """Return which tokens can reach which row through several layers: booleans [n, n], True at [i, j] if row i may.
+
+    Each of `n_layers` layers, an int of at least 1, attends under the same mask, and a row keeps nothing but what it
+    reads. mask: booleans [n, n], True = row i of a layer may read row j of the layer below.
+    """
+    n = len(mask)
+    reached = [{j for j in range(n) if mask[i, j]} for i in range(n)]
+    first = reached
+    for _ in range(n_layers - 1):
+        reached = [set().union(*(reached[k] for k in first[i])) for i in range(n)]
+    return torch.tensor([[j in reached[i] for j in range(n)] for i in range(n)])
+
+
+def _reach_cases():
+    groups = torch.ones(3, 3), torch.ones(2, 2)
+    one_hole, ring, islands = _triangle(5), torch.eye(5).roll(1, 0).bool(), torch.eye(7, dtype=torch.bool)
+    one_hole[1, 3] = True
+    islands[0, 2] = islands[2, 5] = islands[4, 1] = islands[6, 6] = True
+    islands[2, 2] = islands[6, 6] = False
+    return [
+        Case("2 tokens, each reads the other alone, 2 layers", (torch.tensor([[False, True], [True, False]]), 2)),
+        Case("3 tokens, the look-ahead mask, one layer", (_triangle(3), 1)),
+        Case("3 tokens, the look-ahead mask, 3 layers", (_triangle(3), 3)),
+        Case("one cell too many, 2 layers", (one_hole, 2)),
+        Case("one token ahead, 3 layers", (_triangle(7, 1), 3)),
+        Case("each reads the one before, in a ring, 3 layers", (ring, 3)),
+        Case("rows that read nothing, 3 layers", (islands, 3)),
+        Case("two groups that do not read each other, 40 layers", (torch.block_diag(*groups).bool(), 40)),
+    ]
+
+
+def _power(mask, n_layers):
+    return torch.linalg.matrix_power(mask.double(), n_layers)
+
+
+def _up_to(mask, n_layers):
+    return sum(_power(mask, layers) for layers in range(1, n_layers + 1)) > 0
+
+
+def _alternating(mask, n_layers):
+    reached = mask.double()
+    for _ in range(n_layers - 1):
+        reached = (reached @ mask.double().T > 0).double()
+    return reached
+
+
+EXERCISE_4 = Exercise(
+    "07.4",
+    "Through several layers",
+    10,
+    2,
+    reach,
+    _reach_cases,
+    (
+        Mistake(
+            "one layer",
+            lambda mask, n_layers: mask.clone(),
+            "That is what a single layer reads. A row of the next layer reads rows that have already read others; the "
+            "product that follows such paths is the matrix product @, not * or **.",
+        ),
+        Mistake(
+            "squared only",
+            lambda mask, n_layers: _power(mask, min(n_layers, 2)) > 0,
+            "That is right for up to two layers; multiply once more for each further one.",
+        ),
+        Mistake(
+            "one too many",
+            lambda mask, n_layers: _power(mask, n_layers + 1) > 0,
+            "You took one step too many: with one layer the answer is the mask itself.",
+        ),
+        Mistake(
+            "doubled",
+            lambda mask, n_layers: _power(mask, 2 ** (n_layers - 1)) > 0,
+            "You multiplied what was reached with itself, which doubles the number of layers; multiply with the mask.",
+        ),
+        Mistake(
+            "up to",
+            _up_to,
+            "You also counted paths with fewer steps; a row keeps nothing but what it reads, so each layer is a step.",
+        ),
+        Mistake(
+            "keeps itself",
+            lambda mask, n_layers: _power(mask | torch.eye(len(mask)).bool(), n_layers) > 0,
+            "You let every row keep what it holds, as if the diagonal were True; here the mask alone decides.",
+        ),
+        Mistake(
+            "turned",
+            lambda mask, n_layers: (_power(mask, n_layers) > 0).T,
+            "Your answer is transposed: the row is the one that reads, the column the token that is read.",
+        ),
+        Mistake(
+            "one factor turned",
+            lambda mask, n_layers: _alternating(mask, n_layers) > 0,
+            "You transposed one factor, which follows a link backwards: row i reads row k if mask[i, k] is True, and "
+            "row k reads row j if mask[k, j] is. No transpose is needed.",
+        ),
+        Mistake(
+            "counts",
+            lambda mask, n_layers: _power(mask, n_layers),
+            "Those are the numbers of paths; return booleans, True where there is at least one.",
+        ),
+        Mistake(
+            "one path",
+            lambda mask, n_layers: _power(mask, n_layers) == 1,
+            "You asked for exactly one path; one or more will do.",
+        ),
+    ),
+)
+
+
+# 07.5 Find the leak ---------------------------------------------------------------------------------------------------
 
 
 def leak_map(logits_of, ids, vocab_size):
@@ -594,6 +520,23 @@ def _judged(moved):
     return lambda logits_of, ids, vocab_size: _influence(logits_of, ids, vocab_size, moved=moved).triu(1)
 
 
+def _influence_of(logits_of, ids, vocab_size, moved):
+    before, columns = logits_of(ids), []
+    for s in range(len(ids)):
+        changed = ids.clone()
+        changed[s] = (ids[s] + 1) % vocab_size
+        columns.append(moved(before, logits_of(changed)))
+    return torch.stack(columns, dim=1).triu(1)
+
+
+def _cut_off(logits_of, ids, vocab_size):
+    before, n = logits_of(ids), len(ids)
+    found = torch.zeros(n, n, dtype=torch.bool)
+    for s in range(1, n):
+        found[:s, s] = (logits_of(ids[:s]) != before[:s]).any(-1)
+    return found
+
+
 def _all_later_at_once(logits_of, ids, vocab_size):
     before, n = logits_of(ids), len(ids)
     found = torch.zeros(n, n, dtype=torch.bool)
@@ -617,10 +560,10 @@ def _only_last(logits_of, ids, vocab_size):
     return found
 
 
-EXERCISE_6 = Exercise(
-    "07.6",
+EXERCISE_5 = Exercise(
+    "07.5",
     "Find the leak",
-    15,
+    12,
     3,
     leak_map,
     _leak_cases,
@@ -658,6 +601,23 @@ EXERCISE_6 = Exercise(
             "such as (id + 1) % vocab_size.",
         ),
         Mistake(
+            "always the last id",
+            lambda f, ids, v: _influence(f, ids, v, lambda token, vocab_size: vocab_size - 1).triu(1),
+            "You replaced tokens by one fixed id, the last, which changes nothing where it stands already: choose "
+            "another id, such as (id + 1) % vocab_size.",
+        ),
+        Mistake(
+            "the winner alone",
+            lambda f, ids, v: _influence_of(f, ids, v, lambda before, after: before.argmax(-1) != after.argmax(-1)),
+            "You compared which word has the highest logit; a leak can move logits without changing that.",
+        ),
+        Mistake(
+            "later tokens left out",
+            _cut_off,
+            "You cut the sentence off instead of changing a token. That tells that something later matters, but not "
+            "which token: change one, and keep the others.",
+        ),
+        Mistake(
             "first logit",
             _judged(lambda change: change[:, 0] != 0),
             "You looked at the first logit of each row only; any of them may leak.",
@@ -676,6 +636,103 @@ EXERCISE_6 = Exercise(
             "coarse",
             _judged(lambda change: (change.abs() > 1e-2).any(-1)),
             "Your tolerance passes small leaks: a row depends on a token if any logit changes, however little.",
+        ),
+    ),
+)
+
+
+# 07.6 Several sentences in one row ------------------------------------------------------------------------------------
+
+
+def packed_mask(segments):
+    """Return the look-ahead mask for rows that hold several sentences one after the other.
+
+    segments: [batch, seq_len] integers: the number of the sentence that each token belongs to, 0 = padding.
+    Returns booleans [batch, 1, seq_len, seq_len]: a token sees itself and the earlier tokens of its own sentence;
+    padding sees nothing and is seen by nobody.
+    """
+    return torch.tensor(
+        [
+            [[[j <= i and row[j] == row[i] != 0 for j in range(len(row))] for i in range(len(row))]]
+            for row in segments.tolist()
+        ]
+    )
+
+
+def _segment_cases():
+    return [
+        Case("2 sentences of 1 token", (torch.tensor([[1, 2]]),)),
+        Case("sentences of 2 and 3 tokens", (torch.tensor([[1, 1, 2, 2, 2]]),)),
+        Case(
+            "3 rows of 7, with padding",
+            (torch.tensor([[1, 1, 1, 2, 2, 0, 0], [1, 2, 2, 2, 2, 2, 3], [1, 1, 1, 1, 0, 0, 0]]),),
+        ),
+        Case("sentences numbered backwards", (torch.tensor([[5, 5, 3, 3, 2], [3, 1, 1, 1, 0]]),)),
+        Case("one sentence", (torch.tensor([[1] * 5] * 2),)),
+    ]
+
+
+def _packed(shift=0, same=torch.eq, real=lambda s: (s != 0)[:, None, :], causal=None):
+    """Return the packed mask with one condition replaced."""
+
+    def function(segments):
+        n = segments.shape[1]
+        order = _triangle(n, shift) if causal is None else causal(n)
+        visible = same(segments[:, :, None], segments[:, None, :]) & order
+        return (visible & real(segments))[:, None]
+
+    return function
+
+
+EXERCISE_6 = Exercise(
+    "07.6",
+    "Several sentences in one row",
+    10,
+    2,
+    packed_mask,
+    _segment_cases,
+    (
+        Mistake(
+            "no order",
+            _packed(causal=lambda n: torch.ones(n, n, dtype=torch.bool)),
+            "Sentences are kept apart, but each token sees the later ones of its own sentence.",
+        ),
+        Mistake(
+            "no sentences",
+            _packed(same=lambda q, k: (q != 0) & (k != 0)),
+            "Later tokens are hidden, but a sentence reads the sentences before it.",
+        ),
+        Mistake(
+            "at least",
+            _packed(same=torch.ge),
+            "You compared with ≥, so a token sees every sentence with a smaller number; use ==.",
+        ),
+        Mistake(
+            "padding",
+            _packed(real=lambda s: torch.ones_like(s, dtype=torch.bool)[:, None, :]),
+            "Padding has number 0 and sees padding; it must see nothing.",
+        ),
+        Mistake(
+            "padding sees itself",
+            lambda s: _packed()(s) | (torch.eye(s.shape[1]).bool() & (s == 0)[:, None, :])[:, None],
+            "Your padding sees itself; here padding must see nothing at all, not even itself.",
+        ),
+        Mistake("strict", _packed(shift=-1), "A token may see itself: j ≤ i."),
+        Mistake(
+            "turned",
+            _packed(causal=lambda n: _triangle(n).T),
+            "Each token sees the later ones of its sentence: queries are rows, so keep j ≤ i.",
+        ),
+        Mistake("inverted", lambda s: ~_packed()(s), "You marked what is hidden: True = may attend."),
+        Mistake(
+            "no heads",
+            lambda s: _packed()(s)[:, 0],
+            "The axis of the heads is missing: [batch, 1, seq_len, seq_len].",
+        ),
+        Mistake(
+            "segments ignored",
+            lambda s: (_triangle(s.shape[1]) & (s != 0)[:, None])[:, None],
+            "Every token, padding too, reads all real tokens before it; compare the numbers of the two tokens.",
         ),
     ),
 )

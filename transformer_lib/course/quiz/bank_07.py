@@ -7,18 +7,20 @@ from .model import Choice, Number, Option
 NOTEBOOK_07 = (
     Number(
         "07.q1",
-        "Row 'not' has the dot products 3.2 with <start>, 21.5 with itself, and 6.1, 8.4, 8.1, 5.2 with later tokens; "
-        "d_k = 64. What weight does <start> get under the look-ahead mask, to two decimals?",
-        0.09,
-        "exp(0.4) / (exp(0.4) + exp(2.6875)) = 1.49 / 16.19 = 0.09.",
+        "In row 'not' the exponentials of the scores are 1 for <bos>, 3 for 'not' itself, 2 for 'on' and 6 for 'your'. "
+        "Later tokens are hidden. What weight does <bos> get?",
+        0.25,
+        "Only <bos> and 'not' count: 1 / (1 + 3) = 0.25.",
         (
-            (0.06, "That leaves the later tokens in the sum; under the mask their exponentials are 0."),
-            (0.13, "That is 3.2 / 24.7, plain shares; the softmax takes exponentials of the scaled scores."),
-            (0.91, "That is what 'not' gives to itself."),
-            (0.0, "That is without the division by √64 = 8: the scores are 0.4 and 2.6875."),
-            (0.5, "That would take equal scores."),
+            (0.083, "That is 1 / 12, with the later tokens still in the sum. What is hidden adds nothing to it."),
+            (0.33, "That compares <bos> with 'not', 1 to 3; a weight is a share of the sum, itself included."),
+            (0.167, "That is 1 / 6, with 'on' still in the sum; but 'on' is the word to be predicted."),
+            (0.75, "That is what 'not' gives to itself."),
+            (0.27, "These are exponentials already: no further e to the power of them is needed."),
+            (0.12, "That takes exponentials of exponentials; the numbers given are e to the power of the scores."),
+            (1.0, "That would be the weight of <bos> if it stood alone, as it does in its own row."),
         ),
-        "Divide by √64 = 8, keep the first two scores only, take exponentials and divide by their sum.",
+        "Keep the tokens that may be seen, and divide by their sum.",
         tolerance=0.005,
     ),
     Choice(
@@ -64,26 +66,6 @@ NOTEBOOK_07 = (
             Option(
                 "Training stops with an error about shapes.",
                 "Scores have the same shape with and without a mask. Nothing warns you.",
-            ),
-        ),
-    ),
-    Choice(
-        "07.q4",
-        "The target is <start> not on your life <end>. What are the decoder's inputs and labels in training?",
-        (
-            Option("Both are all six tokens.", "Then each label is its own input, and copying solves the task."),
-            Option(
-                "Inputs <start> not on your life; labels not on your life <end>.",
-                "Each input stands above the token that comes after it: five of each.",
-                right=True,
-            ),
-            Option(
-                "Inputs not on your life <end>; labels <start> not on your life.",
-                "That predicts the token before. The target moves right by one, so inputs begin with <start>.",
-            ),
-            Option(
-                "Input <start> alone; then whatever the model says.",
-                "That is how it generates later. In training it gets the true tokens: teacher forcing.",
             ),
         ),
     ),
