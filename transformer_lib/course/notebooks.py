@@ -161,7 +161,7 @@ NOTEBOOKS = (
         widgets=("W13",),
     ),
     Notebook(
-        "10", "encoder", "The encoder", 110, "a stack of encoder layers", exercises=6, quizzes=4, widgets=("W21",)
+        "10", "encoder", "The encoder", 75, "a stack of encoder layers", exercises=4, quizzes=3, widgets=("W21",)
     ),
     Notebook(
         "11",
