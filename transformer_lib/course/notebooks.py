@@ -160,9 +160,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W13",),
     ),
-    Notebook(
-        "10", "encoder", "The encoder", 75, "a stack of encoder layers", exercises=4, quizzes=3, widgets=("W21",)
-    ),
+    Notebook("10", "encoder", "The encoder", 70, "a stack of encoder layers", exercises=4, quizzes=3, widgets=("W21",)),
     Notebook(
         "11",
         "decoder_and_cross_attention",

@@ -250,7 +250,13 @@ def _influence_cases():
         Case("moves of a billionth do not count", (_faint(1e-9), *normal(149, (3, 2)), torch.ones(2))),
         Case("nothing is added", (_encode("all", 148, 3), *normal(148, (2, 3)), torch.zeros(3))),
         Case("numbers above zero alone are read", (_above_zero, torch.full((2, 3), -1.0), torch.full((3,), 1.5))),
-        Case("a start at zero", (_above_zero, torch.zeros(3, 2), torch.full((2,), 0.5))),
+        Case(
+            "a start at zero, an encoder that changes nothing", (_unchanged, torch.zeros(3, 2), torch.full((2,), 0.5))
+        ),
+        Case(
+            "a start at zero, numbers above zero alone are read",
+            (_above_zero, torch.zeros(3, 2), torch.full((2,), 0.5)),
+        ),
         Case("signs alone are read", (torch.sign, torch.ones(2, 3), torch.full((3,), -3.0))),
     ]
 

@@ -37,7 +37,7 @@ class Sentences:
         self.cue = self.word + torch.tensor([pair.gap for pair in split.pairs[::every]])
         last = self.mask[:, 0, 0].sum(dim=1) - 1
         self.places = {"noun": self.word, "word before": self.word - 1, "word after": self.word + 1}
-        self.places |= {"first word": 0 * self.word, "full stop": last, "cue": self.cue}
+        self.places |= {"first token": 0 * self.word, "last token": last, "cue": self.cue}
         self.levels = levels(translator, self.src)
 
     def __len__(self) -> int:
