@@ -58,15 +58,37 @@ def test_the_stored_study_is_complete(stored):
     assert stored["cap"] == study.CAP and list(stored["steps"]) == list(stored["parameters"]) == list(study.SHAPES)
     sizes = {shape: sum(each.numel() for each in study.Follower(shape).parameters()) for shape in study.SHAPES}
     assert stored["parameters"] == sizes
+    unreached = {(shape, hops) for shape, found in stored["steps"].items() for hops in found if None in found[hops]}
+    assert {(shape, hops) for shape, found in stored["unreached"].items() for hops in found} == unreached
+    assert list(stored["other rates"]) == [str(rate) for rate in study.OTHER_RATES]
+    for found in stored["other rates"].values():
+        assert list(found) == ["one layer", "two layers"] and all(len(steps) == 3 for steps in found.values())
     for found in stored["steps"].values():
         assert list(found) == [str(hops) for hops in study.HOPS]
         assert all(len(steps) == 3 for steps in found.values())
 
 
+def test_the_table_shows_what_was_not_reached(stored):
+    rows = study.table(stored).splitlines()
+    assert len(rows) == 2 + len(study.SHAPES) and rows[1].split() == [
+        "parameters",
+        "1",
+        "hop",
+        "2",
+        "hops",
+        "3",
+        "hops",
+    ]
+    shares = ", ".join(f"{share:.2f}" for share in stored["unreached"]["one layer"]["3"])
+    assert rows[2].startswith("one layer") and rows[2].endswith(f">3000 ({shares})")
+    assert rows[4].endswith(" / ".join(map(str, stored["steps"]["two layers"]["3"])))
+
+
 def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     path = tmp_path / "hops.json"
     monkeypatch.setattr(study, "SHAPES", {"one layer": study.SHAPES["one layer"]})
-    monkeypatch.setattr(study, "steps_needed", lambda shape, hops, seed, cap: hops + seed)
+    monkeypatch.setattr(study, "last_share", lambda *settings: 0.25)
+    monkeypatch.setattr(study, "steps_needed", lambda shape, hops, seed, cap, rate=None: hops + seed)
     monkeypatch.setattr(sys, "argv", ["hops", "--seeds", "4", "5", "--results", str(path)])
     study.main()
     assert study.load_results(path)["steps"] == {"one layer": {"1": [5, 6], "2": [6, 7], "3": [7, 8]}}

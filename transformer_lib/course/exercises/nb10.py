@@ -34,12 +34,20 @@ def _mixing(seed, d_model):
 def _by_row(seed, d_model):
     """Return a sub-layer that works on each token alone."""
     matrix = normal(seed, (d_model, d_model))[0] / d_model**0.5
-    return lambda x: torch.relu(x @ matrix.to(x)) + 0.5
+
+    def feed_forward(x):
+        return torch.relu(x @ matrix.to(x)) + 0.5
+
+    return feed_forward
 
 
 def _norm(gain):
     """Return a layer norm with a gain, so that the two norms can be told apart."""
-    return lambda x: gain * torch.layer_norm(x, x.shape[-1:]) + 0.1
+
+    def norm(x):
+        return gain * torch.layer_norm(x, x.shape[-1:]) + 0.1
+
+    return norm
 
 
 def _layer_case(label, seed, *shape):
@@ -107,8 +115,8 @@ def _first_norm_missing(x, attention, feed_forward, norm_1, norm_2):
 EXERCISE_1 = Exercise(
     "10.1",
     "One encoder layer",
-    10,
-    2,
+    5,
+    1,
     encoder_layer,
     _layer_cases,
     (
@@ -140,6 +148,36 @@ EXERCISE_1 = Exercise(
         Mistake("norm before sum", _norm_before_sum, "You normalised the sub-layer's output; normalise the sum."),
         Mistake("no last norm", _last_norm_missing, "The norm after the second sum is missing."),
         Mistake("no first norm", _first_norm_missing, "The norm after the first sum is missing."),
+        Mistake(
+            "half a layer",
+            lambda x, a, f, n, m: n(x + a(x)),
+            "That is the first sub-layer; the feed-forward network follows, with a sum and a norm of its own.",
+        ),
+        Mistake(
+            "before its norm",
+            lambda x, a, f, n, m: m(n(x + a(x)) + f(x + a(x))),
+            "The feed-forward network read the first sum before its norm; it reads what norm_1 returned.",
+        ),
+        Mistake(
+            "adds the attention",
+            lambda x, a, f, n, m: m(a(x) + f(n(x + a(x)))),
+            "The second sum adds what attention returned; it must add what the feed-forward network was given.",
+        ),
+        Mistake(
+            "second norm before sum",
+            lambda x, a, f, n, m: (y := n(x + a(x))) + m(f(y)),
+            "You normalised what the feed-forward network returned; norm_2 normalises the second sum.",
+        ),
+        Mistake(
+            "first norm before sum",
+            lambda x, a, f, n, m: m((y := x + n(a(x))) + f(y)),
+            "You normalised what attention returned; norm_1 normalises the first sum.",
+        ),
+        Mistake(
+            "x once more",
+            lambda x, a, f, n, m: m(x + (y := n(x + a(x))) + f(y)),
+            "x is added a second time; the second sum has two terms.",
+        ),
         Mistake(
             "one norm twice",
             lambda x, a, f, n, m: _post_norm(x, a, f, n, n),
@@ -284,6 +322,15 @@ def _compared_with_x(encode, x, amount):
     return torch.stack([((y - x).abs() > 1e-6).any(dim=1) for y in changed], dim=1)
 
 
+def _compared_with_the_last(encode, x, amount):
+    before, columns = encode(x), []
+    for j in range(len(x)):
+        now = encode(x + _one(j, x)[:, None] * amount)
+        columns.append(((now - before).abs() > 1e-6).any(dim=1))
+        before = now
+    return torch.stack(columns, dim=1)
+
+
 def _moved_by(encode, x, change):
     """Return the grid when each row in turn is replaced by `change(row)`."""
     before, columns = encode(x), []
@@ -340,6 +387,16 @@ EXERCISE_2 = Exercise(
             "not the diagonal",
             lambda e, x, a: _grid(e, x, a) & ~torch.eye(len(x), dtype=torch.bool),
             "A row may influence its own output too; the diagonal counts.",
+        ),
+        Mistake(
+            "always the diagonal",
+            lambda e, x, a: _grid(e, x, a) | torch.eye(len(x), dtype=torch.bool),
+            "A row need not have an influence on its own output; measure the diagonal as well.",
+        ),
+        Mistake(
+            "compared with the last change",
+            _compared_with_the_last,
+            "You compared with the result of the change before; compare with encode(x), the unchanged x, each time.",
         ),
         Mistake("unchanged", lambda e, x, a: ~_grid(e, x, a), "True must mean that the output changed."),
         Mistake(
@@ -455,6 +512,7 @@ def _reach_cases():
         Case("2 tokens, the first reads the second", (_chain(2), 1)),
         Case("a chain of 5, 2 layers", (chain, 2)),
         Case("a chain of 5, 3 layers", (chain, 3)),
+        Case("a chain of 7, 2 layers", (_chain(7), 2)),
         Case("no layer at all", (torch.ones(3, 3, dtype=torch.bool), 0)),
         Case("one token that may not attend to itself", (torch.zeros(1, 1, dtype=torch.bool), 2)),
         Case("each token reads its neighbours", (chain | chain.T, 2)),
@@ -473,6 +531,27 @@ def _steps(mask, n_layers, own=True, at_start=True):
     for _ in range(n_layers):
         known = ((step @ known) > 0).double()
     return known.bool()
+
+
+def _squared(mask, n_layers):
+    known = mask | torch.eye(len(mask), dtype=torch.bool)
+    for _ in range(n_layers):
+        known = (known.double() @ known.double()) > 0
+    return known
+
+
+def _in_place(mask, n_layers):
+    known = torch.eye(len(mask), dtype=torch.bool)
+    for _ in range(n_layers):
+        for i in range(len(mask)):
+            for j in range(len(mask)):
+                if mask[i, j]:
+                    known[i] |= known[j]
+    return known
+
+
+def _diagonal_at_the_end(mask, n_layers):
+    return _steps(mask, n_layers, own=False) | torch.eye(len(mask), dtype=torch.bool)
 
 
 def _counted(mask, n_layers):
@@ -531,6 +610,27 @@ EXERCISE_3 = Exercise(
             "starts from the mask",
             lambda m, n: _steps(m, n, at_start=False),
             "You began with the mask and then took n_layers steps more; begin with each token knowing itself.",
+        ),
+        Mistake(
+            "at least one layer",
+            lambda m, n: _steps(m, max(n, 1)),
+            "With no layer at all nobody has read anything: each token knows itself alone. Begin there.",
+        ),
+        Mistake(
+            "diagonal at the end",
+            _diagonal_at_the_end,
+            "You followed paths of exactly n_layers steps, and added the diagonal at the end; information can stay "
+            "where it is in every layer.",
+        ),
+        Mistake(
+            "in place",
+            _in_place,
+            "Within a layer you use rows that the same layer has changed; all tokens read what was known before it.",
+        ),
+        Mistake(
+            "squared",
+            _squared,
+            "You square the grid each time, which doubles the steps; each layer adds a single step.",
         ),
         Mistake(
             "all the way",
@@ -614,6 +714,11 @@ def _struck_from_all(x, mask, places):
     return (x * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)
 
 
+def _counted_from_one(x, mask, places):
+    kept = mask[:, 0, 0] & (torch.arange(x.shape[1]) != places[:, None] - 1)
+    return (x * kept[..., None]).sum(dim=1) / kept.sum(dim=1, keepdim=True)
+
+
 def _moved_place(shift):
     def function(x, mask, places):
         return _without(_kept)(x, mask, (places + shift) % x.shape[1])
@@ -679,6 +784,26 @@ EXERCISE_4 = Exercise(
             "one place for all",
             lambda x, m, p: _without(_kept)(x, m, p[:1].expand(len(p))),
             "You left out the first sentence's place in every sentence.",
+        ),
+        Mistake(
+            "plain mean",
+            lambda x, m, p: x.mean(dim=1),
+            "That is the mean of all rows, with the padding and the token at places.",
+        ),
+        Mistake(
+            "padding in the sum",
+            _without(lambda kept, real: kept + 1 - real),
+            "The padding's vectors are in your sum; the count is right.",
+        ),
+        Mistake(
+            "subtracted from the mean",
+            lambda x, m, p: _without(lambda k, r: r, lambda k, r: r.sum(dim=1))(x, m, p) - x[torch.arange(len(x)), p],
+            "You subtracted the token's vector from the mean; take it out of the sum, and divide by one less.",
+        ),
+        Mistake(
+            "counted from 1, nothing for 0",
+            _counted_from_one,
+            "You left out the token before, or none where the place is 0: places count from 0.",
         ),
         Mistake("counted from 1", _moved_place(-1), "You left out the token before: places count from 0."),
         Mistake("the token after", _moved_place(1), "You left out the token after the one at places."),

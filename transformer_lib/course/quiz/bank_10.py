@@ -43,7 +43,7 @@ NOTEBOOK_10 = (
     Choice(
         "10.q3",
         "In a sentence of 12 words the word 'bank' comes third, and the word that tells which bank comes last. The "
-        "encoder is given a causal mask by mistake. What does the vector of 'bank' tell after six layers?",
+        "encoder is given a causal mask by mistake. What can the vector of 'bank' say after six layers?",
         (
             Option(
                 "All there is to say, since six layers can pass it on.",

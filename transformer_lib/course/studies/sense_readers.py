@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 
 from ...data.tokenizers import PAD_ID
 from ...decoding.translator import Translator
+from ...model.encoder import Encoder
 from ...model.masks import padding_mask
 from .senses import Senses, load_senses
 
@@ -52,10 +54,20 @@ class Sentences:
         with intervention, torch.no_grad():
             return self.translator.model.encode(self.src)[torch.arange(len(self)), self.word]
 
+    def right(self, scores: Tensor) -> Tensor:
+        """Return whether the noun's own sense with the highest score is the right one, [n]; scores [n, n_senses]."""
+        return scores.masked_fill(~self.candidates, -math.inf).argmax(dim=1) == self.labels
+
     def share_right(self, scores: Tensor) -> float:
-        """Return how often the noun's own sense with the highest score is the right one; scores [n, n_senses]."""
-        best = scores.masked_fill(~self.candidates, -math.inf).argmax(dim=1)
-        return (best == self.labels).double().mean().item()
+        """Return the share of sentences in which `right` is True."""
+        return self.right(scores).double().mean().item()
+
+    def by_noun(self, right: Tensor) -> dict[str, float]:
+        """Return {noun: share of its sentences in which `right` [n] is True}, the lowest first."""
+        nouns = [load_senses()[1][label][0] for label in self.labels.tolist()]
+        rows = {noun: torch.tensor([each == noun for each in nouns]) for noun in sorted(set(nouns))}
+        shares = {noun: right[chosen].double().mean().item() for noun, chosen in rows.items()}
+        return dict(sorted(shares.items(), key=lambda item: item[1]))
 
 
 @torch.no_grad()
@@ -73,6 +85,14 @@ def levels(translator: Translator, ids: Tensor) -> list[Tensor]:
     return kept
 
 
+def untrained(translator: Translator, seed: int = 0) -> Translator:
+    """Return a copy whose encoder has random weights; all else, the embeddings included, is as trained."""
+    other, config = copy.deepcopy(translator), translator.model.config
+    torch.manual_seed(seed)
+    other.model.encoder = Encoder(config.n_layers, config.d_model, config.n_heads, config.d_ff).eval()
+    return other
+
+
 def linear_reader(known: Tensor, labels: Tensor, asked: Tensor) -> Tensor:
     """Return scores [n, n_senses] of the vectors `asked` [n, d_model], by a linear map fitted to those `known`.
 
@@ -87,7 +107,8 @@ def linear_reader(known: Tensor, labels: Tensor, asked: Tensor) -> Tensor:
 def planes(known: Sentences, asked: Sentences, word: str) -> tuple[list[Tensor], list[str]]:
     """Return the points [n, 2] of a noun in the sentences `asked` at each level, and the sense of each.
 
-    The two directions are those along which the noun's vectors in the sentences `known` spread most.
+    The two directions are those along which the noun's vectors in the sentences `known` spread most; their signs are
+    such that the first sentence lies at the lower left.
     """
     names: Sequence[tuple[str, str]] = load_senses()[1]
     is_word = torch.tensor([name == word for name, _ in names])
@@ -96,5 +117,6 @@ def planes(known: Sentences, asked: Sentences, word: str) -> tuple[list[Tensor],
     for level in range(len(LEVELS)):
         vectors = known.at("noun", level)[rows]
         directions = torch.linalg.svd(vectors - vectors.mean(dim=0), full_matrices=False).Vh[:2]
-        points.append((asked.at("noun", level)[asked_rows] - vectors.mean(dim=0)) @ directions.T)
+        found = (asked.at("noun", level)[asked_rows] - vectors.mean(dim=0)) @ directions.T
+        points.append(found * -found[0].sign())
     return points, [names[label][1] for label in asked.labels[asked_rows].tolist()]
