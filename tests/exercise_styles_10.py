@@ -1,42 +1,14 @@
-"""Right answers to the exercises of notebook 10 in another style: loops, library calls, counted modules."""
+"""Right answers to the exercises of notebook 10 in another style: loops, powers, sets, products."""
 
 from __future__ import annotations
 
-import functools
-
 import torch
-
-import transformer_lib as tl
 
 
 def encoder_layer(x, sublayer_1, sublayer_2, norm_1, norm_2):
     for sublayer, norm in ((sublayer_1, norm_1), (sublayer_2, norm_2)):
         x = norm(x + sublayer(x))
     return x
-
-
-def encoder_stack(x, layers, final_norm):
-    memory = functools.reduce(lambda y, layer: layer(y), layers, x)
-    return (final_norm or torch.nn.Identity())(memory)
-
-
-def encoder_parameters(d_model, n_heads, d_ff, n_layers, norm_first):
-    encoder = tl.Encoder(n_layers, d_model, n_heads, d_ff, norm_first=norm_first)
-    return sum(parameter.numel() for parameter in encoder.parameters())
-
-
-def real_token_mean(memory, mask):
-    share = mask[:, 0].to(memory.dtype)  # [batch, 1, src_len]
-    return (share / share.sum(-1, keepdim=True) @ memory).squeeze(1)
-
-
-def sense_scores(memory, places, W, b):
-    return torch.nn.functional.linear(memory[torch.arange(len(memory)), places], W.T, b)
-
-
-def sense_scores_by_gather(memory, places, W, b):
-    picked = memory.gather(1, places[:, None, None].expand(-1, 1, memory.shape[2]))
-    return (picked @ W + b).squeeze(1)
 
 
 def influence(encode, x, amount):
@@ -48,12 +20,52 @@ def influence(encode, x, amount):
     return grid
 
 
+def influence_all_at_once(encode, x, amount):
+    changed = x + torch.eye(len(x)).to(x)[:, :, None] * amount
+    moved = torch.stack([encode(rows) for rows in changed]) - encode(x)
+    return (moved.abs() > 1e-6).any(-1).T
+
+
+def reach(mask, n_layers):
+    step = (mask | torch.eye(len(mask), dtype=torch.bool)).float()
+    known = torch.eye(len(mask))
+    for _ in range(n_layers):
+        known = (step @ known).clamp(max=1)
+    return known > 0.5
+
+
+def reach_by_power(mask, n_layers):
+    step = mask.double() + torch.eye(len(mask), dtype=torch.float64)
+    return torch.linalg.matrix_power(step, n_layers) > 0
+
+
+def reach_by_sets(mask, n_layers):
+    known = [{i} for i in range(len(mask))]
+    for _ in range(n_layers):
+        known = [
+            set.union(own, *(known[j] for j in row.nonzero().flatten().tolist()))
+            for own, row in zip(known, mask, strict=True)
+        ]
+    return torch.tensor([[j in own for j in range(len(mask))] for own in known])
+
+
+def mean_of_others(x, mask, places):
+    share = (mask[:, 0, 0] & (torch.arange(x.shape[1]) != places[:, None])).to(x.dtype)
+    return torch.einsum("bs,bsd->bd", share / share.sum(-1, keepdim=True), x)
+
+
+def mean_of_others_by_difference(x, mask, places):
+    real = mask[:, 0].to(x.dtype)  # [batch, 1, src_len]
+    return ((real @ x).squeeze(1) - x[torch.arange(len(x)), places]) / (real.sum(-1) - 1)
+
+
 STYLES = [
     ("10.1", encoder_layer),
-    ("10.2", encoder_stack),
-    ("10.3", encoder_parameters),
-    ("10.5", real_token_mean),
-    ("10.6", sense_scores),
-    ("10.6", sense_scores_by_gather),
-    ("10.4", influence),
+    ("10.2", influence),
+    ("10.2", influence_all_at_once),
+    ("10.3", reach),
+    ("10.3", reach_by_power),
+    ("10.3", reach_by_sets),
+    ("10.4", mean_of_others),
+    ("10.4", mean_of_others_by_difference),
 ]

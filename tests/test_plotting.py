@@ -222,6 +222,19 @@ def test_panels_must_show_the_same_names(panels):
         plotting.plot_panels(panels)
 
 
+def test_points_have_a_panel_each_and_marks_by_their_kind():
+    points = np.array([[0.0, 1], [2, 3], [4, 5]])
+    axes = plotting.plot_points({"before": points, "after": 2 * points}, ["ship", "plane", "ship"])
+    assert [ax.get_title() for ax in axes] == ["before", "after"]
+    ships, planes = axes[1].collections
+    np.testing.assert_allclose(ships.get_offsets(), [[0, 2], [8, 10]])
+    np.testing.assert_allclose(planes.get_offsets(), [[4, 6]])
+    (legend,) = axes[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["ship", "plane"]
+    with pytest.raises(ValueError, match=r"points \[2, 2\], one for each of the kinds, got \[\(3, 2\)\]"):
+        plotting.plot_points({"before": points}, ["ship", "plane"])
+
+
 def test_many_points_keep_matplotlib_ticks():
     ax = plotting.plot_lines({"a": np.arange(1.0, 100.0)}, xlabel="x", ylabel="y", log_x=True)
     assert len(ax.get_xticks()) < 99

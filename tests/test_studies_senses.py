@@ -78,6 +78,10 @@ def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
     for groups in stored["accuracy"].values():
         assert list(groups) == list(study.GROUPS)
         assert all(len(values) == 9 for values in groups.values())
+    longer = stored["longer"]
+    assert (longer["steps"], longer["seeds"]) == (study.LONGER_STEPS, [0, 1, 2])
+    assert list(longer["accuracy"]) == list(study.LONGER_KINDS)
+    assert all(len(values) == 3 for groups in longer["accuracy"].values() for values in groups.values())
 
 
 def test_a_short_run_finds_what_is_stored(stored):
@@ -89,7 +93,7 @@ def test_a_short_run_finds_what_is_stored(stored):
 
 def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     path = tmp_path / "senses.json"
-    monkeypatch.setattr(study, "run", lambda seeds: {"no layer": {"hard": [0.5 for _ in seeds]}})
+    monkeypatch.setattr(study, "run", lambda seeds, *longer: {"no layer": {"hard": [0.5 for _ in seeds]}})
     monkeypatch.setattr(sys, "argv", ["senses", "--seeds", "4", "5", "--results", str(path)])
     study.main()
     content = study.load_results(path)

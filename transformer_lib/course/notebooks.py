@@ -164,9 +164,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W13",),
     ),
-    Notebook(
-        "10", "encoder", "The encoder", 110, "a stack of encoder layers", exercises=6, quizzes=4, widgets=("W21",)
-    ),
+    Notebook("10", "encoder", "The encoder", 70, "a stack of encoder layers", exercises=4, quizzes=3, widgets=("W21",)),
     Notebook(
         "11",
         "decoder_and_cross_attention",

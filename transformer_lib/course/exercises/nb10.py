@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, Mistake, integers, normal
+from .model import Case, Exercise, Mistake, normal
 
 # 10.1 One encoder layer ----------------------------------------------------------------------------------------------
 
@@ -34,12 +34,20 @@ def _mixing(seed, d_model):
 def _by_row(seed, d_model):
     """Return a sub-layer that works on each token alone."""
     matrix = normal(seed, (d_model, d_model))[0] / d_model**0.5
-    return lambda x: torch.relu(x @ matrix.to(x)) + 0.5
+
+    def feed_forward(x):
+        return torch.relu(x @ matrix.to(x)) + 0.5
+
+    return feed_forward
 
 
 def _norm(gain):
     """Return a layer norm with a gain, so that the two norms can be told apart."""
-    return lambda x: gain * torch.layer_norm(x, x.shape[-1:]) + 0.1
+
+    def norm(x):
+        return gain * torch.layer_norm(x, x.shape[-1:]) + 0.1
+
+    return norm
 
 
 def _layer_case(label, seed, *shape):
@@ -107,8 +115,8 @@ def _first_norm_missing(x, attention, feed_forward, norm_1, norm_2):
 EXERCISE_1 = Exercise(
     "10.1",
     "One encoder layer",
-    10,
-    2,
+    5,
+    1,
     encoder_layer,
     _layer_cases,
     (
@@ -141,6 +149,36 @@ EXERCISE_1 = Exercise(
         Mistake("no last norm", _last_norm_missing, "The norm after the second sum is missing."),
         Mistake("no first norm", _first_norm_missing, "The norm after the first sum is missing."),
         Mistake(
+            "half a layer",
+            lambda x, a, f, n, m: n(x + a(x)),
+            "That is the first sub-layer; the feed-forward network follows, with a sum and a norm of its own.",
+        ),
+        Mistake(
+            "before its norm",
+            lambda x, a, f, n, m: m(n(x + a(x)) + f(x + a(x))),
+            "The feed-forward network read the first sum before its norm; it reads what norm_1 returned.",
+        ),
+        Mistake(
+            "adds the attention",
+            lambda x, a, f, n, m: m(a(x) + f(n(x + a(x)))),
+            "The second sum adds what attention returned; it must add what the feed-forward network was given.",
+        ),
+        Mistake(
+            "second norm before sum",
+            lambda x, a, f, n, m: (y := n(x + a(x))) + m(f(y)),
+            "You normalised what the feed-forward network returned; norm_2 normalises the second sum.",
+        ),
+        Mistake(
+            "first norm before sum",
+            lambda x, a, f, n, m: m((y := x + n(a(x))) + f(y)),
+            "You normalised what attention returned; norm_1 normalises the first sum.",
+        ),
+        Mistake(
+            "x once more",
+            lambda x, a, f, n, m: m(x + (y := n(x + a(x))) + f(y)),
+            "x is added a second time; the second sum has two terms.",
+        ),
+        Mistake(
             "one norm twice",
             lambda x, a, f, n, m: _post_norm(x, a, f, n, n),
             "norm_1 is used twice; the second sum has a norm of its own, norm_2.",
@@ -166,211 +204,7 @@ EXERCISE_1 = Exercise(
 )
 
 
-# 10.2 The stack ------------------------------------------------------------------------------------------------------
-
-
-def encoder_stack(x, layers, final_norm):
-    """Return the memory: x after all layers, first to last, and after final_norm if there is one.
-
-    x: [batch, seq_len, d_model]; layers: list of functions; final_norm: a function, or None (post-norm stacks).
-    Returns [batch, seq_len, d_model].
-    """
-    for number in range(len(layers)):
-        x = layers[number](x)
-    return x if final_norm is None else final_norm(x)
-
-
-def _layer(seed, d_model):
-    row = _by_row(seed, d_model)
-    return lambda x: x + row(x) * (1 + 0.1 * seed)
-
-
-_LAYERS = {(seed, d_model): _layer(seed, d_model) for seed in range(2, 19) for d_model in (3, 5, 7)}
-
-
-def _stack_case(label, seed, n_layers, final_norm, *shape):
-    layers = [_LAYERS[seed + i, shape[-1]] for i in range(1, n_layers + 1)]
-    return Case(label, (normal(seed, shape)[0], layers, _norm(1.3) if final_norm else None))
-
-
-def _stack_cases():
-    return [
-        _stack_case("2 layers, no final norm", 1, 2, False, 1, 2, 3),
-        _stack_case("3 layers and a final norm", 5, 3, True, 2, 5, 7),
-        _stack_case("one layer", 9, 1, False, 2, 3, 5),
-        _stack_case("one layer and a final norm", 11, 1, True, 3, 2, 5),
-        _stack_case("5 layers", 13, 5, False, 2, 7, 3),
-    ]
-
-
-def _apply(x, layers):
-    for layer in layers:
-        x = layer(x)
-    return x
-
-
-def _finish(x, final_norm):
-    return x if final_norm is None else final_norm(x)
-
-
-def _norm_each(x, layers, final_norm):
-    for layer in layers:
-        x = _finish(layer(x), final_norm)
-    return x
-
-
-EXERCISE_2 = Exercise(
-    "10.2",
-    "The stack",
-    6,
-    1,
-    encoder_stack,
-    _stack_cases,
-    (
-        Mistake(
-            "last layer only",
-            lambda x, layers, n: _finish(layers[-1](x), n),
-            "Only the last layer's work is in the result: each layer must get what the one before returned.",
-        ),
-        Mistake(
-            "all from x",
-            lambda x, layers, n: _finish(sum(layer(x) for layer in layers), n),
-            "You gave x to every layer and added the results; each layer feeds the next.",
-        ),
-        Mistake(
-            "first layer again",
-            lambda x, layers, n: _finish(_apply(x, layers[:1] * len(layers)), n),
-            "The first layer was used every time; each layer has its own weights.",
-        ),
-        Mistake(
-            "backwards",
-            lambda x, layers, n: _finish(_apply(x, layers[::-1]), n),
-            "The layers ran in the opposite order.",
-        ),
-        Mistake("one too few", lambda x, layers, n: _finish(_apply(x, layers[:-1]), n), "The last layer was left out."),
-        Mistake("no final norm", lambda x, layers, n: _apply(x, layers), "The final norm is missing."),
-        Mistake("norm after each", _norm_each, "The final norm comes once, after the last layer."),
-        Mistake(
-            "norm first",
-            lambda x, layers, n: _apply(_finish(x, n), layers),
-            "The final norm came first; it closes the stack.",
-        ),
-        Mistake(
-            "extra residual",
-            lambda x, layers, n: _finish(x + _apply(x, layers), n),
-            "You added x once more around the whole stack; the residual sums are inside the layers.",
-        ),
-    ),
-    gradients=("x",),
-)
-
-
-# 10.3 What an encoder costs ------------------------------------------------------------------------------------------
-
-
-def encoder_parameters(d_model, n_heads, d_ff, n_layers, norm_first):
-    """Return the number of parameters of an encoder stack, without embeddings.
-
-    Attention has W_Q, W_K, W_V, W_O without biases; heads have width d_model / n_heads. Feed-forward: two
-    matrices, two biases. Each of a layer's two norms has a gain and a bias. A pre-norm stack (norm_first) ends
-    with one more norm.
-    """
-    per_layer = 4 * d_model**2 + 2 * d_model * d_ff + d_ff + d_model + 4 * d_model
-    return n_layers * per_layer + (2 * d_model if norm_first else 0)
-
-
-def _count_cases():
-    return [
-        Case("d_model 4, 2 heads, d_ff 6, one layer", (4, 2, 6, 1, False)),
-        Case("a pre-norm stack of 3", (15, 3, 7, 3, True)),
-        Case("the base model's encoder", (512, 8, 2048, 6, False)),
-        Case("one layer, pre-norm", (11, 1, 5, 1, True)),
-        Case("d_ff smaller than d_model", (14, 7, 3, 5, False)),
-    ]
-
-
-def _count(layer, ends=lambda m: 2 * m):
-    """Return a count from a formula of (d_model, n_heads, d_ff) for one layer."""
-
-    def function(d_model, n_heads, d_ff, n_layers, norm_first):
-        return n_layers * layer(d_model, n_heads, d_ff) + (ends(d_model) if norm_first else 0)
-
-    return function
-
-
-def _right(m, h, f):
-    return encoder_parameters(m, h, f, 1, False)
-
-
-EXERCISE_3 = Exercise(
-    "10.3",
-    "What an encoder costs",
-    10,
-    2,
-    encoder_parameters,
-    _count_cases,
-    (
-        Mistake(
-            "times heads",
-            _count(lambda m, h, f: _right(m, h, f) + 4 * m * m * (h - 1)),
-            "You counted the four matrices once per head; the heads share their columns, so d_model² each "
-            "(notebook 08).",
-        ),
-        Mistake(
-            "one head's width",
-            _count(lambda m, h, f: _right(m, h, f) - 4 * m * m + 4 * m * (m // h)),
-            "You counted one head's columns only; there are n_heads of that width.",
-        ),
-        Mistake(
-            "three matrices",
-            _count(lambda m, h, f: _right(m, h, f) - m * m),
-            "Attention has four matrices; W_O is missing.",
-        ),
-        Mistake(
-            "attention biases",
-            _count(lambda m, h, f: _right(m, h, f) + 4 * m),
-            "You gave the attention biases; here it has none.",
-        ),
-        Mistake(
-            "no feed-forward biases",
-            _count(lambda m, h, f: _right(m, h, f) - f - m),
-            "The feed-forward network's two biases are missing: d_ff and d_model numbers.",
-        ),
-        Mistake(
-            "one matrix",
-            _count(lambda m, h, f: _right(m, h, f) - m * f),
-            "The feed-forward network has two matrices, d_model × d_ff and d_ff × d_model.",
-        ),
-        Mistake(
-            "one norm",
-            _count(lambda m, h, f: _right(m, h, f) - 2 * m),
-            "Each layer has two norms, one for each sub-layer.",
-        ),
-        Mistake(
-            "gains only",
-            _count(lambda m, h, f: _right(m, h, f) - 2 * m, lambda m: m),
-            "A norm has a gain and a bias, d_model numbers each.",
-        ),
-        Mistake(
-            "shared",
-            lambda m, h, f, n, first: encoder_parameters(m, h, f, 1, first),
-            "You counted one layer; every layer has weights of its own.",
-        ),
-        Mistake(
-            "no final norm",
-            lambda m, h, f, n, first: encoder_parameters(m, h, f, n, False),
-            "With norm_first the stack ends with one more norm.",
-        ),
-        Mistake(
-            "always a final norm",
-            lambda m, h, f, n, first: encoder_parameters(m, h, f, n, True),
-            "Only a pre-norm stack has a final norm.",
-        ),
-    ),
-)
-
-
-# 10.4 Who reads whom? ------------------------------------------------------------------------------------------------
+# 10.2 Who reads whom? ------------------------------------------------------------------------------------------------
 
 
 def influence(encode, x, amount):
@@ -451,9 +285,16 @@ def _influence_cases():
         Case("the first row reads nobody", (_first_row_fixed, *small)),
         Case("moves of a ten-millionth do not count", (_faint(1e-7), *normal(146, (3, 5)), torch.ones(5))),
         Case("moves of a hundred-thousandth count", (_faint(1e-5), *normal(147, (3, 2)), torch.ones(2))),
+        Case("moves of a billionth do not count", (_faint(1e-9), *normal(149, (3, 2)), torch.ones(2))),
         Case("nothing is added", (_encode("all", 148, 3), *normal(148, (2, 3)), torch.zeros(3))),
         Case("numbers above zero alone are read", (_above_zero, torch.full((2, 3), -1.0), torch.full((3,), 1.5))),
-        Case("a start at zero", (_above_zero, torch.zeros(3, 2), torch.full((2,), 0.5))),
+        Case(
+            "a start at zero, an encoder that changes nothing", (_unchanged, torch.zeros(3, 2), torch.full((2,), 0.5))
+        ),
+        Case(
+            "a start at zero, numbers above zero alone are read",
+            (_above_zero, torch.zeros(3, 2), torch.full((2,), 0.5)),
+        ),
         Case("signs alone are read", (torch.sign, torch.ones(2, 3), torch.full((3,), -3.0))),
     ]
 
@@ -481,6 +322,15 @@ def _compared_with_x(encode, x, amount):
     return torch.stack([((y - x).abs() > 1e-6).any(dim=1) for y in changed], dim=1)
 
 
+def _compared_with_the_last(encode, x, amount):
+    before, columns = encode(x), []
+    for j in range(len(x)):
+        now = encode(x + _one(j, x)[:, None] * amount)
+        columns.append(((now - before).abs() > 1e-6).any(dim=1))
+        before = now
+    return torch.stack(columns, dim=1)
+
+
 def _moved_by(encode, x, change):
     """Return the grid when each row in turn is replaced by `change(row)`."""
     before, columns = encode(x), []
@@ -490,12 +340,18 @@ def _moved_by(encode, x, change):
     return torch.stack(columns, dim=1)
 
 
+def _slopes(encode, x, amount):
+    """Return the grid of what has a slope, by autograd, in place of what moves."""
+    slopes = torch.autograd.functional.jacobian(encode, x)  # [output, feature, input, feature]
+    return (slopes.abs() > 1e-6).any(dim=3).any(dim=1)
+
+
 def _kept_changes(encode, x, amount):
     return _grid(encode, x, amount, lambda j, x: (torch.arange(len(x)) <= j).to(x))
 
 
-EXERCISE_4 = Exercise(
-    "10.4",
+EXERCISE_2 = Exercise(
+    "10.2",
     "Who reads whom?",
     12,
     3,
@@ -531,6 +387,16 @@ EXERCISE_4 = Exercise(
             "not the diagonal",
             lambda e, x, a: _grid(e, x, a) & ~torch.eye(len(x), dtype=torch.bool),
             "A row may influence its own output too; the diagonal counts.",
+        ),
+        Mistake(
+            "always the diagonal",
+            lambda e, x, a: _grid(e, x, a) | torch.eye(len(x), dtype=torch.bool),
+            "A row need not have an influence on its own output; measure the diagonal as well.",
+        ),
+        Mistake(
+            "compared with the last change",
+            _compared_with_the_last,
+            "You compared with the result of the change before; compare with encode(x), the unchanged x, each time.",
         ),
         Mistake("unchanged", lambda e, x, a: ~_grid(e, x, a), "True must mean that the output changed."),
         Mistake(
@@ -603,6 +469,7 @@ EXERCISE_4 = Exercise(
             lambda e, x, a: _moved_by(e, x, lambda row: row - a),
             "You subtracted amount; add it.",
         ),
+        Mistake("slopes", _slopes, "Those are slopes at x; add amount, which may be large, and compare the results."),
         Mistake(
             "set to zero",
             lambda e, x, a: _moved_by(e, x, torch.zeros_like),
@@ -612,16 +479,199 @@ EXERCISE_4 = Exercise(
 )
 
 
-# 10.5 A mean without padding -----------------------------------------------------------------------------------------
+# 10.3 Reach ----------------------------------------------------------------------------------------------------------
 
 
-def real_token_mean(memory, mask):
-    """Return one vector per sentence: the mean of the memory's vectors over the real tokens only.
+def reach(mask, n_layers):
+    """Return who can have an influence on whom after n_layers layers: boolean [seq_len, seq_len], [output, input].
 
-    memory: [batch, src_len, d_model]; mask: boolean [batch, 1, 1, src_len] as of tl.padding_mask, True = a real token;
-    each sentence has at least one. Returns [batch, d_model].
+    mask: boolean [seq_len, seq_len], mask[i, j] True = token i may attend to token j, in every layer; n_layers: at
+    least 0. A token always keeps its own information, by the residual connection.
     """
-    rows = [vectors[real].sum(dim=0) / int(real.sum()) for vectors, real in zip(memory, mask[:, 0, 0], strict=True)]
+    known = torch.eye(len(mask), dtype=torch.bool)
+    for _ in range(n_layers):
+        # what the tokens that i reads knew before, and what i itself knew
+        gathered = (mask[:, :, None] & known[None, :, :]).any(dim=1)
+        known = known | gathered
+    return known
+
+
+def _chain(seq_len):
+    """Return the mask in which each token reads only the next one, and not itself."""
+    return torch.ones(seq_len, seq_len).triu(1).tril(1).bool()
+
+
+def _some(seed, seq_len, threshold=1.0):
+    """Return a mask in which about a sixth of the entries are True, the diagonal not spared."""
+    return normal(seed, (seq_len, seq_len))[0] > threshold
+
+
+def _reach_cases():
+    chain = _chain(5)
+    return [
+        Case("2 tokens, the first reads the second", (_chain(2), 1)),
+        Case("a chain of 5, 2 layers", (chain, 2)),
+        Case("a chain of 5, 3 layers", (chain, 3)),
+        Case("a chain of 7, 2 layers", (_chain(7), 2)),
+        Case("no layer at all", (torch.ones(3, 3, dtype=torch.bool), 0)),
+        Case("one token that may not attend to itself", (torch.zeros(1, 1, dtype=torch.bool), 2)),
+        Case("each token reads its neighbours", (chain | chain.T, 2)),
+        Case("a causal mask", (torch.ones(7, 7).tril().bool(), 3)),
+        Case("11 tokens, a random mask, 2 layers", (_some(150, 11), 2)),
+        Case("13 tokens, a random mask, 3 layers", (_some(151, 13, 1.2), 3)),
+        Case("everybody reads everybody, 80 layers", (torch.ones(2, 2, dtype=torch.bool), 80)),
+    ]
+
+
+def _steps(mask, n_layers, own=True, at_start=True):
+    """Return the reach by a loop; `own`: a layer keeps what a token knew; `at_start`: it begins with itself."""
+    eye = torch.eye(len(mask), dtype=torch.bool)
+    step = (mask | eye if own else mask).double()
+    known = (eye if at_start else mask).double()
+    for _ in range(n_layers):
+        known = ((step @ known) > 0).double()
+    return known.bool()
+
+
+def _squared(mask, n_layers):
+    known = mask | torch.eye(len(mask), dtype=torch.bool)
+    for _ in range(n_layers):
+        known = (known.double() @ known.double()) > 0
+    return known
+
+
+def _in_place(mask, n_layers):
+    known = torch.eye(len(mask), dtype=torch.bool)
+    for _ in range(n_layers):
+        for i in range(len(mask)):
+            for j in range(len(mask)):
+                if mask[i, j]:
+                    known[i] |= known[j]
+    return known
+
+
+def _diagonal_at_the_end(mask, n_layers):
+    return _steps(mask, n_layers, own=False) | torch.eye(len(mask), dtype=torch.bool)
+
+
+def _counted(mask, n_layers):
+    """Return the numbers of paths."""
+    return torch.linalg.matrix_power((mask | torch.eye(len(mask), dtype=torch.bool)).double(), n_layers)
+
+
+def _overflowing(mask, n_layers):
+    step = (mask | torch.eye(len(mask), dtype=torch.bool)).long()
+    known = torch.eye(len(mask), dtype=torch.long)
+    for _ in range(n_layers):
+        known = step @ known
+    return known > 0
+
+
+EXERCISE_3 = Exercise(
+    "10.3",
+    "Reach",
+    10,
+    2,
+    reach,
+    _reach_cases,
+    (
+        Mistake(
+            "not itself",
+            lambda m, n: _steps(m, n, own=False),
+            "You follow paths of exactly n_layers steps; a residual connection lets information also stay where it is.",
+        ),
+        Mistake(
+            "without the diagonal",
+            lambda m, n: _steps(m, n) & ~torch.eye(len(m), dtype=torch.bool),
+            "A token keeps its own information, whatever the mask says: the diagonal is True.",
+        ),
+        Mistake(
+            "transposed",
+            lambda m, n: _steps(m, n).T,
+            "Your grid is transposed: the row is the token that reads, the column the one that is read.",
+        ),
+        Mistake(
+            "one layer", lambda m, n: _steps(m, min(n, 1)), "That is the reach of one layer, however many there are."
+        ),
+        Mistake(
+            "the mask", lambda m, n: m, "That is the mask itself; n_layers and the residual connection are not used."
+        ),
+        Mistake(
+            "one layer too many",
+            lambda m, n: _steps(m, n + 1),
+            "One layer too many: with no layer at all, each token knows itself alone.",
+        ),
+        Mistake(
+            "one layer too few",
+            lambda m, n: _steps(m, max(n - 1, 0)),
+            "One layer too few: each of the n_layers layers takes one step.",
+        ),
+        Mistake(
+            "starts from the mask",
+            lambda m, n: _steps(m, n, at_start=False),
+            "You began with the mask and then took n_layers steps more; begin with each token knowing itself.",
+        ),
+        Mistake(
+            "at least one layer",
+            lambda m, n: _steps(m, max(n, 1)),
+            "With no layer at all nobody has read anything: each token knows itself alone. Begin there.",
+        ),
+        Mistake(
+            "diagonal at the end",
+            _diagonal_at_the_end,
+            "You followed paths of exactly n_layers steps, and added the diagonal at the end; information can stay "
+            "where it is in every layer.",
+        ),
+        Mistake(
+            "in place",
+            _in_place,
+            "Within a layer you use rows that the same layer has changed; all tokens read what was known before it.",
+        ),
+        Mistake(
+            "squared",
+            _squared,
+            "You square the grid each time, which doubles the steps; each layer adds a single step.",
+        ),
+        Mistake(
+            "all the way",
+            lambda m, n: _steps(m, len(m)),
+            "You followed the paths to their end; n_layers layers take n_layers steps.",
+        ),
+        Mistake(
+            "both ways",
+            lambda m, n: _steps(m | m.T, n),
+            "You let tokens be read back: mask[i, j] does not say that j may read i.",
+        ),
+        Mistake("paths", _counted, "Those are numbers of paths; asked for is whether there is any."),
+        Mistake(
+            "overflow",
+            _overflowing,
+            "The numbers of paths have outgrown the integers; ask after every layer whether there is any path.",
+        ),
+        Mistake(
+            "one path only",
+            lambda m, n: _counted(m, n) == 1,
+            "You ask for exactly one path; several will do as well.",
+        ),
+        Mistake("unreached", lambda m, n: ~_steps(m, n), "True must mean that the input can have an influence."),
+    ),
+)
+
+
+# 10.4 The mean of the others -----------------------------------------------------------------------------------------
+
+
+def mean_of_others(x, mask, places):
+    """Return one vector per sentence: the mean of its vectors over the real tokens but one.
+
+    x: [batch, src_len, d_model]; mask: boolean [batch, 1, 1, src_len] as of tl.padding_mask, True = a real token;
+    places: [batch] integers from 0, the token to leave out, which is a real one. Each sentence has at least two real
+    tokens. Returns [batch, d_model].
+    """
+    rows = []
+    for vectors, real, place in zip(x, mask[:, 0, 0], places.tolist(), strict=True):
+        kept = [vector for i, vector in enumerate(vectors) if real[i] and i != place]
+        rows.append(torch.stack(kept).sum(dim=0) / len(kept))
     return torch.stack(rows)
 
 
@@ -630,134 +680,140 @@ def _mask(lengths, src_len):
 
 
 def _mean_cases():
+    small = torch.tensor([[[1.0, 2.0], [5.0, 7.0], [4.0, 4.0]]])
     return [
-        Case("1 real token and 1 of padding", (torch.tensor([[[1.0, 2.0], [5.0, 7.0]]]), _mask([1], 2))),
-        Case("sentences of 2, 5 and 3 tokens", (normal(120, (3, 5, 7))[0], _mask([2, 5, 3], 5))),
-        Case("no padding", (normal(121, (2, 3, 5))[0], _mask([3, 3], 3))),
-        Case("much padding", (normal(122, (2, 11, 3))[0] + 1, _mask([1, 2], 11))),
-        Case("padding in front", (normal(123, (2, 7, 2))[0], _mask([2, 5], 7).flip(-1))),
+        Case("2 real tokens and 1 of padding", (small, _mask([2], 3), torch.tensor([0]))),
+        Case(
+            "sentences of 2, 5 and 3 tokens", (normal(160, (3, 5, 7))[0], _mask([2, 5, 3], 5), torch.tensor([1, 3, 0]))
+        ),
+        Case("no padding", (normal(161, (2, 3, 5))[0], _mask([3, 3], 3), torch.tensor([2, 0]))),
+        Case("much padding", (normal(162, (2, 11, 3))[0] + 1, _mask([3, 2], 11), torch.tensor([2, 0]))),
+        Case("padding in front", (normal(163, (2, 7, 2))[0], _mask([2, 5], 7).flip(-1), torch.tensor([6, 3]))),
     ]
 
 
-def _mean_with(weights):
-    def function(memory, mask):
-        kept = mask[:, 0, 0, :, None].to(memory)
-        return weights(memory, kept)
+def _without(weigh, count=lambda kept, real: kept.sum(dim=1)):
+    """Return a mean with other weights, weigh(kept, real), and another count; both are [batch, src_len, 1]."""
+
+    def function(x, mask, places):
+        real = mask[:, 0, 0, :, None].to(x)
+        kept = real.clone()
+        kept[torch.arange(len(x)), places] = 0
+        return (x * weigh(kept, real)).sum(dim=1) / count(kept, real)
 
     return function
 
 
-EXERCISE_5 = Exercise(
-    "10.5",
-    "A mean without padding",
+def _kept(kept, real):
+    return kept
+
+
+def _struck_from_all(x, mask, places):
+    kept = mask[:, 0, 0, :, None].to(x)
+    kept[:, places] = 0
+    return (x * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)
+
+
+def _counted_from_one(x, mask, places):
+    kept = mask[:, 0, 0] & (torch.arange(x.shape[1]) != places[:, None] - 1)
+    return (x * kept[..., None]).sum(dim=1) / kept.sum(dim=1, keepdim=True)
+
+
+def _moved_place(shift):
+    def function(x, mask, places):
+        return _without(_kept)(x, mask, (places + shift) % x.shape[1])
+
+    return function
+
+
+EXERCISE_4 = Exercise(
+    "10.4",
+    "The mean of the others",
     8,
-    1,
-    real_token_mean,
+    2,
+    mean_of_others,
     _mean_cases,
     (
         Mistake(
-            "all positions",
-            _mean_with(lambda m, k: m.mean(dim=1)),
-            "The padding's vectors are in your mean: they depend on the batch that the sentence sits in.",
+            "with the token",
+            _without(lambda kept, real: real, lambda kept, real: real.sum(dim=1)),
+            "The token at places is still in your mean.",
+        ),
+        Mistake(
+            "with the padding",
+            _without(lambda kept, real: kept + 1 - real, lambda kept, real: (kept + 1 - real).sum(dim=1)),
+            "The padding's vectors are in your mean; mask is True at the real tokens.",
         ),
         Mistake(
             "divided by src_len",
-            _mean_with(lambda m, k: (m * k).mean(dim=1)),
-            "The sum is right; divide it by the number of real tokens, not by src_len.",
+            _without(_kept, lambda kept, real: real.shape[1]),
+            "You divided by src_len; divide by the number of tokens that you kept.",
         ),
         Mistake(
-            "inverted",
-            _mean_with(lambda m, k: (m * (1 - k)).sum(1) / (1 - k).sum(1).clamp(min=1)),
-            "You averaged the padding: True marks the real tokens.",
+            "divided by all real tokens",
+            _without(_kept, lambda kept, real: real.sum(dim=1)),
+            "You divided by the number of real tokens; one of them was left out.",
         ),
-        Mistake("sum", _mean_with(lambda m, k: (m * k).sum(dim=1)), "That is the sum; divide it by the count."),
+        Mistake(
+            "divided by all but one",
+            _without(_kept, lambda kept, real: real.shape[1] - 1),
+            "You divided by src_len − 1; sentences have padding, so count the tokens that you kept.",
+        ),
         Mistake(
             "whole batch",
-            _mean_with(lambda m, k: (m * k).sum(1) / k.sum() * len(m)),
-            "You divided every sentence by the mean length of the batch; each has its own count.",
+            _without(_kept, lambda kept, real: kept.sum() / len(kept)),
+            "You divided every sentence by the mean count of the batch; each has its own.",
         ),
-        Mistake("first token", _mean_with(lambda m, k: m[:, 0]), "That is the first position's vector, not a mean."),
+        Mistake("no division", _without(_kept, lambda kept, real: 1), "That is the sum; divide it by the count."),
         Mistake(
-            "over features",
-            _mean_with(lambda m, k: m.mean(dim=2)),
-            "You averaged over the features; the tokens are axis 1.",
-        ),
-    ),
-    gradients=("memory",),
-)
-
-
-# 10.6 Read one word's vector -----------------------------------------------------------------------------------------
-
-
-def sense_scores(memory, places, W, b):
-    """Return the scores of all senses for one word per sentence, read from that word's own vector.
-
-    memory: [batch, src_len, d_model]; places: [batch] integers, where the word stands; W: [d_model, n_senses];
-    b: [n_senses]. Returns [batch, n_senses].
-    """
-    scores = [vectors[place] @ W + b for vectors, place in zip(memory, places.tolist(), strict=True)]
-    return torch.stack(scores)
-
-
-def _score_cases():
-    def case(label, seed, batch, src_len, d_model, n_senses):
-        memory, W, b = normal(seed, (batch, src_len, d_model), (d_model, n_senses), (n_senses,))
-        return Case(label, (memory, integers(seed, (batch,), 0, src_len), W, b))
-
-    return [
-        case("1 sentence of 2 tokens, 2 senses", 130, 1, 2, 3, 2),
-        case("3 sentences of 5 tokens, 7 senses", 131, 3, 5, 11, 7),
-        case("as many sentences as tokens", 132, 5, 5, 3, 2),
-        case("one token each", 133, 3, 1, 2, 5),
-        case("7 sentences of 11 tokens", 134, 7, 11, 5, 3),
-    ]
-
-
-EXERCISE_6 = Exercise(
-    "10.6",
-    "Read one word's vector",
-    8,
-    2,
-    sense_scores,
-    _score_cases,
-    (
-        Mistake(
-            "first place",
-            lambda m, p, W, b: m[:, 0] @ W + b,
-            "You read the first position of every sentence; places says where the word stands.",
+            "inverted",
+            _without(lambda kept, real: 1 - real, lambda kept, real: (1 - real).sum(dim=1).clamp(min=1)),
+            "You averaged the padding: True marks the real tokens.",
         ),
         Mistake(
-            "last place",
-            lambda m, p, W, b: m[:, -1] @ W + b,
-            "You read the last position of every sentence; places says where the word stands.",
+            "the token itself",
+            _without(lambda kept, real: real - kept, lambda kept, real: 1),
+            "That is the vector of the token to leave out; asked for is the mean of the others.",
         ),
         Mistake(
-            "mean",
-            lambda m, p, W, b: m.mean(dim=1) @ W + b,
-            "You averaged the sentence; the word's own vector is asked for.",
+            "struck from all",
+            _struck_from_all,
+            "kept[:, places] strikes out the places of all sentences in every sentence; index the batch as well.",
         ),
         Mistake(
             "one place for all",
-            lambda m, p, W, b: m[:, p[0]] @ W + b,
-            "You read the first sentence's place in every sentence.",
+            lambda x, m, p: _without(_kept)(x, m, p[:1].expand(len(p))),
+            "You left out the first sentence's place in every sentence.",
         ),
         Mistake(
-            "cross product",
-            lambda m, p, W, b: m[:, p] @ W + b,
-            "memory[:, places] takes every place in every sentence; pair each sentence with its own place: "
-            "memory[torch.arange(batch), places].",
+            "plain mean",
+            lambda x, m, p: x.mean(dim=1),
+            "That is the mean of all rows, with the padding and the token at places.",
         ),
-        Mistake("one sentence", lambda m, p, W, b: m[0, p] @ W + b, "You read all places in the first sentence."),
-        Mistake("no bias", lambda m, p, W, b: m[torch.arange(len(m)), p] @ W, "The bias b is missing."),
         Mistake(
-            "softmax",
-            lambda m, p, W, b: (m[torch.arange(len(m)), p] @ W + b).softmax(-1),
-            "Those are probabilities; the scores before the softmax are asked for.",
+            "padding in the sum",
+            _without(lambda kept, real: kept + 1 - real),
+            "The padding's vectors are in your sum; the count is right.",
         ),
-        Mistake("all scores", lambda m, p, W, b: m @ W + b, "You scored every position; read one per sentence."),
+        Mistake(
+            "subtracted from the mean",
+            lambda x, m, p: _without(lambda k, r: r, lambda k, r: r.sum(dim=1))(x, m, p) - x[torch.arange(len(x)), p],
+            "You subtracted the token's vector from the mean; take it out of the sum, and divide by one less.",
+        ),
+        Mistake(
+            "counted from 1, nothing for 0",
+            _counted_from_one,
+            "You left out the token before, or none where the place is 0: places count from 0.",
+        ),
+        Mistake("counted from 1", _moved_place(-1), "You left out the token before: places count from 0."),
+        Mistake("the token after", _moved_place(1), "You left out the token after the one at places."),
+        Mistake(
+            "zeros count",
+            lambda x, m, p: _without(_kept)(x, m, p) * 0 + _without(_kept)(x, m, p).mean(dim=1, keepdim=True),
+            "You averaged over the features as well; the tokens are axis 1.",
+        ),
     ),
-    gradients=("memory", "W", "b"),
+    gradients=("x",),
 )
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .model import Choice, Number, Option
+from .model import Choice, Option
 
 NOTEBOOK_10 = (
     Choice(
@@ -19,23 +19,8 @@ NOTEBOOK_10 = (
             ),
         ),
     ),
-    Number(
-        "10.q2",
-        "A layer of the base model has 3,150,336 parameters, and six are stacked. How "
-        "many million parameters does the stack have? (two decimals)",
-        18.90,
-        "6 · 3,150,336 = 18,902,016: each layer has weights of its own. A post-norm stack adds nothing.",
-        (
-            (3.15, "That is one layer; the six do not share their weights."),
-            (25.20, "That is eight layers; eight is the number of heads, the layers are six."),
-            (44.10, "That is encoder and decoder together."),
-        ),
-        "Multiply by the number of layers.",
-        tolerance=0.011,
-        high=100.0,
-    ),
     Choice(
-        "10.q3",
+        "10.q2",
         "One long sentence joins a batch, so yours gets three padding tokens more at its end. The mask is right. What "
         "happens to the memory of your sentence?",
         (
@@ -56,9 +41,9 @@ NOTEBOOK_10 = (
         ),
     ),
     Choice(
-        "10.q4",
+        "10.q3",
         "In a sentence of 12 words the word 'bank' comes third, and the word that tells which bank comes last. The "
-        "encoder is given a causal mask by mistake. What does the vector of 'bank' tell after six layers?",
+        "encoder is given a causal mask by mistake. What can the vector of 'bank' say after six layers?",
         (
             Option(
                 "All there is to say, since six layers can pass it on.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -16,6 +17,14 @@ from ...model.multihead import MultiHeadAttention
 from ...model.recording import record_attention
 from ...model.transformer import Transformer
 from .questions import Questions, margins, share
+
+
+class Batch(Protocol):
+    """Sentences: `src` [n, src_len] in ids, and their number n."""
+
+    src: Tensor
+
+    def __len__(self) -> int: ...
 
 
 @contextmanager
@@ -53,7 +62,7 @@ def evened(attention: MultiHeadAttention, head: int) -> Iterator[None]:
             hook.remove()
 
 
-def all_but(asked: Questions, rows: Tensor, columns: Tensor) -> Tensor:
+def all_but(asked: Batch, rows: Tensor, columns: Tensor) -> Tensor:
     """Return the mask [n, 1, src_len, src_len] that forbids row rows[i] to read columns[i] in sentence i."""
     n, length = asked.src.shape
     may = torch.ones(n, 1, length, length, dtype=torch.bool)
@@ -90,11 +99,17 @@ def chosen(stack: Encoder | Decoder, layers: Sequence[int] | None) -> list[torch
 
 
 def cut_rows(
-    model: Transformer, asked: Questions, rows: Tensor, *columns: Tensor, layers: Sequence[int] | None = None
+    model: Transformer, asked: Batch, rows: Tensor, *columns: Tensor, layers: Sequence[int] | None = None
 ) -> AbstractContextManager[None]:
     """Forbid the encoder's row rows[i] to read the columns[i], in all heads of `layers` (from 0; all by default)."""
     may = torch.stack([all_but(asked, rows, places) for places in columns]).all(dim=0)
     return masked_in([layer.self_attention for layer in chosen(model.encoder, layers)], may)
+
+
+def only(model: Transformer, asked: Batch, rows: Tensor, columns: Tensor) -> AbstractContextManager[None]:
+    """Let every row of the encoder read itself alone, except that rows[i] reads columns[i] as well."""
+    may = ~all_but(asked, rows, columns) | torch.eye(asked.src.shape[1], dtype=torch.bool)
+    return masked_in([layer.self_attention for layer in model.encoder.layers], may)
 
 
 def hidden(

@@ -25,6 +25,7 @@ from . import stored
 RESULTS = DATA / "senses.json"
 WIDTH, HEADS, HIDDEN, BATCH_SIZE, LEARNING_RATE, STEPS = 64, 4, 128, 64, 2e-3, 400
 KINDS = {"no layer": 0, "self only": 2, "left side only": 2, "one layer": 1, "two layers": 2}  # number of layers
+LONGER_KINDS, LONGER_STEPS = ("left side only", "one layer", "two layers"), 5 * STEPS  # with the first three seeds
 GROUPS = ("heldout", "compositional", "hard", "cue before", "cue after", "cue 7+ away")
 
 
@@ -130,12 +131,13 @@ def run(seeds: Sequence[int], kinds: Sequence[str] = tuple(KINDS), steps: int = 
 
 
 def measured(seeds: Sequence[int]) -> dict:
-    """Return what is stored: steps, the majority's share, and the accuracy of every kind."""
-    return {"steps": STEPS, "majority": round(majority(), 3), "accuracy": run(seeds)}
+    """Return what is stored: steps, the majority's share, the accuracy of every kind, and of some trained longer."""
+    longer = {"steps": LONGER_STEPS, "seeds": list(seeds[:3]), "accuracy": run(seeds[:3], LONGER_KINDS, LONGER_STEPS)}
+    return {"steps": STEPS, "majority": round(majority(), 3), "accuracy": run(seeds), "longer": longer}
 
 
 def load_results(path: Path = RESULTS) -> dict:
-    """Return what the command of this module wrote: command, date, seeds, steps, majority, accuracy."""
+    """Return what the command of this module wrote: command, date, seeds, steps, majority, accuracy, longer."""
     return stored.read(path)
 
 

@@ -1,15 +1,18 @@
-"""Curves in several panels side by side, under one legend."""
+"""Curves, or points, in several panels side by side, under one legend."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
 
+from .base import as_array
 from .curves import plot_curves
-from .picture import FULL_WIDTH, style
+from .picture import FULL_WIDTH, SERIES, style
+
+_SHAPES = "o^sDv*P"
 
 
 def plot_panels(
@@ -40,4 +43,26 @@ def plot_panels(
                 ax.get_legend().remove()
         if len(names[0]) > 1:
             figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+    return axes[0]
+
+
+def plot_points(panels: Mapping[str, Any], kinds: Sequence[str]) -> np.ndarray:
+    """Draw panels {title: points [n, 2]} side by side, the marks by the kind of each point; returns the Axes.
+
+    The legend below lists the kinds in the order in which they occur. Raises ValueError when there is no panel, or
+    when a panel does not have a point for each of the `kinds`.
+    """
+    grids = {title: as_array("points", points, 2) for title, points in panels.items()}
+    if not grids or any(grid.shape != (len(kinds), 2) for grid in grids.values()):
+        shapes = [grid.shape for grid in grids.values()]
+        raise ValueError(f"panels must hold points [{len(kinds)}, 2], one for each of the kinds, got {shapes}")
+    names, marked = list(dict.fromkeys(kinds)), np.array(kinds)
+    with style():
+        figure, axes = plt.subplots(1, len(grids), figsize=(FULL_WIDTH, 3.0), squeeze=False, layout="constrained")
+        for ax, (title, grid) in zip(axes[0], grids.items(), strict=True):
+            for index, name in enumerate(names):
+                look = {"marker": _SHAPES[index % len(_SHAPES)], "color": SERIES[index % len(SERIES)], "s": 26}
+                ax.scatter(*grid[marked == name].T, label=name, alpha=0.75, **look)
+            ax.set(title=title, xlabel="direction 1", ylabel="direction 2" if ax is axes[0, 0] else "")
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(names))
     return axes[0]

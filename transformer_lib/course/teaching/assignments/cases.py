@@ -136,9 +136,9 @@ def _segments(rng: random.Random) -> tuple:
     return (_ids(rng, rng.choice((2, 3)), rng.choice((5, 7, 11)), 0, 4).sort(descending=True).values,)
 
 
-def _layers(rng: random.Random) -> tuple:
-    heads = rng.choice((1, 2, 3))
-    return heads * rng.choice(SIZES), heads, rng.choice(SIZES), rng.choice(SIZES), rng.random() < 0.5
+def _reading(rng: random.Random) -> tuple:
+    mask = _numbers(rng, (rng.choice((7, 11)),) * 2) > rng.uniform(0.7, 1.3)
+    return mask, rng.randint(0, 4)
 
 
 def _lengths(rng: random.Random) -> tuple:
@@ -208,7 +208,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "07.5": _leak,
     "07.6": _segments,
     "09.4": _sizes_and_flag(2),
-    "10.3": _layers,
+    "10.3": _reading,
     "11.4": _lengths,
     "12.1": _sizes_and_flag(2),
     "12.3": _batch,

@@ -1,0 +1,95 @@
+"""The study of hops: its task, its encoders, a short run that must repeat the stored one, and what is stored."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+import torch
+
+from transformer_lib.course.studies import hops as study
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+@pytest.mark.parametrize("hops", [1, 2, 3, 8])
+def test_a_token_has_to_name_the_colour_at_the_end_of_its_hops(hops):
+    x, colours = study.sequences(5, hops, torch.Generator().manual_seed(3))
+    names, pointers, own = (part.argmax(dim=-1).tolist() for part in x.split(study.NAMES, dim=-1))
+    for row in range(5):
+        assert sorted(names[row]) == sorted(pointers[row]) == sorted(own[row]) == list(range(study.NAMES))
+        for token in range(study.NAMES):
+            at = token
+            for _ in range(hops):
+                at = names[row].index(pointers[row][at])
+                assert (at == token) == (_ == study.NAMES - 1)  # one circle: back at the start after 8 hops
+            assert colours[row, token] == own[row][at]
+
+
+def test_any_token_may_read_any_other():
+    torch.manual_seed(0)
+    model, (x, _) = study.Follower("one layer"), study.sequences(1, 1, torch.Generator().manual_seed(0))
+    changed = x.clone()
+    changed[0, 7] = x[0, 0]
+    assert (model(changed) - model(x)).abs().amax(dim=-1).min() > 1e-5
+
+
+def test_an_unknown_shape_is_refused():
+    with pytest.raises(ValueError, match="shape must be one of 'one layer', .*, got 'four layers'"):
+        study.Follower("four layers")
+
+
+def test_what_is_not_reached_within_the_cap_is_none():
+    assert study.steps_needed("one layer", 2, 0, cap=25) is None
+    assert study.reached([1.0] * study.WINDOW) and not study.reached([1.0] * (study.WINDOW - 1))
+    assert not study.reached([1.0] * 50 + [0.9] * study.WINDOW)
+
+
+def test_a_short_run_repeats_the_stored_one(stored):
+    assert study.steps_needed("one layer", 1, 1, cap=150) == pytest.approx(stored["steps"]["one layer"]["1"][1], abs=8)
+
+
+def test_the_stored_study_is_complete(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.hops --seeds 0 1 2"
+    assert stored["cap"] == study.CAP and list(stored["steps"]) == list(stored["parameters"]) == list(study.SHAPES)
+    sizes = {shape: sum(each.numel() for each in study.Follower(shape).parameters()) for shape in study.SHAPES}
+    assert stored["parameters"] == sizes
+    unreached = {(shape, hops) for shape, found in stored["steps"].items() for hops in found if None in found[hops]}
+    assert {(shape, hops) for shape, found in stored["unreached"].items() for hops in found} == unreached
+    assert list(stored["other rates"]) == [str(rate) for rate in study.OTHER_RATES]
+    for found in stored["other rates"].values():
+        assert list(found) == ["one layer", "two layers"] and all(len(steps) == 3 for steps in found.values())
+    for found in stored["steps"].values():
+        assert list(found) == [str(hops) for hops in study.HOPS]
+        assert all(len(steps) == 3 for steps in found.values())
+
+
+def test_the_table_shows_what_was_not_reached(stored):
+    rows = study.table(stored).splitlines()
+    assert len(rows) == 2 + len(study.SHAPES) and rows[1].split() == [
+        "parameters",
+        "1",
+        "hop",
+        "2",
+        "hops",
+        "3",
+        "hops",
+    ]
+    shares = ", ".join(f"{share:.2f}" for share in stored["unreached"]["one layer"]["3"])
+    assert rows[2].startswith("one layer") and rows[2].endswith(f">3000 ({shares})")
+    assert rows[4].endswith(" / ".join(map(str, stored["steps"]["two layers"]["3"])))
+
+
+def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
+    path = tmp_path / "hops.json"
+    monkeypatch.setattr(study, "SHAPES", {"one layer": study.SHAPES["one layer"]})
+    monkeypatch.setattr(study, "last_share", lambda *settings: 0.25)
+    monkeypatch.setattr(study, "steps_needed", lambda shape, hops, seed, cap, rate=None: hops + seed)
+    monkeypatch.setattr(sys, "argv", ["hops", "--seeds", "4", "5", "--results", str(path)])
+    study.main()
+    assert study.load_results(path)["steps"] == {"one layer": {"1": [5, 6], "2": [6, 7], "3": [7, 8]}}
+    assert json.loads(path.read_text(encoding="utf-8"))["seeds"] == [4, 5]
