@@ -140,32 +140,33 @@ EXERCISE_1 = Exercise(
 )
 
 
-# 11.2 A decoder layer from its parts ---------------------------------------------------------------------------------
+# 11.2 A decoder layer ---------------------------------------------------------------------------------
 
 
 def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     """Return x after the three sub-layers of a post-norm decoder layer, each with its residual and its norm.
 
     x: [batch, tgt_len, d_model]; memory: [batch, src_len, d_model]. The others are functions:
-    self_attention(x), masked already; cross_attention(x, memory); feed_forward(x); and the norms of the three in this
-    order, norm_1(x), norm_2(x), norm_3(x), each with a gain and a bias of its own.
+    self_attention(x), masked already; cross_attention(query, key, value), which projects all three itself;
+    feed_forward(x); and the norms of the three in this order, norm_1(x), norm_2(x), norm_3(x), each with a gain and a
+    bias of its own.
     """
     after_self = norm_1(torch.add(x, self_attention(x)))
-    after_cross = norm_2(torch.add(after_self, cross_attention(after_self, memory)))
+    after_cross = norm_2(torch.add(after_self, cross_attention(after_self, memory, memory)))
     return norm_3(torch.add(after_cross, feed_forward(after_cross)))
 
 
 def _parts(seed, d_model):
     """Return three sub-layers and three norms, all simple, differentiable and different from each other."""
-    first, second, third = (W / d_model**0.5 for W in normal(seed, *[(d_model, d_model)] * 3))
+    first, second, third, fourth = (W / d_model**0.5 for W in normal(seed, *[(d_model, d_model)] * 4))
     gains = normal(seed + 500, *[(2, d_model)] * 3)
 
     def self_attention(x):
         steps = torch.arange(1, x.shape[1] + 1).to(x)[:, None]
         return (x @ first).cumsum(dim=1) / steps  # equal weights on itself and the tokens before
 
-    def cross_attention(x, memory):
-        return torch.softmax(x @ second @ memory.mT, dim=-1) @ memory
+    def cross_attention(query, key, value):
+        return torch.softmax(query @ second @ key.mT, dim=-1) @ value @ fourth
 
     def feed_forward(x):
         return torch.relu(x) @ third
@@ -196,7 +197,7 @@ def _layer(first=None, second=None, third=None, order="scf"):
     def function(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
         steps = {
             "s": first or (lambda x, m, f, norm: norm(x + f(x))),
-            "c": second or (lambda x, m, f, norm: norm(x + f(x, m))),
+            "c": second or (lambda x, m, f, norm: norm(x + f(x, m, m))),
             "f": third or (lambda x, m, f, norm: norm(x + f(x))),
         }
         parts = {"s": self_attention, "c": cross_attention, "f": feed_forward}
@@ -209,24 +210,24 @@ def _layer(first=None, second=None, third=None, order="scf"):
 
 def _pre_norm(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     x = x + self_attention(norm_1(x))
-    x = x + cross_attention(norm_2(x), memory)
+    x = x + cross_attention(norm_2(x), memory, memory)
     return x + feed_forward(norm_3(x))
 
 
 def _parallel(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    x = norm_2(norm_1(x + self_attention(x) + cross_attention(x, memory)))
+    x = norm_2(norm_1(x + self_attention(x) + cross_attention(x, memory, memory)))
     return norm_3(x + feed_forward(x))
 
 
 def _cross_reads_x(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     y = norm_1(x + self_attention(x))
-    y = norm_2(y + cross_attention(x, memory))
+    y = norm_2(y + cross_attention(x, memory, memory))
     return norm_3(y + feed_forward(y))
 
 
 def _one_residual(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     y = norm_1(x + self_attention(x))
-    y = norm_2(x + cross_attention(y, memory))
+    y = norm_2(x + cross_attention(y, memory, memory))
     return norm_3(x + feed_forward(y))
 
 
@@ -242,9 +243,9 @@ def _norms(*places):
 
 EXERCISE_2 = Exercise(
     "11.2",
-    "A decoder layer from its parts",
+    "A decoder layer",
     10,
-    1,
+    2,
     decoder_layer,
     _layer_cases,
     (
@@ -260,12 +261,12 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "no residual around cross-attention",
-            _layer(second=lambda x, m, f, norm: norm(f(x, m))),
+            _layer(second=lambda x, m, f, norm: norm(f(x, m, m))),
             "The residual around the cross-attention is missing: add what went in.",
         ),
         Mistake(
             "no norm after cross-attention",
-            _layer(second=lambda x, m, f, norm: x + f(x, m)),
+            _layer(second=lambda x, m, f, norm: x + f(x, m, m)),
             "norm_2, which follows the cross-attention, is missing; there is one norm per sub-layer.",
         ),
         Mistake(
@@ -286,7 +287,7 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "one norm",
-            _layer(first=lambda x, m, f, norm: x + f(x), second=lambda x, m, f, norm: x + f(x, m)),
+            _layer(first=lambda x, m, f, norm: x + f(x), second=lambda x, m, f, norm: x + f(x, m, m)),
             "There is one norm, at the end; each of the three sub-layers is followed by one.",
         ),
         Mistake(
@@ -296,12 +297,22 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "memory asks",
-            _layer(second=lambda x, m, f, norm: norm(x + f(m, x).mean(1, keepdim=True))),
-            "memory asked and x was read; call cross_attention(x, memory).",
+            _layer(second=lambda x, m, f, norm: norm(x + f(m, x, x).mean(1, keepdim=True))),
+            "memory asked and x was read; the query is x, key and value are memory.",
+        ),
+        Mistake(
+            "reads itself",
+            _layer(second=lambda x, m, f, norm: norm(x + f(x, x, x))),
+            "The cross-attention got x for key and value, so it read the target: key and value are memory.",
+        ),
+        Mistake(
+            "memory in all three places",
+            _layer(second=lambda x, m, f, norm: norm(x + f(m, m, m).mean(1, keepdim=True))),
+            "The cross-attention got memory for its query, too; it is the target that asks.",
         ),
         Mistake(
             "no residuals",
-            lambda x, m, s, c, f, n1, n2, n3: n3(f(n2(c(n1(s(x)), m)))),
+            lambda x, m, s, c, f, n1, n2, n3: n3(f(n2(c(n1(s(x)), m, m)))),
             "The residuals are missing: each sub-layer's result is added to what went in.",
         ),
         Mistake(
@@ -480,84 +491,7 @@ EXERCISE_3 = Exercise(
 )
 
 
-# 11.4 A memory mask from lengths -------------------------------------------------------------------------------------
-
-
-def memory_mask_from_lengths(src_lengths, src_len):
-    """Return the mask of the memory as booleans [batch, 1, 1, src_len], True = may attend.
-
-    src_lengths: [batch] integers, how many tokens of each source sentence are real; they come first.
-    src_len: an int, the length to which all are filled up.
-    """
-    return torch.tensor([[[[j < length for j in range(src_len)]]] for length in src_lengths.tolist()])
-
-
-def _length_cases():
-    return [
-        Case("lengths 2 and 1 of 2", (torch.tensor([2, 1]), 2)),
-        Case("lengths 3, 5 and 2 of 5", (torch.tensor([3, 5, 2]), 5)),
-        Case("nobody fills the row", (torch.tensor([3, 2]), 7)),
-        Case("one sentence", (torch.tensor([5]), 11)),
-        Case("as many sentences as places", (torch.tensor([1, 3, 2, 5, 4]), 5)),
-    ]
-
-
-def _real(lengths, size):
-    return torch.arange(size) < lengths[:, None]
-
-
-EXERCISE_4 = Exercise(
-    "11.4",
-    "A memory mask from lengths",
-    8,
-    1,
-    memory_mask_from_lengths,
-    _length_cases,
-    (
-        Mistake(
-            "inverted",
-            lambda n, size: ~_real(n, size)[:, None, None],
-            "The mask is the wrong way round: real tokens are True.",
-        ),
-        Mistake(
-            "one too many",
-            lambda n, size: _real(n + 1, size)[:, None, None],
-            "One padding token is readable: places count from 0, so the last real one is length − 1.",
-        ),
-        Mistake("one too few", lambda n, size: _real(n - 1, size)[:, None, None], "The last real token is hidden."),
-        Mistake(
-            "from the front",
-            lambda n, size: _real(n, size).flip(1)[:, None, None],
-            "The real tokens stand first; you hid the front.",
-        ),
-        Mistake(
-            "causal",
-            lambda n, size: (
-                torch.ones(size, size).tril().bool()[n - 1][:, None, None]
-                & (torch.arange(size) == n[:, None] - 1)[:, None, None]
-            ),
-            "Only the last real token is readable; all real ones are.",
-        ),
-        Mistake(
-            "two axes",
-            lambda n, size: _real(n, size),
-            "The shape must be [batch, 1, 1, src_len], so that the mask spreads over heads and queries.",
-        ),
-        Mistake(
-            "as queries",
-            lambda n, size: _real(n, size)[:, None, :, None],
-            "Your mask hides queries (rows): the memory rows are keys, the last axis.",
-        ),
-        Mistake(
-            "numbers",
-            lambda n, size: _real(n, size)[:, None, None].float(),
-            "The mask holds numbers; it must be boolean (torch.bool).",
-        ),
-    ),
-)
-
-
-# 11.5 Read an alignment ----------------------------------------------------------------------------------------------
+# 11.4 Read an alignment ----------------------------------------------------------------------------------------------
 
 
 def alignment(weights, src_tokens, tgt_tokens):
@@ -603,12 +537,17 @@ def _per_source(weights, src_tokens, tgt_tokens):
     return [(tgt_tokens[t + 1], src_tokens[j]) for j, t in enumerate(chosen)]
 
 
+def _first_place(weights, src_tokens, tgt_tokens):
+    chosen = weights.mean(dim=0).argmax(dim=-1).tolist()
+    return [(word, src_tokens[chosen[tgt_tokens.index(word) - 1]]) for word in tgt_tokens[1:]]
+
+
 def _indices(weights, src_tokens, tgt_tokens):
     return [(word, j) for word, j in zip(tgt_tokens[1:], weights.mean(dim=0).argmax(dim=-1).tolist(), strict=True)]
 
 
-EXERCISE_5 = Exercise(
-    "11.5",
+EXERCISE_4 = Exercise(
+    "11.4",
     "Read an alignment",
     10,
     2,
@@ -635,11 +574,21 @@ EXERCISE_5 = Exercise(
             "You went through the source tokens; asked for is one pair per written token, with the largest "
             "weight of its row.",
         ),
-        Mistake("indices", _indices, "You returned places; look the source token up."),
+        Mistake(
+            "a dictionary",
+            lambda w, s, t: list(dict(alignment(w, s, t)).items()),
+            "A dictionary keeps one entry per word, and a word may be written twice; make a list, one pair per row.",
+        ),
+        Mistake(
+            "by its first place",
+            _first_place,
+            "A word may be written twice, and index finds the first place each time; go through the rows instead.",
+        ),
+        Mistake("indices", _indices, "You returned positions; look the source token up."),
         Mistake(
             "swapped",
             lambda w, s, t: [(b, a) for a, b in alignment(w, s, t)],
-            "The pairs are turned around: the written token first, then the source token.",
+            "The pairs are the other way round: the written token comes first, then the source token.",
         ),
         Mistake(
             "no end",
@@ -650,7 +599,7 @@ EXERCISE_5 = Exercise(
 )
 
 
-# 11.6 The gradient of the memory -------------------------------------------------------------------------------------
+# 11.5 The gradient of the memory -------------------------------------------------------------------------------------
 
 
 def memory_gradient(x, memory, W_Q, W_K, W_V, grad_output):
@@ -698,8 +647,8 @@ def _gradient(by_key=1.0, by_value=1.0, scale=True, shared=True, softmax=True):
     return function
 
 
-EXERCISE_6 = Exercise(
-    "11.6",
+EXERCISE_5 = Exercise(
+    "11.5",
     "The gradient of the memory",
     15,
     3,
@@ -732,4 +681,4 @@ EXERCISE_6 = Exercise(
     ),
 )
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

@@ -136,11 +136,6 @@ def _layers(rng: random.Random) -> tuple:
     return heads * rng.choice(SIZES), heads, rng.choice(SIZES), rng.choice(SIZES), rng.random() < 0.5
 
 
-def _lengths(rng: random.Random) -> tuple:
-    longest = rng.choice((5, 7, 11))
-    return torch.tensor([rng.randint(1, longest) for _ in range(rng.choice((2, 3)))]), longest
-
-
 def _batch(rng: random.Random) -> tuple:
     rows = rng.choice((2, 3))
     return _ids(rng, rows, rng.choice((5, 7)), 0, 4), _ids(rng, rows, rng.choice((3, 11)), 0, 4), rng.randrange(4)
@@ -204,7 +199,6 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "08.5": _sizes(5),
     "09.4": _sizes_and_flag(2),
     "10.3": _layers,
-    "11.4": _lengths,
     "12.1": _sizes_and_flag(2),
     "12.3": _batch,
     "13.4": lambda rng: (rng.randint(1, 5000), rng.choice(SIZES) * 8, rng.randint(2, 3000)),
