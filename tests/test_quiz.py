@@ -10,7 +10,6 @@ import re
 import pytest
 import torch
 
-from transformer_lib import DecoderLayer
 from transformer_lib.course import notebooks, progress
 from transformer_lib.course.quiz import Choice, Number, Option, answer, question, quiz, view
 from transformer_lib.course.quiz.bank import QUESTIONS

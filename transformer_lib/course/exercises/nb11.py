@@ -424,7 +424,7 @@ def _one_wide_head(x_new, keys, values, W_Q, W_O):
 EXERCISE_3 = Exercise(
     "11.3",
     "One step from the cache",
-    12,
+    10,
     2,
     step_from_cache,
     _step_cases,

@@ -15,7 +15,7 @@ from typing import Any
 from ..._files import DATA
 from ...data.corpora import Corpus, Pair, load_corpus
 from ...decoding.translator import Translator
-from . import ladder, stored
+from . import ladder, stored, translators
 
 RESULTS = DATA / "blind.json"
 RUNG = "11"
@@ -44,13 +44,21 @@ def curve(corpus: Corpus, seed: int, *, passes: Sequence[int] = PASSES, **option
     return found
 
 
+def short_run(corpus: Corpus) -> list[float]:
+    """Return the training losses of the first `translators.SHORT_PAIRS` pairs' single epoch, seed 0."""
+    translator = ladder.new_translator(corpus, RUNG, 0)
+    rate = ladder.chosen_rate(ladder.load_results(), RUNG)
+    pairs = blindfold(corpus["train"][: translators.SHORT_PAIRS])
+    return [round(loss, 4) for loss in ladder.climb(translator, RUNG, pairs, 0, learning_rate=rate).loss]
+
+
 def measure(seeds: Sequence[int]) -> dict[str, Any]:
-    """Return what the file stores: the losses of every seed, after each number of passes."""
+    """Return what the file stores: a short run, and the losses of every seed, after each number of passes."""
     corpus, losses = load_corpus("context"), []
     for seed in seeds:
         losses.append(curve(corpus, seed))
         print(seed, losses[-1], flush=True)
-    return {"passes": list(PASSES), "without the source": losses}
+    return {"short": short_run(corpus), "passes": list(PASSES), "without the source": losses}
 
 
 def sighted(results: dict[str, Any]) -> list[list[float]]:
@@ -67,7 +75,7 @@ def load_results(path: Path = RESULTS) -> dict[str, Any]:
 def main() -> None:
     """Run the command line."""
     seeds, path = stored.arguments(__doc__, RESULTS)
-    stored.measure_and_save("blind", seeds, path, measure, indent=1)
+    stored.measure_and_save("blind", seeds, path, measure)
 
 
 if __name__ == "__main__":

@@ -66,7 +66,7 @@ def train(name: str, seed: int, steps: int = reversal.STEPS) -> Reverser:
     return model.eval()
 
 
-def test_letters(size: int = 500) -> tuple[Tensor, Tensor, Tensor]:
+def new_letters(size: int = 500) -> tuple[Tensor, Tensor, Tensor]:
     """Return letters [size, 6], what the decoder reads, and the answer: the same for every model."""
     return reversal.reversal(size, torch.Generator().manual_seed(99))
 
@@ -74,7 +74,7 @@ def test_letters(size: int = 500) -> tuple[Tensor, Tensor, Tensor]:
 @torch.no_grad()
 def right_letters(model: Transformer) -> list[float]:
     """Return the share of right letters at each of the six places, the right earlier letters given."""
-    src, tgt_in, tgt_out = test_letters()
+    src, tgt_in, tgt_out = new_letters()
     right = (model(src, tgt_in).argmax(dim=-1) == tgt_out).double().mean(dim=0)
     return [round(share, 3) for share in right.tolist()]
 
@@ -82,7 +82,7 @@ def right_letters(model: Transformer) -> list[float]:
 @torch.no_grad()
 def weights_of(model: Transformer) -> Tensor:
     """Return the weights of the cross-attention, mean over sentences and heads, [letter written, letter read]."""
-    src, tgt_in, _ = test_letters()
+    src, tgt_in, _ = new_letters()
     with record_attention(model) as record:
         model(src, tgt_in)
     return record["decoder.layers.0.cross_attention"].mean(dim=(0, 1))

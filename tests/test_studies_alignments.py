@@ -1,0 +1,93 @@
+"""Links known from the grammar, how often the largest weight lies on them, and the four rows of a pronoun."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import transformer_lib as tl
+from transformer_lib.course.studies import alignments as study
+from transformer_lib.course.studies import cuts, questions
+from transformer_lib.data.corpora import Pair
+
+
+@pytest.fixture(scope="module")
+def trained():
+    return tl.load_trained("context")
+
+
+@pytest.fixture(scope="module")
+def heldout():
+    return tl.load_corpus("context")["heldout"]
+
+
+def linked(pair: Pair) -> set[tuple[str, str, str]]:
+    source, target = (text.rstrip(".").replace(",", " ,").split() for text in (pair.src, pair.tgt))
+    return {(kind, target[i], source[j]) for kind, i, j in study.links(pair, source, target)}
+
+
+def test_links_join_words_with_their_translations():
+    pair = Pair(
+        "The man saw the bank near the river.", "Der Mann sah das Ufer beim Fluss.", word="bank", expected="Ufer"
+    )
+    assert linked(pair) == {("ambiguous", "Ufer", "bank"), ("noun", "Fluss", "river"), ("verb", "sah", "saw")}
+
+
+def test_a_word_that_occurs_twice_is_left_out():
+    pair = Pair("The river saw the river.", "Der Fluss sah den Fluss.")
+    assert linked(pair) == {("verb", "sah", "saw")}
+
+
+def test_the_pronoun_is_no_link(heldout):
+    pair = next(pair for pair in heldout if pair.word == "it")
+    assert not any(kind == "ambiguous" for kind, _, _ in linked(pair))
+
+
+def test_the_row_that_writes_a_word_is_one_before_the_row_that_reads_it(trained):
+    pairs = [
+        Pair("The man saw the bank near the river.", "Der Mann sah das Ufer beim Fluss.", word="bank", expected="Ufer")
+    ]
+    src = trained.src_tokenizer.encode_batch([pairs[0].src])
+    tgt = trained.tgt_tokenizer.encode_batch([pairs[0].tgt], bos=True, eos=True)
+    with torch.no_grad(), tl.record_attention(trained.model) as record:
+        trained.model(src, tgt[:, :-1])
+    names = trained.tgt_tokenizer.words
+    reads = [names[i] for i in tgt[0].tolist()].index("Ufer")
+    grid = record["decoder.layers.1.cross_attention"][0]  # [heads, tgt_len, src_len]
+    for shift in (0, 1):
+        wanted = (grid[:, reads - 1 + shift].argmax(dim=-1) == 4).double()
+        torch.testing.assert_close(study.shares(trained, pairs, shift=shift)["ambiguous"][1, :-1], wanted)
+
+
+def test_shares_leave_the_model_as_it_was(trained, heldout):
+    trained.model.train()
+    study.shares(trained, heldout[:3])
+    assert trained.model.training
+    trained.model.eval()
+
+
+def test_a_guess_by_proportion_is_right_where_both_run_in_step(trained):
+    pair = Pair("The man saw the bank.", "Der Mann sah die Bank.", word="bank", expected="Bank")
+    assert study.by_proportion(trained, [pair]) == {"ambiguous": 1.0, "verb": 1.0}
+
+
+def test_the_table_has_what_training_made_beside_its_controls(trained, heldout):
+    found = study.table(trained, heldout[:60], seeds=(0,))
+    assert len(found) == 5 and all(set(row) == set(study.KINDS) for row in found.values())
+    best = found["row that writes it, layer 2"]
+    assert all(best[kind] > row[kind] for row in list(found.values())[1:] for kind in study.KINDS)
+
+
+def test_pronoun_counts_are_those_of_the_pieces(trained, heldout):
+    pairs = [pair for pair in heldout if pair.word == "it"]
+    chosen = pairs[:12] + [pair for pair in heldout if pair.word != "it"][:3]
+    twins = [*chosen, *(pair for pair in pairs if pair not in chosen)]  # so that every sentence finds its twin
+    counts = study.pronoun_counts(trained, twins)
+    it = questions.Questions(trained, pairs)
+    assert list(counts) == ["it", "noun meant", "other noun", "adjective"]
+    meant, other = questions.nouns(questions.Questions(trained, [pair for pair in twins if pair.word == "it"]))
+    assert int((meant < other).sum()) == 72 == counts["it"]["first"][1]
+    with cuts.hidden(trained.model, it, it.cue):
+        right = int((questions.margins(trained.model, it) > 0).sum())
+    assert right == counts["adjective"]["first"][1] + counts["adjective"]["second"][1] == 72
+    assert counts["adjective"]["first"][2] + counts["adjective"]["second"][2] == len(it)
