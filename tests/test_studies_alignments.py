@@ -75,19 +75,25 @@ def test_the_table_has_what_training_made_beside_its_controls(trained, heldout):
     found = study.table(trained, heldout[:60], seeds=(0,))
     assert len(found) == 5 and all(set(row) == set(study.KINDS) for row in found.values())
     best = found["row that writes it, layer 2"]
-    assert all(best[kind] > row[kind] for row in list(found.values())[1:] for kind in study.KINDS)
+    kinds = [kind for kind in study.KINDS if kind != "verb with it"]
+    assert all(best[kind] > row[kind] for row in list(found.values())[1:] for kind in kinds)
+
+
+@pytest.mark.parametrize(("verb", "share"), [("cross", 1), ("eat", 1), ("fit", 0), ("pull", 0)])
+def test_two_of_the_verbs_with_it_are_read_and_two_are_not(trained, heldout, verb, share):
+    pairs = [pair for pair in heldout if pair.word == "it" and f" {verb} " in pair.src]
+    assert len(pairs) > 20
+    assert study.shares(trained, pairs)["verb with it"][1, -1] == pytest.approx(share, abs=0.1)
 
 
 def test_pronoun_counts_are_those_of_the_pieces(trained, heldout):
-    pairs = [pair for pair in heldout if pair.word == "it"]
-    chosen = pairs[:12] + [pair for pair in heldout if pair.word != "it"][:3]
-    twins = [*chosen, *(pair for pair in pairs if pair not in chosen)]  # so that every sentence finds its twin
-    counts = study.pronoun_counts(trained, twins)
-    it = questions.Questions(trained, pairs)
-    assert list(counts) == ["it", "noun meant", "other noun", "adjective"]
-    meant, other = questions.nouns(questions.Questions(trained, [pair for pair in twins if pair.word == "it"]))
-    assert int((meant < other).sum()) == 72 == counts["it"]["first"][1]
+    counts = study.pronoun_counts(trained, heldout)
+    it = questions.Questions(trained, [pair for pair in heldout if pair.word == "it"])
+    meant, other = questions.nouns(it)
+    assert int((meant < other).sum()) == 72 and len(it) == 144
+    assert list(counts) == ["it", "noun meant", "other noun", "adjective", "all but adjective"]
     with cuts.hidden(trained.model, it, it.cue):
-        right = int((questions.margins(trained.model, it) > 0).sum())
-    assert right == counts["adjective"]["first"][1] + counts["adjective"]["second"][1] == 72
+        flipped = int((questions.margins(trained.model, it) <= 0).sum())
+    assert flipped == counts["adjective"]["first"][1] + counts["adjective"]["second"][1]
     assert counts["adjective"]["first"][2] + counts["adjective"]["second"][2] == len(it)
+    assert counts["all but adjective"] == {"first": (None, None, 0), "second": (None, None, 0)}

@@ -65,6 +65,11 @@ def _cross(
     return function
 
 
+def _without_softmax(x, memory, W_Q, W_K, W_V, memory_mask):
+    scores = (x @ W_Q) @ (memory @ W_K).mT / W_K.shape[1] ** 0.5
+    return scores.masked_fill(~memory_mask, 0.0) @ (memory @ W_V)
+
+
 def _after_softmax(x, memory, W_Q, W_K, W_V, memory_mask):
     weights = torch.softmax((x @ W_Q) @ (memory @ W_K).mT / W_K.shape[1] ** 0.5, dim=-1)
     return weights * memory_mask @ (memory @ W_V)
@@ -118,6 +123,23 @@ EXERCISE_1 = Exercise(
             "unprojected",
             lambda x, memory, W_Q, W_K, W_V, m: _cross()(x, memory, W_Q, W_K, torch.eye(memory.shape[2]), m),
             "The values are memory itself; project it by W_V.",
+        ),
+        Mistake(
+            "no softmax",
+            _without_softmax,
+            "You used the scores themselves as weights; take their softmax over the memory rows.",
+        ),
+        Mistake(
+            "matrices swapped",
+            lambda x, memory, W_Q, W_K, W_V, m: _cross()(x, memory, W_K, W_Q, W_V, m),
+            "W_Q and W_K are swapped: x goes through W_Q, memory through W_K.",
+        ),
+        Mistake(
+            "root of d_v",
+            lambda x, memory, W_Q, W_K, W_V, m: _cross(scale=lambda _: W_V.shape[1] ** 0.5)(
+                x, memory, W_Q, W_K, W_V, m
+            ),
+            "You divided by √d_v, the width of a value; d_k is the width of a key.",
         ),
         Mistake(
             "score 0",
@@ -214,6 +236,18 @@ def _pre_norm(x, memory, self_attention, cross_attention, feed_forward, norm_1, 
     return x + feed_forward(norm_3(x))
 
 
+def _norm_of_the_result(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    x = x + norm_1(self_attention(x))
+    x = x + norm_2(cross_attention(x, memory, memory))
+    return x + norm_3(feed_forward(x))
+
+
+def _older_residual(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    y = norm_1(x + self_attention(x))
+    z = norm_2(y + cross_attention(y, memory, memory))
+    return norm_3(y + feed_forward(z))
+
+
 def _parallel(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     x = norm_2(norm_1(x + self_attention(x) + cross_attention(x, memory, memory)))
     return norm_3(x + feed_forward(x))
@@ -253,6 +287,16 @@ EXERCISE_2 = Exercise(
             "pre-norm",
             _pre_norm,
             "You normalised before each sub-layer (pre-norm); asked for is the norm after each addition.",
+        ),
+        Mistake(
+            "norm of the result alone",
+            _norm_of_the_result,
+            "You normalised each sub-layer's result before you added it; add first, then normalise the sum.",
+        ),
+        Mistake(
+            "older residual",
+            _older_residual,
+            "The last residual adds what went into the cross-attention; it adds what goes into feed_forward.",
         ),
         Mistake(
             "cross first",
@@ -446,6 +490,19 @@ EXERCISE_3 = Exercise(
             "There is one query, and your softmax runs over it: every weight is 1. The memory rows are the "
             "last axis of the scores.",
         ),
+        Mistake(
+            "no root", _step(lambda keys: keys.shape[3]), "You divided by d_k; the scores are divided by its root."
+        ),
+        Mistake(
+            "with a residual",
+            lambda x, K, V, Q, W: x + step_from_cache(x, K, V, Q, W),
+            "You added x_new; the residual belongs to the layer around this, so return the attention's output alone.",
+        ),
+        Mistake(
+            "mean of the heads",
+            lambda x, K, V, Q, W: _sum_of_heads(x, K, V, Q, W) / K.shape[1],
+            "You took the mean of the heads before W_O; they stand side by side.",
+        ),
         Mistake("no W_O", _step(project=False), "The heads stand side by side, but W_O is missing."),
         Mistake(
             "interleaved",
@@ -634,12 +691,21 @@ def _gradient_cases():
     ]
 
 
-def _gradient(by_key=1.0, by_value=1.0, scale=True, shared=True, softmax=True):
+def _plain_mean(weights, grad_weights):
+    return grad_weights.mean(dim=-1, keepdim=True)
+
+
+def _over_queries(weights, grad_weights):
+    return (weights * grad_weights).sum(dim=0, keepdim=True)
+
+
+def _gradient(by_key=1.0, by_value=1.0, scale=True, shared=True, softmax=True, inner_of=None, power=0.5):
     def function(x, memory, W_Q, W_K, W_V, grad_output):
-        query, root = x @ W_Q, W_K.shape[1] ** 0.5
-        weights = torch.softmax(query @ (memory @ W_K).T / root, dim=-1)
+        query, root = x @ W_Q, W_K.shape[1] ** power
+        weights = torch.softmax(query @ (memory @ W_K).T / W_K.shape[1] ** 0.5, dim=-1)
         grad_weights = grad_output @ (memory @ W_V).T
         inner = (weights * grad_weights).sum(dim=-1, keepdim=True) if shared else 0.0
+        inner = inner_of(weights, grad_weights) if inner_of else inner
         grad_scores = weights * (grad_weights - inner) if softmax else grad_weights
         grad_key = grad_scores.T @ query / (root if scale else 1.0)
         return by_key * grad_key @ W_K.T + by_value * weights.T @ grad_output @ W_V.T
@@ -658,16 +724,29 @@ EXERCISE_5 = Exercise(
         Mistake(
             "values only",
             _gradient(by_key=0.0),
-            "Only the way through the values is there; memory is read twice, as keys too.",
+            "Only the route through the values is there; memory is read twice, as keys too.",
         ),
         Mistake(
             "keys only",
             _gradient(by_value=0.0),
-            "Only the way through the keys is there; memory is read twice, as values too.",
+            "Only the route through the keys is there; memory is read twice, as values too.",
         ),
-        Mistake("difference", _gradient(by_key=-1.0), "The two ways are subtracted; the gradients of two uses add."),
-        Mistake("mean", _gradient(0.5, 0.5), "You took the mean of the two ways; the gradients of two uses add."),
-        Mistake("no root", _gradient(scale=False), "The way through the keys must be divided by √d_k, once."),
+        Mistake("difference", _gradient(by_key=-1.0), "The two routes are subtracted; the gradients of two uses add."),
+        Mistake("mean", _gradient(0.5, 0.5), "You took the mean of the two routes; the gradients of two uses add."),
+        Mistake(
+            "plain mean",
+            _gradient(inner_of=_plain_mean),
+            "In the softmax's gradient you subtract the plain mean; subtract each row's Σ weights · grad_weights.",
+        ),
+        Mistake(
+            "over queries",
+            _gradient(inner_of=_over_queries),
+            "In the softmax's gradient you add up over the queries; each query has a row of its own: sum over axis -1.",
+        ),
+        Mistake(
+            "root twice", _gradient(power=1.0), "You divided the route through the keys by d_k; its root belongs there."
+        ),
+        Mistake("no root", _gradient(scale=False), "The route through the keys must be divided by √d_k, once."),
         Mistake(
             "no shared part",
             _gradient(shared=False),

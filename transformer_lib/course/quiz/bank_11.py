@@ -7,7 +7,7 @@ from .model import Choice, Number, Option
 NOTEBOOK_11 = (
     Choice(
         "11.q1",
-        "Three words of an answer ask, four words of a question are read. Which shape have the weights of one head "
+        "Three words of an answer ask, four words of a question are read. What is the shape of the weights of one head "
         "of cross-attention?",
         (
             Option("[3, 3]", "That is the answer reading itself, the decoder's masked self-attention."),
@@ -39,25 +39,23 @@ NOTEBOOK_11 = (
     ),
     Choice(
         "11.q3",
-        "In a batch, short source sentences are filled up with padding. Which mask does the cross-attention need?",
+        "The decoder has just begun: it has read <bos> and nothing else. The memory has four rows. Which of them may "
+        "this first target row read?",
         (
+            Option("None of them.", "Then the first word could not depend on the source."),
             Option(
-                "None: the target has its own mask.",
-                "The target's mask hides later target words. Nothing in it keeps a query from reading padding of "
-                "the source.",
+                "Row 0 alone.",
+                "That would be the causal mask. It hides words that do not exist yet when the decoder writes, and the "
+                "source exists from the start.",
             ),
             Option(
-                "A look-ahead mask, [tgt_len, src_len].",
-                "The source is there in full before the first target word is written; there is no future to hide.",
-            ),
-            Option(
-                "A padding mask over the source, [batch, 1, 1, src_len].",
-                "It hides the memory rows of padding from every head and every query, and nothing else.",
+                "All four.",
+                "The source is there in full before the first word is written: there is no future in it to hide.",
                 right=True,
             ),
             Option(
-                "A padding mask over the target, [batch, 1, 1, tgt_len].",
-                "The keys are memory rows, and there are src_len of them.",
+                "All but the last, which ends the sentence.",
+                "Only padding is hidden. The full stop is a token like the others.",
             ),
         ),
     ),

@@ -17,7 +17,8 @@ from ...model.transformer import Transformer
 from . import cuts
 from .questions import Questions, donors, margins, nouns
 
-KINDS = ("noun", "ambiguous", "verb")
+KINDS = ("noun", "ambiguous", "verb", "verb with it")
+WITH_IT = {"cross": {"überquerte"}, "eat": {"fraß"}, "fit": {"passte"}, "pull": {"ziehen"}}  # before "it"
 Forms = dict[str, set[str]]  # an English word and the German forms that translate it
 
 
@@ -30,7 +31,8 @@ def _forms() -> dict[str, Forms]:
             german = {verb.infinitive, verb.singular, verb.plural, verb.german_participle}
             for english in (verb.base, verb.past, verb.participle):
                 verbs.setdefault(english, set()).update(german)
-    return {"noun": {english: set(noun.forms) for english, noun in CUES.items()}, "verb": verbs}
+    nouns_ = {english: set(noun.forms) for english, noun in CUES.items()}
+    return {"noun": nouns_, "verb": verbs, "verb with it": WITH_IT}
 
 
 def links(pair: Pair, source: Sequence[str], target: Sequence[str]) -> Iterator[tuple[str, int, int]]:
@@ -116,14 +118,14 @@ def table(
 
 
 @torch.no_grad()
-def pronoun_counts(translator: Translator, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[int, int, int]]]:
+def pronoun_counts(translator: Translator, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[int | None, ...]]]:
     """Return for four rows of the memory what they do for the pronoun, {row: {"first" or "second": (read, …)}}.
 
     "first" and "second" take the sentences of `pairs` with "it" apart by which of the two nouns is meant. The three
     numbers of sentences are those in which the row has the largest weight while the pronoun is written (last layer,
-    mean over the heads); in which the right translation stays more likely than the one with the other pronoun when no
-    decoder row may read it; and in which the other one becomes more likely when the row comes from the same sentence
-    with the adjective that means the other noun.
+    mean over the heads); in which the translation with the other pronoun becomes the likelier one when no decoder row
+    may read it; and in which it does when the row comes from the sentence's twin, with the adjective that means the
+    other noun. A fifth entry, "all but adjective", has only the last of the three; the others are None.
     """
     model = translator.model
     it = Questions(translator, [pair for pair in pairs if pair.word == "it"])
@@ -131,12 +133,20 @@ def pronoun_counts(translator: Translator, pairs: Sequence[Pair]) -> dict[str, d
     with evaluating(model):
         grids = list(cuts.pronoun_rows(translator, it).values())
         most_read = grids[-1].mean(dim=1).argmax(dim=-1)
-        counts = {}
+        counts: dict[str, dict[str, tuple[int | None, ...]]] = {}
         for name, row in {"it": it.word, "noun meant": meant, "other noun": other, "adjective": it.cue}.items():
             with cuts.hidden(model, it, row):
-                still_right = margins(model, it) > 0
-            turned = cuts.lent(model, it, twin, cuts.rows_at(it, row)) < 0
-            found = torch.stack([most_read == row, still_right, turned])
-            sides = {"first": meant < other, "second": meant > other}
-            counts[name] = {side: tuple(found[:, those].sum(dim=1).tolist()) for side, those in sides.items()}
+                hidden = margins(model, it) <= 0
+            replaced = cuts.lent(model, it, twin, cuts.rows_at(it, row)) <= 0
+            counts[name] = _by_side(meant < other, most_read == row, hidden, replaced)
+        replaced = cuts.lent(model, it, twin, ~cuts.rows_at(it, it.cue)) <= 0
+        counts["all but adjective"] = _by_side(meant < other, None, None, replaced)
     return counts
+
+
+def _by_side(first: Tensor, *found: Tensor | None) -> dict[str, tuple[int | None, ...]]:
+    """Return {"first": how often each of `found` [n] is True where `first` [n] is, "second": where it is not}."""
+    sides = {"first": first, "second": ~first}
+    return {
+        side: tuple(None if one is None else int(one[those].sum()) for one in found) for side, those in sides.items()
+    }
