@@ -65,6 +65,11 @@ def _cross(
     return function
 
 
+def _mask_added(x, memory, W_Q, W_K, W_V, memory_mask):
+    scores = (x @ W_Q) @ (memory @ W_K).mT / W_K.shape[1] ** 0.5
+    return torch.softmax(scores + memory_mask, dim=-1) @ (memory @ W_V)
+
+
 def _without_softmax(x, memory, W_Q, W_K, W_V, memory_mask):
     scores = (x @ W_Q) @ (memory @ W_K).mT / W_K.shape[1] ** 0.5
     return scores.masked_fill(~memory_mask, 0.0) @ (memory @ W_V)
@@ -85,13 +90,26 @@ EXERCISE_1 = Exercise(
     (
         Mistake(
             "swapped",
-            _cross("memory", "x", "x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
+            _cross("memory", "x", "x"),
             "The roles are exchanged: x asks, so the queries come from x, and keys and values from memory.",
         ),
         Mistake(
             "self-attention",
-            _cross(key="x", value="x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
+            _cross(key="x", value="x"),
             "That is self-attention: keys and values must come from memory.",
+        ),
+        Mistake("keys from x", _cross(key="x"), "The keys come from x; x makes the queries only, and memory the keys."),
+        Mistake(
+            "values from x", _cross(value="x"), "The values come from x; they must come from memory, like the keys."
+        ),
+        Mistake("d_k", _cross(scale=lambda W: W.shape[1]), "You divided by d_k; the scores are divided by its root."),
+        Mistake("mask added", _mask_added, "You added the mask to the scores, as 0 and 1: fill hidden scores with −∞."),
+        Mistake(
+            "memory times mask",
+            lambda x, memory, W_Q, W_K, W_V, m: _cross(hide=torch.zeros_like)(
+                x, memory * m.transpose(-2, -1), W_Q, W_K, W_V, m
+            ),
+            "You set padded memory rows to 0; their scores are then 0, and exp(0) = 1: fill hidden scores with −∞.",
         ),
         Mistake("queries from memory", _cross(query="memory"), "The queries come from memory; it is x that asks."),
         Mistake("unscaled", _cross(scale=lambda W: 1.0), "The scores are not divided by √d_k."),
@@ -242,6 +260,18 @@ def _norm_of_the_result(x, memory, self_attention, cross_attention, feed_forward
     return x + norm_3(feed_forward(x))
 
 
+def _first_residual_twice(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    y = norm_1(x + self_attention(x))
+    z = norm_2(x + cross_attention(y, memory, memory))
+    return norm_3(z + feed_forward(z))
+
+
+def _input_at_the_end(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    y = norm_1(x + self_attention(x))
+    z = norm_2(y + cross_attention(y, memory, memory))
+    return norm_3(x + feed_forward(z))
+
+
 def _older_residual(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     y = norm_1(x + self_attention(x))
     z = norm_2(y + cross_attention(y, memory, memory))
@@ -294,6 +324,26 @@ EXERCISE_2 = Exercise(
             "You normalised each sub-layer's result before you added it; add first, then normalise the sum.",
         ),
         Mistake(
+            "no norms",
+            lambda x, m, s, c, f, n1, n2, n3: decoder_layer(x, m, s, c, f, *[lambda y: y] * 3),
+            "The norms are missing: norm_1, norm_2 and norm_3 each normalise one of the three sums.",
+        ),
+        Mistake(
+            "feed-forward before cross",
+            _layer(order="sfc"),
+            "The feed-forward network came before the cross-attention; it is the last of the three.",
+        ),
+        Mistake(
+            "first residual twice",
+            _first_residual_twice,
+            "The residual of the cross-attention adds the layer's input x; it adds what norm_1 returned.",
+        ),
+        Mistake(
+            "input at the end",
+            _input_at_the_end,
+            "The last residual adds the layer's input x; it adds what norm_2 returned.",
+        ),
+        Mistake(
             "older residual",
             _older_residual,
             "The last residual adds what went into the cross-attention; it adds what goes into feed_forward.",
@@ -341,7 +391,7 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "memory asks",
-            _layer(second=lambda x, m, f, norm: norm(x + f(m, x, x).mean(1, keepdim=True))),
+            _layer(second=lambda x, m, f, norm: norm(x + f(m, x, x))),
             "memory asked and x was read; the query is x, key and value are memory.",
         ),
         Mistake(
@@ -350,8 +400,18 @@ EXERCISE_2 = Exercise(
             "The cross-attention got x for key and value, so it read the target: key and value are memory.",
         ),
         Mistake(
+            "x as value",
+            _layer(second=lambda x, m, f, norm: norm(x + f(x, m, x))),
+            "The value of the cross-attention is x; it is memory, like the key.",
+        ),
+        Mistake(
+            "x as key",
+            _layer(second=lambda x, m, f, norm: norm(x + f(x, x, m))),
+            "The key of the cross-attention is x; it is memory, like the value.",
+        ),
+        Mistake(
             "memory in all three places",
-            _layer(second=lambda x, m, f, norm: norm(x + f(m, m, m).mean(1, keepdim=True))),
+            _layer(second=lambda x, m, f, norm: norm(x + f(m, m, m))),
             "The cross-attention got memory for its query, too; it is the target that asks.",
         ),
         Mistake(
@@ -460,6 +520,12 @@ def _sum_of_heads(x_new, keys, values, W_Q, W_O):
     return merged.unflatten(1, (keys.shape[1], -1)).sum(dim=1) @ W_O[: values.shape[3]]
 
 
+def _shared_weights(x_new, keys, values, W_Q, W_O):
+    query = (x_new @ W_Q).unflatten(-1, (keys.shape[1], 1, -1))
+    weights = torch.softmax(query @ keys.mT / keys.shape[3] ** 0.5, dim=-1).mean(dim=1, keepdim=True)
+    return (weights @ values).flatten(1) @ W_O
+
+
 def _one_wide_head(x_new, keys, values, W_Q, W_O):
     wide_keys, wide_values = (part.transpose(1, 2).flatten(2)[:, None] for part in (keys, values))
     return step_from_cache(x_new, wide_keys, wide_values, W_Q, W_O)
@@ -492,6 +558,16 @@ EXERCISE_3 = Exercise(
         ),
         Mistake(
             "no root", _step(lambda keys: keys.shape[3]), "You divided by d_k; the scores are divided by its root."
+        ),
+        Mistake(
+            "root of d_v",
+            lambda x, K, V, Q, W: _step(lambda keys: V.shape[3] ** 0.5)(x, K, V, Q, W),
+            "You divided by √d_v, the width of a value; d_k is the width of one key.",
+        ),
+        Mistake(
+            "one set of weights",
+            _shared_weights,
+            "All heads read with the mean of their weights; each head has weights of its own.",
         ),
         Mistake(
             "with a residual",
@@ -632,6 +708,11 @@ EXERCISE_4 = Exercise(
             "weight of its row.",
         ),
         Mistake(
+            "majority",
+            _aligned(lambda w: torch.nn.functional.one_hot(w.argmax(dim=-1), w.shape[-1]).sum(dim=0)),
+            "You let each head vote for its own largest weight; take the mean of the weights first.",
+        ),
+        Mistake(
             "a dictionary",
             lambda w, s, t: list(dict(alignment(w, s, t)).items()),
             "A dictionary keeps one entry per word, and a word may be written twice; make a list, one pair per row.",
@@ -699,10 +780,12 @@ def _over_queries(weights, grad_weights):
     return (weights * grad_weights).sum(dim=0, keepdim=True)
 
 
-def _gradient(by_key=1.0, by_value=1.0, scale=True, shared=True, softmax=True, inner_of=None, power=0.5):
+def _gradient(
+    by_key=1.0, by_value=1.0, scale=True, shared=True, softmax=True, inner_of=None, power=0.5, first_power=0.5
+):
     def function(x, memory, W_Q, W_K, W_V, grad_output):
         query, root = x @ W_Q, W_K.shape[1] ** power
-        weights = torch.softmax(query @ (memory @ W_K).T / W_K.shape[1] ** 0.5, dim=-1)
+        weights = torch.softmax(query @ (memory @ W_K).T / W_K.shape[1] ** first_power, dim=-1)
         grad_weights = grad_output @ (memory @ W_V).T
         inner = (weights * grad_weights).sum(dim=-1, keepdim=True) if shared else 0.0
         inner = inner_of(weights, grad_weights) if inner_of else inner
@@ -737,6 +820,26 @@ EXERCISE_5 = Exercise(
             "plain mean",
             _gradient(inner_of=_plain_mean),
             "In the softmax's gradient you subtract the plain mean; subtract each row's Σ weights · grad_weights.",
+        ),
+        Mistake(
+            "sum without weights",
+            _gradient(inner_of=lambda weights, grad: grad.sum(dim=-1, keepdim=True)),
+            "In the softmax's gradient you subtract the sum of grad_weights; each of them counts with its weight.",
+        ),
+        Mistake(
+            "diagonal",
+            _gradient(inner_of=lambda weights, grad: weights * grad),
+            "You used only the diagonal of the softmax's Jacobian; raising one score also lowers the other weights.",
+        ),
+        Mistake(
+            "no root at the start",
+            _gradient(first_power=0.0),
+            "The weights are not those of the head: divide the scores by √d_k before the softmax.",
+        ),
+        Mistake(
+            "no root anywhere",
+            _gradient(first_power=0.0, power=0.0),
+            "√d_k is missing twice: the scores are divided by it, and so is the route through the keys.",
         ),
         Mistake(
             "over queries",
