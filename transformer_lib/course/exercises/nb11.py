@@ -553,8 +553,7 @@ EXERCISE_3 = Exercise(
         Mistake(
             "axis",
             _step(axis=-2),
-            "There is one query, and your softmax runs over it: every weight is 1. The memory rows are the "
-            "last axis of the scores.",
+            "There is one query, and your softmax runs over it: every weight is 1. It has to run over the memory rows.",
         ),
         Mistake(
             "no root", _step(lambda keys: keys.shape[3]), "You divided by d_k; the scores are divided by its root."
@@ -598,7 +597,7 @@ EXERCISE_3 = Exercise(
         Mistake(
             "over the heads",
             _step(axis=1),
-            "The softmax runs over the heads (axis 1); the memory rows are the last axis of the scores.",
+            "The softmax runs over the heads (axis 1); it has to run over the memory rows.",
         ),
         Mistake(
             "no softmax",
