@@ -20,21 +20,10 @@ def cross_attention_sentence_by_sentence(x, memory, W_Q, W_K, W_V, mask):
 
 
 def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    sublayers = (self_attention, lambda y: cross_attention(y, memory), feed_forward)
+    sublayers = (self_attention, lambda y: cross_attention(query=y, key=memory, value=memory), feed_forward)
     for sublayer, norm in zip(sublayers, (norm_1, norm_2, norm_3), strict=True):
         x = norm(x + sublayer(x))
     return x
-
-
-def memory_mask(src_lengths, src_len):
-    return (torch.arange(src_len) < src_lengths[:, None])[:, None, None, :]
-
-
-def memory_mask_by_filling(lengths, size):
-    mask = torch.zeros(len(lengths), 1, 1, size, dtype=torch.bool)
-    for row, length in zip(mask, lengths, strict=True):
-        row[..., :length] = True
-    return mask
 
 
 def alignment(weights, src_tokens, tgt_tokens):
@@ -63,10 +52,8 @@ STYLES = [
     ("11.1", cross_attention),
     ("11.1", cross_attention_sentence_by_sentence),
     ("11.2", decoder_layer),
-    ("11.4", memory_mask),
-    ("11.4", memory_mask_by_filling),
-    ("11.5", alignment),
-    ("11.5", alignment_in_lists),
+    ("11.4", alignment),
+    ("11.4", alignment_in_lists),
     ("11.3", step_from_cache),
-    ("11.6", memory_gradient),
+    ("11.5", memory_gradient),
 ]

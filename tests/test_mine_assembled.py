@@ -40,7 +40,7 @@ def embed(ids, table):
 
 
 def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    steps = [(self_attention, norm_1), (lambda y: cross_attention(y, memory), norm_2), (feed_forward, norm_3)]
+    steps = [(self_attention, norm_1), (lambda y: cross_attention(y, memory, memory), norm_2), (feed_forward, norm_3)]
     for step, norm in steps:
         x = norm(x + step(x))
     return x

@@ -65,6 +65,16 @@ def _cross(
     return function
 
 
+def _mask_added(x, memory, W_Q, W_K, W_V, memory_mask):
+    scores = (x @ W_Q) @ (memory @ W_K).mT / W_K.shape[1] ** 0.5
+    return torch.softmax(scores + memory_mask, dim=-1) @ (memory @ W_V)
+
+
+def _without_softmax(x, memory, W_Q, W_K, W_V, memory_mask):
+    scores = (x @ W_Q) @ (memory @ W_K).mT / W_K.shape[1] ** 0.5
+    return scores.masked_fill(~memory_mask, 0.0) @ (memory @ W_V)
+
+
 def _after_softmax(x, memory, W_Q, W_K, W_V, memory_mask):
     weights = torch.softmax((x @ W_Q) @ (memory @ W_K).mT / W_K.shape[1] ** 0.5, dim=-1)
     return weights * memory_mask @ (memory @ W_V)
@@ -80,13 +90,26 @@ EXERCISE_1 = Exercise(
     (
         Mistake(
             "swapped",
-            _cross("memory", "x", "x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
+            _cross("memory", "x", "x"),
             "The roles are exchanged: x asks, so the queries come from x, and keys and values from memory.",
         ),
         Mistake(
             "self-attention",
-            _cross(key="x", value="x", hide=lambda m: torch.zeros(m.shape[0], 1, 1).bool()),
+            _cross(key="x", value="x"),
             "That is self-attention: keys and values must come from memory.",
+        ),
+        Mistake("keys from x", _cross(key="x"), "The keys come from x; x makes the queries only, and memory the keys."),
+        Mistake(
+            "values from x", _cross(value="x"), "The values come from x; they must come from memory, like the keys."
+        ),
+        Mistake("d_k", _cross(scale=lambda W: W.shape[1]), "You divided by d_k; the scores are divided by its root."),
+        Mistake("mask added", _mask_added, "You added the mask to the scores, as 0 and 1: fill hidden scores with −∞."),
+        Mistake(
+            "memory times mask",
+            lambda x, memory, W_Q, W_K, W_V, m: _cross(hide=torch.zeros_like)(
+                x, memory * m.transpose(-2, -1), W_Q, W_K, W_V, m
+            ),
+            "You set padded memory rows to 0; their scores are then 0, and exp(0) = 1: fill hidden scores with −∞.",
         ),
         Mistake("queries from memory", _cross(query="memory"), "The queries come from memory; it is x that asks."),
         Mistake("unscaled", _cross(scale=lambda W: 1.0), "The scores are not divided by √d_k."),
@@ -120,6 +143,23 @@ EXERCISE_1 = Exercise(
             "The values are memory itself; project it by W_V.",
         ),
         Mistake(
+            "no softmax",
+            _without_softmax,
+            "You used the scores themselves as weights; take their softmax over the memory rows.",
+        ),
+        Mistake(
+            "matrices swapped",
+            lambda x, memory, W_Q, W_K, W_V, m: _cross()(x, memory, W_K, W_Q, W_V, m),
+            "W_Q and W_K are swapped: x goes through W_Q, memory through W_K.",
+        ),
+        Mistake(
+            "root of d_v",
+            lambda x, memory, W_Q, W_K, W_V, m: _cross(scale=lambda _: W_V.shape[1] ** 0.5)(
+                x, memory, W_Q, W_K, W_V, m
+            ),
+            "You divided by √d_v, the width of a value; d_k is the width of a key.",
+        ),
+        Mistake(
             "score 0",
             _cross(fill=0.0),
             "A score of 0 is not a weight of 0, since exp(0) = 1: hide padding with a score of −∞.",
@@ -140,32 +180,33 @@ EXERCISE_1 = Exercise(
 )
 
 
-# 11.2 A decoder layer from its parts ---------------------------------------------------------------------------------
+# 11.2 A decoder layer ---------------------------------------------------------------------------------
 
 
 def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     """Return x after the three sub-layers of a post-norm decoder layer, each with its residual and its norm.
 
     x: [batch, tgt_len, d_model]; memory: [batch, src_len, d_model]. The others are functions:
-    self_attention(x), masked already; cross_attention(x, memory); feed_forward(x); and the norms of the three in this
-    order, norm_1(x), norm_2(x), norm_3(x), each with a gain and a bias of its own.
+    self_attention(x), masked already; cross_attention(query, key, value), which projects all three itself;
+    feed_forward(x); and the norms of the three in this order, norm_1(x), norm_2(x), norm_3(x), each with a gain and a
+    bias of its own.
     """
     after_self = norm_1(torch.add(x, self_attention(x)))
-    after_cross = norm_2(torch.add(after_self, cross_attention(after_self, memory)))
+    after_cross = norm_2(torch.add(after_self, cross_attention(after_self, memory, memory)))
     return norm_3(torch.add(after_cross, feed_forward(after_cross)))
 
 
 def _parts(seed, d_model):
     """Return three sub-layers and three norms, all simple, differentiable and different from each other."""
-    first, second, third = (W / d_model**0.5 for W in normal(seed, *[(d_model, d_model)] * 3))
+    first, second, third, fourth = (W / d_model**0.5 for W in normal(seed, *[(d_model, d_model)] * 4))
     gains = normal(seed + 500, *[(2, d_model)] * 3)
 
     def self_attention(x):
         steps = torch.arange(1, x.shape[1] + 1).to(x)[:, None]
         return (x @ first).cumsum(dim=1) / steps  # equal weights on itself and the tokens before
 
-    def cross_attention(x, memory):
-        return torch.softmax(x @ second @ memory.mT, dim=-1) @ memory
+    def cross_attention(query, key, value):
+        return torch.softmax(query @ second @ key.mT, dim=-1) @ value @ fourth
 
     def feed_forward(x):
         return torch.relu(x) @ third
@@ -196,7 +237,7 @@ def _layer(first=None, second=None, third=None, order="scf"):
     def function(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
         steps = {
             "s": first or (lambda x, m, f, norm: norm(x + f(x))),
-            "c": second or (lambda x, m, f, norm: norm(x + f(x, m))),
+            "c": second or (lambda x, m, f, norm: norm(x + f(x, m, m))),
             "f": third or (lambda x, m, f, norm: norm(x + f(x))),
         }
         parts = {"s": self_attention, "c": cross_attention, "f": feed_forward}
@@ -209,24 +250,48 @@ def _layer(first=None, second=None, third=None, order="scf"):
 
 def _pre_norm(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     x = x + self_attention(norm_1(x))
-    x = x + cross_attention(norm_2(x), memory)
+    x = x + cross_attention(norm_2(x), memory, memory)
     return x + feed_forward(norm_3(x))
 
 
+def _norm_of_the_result(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    x = x + norm_1(self_attention(x))
+    x = x + norm_2(cross_attention(x, memory, memory))
+    return x + norm_3(feed_forward(x))
+
+
+def _first_residual_twice(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    y = norm_1(x + self_attention(x))
+    z = norm_2(x + cross_attention(y, memory, memory))
+    return norm_3(z + feed_forward(z))
+
+
+def _input_at_the_end(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    y = norm_1(x + self_attention(x))
+    z = norm_2(y + cross_attention(y, memory, memory))
+    return norm_3(x + feed_forward(z))
+
+
+def _older_residual(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
+    y = norm_1(x + self_attention(x))
+    z = norm_2(y + cross_attention(y, memory, memory))
+    return norm_3(y + feed_forward(z))
+
+
 def _parallel(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    x = norm_2(norm_1(x + self_attention(x) + cross_attention(x, memory)))
+    x = norm_2(norm_1(x + self_attention(x) + cross_attention(x, memory, memory)))
     return norm_3(x + feed_forward(x))
 
 
 def _cross_reads_x(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     y = norm_1(x + self_attention(x))
-    y = norm_2(y + cross_attention(x, memory))
+    y = norm_2(y + cross_attention(x, memory, memory))
     return norm_3(y + feed_forward(y))
 
 
 def _one_residual(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     y = norm_1(x + self_attention(x))
-    y = norm_2(x + cross_attention(y, memory))
+    y = norm_2(x + cross_attention(y, memory, memory))
     return norm_3(x + feed_forward(y))
 
 
@@ -242,9 +307,9 @@ def _norms(*places):
 
 EXERCISE_2 = Exercise(
     "11.2",
-    "A decoder layer from its parts",
+    "A decoder layer",
     10,
-    1,
+    2,
     decoder_layer,
     _layer_cases,
     (
@@ -254,18 +319,48 @@ EXERCISE_2 = Exercise(
             "You normalised before each sub-layer (pre-norm); asked for is the norm after each addition.",
         ),
         Mistake(
+            "norm of the result alone",
+            _norm_of_the_result,
+            "You normalised each sub-layer's result before you added it; add first, then normalise the sum.",
+        ),
+        Mistake(
+            "no norms",
+            lambda x, m, s, c, f, n1, n2, n3: decoder_layer(x, m, s, c, f, *[lambda y: y] * 3),
+            "The norms are missing: norm_1, norm_2 and norm_3 each normalise one of the three sums.",
+        ),
+        Mistake(
+            "feed-forward before cross",
+            _layer(order="sfc"),
+            "The feed-forward network came before the cross-attention; it is the last of the three.",
+        ),
+        Mistake(
+            "first residual twice",
+            _first_residual_twice,
+            "The residual of the cross-attention adds the layer's input x; it adds what norm_1 returned.",
+        ),
+        Mistake(
+            "input at the end",
+            _input_at_the_end,
+            "The last residual adds the layer's input x; it adds what norm_2 returned.",
+        ),
+        Mistake(
+            "older residual",
+            _older_residual,
+            "The last residual adds what went into the cross-attention; it adds what goes into feed_forward.",
+        ),
+        Mistake(
             "cross first",
             _layer(order="csf"),
             "The cross-attention came first; the target reads itself before it reads the source.",
         ),
         Mistake(
             "no residual around cross-attention",
-            _layer(second=lambda x, m, f, norm: norm(f(x, m))),
+            _layer(second=lambda x, m, f, norm: norm(f(x, m, m))),
             "The residual around the cross-attention is missing: add what went in.",
         ),
         Mistake(
             "no norm after cross-attention",
-            _layer(second=lambda x, m, f, norm: x + f(x, m)),
+            _layer(second=lambda x, m, f, norm: x + f(x, m, m)),
             "norm_2, which follows the cross-attention, is missing; there is one norm per sub-layer.",
         ),
         Mistake(
@@ -286,7 +381,7 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "one norm",
-            _layer(first=lambda x, m, f, norm: x + f(x), second=lambda x, m, f, norm: x + f(x, m)),
+            _layer(first=lambda x, m, f, norm: x + f(x), second=lambda x, m, f, norm: x + f(x, m, m)),
             "There is one norm, at the end; each of the three sub-layers is followed by one.",
         ),
         Mistake(
@@ -296,12 +391,32 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "memory asks",
-            _layer(second=lambda x, m, f, norm: norm(x + f(m, x).mean(1, keepdim=True))),
-            "memory asked and x was read; call cross_attention(x, memory).",
+            _layer(second=lambda x, m, f, norm: norm(x + f(m, x, x))),
+            "memory asked and x was read; the query is x, key and value are memory.",
+        ),
+        Mistake(
+            "reads itself",
+            _layer(second=lambda x, m, f, norm: norm(x + f(x, x, x))),
+            "The cross-attention got x for key and value, so it read the target: key and value are memory.",
+        ),
+        Mistake(
+            "x as value",
+            _layer(second=lambda x, m, f, norm: norm(x + f(x, m, x))),
+            "The value of the cross-attention is x; it is memory, like the key.",
+        ),
+        Mistake(
+            "x as key",
+            _layer(second=lambda x, m, f, norm: norm(x + f(x, x, m))),
+            "The key of the cross-attention is x; it is memory, like the value.",
+        ),
+        Mistake(
+            "memory in all three places",
+            _layer(second=lambda x, m, f, norm: norm(x + f(m, m, m))),
+            "The cross-attention got memory for its query, too; it is the target that asks.",
         ),
         Mistake(
             "no residuals",
-            lambda x, m, s, c, f, n1, n2, n3: n3(f(n2(c(n1(s(x)), m)))),
+            lambda x, m, s, c, f, n1, n2, n3: n3(f(n2(c(n1(s(x)), m, m)))),
             "The residuals are missing: each sub-layer's result is added to what went in.",
         ),
         Mistake(
@@ -405,6 +520,12 @@ def _sum_of_heads(x_new, keys, values, W_Q, W_O):
     return merged.unflatten(1, (keys.shape[1], -1)).sum(dim=1) @ W_O[: values.shape[3]]
 
 
+def _shared_weights(x_new, keys, values, W_Q, W_O):
+    query = (x_new @ W_Q).unflatten(-1, (keys.shape[1], 1, -1))
+    weights = torch.softmax(query @ keys.mT / keys.shape[3] ** 0.5, dim=-1).mean(dim=1, keepdim=True)
+    return (weights @ values).flatten(1) @ W_O
+
+
 def _one_wide_head(x_new, keys, values, W_Q, W_O):
     wide_keys, wide_values = (part.transpose(1, 2).flatten(2)[:, None] for part in (keys, values))
     return step_from_cache(x_new, wide_keys, wide_values, W_Q, W_O)
@@ -413,7 +534,7 @@ def _one_wide_head(x_new, keys, values, W_Q, W_O):
 EXERCISE_3 = Exercise(
     "11.3",
     "One step from the cache",
-    12,
+    10,
     2,
     step_from_cache,
     _step_cases,
@@ -432,8 +553,30 @@ EXERCISE_3 = Exercise(
         Mistake(
             "axis",
             _step(axis=-2),
-            "There is one query, and your softmax runs over it: every weight is 1. The memory rows are the "
-            "last axis of the scores.",
+            "There is one query, and your softmax runs over it: every weight is 1. It has to run over the memory rows.",
+        ),
+        Mistake(
+            "no root", _step(lambda keys: keys.shape[3]), "You divided by d_k; the scores are divided by its root."
+        ),
+        Mistake(
+            "root of d_v",
+            lambda x, K, V, Q, W: _step(lambda keys: V.shape[3] ** 0.5)(x, K, V, Q, W),
+            "You divided by √d_v, the width of a value; d_k is the width of one key.",
+        ),
+        Mistake(
+            "one set of weights",
+            _shared_weights,
+            "All heads read with the mean of their weights; each head has weights of its own.",
+        ),
+        Mistake(
+            "with a residual",
+            lambda x, K, V, Q, W: x + step_from_cache(x, K, V, Q, W),
+            "You added x_new; the residual belongs to the layer around this, so return the attention's output alone.",
+        ),
+        Mistake(
+            "mean of the heads",
+            lambda x, K, V, Q, W: _sum_of_heads(x, K, V, Q, W) / K.shape[1],
+            "You took the mean of the heads before W_O; they stand side by side.",
         ),
         Mistake("no W_O", _step(project=False), "The heads stand side by side, but W_O is missing."),
         Mistake(
@@ -454,7 +597,7 @@ EXERCISE_3 = Exercise(
         Mistake(
             "over the heads",
             _step(axis=1),
-            "The softmax runs over the heads (axis 1); the memory rows are the last axis of the scores.",
+            "The softmax runs over the heads (axis 1); it has to run over the memory rows.",
         ),
         Mistake(
             "no softmax",
@@ -480,84 +623,7 @@ EXERCISE_3 = Exercise(
 )
 
 
-# 11.4 A memory mask from lengths -------------------------------------------------------------------------------------
-
-
-def memory_mask_from_lengths(src_lengths, src_len):
-    """Return the mask of the memory as booleans [batch, 1, 1, src_len], True = may attend.
-
-    src_lengths: [batch] integers, how many tokens of each source sentence are real; they come first.
-    src_len: an int, the length to which all are filled up.
-    """
-    return torch.tensor([[[[j < length for j in range(src_len)]]] for length in src_lengths.tolist()])
-
-
-def _length_cases():
-    return [
-        Case("lengths 2 and 1 of 2", (torch.tensor([2, 1]), 2)),
-        Case("lengths 3, 5 and 2 of 5", (torch.tensor([3, 5, 2]), 5)),
-        Case("nobody fills the row", (torch.tensor([3, 2]), 7)),
-        Case("one sentence", (torch.tensor([5]), 11)),
-        Case("as many sentences as places", (torch.tensor([1, 3, 2, 5, 4]), 5)),
-    ]
-
-
-def _real(lengths, size):
-    return torch.arange(size) < lengths[:, None]
-
-
-EXERCISE_4 = Exercise(
-    "11.4",
-    "A memory mask from lengths",
-    8,
-    1,
-    memory_mask_from_lengths,
-    _length_cases,
-    (
-        Mistake(
-            "inverted",
-            lambda n, size: ~_real(n, size)[:, None, None],
-            "The mask is the wrong way round: real tokens are True.",
-        ),
-        Mistake(
-            "one too many",
-            lambda n, size: _real(n + 1, size)[:, None, None],
-            "One padding token is readable: places count from 0, so the last real one is length − 1.",
-        ),
-        Mistake("one too few", lambda n, size: _real(n - 1, size)[:, None, None], "The last real token is hidden."),
-        Mistake(
-            "from the front",
-            lambda n, size: _real(n, size).flip(1)[:, None, None],
-            "The real tokens stand first; you hid the front.",
-        ),
-        Mistake(
-            "causal",
-            lambda n, size: (
-                torch.ones(size, size).tril().bool()[n - 1][:, None, None]
-                & (torch.arange(size) == n[:, None] - 1)[:, None, None]
-            ),
-            "Only the last real token is readable; all real ones are.",
-        ),
-        Mistake(
-            "two axes",
-            lambda n, size: _real(n, size),
-            "The shape must be [batch, 1, 1, src_len], so that the mask spreads over heads and queries.",
-        ),
-        Mistake(
-            "as queries",
-            lambda n, size: _real(n, size)[:, None, :, None],
-            "Your mask hides queries (rows): the memory rows are keys, the last axis.",
-        ),
-        Mistake(
-            "numbers",
-            lambda n, size: _real(n, size)[:, None, None].float(),
-            "The mask holds numbers; it must be boolean (torch.bool).",
-        ),
-    ),
-)
-
-
-# 11.5 Read an alignment ----------------------------------------------------------------------------------------------
+# 11.4 Read an alignment ----------------------------------------------------------------------------------------------
 
 
 def alignment(weights, src_tokens, tgt_tokens):
@@ -603,12 +669,17 @@ def _per_source(weights, src_tokens, tgt_tokens):
     return [(tgt_tokens[t + 1], src_tokens[j]) for j, t in enumerate(chosen)]
 
 
+def _first_place(weights, src_tokens, tgt_tokens):
+    chosen = weights.mean(dim=0).argmax(dim=-1).tolist()
+    return [(word, src_tokens[chosen[tgt_tokens.index(word) - 1]]) for word in tgt_tokens[1:]]
+
+
 def _indices(weights, src_tokens, tgt_tokens):
     return [(word, j) for word, j in zip(tgt_tokens[1:], weights.mean(dim=0).argmax(dim=-1).tolist(), strict=True)]
 
 
-EXERCISE_5 = Exercise(
-    "11.5",
+EXERCISE_4 = Exercise(
+    "11.4",
     "Read an alignment",
     10,
     2,
@@ -635,11 +706,26 @@ EXERCISE_5 = Exercise(
             "You went through the source tokens; asked for is one pair per written token, with the largest "
             "weight of its row.",
         ),
-        Mistake("indices", _indices, "You returned places; look the source token up."),
+        Mistake(
+            "majority",
+            _aligned(lambda w: torch.nn.functional.one_hot(w.argmax(dim=-1), w.shape[-1]).sum(dim=0)),
+            "You let each head vote for its own largest weight; take the mean of the weights first.",
+        ),
+        Mistake(
+            "a dictionary",
+            lambda w, s, t: list(dict(alignment(w, s, t)).items()),
+            "A dictionary keeps one entry per word, and a word may be written twice; make a list, one pair per row.",
+        ),
+        Mistake(
+            "by its first place",
+            _first_place,
+            "A word may be written twice, and index finds the first place each time; go through the rows instead.",
+        ),
+        Mistake("indices", _indices, "You returned positions; look the source token up."),
         Mistake(
             "swapped",
             lambda w, s, t: [(b, a) for a, b in alignment(w, s, t)],
-            "The pairs are turned around: the written token first, then the source token.",
+            "The pairs are the other way round: the written token comes first, then the source token.",
         ),
         Mistake(
             "no end",
@@ -650,7 +736,7 @@ EXERCISE_5 = Exercise(
 )
 
 
-# 11.6 The gradient of the memory -------------------------------------------------------------------------------------
+# 11.5 The gradient of the memory -------------------------------------------------------------------------------------
 
 
 def memory_gradient(x, memory, W_Q, W_K, W_V, grad_output):
@@ -685,12 +771,23 @@ def _gradient_cases():
     ]
 
 
-def _gradient(by_key=1.0, by_value=1.0, scale=True, shared=True, softmax=True):
+def _plain_mean(weights, grad_weights):
+    return grad_weights.mean(dim=-1, keepdim=True)
+
+
+def _over_queries(weights, grad_weights):
+    return (weights * grad_weights).sum(dim=0, keepdim=True)
+
+
+def _gradient(
+    by_key=1.0, by_value=1.0, scale=True, shared=True, softmax=True, inner_of=None, power=0.5, first_power=0.5
+):
     def function(x, memory, W_Q, W_K, W_V, grad_output):
-        query, root = x @ W_Q, W_K.shape[1] ** 0.5
-        weights = torch.softmax(query @ (memory @ W_K).T / root, dim=-1)
+        query, root = x @ W_Q, W_K.shape[1] ** power
+        weights = torch.softmax(query @ (memory @ W_K).T / W_K.shape[1] ** first_power, dim=-1)
         grad_weights = grad_output @ (memory @ W_V).T
         inner = (weights * grad_weights).sum(dim=-1, keepdim=True) if shared else 0.0
+        inner = inner_of(weights, grad_weights) if inner_of else inner
         grad_scores = weights * (grad_weights - inner) if softmax else grad_weights
         grad_key = grad_scores.T @ query / (root if scale else 1.0)
         return by_key * grad_key @ W_K.T + by_value * weights.T @ grad_output @ W_V.T
@@ -698,8 +795,8 @@ def _gradient(by_key=1.0, by_value=1.0, scale=True, shared=True, softmax=True):
     return function
 
 
-EXERCISE_6 = Exercise(
-    "11.6",
+EXERCISE_5 = Exercise(
+    "11.5",
     "The gradient of the memory",
     15,
     3,
@@ -709,16 +806,49 @@ EXERCISE_6 = Exercise(
         Mistake(
             "values only",
             _gradient(by_key=0.0),
-            "Only the way through the values is there; memory is read twice, as keys too.",
+            "Only the route through the values is there; memory is read twice, as keys too.",
         ),
         Mistake(
             "keys only",
             _gradient(by_value=0.0),
-            "Only the way through the keys is there; memory is read twice, as values too.",
+            "Only the route through the keys is there; memory is read twice, as values too.",
         ),
-        Mistake("difference", _gradient(by_key=-1.0), "The two ways are subtracted; the gradients of two uses add."),
-        Mistake("mean", _gradient(0.5, 0.5), "You took the mean of the two ways; the gradients of two uses add."),
-        Mistake("no root", _gradient(scale=False), "The way through the keys must be divided by √d_k, once."),
+        Mistake("difference", _gradient(by_key=-1.0), "The two routes are subtracted; the gradients of two uses add."),
+        Mistake("mean", _gradient(0.5, 0.5), "You took the mean of the two routes; the gradients of two uses add."),
+        Mistake(
+            "plain mean",
+            _gradient(inner_of=_plain_mean),
+            "In the softmax's gradient you subtract the plain mean; subtract each row's Σ weights · grad_weights.",
+        ),
+        Mistake(
+            "sum without weights",
+            _gradient(inner_of=lambda weights, grad: grad.sum(dim=-1, keepdim=True)),
+            "In the softmax's gradient you subtract the sum of grad_weights; each of them counts with its weight.",
+        ),
+        Mistake(
+            "diagonal",
+            _gradient(inner_of=lambda weights, grad: weights * grad),
+            "You used only the diagonal of the softmax's Jacobian; raising one score also lowers the other weights.",
+        ),
+        Mistake(
+            "no root at the start",
+            _gradient(first_power=0.0),
+            "The weights are not those of the head: divide the scores by √d_k before the softmax.",
+        ),
+        Mistake(
+            "no root anywhere",
+            _gradient(first_power=0.0, power=0.0),
+            "√d_k is missing twice: the scores are divided by it, and so is the route through the keys.",
+        ),
+        Mistake(
+            "over queries",
+            _gradient(inner_of=_over_queries),
+            "In the softmax's gradient you add up over the queries; each query has a row of its own: sum over axis -1.",
+        ),
+        Mistake(
+            "root twice", _gradient(power=1.0), "You divided the route through the keys by d_k; its root belongs there."
+        ),
+        Mistake("no root", _gradient(scale=False), "The route through the keys must be divided by √d_k, once."),
         Mistake(
             "no shared part",
             _gradient(shared=False),
@@ -732,4 +862,4 @@ EXERCISE_6 = Exercise(
     ),
 )
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

@@ -93,7 +93,7 @@ class AssembledTransformer(TranslationModel):
         attention, feed_forward = layer.self_attention_residual, layer.feed_forward_residual
         return self.parts.encoder_layer(
             x,
-            lambda y: attention.dropout(self._attend(layer.self_attention, y, y, mask)),
+            lambda y: attention.dropout(self._attend(layer.self_attention, y, y, y, mask)),
             lambda y: feed_forward.dropout(self._feed_forward(layer.feed_forward, y)),
             self._norm(attention.norm),
             self._norm(feed_forward.norm),
@@ -112,18 +112,22 @@ class AssembledTransformer(TranslationModel):
         return self.parts.decoder_layer(
             x,
             memory,
-            lambda y: own.dropout(self._attend(layer.self_attention, y, y, tgt_mask)),
-            lambda y, memory: cross.dropout(self._attend(layer.cross_attention, y, memory, memory_mask)),
+            lambda y: own.dropout(self._attend(layer.self_attention, y, y, y, tgt_mask)),
+            lambda q, k, v: cross.dropout(self._attend(layer.cross_attention, q, k, v, memory_mask)),
             lambda y: last.dropout(self._feed_forward(layer.feed_forward, y)),
             *map(self._norm, (own.norm, cross.norm, last.norm)),
         )
 
-    def _attend(self, attention: MultiHeadAttention, x: Tensor, memory: Tensor, mask: Tensor) -> Tensor:
-        """Return multi-head attention from x to memory, [batch, q_len, d_model]."""
+    def _attend(
+        self, attention: MultiHeadAttention, asking: Tensor, key_from: Tensor, value_from: Tensor, mask: Tensor
+    ) -> Tensor:
+        """Return multi-head attention, [batch, q_len, d_model]: what makes the queries, the keys and the values."""
         matrices = [linear.weight.T for linear in (attention.w_q, attention.w_k, attention.w_v)]
-        query, key, value = self.parts.project(x, *matrices)
-        if memory is not x:
-            _, key, value = self.parts.project(memory, *matrices)
+        query, key, value = self.parts.project(asking, *matrices)
+        if key_from is not asking:
+            _, key, value = self.parts.project(key_from, *matrices)
+        if value_from is not key_from:
+            value = self.parts.project(value_from, *matrices)[2]
         q, k, v = (self.parts.split_heads(part, attention.n_heads) for part in (query, key, value))
         output, weights = self.parts.masked_attention(q, k, v, mask)
         if attention.recorder is not None:

@@ -98,7 +98,7 @@ class Parts:
     ) -> Tensor:
         """Return x after the three sub-layers, each with its residual and its norm."""
         x = norm_1(x + self_attention(x))
-        x = norm_2(x + cross_attention(x, memory))
+        x = norm_2(x + cross_attention(x, memory, memory))
         return cast(Tensor, norm_3(x + feed_forward(x)))
 
     def ids_to_logits(

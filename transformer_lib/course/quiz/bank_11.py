@@ -7,7 +7,7 @@ from .model import Choice, Number, Option
 NOTEBOOK_11 = (
     Choice(
         "11.q1",
-        "Three words of an answer ask, four words of a question are read. Which shape have the weights of one head "
+        "Three words of an answer ask, four words of a question are read. What is the shape of the weights of one head "
         "of cross-attention?",
         (
             Option("[3, 3]", "That is the answer reading itself, the decoder's masked self-attention."),
@@ -22,41 +22,40 @@ NOTEBOOK_11 = (
     ),
     Number(
         "11.q2",
-        "A decoder layer has d_model = 8 and d_ff = 32, no biases in its attentions, but two in the feed-forward "
-        "network, and a gain and a bias in each LayerNorm. How many parameters has it?",
-        1112,
-        "Two attentions of 4 · 8² = 256 each; feed-forward 2 · 8 · 32 + 32 + 8 = 552; three norms of 16 each.",
+        "The source has 11 tokens, and the decoder writes 10 tokens, one after the other. It keeps what it can use "
+        "again. How many rows of the memory does one decoder layer multiply by its W_K, in all?",
+        11,
+        "Each row of the memory once: neither the memory nor W_K changes while the decoder writes.",
         (
-            (840, "That is an encoder layer. The cross-attention, 4 · 8² = 256, and its norm, 16, are missing."),
-            (1096, "Each of the three sub-layers has a norm of its own; you counted two."),
-            (856, "One attention is missing: there are two, self and cross, with matrices of their own."),
-            (1072, "The biases of the feed-forward network, 32 and 8, are missing."),
+            (110, "That is what it costs to project all 11 rows again for every token written. Nothing has changed."),
+            (10, "That is the number of queries, one for each token written. Keys are made from the source."),
+            (21, "The target's rows need no W_K here: its keys belong to the self-attention."),
+            (1, "The memory is one tensor, but it has a row for each of the 11 source tokens."),
+            (22, "For W_K and W_V together, yes. The question is about W_K."),
         ),
-        "Two attentions, one feed-forward network, three norms.",
-        tolerance=0.5,
-        high=10_000.0,
+        "Which of the two, queries or keys, depends on what has been written so far?",
+        tolerance=0.01,
+        high=200.0,
     ),
     Choice(
         "11.q3",
-        "In a batch, short source sentences are filled up with padding. Which mask does the cross-attention need?",
+        "The decoder has just begun: it has read <bos> and nothing else. The memory has four rows. Which of them may "
+        "this first target row read?",
         (
+            Option("None of them.", "Then the first word could not depend on the source."),
             Option(
-                "None: the target has its own mask.",
-                "The target's mask hides later target words. Nothing in it keeps a query from reading padding of "
-                "the source.",
+                "Row 0 alone.",
+                "That would be the causal mask. It hides words that do not exist yet when the decoder writes, and the "
+                "source exists from the start.",
             ),
             Option(
-                "A look-ahead mask, [tgt_len, src_len].",
-                "The source is there in full before the first target word is written; there is no future to hide.",
-            ),
-            Option(
-                "A padding mask over the source, [batch, 1, 1, src_len].",
-                "It hides the memory rows of padding from every head and every query, and nothing else.",
+                "All four.",
+                "The source is there in full before the first word is written: there is no future in it to hide.",
                 right=True,
             ),
             Option(
-                "A padding mask over the target, [batch, 1, 1, tgt_len].",
-                "The keys are memory rows, and there are src_len of them.",
+                "All but the last, which ends the sentence.",
+                "Only padding is hidden. The full stop is a token like the others.",
             ),
         ),
     ),

@@ -141,11 +141,6 @@ def _reading(rng: random.Random) -> tuple:
     return mask, rng.randint(0, 4)
 
 
-def _lengths(rng: random.Random) -> tuple:
-    longest = rng.choice((5, 7, 11))
-    return torch.tensor([rng.randint(1, longest) for _ in range(rng.choice((2, 3)))]), longest
-
-
 def _batch(rng: random.Random) -> tuple:
     rows = rng.choice((2, 3))
     return _ids(rng, rows, rng.choice((5, 7)), 0, 4), _ids(rng, rows, rng.choice((3, 11)), 0, 4), rng.randrange(4)
@@ -209,7 +204,6 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "07.6": _segments,
     "09.4": _sizes_and_flag(2),
     "10.3": _reading,
-    "11.4": _lengths,
     "12.1": _sizes_and_flag(2),
     "12.3": _batch,
     "13.4": lambda rng: (rng.randint(1, 5000), rng.choice(SIZES) * 8, rng.randint(2, 3000)),

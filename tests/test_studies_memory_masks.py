@@ -1,0 +1,79 @@
+"""The study of a causal mask on the memory: its models, a short run that repeats the stored one, what is stored."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+import torch
+
+import transformer_lib as tl
+from transformer_lib.course.studies import memory_masks as study
+from transformer_lib.course.studies import reversal
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+@pytest.mark.parametrize("name", study.NAMES)
+def test_a_model_is_what_its_name_says(name):
+    model = study.train(name, seed=3, steps=5)
+    letters, tgt_in, _ = study.new_letters(7)
+    later = letters.clone()
+    later[:, -1] = 3 + (letters[:, -1] - 2) % 10
+    with torch.no_grad():
+        moved = (model(later, tgt_in) != model(letters, tgt_in)).any(dim=-1).all(dim=0).tolist()
+    # under the mask alone, only the last row may read the last letter; with an encoder all rows hold something of it
+    assert moved == ([False] * 5 + [True] if name == "no encoder, causal mask" else [True] * 6)
+
+
+def test_an_open_model_with_an_encoder_is_the_reverser_of_the_course():
+    mine, theirs = study.train("encoder, open", seed=2, steps=7), reversal.train_reverser(2, steps=7)
+    letters, tgt_in, _ = study.new_letters(5)
+    torch.testing.assert_close(mine(letters, tgt_in), theirs(letters, tgt_in))
+
+
+def test_the_weights_are_means_of_rows_that_sum_to_one():
+    weights = study.weights_of(study.train("no encoder, causal mask", seed=1, steps=3))
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(6))
+    assert (weights.triu(1) == 0).all() and weights.shape == (6, 6)
+
+
+def test_an_unknown_name_is_refused():
+    with pytest.raises(ValueError, match=r"name must be one of 'no encoder, open', .*, got 'half'"):
+        study.train("half", 0)
+
+
+def test_a_short_run_repeats_the_stored_one(stored):
+    found = study.right_letters(study.train("no encoder, open", seed=0, steps=80))
+    assert found == pytest.approx(stored["right"]["no encoder, open"]["80"][0], abs=0.05)
+
+
+def test_the_stored_study_is_complete(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.memory_masks --seeds 0 1 2"
+    assert list(stored["right"]) == list(study.NAMES)
+    for name, runs in stored["right"].items():
+        assert list(runs) == [str(steps) for steps in study.STEPS]
+        for steps, found in runs.items():
+            shares = torch.tensor(found)
+            assert shares.shape == (3, 6)
+            if int(steps) >= 150:
+                blocked = 3 if name == "no encoder, causal mask" else 0
+                assert (shares[:, :blocked] < 0.15).all() and (shares[:, blocked:] > 0.98).all()
+    early = {name: torch.tensor(runs["80"]).mean(dim=1) for name, runs in stored["right"].items()}
+    assert early["encoder, causal mask"].max() < early["encoder, open"].min() - 0.1
+
+
+def test_the_command_writes_what_it_measures(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "masks.json"
+    monkeypatch.setattr(study, "STEPS", (2,))
+    monkeypatch.setattr(study, "NAMES", study.NAMES[:1])
+    monkeypatch.setattr(sys, "argv", ["memory_masks", "--seeds", "7", "--results", str(path)])
+    study.main()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert list(content["right"]) == ["no encoder, open"] and len(content["right"]["no encoder, open"]["2"][0]) == 6
+    assert capsys.readouterr().out.startswith("no encoder, open 2 [[")
+    assert isinstance(study.train("no encoder, open", 0, 1), tl.Transformer)

@@ -1,0 +1,82 @@
+"""What is left of a translator that was never shown the source: a language model of German (notebook 11).
+
+`python -m transformer_lib.course.studies.blind` trains the translator of the ladder's rung 11 with every seed on the
+same German sentences with "." for every source, and writes data/blind.json. What it learns with the sources is in the
+study `ladder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ..._files import DATA
+from ...data.corpora import Corpus, Pair, load_corpus
+from ...decoding.translator import Translator
+from . import ladder, stored, translators
+
+RESULTS = DATA / "blind.json"
+RUNG = "11"
+PASSES = (1, 4)  # over the corpus
+NOTHING = "."
+
+
+def blindfold(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs with a source that says nothing."""
+    return [replace(pair, src=NOTHING) for pair in pairs]
+
+
+def curve(corpus: Corpus, seed: int, *, passes: Sequence[int] = PASSES, **options: Any) -> list[float]:
+    """Train without the sources; return the loss on the validation split after each of `passes`, in nats per token."""
+    tested = blindfold(corpus["validation"])
+    translator: Translator = ladder.new_translator(corpus, RUNG, seed)  # the vocabularies are those of the corpus
+    found: list[float] = []
+
+    def look(done: int) -> None:
+        if done in passes:
+            found.append(ladder.loss_of(translator, tested))
+
+    rate = ladder.chosen_rate(ladder.load_results(), RUNG)
+    options = {"learning_rate": rate, "epochs": max(passes), "on_epoch": look, **options}
+    ladder.climb(translator, RUNG, blindfold(corpus["train"]), seed, **options)
+    return found
+
+
+def short_run(corpus: Corpus) -> list[float]:
+    """Return the training losses of the first `translators.SHORT_PAIRS` pairs' single epoch, seed 0."""
+    translator = ladder.new_translator(corpus, RUNG, 0)
+    rate = ladder.chosen_rate(ladder.load_results(), RUNG)
+    pairs = blindfold(corpus["train"][: translators.SHORT_PAIRS])
+    return [round(loss, 4) for loss in ladder.climb(translator, RUNG, pairs, 0, learning_rate=rate).loss]
+
+
+def measure(seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what the file stores: a short run, and the losses of every seed, after each number of passes."""
+    corpus, losses = load_corpus("context"), []
+    for seed in seeds:
+        losses.append(curve(corpus, seed))
+        print(seed, losses[-1], flush=True)
+    return {"short": short_run(corpus), "passes": list(PASSES), "without the source": losses}
+
+
+def sighted(results: dict[str, Any]) -> list[list[float]]:
+    """Return the losses of the same translators with their sources, from the ladder: [seed][passes]."""
+    runs = ladder.load_results()["runs"][RUNG]
+    return [[run["curves"]["4"][str(passes)] for passes in results["passes"]] for run in runs]
+
+
+def load_results(path: Path = RESULTS) -> dict[str, Any]:
+    """Return what the command wrote; `["without the source"][seed]` has a loss for each of `["passes"]`."""
+    return stored.read(path)
+
+
+def main() -> None:
+    """Run the command line."""
+    seeds, path = stored.arguments(__doc__, RESULTS)
+    stored.measure_and_save("blind", seeds, path, measure)
+
+
+if __name__ == "__main__":
+    main()
