@@ -119,6 +119,31 @@ EXERCISE_1 = Exercise(
             _tables(lambda p, j, d: j * 10000.0 ** (-2 * p / d)),
             "Position and pair index have changed places: the position is multiplied, j sets the frequency.",
         ),
+        Mistake(
+            "sine everywhere",
+            _tables(arrange=lambda a: a.sin().repeat_interleave(2, 1)),
+            "Both features of a pair hold the sine; feature 2j + 1 is the cosine of the same angle.",
+        ),
+        Mistake(
+            "angles alone",
+            _tables(arrange=lambda a: a.repeat_interleave(2, 1)),
+            "These are the angles; take their sine in feature 2j and their cosine in 2j + 1.",
+        ),
+        Mistake(
+            "turns for radians",
+            _tables(lambda p, j, d: 2 * math.pi * p * 10000.0 ** (-2 * j / d)),
+            "Your angles have a factor 2π too much: ω_j is in radians per position, not in turns.",
+        ),
+        Mistake(
+            "thousand",
+            _tables(lambda p, j, d: p * 1000.0 ** (-2 * j / d)),
+            "The constant is 10000; yours is 1000.",
+        ),
+        Mistake(
+            "last wavelength full",
+            _tables(lambda p, j, d: p * 10000.0 ** (-2 * j / max(d - 2, 1))),
+            "You divide by d_model − 2, so that the last pair has 10000 itself; the exponent is −2j/d_model.",
+        ),
     ),
     part="sinusoidal_table",
 )
@@ -128,7 +153,7 @@ EXERCISE_1 = Exercise(
 
 
 def add_positions(X, table, start):
-    """Return the token vectors plus the encodings of their places.
+    """Return the token vectors plus the encodings of their positions.
 
     X: [batch, seq_len, d_model]; table: [max_len, d_model], row p for position p. The first token of every sentence
     stands at position start. Returns [batch, seq_len, d_model].
@@ -162,7 +187,7 @@ EXERCISE_2 = Exercise(
         Mistake(
             "no start",
             lambda X, table, start: X + table[: X.shape[1]],
-            "You start at position 0 always; the first token stands at position start.",
+            "You always start at position 0; the first token stands at position start.",
         ),
         Mistake(
             "from one",
@@ -198,6 +223,11 @@ EXERCISE_2 = Exercise(
             "joined",
             lambda X, table, start: torch.cat((X, table[start : start + X.shape[1]].expand(X.shape)), -1),
             "You put the encoding beside the token; it is added, and the width stays d_model.",
+        ),
+        Mistake(
+            "table alone",
+            lambda X, table, start: table[start : start + X.shape[1]].expand(X.shape),
+            "You returned the rows of the table; add them to the tokens.",
         ),
     ),
     gradients=("X", "table"),
@@ -287,6 +317,18 @@ EXERCISE_3 = Exercise(
             "swapped",
             _shifts(block=lambda c, s: [[s, c], [c, -s]]),
             "Sine and cosine are swapped in the blocks: a shift by 0 must be the identity.",
+        ),
+        Mistake(
+            "minus twice",
+            _shifts(block=lambda c, s: [[c, -s], [-s, c]]),
+            "Both sines have a minus sign; in sin(A + B) = sin A cos B + cos A sin B there is none.",
+        ),
+        Mistake(
+            "blocks everywhere",
+            lambda offset, d_model: torch.tensor(
+                [[_cosine(offset, 0, 2), _sine(offset, 0, 2)], [-_sine(offset, 0, 2), _cosine(offset, 0, 2)]]
+            ).repeat(d_model // 2, d_model // 2),
+            "Your matrix is full: no pair meets another, so everything outside the blocks on the diagonal is 0.",
         ),
         Mistake(
             "frequency alone",
@@ -396,7 +438,7 @@ EXERCISE_4 = Exercise(
         Mistake(
             "dot product",
             _search(low=0, score=_by_dot_product),
-            "That is the distance without the side: the sign of k is lost (dot products are the same for k and −k).",
+            "The sign of k is lost: you return how far, not on which side. (Dot products are the same for k and −k.)",
         ),
         Mistake(
             "dot product, both sides",
@@ -419,6 +461,16 @@ EXERCISE_4 = Exercise(
             "You read the last pair alone: at d_model 4 it comes round after 628 positions. Use all pairs.",
         ),
         Mistake("forward only", _search(low=0), "You tried no negative offset; k runs from −max_offset to max_offset."),
+        Mistake(
+            "forward, no last",
+            lambda a, b, most: _search(low=0)(a, b, most - 1),
+            "You tried the offsets 0 to max_offset − 1; k runs from −max_offset to max_offset, both included.",
+        ),
+        Mistake(
+            "forward, no zero",
+            _search(low=1),
+            "You tried the offsets 1 to max_offset; k runs from −max_offset to max_offset.",
+        ),
         Mistake(
             "index",
             lambda a, b, most: recover_offset(a, b, most) + most,
