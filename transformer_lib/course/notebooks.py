@@ -124,7 +124,7 @@ NOTEBOOKS = (
         "06",
         "positional_encoding",
         "Positional encoding",
-        75,
+        70,
         "encodings that tell order",
         exercises=6,
         quizzes=4,

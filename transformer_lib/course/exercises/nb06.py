@@ -277,7 +277,7 @@ def _halves(matrix):
 EXERCISE_3 = Exercise(
     "06.3",
     "A shift is a rotation",
-    12,
+    10,
     2,
     shift_matrix,
     _shift_cases,
