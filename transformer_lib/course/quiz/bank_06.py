@@ -65,7 +65,8 @@ NOTEBOOK_06 = (
     ),
     Choice(
         "06.q4",
-        "A model without positions lets each token see only itself and the earlier ones. Can it learn where a token stands?",
+        "A model without positions lets each token see only itself and the earlier ones. Can it learn where a token "
+        "stands?",
         (
             Option(
                 "No: attention is orderless.",

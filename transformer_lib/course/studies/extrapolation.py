@@ -166,10 +166,11 @@ def score_by_offset(copier: Copier, examples: int = 500) -> list[float]:
     """Return how far the last position's score for the token k back is above that for BACK, for k from 0 to TESTED − 1.
 
     Means over the examples, in the head of `weight_on_answer`. The logarithms of two weights of a row differ by their
-    scores' difference.
+    scores' difference; a weight that rounds to 0 counts as the smallest number of its type.
     """
     weights = copier.weights(_test_ids(examples))
-    last = weights[:, _looking_head(weights), -1].double().log().flip(-1)  # [examples, positions back]
+    last = weights[:, _looking_head(weights), -1].clamp_min(torch.finfo(weights.dtype).tiny)
+    last = last.double().log().flip(-1)  # [examples, positions back]
     return [round(score, 2) for score in (last - last[:, BACK, None]).mean(dim=0).tolist()]
 
 
