@@ -39,10 +39,13 @@ def _tables(angle=None, arrange=None):
     def function(seq_len, d_model):
         positions, j = torch.arange(seq_len).double()[:, None], torch.arange(d_model // 2)
         angles = angle(positions, j, d_model) if angle else positions * 10000.0 ** (-2 * j / d_model)
-        parts = arrange(angles) if arrange else torch.stack((angles.sin(), angles.cos()), -1).flatten(1)
-        return parts.float()
+        return (arrange or _interleaved)(angles).float()
 
     return function
+
+
+def _interleaved(angles):
+    return torch.stack((angles.sin(), angles.cos()), -1).flatten(1)
 
 
 def _by_feature(factor):
@@ -93,6 +96,16 @@ EXERCISE_1 = Exercise(
             "multiplied",
             _tables(lambda p, j, d: p * 10000.0 ** (2 * j / d)),
             "You multiply by 10000^(2j/d_model); the frequency falls with j, so divide.",
+        ),
+        Mistake(
+            "exponent without minus",
+            lambda n, d: _interleaved(torch.arange(n)[:, None] * 10000.0 ** (2 * torch.arange(d // 2) / d)),
+            "The exponent has lost its minus: ω_j = 10000^(−2j/d_model) falls with j.",
+        ),
+        Mistake(
+            "scaled",
+            lambda n, d: d**0.5 * sinusoidal_table(n, d),
+            "Your table is multiplied by √d_model; that factor belongs to the embedding of the tokens.",
         ),
         Mistake(
             "halves",
@@ -203,6 +216,11 @@ EXERCISE_2 = Exercise(
             "one row",
             lambda X, table, start: X + table[start],
             "Every token gets the same encoding; token i stands at position start + i.",
+        ),
+        Mistake(
+            "batch for length",
+            lambda X, table, start: X + table[start : start + X.shape[0]],
+            "You took as many rows as there are sentences (axis 0); take one for each token of a sentence (axis 1).",
         ),
         Mistake(
             "by sentence",
@@ -621,8 +639,8 @@ EXERCISE_5 = Exercise(
 def relative_bias(scores, table, max_distance):
     """Return the scores plus one learned number per offset; offsets beyond ±max_distance share the outermost ones.
 
-    scores: [..., seq_len, seq_len]; table: [2 · max_distance + 1], entry c for the offset j − i = c − max_distance
-    of key j from query i. Returns [..., seq_len, seq_len].
+    scores: [..., seq_len, seq_len]; table: [2 · max_distance + 1], entry c for the offset c − max_distance of a
+    key from its query, positive for a later key. Returns [..., seq_len, seq_len].
     """
     seq_len = scores.shape[-1]
     bias = [
@@ -676,7 +694,7 @@ EXERCISE_6 = Exercise(
         Mistake(
             "turned",
             _biased(lambda o, most: (-o).clamp(-most, most) + most),
-            "Your offset is i − j; here it is j − i, positive when the key comes after the query.",
+            "Your offset is the query's position minus the key's; it must be positive for a later key.",
         ),
         Mistake(
             "no middle",
@@ -697,12 +715,17 @@ EXERCISE_6 = Exercise(
         Mistake(
             "distance",
             _biased(lambda o, most: o.abs().clamp(max=most) + most),
-            "You took the distance |j − i|; left and right have entries of their own.",
+            "You took the distance without its sign; earlier and later keys have entries of their own.",
         ),
         Mistake(
             "bias alone",
             _biased(result=lambda s, b: b.expand(s.shape)),
             "You returned the bias; add it to the scores.",
+        ),
+        Mistake(
+            "softmax",
+            _biased(result=lambda s, b: (s + b).softmax(dim=-1)),
+            "You applied the softmax; return the scores with the bias, as they are.",
         ),
         Mistake("grid alone", _biased(result=lambda s, b: b), "You returned the grid of biases; add it to the scores."),
         Mistake("multiplied", _biased(result=lambda s, b: s * b), "You multiplied; the bias is added to the scores."),
