@@ -99,7 +99,7 @@ EXERCISE_1 = Exercise(
         ),
         Mistake(
             "exponent without minus",
-            lambda n, d: _interleaved(torch.arange(n)[:, None] * 10000.0 ** (2 * torch.arange(d // 2) / d)),
+            lambda n, d: _interleaved(torch.arange(n)[:, None] * 10000.0 ** (2 * torch.arange(d // 2).float() / d)),
             "The exponent has lost its minus: ω_j = 10000^(−2j/d_model) falls with j.",
         ),
         Mistake(
