@@ -73,12 +73,12 @@ NOTEBOOK_06 = (
                 "That holds while every query sees the same keys. The mask lets each see a different number.",
             ),
             Option(
-                "Yes: with the mask, each position sees another number of tokens.",
+                "Yes: with the mask, each position sees a different number of tokens.",
                 "A head that blends all it sees gives the first token a share of 1/n, which tells n.",
                 right=True,
             ),
             Option(
-                "Yes: the softmax counts the keys in any stack.",
+                "Yes: the softmax counts the keys, with or without a mask.",
                 "Without a mask it counts the same number for every token, so it tells none apart.",
             ),
             Option(
