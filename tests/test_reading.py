@@ -32,7 +32,6 @@ UNSAID = {
     "autoregressive",
     "gradient clipping",
     "inverted mask",
-    "length extrapolation",
     "logit lens",
     "perplexity",
     "prefill",

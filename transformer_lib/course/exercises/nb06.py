@@ -39,10 +39,13 @@ def _tables(angle=None, arrange=None):
     def function(seq_len, d_model):
         positions, j = torch.arange(seq_len).double()[:, None], torch.arange(d_model // 2)
         angles = angle(positions, j, d_model) if angle else positions * 10000.0 ** (-2 * j / d_model)
-        parts = arrange(angles) if arrange else torch.stack((angles.sin(), angles.cos()), -1).flatten(1)
-        return parts.float()
+        return (arrange or _interleaved)(angles).float()
 
     return function
+
+
+def _interleaved(angles):
+    return torch.stack((angles.sin(), angles.cos()), -1).flatten(1)
 
 
 def _by_feature(factor):
@@ -95,6 +98,16 @@ EXERCISE_1 = Exercise(
             "You multiply by 10000^(2j/d_model); the frequency falls with j, so divide.",
         ),
         Mistake(
+            "exponent without minus",
+            lambda n, d: _interleaved(torch.arange(n)[:, None] * 10000.0 ** (2 * torch.arange(d // 2).float() / d)),
+            "The exponent has lost its minus: ω_j = 10000^(−2j/d_model) falls with j.",
+        ),
+        Mistake(
+            "scaled",
+            lambda n, d: d**0.5 * sinusoidal_table(n, d),
+            "Your table is multiplied by √d_model; that factor belongs to the embedding of the tokens.",
+        ),
+        Mistake(
             "halves",
             _tables(arrange=lambda a: torch.cat((a.sin(), a.cos()), 1)),
             "All sines stand before all cosines; here they alternate: sine in feature 2j, cosine in 2j + 1.",
@@ -119,6 +132,31 @@ EXERCISE_1 = Exercise(
             _tables(lambda p, j, d: j * 10000.0 ** (-2 * p / d)),
             "Position and pair index have changed places: the position is multiplied, j sets the frequency.",
         ),
+        Mistake(
+            "sine everywhere",
+            _tables(arrange=lambda a: a.sin().repeat_interleave(2, 1)),
+            "Both features of a pair hold the sine; feature 2j + 1 is the cosine of the same angle.",
+        ),
+        Mistake(
+            "angles alone",
+            _tables(arrange=lambda a: a.repeat_interleave(2, 1)),
+            "These are the angles; take their sine in feature 2j and their cosine in 2j + 1.",
+        ),
+        Mistake(
+            "turns for radians",
+            _tables(lambda p, j, d: 2 * math.pi * p * 10000.0 ** (-2 * j / d)),
+            "Your angles have a factor 2π too much: ω_j is in radians per position, not in turns.",
+        ),
+        Mistake(
+            "thousand",
+            _tables(lambda p, j, d: p * 1000.0 ** (-2 * j / d)),
+            "The constant is 10000; yours is 1000.",
+        ),
+        Mistake(
+            "last wavelength full",
+            _tables(lambda p, j, d: p * 10000.0 ** (-2 * j / max(d - 2, 1))),
+            "You divide by d_model − 2, so that the last pair has 10000 itself; the exponent is −2j/d_model.",
+        ),
     ),
     part="sinusoidal_table",
 )
@@ -128,7 +166,7 @@ EXERCISE_1 = Exercise(
 
 
 def add_positions(X, table, start):
-    """Return the token vectors plus the encodings of their places.
+    """Return the token vectors plus the encodings of their positions.
 
     X: [batch, seq_len, d_model]; table: [max_len, d_model], row p for position p. The first token of every sentence
     stands at position start. Returns [batch, seq_len, d_model].
@@ -162,7 +200,7 @@ EXERCISE_2 = Exercise(
         Mistake(
             "no start",
             lambda X, table, start: X + table[: X.shape[1]],
-            "You start at position 0 always; the first token stands at position start.",
+            "You always start at position 0; the first token stands at position start.",
         ),
         Mistake(
             "from one",
@@ -178,6 +216,11 @@ EXERCISE_2 = Exercise(
             "one row",
             lambda X, table, start: X + table[start],
             "Every token gets the same encoding; token i stands at position start + i.",
+        ),
+        Mistake(
+            "batch for length",
+            lambda X, table, start: X + table[start : start + X.shape[0]],
+            "You took as many rows as there are sentences (axis 0); take one for each token of a sentence (axis 1).",
         ),
         Mistake(
             "by sentence",
@@ -198,6 +241,11 @@ EXERCISE_2 = Exercise(
             "joined",
             lambda X, table, start: torch.cat((X, table[start : start + X.shape[1]].expand(X.shape)), -1),
             "You put the encoding beside the token; it is added, and the width stays d_model.",
+        ),
+        Mistake(
+            "table alone",
+            lambda X, table, start: table[start : start + X.shape[1]].expand(X.shape),
+            "You returned the rows of the table; add them to the tokens.",
         ),
     ),
     gradients=("X", "table"),
@@ -247,7 +295,7 @@ def _halves(matrix):
 EXERCISE_3 = Exercise(
     "06.3",
     "A shift is a rotation",
-    12,
+    10,
     2,
     shift_matrix,
     _shift_cases,
@@ -287,6 +335,18 @@ EXERCISE_3 = Exercise(
             "swapped",
             _shifts(block=lambda c, s: [[s, c], [c, -s]]),
             "Sine and cosine are swapped in the blocks: a shift by 0 must be the identity.",
+        ),
+        Mistake(
+            "minus twice",
+            _shifts(block=lambda c, s: [[c, -s], [-s, c]]),
+            "Both sines have a minus sign; in sin(A + B) = sin A cos B + cos A sin B there is none.",
+        ),
+        Mistake(
+            "blocks everywhere",
+            lambda offset, d_model: torch.tensor(
+                [[_cosine(offset, 0, 2), _sine(offset, 0, 2)], [-_sine(offset, 0, 2), _cosine(offset, 0, 2)]]
+            ).repeat(d_model // 2, d_model // 2),
+            "Your matrix is full: no pair meets another, so everything outside the blocks on the diagonal is 0.",
         ),
         Mistake(
             "frequency alone",
@@ -396,7 +456,7 @@ EXERCISE_4 = Exercise(
         Mistake(
             "dot product",
             _search(low=0, score=_by_dot_product),
-            "That is the distance without the side: the sign of k is lost (dot products are the same for k and −k).",
+            "The sign of k is lost: you return how far, not on which side. (Dot products are the same for k and −k.)",
         ),
         Mistake(
             "dot product, both sides",
@@ -419,6 +479,16 @@ EXERCISE_4 = Exercise(
             "You read the last pair alone: at d_model 4 it comes round after 628 positions. Use all pairs.",
         ),
         Mistake("forward only", _search(low=0), "You tried no negative offset; k runs from −max_offset to max_offset."),
+        Mistake(
+            "forward, no last",
+            lambda a, b, most: _search(low=0)(a, b, most - 1),
+            "You tried the offsets 0 to max_offset − 1; k runs from −max_offset to max_offset, both included.",
+        ),
+        Mistake(
+            "forward, no zero",
+            _search(low=1),
+            "You tried the offsets 1 to max_offset; k runs from −max_offset to max_offset.",
+        ),
         Mistake(
             "index",
             lambda a, b, most: recover_offset(a, b, most) + most,
@@ -569,8 +639,8 @@ EXERCISE_5 = Exercise(
 def relative_bias(scores, table, max_distance):
     """Return the scores plus one learned number per offset; offsets beyond ±max_distance share the outermost ones.
 
-    scores: [..., seq_len, seq_len]; table: [2 · max_distance + 1], entry c for the offset j − i = c − max_distance
-    of key j from query i. Returns [..., seq_len, seq_len].
+    scores: [..., seq_len, seq_len]; table: [2 · max_distance + 1], entry c for the offset c − max_distance of a
+    key from its query, positive for a later key. Returns [..., seq_len, seq_len].
     """
     seq_len = scores.shape[-1]
     bias = [
@@ -624,7 +694,7 @@ EXERCISE_6 = Exercise(
         Mistake(
             "turned",
             _biased(lambda o, most: (-o).clamp(-most, most) + most),
-            "Your offset is i − j; here it is j − i, positive when the key comes after the query.",
+            "Your offset is the query's position minus the key's; it must be positive for a later key.",
         ),
         Mistake(
             "no middle",
@@ -645,12 +715,17 @@ EXERCISE_6 = Exercise(
         Mistake(
             "distance",
             _biased(lambda o, most: o.abs().clamp(max=most) + most),
-            "You took the distance |j − i|; left and right have entries of their own.",
+            "You took the distance without its sign; earlier and later keys have entries of their own.",
         ),
         Mistake(
             "bias alone",
             _biased(result=lambda s, b: b.expand(s.shape)),
             "You returned the bias; add it to the scores.",
+        ),
+        Mistake(
+            "softmax",
+            _biased(result=lambda s, b: (s + b).softmax(dim=-1)),
+            "You applied the softmax; return the scores with the bias, as they are.",
         ),
         Mistake("grid alone", _biased(result=lambda s, b: b), "You returned the grid of biases; add it to the scores."),
         Mistake("multiplied", _biased(result=lambda s, b: s * b), "You multiplied; the bias is added to the scores."),

@@ -7,25 +7,25 @@ from .model import Choice, Number, Option
 NOTEBOOK_06 = (
     Choice(
         "06.q1",
-        "A head without positions reads 'Show me the money', then 'money me the Show'. What happens to the four output "
-        "vectors?",
+        "A sentence has 16 tokens, at positions 0 to 15. By the positions alone, the score of the key at position n is "
+        "a + b n. A query stands at position 7. At which key can its score be the largest of all?",
         (
             Option(
-                "All four change, since the sentence means something else.",
-                "Nothing in the formula knows where a row stands; each query meets the same four keys as before.",
+                "At any key, with the right W_Q and W_K.",
+                "They choose a and b, so they choose how steep the line is. It remains a line, with no peak inside.",
             ),
             Option(
-                "They are the same four vectors, in the new order.",
-                "Each token meets the same keys and values, so it gets the same blend; only its row moves.",
+                "Only at position 0 or at position 15.",
+                "A straight line rises or falls all the way. (If b = 0, all keys are equal.)",
                 right=True,
             ),
             Option(
-                "They stay in the same rows: the output ignores the order altogether.",
-                "The rows move with their tokens. A plain sum over the tokens would ignore the order.",
+                "At position 6 or 8, its neighbours.",
+                "Nothing in a + b n is special at 7, so nothing is special beside it.",
             ),
             Option(
-                "Those of 'me' and 'the' stay, the two that moved change.",
-                "The ones that moved meet the same keys and values too; their rows move unchanged.",
+                "Only at position 7, its own.",
+                "The closest number does not give the largest product: 7 · 15 is more than 7 · 7.",
             ),
         ),
     ),
@@ -42,13 +42,13 @@ NOTEBOOK_06 = (
             (360.0, "That counts degrees; the angles are radians and a full turn is 2π."),
             (100.0, "That is 1/ω_1, the positions for one radian; a full turn is 2π radians."),
         ),
-        "The pair has turned once when pos · ω_1 = 2π, with ω_1 = 10000^(−2/4).",
+        "The pair has turned once when p · ω_1 = 2π, with ω_1 = 10000^(−2/4).",
         tolerance=1.0,
         high=100000.0,
     ),
     Choice(
         "06.q3",
-        "You add sinusoids to the tokens and move the whole sentence ten places to the right. What stays the same?",
+        "You add sinusoids to the tokens, and move the whole sentence ten positions to the right. What stays the same?",
         (
             Option(
                 "The attention weights, since only offsets matter.",
@@ -59,25 +59,26 @@ NOTEBOOK_06 = (
                 "They depend on q − p only. In the scores of the sums they are one part of four.",
                 right=True,
             ),
-            Option("The tokens' vectors after the addition.", "Each gets the encoding of another place added."),
-            Option("Nothing at all.", "Products of two encodings stay: they depend on the offset alone."),
+            Option("The tokens' vectors after the addition.", "Each gets the encoding of another position added."),
+            Option("Nothing at all.", "Something does: look at the part of the score in which no token occurs."),
         ),
     ),
     Choice(
         "06.q4",
-        "A decoder stack with a causal mask gets no positions. Can it learn where a token stands?",
+        "A model without positions lets each token see only itself and the earlier ones. Can it learn where a token "
+        "stands?",
         (
             Option(
                 "No: attention is orderless.",
                 "That holds while every query sees the same keys. The mask lets each see a different number.",
             ),
             Option(
-                "Yes: with the mask, each position sees another number of tokens.",
+                "Yes: with the mask, each position sees a different number of tokens.",
                 "A head that blends all it sees gives the first token a share of 1/n, which tells n.",
                 right=True,
             ),
             Option(
-                "Yes: the softmax counts the keys in any stack.",
+                "Yes: the softmax counts the keys, with or without a mask.",
                 "Without a mask it counts the same number for every token, so it tells none apart.",
             ),
             Option(
