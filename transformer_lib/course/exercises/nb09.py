@@ -6,9 +6,205 @@ import itertools
 
 import torch
 
-from .model import Case, Exercise, Mistake, normal
+from .model import Case, Exercise, Mistake, integers, normal
 
-# 09.1 LayerNorm ------------------------------------------------------------------------------------------------------
+# 09.1 Feed-forward ---------------------------------------------------------------------------------------------------
+
+
+def feed_forward(x, W_1, b_1, W_2, b_2):
+    """Return max(0, x W_1 + b_1) W_2 + b_2, for every token on its own.
+
+    x: [..., d_model]; W_1: [d_model, d_ff]; b_1: [d_ff]; W_2: [d_ff, d_model]; b_2: [d_model]. Returns [..., d_model].
+    """
+    hidden = torch.einsum("...i,ij->...j", x, W_1) + b_1
+    return torch.einsum("...j,ji->...i", torch.where(hidden > 0, hidden, 0), W_2) + b_2
+
+
+def _ffn_case(label, seed, shape, d_ff):
+    d_model = shape[-1]
+    return Case(label, tuple(normal(seed, shape, (d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,))))
+
+
+def _ffn_cases():
+    return [
+        _ffn_case("one token, d_model 2, d_ff 3", 111, (1, 2), 3),
+        _ffn_case("5 tokens, d_model 3, d_ff 11", 112, (5, 3), 11),
+        _ffn_case("a batch of 2 with 3 tokens, d_model 5, d_ff 7", 113, (2, 3, 5), 7),
+        _ffn_case("d_ff = d_model", 114, (3, 7), 7),
+        _ffn_case("d_ff smaller than d_model", 115, (2, 7, 5), 2),
+    ]
+
+
+def _ffn(activate=torch.relu, before=True, last=False, b_1=True, b_2=True):
+    """Return the feed-forward layer, each slip a switch."""
+
+    def function(x, W_1, bias_1, W_2, bias_2):
+        hidden = x @ W_1 + (bias_1 if b_1 and before else 0)
+        hidden = activate(hidden) + (0 if before else bias_1)
+        output = hidden @ W_2 + (bias_2 if b_2 else 0)
+        return torch.relu(output) if last else output
+
+    return function
+
+
+EXERCISE_1 = Exercise(
+    "09.1",
+    "Feed-forward",
+    6,
+    1,
+    feed_forward,
+    _ffn_cases,
+    (
+        Mistake(
+            "no ReLU",
+            _ffn(activate=lambda h: h),
+            "The maximum with 0 is missing; without it the two maps are one affine map.",
+        ),
+        Mistake(
+            "ReLU at the end",
+            _ffn(activate=lambda h: h, last=True),
+            "The maximum with 0 stands at the end; it stands between the two maps.",
+        ),
+        Mistake(
+            "ReLU twice",
+            _ffn(last=True),
+            "There is a second maximum with 0, after the second map; the output may be negative.",
+        ),
+        Mistake(
+            "bias after",
+            _ffn(before=False),
+            "b_1 is added after the maximum; it shifts where each hidden unit switches on.",
+        ),
+        Mistake("no b_1", _ffn(b_1=False), "b_1 is missing."),
+        Mistake("no b_2", _ffn(b_2=False), "b_2 is missing."),
+        Mistake(
+            "residual",
+            lambda x, *rest: x + feed_forward(x, *rest),
+            "You added x: that is the residual connection, which belongs to the block, not to this layer.",
+        ),
+        Mistake("absolute", _ffn(activate=torch.abs), "You took absolute values; negative numbers become 0."),
+    ),
+    gradients=("x", "W_1", "b_1", "W_2", "b_2"),
+    part="feed_forward",
+)
+
+
+# 09.2 Any table whatsoever --------------------------------------------------------------------------------------------
+
+
+def table_network(table, n_answers):
+    """Return the weights of a feed-forward network that turns a pair (a, b) into the one-hot vector of table[a, b].
+
+    table: [n, n], integers from 0 to n_answers − 1. A token x is the one-hot vector of a beside that of b, [2n]. There
+    is a hidden unit for each pair, unit a · n + b, with a bias of −1; the matrices hold only zeros and ones. Returns
+    (W_1 [2n, n · n], b_1 [n · n], W_2 [n · n, n_answers], b_2 [n_answers]), floats.
+    """
+    n = len(table)
+    W_1, W_2 = torch.zeros(2 * n, n * n), torch.zeros(n * n, n_answers)
+    for a, b in itertools.product(range(n), repeat=2):
+        unit = a * n + b
+        W_1[a, unit] = W_1[n + b, unit] = 1
+        W_2[unit, table[a, b]] = 1
+    return W_1, torch.full((n * n,), -1.0), W_2, torch.zeros(n_answers)
+
+
+def _table_cases():
+    sizes = ((2, 2), (3, 5), (5, 3), (5, 5), (7, 11))
+    cases = [Case("exclusive or", (torch.tensor([[0, 1], [1, 0]]), 2))]
+    cases += [
+        Case(f"a random table, n = {n}, {answers} answers", (integers(130 + seed, (n, n), 0, answers), answers))
+        for seed, (n, answers) in enumerate(sizes)
+    ]
+    return [*cases, Case("the last answer never asked for", (integers(140, (3, 3), 0, 4), 5))]
+
+
+def _table_slip(first=None, bias=None, second=None, last=None):
+    """Return the right weights with some of them replaced; each argument is a function of (table, n_answers)."""
+
+    def function(table, n_answers):
+        weights = table_network(table, n_answers)
+        slips = (first, bias, second, last)
+        return tuple(
+            right if slip is None else slip(table, n_answers) for slip, right in zip(slips, weights, strict=True)
+        )
+
+    return function
+
+
+def _one_hot_rows(numbers, n_answers):
+    return torch.nn.functional.one_hot(numbers, n_answers).to(torch.get_default_dtype())
+
+
+def _columns_first(table, n_answers):
+    W_1, b_1, W_2, b_2 = table_network(table.T, n_answers)
+    n = len(table)
+    return torch.cat([W_1[n:], W_1[:n]]), b_1, W_2, b_2
+
+
+EXERCISE_2 = Exercise(
+    "09.2",
+    "Any table whatsoever",
+    12,
+    2,
+    table_network,
+    _table_cases,
+    (
+        Mistake(
+            "no bias",
+            _table_slip(bias=lambda table, n: torch.zeros(table.numel())),
+            "b_1 is 0: then a unit answers to half of its pair already. With −1, only both halves together exceed 0.",
+        ),
+        Mistake(
+            "bias of -2",
+            _table_slip(bias=lambda table, n: torch.full((table.numel(),), -2.0)),
+            "b_1 is −2: a unit sees at most 2, so nothing is ever above 0. Take −1.",
+        ),
+        Mistake(
+            "bias of 1",
+            _table_slip(bias=lambda table, n: torch.ones(table.numel())),
+            "b_1 is +1; it is added, so the threshold needs −1.",
+        ),
+        Mistake(
+            "transposed answers",
+            _table_slip(second=lambda table, n: _one_hot_rows(table.T.flatten(), n)),
+            "W_2 holds the answers in the order of table.T: unit a · n + b is the one for table[a, b].",
+        ),
+        Mistake(
+            "columns first",
+            _columns_first,
+            "Your units are numbered b · n + a; a · n + b is asked for, so that W_2 has the table row by row.",
+        ),
+        Mistake(
+            "halves swapped",
+            _table_slip(first=lambda table, n: table_network(table, n)[0].roll(len(table), dims=0)),
+            "The halves of W_1 are swapped: a stands in the first n entries of x, b in the others.",
+        ),
+        Mistake(
+            "one half",
+            _table_slip(first=lambda table, n: table_network(table, n)[0] * _upper(table)),
+            "W_1 has ones for a alone; a unit must see both halves of its pair.",
+        ),
+        Mistake(
+            "numbers for answers",
+            _table_slip(second=lambda table, n: table.flatten()[:, None] * torch.ones(1, n)),
+            "W_2 holds the answers as numbers; each of its rows should be the one-hot vector of the answer.",
+        ),
+        Mistake(
+            "matrices turned",
+            lambda table, n: tuple(part.T if part.dim() == 2 else part for part in table_network(table, n)),
+            "W_1 and W_2 are transposed: x is a row and stands on the left, x W_1.",
+        ),
+    ),
+    returns=("W_1", "b_1", "W_2", "b_2"),
+)
+
+
+def _upper(table):
+    """Return a column of n ones and n zeros."""
+    return (torch.arange(2 * len(table)) < len(table)).float()[:, None]
+
+
+# 09.3 LayerNorm ------------------------------------------------------------------------------------------------------
 
 
 def layer_norm(x, gain, bias, eps):
@@ -89,8 +285,8 @@ def _constant_statistics(x, gain, bias, eps):
     return gain * (x - _row_mean(x.detach())) / _parts(x.detach(), eps)[0] + bias
 
 
-EXERCISE_1 = Exercise(
-    "09.1",
+EXERCISE_3 = Exercise(
+    "09.3",
     "LayerNorm",
     10,
     1,
@@ -160,322 +356,108 @@ EXERCISE_1 = Exercise(
 )
 
 
-# 09.2 LayerNorm backwards --------------------------------------------------------------------------------------------
+# 09.4 Around a sub-layer ---------------------------------------------------------------------------------------------
 
 
-def layer_norm_backward(x, gain, grad_output, eps):
-    """Return (grad_x, grad_gain, grad_bias) of LayerNorm for the gradient grad_output by its output, without autograd.
+def residual_sublayer(x, sublayer, norm, norm_first):
+    """Wrap a sub-layer: add x to what it makes, and normalise.
 
-    x, grad_output: [..., d_model]; gain: [d_model]. grad_x has the shape of x, the others that of the gain.
+    x: [..., d_model]; sublayer, norm: functions from [..., d_model] to the same shape. norm_first False: post-norm, the
+    norm takes the sum; True: pre-norm, the norm takes what goes into the sub-layer. Returns [..., d_model].
     """
-    x, gain = x.detach().clone().requires_grad_(), gain.detach().clone().requires_grad_()
-    bias = torch.zeros_like(gain).requires_grad_()
-    output = torch.nn.functional.layer_norm(x, gain.shape, gain, bias, eps)
-    return torch.autograd.grad(output, (x, gain, bias), grad_output)
+    steps = (norm, sublayer) if norm_first else (sublayer,)
+    branch = x
+    for step in steps:
+        branch = step(branch)
+    return torch.add(x, branch) if norm_first else norm(torch.add(x, branch))
 
 
-def _backward_case(label, seed, shape, eps=1e-5, scale=1.0):
-    x, gain, grad = normal(seed, shape, shape[-1:], shape, dtype=torch.float64)
-    return Case(label, (2 + scale * x, 1 + gain / 3, grad, eps))
+def _functions(seed, d_model):
+    """Return a sub-layer that is not linear and a norm with a gain of its own."""
+    weight, gain = normal(seed, (d_model, d_model), (d_model,))
+
+    def sublayer(x):
+        return torch.tanh(x @ weight) + 0.5
+
+    def norm(x):
+        return torch.nn.functional.layer_norm(x, gain.shape, 1 + gain / 3)
+
+    return sublayer, norm
 
 
-def _backward_cases():
+def _residual_cases():
+    def case(label, seed, shape, norm_first):
+        return Case(label, (normal(seed, shape)[0], *_functions(seed + 50, shape[-1]), norm_first))
+
     return [
-        _backward_case("one row of 3", 101, (1, 3)),
-        _backward_case("3 tokens, d_model 5", 102, (3, 5)),
-        _backward_case("a batch of 2 with 3 tokens, d_model 7", 103, (2, 3, 7)),
-        _backward_case("as many tokens as features", 104, (5, 5)),
-        _backward_case("rows of size 0.1, where eps counts", 105, (3, 7), 1e-2, 0.1),
+        case("post-norm, 3 tokens, d_model 5", 121, (3, 5), False),
+        case("pre-norm, 3 tokens, d_model 5", 122, (3, 5), True),
+        case("post-norm, a batch of 2 with 3 tokens, d_model 7", 123, (2, 3, 7), False),
+        case("pre-norm, a batch of 2 with 5 tokens, d_model 3", 124, (2, 5, 3), True),
+        case("post-norm, one token", 125, (1, 11), False),
     ]
 
 
-def _parts(x, eps):
-    """Return √(σ² + ε), x̂, and the axes of the tokens."""
-    size = (x.var(dim=-1, keepdim=True, correction=0) + eps).sqrt()
-    return size, (x - x.mean(dim=-1, keepdim=True)) / size, tuple(range(x.dim() - 1))
+def _wrapped(pre=None, post=None):
+    """Return the right wrapper with the pre-norm or the post-norm form replaced."""
 
-
-def _row_mean(x):
-    return x.mean(dim=-1, keepdim=True)
-
-
-def _with_grad_x(grad_x):
-    """Return the right gradients of gain and bias beside a wrong grad_x, which is a function of g, x̂ and √(σ² + ε)."""
-
-    def function(x, gain, grad, eps):
-        size, unit, tokens = _parts(x, eps)
-        return grad_x(grad * gain, unit, size), (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
+    def function(x, sublayer, norm, norm_first):
+        wrong = pre if norm_first else post
+        return wrong(x, sublayer, norm) if wrong else residual_sublayer(x, sublayer, norm, norm_first)
 
     return function
 
 
-def _gain_forgotten(x, gain, grad, eps):
-    size, unit, tokens = _parts(x, eps)
-    grad_x = (grad - _row_mean(grad) - unit * _row_mean(grad * unit)) / size
-    return grad_x, (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
+def _swapped(x, sublayer, norm, norm_first):
+    return residual_sublayer(x, sublayer, norm, not norm_first)
 
 
-def _gain_outside(x, gain, grad, eps):
-    """Multiply the gain in at the end instead of at the beginning."""
-    grad_x, grad_gain, grad_bias = layer_norm_backward(x, torch.ones_like(gain), grad, eps)
-    return gain * grad_x, grad_gain, grad_bias
-
-
-def _summed_over_features(g, unit, size):
-    return (g - g.sum(dim=-1, keepdim=True) - unit * (g * unit).sum(dim=-1, keepdim=True)) / size
-
-
-def _centred_in_the_term(g, unit, size):
-    centred = unit * size
-    return (g - _row_mean(g) - centred * _row_mean(g * centred)) / size
-
-
-def _not_summed(x, gain, grad, eps):
-    _, unit, _ = _parts(x, eps)
-    return layer_norm_backward(x, gain, grad, eps)[0], grad * unit, grad
-
-
-def _raw_x_for_the_gain(x, gain, grad, eps):
-    grad_x, _, grad_bias = layer_norm_backward(x, gain, grad, eps)
-    return grad_x, (grad * x).sum(dim=tuple(range(x.dim() - 1))), grad_bias
-
-
-def _centred_x_for_the_gain(x, gain, grad, eps):
-    grad_x, _, grad_bias = layer_norm_backward(x, gain, grad, eps)
-    return grad_x, (grad * (x - _row_mean(x))).sum(dim=tuple(range(x.dim() - 1))), grad_bias
-
-
-def _centred_everywhere(x, gain, grad, eps):
-    grad_x, _, _ = _with_grad_x(_centred_in_the_term)(x, gain, grad, eps)
-    _, grad_gain, grad_bias = _centred_x_for_the_gain(x, gain, grad, eps)
-    return grad_x, grad_gain, grad_bias
-
-
-def _sample_variance_backwards(x, gain, grad, eps):
-    size = (x.var(dim=-1, keepdim=True, correction=1) + eps).sqrt()
-    g, unit, tokens = grad * gain, (x - _row_mean(x)) / size, tuple(range(x.dim() - 1))
-    grad_x = (g - _row_mean(g) - unit * _row_mean(g * unit)) / size
-    return grad_x, (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
-
-
-EXERCISE_2 = Exercise(
-    "09.2",
-    "LayerNorm backwards",
-    25,
-    3,
-    layer_norm_backward,
-    _backward_cases,
-    (
-        Mistake(
-            "gain forgotten",
-            _gain_forgotten,
-            "The gain is missing in grad_x: what reaches x̂ is gain · grad_output.",
-        ),
-        Mistake(
-            "gain at the end",
-            _gain_outside,
-            "The gain is multiplied in at the end; it acts on x̂, so grad_output meets it before the means.",
-        ),
-        Mistake(
-            "not centred",
-            _with_grad_x(lambda g, unit, size: (g - unit * _row_mean(g * unit)) / size),
-            "The term of the mean, −1/d in the Jacobian, is missing.",
-        ),
-        Mistake(
-            "not projected",
-            _with_grad_x(lambda g, unit, size: (g - _row_mean(g)) / size),
-            "The term of the variance, −x̂_c x̂_j/d in the Jacobian, is missing.",
-        ),
-        Mistake(
-            "only divided",
-            _with_grad_x(lambda g, unit, size: g / size),
-            "You only divided by √(σ² + ε); μ and σ move with x too: both terms, −1/d and −x̂_c x̂_j/d, are missing.",
-        ),
-        Mistake(
-            "sums",
-            _with_grad_x(_summed_over_features),
-            "You took sums over the features; both terms carry 1/d, so they are means.",
-        ),
-        Mistake(
-            "not divided",
-            _with_grad_x(lambda g, unit, size: g - _row_mean(g) - unit * _row_mean(g * unit)),
-            "grad_x is not divided by √(σ² + ε).",
-        ),
-        Mistake(
-            "divided twice",
-            _with_grad_x(lambda g, unit, size: (g - _row_mean(g) - unit * _row_mean(g * unit)) / size**2),
-            "grad_x is divided by σ² + ε; by its root it should be.",
-        ),
-        Mistake(
-            "not summed",
-            _not_summed,
-            "grad_gain and grad_bias must be summed over the tokens: all tokens share one gain and one bias.",
-        ),
-        Mistake("raw x", _raw_x_for_the_gain, "grad_gain must use the normalised x̂, not x: the gain multiplies x̂."),
-        Mistake(
-            "centred x for the gain",
-            _centred_x_for_the_gain,
-            "grad_gain must use the normalised x̂; you used x − μ, which is not divided yet.",
-        ),
-        Mistake(
-            "centred x in the term",
-            _with_grad_x(_centred_in_the_term),
-            "The term −x̂_c x̂_j/d in grad_x needs the normalised x̂ twice; you used x − μ, which is not divided yet.",
-        ),
-        Mistake(
-            "centred x everywhere",
-            _centred_everywhere,
-            "Your x̂ is x − μ, which is not divided yet: both grad_x and grad_gain need it divided by √(σ² + ε).",
-        ),
-        Mistake(
-            "sample variance",
-            _sample_variance_backwards,
-            "Your variance divides by d − 1; LayerNorm divides by d: torch's var and std need correction=0.",
-        ),
-    ),
-    returns=("grad_x", "grad_gain", "grad_bias"),
-)
-
-
-# 09.3 Feed-forward ---------------------------------------------------------------------------------------------------
-
-
-def feed_forward(x, W_1, b_1, W_2, b_2):
-    """Return max(0, x W_1 + b_1) W_2 + b_2, for every token on its own.
-
-    x: [..., d_model]; W_1: [d_model, d_ff]; b_1: [d_ff]; W_2: [d_ff, d_model]; b_2: [d_model]. Returns [..., d_model].
-    """
-    hidden = torch.einsum("...i,ij->...j", x, W_1) + b_1
-    return torch.einsum("...j,ji->...i", torch.where(hidden > 0, hidden, 0), W_2) + b_2
-
-
-def _ffn_case(label, seed, shape, d_ff):
-    d_model = shape[-1]
-    return Case(label, tuple(normal(seed, shape, (d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,))))
-
-
-def _ffn_cases():
-    return [
-        _ffn_case("one token, d_model 2, d_ff 3", 111, (1, 2), 3),
-        _ffn_case("5 tokens, d_model 3, d_ff 11", 112, (5, 3), 11),
-        _ffn_case("a batch of 2 with 3 tokens, d_model 5, d_ff 7", 113, (2, 3, 5), 7),
-        _ffn_case("d_ff = d_model", 114, (3, 7), 7),
-        _ffn_case("d_ff smaller than d_model", 115, (2, 7, 5), 2),
-    ]
-
-
-def _ffn(activate=torch.relu, before=True, last=False, b_1=True, b_2=True):
-    """Return the feed-forward layer, each slip a switch."""
-
-    def function(x, W_1, bias_1, W_2, bias_2):
-        hidden = x @ W_1 + (bias_1 if b_1 and before else 0)
-        hidden = activate(hidden) + (0 if before else bias_1)
-        output = hidden @ W_2 + (bias_2 if b_2 else 0)
-        return torch.relu(output) if last else output
-
-    return function
-
-
-EXERCISE_3 = Exercise(
-    "09.3",
-    "Feed-forward",
-    6,
-    1,
-    feed_forward,
-    _ffn_cases,
-    (
-        Mistake(
-            "no ReLU",
-            _ffn(activate=lambda h: h),
-            "The maximum with 0 is missing; without it the two maps are one affine map.",
-        ),
-        Mistake(
-            "ReLU at the end",
-            _ffn(activate=lambda h: h, last=True),
-            "The maximum with 0 stands at the end; it stands between the two maps.",
-        ),
-        Mistake(
-            "ReLU twice",
-            _ffn(last=True),
-            "There is a second maximum with 0, after the second map; the output may be negative.",
-        ),
-        Mistake(
-            "bias after",
-            _ffn(before=False),
-            "b_1 is added after the maximum; it shifts where each hidden unit switches on.",
-        ),
-        Mistake("no b_1", _ffn(b_1=False), "b_1 is missing."),
-        Mistake("no b_2", _ffn(b_2=False), "b_2 is missing."),
-        Mistake(
-            "residual",
-            lambda x, *rest: x + feed_forward(x, *rest),
-            "You added x: that is the residual connection, which belongs to the block, not to this layer.",
-        ),
-        Mistake("absolute", _ffn(activate=torch.abs), "You took absolute values; negative numbers become 0."),
-    ),
-    gradients=("x", "W_1", "b_1", "W_2", "b_2"),
-    part="feed_forward",
-)
-
-
-# 09.4 Parameters of a feed-forward layer -----------------------------------------------------------------------------
-
-
-def feed_forward_parameters(d_model, d_ff, bias):
-    """Return the number of parameters of a feed-forward layer: two linear maps, d_model to d_ff and back.
-
-    bias: True if both maps have a bias.
-    """
-    weights = d_model * d_ff + d_ff * d_model
-    return weights + d_ff + d_model if bias else weights
-
-
-def _count_cases():
-    return [
-        Case("d_model 2, d_ff 3, with biases", (2, 3, True)),
-        Case("d_model 2, d_ff 3, without", (2, 3, False)),
-        Case("d_model 7, d_ff 11, with biases", (7, 11, True)),
-        Case("d_ff smaller than d_model", (13, 5, True)),
-        Case("the base model", (512, 2048, True)),
-    ]
+def _both_norms(x, sublayer, norm, norm_first):
+    return norm(x + sublayer(norm(x)))
 
 
 EXERCISE_4 = Exercise(
     "09.4",
-    "Parameters of a feed-forward layer",
-    5,
-    1,
-    feed_forward_parameters,
-    _count_cases,
+    "Around a sub-layer",
+    8,
+    2,
+    residual_sublayer,
+    _residual_cases,
     (
+        Mistake("swapped", _swapped, "Post-norm and pre-norm are swapped: norm_first=True is pre-norm."),
         Mistake(
-            "one map",
-            lambda d, f, bias: d * f + (d + f if bias else 0),
-            "That is one matrix; there are two, d_model × d_ff and d_ff × d_model.",
-        ),
-        Mistake("no biases", lambda d, f, bias: 2 * d * f, "The biases are missing when bias is True."),
-        Mistake("always biases", lambda d, f, bias: 2 * d * f + d + f, "You counted biases although bias is False."),
-        Mistake(
-            "d_model twice",
-            lambda d, f, bias: 2 * d * f + (2 * d if bias else 0),
-            "The first bias has d_ff entries, one per hidden unit; the second d_model.",
+            "always post",
+            _wrapped(pre=lambda x, f, n: n(x + f(x))),
+            "Post-norm is right; with norm_first you still normalise the sum. Pre-norm is x + f(norm(x)).",
         ),
         Mistake(
-            "d_ff twice",
-            lambda d, f, bias: 2 * d * f + (2 * f if bias else 0),
-            "The second bias has d_model entries, one per output; the first d_ff.",
+            "always pre",
+            _wrapped(post=lambda x, f, n: x + f(n(x))),
+            "Pre-norm is right; without norm_first the norm must take the sum: norm(x + f(x)).",
+        ),
+        Mistake("both", _both_norms, "You normalised before and after; one of the two is asked for."),
+        Mistake(
+            "no residual",
+            lambda x, f, n, first: f(n(x)) if first else n(f(x)),
+            "x is not added: that is the sub-layer without its residual connection.",
         ),
         Mistake(
-            "always four",
-            lambda d, f, bias: 8 * d * d + (5 * d if bias else 0),
-            "You took d_ff = 4 · d_model; d_ff is given.",
+            "adds the normed",
+            _wrapped(pre=lambda x, f, n: n(x) + f(n(x))),
+            "In pre-norm you added norm(x); the residual carries x itself, not normalised.",
         ),
         Mistake(
-            "a factor",
-            lambda d, f, bias: 2 * d * d * f + (d + d * f if bias else 0),
-            "You multiplied d_ff by d_model once more: d_ff is the hidden width itself, no factor.",
+            "norm of the branch",
+            _wrapped(post=lambda x, f, n: x + n(f(x))),
+            "In post-norm you normalised the sub-layer's output, then added x; the norm takes the sum.",
+        ),
+        Mistake(
+            "norm after pre",
+            _wrapped(pre=lambda x, f, n: x + n(f(x))),
+            "In pre-norm you normalised what comes out of the sub-layer; the norm takes what goes in.",
         ),
     ),
+    gradients=("x",),
 )
 
 
@@ -594,108 +576,180 @@ EXERCISE_5 = Exercise(
 )
 
 
-# 09.6 Around a sub-layer ---------------------------------------------------------------------------------------------
+# 09.6 LayerNorm backwards --------------------------------------------------------------------------------------------
 
 
-def residual_sublayer(x, sublayer, norm, norm_first):
-    """Wrap a sub-layer: add x to what it makes, and normalise.
+def layer_norm_backward(x, gain, grad_output, eps):
+    """Return (grad_x, grad_gain, grad_bias) of LayerNorm for grad_output, the gradient with respect to its output.
 
-    x: [..., d_model]; sublayer, norm: functions from [..., d_model] to the same shape. norm_first False: post-norm, the
-    norm takes the sum; True: pre-norm, the norm takes what goes into the sub-layer. Returns [..., d_model].
+    x, grad_output: [..., d_model]; gain: [d_model]. grad_x has the shape of x, the others that of the gain.
     """
-    steps = (norm, sublayer) if norm_first else (sublayer,)
-    branch = x
-    for step in steps:
-        branch = step(branch)
-    return torch.add(x, branch) if norm_first else norm(torch.add(x, branch))
+    x, gain = x.detach().clone().requires_grad_(), gain.detach().clone().requires_grad_()
+    bias = torch.zeros_like(gain).requires_grad_()
+    output = torch.nn.functional.layer_norm(x, gain.shape, gain, bias, eps)
+    return torch.autograd.grad(output, (x, gain, bias), grad_output)
 
 
-def _functions(seed, d_model):
-    """Return a sub-layer that is not linear and a norm with a gain of its own."""
-    weight, gain = normal(seed, (d_model, d_model), (d_model,))
-
-    def sublayer(x):
-        return torch.tanh(x @ weight) + 0.5
-
-    def norm(x):
-        return torch.nn.functional.layer_norm(x, gain.shape, 1 + gain / 3)
-
-    return sublayer, norm
+def _backward_case(label, seed, shape, eps=1e-5, scale=1.0):
+    x, gain, grad = normal(seed, shape, shape[-1:], shape, dtype=torch.float64)
+    return Case(label, (2 + scale * x, 1 + gain / 3, grad, eps))
 
 
-def _residual_cases():
-    def case(label, seed, shape, norm_first):
-        return Case(label, (normal(seed, shape)[0], *_functions(seed + 50, shape[-1]), norm_first))
-
+def _backward_cases():
     return [
-        case("post-norm, 3 tokens, d_model 5", 121, (3, 5), False),
-        case("pre-norm, 3 tokens, d_model 5", 122, (3, 5), True),
-        case("post-norm, a batch of 2 with 3 tokens, d_model 7", 123, (2, 3, 7), False),
-        case("pre-norm, a batch of 2 with 5 tokens, d_model 3", 124, (2, 5, 3), True),
-        case("post-norm, one token", 125, (1, 11), False),
+        _backward_case("one row of 3", 101, (1, 3)),
+        _backward_case("3 tokens, d_model 5", 102, (3, 5)),
+        _backward_case("a batch of 2 with 3 tokens, d_model 7", 103, (2, 3, 7)),
+        _backward_case("as many tokens as features", 104, (5, 5)),
+        _backward_case("rows of size 0.1, where eps counts", 105, (3, 7), 1e-2, 0.1),
     ]
 
 
-def _wrapped(pre=None, post=None):
-    """Return the right wrapper with the pre-norm or the post-norm form replaced."""
+def _parts(x, eps):
+    """Return √(σ² + ε), x̂, and the axes of the tokens."""
+    size = (x.var(dim=-1, keepdim=True, correction=0) + eps).sqrt()
+    return size, (x - x.mean(dim=-1, keepdim=True)) / size, tuple(range(x.dim() - 1))
 
-    def function(x, sublayer, norm, norm_first):
-        wrong = pre if norm_first else post
-        return wrong(x, sublayer, norm) if wrong else residual_sublayer(x, sublayer, norm, norm_first)
+
+def _row_mean(x):
+    return x.mean(dim=-1, keepdim=True)
+
+
+def _with_grad_x(grad_x):
+    """Return the right gradients of gain and bias beside a wrong grad_x, which is a function of g, x̂ and √(σ² + ε)."""
+
+    def function(x, gain, grad, eps):
+        size, unit, tokens = _parts(x, eps)
+        return grad_x(grad * gain, unit, size), (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
 
     return function
 
 
-def _swapped(x, sublayer, norm, norm_first):
-    return residual_sublayer(x, sublayer, norm, not norm_first)
+def _gain_forgotten(x, gain, grad, eps):
+    size, unit, tokens = _parts(x, eps)
+    grad_x = (grad - _row_mean(grad) - unit * _row_mean(grad * unit)) / size
+    return grad_x, (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
 
 
-def _both_norms(x, sublayer, norm, norm_first):
-    return norm(x + sublayer(norm(x)))
+def _gain_outside(x, gain, grad, eps):
+    """Multiply the gain in at the end instead of at the beginning."""
+    grad_x, grad_gain, grad_bias = layer_norm_backward(x, torch.ones_like(gain), grad, eps)
+    return gain * grad_x, grad_gain, grad_bias
+
+
+def _summed_over_features(g, unit, size):
+    return (g - g.sum(dim=-1, keepdim=True) - unit * (g * unit).sum(dim=-1, keepdim=True)) / size
+
+
+def _centred_in_the_term(g, unit, size):
+    centred = unit * size
+    return (g - _row_mean(g) - centred * _row_mean(g * centred)) / size
+
+
+def _not_summed(x, gain, grad, eps):
+    _, unit, _ = _parts(x, eps)
+    return layer_norm_backward(x, gain, grad, eps)[0], grad * unit, grad
+
+
+def _raw_x_for_the_gain(x, gain, grad, eps):
+    grad_x, _, grad_bias = layer_norm_backward(x, gain, grad, eps)
+    return grad_x, (grad * x).sum(dim=tuple(range(x.dim() - 1))), grad_bias
+
+
+def _centred_x_for_the_gain(x, gain, grad, eps):
+    grad_x, _, grad_bias = layer_norm_backward(x, gain, grad, eps)
+    return grad_x, (grad * (x - _row_mean(x))).sum(dim=tuple(range(x.dim() - 1))), grad_bias
+
+
+def _centred_everywhere(x, gain, grad, eps):
+    grad_x, _, _ = _with_grad_x(_centred_in_the_term)(x, gain, grad, eps)
+    _, grad_gain, grad_bias = _centred_x_for_the_gain(x, gain, grad, eps)
+    return grad_x, grad_gain, grad_bias
+
+
+def _sample_variance_backwards(x, gain, grad, eps):
+    size = (x.var(dim=-1, keepdim=True, correction=1) + eps).sqrt()
+    g, unit, tokens = grad * gain, (x - _row_mean(x)) / size, tuple(range(x.dim() - 1))
+    grad_x = (g - _row_mean(g) - unit * _row_mean(g * unit)) / size
+    return grad_x, (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
 
 
 EXERCISE_6 = Exercise(
     "09.6",
-    "Around a sub-layer",
-    8,
-    2,
-    residual_sublayer,
-    _residual_cases,
+    "LayerNorm backwards",
+    25,
+    3,
+    layer_norm_backward,
+    _backward_cases,
     (
-        Mistake("swapped", _swapped, "Post-norm and pre-norm are swapped: norm_first=True is pre-norm."),
         Mistake(
-            "always post",
-            _wrapped(pre=lambda x, f, n: n(x + f(x))),
-            "Post-norm is right; with norm_first you still normalise the sum. Pre-norm is x + f(norm(x)).",
+            "gain forgotten",
+            _gain_forgotten,
+            "The gain is missing in grad_x: what reaches x̂ is gain · grad_output.",
         ),
         Mistake(
-            "always pre",
-            _wrapped(post=lambda x, f, n: x + f(n(x))),
-            "Pre-norm is right; without norm_first the norm must take the sum: norm(x + f(x)).",
-        ),
-        Mistake("both", _both_norms, "You normalised before and after; one of the two is asked for."),
-        Mistake(
-            "no residual",
-            lambda x, f, n, first: f(n(x)) if first else n(f(x)),
-            "x is not added: that is the sub-layer without its residual connection.",
+            "gain at the end",
+            _gain_outside,
+            "The gain is multiplied in at the end; it acts on x̂, so grad_output meets it before the means.",
         ),
         Mistake(
-            "adds the normed",
-            _wrapped(pre=lambda x, f, n: n(x) + f(n(x))),
-            "In pre-norm you added norm(x); the residual carries x itself, not normalised.",
+            "not centred",
+            _with_grad_x(lambda g, unit, size: (g - unit * _row_mean(g * unit)) / size),
+            "The term of the mean, −1/d in the Jacobian, is missing.",
         ),
         Mistake(
-            "norm of the branch",
-            _wrapped(post=lambda x, f, n: x + n(f(x))),
-            "In post-norm you normalised the sub-layer's output, then added x; the norm takes the sum.",
+            "not projected",
+            _with_grad_x(lambda g, unit, size: (g - _row_mean(g)) / size),
+            "The term of the variance, −x̂_c x̂_j/d in the Jacobian, is missing.",
         ),
         Mistake(
-            "norm after pre",
-            _wrapped(pre=lambda x, f, n: x + n(f(x))),
-            "In pre-norm you normalised what comes out of the sub-layer; the norm takes what goes in.",
+            "only divided",
+            _with_grad_x(lambda g, unit, size: g / size),
+            "You only divided by √(σ² + ε); μ and σ move with x too: both terms, −1/d and −x̂_c x̂_j/d, are missing.",
+        ),
+        Mistake(
+            "sums",
+            _with_grad_x(_summed_over_features),
+            "You took sums over the features; both terms carry 1/d, so they are means.",
+        ),
+        Mistake(
+            "not divided",
+            _with_grad_x(lambda g, unit, size: g - _row_mean(g) - unit * _row_mean(g * unit)),
+            "grad_x is not divided by √(σ² + ε).",
+        ),
+        Mistake(
+            "divided twice",
+            _with_grad_x(lambda g, unit, size: (g - _row_mean(g) - unit * _row_mean(g * unit)) / size**2),
+            "grad_x is divided by σ² + ε; by its root it should be.",
+        ),
+        Mistake(
+            "not summed",
+            _not_summed,
+            "grad_gain and grad_bias must be summed over the tokens: all tokens share one gain and one bias.",
+        ),
+        Mistake("raw x", _raw_x_for_the_gain, "grad_gain must use the normalised x̂, not x: the gain multiplies x̂."),
+        Mistake(
+            "centred x for the gain",
+            _centred_x_for_the_gain,
+            "grad_gain must use the normalised x̂; you used x − μ, which is not divided yet.",
+        ),
+        Mistake(
+            "centred x in the term",
+            _with_grad_x(_centred_in_the_term),
+            "The term −x̂_c x̂_j/d in grad_x needs the normalised x̂ twice; you used x − μ, which is not divided yet.",
+        ),
+        Mistake(
+            "centred x everywhere",
+            _centred_everywhere,
+            "Your x̂ is x − μ, which is not divided yet: both grad_x and grad_gain need it divided by √(σ² + ε).",
+        ),
+        Mistake(
+            "sample variance",
+            _sample_variance_backwards,
+            "Your variance divides by d − 1; LayerNorm divides by d: torch's var and std need correction=0.",
         ),
     ),
-    gradients=("x",),
+    returns=("grad_x", "grad_gain", "grad_bias"),
 )
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
