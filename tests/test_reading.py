@@ -36,8 +36,6 @@ UNSAID = {
     "logit lens",
     "perplexity",
     "prefill",
-    "rank collapse",
-    "residual stream",
 }
 
 # Citations that stand for more than one paper.

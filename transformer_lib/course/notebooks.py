@@ -154,11 +154,13 @@ NOTEBOOKS = (
         "09",
         "residuals_norms_feed_forward",
         "Residuals, norms, feed-forward",
-        135,
+        70,
         "what holds a deep stack together",
         exercises=6,
         quizzes=4,
         widgets=("W13",),
+        optional=("09.5", "09.6"),
+        optional_minutes=60,
     ),
     Notebook(
         "10", "encoder", "The encoder", 110, "a stack of encoder layers", exercises=6, quizzes=4, widgets=("W21",)

@@ -50,7 +50,7 @@ def _ffn(activate=torch.relu, before=True, last=False, b_1=True, b_2=True):
 EXERCISE_1 = Exercise(
     "09.1",
     "Feed-forward",
-    6,
+    5,
     1,
     feed_forward,
     _ffn_cases,
@@ -180,6 +180,11 @@ EXERCISE_2 = Exercise(
             "The halves of W_1 are swapped: a stands in the first n entries of x, b in the others.",
         ),
         Mistake(
+            "the other half",
+            _table_slip(first=lambda table, n: table_network(table, n)[0] * (1 - _upper(table))),
+            "W_1 has ones for b alone; a unit must see both halves of its pair.",
+        ),
+        Mistake(
             "one half",
             _table_slip(first=lambda table, n: table_network(table, n)[0] * _upper(table)),
             "W_1 has ones for a alone; a unit must see both halves of its pair.",
@@ -288,7 +293,7 @@ def _constant_statistics(x, gain, bias, eps):
 EXERCISE_3 = Exercise(
     "09.3",
     "LayerNorm",
-    10,
+    8,
     1,
     layer_norm,
     _norm_cases,
@@ -305,6 +310,21 @@ EXERCISE_3 = Exercise(
             "eps stands outside the root; it is added to the variance, under the root.",
         ),
         Mistake("no eps", _no_eps, "eps is missing: where a row is constant you divide 0 by 0."),
+        Mistake(
+            "sample deviation",
+            lambda x, gain, bias, eps: gain * (x - _row_mean(x)) / (x.std(dim=-1, keepdim=True) + eps) + bias,
+            "Two slips: torch's std divides by d − 1 unless told correction=0, and eps belongs under the root.",
+        ),
+        Mistake(
+            "another eps",
+            lambda x, gain, bias, eps: layer_norm(x, gain, bias, 1e-5),
+            "That is right for eps = 1e-5; use the eps that is given.",
+        ),
+        Mistake(
+            "root mean square",
+            lambda x, gain, bias, eps: gain * x / (_row_mean(x * x) + eps).sqrt() + bias,
+            "The mean is never subtracted, neither from x nor in the variance: that is RMSNorm, a later relative.",
+        ),
         Mistake("not centred", _not_centred, "The mean is not subtracted."),
         Mistake(
             "over tokens",
@@ -344,6 +364,11 @@ EXERCISE_3 = Exercise(
             "constant statistics",
             _constant_statistics,
             "Mean and variance move with x too: a gradient must flow through them, so detach neither.",
+        ),
+        Mistake(
+            "constant mean",
+            lambda x, gain, bias, eps: gain * (x - _row_mean(x.detach())) / _parts(x, eps)[0] + bias,
+            "The mean moves with x too: a gradient must flow through it, so do not detach it.",
         ),
         Mistake(
             "constant variance",
@@ -434,6 +459,16 @@ EXERCISE_4 = Exercise(
             "always pre",
             _wrapped(post=lambda x, f, n: x + f(n(x))),
             "Pre-norm is right; without norm_first the norm must take the sum: norm(x + f(x)).",
+        ),
+        Mistake(
+            "branch in both",
+            lambda x, f, n, first: x + n(f(x)),
+            "You normalised what comes out of the sub-layer in both; post-norm takes the sum, pre-norm what goes in.",
+        ),
+        Mistake(
+            "sub-layer twice",
+            _wrapped(pre=lambda x, f, n: x + f(n(x + f(x)))),
+            "In pre-norm the sub-layer ran twice; it runs once, on norm(x).",
         ),
         Mistake("both", _both_norms, "You normalised before and after; one of the two is asked for."),
         Mistake(
@@ -674,6 +709,13 @@ def _sample_variance_backwards(x, gain, grad, eps):
     return grad_x, (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
 
 
+def _eps_outside_backwards(x, gain, grad, eps):
+    size = x.std(dim=-1, keepdim=True, correction=0) + eps
+    g, unit, tokens = grad * gain, (x - _row_mean(x)) / size, tuple(range(x.dim() - 1))
+    grad_x = (g - _row_mean(g) - unit * _row_mean(g * unit)) / size
+    return grad_x, (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
+
+
 EXERCISE_6 = Exercise(
     "09.6",
     "LayerNorm backwards",
@@ -742,6 +784,21 @@ EXERCISE_6 = Exercise(
             "centred x everywhere",
             _centred_everywhere,
             "Your x̂ is x − μ, which is not divided yet: both grad_x and grad_gain need it divided by √(σ² + ε).",
+        ),
+        Mistake(
+            "no eps backwards",
+            lambda x, gain, grad, eps: layer_norm_backward(x, gain, grad, 0.0),
+            "eps is missing: the forward pass divided by √(σ² + ε).",
+        ),
+        Mistake(
+            "another eps backwards",
+            lambda x, gain, grad, eps: layer_norm_backward(x, gain, grad, 1e-5),
+            "That is right for eps = 1e-5; use the eps that is given.",
+        ),
+        Mistake(
+            "eps outside backwards",
+            _eps_outside_backwards,
+            "eps stands outside the root; the forward pass divided by √(σ² + ε).",
         ),
         Mistake(
             "sample variance",
