@@ -88,6 +88,7 @@ def test_the_numbers_are_right():
         "06.q2": 2 * math.pi / 10000 ** (-2 / 4),
         "07.q1": softmax(torch.tensor([3.2, 21.5]) / 8, 0)[0].item(),
         "08.q2": math.prod((2, 3, 5, 5)),
+        "09.q2": math.comb(6, 3),
         "09.q4": torch.nn.functional.layer_norm(torch.tensor([0.0, 2.0, 2.0, 8.0]), (4,))[3].item(),
         "10.q2": 6 * 3_150_336 / 1e6,
         "11.q2": sum(p.numel() for p in DecoderLayer(8, 2, 32).parameters()),

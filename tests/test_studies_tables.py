@@ -23,8 +23,8 @@ def library_logits(models: study.Layer, model: int, pair: tuple[int, int]) -> to
     """Compute one pair's logits with the library's attention and feed-forward network, token by token."""
     setup, w = models.setup, {name: weight[model].detach() for name, weight in models.weights.items()}
     tokens = torch.stack([w["first"][pair[0]], w["second"][pair[1]], w["ask"][0]])[None]
-    inside = study.HEAD * setup.n_heads
-    attention = tl.MultiHeadAttention(study.WIDTH, setup.n_heads, d_k=study.HEAD, d_v=study.HEAD, bias=False)
+    inside = setup.head * setup.n_heads
+    attention = tl.MultiHeadAttention(study.WIDTH, setup.n_heads, d_k=setup.head, d_v=setup.head, bias=False)
     assert attention.w_q.weight.shape == (inside, study.WIDTH)
     for name in ("w_q", "w_k", "w_v", "w_o"):
         getattr(attention, name).weight.data = w[name].T
@@ -37,7 +37,7 @@ def library_logits(models: study.Layer, model: int, pair: tuple[int, int]) -> to
     return x @ w["readout"]
 
 
-@pytest.mark.parametrize("setup", [study.Setup(5), study.Setup(3, 7), study.Setup(3, n_heads=3)])
+@pytest.mark.parametrize("setup", [study.Setup(5), study.Setup(3, 7), study.Setup(3, n_heads=5, head=3)])
 def test_the_layer_is_made_of_the_librarys_parts(setup):
     models = study.Layer(setup, [4, 9])
     logits, n = models.logits(), setup.symbols
@@ -58,6 +58,7 @@ def test_the_rivals_are_as_large_as_64_hidden_units():
     full = study.Setup(32, 64).parameters
     assert study.Setup(32, 64, relu=False).parameters == full
     assert study.Setup(32, n_heads=6).parameters == pytest.approx(full, rel=0.03)
+    assert study.Setup(32, n_heads=24, head=study.NARROW).parameters == study.Setup(32, n_heads=6).parameters
 
 
 def test_without_the_bend_two_maps_are_one():
@@ -99,6 +100,7 @@ def test_shares_are_those_of_the_best_rate():
         "d_ff": 0,
         "n_heads": 2,
         "relu": True,
+        "head": 8,
         "learned": {"1": [[5, 10], [25, 0]], "2": [[0, 5], [25, 5]]},
     }
     content = {"budgets": [1000, 5000], "runs": [run]}

@@ -66,6 +66,21 @@ EXERCISE_1 = Exercise(
             "The maximum with 0 stands at the end; it stands between the two maps.",
         ),
         Mistake(
+            "no biases",
+            _ffn(b_1=False, b_2=False),
+            "Both biases are missing: b_1 before the maximum, b_2 at the end.",
+        ),
+        Mistake(
+            "ReLU on the token",
+            lambda x, W_1, b_1, W_2, b_2: (torch.relu(x) @ W_1 + b_1) @ W_2 + b_2,
+            "The maximum with 0 acts on the token; it acts on the hidden units, between the two maps.",
+        ),
+        Mistake(
+            "minimum",
+            _ffn(activate=lambda h: h.clamp(max=0)),
+            "You kept the negative numbers: clamp(max=0) is the minimum with 0. Take clamp(min=0).",
+        ),
+        Mistake(
             "ReLU twice",
             _ffn(last=True),
             "There is a second maximum with 0, after the second map; the output may be negative.",
@@ -89,15 +104,15 @@ EXERCISE_1 = Exercise(
 )
 
 
-# 09.2 Any table whatsoever --------------------------------------------------------------------------------------------
+# 09.2 Any table at all ------------------------------------------------------------------------------------------------
 
 
 def table_network(table, n_answers):
     """Return the weights of a feed-forward network that turns a pair (a, b) into the one-hot vector of table[a, b].
 
     table: [n, n], integers from 0 to n_answers − 1. A token x is the one-hot vector of a beside that of b, [2n]. There
-    is a hidden unit for each pair, unit a · n + b, with a bias of −1; the matrices hold only zeros and ones. Returns
-    (W_1 [2n, n · n], b_1 [n · n], W_2 [n · n, n_answers], b_2 [n_answers]), floats.
+    is a hidden unit for each pair, unit a · n + b, with a bias of −1; b_2 is 0, and the matrices hold only zeros and
+    ones. Returns (W_1 [2n, n · n], b_1 [n · n], W_2 [n · n, n_answers], b_2 [n_answers]), floats.
     """
     n = len(table)
     W_1, W_2 = torch.zeros(2 * n, n * n), torch.zeros(n * n, n_answers)
@@ -135,6 +150,13 @@ def _one_hot_rows(numbers, n_answers):
     return torch.nn.functional.one_hot(numbers, n_answers).to(torch.get_default_dtype())
 
 
+def _second_half_missed(table, n_answers):
+    n = len(table)
+    W_1 = torch.zeros(2 * n, n * n)
+    W_1[:n] = torch.eye(n).repeat_interleave(n, dim=1) + torch.eye(n).repeat(1, n)
+    return W_1.clamp(max=1)
+
+
 def _columns_first(table, n_answers):
     W_1, b_1, W_2, b_2 = table_network(table.T, n_answers)
     n = len(table)
@@ -143,7 +165,7 @@ def _columns_first(table, n_answers):
 
 EXERCISE_2 = Exercise(
     "09.2",
-    "Any table whatsoever",
+    "Any table at all",
     12,
     2,
     table_network,
@@ -183,6 +205,16 @@ EXERCISE_2 = Exercise(
             "the other half",
             _table_slip(first=lambda table, n: table_network(table, n)[0] * (1 - _upper(table))),
             "W_1 has ones for b alone; a unit must see both halves of its pair.",
+        ),
+        Mistake(
+            "b without n",
+            _table_slip(first=_second_half_missed),
+            "Column a · n + b of W_1 has its second 1 in row b; the second half of x begins at n, so it is row n + b.",
+        ),
+        Mistake(
+            "the next answer",
+            _table_slip(second=lambda table, n: _one_hot_rows(table.flatten(), n).roll(1, dims=1)),
+            "The answers in W_2 are shifted by one; answer 0 belongs to the first column.",
         ),
         Mistake(
             "one half",
@@ -286,6 +318,10 @@ def _over_everything(x, gain, bias, eps):
     return gain * _normalised(x, tuple(range(x.dim())), eps) + bias
 
 
+def _sum_of_squares(x, eps):
+    return ((x - _row_mean(x)).square().sum(dim=-1, keepdim=True) + eps).sqrt()
+
+
 def _constant_statistics(x, gain, bias, eps):
     return gain * (x - _row_mean(x.detach())) / _parts(x.detach(), eps)[0] + bias
 
@@ -352,6 +388,26 @@ EXERCISE_3 = Exercise(
             "everything",
             _over_everything,
             "You took one mean and one variance of the whole tensor; each token has its own.",
+        ),
+        Mistake(
+            "neither gain nor bias",
+            lambda x, gain, bias, eps: _normalised(x, -1, eps),
+            "That is x̂, the first half: gain and bias are still missing.",
+        ),
+        Mistake(
+            "sum of squares",
+            lambda x, gain, bias, eps: gain * (x - _row_mean(x)) / _sum_of_squares(x, eps) + bias,
+            "You divided by the root of the sum of the squared distances; the variance is their mean.",
+        ),
+        Mistake(
+            "squares of x",
+            lambda x, gain, bias, eps: gain * (x - _row_mean(x)) / (_row_mean(x * x) + eps).sqrt() + bias,
+            "You divided by the root of the mean of x²; the variance takes squares of x − μ.",
+        ),
+        Mistake(
+            "gain and bias swapped",
+            lambda x, gain, bias, eps: layer_norm(x, bias, gain, eps),
+            "Gain and bias are swapped: the gain multiplies, the bias is added.",
         ),
         Mistake("no gain", lambda x, gain, bias, eps: _normalised(x, -1, eps) + bias, "The gain is missing."),
         Mistake("no bias", lambda x, gain, bias, eps: gain * _normalised(x, -1, eps), "The bias is missing."),
@@ -470,6 +526,36 @@ EXERCISE_4 = Exercise(
             _wrapped(pre=lambda x, f, n: x + f(n(x + f(x)))),
             "In pre-norm the sub-layer ran twice; it runs once, on norm(x).",
         ),
+        Mistake(
+            "no norm",
+            lambda x, f, n, first: x + f(x),
+            "The norm is missing: it takes the sum (post-norm), or what goes into the sub-layer (pre-norm).",
+        ),
+        Mistake(
+            "post without the sum",
+            _wrapped(post=lambda x, f, n: n(x) + f(x)),
+            "In post-norm you normalised x and then added f(x); the norm takes the sum x + f(x).",
+        ),
+        Mistake(
+            "pre with f of x",
+            _wrapped(pre=lambda x, f, n: n(x) + f(x)),
+            "In pre-norm the roles are swapped: the sub-layer gets norm(x), and x itself is added.",
+        ),
+        Mistake(
+            "pre without x",
+            _wrapped(pre=lambda x, f, n: f(n(x))),
+            "Post-norm is right; in pre-norm x is not added.",
+        ),
+        Mistake(
+            "post without x",
+            _wrapped(post=lambda x, f, n: n(f(x))),
+            "Pre-norm is right; in post-norm x is not added before the norm.",
+        ),
+        Mistake(
+            "pre normalised again",
+            _wrapped(pre=lambda x, f, n: n(x + f(n(x)))),
+            "Post-norm is right; in pre-norm you normalised the sum once more.",
+        ),
         Mistake("both", _both_norms, "You normalised before and after; one of the two is asked for."),
         Mistake(
             "no residual",
@@ -569,9 +655,22 @@ def _mean(jacobians, length):
     return paths_of_length(jacobians, length) / count
 
 
+def _chained(jacobians):
+    """Return J_n … J_1, the identity for none."""
+    product = torch.eye(jacobians.shape[-1], dtype=jacobians.dtype)
+    for J in jacobians:
+        product = J @ product
+    return product
+
+
+def _with_repetition(jacobians, length):
+    choices = itertools.combinations_with_replacement(range(len(jacobians)), length)
+    return sum(_chained(jacobians[list(choice)]) for choice in choices)
+
+
 EXERCISE_5 = Exercise(
     "09.5",
-    "Paths through residuals",
+    "Paths through residual connections",
     20,
     3,
     paths_of_length,
@@ -603,6 +702,21 @@ EXERCISE_5 = Exercise(
             "That is the sum over all 2^n paths, (I + J_n) … (I + J_1); only those of one length are asked for.",
         ),
         Mistake("up to", _up_to, "Shorter paths are in the sum too; exactly `length` sub-layers are asked for."),
+        Mistake(
+            "with repetition",
+            _with_repetition,
+            "A sub-layer occurs more than once in a path of yours; a path passes each at most once.",
+        ),
+        Mistake(
+            "the last ones",
+            lambda J, k: _chained(J[len(J) - k :]),
+            "That is one path, through the last sub-layers; any choice of `length` of them is a path.",
+        ),
+        Mistake(
+            "nothing for length 0",
+            lambda J, k: paths_of_length(J, k) * (k > 0),
+            "The path that passes none of the sub-layers is the identity, not zero.",
+        ),
         Mistake("mean", _mean, "That is the mean over the paths; gradients of paths add up."),
         Mistake(
             "elementwise", _elementwise, "You multiplied entry by entry; Jacobians are chained by matrix products."
@@ -709,6 +823,17 @@ def _sample_variance_backwards(x, gain, grad, eps):
     return grad_x, (grad * unit).sum(dim=tokens), grad.sum(dim=tokens)
 
 
+def _gain_in_the_others(x, gain, grad, eps):
+    grad_x, grad_gain, grad_bias = layer_norm_backward(x, gain, grad, eps)
+    return grad_x, gain * grad_gain, gain * grad_bias
+
+
+def _mean_over_tokens(x, gain, grad, eps):
+    grad_x, grad_gain, grad_bias = layer_norm_backward(x, gain, grad, eps)
+    tokens = grad[..., 0].numel()
+    return grad_x, grad_gain / tokens, grad_bias / tokens
+
+
 def _eps_outside_backwards(x, gain, grad, eps):
     size = x.std(dim=-1, keepdim=True, correction=0) + eps
     g, unit, tokens = grad * gain, (x - _row_mean(x)) / size, tuple(range(x.dim() - 1))
@@ -784,6 +909,31 @@ EXERCISE_6 = Exercise(
             "centred x everywhere",
             _centred_everywhere,
             "Your x̂ is x − μ, which is not divided yet: both grad_x and grad_gain need it divided by √(σ² + ε).",
+        ),
+        Mistake(
+            "plus signs",
+            _with_grad_x(lambda g, unit, size: (g + _row_mean(g) + unit * _row_mean(g * unit)) / size),
+            "Both terms carry a minus: the mean and the part along x̂ are taken off.",
+        ),
+        Mistake(
+            "only the first divided",
+            _with_grad_x(lambda g, unit, size: g / size - _row_mean(g) - unit * _row_mean(g * unit)),
+            "Only the first term of grad_x is divided by √(σ² + ε); all three are.",
+        ),
+        Mistake(
+            "gain in the others",
+            _gain_in_the_others,
+            "grad_gain and grad_bias use grad_output as it is; the gain enters only grad_x.",
+        ),
+        Mistake(
+            "others swapped",
+            lambda x, gain, grad, eps: tuple(layer_norm_backward(x, gain, grad, eps)[i] for i in (0, 2, 1)),
+            "grad_gain and grad_bias are swapped: gain comes first.",
+        ),
+        Mistake(
+            "mean over tokens",
+            _mean_over_tokens,
+            "grad_gain and grad_bias are sums over the tokens; you took means.",
         ),
         Mistake(
             "no eps backwards",

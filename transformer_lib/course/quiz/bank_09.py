@@ -24,29 +24,24 @@ NOTEBOOK_09 = (
             ),
         ),
     ),
-    Choice(
+    Number(
         "09.q2",
-        "Six residual sub-layers, y = x + f(x), one after another. In the gradient, what becomes of the product of all "
-        "six Jacobians, J₆ J₅ J₄ J₃ J₂ J₁?",
+        "Six residual sub-layers, y = x + f(x), one after another. Multiply out (I + J₆) … (I + J₁). How many of the "
+        "terms are products of exactly three Jacobians?",
+        20,
+        "A term takes I or J from each factor: 2⁶ = 64 terms, and 6 · 5 · 4 / 6 = 20 choices of three. One term is I "
+        "alone, and one the product of all six, which is still there.",
         (
-            Option(
-                "It is gone: the residual connections replace it by I.",
-                "The I comes on top. Multiply out (I + J₂)(I + J₁): the product J₂ J₁ is one of the terms.",
-            ),
-            Option(
-                "It is still there with all six factors, beside 63 other paths.",
-                "Each sub-layer is taken or passed by: 2⁶ = 64 paths, from I to the product of all.",
-                right=True,
-            ),
-            Option(
-                "It is shortened to three factors.",
-                "There are paths of length three, 20 of them. The one of length six is there too.",
-            ),
-            Option(
-                "Each of its factors is now larger than one.",
-                "The factors Jᵢ are what they are; other paths are added.",
-            ),
+            (64, "That is the number of all terms."),
+            (8, "That is 2³, all terms for three sub-layers."),
+            (120, "A term has its Jacobians in one order only: divide by the 6 orders of three."),
+            (15, "So many have two Jacobians, or four."),
+            (1, "Neighbours are not alone: J₆ J₃ J₁ is a term, too."),
+            (4, "So many have three neighbours; a path may pass by those in between."),
         ),
+        "Take either I or the Jacobian from each of the six factors. In how many ways can three be Jacobians?",
+        tolerance=0.1,
+        high=720.0,
     ),
     Choice(
         "09.q3",

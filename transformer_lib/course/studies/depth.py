@@ -175,9 +175,10 @@ class Setup:
 
 AROUND = ((True, "none"), (True, "post"), (True, "pre"), (False, "post"))
 GAINS, RATES = (SMALL, 1.0), (1e-3, 3e-3)
+ALL_RATES = (*RATES, 1e-2)
 SETUPS = (
-    *(Setup(2, *around, *start) for around in AROUND for start in product(GAINS, (*RATES, 1e-2))),
-    *(Setup(2, True, norm, *start, detached=True) for norm in ("post", "pre") for start in product(GAINS, RATES)),
+    *(Setup(2, *around, *start) for around in AROUND for start in product(GAINS, ALL_RATES)),
+    *(Setup(2, True, norm, *start, detached=True) for norm in ("post", "pre") for start in product(GAINS, ALL_RATES)),
     *(Setup(12, *around, *start) for around in AROUND[1:3] for start in product(GAINS, RATES)),
     *(Setup(12, True, "post", *start, warmup=WARMUP) for start in product(GAINS, RATES)),
     *(Setup(12, *around, *start) for around in (AROUND[0], AROUND[3]) for start in product(GAINS, RATES)),
@@ -205,7 +206,8 @@ class Reverser(nn.Module):
         self.register_buffer("positions", sinusoidal_encoding(TOKENS, WIDTH), persistent=False)
         norms = {"gain": setup.gain, "detached": setup.detached}
         blocks = (Block(setup.residual, setup.norm, **norms) for _ in range(setup.n_blocks))
-        self.blocks = nn.Sequential(*blocks, LayerNorm(WIDTH) if setup.norm == "pre" else nn.Identity())
+        last = DetachedNorm if setup.detached else LayerNorm
+        self.blocks = nn.Sequential(*blocks, last(WIDTH) if setup.norm == "pre" else nn.Identity())
         self.readout = nn.Linear(WIDTH, SYMBOLS)
 
     def forward(self, ids: Tensor) -> Tensor:

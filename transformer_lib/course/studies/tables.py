@@ -22,7 +22,7 @@ from . import stored
 
 RESULTS = DATA / "tables.json"
 WIDTH, HEAD = 16, 8  # d_model, and the width of a head
-HEADS = WIDTH // HEAD
+HEADS, NARROW = WIDTH // HEAD, 2
 SIZES = (16, 24, 32)  # symbols; the table has a row and a column for each
 BUDGETS = (1000, 5000)
 RATES = (3e-3, 1e-2)
@@ -35,17 +35,19 @@ class Setup:
     Args:
         d_ff: 0: attention alone.
         relu: without it, the feed-forward network is two linear maps.
+        head: width of a head.
     """
 
     symbols: int
     d_ff: int = 0
     n_heads: int = HEADS
     relu: bool = True
+    head: int = HEAD
 
     @property
     def parameters(self) -> int:
         """Number of weights in the layer, without the vectors of the tokens and the readout."""
-        in_attention = 4 * WIDTH * HEAD * self.n_heads
+        in_attention = 4 * WIDTH * self.head * self.n_heads
         return in_attention + (2 * WIDTH * self.d_ff + self.d_ff + WIDTH if self.d_ff else 0)
 
 
@@ -54,7 +56,9 @@ SETUPS = tuple(
     for symbols in SIZES[::-1]
     for setup in (
         *(Setup(symbols, d_ff) for d_ff in (0, 4, 8, 16, 32, 64)),
-        *(Setup(symbols, n_heads=n_heads) for n_heads in (3, 4, 6)),  # as many weights as 16, 32 and 64 hidden units
+        # about as many weights as 16, 32 and 64 hidden units have
+        *(Setup(symbols, n_heads=n_heads) for n_heads in (3, 4, 6)),
+        *(Setup(symbols, n_heads=n_heads, head=NARROW) for n_heads in (12, 16, 24)),
         Setup(symbols, 64, relu=False),
     )
 )
@@ -74,7 +78,7 @@ class Layer:
         self.setup, n = setup, setup.symbols
         self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         self.table = torch.stack([torch.randint(n, (n * n,), generator=one) for one in self.generators])
-        inside = HEAD * setup.n_heads
+        inside = setup.head * setup.n_heads
         shapes = {"w_q": (WIDTH, inside), "w_k": (WIDTH, inside), "w_v": (WIDTH, inside), "w_o": (inside, WIDTH)}
         weights = {"first": self._draw(n, WIDTH), "second": self._draw(n, WIDTH), "ask": self._draw(1, WIDTH)}
         shapes |= {"readout": (WIDTH, n)}
@@ -98,9 +102,10 @@ class Layer:
         w, n = self.weights, self.setup.symbols
         tokens = torch.cat([w["first"], w["second"], w["ask"]], dim=1)  # [models, 2n + 1, WIDTH]
         query, key, value = (
-            (x @ w[name]).unflatten(-1, (-1, HEAD)) for x, name in ((w["ask"], "w_q"), (tokens, "w_k"), (tokens, "w_v"))
+            (x @ w[name]).unflatten(-1, (-1, self.setup.head))
+            for x, name in ((w["ask"], "w_q"), (tokens, "w_k"), (tokens, "w_v"))
         )
-        scores = (query * key).sum(dim=-1, keepdim=True) / math.sqrt(HEAD)  # [models, 2n + 1, n_heads, 1]
+        scores = (query * key).sum(dim=-1, keepdim=True) / math.sqrt(self.setup.head)  # [models, 2n + 1, n_heads, 1]
         scores, values = (  # of the first symbol, the second, and "="
             (
                 x[:, :n, None].expand(-1, -1, n, -1, -1),

@@ -29,7 +29,7 @@ def plot_reached(panels: Mapping[str, Mapping[str, Steps]], *, limit: int, xlabe
         raise ValueError(f"panels must hold at least one panel, all with the same names, got {panels}")
     names = list(next(iter(panels.values())))
     with style():
-        size = (FULL_WIDTH, 1.5 + 0.42 * len(names))
+        size = (FULL_WIDTH, 1.7 + 0.4 * len(names))
         figure, axes = plt.subplots(1, len(panels), figsize=size, sharey=True, squeeze=False, layout="constrained")
         for ax, (title, rows) in zip(axes[0], panels.items(), strict=True):
             for row, steps in enumerate(rows.values()):
@@ -38,10 +38,10 @@ def plot_reached(panels: Mapping[str, Mapping[str, Steps]], *, limit: int, xlabe
             ax.axvline(limit, color="#333333", linestyle=":", linewidth=1)
             ax.set_xlim(0, limit * 1.12)
             ax.set_xticks([0, limit // 3, 2 * limit // 3, limit])
+            ax.set_xlabel(xlabel)
             ax.tick_params(axis="y", length=0)
         axes[0, 0].set_yticks(range(len(names)), names)
         axes[0, 0].set_ylim(len(names) - 0.5, -0.5)
-        figure.supxlabel(xlabel, fontsize="medium")
         looks = [plt.Line2D([], [], **look) for look in (_DONE, _STOPPED)]
         labels = ["a run that reached the goal", f"a run stopped after {limit} steps"]
         figure.legend(looks, labels, loc="outside lower center", ncols=2)
