@@ -44,9 +44,33 @@ def feed_forward_by_units(x, W_1, b_1, W_2, b_2):
     return output
 
 
-def feed_forward_parameters(d_model, d_ff, bias):
-    layers = torch.nn.Linear(d_model, d_ff, bias=bias), torch.nn.Linear(d_ff, d_model, bias=bias)
-    return sum(p.numel() for layer in layers for p in layer.parameters())
+def feed_forward_by_branches(x, W_1, b_1, W_2, b_2):
+    hidden = torch.nn.functional.linear(x, W_1.T, b_1)
+    return torch.nn.functional.linear(torch.where(hidden > 0, hidden, torch.zeros_like(hidden)), W_2.T, b_2)
+
+
+def table_network(table, n_answers):
+    n = len(table)
+    W_1 = torch.cat([torch.eye(n).repeat_interleave(n, dim=1), torch.eye(n).repeat(1, n)])
+    return (
+        W_1,
+        -torch.ones(n * n),
+        torch.nn.functional.one_hot(table.flatten(), n_answers).float(),
+        torch.zeros(n_answers),
+    )
+
+
+def table_network_by_units(table, n_answers):
+    """A column and a row for each pair, in lists, and in float64."""
+    n = table.shape[0]
+    columns, rows = [], []
+    for a in range(n):
+        for b in range(n):
+            columns.append([float(i in (a, n + b)) for i in range(2 * n)])
+            rows.append([float(answer == table[a, b]) for answer in range(n_answers)])
+    bias = torch.full((n * n,), -1.0, dtype=torch.float64)
+    as_numbers = [torch.tensor(part, dtype=torch.float64) for part in (columns, rows)]
+    return [as_numbers[0].T, bias, as_numbers[1], torch.zeros(n_answers, dtype=torch.float64)]
 
 
 def residual_sublayer(x, sublayer, norm, norm_first):
@@ -76,15 +100,23 @@ def paths_by_polynomial(jacobians, length):
     return torch.stack(values).mean(dim=0).real
 
 
+def residual_by_composition(x, sublayer, norm, norm_first):
+    before, after = (norm, lambda y: y) if norm_first else (lambda y: y, norm)
+    return after(x.clone() + sublayer(before(x)))
+
+
 STYLES = [
-    ("09.1", layer_norm),
-    ("09.1", layer_norm_by_torch),
-    ("09.2", layer_norm_backward),
-    ("09.2", layer_norm_backward_by_jacobians),
-    ("09.3", feed_forward),
-    ("09.3", feed_forward_by_units),
-    ("09.4", feed_forward_parameters),
-    ("09.6", residual_sublayer),
+    ("09.1", feed_forward),
+    ("09.1", feed_forward_by_units),
+    ("09.1", feed_forward_by_branches),
+    ("09.2", table_network),
+    ("09.2", table_network_by_units),
+    ("09.3", layer_norm),
+    ("09.3", layer_norm_by_torch),
+    ("09.4", residual_sublayer),
+    ("09.4", residual_by_composition),
     ("09.5", paths_of_length),
     ("09.5", paths_by_polynomial),
+    ("09.6", layer_norm_backward),
+    ("09.6", layer_norm_backward_by_jacobians),
 ]

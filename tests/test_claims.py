@@ -205,7 +205,7 @@ def test_one_row_is_shown_with_its_link_and_its_correction():
     assert "What is right" not in claims.show("C163").markdown
     correction = claims.show("R04").markdown
     assert "*Rows:* C287, C288" in correction
-    assert "(09_residuals_norms_feed_forward.ipynb#cell-id=" in correction
+    assert "(A_claims_and_corrections.ipynb#cell-id=" in correction
 
 
 def test_a_table_has_a_line_for_each_row_and_as_many_columns_as_its_head():

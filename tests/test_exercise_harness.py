@@ -153,7 +153,7 @@ def test_code_that_is_right_in_the_notebook_is_right_in_its_check(in_float64):
         variance = (x - mean) ** 2 @ torch.ones(x.shape[-1], 1) / x.shape[-1]
         return gain * (x - mean) / (variance + eps).sqrt() + bias
 
-    verdict = examine(exercises.get("09.1"), layer_norm)
+    verdict = examine(exercises.get("09.3"), layer_norm)
     assert verdict, verdict.text
 
 
@@ -161,7 +161,7 @@ def test_an_error_about_dtypes_says_what_to_do():
     def normed(x, gain, bias, eps):
         return x @ torch.ones(x.shape[-1], 1)
 
-    diagnosis = examine(exercises.get("09.1"), normed).diagnosis
+    diagnosis = examine(exercises.get("09.3"), normed).diagnosis
     assert "create new tensors with the dtype of the inputs, as in torch.zeros(3, dtype=x.dtype)" in diagnosis
 
 

@@ -35,8 +35,6 @@ UNSAID = {
     "logit lens",
     "perplexity",
     "prefill",
-    "rank collapse",
-    "residual stream",
 }
 
 # Citations that stand for more than one paper.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from itertools import product
 
 import pytest
 import torch
@@ -96,22 +97,66 @@ def test_equal_rows_have_no_spread():
     assert study._own(rows, torch.randn(2, 5, study.WIDTH)) == pytest.approx(1 / 5)
 
 
+def test_a_detached_norm_is_a_layer_norm_with_constant_statistics():
+    torch.manual_seed(0)
+    norm, x = study.DetachedNorm(7), (2 + torch.randn(3, 7)).requires_grad_()
+    wanted = tl.LayerNorm(7)(x)
+    torch.testing.assert_close(norm(x), wanted)
+    g_y = torch.randn(3, 7)
+    (found,), (true,) = (torch.autograd.grad(y, x, g_y) for y in (norm(x), wanted))
+    size = (x.var(dim=-1, correction=0, keepdim=True) + 1e-5).sqrt()
+    torch.testing.assert_close(found, g_y / size)
+    centred = found - found.mean(dim=-1, keepdim=True)
+    torch.testing.assert_close(true, centred - wanted * (found * wanted).mean(dim=-1, keepdim=True))
+
+
+def test_detached_blocks_are_the_same_function_with_other_gradients():
+    models = []
+    for detached in (False, True):
+        torch.manual_seed(5)
+        models.append(study.Reverser(study.Setup(2, True, "post", 1.0, 1e-3, detached=detached)))
+    ids = torch.randint(study.SYMBOLS, (3, study.TOKENS))
+    logits = [model(ids) for model in models]
+    torch.testing.assert_close(*logits)
+    gradients = [
+        torch.autograd.grad(out.square().sum(), model.embedding.weight)[0]
+        for out, model in zip(logits, models, strict=True)
+    ]
+    assert (gradients[0] - gradients[1]).norm() > 0.1 * gradients[0].norm()
+
+
+def test_a_warm_up_starts_slowly():
+    torch.manual_seed(0)
+    plain, warm = (study.Setup(2, True, "pre", 1.0, 1e-2, warmup=warmup) for warmup in (0, 10**9))
+    moved = study.train_reverser(plain, seed=1, steps=5)
+    still = study.train_reverser(warm, seed=1, steps=5)
+    assert moved["first_loss"] == still["first_loss"]
+    assert moved["accuracy"] != still["accuracy"] == study.train_reverser(warm, seed=1, steps=1)["accuracy"]
+
+
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
     assert stored["command"] == "python -m transformer_lib.course.studies.depth --seeds 0 1 2"
-    assert stored["steps"] == study.STEPS
-    keys = ("n_blocks", "residual", "norm", "gain", "rate")
-    assert [study.Setup(**{key: run[key] for key in keys}) for run in stored["runs"]] == list(study.SETUPS)
+    assert stored["steps"] == study.STEPS >= 900
+    assert [study._setup(run) for run in stored["runs"]] == list(study.SETUPS)
     for run in stored["runs"]:
         assert len(run["steps"]) == len(run["accuracy"]) == len(run["first_loss"]) == 3
 
 
+def test_what_the_notebook_compares_is_stored(stored):
+    for (around, warmup), gain, rate in product(study.SHOWN.values(), study.GAINS, study.RATES):
+        setup = study.Setup(12, *around, gain, rate, warmup=warmup)
+        assert study.steps_of(setup) == stored["runs"][study.SETUPS.index(setup)]["steps"]
+    with pytest.raises(ValueError, match="setup must be one of those stored in depth.json, got Setup"):
+        study.steps_of(study.Setup(3, True, "pre", 1.0, 1e-3))
+
+
 def test_a_short_run_finds_what_is_stored(stored):
     setup = study.Setup(2, True, "pre", 1.0, 1e-2)
-    found = study.run([1], [setup])[0]
+    found = study.train_reverser(setup, seed=1)
     then = stored["runs"][study.SETUPS.index(setup)]
-    assert found["first_loss"][0] == pytest.approx(then["first_loss"][1], abs=0.02)
-    assert found["steps"][0] == pytest.approx(then["steps"][1], rel=0.2)
-    assert found["accuracy"][0] == pytest.approx(then["accuracy"][1], abs=0.05)
+    assert found["first_loss"] == pytest.approx(then["first_loss"][1], abs=0.02)
+    assert found["steps"] == pytest.approx(then["steps"][1], rel=0.2)
+    assert found["accuracy"] == pytest.approx(then["accuracy"][1], abs=0.05)
 
 
 def test_a_run_that_misses_the_goal_says_so():
@@ -120,11 +165,20 @@ def test_a_run_that_misses_the_goal_says_so():
     assert found["accuracy"] == pytest.approx(study.CHANCE, abs=0.1)
 
 
-def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
-    path = tmp_path / "depth.json"
-    monkeypatch.setattr(study, "run", lambda seeds: [{"steps": [7 for _ in seeds]}])
+def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch):
+    path, trained = tmp_path / "depth.json", []
+    setups = study.SETUPS[:2]
+
+    def train(setup, seed):
+        trained.append((setup, seed))
+        return {"steps": 7}
+
+    monkeypatch.setattr(study, "train_reverser", train)
+    study.run([4, 5], path, setups[:1])
+    monkeypatch.setattr(study.run, "__defaults__", (path, setups))
     monkeypatch.setattr(sys, "argv", ["depth", "--seeds", "4", "5", "--results", str(path)])
     study.main()
     content = study.load_results(path)
+    assert trained == [(setup, seed) for setup in setups for seed in (4, 5)]
     assert content["command"] == "python -m transformer_lib.course.studies.depth --seeds 4 5"
-    assert (content["seeds"], content["runs"]) == ([4, 5], [{"steps": [7, 7]}])
+    assert (content["seeds"], [run["steps"] for run in content["runs"]]) == ([4, 5], [[7, 7]] * 2)

@@ -1,63 +1,51 @@
-"""The questions of notebook 09: norms, feed-forward layers, residual connections."""
+"""The questions of notebook 09: feed-forward networks, residual connections, norms."""
 
 from __future__ import annotations
 
 from .model import Choice, Number, Option
 
 NOTEBOOK_09 = (
-    Number(
-        "09.q1",
-        "LayerNorm (gain 1, bias 0, ε left out) of the token (0, 2, 2, 8): what becomes of the 8?",
-        5 / 3,
-        "The mean is 3, the squared distances are 9, 1, 1, 25, their mean 9, its root 3: (8 − 3)/3 = 1.67.",
-        (
-            (5 / 12**0.5, "That divides the squares by d − 1 = 3; LayerNorm divides by d = 4."),
-            (5.0, "The mean is taken off; now divide by the standard deviation."),
-            (8 / 3, "Divided rightly; but first take off the mean, 3."),
-            (5 / 9, "That divides by the variance, 9; divide by its root."),
-        ),
-        "Mean first. Then the mean of the squared distances from it, and its root.",
-        tolerance=0.02,
-        high=10.0,
-    ),
     Choice(
-        "09.q2",
-        "D = 512. A text says that the expansion factor F is typically 4D, and the layer's shapes are D → F·D → D. "
-        "How many hidden units is that, taken at its word?",
+        "09.q1",
+        "A head reads two bits with equal weights, and its output is read out by u_a + w_b. Which numbers u_0, u_1, "
+        "w_0, w_1 give 0 for the pairs (0, 0) and (1, 1), and 1 for (0, 1) and (1, 0)?",
         (
-            Option("2,048", "That is F = 4, the usual choice. Taken at its word, F is 2,048, and the width F · D."),
-            Option("1,048,576", "F · D = 4D · D = 4 · 512². So F must be 4: it is d_ff that equals 4D.", right=True),
-            Option("262,144", "That is D²; the 4 is still missing."),
-            Option("128", "That is D / 4, a bottleneck; the layer widens."),
+            Option("u_1 = w_1 = 1, u_0 = w_0 = 0", "That gives 2 for the pair (1, 1), where 0 is wanted."),
+            Option(
+                "There are none.",
+                "Add up the two answers that should be 0: u_0 + w_0 + u_1 + w_1 = 0. The two that should be 1 have the "
+                "same sum, and would make it 2.",
+                right=True,
+            ),
+            Option("u_1 = 1, w_1 = −1, u_0 = w_0 = 0", "That gives −1 for the pair (0, 1), where 1 is wanted."),
+            Option(
+                "Some, but training has to find them.",
+                "Try: the sum of all four numbers would have to be 0 by the first two wishes, and 2 by the others.",
+            ),
         ),
+    ),
+    Number(
+        "09.q2",
+        "Six residual sub-layers, y = x + f(x), one after another. Multiply out (I + J₆) … (I + J₁). How many of the "
+        "terms are products of exactly three Jacobians?",
+        20,
+        "A term takes I or J from each factor: 2⁶ = 64 terms, and 6 · 5 · 4 / 6 = 20 choices of three. One term is I "
+        "alone, and one the product of all six, which is still there.",
+        (
+            (64, "That is the number of all terms."),
+            (8, "That is 2³, all terms for three sub-layers."),
+            (120, "A term has its Jacobians in one order only: divide by the 6 orders of three."),
+            (15, "So many have two Jacobians, or four."),
+            (1, "Neighbours are not alone: J₆ J₃ J₁ is a term, too."),
+            (4, "So many have three neighbours; a path may pass by those in between."),
+        ),
+        "Take either I or the Jacobian from each of the six factors. In how many ways can three be Jacobians?",
+        tolerance=0.1,
+        high=720.0,
     ),
     Choice(
         "09.q3",
-        "Six residual sub-layers, y = x + f(x), one after another. In the gradient, what becomes of the product of all "
-        "six Jacobians, J₆ J₅ J₄ J₃ J₂ J₁?",
-        (
-            Option(
-                "It is gone: the residual connections replace it by I.",
-                "The I comes on top. Multiply out (I + J₂)(I + J₁): the product J₂ J₁ is one of the terms.",
-            ),
-            Option(
-                "It is still there with all six factors, beside 63 other paths.",
-                "Each sub-layer is taken or passed by: 2⁶ = 64 paths, from I to the product of all.",
-                right=True,
-            ),
-            Option(
-                "It is shortened to three factors.",
-                "There are paths of length three, 20 of them. The one of length six is there too.",
-            ),
-            Option(
-                "Each of its factors is now larger than one.",
-                "The factors Jᵢ are what they are; other paths are added.",
-            ),
-        ),
-    ),
-    Choice(
-        "09.q4",
-        "24 blocks, weights just drawn at a gain of 0.6 to 1.5, residual connections, no norm anywhere. The gradient "
+        "24 blocks, weights just drawn, residual connections, no norm anywhere. The gradient "
         "at the first block, compared with that at the last, …",
         (
             Option(
@@ -79,5 +67,20 @@ NOTEBOOK_09 = (
                 "A ReLU shuts some units for some tokens; other units and the residual path stay open.",
             ),
         ),
+    ),
+    Number(
+        "09.q4",
+        "LayerNorm (gain 1, bias 0, ε left out) of the token (0, 2, 2, 8): what becomes of the 8?",
+        5 / 3,
+        "The mean is 3, the squared distances are 9, 1, 1, 25, their mean 9, its root 3: (8 − 3)/3 = 1.67.",
+        (
+            (5 / 12**0.5, "That divides the squares by d − 1 = 3; LayerNorm divides by d = 4."),
+            (5.0, "The mean is taken off; now divide by the standard deviation."),
+            (8 / 3, "Divided rightly; but first take off the mean, 3."),
+            (5 / 9, "That divides by the variance, 9; divide by its root."),
+        ),
+        "Mean first. Then the mean of the squared distances from it, and its root.",
+        tolerance=0.02,
+        high=10.0,
     ),
 )

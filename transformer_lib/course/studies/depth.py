@@ -1,6 +1,7 @@
 """What do residuals and norms do for a deep stack? Before training, and in training (notebook 09).
 
-`python -m transformer_lib.course.studies.depth` trains every set-up of SETUPS and writes data/depth.json.
+`python -m transformer_lib.course.studies.depth` trains every set-up of SETUPS and writes data/depth.json after each;
+what the file already has is not run again.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import date
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -28,8 +31,23 @@ RESULTS = DATA / "depth.json"
 NORMS = ("none", "post", "pre")
 SMALL = 1 / math.sqrt(3)  # the spread of PyTorch's own initialisation of a linear layer: uniform in ± 1/√fan_in
 WIDTH, HEADS = 32, 4
-SYMBOLS, TOKENS, BATCH_SIZE, STEPS, GOAL = 10, 10, 32, 300, 0.95
+SYMBOLS, TOKENS, BATCH_SIZE, GOAL = 10, 10, 32, 0.95
+STEPS = 900  # the limit: a run that has not reached GOAL by then is stored as null
+WARMUP = 200
 CHANCE = 1 / SYMBOLS
+
+
+class DetachedNorm(nn.Module):
+    """LayerNorm going forward; going back, mean and deviation count as constants (Xu et al. 2019, DetachNorm)."""
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.norm = LayerNorm(d_model)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x [..., d_model] normalised token by token."""
+        mean, variance = x.detach().mean(dim=-1, keepdim=True), x.detach().var(dim=-1, keepdim=True, correction=0)
+        return self.norm.weight * (x - mean) / (variance + self.norm.eps).sqrt() + self.norm.bias
 
 
 class Block(nn.Module):
@@ -40,16 +58,20 @@ class Block(nn.Module):
         norm: "none"; "post", after the addition; "pre", before the sub-layer.
         gain: weights start as N(0, gain² / fan_in), biases as 0.
         feed_forward: without it, attention is the only sub-layer.
+        detached: whether the norms are detached ones.
     """
 
-    def __init__(self, residual: bool, norm: str, *, gain: float = 1.0, feed_forward: bool = True) -> None:
+    def __init__(
+        self, residual: bool, norm: str, *, gain: float = 1.0, feed_forward: bool = True, detached: bool = False
+    ) -> None:
         super().__init__()
         if norm not in NORMS:
             raise ValueError(f"norm must be one of {', '.join(map(repr, NORMS))}, got {norm!r}")
         self.residual, self.norm = residual, norm
         self.attention = MultiHeadAttention(WIDTH, HEADS)
         self.feed_forward = FeedForward(WIDTH, 4 * WIDTH) if feed_forward else None
-        self.norms = nn.ModuleList(nn.Identity() if norm == "none" else LayerNorm(WIDTH) for _ in range(2))
+        kind = DetachedNorm if detached else LayerNorm
+        self.norms = nn.ModuleList(nn.Identity() if norm == "none" else kind(WIDTH) for _ in range(2))
         for module in self.modules():
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=gain / math.sqrt(module.in_features))
@@ -135,21 +157,41 @@ def _own(x: Tensor, start: Tensor) -> float:
 
 @dataclass(frozen=True)
 class Setup:
-    """One set-up to be trained: its depth, what surrounds the sub-layers, the initial weights, the learning rate."""
+    """One set-up to be trained: its depth, what surrounds the sub-layers, the initial weights, the learning rate.
+
+    Args:
+        detached: whether the norms are detached ones.
+        warmup: number of steps over which the learning rate rises from 0 in a straight line; 0: none.
+    """
 
     n_blocks: int
     residual: bool
     norm: str
     gain: float
     rate: float
+    detached: bool = False
+    warmup: int = 0
 
 
 AROUND = ((True, "none"), (True, "post"), (True, "pre"), (False, "post"))
-SETUPS = tuple(
-    Setup(n_blocks, residual, norm, gain, rate)
-    for n_blocks, rates in ((2, (1e-3, 3e-3, 1e-2)), (12, (1e-3, 3e-3)))
-    for (residual, norm), gain, rate in product(AROUND, (SMALL, 1.0), rates)
+GAINS, RATES = (SMALL, 1.0), (1e-3, 3e-3)
+ALL_RATES = (*RATES, 1e-2)
+SETUPS = (
+    *(Setup(2, *around, *start) for around in AROUND for start in product(GAINS, ALL_RATES)),
+    *(Setup(2, True, norm, *start, detached=True) for norm in ("post", "pre") for start in product(GAINS, ALL_RATES)),
+    *(Setup(12, *around, *start) for around in AROUND[1:3] for start in product(GAINS, RATES)),
+    *(Setup(12, True, "post", *start, warmup=WARMUP) for start in product(GAINS, RATES)),
+    *(Setup(12, *around, *start) for around in (AROUND[0], AROUND[3]) for start in product(GAINS, RATES)),
 )
+
+
+SHOWN = {  # what notebook 09 compares at twelve blocks: residual and norm, and the steps of warm-up
+    "pre-norm": ((True, "pre"), 0),
+    "post-norm": ((True, "post"), 0),
+    "post-norm, warm-up": ((True, "post"), WARMUP),
+    "no norm": ((True, "none"), 0),
+    "post-norm, no residual": ((False, "post"), 0),
+}
 
 
 class Reverser(nn.Module):
@@ -162,8 +204,10 @@ class Reverser(nn.Module):
         super().__init__()
         self.embedding = nn.Embedding(SYMBOLS, WIDTH)
         self.register_buffer("positions", sinusoidal_encoding(TOKENS, WIDTH), persistent=False)
-        blocks = (Block(setup.residual, setup.norm, gain=setup.gain) for _ in range(setup.n_blocks))
-        self.blocks = nn.Sequential(*blocks, LayerNorm(WIDTH) if setup.norm == "pre" else nn.Identity())
+        norms = {"gain": setup.gain, "detached": setup.detached}
+        blocks = (Block(setup.residual, setup.norm, **norms) for _ in range(setup.n_blocks))
+        last = DetachedNorm if setup.detached else LayerNorm
+        self.blocks = nn.Sequential(*blocks, last(WIDTH) if setup.norm == "pre" else nn.Identity())
         self.readout = nn.Linear(WIDTH, SYMBOLS)
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -182,6 +226,8 @@ def train_reverser(setup: Setup, seed: int, steps: int = STEPS) -> dict:
     optimizer = torch.optim.Adam(model.parameters(), setup.rate, fused=True)
     first_loss, reached = None, None
     for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = setup.rate * min(1, (step + 1) / (setup.warmup + 1))
         ids = torch.randint(SYMBOLS, (BATCH_SIZE, TOKENS))
         logits = model(ids)
         loss = F.cross_entropy(logits.flatten(0, 1), ids.flip(1).flatten())
@@ -202,29 +248,48 @@ def _right(logits: Tensor, ids: Tensor) -> float:
     return (logits.argmax(dim=-1) == ids.flip(1)).double().mean().item()
 
 
-def run(seeds: Sequence[int], setups: Sequence[Setup] = SETUPS) -> list[dict]:
-    """Return one record per set-up: its fields, and steps, first_loss and accuracy as lists over the seeds."""
-    records = []
+def run(seeds: Sequence[int], path: Path = RESULTS, setups: Sequence[Setup] = SETUPS) -> dict[str, Any]:
+    """Train what `path` does not have yet, and write it after each set-up.
+
+    The file has one record per set-up: its fields, and steps, first_loss and accuracy as lists over the seeds.
+    """
+    before = load_results(path) if path.exists() else {}
+    known = {_setup(record): record for record in before.get("runs", ()) if before["seeds"] == list(seeds)}
+    content = {"command": stored.command("depth", seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
     for setup in setups:
-        found = [train_reverser(setup, seed) for seed in seeds]
-        records.append(asdict(setup) | {name: [one[name] for one in found] for name in found[0]})
-    return records
+        if setup not in known:
+            found = [train_reverser(setup, seed) for seed in seeds]
+            known[setup] = asdict(setup) | {name: [one[name] for one in found] for name in found[0]}
+            print(setup, known[setup]["steps"], flush=True)
+        runs = [known[setup] for setup in setups if setup in known]
+        stored.save(path, content | {"steps": STEPS, "runs": runs}, indent=1)
+    return load_results(path)
 
 
-def measured(seeds: Sequence[int]) -> dict:
-    """Return what is stored: the limit of steps, and the runs."""
-    return {"steps": STEPS, "runs": run(seeds)}
+def _setup(record: dict[str, Any]) -> Setup:
+    return Setup(**{name: record[name] for name in Setup.__dataclass_fields__})
 
 
-def load_results(path: Path = RESULTS) -> dict:
+def load_results(path: Path = RESULTS) -> dict[str, Any]:
     """Return what the command of this module wrote: command, date, seeds, steps (the limit), runs."""
     return stored.read(path)
 
 
+def steps_of(setup: Setup, path: Path = RESULTS) -> list[int | None]:
+    """Return the stored steps of each seed of a set-up; None: it had not reached GOAL after STEPS.
+
+    Raises:
+        ValueError: the set-up was not trained.
+    """
+    for record in load_results(path)["runs"]:
+        if _setup(record) == setup:
+            return record["steps"]
+    raise ValueError(f"setup must be one of those stored in {path.name}, got {setup}")
+
+
 def main() -> None:
     """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS)
-    stored.measure_and_save("depth", seeds, path, measured, indent=1)
+    run(*stored.arguments(__doc__, RESULTS))
 
 
 if __name__ == "__main__":

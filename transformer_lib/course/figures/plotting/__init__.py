@@ -12,6 +12,7 @@ from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores
 from .panels import plot_panels, plot_points
 from .picture import SERIES, Shown, figure, style
 from .ratios import plot_ratios
+from .reached import plot_reached
 from .rungs import plot_rungs
 from .stacks import plot_stacks
 from .trees import plot_tree
@@ -33,6 +34,7 @@ __all__ = [
     "plot_panels",
     "plot_points",
     "plot_ratios",
+    "plot_reached",
     "plot_rungs",
     "plot_scores",
     "plot_stacks",

@@ -76,7 +76,8 @@ def _stored() -> dict:
 def _trained(residual: bool, norm: str) -> tuple[str, list[str], dict[str, list[str]]]:
     """Return title, headings and rows of the table of trained stacks: seeds that reach the goal, by depth and rate."""
     stored = _stored()
-    runs = [run for run in stored["runs"] if (run["residual"], run["norm"]) == (residual, norm)]
+    plain = [run for run in stored["runs"] if not run["detached"] and not run["warmup"]]
+    runs = [run for run in plain if (run["residual"], run["norm"]) == (residual, norm)]
     title = f"Trained (stored study, not live): seeds of {len(stored['seeds'])} that are 95 % right within "
     title += f"{stored['steps']} steps, by learning rate"
     if not runs:

@@ -115,6 +115,11 @@ def _encoding(position: int, d_model: int) -> torch.Tensor:
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten().float()
 
 
+def _table(rng: random.Random) -> tuple:
+    n, n_answers = rng.choice((2, 3, 5, 7)), rng.choice((3, 5, 7, 11))
+    return _ids(rng, n, n, 0, n_answers), n_answers
+
+
 def _offset(rng: random.Random) -> tuple:
     d_model, start, offset = rng.choice((4, 6, 10)), rng.randint(100, 200), rng.randint(-47, 47)
     return _encoding(start, d_model), _encoding(start + offset, d_model), 53
@@ -202,7 +207,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "07.4": _links,
     "07.5": _leak,
     "07.6": _segments,
-    "09.4": _sizes_and_flag(2),
+    "09.2": _table,
     "10.3": _reading,
     "12.1": _sizes_and_flag(2),
     "12.3": _batch,
