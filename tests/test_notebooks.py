@@ -268,7 +268,7 @@ def test_hints_formulas_exercises_and_quizzes_are_not_read():
 
 
 def test_a_notebook_that_is_not_rewritten_may_be_longer():
-    long = Notebook("07_sums.ipynb", json.dumps(build([markdown("word " * 9000)])))
+    long = Notebook("17_sums.ipynb", json.dumps(build([markdown("word " * 9000)])))
     assert list(rules.proportions(long)) == []
 
 
