@@ -25,25 +25,6 @@ def padding_mask(ids, pad_id):
     return ids.ne(pad_id).reshape(len(ids), 1, 1, -1)
 
 
-def reach(mask, n_layers):
-    return torch.linalg.matrix_power(mask.double(), n_layers) > 0
-
-
-def reach_by_paths(mask, n_layers):
-    reached = mask
-    for _ in range(n_layers - 1):
-        reached = (mask[:, :, None] & reached[None]).any(dim=1)
-    return reached
-
-
-def reach_in_numpy(mask, n_layers):
-    links = mask.numpy().astype(int)
-    reached = links
-    for _ in range(n_layers - 1):
-        reached = (reached @ links > 0).astype(int)
-    return torch.from_numpy(reached > 0)
-
-
 def packed_mask(segments):
     same = segments[:, None, :, None] == segments[:, None, None, :]
     return same & (segments != 0)[:, None, None, :] & torch.ones(*same.shape[-2:]).tril().bool()
@@ -95,10 +76,7 @@ STYLES = [
     ("07.3", stepwise_loss),
     ("07.3", stepwise_loss_in_float32),
     ("07.3", stepwise_loss_by_loop),
-    ("07.4", reach),
-    ("07.4", reach_by_paths),
-    ("07.4", reach_in_numpy),
-    ("07.5", leak_map),
-    ("07.6", packed_mask),
-    ("07.6", packed_mask_by_numpy),
+    ("07.4", leak_map),
+    ("07.5", packed_mask),
+    ("07.5", packed_mask_by_numpy),
 ]

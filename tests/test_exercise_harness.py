@@ -471,7 +471,7 @@ def _turned_without_sign(offset, d_model):
         ("11.1", _finite_fill, "still gets some weight", "rounded"),
         ("04.3", _share(lambda s: s.amin(-1, keepdim=True)), "smallest score of each row", "mean"),
         ("05.3", _replaced, "in one text", "longest"),
-        ("07.5", _stacked_along_0, "entries are wrong", "put"),
+        ("07.4", _stacked_along_0, "entries are wrong", "put"),
         ("10.2", _any_row, "whether any row has moved", "at once"),
         ("01.3", _first_query, "wrong shape", "other axes"),
         ("13.5", _lengths, "not the right one", "times"),

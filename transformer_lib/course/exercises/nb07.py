@@ -335,121 +335,7 @@ EXERCISE_3 = Exercise(
 )
 
 
-# 07.4 Through several layers -----------------------------------------------------------------------------------------
-
-
-def reach(mask, n_layers):
-    """Return which tokens can reach which row through several layers: booleans [n, n], True at [i, j] if row i may.
-
-    Each of `n_layers` layers, an int of at least 1, attends under the same mask, and a row keeps nothing but what it
-    reads. mask: booleans [n, n], True = row i of a layer may read row j of the layer below.
-    """
-    n = len(mask)
-    reached = [{j for j in range(n) if mask[i, j]} for i in range(n)]
-    first = reached
-    for _ in range(n_layers - 1):
-        reached = [set().union(*(reached[k] for k in first[i])) for i in range(n)]
-    return torch.tensor([[j in reached[i] for j in range(n)] for i in range(n)])
-
-
-def _reach_cases():
-    groups = torch.ones(3, 3), torch.ones(2, 2)
-    one_hole, ring, islands = _triangle(5), torch.eye(5).roll(1, 0).bool(), torch.eye(7, dtype=torch.bool)
-    one_hole[1, 3] = True
-    islands[0, 2] = islands[2, 5] = islands[4, 1] = islands[6, 6] = True
-    islands[2, 2] = islands[6, 6] = False
-    return [
-        Case("2 tokens, each reads the other alone, 2 layers", (torch.tensor([[False, True], [True, False]]), 2)),
-        Case("3 tokens, the look-ahead mask, one layer", (_triangle(3), 1)),
-        Case("3 tokens, the look-ahead mask, 3 layers", (_triangle(3), 3)),
-        Case("one cell too many, 2 layers", (one_hole, 2)),
-        Case("one token ahead, 3 layers", (_triangle(7, 1), 3)),
-        Case("each reads the one before, in a ring, 3 layers", (ring, 3)),
-        Case("rows that read nothing, 3 layers", (islands, 3)),
-        Case("two groups that do not read each other, 40 layers", (torch.block_diag(*groups).bool(), 40)),
-    ]
-
-
-def _power(mask, n_layers):
-    return torch.linalg.matrix_power(mask.double(), n_layers)
-
-
-def _up_to(mask, n_layers):
-    return sum(_power(mask, layers) for layers in range(1, n_layers + 1)) > 0
-
-
-def _alternating(mask, n_layers):
-    reached = mask.double()
-    for _ in range(n_layers - 1):
-        reached = (reached @ mask.double().T > 0).double()
-    return reached
-
-
-EXERCISE_4 = Exercise(
-    "07.4",
-    "Through several layers",
-    10,
-    2,
-    reach,
-    _reach_cases,
-    (
-        Mistake(
-            "one layer",
-            lambda mask, n_layers: mask.clone(),
-            "That is what a single layer reads. A row of the next layer reads rows that have already read others; the "
-            "product that follows such paths is the matrix product @, not * or **.",
-        ),
-        Mistake(
-            "squared only",
-            lambda mask, n_layers: _power(mask, min(n_layers, 2)) > 0,
-            "That is right for up to two layers; multiply once more for each further one.",
-        ),
-        Mistake(
-            "one too many",
-            lambda mask, n_layers: _power(mask, n_layers + 1) > 0,
-            "You took one step too many: with one layer the answer is the mask itself.",
-        ),
-        Mistake(
-            "doubled",
-            lambda mask, n_layers: _power(mask, 2 ** (n_layers - 1)) > 0,
-            "You multiplied what was reached with itself, which doubles the number of layers; multiply with the mask.",
-        ),
-        Mistake(
-            "up to",
-            _up_to,
-            "You also counted paths with fewer steps; a row keeps nothing but what it reads, so each layer is a step.",
-        ),
-        Mistake(
-            "keeps itself",
-            lambda mask, n_layers: _power(mask | torch.eye(len(mask)).bool(), n_layers) > 0,
-            "You let every row keep what it holds, as if the diagonal were True; here the mask alone decides.",
-        ),
-        Mistake(
-            "turned",
-            lambda mask, n_layers: (_power(mask, n_layers) > 0).T,
-            "Your answer is transposed: the row is the one that reads, the column the token that is read.",
-        ),
-        Mistake(
-            "one factor turned",
-            lambda mask, n_layers: _alternating(mask, n_layers) > 0,
-            "You transposed one factor, which follows a link backwards: row i reads row k if mask[i, k] is True, and "
-            "row k reads row j if mask[k, j] is. No transpose is needed.",
-        ),
-        Mistake(
-            "counts",
-            lambda mask, n_layers: _power(mask, n_layers),
-            "Those are the numbers of paths; return booleans, True where there is at least one.",
-        ),
-        Mistake(
-            "one path",
-            lambda mask, n_layers: _power(mask, n_layers) == 1,
-            "You asked for exactly one path; one or more will do.",
-        ),
-    ),
-)
-
-
-# 07.5 Find the leak ---------------------------------------------------------------------------------------------------
+# 07.4 Find the leak ---------------------------------------------------------------------------------------------------
 
 
 def leak_map(logits_of, ids, vocab_size):
@@ -560,8 +446,8 @@ def _only_last(logits_of, ids, vocab_size):
     return found
 
 
-EXERCISE_5 = Exercise(
-    "07.5",
+EXERCISE_4 = Exercise(
+    "07.4",
     "Find the leak",
     12,
     3,
@@ -641,7 +527,7 @@ EXERCISE_5 = Exercise(
 )
 
 
-# 07.6 Several sentences in one row ------------------------------------------------------------------------------------
+# 07.5 Several sentences in one row ------------------------------------------------------------------------------------
 
 
 def packed_mask(segments):
@@ -684,8 +570,8 @@ def _packed(shift=0, same=torch.eq, real=lambda s: (s != 0)[:, None, :], causal=
     return function
 
 
-EXERCISE_6 = Exercise(
-    "07.6",
+EXERCISE_5 = Exercise(
+    "07.5",
     "Several sentences in one row",
     10,
     2,
@@ -737,4 +623,4 @@ EXERCISE_6 = Exercise(
     ),
 )
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

@@ -132,11 +132,6 @@ def _leak(rng: random.Random) -> tuple:
     return lambda ids: sees.float() @ (places * table[ids]), _ids(rng, 1, length, 0, vocab_size)[0], vocab_size
 
 
-def _links(rng: random.Random) -> tuple:
-    n = rng.choice((5, 7))
-    return torch.tensor([[rng.random() < 0.25 for _ in range(n)] for _ in range(n)]), rng.randint(1, 4)
-
-
 def _segments(rng: random.Random) -> tuple:
     return (_ids(rng, rng.choice((2, 3)), rng.choice((5, 7, 11)), 0, 4).sort(descending=True).values,)
 
@@ -204,9 +199,8 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "06.4": _offset,
     "07.1": lambda rng: (rng.randint(12, 40),),
     "07.2": lambda rng: (_ids(rng, 3, rng.choice((5, 7)), 0, 4), rng.randrange(4)),
-    "07.4": _links,
-    "07.5": _leak,
-    "07.6": _segments,
+    "07.4": _leak,
+    "07.5": _segments,
     "09.2": _table,
     "10.3": _reading,
     "12.1": _sizes_and_flag(2),
