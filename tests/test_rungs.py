@@ -38,7 +38,7 @@ def test_what_a_rung_bought_is_where_every_seed_got_better():
     said = rungs.sentence(CONTENT, "04")
     assert said == (
         "04, division by √d_k: bought loss 2.50 → 1.00; cost exact match .550 → .150; "
-        'no sure difference in nouns, "it".'
+        'no clear difference in nouns, "it".'
     )
 
 
@@ -47,7 +47,7 @@ def test_what_one_budget_alone_says_is_told_apart():
     content["runs"]["04"][0]["scores"]["2"]["loss"] = 2.5  # no longer below every seed of 03
     said = rungs.sentence(content, "04").splitlines()
     assert said[0] == (
-        '04, division by √d_k: bought nothing; cost exact match .550 → .150; no sure difference in loss, nouns, "it".'
+        '04, division by √d_k: bought nothing; cost exact match .550 → .150; no clear difference in loss, nouns, "it".'
     )
     assert said[1:] == ["After 4 passes alone, the seeds also agree on loss 2.50 → 1.00."]
 
@@ -55,7 +55,7 @@ def test_what_one_budget_alone_says_is_told_apart():
 def test_a_rung_that_buys_nothing_is_said_to():
     content = copy.deepcopy(CONTENT)
     content["runs"]["04"] = content["runs"]["03"]
-    assert "bought nothing; no sure difference in loss, exact match" in rungs.sentence(content, "04")
+    assert "bought nothing; no clear difference in loss, exact match" in rungs.sentence(content, "04")
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS)

@@ -104,7 +104,7 @@ def sentence(content: dict[str, Any], notebook: str) -> str:
     same = [_SAID[name] for name in late if name not in (*better, *worse)]
     said = [f"bought {steps(better, most) or 'nothing'}"]
     said += [f"cost {steps(worse, most)}"] if worse else []
-    said += [f"no sure difference in {', '.join(same)}"] if same else []
+    said += [f"no clear difference in {', '.join(same)}"] if same else []
     lines = [f"{rung.id}, {rung.part}: {'; '.join(said)}."]
     for passes, here, there in ((less, early, late), (most, late, early)):
         if only := [name for name in late if here[name] and here[name] != there[name]]:

@@ -9,11 +9,11 @@ from .model import Case, Exercise, Mistake, integers, normal
 INF = float("inf")
 
 
-# 07.1 The look-ahead mask --------------------------------------------------------------------------------------------
+# 07.1 The causal mask --------------------------------------------------------------------------------------------
 
 
 def causal_mask(seq_len):
-    """Return the look-ahead mask: booleans [seq_len, seq_len], True = query i (row) may see key j (column).
+    """Return the causal mask: booleans [seq_len, seq_len], True = query i (row) may see key j (column).
 
     Each token may see itself and the tokens before it. seq_len: an int.
     """
@@ -41,7 +41,7 @@ def _added(mask):
 
 EXERCISE_1 = Exercise(
     "07.1",
-    "The look-ahead mask",
+    "The causal mask",
     5,
     1,
     causal_mask,
@@ -531,7 +531,7 @@ EXERCISE_4 = Exercise(
 
 
 def packed_mask(segments):
-    """Return the look-ahead mask for rows that hold several sentences one after the other.
+    """Return the causal mask for rows that hold several sentences one after the other.
 
     segments: [batch, seq_len] integers: the number of the sentence that each token belongs to, 0 = padding.
     Returns booleans [batch, 1, seq_len, seq_len]: a token sees itself and the earlier tokens of its own sentence;

@@ -48,7 +48,7 @@ NOTEBOOK_07 = (
     ),
     Choice(
         "07.q3",
-        "You forget the look-ahead mask in training. What will you see?",
+        "You forget the causal mask in training. What will you see?",
         (
             Option(
                 "The training loss stays high: the model is confused by too many tokens.",
