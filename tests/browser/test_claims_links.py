@@ -8,11 +8,11 @@ from lab_driver import cell, errors, store_notebook
 from transformer_lib.course.claims import shown_in, table
 from transformer_lib.course.claims.search import find, get
 
-LATE = get("C184")  # asserted far down in its notebook
+LATE = get("C176")  # asserted far down in its notebook
 PLACE = next(place for place in shown_in(LATE) if place.asserted)
 ROW = find(notebook="06").index(LATE) + 1
 CODE = f"""import transformer_lib as tl
-display(tl.claims.table([tl.claims.get("C184")]))
+display(tl.claims.table([tl.claims.get("C176")]))
 tl.widgets.claim_browser(notebook="06", row={ROW})"""
 IN_SIGHT = """id => {
     const panel = window.jupyterapp.shell.currentWidget.content;
