@@ -7,11 +7,11 @@ from .model import Choice, Number, Option
 NOTEBOOK_11 = (
     Choice(
         "11.q1",
-        "Three words of an answer ask, four words of a question are read. What is the shape of the weights of one head "
-        "of cross-attention?",
+        "Three target tokens ask, and four source tokens are read. What is the shape of the weights of one head of "
+        "cross-attention?",
         (
-            Option("[3, 3]", "That is the answer reading itself, the decoder's masked self-attention."),
-            Option("[4, 3]", "Rows are those who ask, and they sum to one. Here the three words of the answer ask."),
+            Option("[3, 3]", "That is the target reading itself, the decoder's masked self-attention."),
+            Option("[4, 3]", "Rows are those who ask, and they sum to one. Here the three target tokens ask."),
             Option("[3, 4]", "A row per query, from the target; a column per key, from the source.", right=True),
             Option(
                 "[7, 7]",
