@@ -44,13 +44,14 @@ def test_an_unknown_shape_is_refused():
 
 
 def test_what_is_not_reached_within_the_cap_is_none():
-    assert study.steps_needed("one layer", 2, 0, cap=25) is None
+    assert study.steps_of(study.train("one layer", 2, 0, steps=25)) is None
     assert study.reached([1.0] * study.WINDOW) and not study.reached([1.0] * (study.WINDOW - 1))
     assert not study.reached([1.0] * 50 + [0.9] * study.WINDOW)
 
 
 def test_a_short_run_repeats_the_stored_one(stored):
-    assert study.steps_needed("one layer", 1, 1, cap=150) == pytest.approx(stored["steps"]["one layer"]["1"][1], abs=8)
+    found = study.steps_of(study.train("one layer", 1, 1, steps=150))
+    assert found == pytest.approx(stored["steps"]["one layer"]["1"][1], abs=8)
 
 
 def test_the_stored_study_is_complete(stored):
@@ -87,8 +88,8 @@ def test_the_table_shows_what_was_not_reached(stored):
 def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     path = tmp_path / "hops.json"
     monkeypatch.setattr(study, "SHAPES", {"one layer": study.SHAPES["one layer"]})
-    monkeypatch.setattr(study, "last_share", lambda *settings: 0.25)
-    monkeypatch.setattr(study, "steps_needed", lambda shape, hops, seed, cap, rate=None: hops + seed)
+    monkeypatch.setattr(study, "WINDOW", 1)
+    monkeypatch.setattr(study, "train", lambda shape, hops, seed, cap, rate=None: [0.0] * (hops + seed - 1) + [1.0])
     monkeypatch.setattr(sys, "argv", ["hops", "--seeds", "4", "5", "--results", str(path)])
     study.main()
     assert study.load_results(path)["steps"] == {"one layer": {"1": [5, 6], "2": [6, 7], "3": [7, 8]}}

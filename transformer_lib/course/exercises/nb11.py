@@ -260,39 +260,25 @@ def _norm_of_the_result(x, memory, self_attention, cross_attention, feed_forward
     return x + norm_3(feed_forward(x))
 
 
-def _first_residual_twice(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    y = norm_1(x + self_attention(x))
-    z = norm_2(x + cross_attention(y, memory, memory))
-    return norm_3(z + feed_forward(z))
+def _wired(residuals=(0, 1, 2), inputs=(0, 1, 2)):
+    """Return the decoder layer whose sub-layer i reads state inputs[i] and is added to state residuals[i].
 
+    State 0 is x, state 1 the output of the first sub-layer with its norm, state 2 that of the second.
+    """
 
-def _input_at_the_end(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    y = norm_1(x + self_attention(x))
-    z = norm_2(y + cross_attention(y, memory, memory))
-    return norm_3(x + feed_forward(z))
+    def function(x, memory, self_attention, cross_attention, feed_forward, *norms):
+        states = [x]
+        sublayers = (self_attention, lambda query: cross_attention(query, memory, memory), feed_forward)
+        for sublayer, norm, residual, given in zip(sublayers, norms, residuals, inputs, strict=True):
+            states.append(norm(states[residual] + sublayer(states[given])))
+        return states[-1]
 
-
-def _older_residual(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    y = norm_1(x + self_attention(x))
-    z = norm_2(y + cross_attention(y, memory, memory))
-    return norm_3(y + feed_forward(z))
+    return function
 
 
 def _parallel(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     x = norm_2(norm_1(x + self_attention(x) + cross_attention(x, memory, memory)))
     return norm_3(x + feed_forward(x))
-
-
-def _cross_reads_x(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    y = norm_1(x + self_attention(x))
-    y = norm_2(y + cross_attention(x, memory, memory))
-    return norm_3(y + feed_forward(y))
-
-
-def _one_residual(x, memory, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
-    y = norm_1(x + self_attention(x))
-    y = norm_2(x + cross_attention(y, memory, memory))
-    return norm_3(x + feed_forward(y))
 
 
 def _norms(*places):
@@ -335,17 +321,17 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "first residual twice",
-            _first_residual_twice,
+            _wired(residuals=(0, 0, 2)),
             "The residual of the cross-attention adds the layer's input x; it adds what norm_1 returned.",
         ),
         Mistake(
             "input at the end",
-            _input_at_the_end,
+            _wired(residuals=(0, 1, 0)),
             "The last residual adds the layer's input x; it adds what norm_2 returned.",
         ),
         Mistake(
             "older residual",
-            _older_residual,
+            _wired(residuals=(0, 1, 1)),
             "The last residual adds what went into the cross-attention; it adds what goes into feed_forward.",
         ),
         Mistake(
@@ -376,7 +362,7 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "cross reads x",
-            _cross_reads_x,
+            _wired(inputs=(0, 0, 2)),
             "The cross-attention got the layer's input x; it gets what the first norm returned.",
         ),
         Mistake(
@@ -386,7 +372,7 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "one residual",
-            _one_residual,
+            _wired(residuals=(0, 0, 0)),
             "You added the layer's input x each time; each residual adds the input of its own sub-layer.",
         ),
         Mistake(

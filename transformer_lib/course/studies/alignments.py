@@ -10,6 +10,7 @@ from torch import Tensor
 
 from ...data.context_generator.lexicon import CUES, VERBS
 from ...data.corpora import Pair
+from ...data.tokenizers import PAD_ID
 from ...decoding.translator import Translator
 from ...model.evaluating import evaluating
 from ...model.recording import record_attention
@@ -88,7 +89,7 @@ def by_proportion(translator: Translator, pairs: Sequence[Pair]) -> dict[str, fl
     """Return how often a guess by the place alone is right: as far into the source as the word is into the target."""
     src, tgt, found = _encoded(translator, pairs)
     # the last token of each; the target has <bos> and <eos> besides
-    last_read, last_written = ((ids != 0).sum(dim=1) - lost for ids, lost in ((src, 1), (tgt, 3)))
+    last_read, last_written = ((ids != PAD_ID).sum(dim=1) - lost for ids, lost in ((src, 1), (tgt, 3)))
     hits: dict[str, list[bool]] = {kind: [] for kind in KINDS}
     for n, kind, i, j in found:
         hits[kind].append(round(i * int(last_read[n]) / int(last_written[n])) == j)

@@ -38,8 +38,7 @@ def curve(corpus: Corpus, seed: int, *, passes: Sequence[int] = PASSES, **option
         if done in passes:
             found.append(ladder.loss_of(translator, tested))
 
-    rate = ladder.chosen_rate(ladder.load_results(), RUNG)
-    options = {"learning_rate": rate, "epochs": max(passes), "on_epoch": look, **options}
+    options = {"epochs": max(passes), "on_epoch": look, **options}
     ladder.climb(translator, RUNG, blindfold(corpus["train"]), seed, **options)
     return found
 
@@ -47,9 +46,8 @@ def curve(corpus: Corpus, seed: int, *, passes: Sequence[int] = PASSES, **option
 def short_run(corpus: Corpus) -> list[float]:
     """Return the training losses of the first `translators.SHORT_PAIRS` pairs' single epoch, seed 0."""
     translator = ladder.new_translator(corpus, RUNG, 0)
-    rate = ladder.chosen_rate(ladder.load_results(), RUNG)
     pairs = blindfold(corpus["train"][: translators.SHORT_PAIRS])
-    return [round(loss, 4) for loss in ladder.climb(translator, RUNG, pairs, 0, learning_rate=rate).loss]
+    return [round(loss, 4) for loss in ladder.climb(translator, RUNG, pairs, 0).loss]
 
 
 def measure(seeds: Sequence[int]) -> dict[str, Any]:

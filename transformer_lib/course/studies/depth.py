@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import date
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
 from pathlib import Path
@@ -253,21 +252,17 @@ def run(seeds: Sequence[int], path: Path = RESULTS, setups: Sequence[Setup] = SE
 
     The file has one record per set-up: its fields, and steps, first_loss and accuracy as lists over the seeds.
     """
-    before = load_results(path) if path.exists() else {}
-    known = {_setup(record): record for record in before.get("runs", ()) if before["seeds"] == list(seeds)}
-    content = {"command": stored.command("depth", seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
-    for setup in setups:
-        if setup not in known:
-            found = [train_reverser(setup, seed) for seed in seeds]
-            known[setup] = asdict(setup) | {name: [one[name] for one in found] for name in found[0]}
-            print(setup, known[setup]["steps"], flush=True)
-        runs = [known[setup] for setup in setups if setup in known]
-        stored.save(path, content | {"steps": STEPS, "runs": runs}, indent=1)
-    return load_results(path)
+
+    def train(setup: Setup) -> dict[str, list]:
+        found = [train_reverser(setup, seed) for seed in seeds]
+        print(setup, [one["steps"] for one in found], flush=True)
+        return {name: [one[name] for one in found] for name in found[0]}
+
+    return stored.fill(stored.head("depth", seeds) | {"steps": STEPS}, path, setups, train)
 
 
 def _setup(record: dict[str, Any]) -> Setup:
-    return Setup(**{name: record[name] for name in Setup.__dataclass_fields__})
+    return stored.setup_of(Setup, record)
 
 
 def load_results(path: Path = RESULTS) -> dict[str, Any]:

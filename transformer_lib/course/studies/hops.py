@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -97,16 +98,14 @@ def reached(right: Sequence[float]) -> bool:
     return len(right) >= WINDOW and sum(right[-WINDOW:]) / WINDOW >= GOAL
 
 
-def steps_needed(shape: str, hops: int, seed: int, cap: int = CAP, rate: float = LEARNING_RATE) -> int | None:
-    """Return after how many steps GOAL is reached, or None if that takes more than `cap`."""
-    right = train(shape, hops, seed, cap, rate)
+def steps_of(right: Sequence[float]) -> int | None:
+    """Return after how many steps a run reached GOAL, or None if it was stopped before."""
     return len(right) if reached(right) else None
 
 
-def last_share(shape: str, hops: int, seed: int, cap: int = CAP) -> float:
-    """Return the share of right answers in the last WINDOW steps."""
-    right = train(shape, hops, seed, cap)[-WINDOW:]
-    return sum(right) / len(right)
+def last_share(right: Sequence[float]) -> float:
+    """Return the share of right answers in the last WINDOW steps of a run."""
+    return round(sum(right[-WINDOW:]) / len(right[-WINDOW:]), 3)
 
 
 def measured(seeds: Sequence[int], cap: int = CAP) -> dict:
@@ -116,19 +115,17 @@ def measured(seeds: Sequence[int], cap: int = CAP) -> dict:
     steps for two hops at other learning rates, by rate and shape.
     """
     sizes = {shape: sum(each.numel() for each in Follower(shape).parameters()) for shape in SHAPES}
-    found = {
-        shape: {str(hops): [steps_needed(shape, hops, seed, cap) for seed in seeds] for hops in HOPS}
-        for shape in SHAPES
-    }
-    unreached = {
-        shape: {hops: [round(last_share(shape, int(hops), seed, cap), 3) for seed in seeds]}
-        for shape, steps in found.items()
-        for hops, needed in steps.items()
-        if None in needed
-    }
+    found: dict[str, dict] = {shape: {} for shape in SHAPES}
+    unreached: dict[str, dict] = {}
+    for shape, hops in itertools.product(SHAPES, HOPS):
+        runs = [train(shape, hops, seed, cap) for seed in seeds]
+        found[shape][str(hops)] = [steps_of(right) for right in runs]
+        if None in found[shape][str(hops)]:
+            unreached.setdefault(shape, {})[str(hops)] = [last_share(right) for right in runs]
     other = {
         str(rate): {
-            shape: [steps_needed(shape, 2, seed, cap, rate) for seed in seeds] for shape in ("one layer", "two layers")
+            shape: [steps_of(train(shape, 2, seed, cap, rate)) for seed in seeds]
+            for shape in ("one layer", "two layers")
         }
         for rate in OTHER_RATES
     }

@@ -117,9 +117,14 @@ def new_translator(corpus: Corpus, name: str, seed: int) -> Translator:
 
 
 def climb(translator: Translator, name: str, pairs: Sequence[Pair], seed: int, **options: Any) -> History:
-    """Train the translator of a rung as that rung is trained; `options` of `train` come before its own."""
+    """Train the translator of a rung as that rung is trained; `options` of `train` come before its own.
+
+    Without a learning rate among them it is the one that the study chose.
+    """
     path = fastest_path(translator.model)
     chosen = {**find(name).training, "progress": False, "path": path, **options}
+    if "learning_rate" not in chosen:
+        chosen["learning_rate"] = chosen_rate(load_results(), name)
     return train(translator.model, translator.batches(pairs, translators.BATCH_SIZE, seed=seed), **chosen)
 
 
@@ -250,11 +255,8 @@ def run_rung(name: str, *, steps: int = 200, seed: int = 0) -> Translator:
         raise ValueError(f"steps must be at most {most}, one pass over the corpus, got {steps}")
     pairs = random.Random(seed).sample(list(corpus["train"]), steps * translators.BATCH_SIZE)
     translator = new_translator(corpus, trained, seed)
-    options = {
-        "learning_rate": chosen_rate(load_results(), trained),
-        "warmup_steps": min(find(trained).training["warmup_steps"], 1 + steps // 4),  # a short run, a short warm-up
-    }
-    climb(translator, trained, pairs, seed, progress=True, **options)
+    warmup = min(find(trained).training["warmup_steps"], 1 + steps // 4)  # a short run, a short warm-up
+    climb(translator, trained, pairs, seed, progress=True, warmup_steps=warmup)
     return translator
 
 

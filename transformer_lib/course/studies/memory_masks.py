@@ -1,4 +1,4 @@
-"""What a look-ahead mask on the memory costs, where the task needs later source words (notebook 11).
+"""What a causal mask on the memory costs, where the task needs later source words (notebook 11).
 
 Six letters are written in reverse, with and without an encoder layer, with and without the wrong mask.
 `python -m transformer_lib.course.studies.memory_masks` trains each of the four with every seed and for every number of
@@ -13,13 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._files import DATA
 from ...model.config import TransformerConfig
 from ...model.masks import causal_mask
-from ...model.recording import record_attention
 from ...model.transformer import Transformer
 from . import reversal, stored
 
@@ -29,7 +27,7 @@ NAMES = ("no encoder, open", "no encoder, causal mask", "encoder, open", "encode
 
 
 class Reverser(Transformer):
-    """A Transformer that may have the look-ahead mask on its memory, too."""
+    """A Transformer that may have the causal mask on its memory, too."""
 
     causal_memory = False
 
@@ -51,19 +49,11 @@ def train(name: str, seed: int, steps: int = reversal.STEPS) -> Reverser:
     if name not in NAMES:
         raise ValueError(f"name must be one of {', '.join(map(repr, NAMES))}, got {name!r}")
     torch.manual_seed(seed)
-    model, generator = Reverser(TransformerConfig(**reversal.CONFIG)), torch.Generator().manual_seed(seed)
+    model = Reverser(TransformerConfig(**reversal.CONFIG))
     model.causal_memory = name.endswith("causal mask")
     if name.startswith("no"):
         model.encoder = NoEncoder()
-    optimizer = torch.optim.Adam(model.parameters(), lr=reversal.LEARNING_RATE, fused=True)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, reversal.LEARNING_RATE, total_steps=steps)
-    for _ in range(steps):
-        src, tgt_in, tgt_out = reversal.reversal(reversal.BATCH_SIZE, generator)
-        optimizer.zero_grad()
-        F.cross_entropy(model(src, tgt_in).flatten(0, 1), tgt_out.flatten()).backward()
-        optimizer.step()
-        schedule.step()
-    return model.eval()
+    return reversal.fit(model, seed, steps)
 
 
 def new_letters(size: int = 500) -> tuple[Tensor, Tensor, Tensor]:
@@ -79,13 +69,9 @@ def right_letters(model: Transformer) -> list[float]:
     return [round(share, 3) for share in right.tolist()]
 
 
-@torch.no_grad()
 def weights_of(model: Transformer) -> Tensor:
     """Return the weights of the cross-attention, mean over sentences and heads, [letter written, letter read]."""
-    src, tgt_in, _ = new_letters()
-    with record_attention(model) as record:
-        model(src, tgt_in)
-    return record["decoder.layers.0.cross_attention"].mean(dim=(0, 1))
+    return reversal.cross_weights(model)[1].mean(dim=(0, 1))
 
 
 def measure(seeds: Sequence[int]) -> dict[str, Any]:

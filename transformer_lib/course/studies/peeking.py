@@ -1,4 +1,4 @@
-"""What does a model learn that is trained without the look-ahead mask? (notebook 07)
+"""What does a model learn that is trained without the causal mask? (notebook 07)
 
 `python -m transformer_lib.course.studies.peeking` trains a small writer and the translator of rung 07, each with the
 mask and without, and writes data/peeking.json. The translator with the mask is the ladder's own.
@@ -170,7 +170,7 @@ def _rounded(numbers: Sequence[float]) -> list[float]:
 
 
 class Peeker(Reader):
-    """The translator of rung 07 without its look-ahead mask: target words read all others, only padding is hidden."""
+    """The translator of rung 07 without its causal mask: target words read all others, only padding is hidden."""
 
     def _readable(self, x: Tensor, memory: Tensor, tgt_in: Tensor, src: Tensor) -> tuple[Tensor, Tensor]:
         masks = [padding_mask(ids, self.config.pad_id) for ids in (src, tgt_in)]

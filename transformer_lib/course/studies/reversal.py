@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from functools import cache
+from typing import TypeVar
 
 import torch
 import torch.nn.functional as F
@@ -32,6 +33,7 @@ CONFIG = {
     "max_len": 8,
 }
 STEPS, BATCH_SIZE, LEARNING_RATE = 150, 64, 0.01
+Model = TypeVar("Model", bound=Transformer)
 
 
 def reversal(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
@@ -46,7 +48,12 @@ def reversal(size: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Ten
 def train_reverser(seed: int, steps: int = STEPS) -> Transformer:
     """Return a small Transformer that has learned to reverse, in a second or two."""
     torch.manual_seed(seed)
-    model, generator = Transformer(TransformerConfig(**CONFIG)), torch.Generator().manual_seed(seed)
+    return fit(Transformer(TransformerConfig(**CONFIG)), seed, steps)
+
+
+def fit(model: Model, seed: int, steps: int = STEPS) -> Model:
+    """Train a Transformer of CONFIG to reverse, on letters drawn with `seed`; returns the model itself."""
+    generator = torch.Generator().manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, LEARNING_RATE, total_steps=steps)
     for _ in range(steps):

@@ -13,6 +13,7 @@ from ...data.corpora import Pair, load_corpus
 from ...data.tokenizers import WordTokenizer
 from ...decoding.sampling import greedy_decode
 from ...decoding.translator import Translator
+from .sense_readers import levels
 
 NOUN, CUE = 4, 7  # places of the two words in the sentence, and of all others
 OTHERS = (0, 1, 2, 3, 5, 6, 8)
@@ -54,17 +55,7 @@ def sentences(word: str) -> dict[str, list[str]]:
 
 def layer_outputs(translator: Translator, texts: Sequence[str]) -> list[Tensor]:
     """Return the nouns' vectors [n, d_model] of n sentences: as they enter the encoder, and after each layer."""
-    kept: list[Tensor] = []
-    layers: list[nn.Module] = list(translator.model.encoder.layers)
-    hooks = [layers[0].register_forward_pre_hook(lambda module, given: kept.append(given[0][:, NOUN]))]
-    hooks += [layer.register_forward_hook(lambda module, given, x: kept.append(x[:, NOUN])) for layer in layers]
-    try:
-        with torch.no_grad():
-            translator.model.encode(translator.src_tokenizer.encode_batch(texts))
-    finally:
-        for hook in hooks:
-            hook.remove()
-    return kept
+    return [x[:, NOUN] for x in levels(translator, translator.src_tokenizer.encode_batch(texts))]
 
 
 def cosines(vectors: Tensor, senses: Sequence[str]) -> tuple[Tensor, Tensor]:

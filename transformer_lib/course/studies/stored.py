@@ -5,14 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 
 from ..._files import DATA, write_atomically
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Setup = TypeVar("Setup", bound="DataclassInstance")  # a frozen one
 ROOT = DATA.parent  # the repository: README.md and docs/ show what is stored
 
 
@@ -66,6 +71,38 @@ def command(name: str, seeds: Sequence[int]) -> str:
     return f"python -m transformer_lib.course.studies.{name} --seeds {' '.join(map(str, seeds))}"
 
 
+def head(name: str, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what every stored study begins with: its command, today's date, the seeds."""
+    return {"command": command(name, seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
+
+
+def setup_of(kind: type[Setup], record: dict[str, Any]) -> Setup:
+    """Return the set-up, a dataclass of this kind, whose fields are in the record."""
+    return kind(**{field.name: record[field.name] for field in fields(kind)})
+
+
+def fill(
+    content: dict[str, Any], path: Path, setups: Sequence[Setup], train: Callable[[Setup], dict[str, Any]]
+) -> dict[str, Any]:
+    """Train the set-ups that `path` does not have yet with these seeds, write it after each, and return what it has.
+
+    Args:
+        content: what the file begins with, as from `head`; `["runs"]` follows, a record for each set-up.
+        setups: instances of one frozen dataclass. train: returns what the record has beside the fields of the set-up.
+    """
+    before = read(path) if path.exists() else {}
+    known = {
+        setup_of(type(setups[0]), record): record
+        for record in before.get("runs", ())
+        if before["seeds"] == content["seeds"]
+    }
+    for setup in setups:
+        if setup not in known:
+            known[setup] = asdict(setup) | train(setup)
+        save(path, content | {"runs": [known[one] for one in setups if one in known]}, indent=1)
+    return read(path)
+
+
 def measure_and_save(
     name: str,
     seeds: Sequence[int],
@@ -75,5 +112,4 @@ def measure_and_save(
     indent: int | None = None,
 ) -> None:
     """Store what `measure(seeds)` returns, with the command, today's date and the seeds in front."""
-    content = {"command": command(name, seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
-    save(path, content | measure(seeds), indent=indent)
+    save(path, head(name, seeds) | measure(seeds), indent=indent)

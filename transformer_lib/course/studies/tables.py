@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from datetime import date
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -157,21 +156,17 @@ def run(seeds: Sequence[int], path: Path = RESULTS, setups: Sequence[Setup] = SE
     The file has one record per set-up: its fields, its parameters, and `learned`: for each rate as text, for each
     budget, the entries of each seed.
     """
-    before = load_results(path) if path.exists() else {}
-    known = {_setup(record): record for record in before.get("runs", ()) if before["seeds"] == list(seeds)}
-    content = {"command": stored.command("tables", seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
-    for setup in setups:
-        if setup not in known:
-            found = {str(rate): train(setup, rate, seeds) for rate in RATES}
-            known[setup] = asdict(setup) | {"parameters": setup.parameters, "learned": found}
-            print(setup, found, flush=True)
-        runs = [known[one] for one in setups if one in known]
-        stored.save(path, content | {"budgets": list(BUDGETS), "runs": runs}, indent=1)
-    return load_results(path)
+
+    def at_every_rate(setup: Setup) -> dict[str, Any]:
+        found = {str(rate): train(setup, rate, seeds) for rate in RATES}
+        print(setup, found, flush=True)
+        return {"parameters": setup.parameters, "learned": found}
+
+    return stored.fill(stored.head("tables", seeds) | {"budgets": list(BUDGETS)}, path, setups, at_every_rate)
 
 
 def _setup(record: dict[str, Any]) -> Setup:
-    return Setup(**{name: record[name] for name in Setup.__dataclass_fields__})
+    return stored.setup_of(Setup, record)
 
 
 def shares(content: dict[str, Any], setup: Setup, budget: int = BUDGETS[-1]) -> list[float]:
