@@ -26,7 +26,7 @@ exclude_patterns = ["_static"]
 
 # Notebooks: their tests have checked the stored outputs, so nothing runs here.
 nb_execution_mode = "off"
-nb_render_markdown_format = "myst"  # formulas and links in the tables of notebook A
+nb_render_markdown_format = "myst"  # formulas and links in the tables of notebook B
 nb_code_prompt_show = "Show the solution"  # only solutions are folded
 nb_code_prompt_hide = "Hide the solution"
 nb_ipywidgets_js: dict = {}  # panels are shown as their stored pictures

@@ -22,7 +22,7 @@ LAB = os.environ.get("SITE_JUPYTERLAB_URL", "http://localhost:8888/lab/tree").rs
 KEPT_TAGS = {"hide-input", "solution", "check", "widget", "quiz"}
 CELL_LINK = re.compile(r"\]\(((?:\d\d|A)_\w+)\.ipynb#cell-id=([\w-]+)\)")
 HREF = re.compile(r'href="((?:\d\d|A)_\w+)\.ipynb(?:#cell-id=([\w-]+))?"')
-CELL_NAME = re.compile(r"`((\d\d|a_)-(?:\d{3}|[a-z]+-\d+))`")
+CELL_NAME = re.compile(r"`((\d\d|a_|A|B)-(?:\d{3,4}|[a-z]+-\d+))`")
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 PROGRESS = 'aria-label="Your progress in notebook'
 IN_LAB = '<p class="in-lab">A stored picture. In JupyterLab it answers to its controls.</p>'
@@ -115,7 +115,7 @@ def guide_page(text: str) -> str:
         file = notebook(found[2].replace("a_", "A")).stem
         return f'<a href="../../notebooks/{file}.html#cell-{found[1]}"><code>{found[1]}</code></a>'
 
-    return re.sub(r"\A(# (?:\d\d|A) · .*)", r"\1, for teachers", CELL_NAME.sub(link, text))
+    return re.sub(r"\A(# (?:\d\d|A|B) · .*)", r"\1, for teachers", CELL_NAME.sub(link, text))
 
 
 def contents(pages: list[Path]) -> str:

@@ -44,11 +44,11 @@ TAGS = {
     "optional",
 }
 CLAIM = re.compile(r"claim:C\d{3}")
-SECOND_EDITION = tuple(f"{number:02}" for number in range(12))  # rewritten, to the proportions below
+SECOND_EDITION = (*(f"{number:02}" for number in range(12)), "A")  # rewritten, to the proportions below
 MINUTES, MINUTES_OF_00 = 75, 40  # of the spine, with its exercises; cells tagged `optional` are counted apart
 WORDS, LINES = 2600, 220
 MEDIAN_LINES, LONGEST_CELL = 6, 20
-FRONT_MATTER = ("00_", "A_")  # orientation and ledger: no derivation, so not the anatomy of a lesson
+FRONT_MATTER = ("00_", "A_", "B_")  # orientation and ledger: no derivation, so not the anatomy of a lesson
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def asserts(code: str) -> bool:
 
 
 def file_name(nb: Notebook) -> Iterator[str]:
-    if not re.fullmatch(r"(\d\d|A)_[a-z0-9_]+\.ipynb", nb.name):
+    if not re.fullmatch(r"(\d\d|A|B)_[a-z0-9_]+\.ipynb", nb.name):
         yield "the file name is not 07_like_this.ipynb"
 
 

@@ -1,4 +1,4 @@
-"""The register of claims: its form, the notebooks that settle each row, and notebook A, which shows all of it."""
+"""The register of claims: its form, the notebooks that settle each row, and notebook B, which shows all of it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ pytestmark = pytest.mark.fast
 
 LEDGER = claims.load()
 DATA = json.loads(model.CLAIMS.read_text(encoding="utf-8"))
-CELLS = json.loads(path_of(notebook("A")).read_text(encoding="utf-8"))["cells"] if path_of(notebook("A")) else []
+CELLS = json.loads(path_of(notebook("B")).read_text(encoding="utf-8"))["cells"] if path_of(notebook("B")) else []
 EXECUTABLE = [row.id for row in LEDGER.claims if not row.prose]
-STALE = "run `make refresh NB=notebooks/A_claims_and_corrections.ipynb`"
+STALE = "run `make refresh NB=notebooks/B_register_of_claims.ipynb`"
 IN_PROSE = [row.id for row in LEDGER.claims if row.prose]
 
 
@@ -205,7 +205,7 @@ def test_one_row_is_shown_with_its_link_and_its_correction():
     assert "What is right" not in claims.show("C163").markdown
     correction = claims.show("R04").markdown
     assert "*Rows:* C287, C288" in correction
-    assert "(A_claims_and_corrections.ipynb#cell-id=" in correction
+    assert "(B_register_of_claims.ipynb#cell-id=" in correction
 
 
 def test_a_table_has_a_line_for_each_row_and_as_many_columns_as_its_head():
@@ -259,7 +259,7 @@ def test_no_formula_of_the_register_is_left_in_latex():
     assert [text for text in texts if re.search(r"[\\${}]", view.plain(text))] == []
 
 
-# Notebook A ---------------------------------------------------------------------------------------------
+# The register, notebook B --------------------------------------------------------------------------------
 
 
 def stored(call):
@@ -269,25 +269,25 @@ def stored(call):
 
 
 @pytest.mark.parametrize("topic", range(len(LEDGER.topics)))
-def test_notebook_a_shows_what_data_and_tags_say_now(topic):
+def test_the_register_shows_what_data_and_tags_say_now(topic):
     now = claims.table(claims.find(topic=topic)).markdown
     assert stored(f"tl.claims.table(tl.claims.find(topic={topic}))") == now, STALE
 
 
 @pytest.mark.parametrize("kind", claims.KINDS)
-def test_notebook_a_shows_the_corrections(kind):
+def test_the_register_shows_the_corrections(kind):
     now = claims.table(claims.errata(kind=kind)).markdown
     assert stored(f'tl.claims.table(tl.claims.errata(kind="{kind}"))') == now, STALE
 
 
-def test_headings_of_notebook_a_are_the_topics_and_kinds():
+def test_headings_of_the_register_are_the_topics_and_kinds():
     prose = "\n".join("".join(cell["source"]) for cell in CELLS if cell["cell_type"] == "markdown")
     headings = re.findall(r"^### (.+)$", prose, flags=re.MULTILINE)
-    by_topic = prose[prose.index("## 6. ") : prose.index("## 7. ")]
+    by_topic = prose[prose.index("## 2. ") : prose.index("## 3. ")]
     assert tuple(re.findall(r"^### (.+)$", by_topic, flags=re.MULTILINE)) == LEDGER.topics
     assert set(claims.KINDS.values()) <= set(headings)
 
 
-def test_the_section_of_notebook_a_that_settles_rows_is_the_one_that_says_so():
+def test_the_section_of_the_register_that_settles_rows_is_the_one_that_says_so():
     headings = re.findall(r"^## (.*)$", "\n".join("".join(cell["source"]) for cell in CELLS), re.MULTILINE)
-    assert f"{where.SETTLED_IN_A}. Rows that no lesson needs" in headings
+    assert f"{where.SETTLED_THERE}. Rows that no lesson needs" in headings

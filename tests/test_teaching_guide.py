@@ -15,7 +15,7 @@ pytestmark = pytest.mark.fast
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "teaching"
 PAGES = sorted(GUIDE.glob("*.md"))
-CELL = re.compile(r"`((?:\d\d|a_)-\d{3})`")
+CELL = re.compile(r"`((?:\d\d|a_|A|B)-\d{3,4})`")
 
 
 def read(entry) -> tuple[Notebook, str]:

@@ -60,12 +60,15 @@ def shown(found: list[Slide]) -> list[tuple[str, list[str]]]:
 # The course's own notebooks.
 
 
+LESSONS = [entry for entry in course.NOTEBOOKS if entry.lesson]  # a register needs no deck
+
+
 @functools.cache
 def deck(entry: course.Notebook) -> list[Slide]:
     return slides.deck_of(entry)
 
 
-@pytest.mark.parametrize("entry", course.NOTEBOOKS, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", LESSONS, ids=lambda entry: entry.id)
 def test_every_notebook_has_a_deck(entry):
     found = deck(entry)
     titles = [slide.title for slide in found]
@@ -77,7 +80,7 @@ def test_every_notebook_has_a_deck(entry):
     assert len(pictures) >= 2 and all(re.search('alt="[^"]+', image) for image in pictures)
 
 
-@pytest.mark.parametrize("entry", course.NOTEBOOKS, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", LESSONS, ids=lambda entry: entry.id)
 def test_no_slide_holds_a_solution_or_a_hint(entry):
     cells = slides_plan.read(course.path_of(entry))
     page = "\n".join(piece.text for slide in deck(entry) for piece in slide.pieces)
@@ -88,7 +91,7 @@ def test_no_slide_holds_a_solution_or_a_hint(entry):
     assert [line for line in solutions if "def " in line and line in page] == []
 
 
-@pytest.mark.parametrize("entry", course.NOTEBOOKS, ids=lambda entry: entry.id)
+@pytest.mark.parametrize("entry", LESSONS, ids=lambda entry: entry.id)
 def test_code_on_slides_is_short(entry):
     pieces = [piece.text for slide in deck(entry) for piece in slide.pieces]
     fenced = [text for text in pieces if "```python" in text]
@@ -296,7 +299,7 @@ def test_build_writes_decks_and_their_list(packages, tmp_path, capsys):
 
 
 def test_one_deck_leaves_the_others_and_the_list(packages, tmp_path, monkeypatch, capsys):
-    toys = tuple(course.Notebook(name, "toy", f"Toy {name}", 1, "x") for name in ("01", "02", "03"))
+    toys = tuple(course.Notebook(name, "toy", f"Toy {name}", 1, "x", exercises=1) for name in ("01", "02", "03"))
     monkeypatch.setattr(course, "NOTEBOOKS", toys)
     monkeypatch.setattr(slides, "deck_of", lambda entry: [Slide(f"Why {entry.id}?", 1)])
     listed = []

@@ -1,4 +1,4 @@
-"""The links of notebook A in a real browser: each form of them opens another notebook at the cell that it names."""
+"""The links of the register in a real browser: each form of them opens another notebook at the cell that it names."""
 
 from __future__ import annotations
 

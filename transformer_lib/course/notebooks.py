@@ -12,7 +12,7 @@ class Notebook:
     """One notebook.
 
     Args:
-        id: its number, "00" to "17", or "A".
+        id: its number, "00" to "17"; "A" and "B" are the appendix.
         slug: rest of the file name.
         title: a few words.
         minutes: reading time with exercises, without the optional sections.
@@ -36,6 +36,11 @@ class Notebook:
     cases: str = ""
     optional: tuple[str, ...] = ()
     optional_minutes: int = 0
+
+    @property
+    def lesson(self) -> bool:
+        """Whether there is something to do in it; what is only looked up has no tasks, and no deck."""
+        return bool(self.parts)
 
     @property
     def stem(self) -> str:
@@ -246,11 +251,18 @@ NOTEBOOKS = (
         "A",
         "claims_and_corrections",
         "Claims and corrections",
-        78,
+        65,
         "a habit of checking",
         exercises=4,
         quizzes=3,
         widgets=("W23",),
+    ),
+    Notebook(
+        "B",
+        "register_of_claims",
+        "The register of claims",
+        15,
+        "nothing: it is there to be looked up",
     ),
 )
 
@@ -264,7 +276,7 @@ def notebook(notebook_id: str) -> Notebook:
     for entry in NOTEBOOKS:
         if entry.id == notebook_id:
             return entry
-    raise ValueError(f"notebook_id must be one of 00 to 17 or A, got {notebook_id!r}")
+    raise ValueError(f"notebook_id must be one of 00 to 17, A or B, got {notebook_id!r}")
 
 
 def following(entry: Notebook) -> Notebook | None:

@@ -13,8 +13,9 @@ from typing import Any
 
 from ..notebooks import NOTEBOOKS, path_of
 
-SETTLED_IN_A = "7"
-"""The section of notebook A named "Rows that no lesson needs"."""
+SHOWN_ONLY, REGISTER = "A", "B"  # A shows rows that are settled elsewhere; B lists all
+SETTLED_THERE = "3"
+"""The section of the register named "Rows that no lesson needs"."""
 
 _ID = re.compile(r"\bC(\d{3})(?:(?:–| to )C(\d{3}))?\b")  # C001, C001–C003, C001 to C003
 
@@ -54,15 +55,21 @@ class Place:
 def places() -> Mapping[str, tuple[Place, ...]]:
     """Return the places of every claim by its id, in the order of the course.
 
-    Of notebook A, which lists all claims, only the section counts that settles what no lesson needs.
+    Of the appendix, which lists all claims, only the section of the register counts that settles what no lesson needs.
     """
     found: defaultdict[str, list[Place]] = defaultdict(list)
     for entry in NOTEBOOKS:
         path = path_of(entry)
         for claim, place in places_in(path, entry.id) if path else ():
-            if place not in found[claim] and (entry.id != "A" or place.section == SETTLED_IN_A):
+            if place not in found[claim] and _settles(place):
                 found[claim].append(place)
     return {claim: tuple(rows) for claim, rows in found.items()}
+
+
+def _settles(place: Place) -> bool:
+    if place.notebook == REGISTER:
+        return place.section == SETTLED_THERE
+    return place.notebook != SHOWN_ONLY
 
 
 def places_in(path: Path, notebook: str) -> Iterator[tuple[str, Place]]:

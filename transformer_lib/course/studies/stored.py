@@ -8,16 +8,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import torch
 
 from ..._files import DATA, write_atomically
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
-Setup = TypeVar("Setup", bound="DataclassInstance")  # a frozen one
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+Setup = TypeVar("Setup", bound=_Dataclass)  # a frozen one
 ROOT = DATA.parent  # the repository: README.md and docs/ show what is stored
 
 
