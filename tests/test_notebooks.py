@@ -276,7 +276,7 @@ def test_the_second_edition_names_notebooks_that_there_are():
     assert set(rules.SECOND_EDITION) <= {path.name.partition("_")[0] for path in NOTEBOOKS}
 
 
-BAD_NAMES = ["sums.ipynb", "7_sums.ipynb", "07_Sums.ipynb", "07-sums.ipynb", "B_sums.ipynb"]
+BAD_NAMES = ["sums.ipynb", "7_sums.ipynb", "07_Sums.ipynb", "07-sums.ipynb", "C_sums.ipynb"]
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)

@@ -94,13 +94,14 @@ def _write(path: Path, notebook: dict) -> Path:
 
 
 def chosen_notebooks(names: Sequence[str]) -> list[Path]:
-    """Return the files of the notebooks with these numbers (or A); all of them if none is named.
+    """Return the files of the notebooks with these numbers (or A); all that have exercises if none is named.
 
     Raises:
         ValueError: if there is no such notebook.
         FileNotFoundError: if its file is not there.
     """
-    found = {entry.filename: course.path_of(entry) for entry in course.chosen(names)}
+    chosen = course.chosen(names) if names else [entry for entry in course.NOTEBOOKS if entry.exercises]
+    found = {entry.filename: course.path_of(entry) for entry in chosen}
     missing = [name for name, path in found.items() if path is None]
     if missing:
         raise FileNotFoundError(f"{missing[0]} must lie beside the library: install with pip install -e")

@@ -41,7 +41,7 @@ def groups_of(cells: list[dict]) -> list[Group]:
         ValueError: if a stub is not followed by its check and its solution.
     """
     stubs = [place for place, cell in enumerate(cells) if "exercise" in tags_of(cell)]
-    return [_group(cells, start, end) for start, end in zip(stubs, [*stubs[1:], len(cells)], strict=True)]
+    return [_group(cells, start, end) for start, end in zip(stubs, [*stubs, len(cells)][1:], strict=True)]
 
 
 def _group(cells: list[dict], start: int, end: int) -> Group:
