@@ -446,17 +446,17 @@ EXERCISE_4 = Exercise(
         Mistake(
             "same B",
             lambda Q, K, B: (Q @ B, K @ B),
-            "Both were multiplied by B; then M becomes W_Q B Bᵀ W_Kᵀ. Right only where B is a rotation.",
+            "Both were multiplied by B; then W_QK becomes W_Q B Bᵀ W_Kᵀ. Right only where B is a rotation.",
         ),
         Mistake(
             "inverse",
             lambda Q, K, B: (Q @ B, K @ torch.linalg.inv(B)),
-            "The inverse stands untransposed: M becomes W_Q B B⁻ᵀ W_Kᵀ, since W_K enters transposed.",
+            "The inverse stands untransposed: W_QK becomes W_Q B B⁻ᵀ W_Kᵀ, since W_K enters transposed.",
         ),
         Mistake(
             "transpose",
             lambda Q, K, B: (Q @ B, K @ B.T),
-            "You transposed B without inverting it: M becomes W_Q B B W_Kᵀ.",
+            "You transposed B without inverting it: W_QK becomes W_Q B B W_Kᵀ.",
         ),
         Mistake(
             "key unchanged",

@@ -256,7 +256,7 @@ EXERCISE_2 = Exercise(
 
 
 def shift_matrix(offset, d_model):
-    """Return the matrix M with M PE(p) = PE(p + offset) for every p, where PE(p) is a column of d_model features.
+    """Return the matrix R with R PE(p) = PE(p + offset) for every p, where PE(p) is a column of d_model features.
 
     offset: an integer, negative too; d_model: even. Returns [d_model, d_model], in torch's default type.
     """
