@@ -50,7 +50,7 @@ def _layer(
 EXERCISE_1 = Exercise(
     "16.1",
     "Multiply-adds of a decoder layer",
-    10,
+    8,
     1,
     decoder_layer_multiply_adds,
     _layer_cases,
@@ -132,7 +132,7 @@ def _crossover_cases():
 EXERCISE_2 = Exercise(
     "16.2",
     "Where the pairs take over",
-    10,
+    8,
     2,
     crossover_length,
     _crossover_cases,
@@ -261,7 +261,7 @@ def _weighted(first, second):
 EXERCISE_3 = Exercise(
     "16.3",
     "Join two blocks",
-    12,
+    10,
     2,
     merge_blocks,
     _merge_cases,
@@ -401,7 +401,7 @@ def _own_largest(query, key_blocks, value_blocks):
 EXERCISE_4 = Exercise(
     "16.4",
     "Attention, block by block",
-    20,
+    15,
     3,
     blockwise_attention,
     _block_cases,
@@ -458,83 +458,7 @@ EXERCISE_4 = Exercise(
 )
 
 
-# 16.5 The bytes of a cache -------------------------------------------------------------------------------------------
-
-
-def cache_bytes(tgt_len, src_len, n_layers, n_heads, d_k, d_v, batch, itemsize):
-    """Return the bytes of a translator's key/value cache after tgt_len tokens, as an int.
-
-    Each decoder layer keeps keys [batch, n_heads, tokens, d_k] and values [batch, n_heads, tokens, d_v] twice:
-    of the tgt_len tokens for its self-attention, and of the src_len memory rows for its cross-attention.
-    itemsize: bytes of one number.
-    """
-    per_token = n_heads * d_k + n_heads * d_v
-    return (tgt_len + src_len) * per_token * n_layers * batch * itemsize
-
-
-def _cache_cases():
-    return [
-        Case("3 target tokens, 2 source rows, one layer", (3, 2, 1, 2, 5, 5, 1, 4)),
-        Case("d_k 3 and d_v 7", (11, 5, 2, 3, 3, 7, 1, 4)),
-        Case("5 sentences in float16", (7, 13, 3, 2, 11, 11, 5, 2)),
-        Case("before the first token", (0, 17, 2, 3, 5, 7, 3, 8)),
-        Case("the base model", (29, 37, 6, 8, 64, 64, 1, 4)),
-    ]
-
-
-def _cache(right=lambda *a: cache_bytes(*a), change=lambda *a: a):
-    return lambda *a: right(*change(*a))
-
-
-EXERCISE_5 = Exercise(
-    "16.5",
-    "The bytes of a cache",
-    8,
-    1,
-    cache_bytes,
-    _cache_cases,
-    (
-        Mistake(
-            "keys alone",
-            _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, 0, b, i)),
-            "The values are kept as well as the keys.",
-        ),
-        Mistake(
-            "no memory",
-            _cache(change=lambda t, s, *rest: (t, 0, *rest)),
-            "The keys and values of the memory are missing, src_len rows per layer.",
-        ),
-        Mistake(
-            "one layer",
-            _cache(change=lambda t, s, n, *rest: (t, s, 1, *rest)),
-            "Each layer has keys and values of its own.",
-        ),
-        Mistake(
-            "one head",
-            _cache(change=lambda t, s, n, h, *rest: (t, s, n, 1, *rest)),
-            "Each head has keys and values of its own; d_k and d_v are the widths of one.",
-        ),
-        Mistake("numbers", _cache(change=lambda *a: (*a[:7], 1)), "You counted numbers; each takes itemsize bytes."),
-        Mistake(
-            "one sentence",
-            _cache(change=lambda *a: (*a[:6], 1, a[7])),
-            "Every sentence of the batch has a cache of its own.",
-        ),
-        Mistake(
-            "d_k twice",
-            _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, k, b, i)),
-            "You took d_k for the width of the values; it is d_v.",
-        ),
-        Mistake(
-            "pairs",
-            _cache(change=lambda t, s, *rest: (t * t, t * s, *rest)),
-            "You counted pairs of tokens. The scores are not kept: a cache has one key and one value a token.",
-        ),
-    ),
-)
-
-
-# 16.6 One gradient from uneven parts ---------------------------------------------------------------------------------
+# 16.5 One gradient from uneven parts ---------------------------------------------------------------------------------
 
 
 def joined_gradient(gradients, counts):
@@ -567,8 +491,8 @@ def _gradient_cases():
     ]
 
 
-EXERCISE_6 = Exercise(
-    "16.6",
+EXERCISE_5 = Exercise(
+    "16.5",
     "One gradient from uneven parts",
     10,
     2,
@@ -614,4 +538,4 @@ EXERCISE_6 = Exercise(
     rtol=1e-5,  # shares of counts are float32 unless one asks for more
 )
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
