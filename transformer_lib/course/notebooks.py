@@ -231,7 +231,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W12",),
         optional=("16.5", "16.q4"),
-        optional_minutes=25,
+        optional_minutes=15,
     ),
     Notebook(
         "17",

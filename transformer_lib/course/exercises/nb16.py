@@ -94,6 +94,28 @@ EXERCISE_1 = Exercise(
         ),
         Mistake("one matrix", _layer(ff=1), "The feed-forward network has two matrices, d_model × d_ff and back."),
         Mistake(
+            "no output projections",
+            _layer(own=3, cross=lambda t, s, m: t * m * m + 2 * s * m * m),
+            "Each attention ends with the output projection W_O, which acts on tgt_len rows; both are missing.",
+        ),
+        Mistake(
+            "cross-attention over all rows",
+            lambda t, s, m, f: (6 * t + 2 * s) * m * m + 2 * (t + s) ** 2 * m + 2 * t * m * f,
+            "You paired all rows with all rows. There are two grids: tgt_len · tgt_len and tgt_len · src_len.",
+        ),
+        Mistake(
+            "source through the network",
+            lambda t, s, m, f: _layer()(t, s, m, f) + 2 * s * m * f,
+            "The feed-forward network of a decoder layer works on its tgt_len rows. The memory gives keys and "
+            "values, no more.",
+        ),
+        Mistake(
+            "an encoder layer for the source",
+            lambda t, s, m, f: 4 * (t + s) * m * m + 2 * (t * t + s * s) * m + 2 * t * m * f,
+            "You gave the memory a self-attention. In the cross-attention the queries are the tgt_len rows, and only "
+            "keys and values come from the src_len rows.",
+        ),
+        Mistake(
             "twice",
             lambda *a: 2 * _layer()(*a),
             "You counted multiplications and additions apart: a multiply-add is one.",
@@ -171,8 +193,34 @@ EXERCISE_2 = Exercise(
         Mistake(
             "widths of attention",
             lambda m, a, f: 2 * a + f + 1,
-            "You used d_attention for d_model in the rest: a projection has d_model · d_attention numbers, "
-            "the feed-forward network d_model · d_ff.",
+            "Two widths are confused: the pairs take 2n² · d_attention, a projection n · d_model · d_attention, the "
+            "feed-forward network 2n · d_model · d_ff.",
+        ),
+        Mistake(
+            "square projections",
+            lambda m, a, f: (2 * m * m + m * f) // a + 1,
+            "A projection is no square matrix here: it has d_model · d_attention numbers.",
+        ),
+        Mistake(
+            "three projections",
+            lambda m, a, f: (3 * m * a + 2 * m * f) // (2 * a) + 1,
+            "There are four projections: for queries, keys, values, and the output.",
+        ),
+        Mistake(
+            "not whole",
+            lambda m, a, f: 2 * m + m * f / a,
+            "That is where both sides are equal. Return the first whole number above it.",
+        ),
+        Mistake(
+            "one more",
+            lambda m, a, f: 2 * m + m * f / a + 1,
+            "You added 1 to where both sides are equal; return the first whole number above it.",
+        ),
+        Mistake(
+            "rounded to the nearest",
+            lambda m, a, f: round(2 * m + m * f / a) + 1,
+            "You rounded where both sides are equal, and added 1. Where it was rounded up, that is one too many: round "
+            "down first.",
         ),
     ),
 )
@@ -252,6 +300,44 @@ def _exponentials(first, second):
     )
 
 
+def _measured_from(reference, *, largest=None):
+    """Return the merge measured from `reference(m, m2)`; `largest` is what it returns as the largest score."""
+
+    def function(first, second):
+        base = reference(first[0], second[0])
+        grown = [(part[0] - base).exp() for part in (first, second)]
+        sums = [sum(part[i] * by for part, by in zip((first, second), grown, strict=True)) for i in (1, 2)]
+        return (base if largest is None else largest(first[0], second[0]), *sums)
+
+    return function
+
+
+def _factors(first, second):
+    largest = torch.maximum(first[0], second[0])
+    return largest, (first[0] - largest).exp(), (second[0] - largest).exp()
+
+
+def _swapped_factors(first, second):
+    largest, mine, other = _factors(first, second)
+    return largest, first[1] * other + second[1] * mine, first[2] * other + second[2] * mine
+
+
+def _common_factor(first, second):
+    largest, mine, other = _factors(first, second)
+    return largest, (first[1] + second[1]) * mine * other, (first[2] + second[2]) * mine * other
+
+
+def _differences(first, second):
+    largest = torch.maximum(first[0], second[0])
+    mine, other = first[0] - largest, second[0] - largest
+    return largest, first[1] * mine + second[1] * other, first[2] * mine + second[2] * other
+
+
+def _divided_first(first, second):
+    largest, mine, other = _factors(first, second)
+    return largest, merge_blocks(first, second)[1], first[2] / first[1] * mine + second[2] / second[1] * other
+
+
 def _weighted(first, second):
     largest = torch.maximum(first[0], second[0])
     shares = [part[1] * (part[0] - largest).exp() for part in (first, second)]
@@ -322,6 +408,41 @@ EXERCISE_3 = Exercise(
             lambda a, b: (*merge_blocks(a, b)[:2], _weighted(a, b)),
             "You took each blend for a mean; it is the sum before it is divided by the total. Rescale both and add.",
         ),
+        Mistake(
+            "each divided first",
+            _divided_first,
+            "You divided each blend by its own total before adding; only the joined blend is divided, at the very end.",
+        ),
+        Mistake(
+            "factors swapped",
+            _swapped_factors,
+            "The factors are right, but each is at the other block: a block takes exp(own largest − common largest).",
+        ),
+        Mistake(
+            "one factor for both",
+            _common_factor,
+            "You shrank both blocks by the same factor. The block with the larger scores keeps its sums as they are.",
+        ),
+        Mistake(
+            "no exponential",
+            _differences,
+            "You multiplied by a difference of scores; the factor is its exponential.",
+        ),
+        Mistake(
+            "measured from the first",
+            _measured_from(lambda m, m2: m),
+            "You measured both blocks from the first one's largest score; larger ones in the second may overflow.",
+        ),
+        Mistake(
+            "measured from the second",
+            _measured_from(lambda m, m2: m2, largest=torch.maximum),
+            "You measured both blocks from the second one's largest score. Take the larger of the two.",
+        ),
+        Mistake(
+            "measured from the smaller",
+            _measured_from(torch.minimum),
+            "You measured both blocks from the smaller of the two largest scores, which can overflow. Take the larger.",
+        ),
     ),
     returns=("largest", "total", "blend"),
 )
@@ -347,6 +468,7 @@ def _block_cases():
     keys = torch.tensor([[-200.0], [-200.0078125], [-200.015625]], dtype=torch.float64) * torch.eye(4)[:1]
     values = normal(1616, (3, 2), dtype=torch.float64)[0]
     low = (200 * torch.eye(4, dtype=torch.float64)[:1], [keys[:1], keys[1:]], [values[:1], values[1:]])
+    first_larger = torch.ones(1, 1, dtype=torch.float64), [torch.full((1, 1), x).double() for x in (1000.0, 1.0, 0.0)]
     return [
         case("2 queries, blocks of 1 and 2 keys", 1611, 2, [1, 2], 2, 2),
         case("3 queries, blocks of 5, 5 and 3 keys", 1612, 3, [5, 5, 3], 7, 2),
@@ -354,6 +476,7 @@ def _block_cases():
         case("scores in the thousands", 1614, 3, [2, 5, 3], 5, 7, scale=3000.0),
         case("blocks of one key", 1615, 7, [1] * 11, 2, 3),
         Case("all scores near −20,000", low),
+        Case("one query, the larger scores first", (*first_larger, list(values.split(1)))),
     ]
 
 
@@ -383,6 +506,20 @@ def _running(
         o = o * (shrink if blend else 1.0) + grown @ value
         largest = new
     return o / s if divide else o
+
+
+def _each_step(query, key_blocks, value_blocks, *, upside_down=False, keep_first=False, own=False, divide=False):
+    """Return the running sums with one slip in a step; `keep_first` never replaces the largest score by the new one."""
+    largest = torch.full((len(query), 1), -torch.inf, dtype=query.dtype)
+    s, o = 0.0, 0.0
+    for scores, value in zip(_blocks(query, key_blocks), value_blocks, strict=True):
+        here = scores.amax(-1, keepdim=True)
+        new = here if own else torch.maximum(largest, here)
+        grown, shrink = (scores - new).exp(), (new - largest if upside_down else largest - new).exp()
+        s, o = s * shrink + grown.sum(-1, keepdim=True), o * shrink + grown @ value
+        largest = largest if keep_first else new
+        o = o / s if divide else o
+    return o if divide else o / s
 
 
 def _without_largest(query, key_blocks, value_blocks):
@@ -447,6 +584,44 @@ EXERCISE_4 = Exercise(
             "blend and total not rescaled",
             lambda *a: _running(*a, total=False, blend=False),
             "When the largest score grows, what was summed so far must be rescaled: the total and the blend.",
+        ),
+        Mistake(
+            "factor upside down",
+            lambda *a: _each_step(*a, upside_down=True),
+            "Your factor is exp(new − old), at least 1, and at the first block infinite; it is exp(old − new).",
+        ),
+        Mistake(
+            "old largest kept",
+            lambda *a: _each_step(*a, keep_first=True),
+            "The largest score so far is never replaced, so each step shrinks the sums to nothing. Update it at the "
+            "end of each step.",
+        ),
+        Mistake(
+            "forgets the larger one",
+            lambda *a: _each_step(*a, own=True),
+            "You took the largest score of the new block alone. If an earlier block had a larger one, the factor "
+            "exceeds 1 and can overflow; take the larger of the two.",
+        ),
+        Mistake(
+            "divided at each block",
+            lambda *a: _each_step(*a, divide=True),
+            "You divided the blend by the total at every block; divide once, after the last.",
+        ),
+        Mistake(
+            "one largest for all queries",
+            lambda *a: _running(*a, axis=None),
+            "Each query needs a largest score of its own: where another query's scores are far larger, every exp of "
+            "this one is 0, and 0/0 is NaN.",
+        ),
+        Mistake(
+            "divided by d_k",
+            lambda *a: _running(*a, scale=lambda query: 1 / query.shape[1]),
+            "You divided the scores by d_k; divide by its root.",
+        ),
+        Mistake(
+            "root of the queries",
+            lambda *a: _running(*a, scale=lambda query: len(query) ** -0.5),
+            "You divided by the root of the number of queries; d_k is the width, query.shape[1].",
         ),
         Mistake(
             "detached values",
@@ -533,6 +708,41 @@ EXERCISE_5 = Exercise(
             "largest",
             lambda g, c: (g * c[:, None]).sum(0) / c.max(),
             "You divided by the longest part's tokens; divide by the number of all tokens.",
+        ),
+        Mistake(
+            "sum over all tokens",
+            lambda g, c: g.sum(0) / c.sum(),
+            "You divided by all tokens but did not multiply each gradient by its own: a mean times its count is a sum.",
+        ),
+        Mistake(
+            "divided by the mean count",
+            lambda g, c: (g * c[:, None]).sum(0) / c.double().mean(),
+            "You divided by the mean number of tokens of a part; divide by the number of all tokens.",
+        ),
+        Mistake(
+            "divided twice",
+            lambda g, c: (g * c[:, None]).sum(0) / c.sum() ** 2,
+            "You divided by the number of all tokens twice.",
+        ),
+        Mistake(
+            "softmax of the counts",
+            lambda g, c: c.double().softmax(0) @ g,
+            "The shares are counts divided by their sum, with no exponential.",
+        ),
+        Mistake(
+            "whole shares",
+            lambda g, c: ((c // c.sum())[:, None] * g).sum(0),
+            "Your shares were rounded down to whole numbers: use / and not //.",
+        ),
+        Mistake(
+            "longest part alone",
+            lambda g, c: g[c.argmax()],
+            "You returned the gradient of the longest part; the others count by their tokens too.",
+        ),
+        Mistake(
+            "shares of the others",
+            lambda g, c: (1 - c / c.sum()).to(g) @ g,
+            "Each part got the share of the other parts.",
         ),
     ),
     rtol=1e-5,  # shares of counts are float32 unless one asks for more

@@ -45,12 +45,12 @@ NOTEBOOK_16 = (
     ),
     Choice(
         "16.q3",
-        "You have the sums of a first block, measured from its largest score, 3. The next block has the largest score "
-        "5. What happens to the first block's sums?",
+        "Both sums so far are measured from the largest score so far, 3. Now a key with the score 5 arrives, and from "
+        "here on the sums are measured from 5. What happens to the old sums?",
         (
             Option(
                 "Nothing: a softmax does not change when all scores are shifted.",
-                "All by the same amount. Here the first block is measured from 3 and the second from 5.",
+                "When all are shifted by one amount. Here the old terms are measured from 3 and the new one from 5.",
             ),
             Option(
                 "They are multiplied by exp(−2).",
@@ -58,9 +58,7 @@ NOTEBOOK_16 = (
                 right=True,
             ),
             Option("They are multiplied by exp(2).", "That would measure them from 1."),
-            Option(
-                "They are computed again from their scores.", "One factor is enough, so the scores may be forgotten."
-            ),
+            Option("They are computed again from their scores.", "One factor is enough; the scores may be forgotten."),
         ),
     ),
     Choice(
@@ -75,7 +73,10 @@ NOTEBOOK_16 = (
                 "Multiplied by its own count each becomes a sum over tokens again; then divide by 40.",
                 right=True,
             ),
-            Option("Three quarters of A's plus one quarter of B's.", "Turned round: B has three times as many tokens."),
+            Option(
+                "Three quarters of A's plus one quarter of B's.",
+                "The other way round: B has three times as many tokens.",
+            ),
         ),
     ),
 )
