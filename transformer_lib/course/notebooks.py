@@ -225,7 +225,7 @@ NOTEBOOKS = (
         "16",
         "cost_speed_and_scale",
         "Cost, speed and scale",
-        75,
+        74,
         "exact attention without its grid, forward and backward",
         exercises=5,
         quizzes=4,
