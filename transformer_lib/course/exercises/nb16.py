@@ -96,7 +96,40 @@ EXERCISE_1 = Exercise(
         Mistake(
             "no output projections",
             _layer(own=3, cross=lambda t, s, m: t * m * m + 2 * s * m * m),
-            "Each attention ends with the output projection W_O, which acts on tgt_len rows; both are missing.",
+            "Two projections of tgt_len rows are missing. Each of the two attentions has a W_Q and a W_O, which act on "
+            "tgt_len rows.",
+        ),
+        Mistake(
+            "one projection of the target missing",
+            _layer(cross=lambda t, s, m: t * m * m + 2 * s * m * m),
+            "One projection of tgt_len rows is missing: the cross-attention has a W_Q and a W_O, too.",
+        ),
+        Mistake(
+            "output projection on the source",
+            _layer(cross=lambda t, s, m: t * m * m + 3 * s * m * m),
+            "In your count, three projections of the cross-attention act on src_len rows; queries and output have "
+            "tgt_len rows.",
+        ),
+        Mistake(
+            "values from the target",
+            _layer(cross=lambda t, s, m: 3 * t * m * m + s * m * m),
+            "Only one projection acts on src_len rows in your count; keys and values are both made from the memory.",
+        ),
+        Mistake(
+            "no cross pairs",
+            _layer(mixed=0),
+            "The pairs of the cross-attention are missing: tgt_len · src_len, for the scores and for the blend.",
+        ),
+        Mistake(
+            "cross pairs once",
+            _layer(mixed=1),
+            "The pairs of the cross-attention are used twice, in the scores and in the blend.",
+        ),
+        Mistake("no network", _layer(ff=0), "The feed-forward network is missing."),
+        Mistake(
+            "pairs without width",
+            lambda t, s, m, f: (6 * t + 2 * s) * m * m + 2 * t * (t + s) + 2 * t * m * f,
+            "A pair does not take one multiply-add: its score is a sum over d_model products, and so is its blend.",
         ),
         Mistake(
             "cross-attention over all rows",
@@ -167,7 +200,8 @@ EXERCISE_2 = Exercise(
         Mistake(
             "rounded up",
             lambda m, a, f: -(-(2 * m * a + m * f) // a),
-            "Right where the two sides never meet; where they are equal at a whole length, go one further.",
+            "Right where the two sides are equal between two whole lengths; where they are equal at a whole length, go "
+            "one further.",
         ),
         Mistake(
             "projections alone",
@@ -177,13 +211,13 @@ EXERCISE_2 = Exercise(
         Mistake(
             "same width",
             lambda m, a, f: 2 * m + f + 1,
-            "That is right for d_attention = d_model only. The pairs cost 2n² · d_attention, the projections "
-            "4n · d_model · d_attention.",
+            "That is right for d_attention = d_model only. The pairs take 2n² · d_attention, the projections "
+            "4n · d_model · d_attention, and the feed-forward network 2n · d_model · d_ff, whatever the heads.",
         ),
         Mistake(
             "scores alone",
             lambda m, a, f: 2 * (2 * m + m * f / a) // 1 + 1,
-            "You counted the scores and forgot the blend of the values, which costs as much again.",
+            "The pairs take 2n² · d_attention, for scores and blend. (Is one of the two missing, or a division by 2?)",
         ),
         Mistake(
             "one matrix",
@@ -195,6 +229,17 @@ EXERCISE_2 = Exercise(
             lambda m, a, f: 2 * a + f + 1,
             "Two widths are confused: the pairs take 2n² · d_attention, a projection n · d_model · d_attention, the "
             "feed-forward network 2n · d_model · d_ff.",
+        ),
+        Mistake(
+            "same width, equal",
+            lambda m, a, f: 2 * m + f,
+            "That is where the two sides are equal if d_attention is d_model. Write both sides with d_attention, and "
+            "then go one further.",
+        ),
+        Mistake(
+            "divided too early",
+            lambda m, a, f: 2 * m + m * (f // a) + 1,
+            "You rounded d_ff / d_attention before multiplying by d_model; round once, at the end.",
         ),
         Mistake(
             "square projections",
@@ -215,6 +260,11 @@ EXERCISE_2 = Exercise(
             "one more",
             lambda m, a, f: 2 * m + m * f / a + 1,
             "You added 1 to where both sides are equal; return the first whole number above it.",
+        ),
+        Mistake(
+            "nearest",
+            lambda m, a, f: round(2 * m + m * f / a),
+            "You rounded where both sides are equal to the nearest whole number; return the first one above it.",
         ),
         Mistake(
             "rounded to the nearest",
@@ -383,6 +433,14 @@ EXERCISE_3 = Exercise(
             "You rescaled the first block only; right if the second has the larger scores, but either may.",
         ),
         Mistake(
+            "first kept",
+            lambda a, b: (
+                torch.maximum(a[0], b[0]),
+                *(a[i] + b[i] * (b[0] - torch.maximum(a[0], b[0])).exp() for i in (1, 2)),
+            ),
+            "You rescaled the second block only; right if the first has the larger scores, but either may.",
+        ),
+        Mistake(
             "upside down",
             lambda a, b: (
                 torch.maximum(a[0], b[0]),
@@ -469,7 +527,9 @@ def _block_cases():
     values = normal(1616, (3, 2), dtype=torch.float64)[0]
     low = (200 * torch.eye(4, dtype=torch.float64)[:1], [keys[:1], keys[1:]], [values[:1], values[1:]])
     first_larger = torch.ones(1, 1, dtype=torch.float64), [torch.full((1, 1), x).double() for x in (1000.0, 1.0, 0.0)]
+    by_hand = [torch.tensor([[number]], dtype=torch.float64) for number in (1.0, 1.0, 3.0, 2.0, 2.0, 4.0, 10.0)]
     return [
+        Case("one query, scores 1, 3, 2 and values 2, 4, 10", (by_hand[0], by_hand[1:4], by_hand[4:])),
         case("2 queries, blocks of 1 and 2 keys", 1611, 2, [1, 2], 2, 2),
         case("3 queries, blocks of 5, 5 and 3 keys", 1612, 3, [5, 5, 3], 7, 2),
         case("a single block", 1613, 5, [7], 3, 11),
@@ -508,18 +568,66 @@ def _running(
     return o / s if divide else o
 
 
-def _each_step(query, key_blocks, value_blocks, *, upside_down=False, keep_first=False, own=False, divide=False):
-    """Return the running sums with one slip in a step; `keep_first` never replaces the largest score by the new one."""
-    largest = torch.full((len(query), 1), -torch.inf, dtype=query.dtype)
-    s, o = 0.0, 0.0
-    for scores, value in zip(_blocks(query, key_blocks), value_blocks, strict=True):
-        here = scores.amax(-1, keepdim=True)
-        new = here if own else torch.maximum(largest, here)
-        grown, shrink = (scores - new).exp(), (new - largest if upside_down else largest - new).exp()
-        s, o = s * shrink + grown.sum(-1, keepdim=True), o * shrink + grown @ value
-        largest = largest if keep_first else new
-        o = o / s if divide else o
-    return o if divide else o / s
+def _loop(step, divide=True):
+    """Return the loop over blocks with this step, (largest, total, blend, scores, value) -> (largest, total, blend)."""
+
+    def function(query, key_blocks, value_blocks):
+        state = torch.full((len(query), 1), -torch.inf, dtype=query.dtype), 0.0, 0.0
+        for scores, value in zip(_blocks(query, key_blocks), value_blocks, strict=True):
+            state = step(*state, scores, value)
+        return state[2] / state[1] if divide else state[2]
+
+    return function
+
+
+def _new(m, scores):
+    """Return the new largest score, the factor for the old sums, and the new exponentials with their sum."""
+    new = torch.maximum(m, scores.amax(-1, keepdim=True))
+    grown = (scores - new).exp()
+    return new, (m - new).exp(), grown, grown.sum(-1, keepdim=True)
+
+
+def _upside_down(m, s, o, scores, value):
+    new, shrink, grown, row = _new(m, scores)
+    return new, s / shrink + row, o / shrink + grown @ value
+
+
+def _largest_kept(m, s, o, scores, value):
+    _, shrink, grown, row = _new(m, scores)
+    return m, s * shrink + row, o * shrink + grown @ value
+
+
+def _largest_of_the_block(m, s, o, scores, value):
+    new = scores.amax(-1, keepdim=True)
+    shrink, grown = (m - new).exp(), (scores - new).exp()
+    return new, s * shrink + grown.sum(-1, keepdim=True), o * shrink + grown @ value
+
+
+def _block_by_its_own(m, s, o, scores, value):
+    new, shrink, _, _ = _new(m, scores)
+    grown = (scores - scores.amax(-1, keepdim=True)).exp()
+    return new, s * shrink + grown.sum(-1, keepdim=True), o * shrink + grown @ value
+
+
+def _all_shrunk(m, s, o, scores, value):
+    new, shrink, grown, row = _new(m, scores)
+    return new, (s + row) * shrink, (o + grown @ value) * shrink
+
+
+def _blend_replaced(m, s, o, scores, value):
+    new, shrink, grown, row = _new(m, scores)
+    return new, s * shrink + row, grown @ value
+
+
+def _total_of_all_queries(m, s, o, scores, value):
+    new, shrink, grown, _ = _new(m, scores)
+    return new, s * shrink + grown.sum(), o * shrink + grown @ value
+
+
+def _divided_each_time(m, s, o, scores, value):
+    new, shrink, grown, row = _new(m, scores)
+    total = s * shrink + row
+    return new, total, (o * shrink + grown @ value) / total
 
 
 def _without_largest(query, key_blocks, value_blocks):
@@ -587,24 +695,60 @@ EXERCISE_4 = Exercise(
         ),
         Mistake(
             "factor upside down",
-            lambda *a: _each_step(*a, upside_down=True),
-            "Your factor is exp(new − old), at least 1, and at the first block infinite; it is exp(old − new).",
+            _loop(_upside_down),
+            "Every entry is NaN: infinity met 0, or another infinity. (Is your factor exp(old − new), and do the sums "
+            "start at 0?)",
         ),
         Mistake(
             "old largest kept",
-            lambda *a: _each_step(*a, keep_first=True),
-            "The largest score so far is never replaced, so each step shrinks the sums to nothing. Update it at the "
-            "end of each step.",
+            _loop(_largest_kept),
+            "Only the last block is left in your sums. (Are they set up before the loop, and is the largest score "
+            "updated at the end of each step?)",
         ),
         Mistake(
             "forgets the larger one",
-            lambda *a: _each_step(*a, own=True),
+            _loop(_largest_of_the_block),
             "You took the largest score of the new block alone. If an earlier block had a larger one, the factor "
             "exceeds 1 and can overflow; take the larger of the two.",
         ),
         Mistake(
+            "block by its own largest",
+            _loop(_block_by_its_own),
+            "The sums so far are rescaled rightly, but the terms of the new block are measured from its own largest "
+            "score; measure them from the common one.",
+        ),
+        Mistake(
+            "new terms shrunk too",
+            _loop(_all_shrunk),
+            "The factor belongs to the old sums alone; the new block's terms are measured from the new largest score "
+            "already.",
+        ),
+        Mistake(
+            "blend replaced",
+            _loop(_blend_replaced),
+            "The blend of each block replaces the one before; add it to the rescaled old one.",
+        ),
+        Mistake(
+            "first block alone",
+            lambda q, k, v: blockwise_attention(q, k[:1], v[:1]),
+            "Only the first block is used. (Is the return inside the loop?)",
+        ),
+        Mistake(
+            "total over all queries",
+            _loop(_total_of_all_queries),
+            "You summed the exponentials over all queries; each query has its own total: sum over the last axis.",
+        ),
+        Mistake(
+            "mean by length",
+            lambda q, k, v: (
+                sum(len(part) * blockwise_attention(q, [part], [own]) for part, own in zip(k, v, strict=True))
+                / sum(map(len, k))
+            ),
+            "You averaged the outputs of the blocks by their lengths; a block counts by its share of the exponentials.",
+        ),
+        Mistake(
             "divided at each block",
-            lambda *a: _each_step(*a, divide=True),
+            _loop(_divided_each_time, divide=False),
             "You divided the blend by the total at every block; divide once, after the last.",
         ),
         Mistake(

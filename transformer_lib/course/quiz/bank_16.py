@@ -34,12 +34,12 @@ NOTEBOOK_16 = (
             Option("Into the four projections.", "4 · 128 · 512²: half of what the feed-forward network takes."),
             Option(
                 "Into the feed-forward network.",
-                "4 · 128 · 512 · 1024: twice the projections, and sixteen times the scores and blends.",
+                "2 · 128 · 512 · 2048: twice the projections, and sixteen times the scores and blends.",
                 right=True,
             ),
             Option(
                 "Into the softmax.",
-                "A few operations for each score; the score itself and its part of the blend take 128.",
+                "A few operations for each score; the score itself and its part of the blend take 2 · 64.",
             ),
         ),
     ),
