@@ -15,7 +15,7 @@ NOTEBOOK_16 = (
             (2, "The rows of X double; the scores are pairs of rows."),
             (8, "That would be triples of tokens. Scores belong to pairs."),
             (16, "Twice as many queries times twice as many keys: two factors of 2."),
-            (1, "Each token meets each other one, so there are more scores."),
+            (1, "A score belongs to a pair of tokens, and there are more pairs now."),
         ),
         "Count the pairs before and after.",
         tolerance=0.01,
@@ -23,8 +23,8 @@ NOTEBOOK_16 = (
     ),
     Choice(
         "16.q2",
-        "A layer has d_model = 512, 8 heads and d_ff = 2048. Where do most of its operations go for a sentence of 128 "
-        "tokens?",
+        "A layer has d_model = 512, 8 heads and d_ff = 2048. Where do most of its multiply-adds go for a sentence of "
+        "128 tokens?",
         (
             Option(
                 "Into the scores and the blends: they are quadratic.",

@@ -7,25 +7,24 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, sdpa_backward_flop_count, sdpa_flop_count
 
-from ...model.recording import record_attention
+Shape = tuple[int, ...]
 
 
 def multiply_adds(function: Callable[..., Any], *inputs: Any) -> int:
-    """Return the multiply-adds of all matrix products in `function(*inputs)`.
+    """Return the multiply-adds of all matrix products in `function(*inputs)`, those inside a fused attention included.
 
-    A module that contains attention takes its readable path, product by product: inside a fused attention PyTorch
-    counts nothing on a CPU.
+    Products written as `*` and a sum are not seen, nor is the fused encoder layer of `torch.nn` in evaluation.
     """
-    with FlopCounterMode(display=False) as counter, _readable(function), torch.no_grad():
+    with _counter() as counter, torch.no_grad():
         function(*inputs)
     return counter.get_total_flops() // 2  # PyTorch counts a multiplication and an addition as two operations
 
@@ -33,9 +32,8 @@ def multiply_adds(function: Callable[..., Any], *inputs: Any) -> int:
 def backward_multiply_adds(function: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Return the multiply-adds of the backward pass that ends at all `inputs`, by autograd."""
     leaves = _leaves(inputs)
-    with _readable(function):
-        output = function(*leaves)
-    with FlopCounterMode(display=False) as counter:
+    output = function(*leaves)
+    with _counter() as counter:
         torch.autograd.grad(output.sum(), leaves)
     return counter.get_total_flops() // 2
 
@@ -49,17 +47,25 @@ def largest_tensor(function: Callable[..., Any], *inputs: Any) -> int:
 
 def kept_for_backward(function: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Return the bytes that autograd keeps for the backward pass of `function(*inputs)`, each storage counted once."""
-    kept: dict[int, int] = {}
+    boxes: weakref.WeakSet[_Kept] = weakref.WeakSet()
 
-    def note(tensor: Tensor) -> Tensor:
-        storage = tensor.untyped_storage()
-        kept[storage.data_ptr()] = storage.nbytes()
-        return tensor
+    def pack(tensor: Tensor) -> _Kept:
+        boxes.add(box := _Kept(tensor.detach()))  # with its graph, the tensor would hold the box that holds it
+        return box
 
-    with torch.autograd.graph.saved_tensors_hooks(note, lambda tensor: tensor):
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda box: box.tensor):
         output = function(*_leaves(inputs))
-    assert output.requires_grad  # while it lives nothing of what it keeps is freed, so no address comes twice
+    storages = [box.tensor.untyped_storage() for box in boxes]
+    kept = {storage.data_ptr(): storage.nbytes() for storage in storages}
+    del output  # until here it held the graph, and the graph its boxes
     return sum(kept.values())
+
+
+class _Kept:
+    """What autograd holds in place of a tensor; it lives as long as the step of the graph that needs it."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.tensor = tensor
 
 
 class _Largest(TorchDispatchMode):
@@ -80,5 +86,21 @@ def _leaves(inputs: Iterable[Tensor]) -> list[Tensor]:
     return [tensor.detach().clone().requires_grad_() for tensor in inputs]
 
 
-def _readable(function: Callable[..., Any]) -> AbstractContextManager[Any]:
-    return record_attention(function) if isinstance(function, nn.Module) else nullcontext()
+def _counter() -> FlopCounterMode:
+    """Return PyTorch's counter, taught the operations that it leaves out."""
+    aten = torch.ops.aten
+    more = {
+        aten.mv: lambda matrix, vector, **_: 2 * matrix[0] * matrix[1],
+        aten.dot: lambda first, second, **_: 2 * first[0],
+        aten._scaled_dot_product_flash_attention_for_cpu: _fused,
+        aten._scaled_dot_product_flash_attention_for_cpu_backward: _fused_backward,
+    }
+    return FlopCounterMode(display=False, custom_mapping=more)
+
+
+def _fused(query: Shape, key: Shape, value: Shape, *_: Any, **__: Any) -> int:
+    return int(sdpa_flop_count(query, key, value))
+
+
+def _fused_backward(grad_output: Shape, query: Shape, key: Shape, value: Shape, *_: Any, **__: Any) -> int:
+    return int(sdpa_backward_flop_count(grad_output, query, key, value))
