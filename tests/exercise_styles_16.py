@@ -41,11 +41,6 @@ def blockwise_attention(query, key_blocks, value_blocks):
     return torch.stack(outputs)
 
 
-def cache_bytes(tgt_len, src_len, n_layers, n_heads, d_k, d_v, batch, itemsize):
-    shapes = [(batch, n_heads, length, width) for length in (tgt_len, src_len) for width in (d_k, d_v)]
-    return n_layers * sum(math.prod(shape) for shape in shapes) * itemsize
-
-
 def joined_gradient(gradients, counts):
     return torch.from_numpy(np.average(gradients.numpy(), axis=0, weights=counts.numpy()))
 
@@ -59,7 +54,6 @@ STYLES = [
     ("16.2", crossover_length),
     ("16.3", merge_blocks),
     ("16.4", blockwise_attention),
-    ("16.5", cache_bytes),
-    ("16.6", joined_gradient),
-    ("16.6", shares_in_float32),
+    ("16.5", joined_gradient),
+    ("16.5", shares_in_float32),
 ]

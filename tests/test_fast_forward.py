@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 import transformer_lib as tl
 from factories import BATCH, POSITIONS, make_model, random_ids
@@ -45,6 +47,26 @@ def test_loss_and_gradients_equal_the_readable_ones(position, norm_first, gaps):
     quick, plain = both_ways(model, *batch(gaps))
     torch.testing.assert_close(quick, plain, **EXACT)
     assert all(gradient.abs().max() > 1e-6 for gradient in plain[1])
+
+
+def test_it_multiplies_less_where_there_is_padding():
+    """The numbers of docs/speed.md."""
+    torch.manual_seed(0)
+    sizes = {"d_model": 64, "n_heads": 4, "n_layers": 2, "d_ff": 256, "dropout": 0.0}
+    model = tl.Transformer(tl.TransformerConfig(src_vocab_size=997, tgt_vocab_size=997, **sizes)).double()
+    src, tgt = torch.randint(3, 997, (2, 8, 24))
+    tgt[:, 0] = 1
+    for row in range(8):
+        src[row, 24 - 2 * row :] = tgt[row, 24 - 2 * row :] = 0
+    assert 0.7 < (src != 0).double().mean() < 0.72
+    gradients, products = [], []
+    for path in ("readable", "fast"):
+        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):  # its products can be counted
+            loss = tl.TrainingLoss(model, path=path)(src, tgt)
+            gradients.append(torch.autograd.grad(loss, list(model.parameters())))
+        products.append(counter.get_total_flops())
+    torch.testing.assert_close(gradients[1], gradients[0], rtol=0, atol=1e-9)
+    assert round(products[1] / products[0], 2) == 0.72
 
 
 def test_so_they_do_with_gelu():

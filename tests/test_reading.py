@@ -34,7 +34,6 @@ UNSAID = {
     "inverted mask",
     "logit lens",
     "perplexity",
-    "prefill",
 }
 
 # Citations that stand for more than one paper.

@@ -72,7 +72,6 @@ def main(argv: list[str] | None = None) -> int:
     print(f"\nwritten: {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
     if given.store:
         write_tables()
-        print("notebook 16 shows the stored numbers, too: make refresh NB=notebooks/16_cost_speed_and_scale.ipynb")
     return 0
 
 

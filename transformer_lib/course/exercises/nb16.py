@@ -50,7 +50,7 @@ def _layer(
 EXERCISE_1 = Exercise(
     "16.1",
     "Multiply-adds of a decoder layer",
-    10,
+    8,
     1,
     decoder_layer_multiply_adds,
     _layer_cases,
@@ -94,6 +94,61 @@ EXERCISE_1 = Exercise(
         ),
         Mistake("one matrix", _layer(ff=1), "The feed-forward network has two matrices, d_model × d_ff and back."),
         Mistake(
+            "no output projections",
+            _layer(own=3, cross=lambda t, s, m: t * m * m + 2 * s * m * m),
+            "Two projections of tgt_len rows are missing. Each of the two attentions has a W_Q and a W_O, which act on "
+            "tgt_len rows.",
+        ),
+        Mistake(
+            "one projection of the target missing",
+            _layer(cross=lambda t, s, m: t * m * m + 2 * s * m * m),
+            "One projection of tgt_len rows is missing: the cross-attention has a W_Q and a W_O, too.",
+        ),
+        Mistake(
+            "output projection on the source",
+            _layer(cross=lambda t, s, m: t * m * m + 3 * s * m * m),
+            "In your count, three projections of the cross-attention act on src_len rows; queries and output have "
+            "tgt_len rows.",
+        ),
+        Mistake(
+            "values from the target",
+            _layer(cross=lambda t, s, m: 3 * t * m * m + s * m * m),
+            "Only one projection acts on src_len rows in your count; keys and values are both made from the memory.",
+        ),
+        Mistake(
+            "no cross pairs",
+            _layer(mixed=0),
+            "The pairs of the cross-attention are missing: tgt_len · src_len, for the scores and for the blend.",
+        ),
+        Mistake(
+            "cross pairs once",
+            _layer(mixed=1),
+            "The pairs of the cross-attention are used twice, in the scores and in the blend.",
+        ),
+        Mistake("no network", _layer(ff=0), "The feed-forward network is missing."),
+        Mistake(
+            "pairs without width",
+            lambda t, s, m, f: (6 * t + 2 * s) * m * m + 2 * t * (t + s) + 2 * t * m * f,
+            "A pair does not take one multiply-add: its score is a sum over d_model products, and so is its blend.",
+        ),
+        Mistake(
+            "cross-attention over all rows",
+            lambda t, s, m, f: (6 * t + 2 * s) * m * m + 2 * (t + s) ** 2 * m + 2 * t * m * f,
+            "You paired all rows with all rows. There are two grids: tgt_len · tgt_len and tgt_len · src_len.",
+        ),
+        Mistake(
+            "source through the network",
+            lambda t, s, m, f: _layer()(t, s, m, f) + 2 * s * m * f,
+            "The feed-forward network of a decoder layer works on its tgt_len rows. The memory gives keys and "
+            "values, no more.",
+        ),
+        Mistake(
+            "an encoder layer for the source",
+            lambda t, s, m, f: 4 * (t + s) * m * m + 2 * (t * t + s * s) * m + 2 * t * m * f,
+            "You gave the memory a self-attention. In the cross-attention the queries are the tgt_len rows, and only "
+            "keys and values come from the src_len rows.",
+        ),
+        Mistake(
             "twice",
             lambda *a: 2 * _layer()(*a),
             "You counted multiplications and additions apart: a multiply-add is one.",
@@ -132,7 +187,7 @@ def _crossover_cases():
 EXERCISE_2 = Exercise(
     "16.2",
     "Where the pairs take over",
-    10,
+    8,
     2,
     crossover_length,
     _crossover_cases,
@@ -145,7 +200,8 @@ EXERCISE_2 = Exercise(
         Mistake(
             "rounded up",
             lambda m, a, f: -(-(2 * m * a + m * f) // a),
-            "Right where the two sides never meet; where they are equal at a whole length, go one further.",
+            "Right where the two sides are equal between two whole lengths; where they are equal at a whole length, go "
+            "one further.",
         ),
         Mistake(
             "projections alone",
@@ -155,13 +211,13 @@ EXERCISE_2 = Exercise(
         Mistake(
             "same width",
             lambda m, a, f: 2 * m + f + 1,
-            "That is right for d_attention = d_model only. The pairs cost 2n² · d_attention, the projections "
-            "4n · d_model · d_attention.",
+            "That is right for d_attention = d_model only. The pairs take 2n² · d_attention, the projections "
+            "4n · d_model · d_attention, and the feed-forward network 2n · d_model · d_ff, whatever the heads.",
         ),
         Mistake(
             "scores alone",
             lambda m, a, f: 2 * (2 * m + m * f / a) // 1 + 1,
-            "You counted the scores and forgot the blend of the values, which costs as much again.",
+            "The pairs take 2n² · d_attention, for scores and blend. (Is one of the two missing, or a division by 2?)",
         ),
         Mistake(
             "one matrix",
@@ -171,8 +227,50 @@ EXERCISE_2 = Exercise(
         Mistake(
             "widths of attention",
             lambda m, a, f: 2 * a + f + 1,
-            "You used d_attention for d_model in the rest: a projection has d_model · d_attention numbers, "
-            "the feed-forward network d_model · d_ff.",
+            "Two widths are confused: the pairs take 2n² · d_attention, a projection n · d_model · d_attention, the "
+            "feed-forward network 2n · d_model · d_ff.",
+        ),
+        Mistake(
+            "same width, equal",
+            lambda m, a, f: 2 * m + f,
+            "That is where the two sides are equal if d_attention is d_model. Write both sides with d_attention, and "
+            "then go one further.",
+        ),
+        Mistake(
+            "divided too early",
+            lambda m, a, f: 2 * m + m * (f // a) + 1,
+            "You rounded d_ff / d_attention before multiplying by d_model; round once, at the end.",
+        ),
+        Mistake(
+            "square projections",
+            lambda m, a, f: (2 * m * m + m * f) // a + 1,
+            "A projection is no square matrix here: it has d_model · d_attention numbers.",
+        ),
+        Mistake(
+            "three projections",
+            lambda m, a, f: (3 * m * a + 2 * m * f) // (2 * a) + 1,
+            "There are four projections: for queries, keys, values, and the output.",
+        ),
+        Mistake(
+            "not whole",
+            lambda m, a, f: 2 * m + m * f / a,
+            "That is where both sides are equal. Return the first whole number above it.",
+        ),
+        Mistake(
+            "one more",
+            lambda m, a, f: 2 * m + m * f / a + 1,
+            "You added 1 to where both sides are equal; return the first whole number above it.",
+        ),
+        Mistake(
+            "nearest",
+            lambda m, a, f: round(2 * m + m * f / a),
+            "You rounded where both sides are equal to the nearest whole number; return the first one above it.",
+        ),
+        Mistake(
+            "rounded to the nearest",
+            lambda m, a, f: round(2 * m + m * f / a) + 1,
+            "You rounded where both sides are equal, and added 1. Where it was rounded up, that is one too many: round "
+            "down first.",
         ),
     ),
 )
@@ -252,6 +350,44 @@ def _exponentials(first, second):
     )
 
 
+def _measured_from(reference, *, largest=None):
+    """Return the merge measured from `reference(m, m2)`; `largest` is what it returns as the largest score."""
+
+    def function(first, second):
+        base = reference(first[0], second[0])
+        grown = [(part[0] - base).exp() for part in (first, second)]
+        sums = [sum(part[i] * by for part, by in zip((first, second), grown, strict=True)) for i in (1, 2)]
+        return (base if largest is None else largest(first[0], second[0]), *sums)
+
+    return function
+
+
+def _factors(first, second):
+    largest = torch.maximum(first[0], second[0])
+    return largest, (first[0] - largest).exp(), (second[0] - largest).exp()
+
+
+def _swapped_factors(first, second):
+    largest, mine, other = _factors(first, second)
+    return largest, first[1] * other + second[1] * mine, first[2] * other + second[2] * mine
+
+
+def _common_factor(first, second):
+    largest, mine, other = _factors(first, second)
+    return largest, (first[1] + second[1]) * mine * other, (first[2] + second[2]) * mine * other
+
+
+def _differences(first, second):
+    largest = torch.maximum(first[0], second[0])
+    mine, other = first[0] - largest, second[0] - largest
+    return largest, first[1] * mine + second[1] * other, first[2] * mine + second[2] * other
+
+
+def _divided_first(first, second):
+    largest, mine, other = _factors(first, second)
+    return largest, merge_blocks(first, second)[1], first[2] / first[1] * mine + second[2] / second[1] * other
+
+
 def _weighted(first, second):
     largest = torch.maximum(first[0], second[0])
     shares = [part[1] * (part[0] - largest).exp() for part in (first, second)]
@@ -261,7 +397,7 @@ def _weighted(first, second):
 EXERCISE_3 = Exercise(
     "16.3",
     "Join two blocks",
-    12,
+    10,
     2,
     merge_blocks,
     _merge_cases,
@@ -297,6 +433,14 @@ EXERCISE_3 = Exercise(
             "You rescaled the first block only; right if the second has the larger scores, but either may.",
         ),
         Mistake(
+            "first kept",
+            lambda a, b: (
+                torch.maximum(a[0], b[0]),
+                *(a[i] + b[i] * (b[0] - torch.maximum(a[0], b[0])).exp() for i in (1, 2)),
+            ),
+            "You rescaled the second block only; right if the first has the larger scores, but either may.",
+        ),
+        Mistake(
             "upside down",
             lambda a, b: (
                 torch.maximum(a[0], b[0]),
@@ -321,6 +465,41 @@ EXERCISE_3 = Exercise(
             "blends as means",
             lambda a, b: (*merge_blocks(a, b)[:2], _weighted(a, b)),
             "You took each blend for a mean; it is the sum before it is divided by the total. Rescale both and add.",
+        ),
+        Mistake(
+            "each divided first",
+            _divided_first,
+            "You divided each blend by its own total before adding; only the joined blend is divided, at the very end.",
+        ),
+        Mistake(
+            "factors swapped",
+            _swapped_factors,
+            "The factors are right, but each is at the other block: a block takes exp(own largest − common largest).",
+        ),
+        Mistake(
+            "one factor for both",
+            _common_factor,
+            "You shrank both blocks by the same factor. The block with the larger scores keeps its sums as they are.",
+        ),
+        Mistake(
+            "no exponential",
+            _differences,
+            "You multiplied by a difference of scores; the factor is its exponential.",
+        ),
+        Mistake(
+            "measured from the first",
+            _measured_from(lambda m, m2: m),
+            "You measured both blocks from the first one's largest score; larger ones in the second may overflow.",
+        ),
+        Mistake(
+            "measured from the second",
+            _measured_from(lambda m, m2: m2, largest=torch.maximum),
+            "You measured both blocks from the second one's largest score. Take the larger of the two.",
+        ),
+        Mistake(
+            "measured from the smaller",
+            _measured_from(torch.minimum),
+            "You measured both blocks from the smaller of the two largest scores, which can overflow. Take the larger.",
         ),
     ),
     returns=("largest", "total", "blend"),
@@ -347,13 +526,17 @@ def _block_cases():
     keys = torch.tensor([[-200.0], [-200.0078125], [-200.015625]], dtype=torch.float64) * torch.eye(4)[:1]
     values = normal(1616, (3, 2), dtype=torch.float64)[0]
     low = (200 * torch.eye(4, dtype=torch.float64)[:1], [keys[:1], keys[1:]], [values[:1], values[1:]])
+    first_larger = torch.ones(1, 1, dtype=torch.float64), [torch.full((1, 1), x).double() for x in (1000.0, 1.0, 0.0)]
+    by_hand = [torch.tensor([[number]], dtype=torch.float64) for number in (1.0, 1.0, 3.0, 2.0, 2.0, 4.0, 10.0)]
     return [
+        Case("one query, scores 1, 3, 2 and values 2, 4, 10", (by_hand[0], by_hand[1:4], by_hand[4:])),
         case("2 queries, blocks of 1 and 2 keys", 1611, 2, [1, 2], 2, 2),
         case("3 queries, blocks of 5, 5 and 3 keys", 1612, 3, [5, 5, 3], 7, 2),
         case("a single block", 1613, 5, [7], 3, 11),
         case("scores in the thousands", 1614, 3, [2, 5, 3], 5, 7, scale=3000.0),
         case("blocks of one key", 1615, 7, [1] * 11, 2, 3),
         Case("all scores near −20,000", low),
+        Case("one query, the larger scores first", (*first_larger, list(values.split(1)))),
     ]
 
 
@@ -385,6 +568,68 @@ def _running(
     return o / s if divide else o
 
 
+def _loop(step, divide=True):
+    """Return the loop over blocks with this step, (largest, total, blend, scores, value) -> (largest, total, blend)."""
+
+    def function(query, key_blocks, value_blocks):
+        state = torch.full((len(query), 1), -torch.inf, dtype=query.dtype), 0.0, 0.0
+        for scores, value in zip(_blocks(query, key_blocks), value_blocks, strict=True):
+            state = step(*state, scores, value)
+        return state[2] / state[1] if divide else state[2]
+
+    return function
+
+
+def _new(m, scores):
+    """Return the new largest score, the factor for the old sums, and the new exponentials with their sum."""
+    new = torch.maximum(m, scores.amax(-1, keepdim=True))
+    grown = (scores - new).exp()
+    return new, (m - new).exp(), grown, grown.sum(-1, keepdim=True)
+
+
+def _upside_down(m, s, o, scores, value):
+    new, shrink, grown, row = _new(m, scores)
+    return new, s / shrink + row, o / shrink + grown @ value
+
+
+def _largest_kept(m, s, o, scores, value):
+    _, shrink, grown, row = _new(m, scores)
+    return m, s * shrink + row, o * shrink + grown @ value
+
+
+def _largest_of_the_block(m, s, o, scores, value):
+    new = scores.amax(-1, keepdim=True)
+    shrink, grown = (m - new).exp(), (scores - new).exp()
+    return new, s * shrink + grown.sum(-1, keepdim=True), o * shrink + grown @ value
+
+
+def _block_by_its_own(m, s, o, scores, value):
+    new, shrink, _, _ = _new(m, scores)
+    grown = (scores - scores.amax(-1, keepdim=True)).exp()
+    return new, s * shrink + grown.sum(-1, keepdim=True), o * shrink + grown @ value
+
+
+def _all_shrunk(m, s, o, scores, value):
+    new, shrink, grown, row = _new(m, scores)
+    return new, (s + row) * shrink, (o + grown @ value) * shrink
+
+
+def _blend_replaced(m, s, o, scores, value):
+    new, shrink, grown, row = _new(m, scores)
+    return new, s * shrink + row, grown @ value
+
+
+def _total_of_all_queries(m, s, o, scores, value):
+    new, shrink, grown, _ = _new(m, scores)
+    return new, s * shrink + grown.sum(), o * shrink + grown @ value
+
+
+def _divided_each_time(m, s, o, scores, value):
+    new, shrink, grown, row = _new(m, scores)
+    total = s * shrink + row
+    return new, total, (o * shrink + grown @ value) / total
+
+
 def _without_largest(query, key_blocks, value_blocks):
     grown = [scores.exp() for scores in _blocks(query, key_blocks)]
     blend = sum(g @ v for g, v in zip(grown, value_blocks, strict=True))
@@ -401,7 +646,7 @@ def _own_largest(query, key_blocks, value_blocks):
 EXERCISE_4 = Exercise(
     "16.4",
     "Attention, block by block",
-    20,
+    15,
     3,
     blockwise_attention,
     _block_cases,
@@ -449,6 +694,80 @@ EXERCISE_4 = Exercise(
             "When the largest score grows, what was summed so far must be rescaled: the total and the blend.",
         ),
         Mistake(
+            "factor upside down",
+            _loop(_upside_down),
+            "Every entry is NaN: infinity met 0, or another infinity. (Is your factor exp(old − new), and do the sums "
+            "start at 0?)",
+        ),
+        Mistake(
+            "old largest kept",
+            _loop(_largest_kept),
+            "Only the last block is left in your sums. (Are they set up before the loop, and is the largest score "
+            "updated at the end of each step?)",
+        ),
+        Mistake(
+            "forgets the larger one",
+            _loop(_largest_of_the_block),
+            "You took the largest score of the new block alone. If an earlier block had a larger one, the factor "
+            "exceeds 1 and can overflow; take the larger of the two.",
+        ),
+        Mistake(
+            "block by its own largest",
+            _loop(_block_by_its_own),
+            "The sums so far are rescaled rightly, but the terms of the new block are measured from its own largest "
+            "score; measure them from the common one.",
+        ),
+        Mistake(
+            "new terms shrunk too",
+            _loop(_all_shrunk),
+            "The factor belongs to the old sums alone; the new block's terms are measured from the new largest score "
+            "already.",
+        ),
+        Mistake(
+            "blend replaced",
+            _loop(_blend_replaced),
+            "The blend of each block replaces the one before; add it to the rescaled old one.",
+        ),
+        Mistake(
+            "first block alone",
+            lambda q, k, v: blockwise_attention(q, k[:1], v[:1]),
+            "Only the first block is used. (Is the return inside the loop?)",
+        ),
+        Mistake(
+            "total over all queries",
+            _loop(_total_of_all_queries),
+            "You summed the exponentials over all queries; each query has its own total: sum over the last axis.",
+        ),
+        Mistake(
+            "mean by length",
+            lambda q, k, v: (
+                sum(len(part) * blockwise_attention(q, [part], [own]) for part, own in zip(k, v, strict=True))
+                / sum(map(len, k))
+            ),
+            "You averaged the outputs of the blocks by their lengths; a block counts by its share of the exponentials.",
+        ),
+        Mistake(
+            "divided at each block",
+            _loop(_divided_each_time, divide=False),
+            "You divided the blend by the total at every block; divide once, after the last.",
+        ),
+        Mistake(
+            "one largest for all queries",
+            lambda *a: _running(*a, axis=None),
+            "Each query needs a largest score of its own: where another query's scores are far larger, every exp of "
+            "this one is 0, and 0/0 is NaN.",
+        ),
+        Mistake(
+            "divided by d_k",
+            lambda *a: _running(*a, scale=lambda query: 1 / query.shape[1]),
+            "You divided the scores by d_k; divide by its root.",
+        ),
+        Mistake(
+            "root of the queries",
+            lambda *a: _running(*a, scale=lambda query: len(query) ** -0.5),
+            "You divided by the root of the number of queries; d_k is the width, query.shape[1].",
+        ),
+        Mistake(
             "detached values",
             lambda q, k, v: blockwise_attention(q, k, [value.detach() for value in v]),
             "The values are right, but the gradient must reach the values too: detach nothing.",
@@ -458,83 +777,7 @@ EXERCISE_4 = Exercise(
 )
 
 
-# 16.5 The bytes of a cache -------------------------------------------------------------------------------------------
-
-
-def cache_bytes(tgt_len, src_len, n_layers, n_heads, d_k, d_v, batch, itemsize):
-    """Return the bytes of a translator's key/value cache after tgt_len tokens, as an int.
-
-    Each decoder layer keeps keys [batch, n_heads, tokens, d_k] and values [batch, n_heads, tokens, d_v] twice:
-    of the tgt_len tokens for its self-attention, and of the src_len memory rows for its cross-attention.
-    itemsize: bytes of one number.
-    """
-    per_token = n_heads * d_k + n_heads * d_v
-    return (tgt_len + src_len) * per_token * n_layers * batch * itemsize
-
-
-def _cache_cases():
-    return [
-        Case("3 target tokens, 2 source rows, one layer", (3, 2, 1, 2, 5, 5, 1, 4)),
-        Case("d_k 3 and d_v 7", (11, 5, 2, 3, 3, 7, 1, 4)),
-        Case("5 sentences in float16", (7, 13, 3, 2, 11, 11, 5, 2)),
-        Case("before the first token", (0, 17, 2, 3, 5, 7, 3, 8)),
-        Case("the base model", (29, 37, 6, 8, 64, 64, 1, 4)),
-    ]
-
-
-def _cache(right=lambda *a: cache_bytes(*a), change=lambda *a: a):
-    return lambda *a: right(*change(*a))
-
-
-EXERCISE_5 = Exercise(
-    "16.5",
-    "The bytes of a cache",
-    8,
-    1,
-    cache_bytes,
-    _cache_cases,
-    (
-        Mistake(
-            "keys alone",
-            _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, 0, b, i)),
-            "The values are kept as well as the keys.",
-        ),
-        Mistake(
-            "no memory",
-            _cache(change=lambda t, s, *rest: (t, 0, *rest)),
-            "The keys and values of the memory are missing, src_len rows per layer.",
-        ),
-        Mistake(
-            "one layer",
-            _cache(change=lambda t, s, n, *rest: (t, s, 1, *rest)),
-            "Each layer has keys and values of its own.",
-        ),
-        Mistake(
-            "one head",
-            _cache(change=lambda t, s, n, h, *rest: (t, s, n, 1, *rest)),
-            "Each head has keys and values of its own; d_k and d_v are the widths of one.",
-        ),
-        Mistake("numbers", _cache(change=lambda *a: (*a[:7], 1)), "You counted numbers; each takes itemsize bytes."),
-        Mistake(
-            "one sentence",
-            _cache(change=lambda *a: (*a[:6], 1, a[7])),
-            "Every sentence of the batch has a cache of its own.",
-        ),
-        Mistake(
-            "d_k twice",
-            _cache(change=lambda t, s, n, h, k, v, b, i: (t, s, n, h, k, k, b, i)),
-            "You took d_k for the width of the values; it is d_v.",
-        ),
-        Mistake(
-            "pairs",
-            _cache(change=lambda t, s, *rest: (t * t, t * s, *rest)),
-            "You counted pairs of tokens. The scores are not kept: a cache has one key and one value a token.",
-        ),
-    ),
-)
-
-
-# 16.6 One gradient from uneven parts ---------------------------------------------------------------------------------
+# 16.5 One gradient from uneven parts ---------------------------------------------------------------------------------
 
 
 def joined_gradient(gradients, counts):
@@ -567,8 +810,8 @@ def _gradient_cases():
     ]
 
 
-EXERCISE_6 = Exercise(
-    "16.6",
+EXERCISE_5 = Exercise(
+    "16.5",
     "One gradient from uneven parts",
     10,
     2,
@@ -610,8 +853,43 @@ EXERCISE_6 = Exercise(
             lambda g, c: (g * c[:, None]).sum(0) / c.max(),
             "You divided by the longest part's tokens; divide by the number of all tokens.",
         ),
+        Mistake(
+            "sum over all tokens",
+            lambda g, c: g.sum(0) / c.sum(),
+            "You divided by all tokens but did not multiply each gradient by its own: a mean times its count is a sum.",
+        ),
+        Mistake(
+            "divided by the mean count",
+            lambda g, c: (g * c[:, None]).sum(0) / c.double().mean(),
+            "You divided by the mean number of tokens of a part; divide by the number of all tokens.",
+        ),
+        Mistake(
+            "divided twice",
+            lambda g, c: (g * c[:, None]).sum(0) / c.sum() ** 2,
+            "You divided by the number of all tokens twice.",
+        ),
+        Mistake(
+            "softmax of the counts",
+            lambda g, c: c.double().softmax(0) @ g,
+            "The shares are counts divided by their sum, with no exponential.",
+        ),
+        Mistake(
+            "whole shares",
+            lambda g, c: ((c // c.sum())[:, None] * g).sum(0),
+            "Your shares were rounded down to whole numbers: use / and not //.",
+        ),
+        Mistake(
+            "longest part alone",
+            lambda g, c: g[c.argmax()],
+            "You returned the gradient of the longest part; the others count by their tokens too.",
+        ),
+        Mistake(
+            "shares of the others",
+            lambda g, c: (1 - c / c.sum()).to(g) @ g,
+            "Each part got the share of the other parts.",
+        ),
     ),
     rtol=1e-5,  # shares of counts are float32 unless one asks for more
 )
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

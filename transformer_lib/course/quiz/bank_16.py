@@ -15,7 +15,7 @@ NOTEBOOK_16 = (
             (2, "The rows of X double; the scores are pairs of rows."),
             (8, "That would be triples of tokens. Scores belong to pairs."),
             (16, "Twice as many queries times twice as many keys: two factors of 2."),
-            (1, "Each token meets each other one, so there are more scores."),
+            (1, "A score belongs to a pair of tokens, and there are more pairs now."),
         ),
         "Count the pairs before and after.",
         tolerance=0.01,
@@ -23,8 +23,8 @@ NOTEBOOK_16 = (
     ),
     Choice(
         "16.q2",
-        "A layer has d_model = 512, 8 heads and d_ff = 2048. Where do most of its operations go for a sentence of 128 "
-        "tokens?",
+        "A layer has d_model = 512, 8 heads and d_ff = 2048. Where do most of its multiply-adds go for a sentence of "
+        "128 tokens?",
         (
             Option(
                 "Into the scores and the blends: they are quadratic.",
@@ -34,23 +34,23 @@ NOTEBOOK_16 = (
             Option("Into the four projections.", "4 · 128 · 512²: half of what the feed-forward network takes."),
             Option(
                 "Into the feed-forward network.",
-                "4 · 128 · 512 · 1024: twice the projections, and sixteen times the scores and blends.",
+                "2 · 128 · 512 · 2048: twice the projections, and sixteen times the scores and blends.",
                 right=True,
             ),
             Option(
                 "Into the softmax.",
-                "A few operations for each score; the score itself and its part of the blend take 128.",
+                "A few operations for each score; the score itself and its part of the blend take 2 · 64.",
             ),
         ),
     ),
     Choice(
         "16.q3",
-        "You have the sums of a first block, measured from its largest score, 3. The next block has the largest score "
-        "5. What happens to the first block's sums?",
+        "Both sums so far are measured from the largest score so far, 3. Now a key with the score 5 arrives, and from "
+        "here on the sums are measured from 5. What happens to the old sums?",
         (
             Option(
                 "Nothing: a softmax does not change when all scores are shifted.",
-                "All by the same amount. Here the first block is measured from 3 and the second from 5.",
+                "When all are shifted by one amount. Here the old terms are measured from 3 and the new one from 5.",
             ),
             Option(
                 "They are multiplied by exp(−2).",
@@ -58,9 +58,7 @@ NOTEBOOK_16 = (
                 right=True,
             ),
             Option("They are multiplied by exp(2).", "That would measure them from 1."),
-            Option(
-                "They are computed again from their scores.", "One factor is enough, so the scores may be forgotten."
-            ),
+            Option("They are computed again from their scores.", "One factor is enough; the scores may be forgotten."),
         ),
     ),
     Choice(
@@ -75,7 +73,10 @@ NOTEBOOK_16 = (
                 "Multiplied by its own count each becomes a sum over tokens again; then divide by 40.",
                 right=True,
             ),
-            Option("Three quarters of A's plus one quarter of B's.", "Turned round: B has three times as many tokens."),
+            Option(
+                "Three quarters of A's plus one quarter of B's.",
+                "The other way round: B has three times as many tokens.",
+            ),
         ),
     ),
 )

@@ -1,4 +1,4 @@
-"""How fast is the library beside others? The stored answer (notebook 16, docs/speed.md).
+"""How fast is the library beside others? The stored answer (docs/speed.md).
 
 `make bench` measures and prints; `make bench BENCH=--store` also writes data/bench.json, from which everything here
 follows: the tables of docs/speed.md and the line in the README. The programs are in tests/benchmarks.

@@ -11,7 +11,6 @@ from .curves import plot_bars, plot_curves, plot_lines
 from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores
 from .panels import plot_panels, plot_points
 from .picture import SERIES, Shown, figure, style
-from .ratios import plot_ratios
 from .reached import plot_reached
 from .rungs import plot_rungs
 from .stacks import plot_stacks
@@ -33,7 +32,6 @@ __all__ = [
     "plot_lines",
     "plot_panels",
     "plot_points",
-    "plot_ratios",
     "plot_reached",
     "plot_rungs",
     "plot_scores",

@@ -48,9 +48,9 @@ def draw_costs(seq_len: int, d_model: int, n_heads: int, n_layers: int) -> Pictu
     rows = {
         "scores of one layer": spoken_bytes(layer),
         "the same, at twice the length": spoken_bytes(doubled),
-        "weights kept for training, all layers": spoken_bytes(n_layers * layer),
+        "attention weights kept to train, all layers": spoken_bytes(n_layers * layer),
         "one 256 × 256 block, all heads": spoken_bytes(score_bytes(256, 256, n_heads)),
-        "key/value cache, were they decoder layers": spoken_bytes(cache_bytes(seq_len, d_model, n_layers)),
+        "KV cache, if these were decoder layers": spoken_bytes(cache_bytes(seq_len, d_model, n_layers)),
     }
     body = text(10, 16, f"multiply-adds: {spoken_count(cost.total)}", "bold") + cost_bars.share_bar(shares, 10, 26, 690)
     body += text(60, 98, "multiply-adds over the length n", "bold")

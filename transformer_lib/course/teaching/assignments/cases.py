@@ -211,7 +211,6 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "14.5": lambda rng: (-rng.uniform(1, 60), rng.randint(1, 60), rng.uniform(0.1, 1.2)),
     "16.1": _sizes(4),
     "16.2": _sizes(3),
-    "16.5": _sizes(8),
     "A.1": _claim,
     "A.3": _printed_table,
     "A.4": _printed_pair,
