@@ -617,8 +617,8 @@ EXERCISE_4 = Exercise(
         Mistake(
             "overflow",
             _blind(lambda z, log_p: (z.exp().sum(dim=-1).log() - z.mean(dim=-1)).mean()),
-            "For logits in the thousands exp is infinite, and the softmax of all but the largest exactly 0; subtract the "
-            "largest logit first, or use torch.logsumexp or torch.log_softmax.",
+            "For logits in the thousands exp is infinite, and the softmax of all but the largest exactly 0; subtract "
+            "the largest logit first, or use torch.logsumexp or torch.log_softmax.",
         ),
         Mistake(
             "half the variance",
