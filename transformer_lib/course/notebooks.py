@@ -185,7 +185,7 @@ NOTEBOOKS = (
         "12",
         "the_transformer",
         "The whole Transformer",
-        70,
+        75,
         "the complete model",
         exercises=4,
         quizzes=4,

@@ -553,7 +553,7 @@ def _blind(of):
 EXERCISE_4 = Exercise(
     "12.4",
     "The loss of a blind model",
-    7,
+    10,
     2,
     blind_loss,
     _blind_cases,
