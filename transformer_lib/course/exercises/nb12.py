@@ -39,6 +39,21 @@ def _attend(x, source, mask, matrix):
     return torch.tanh(x + torch.nan_to_num(scores.softmax(-1)) @ source)
 
 
+def _check_mask(what, mask, x, source):
+    """Raise ValueError for a mask that is not boolean [batch, 1, queries, keys], or as many ones in place of them."""
+    if mask is None:
+        return
+    if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
+        raise ValueError(f"{what} must be a boolean tensor, got {getattr(mask, 'dtype', type(mask).__name__)}")
+    wanted = [len(x), 1, x.shape[1], source.shape[1]]
+    fits = mask.dim() == len(wanted) and mask.shape[-1] == wanted[-1]
+    if not fits or any(size not in (1, most) for size, most in zip(mask.shape, wanted, strict=True)):
+        raise ValueError(
+            f"{what} must fit {wanted[2]} queries and {wanted[3]} keys, with the axes [batch, 1, queries or 1, keys], "
+            f"got the shape {list(mask.shape)}"
+        )
+
+
 def _parts(seed, d_model, src_vocab_size, tgt_vocab_size):
     """Return small pretend parts with random weights: two embeddings, an encoder, a decoder, a head."""
     shapes = [(src_vocab_size, d_model), (tgt_vocab_size, d_model), (13, d_model), *[(d_model, d_model)] * 4]
@@ -51,9 +66,12 @@ def _parts(seed, d_model, src_vocab_size, tgt_vocab_size):
         return tgt_table[ids] + places[: ids.shape[1]]
 
     def encoder(x, mask):
+        _check_mask("encoder(x, mask): mask", mask, x, x)
         return _attend(x, x, mask, matrices[0])
 
     def decoder(y, memory, tgt_mask, memory_mask):
+        _check_mask("decoder(y, memory, tgt_mask, memory_mask): tgt_mask", tgt_mask, y, y)
+        _check_mask("decoder(y, memory, tgt_mask, memory_mask): memory_mask", memory_mask, y, memory)
         for own, cross in ((matrices[1], matrices[2]), (matrices[3], matrices[2])):
             y = _attend(_attend(y, y, tgt_mask, own), memory, memory_mask, cross)
         return y
@@ -88,6 +106,21 @@ def _both(src, tgt_in, pad_id, causal=True, padding=True):
     seen = torch.ones(n, n).tril().bool() if causal else torch.ones(n, n).bool()
     real = (tgt_in != pad_id)[:, None, None] if padding else torch.ones(len(tgt_in), 1, 1, n).bool()
     return (src != pad_id)[:, None, None], real & seen
+
+
+def _turned(tgt_in, pad_id, turn):
+    n = tgt_in.shape[1]
+    return (tgt_in != pad_id)[:, None, None] & turn(torch.ones(n, n)).bool()
+
+
+def _joined_by_or(src, tgt_in, pad_id):
+    n = tgt_in.shape[1]
+    return (src != pad_id)[:, None, None], (tgt_in != pad_id)[:, None, None] | torch.ones(n, n).tril().bool()
+
+
+def _hidden_rows(src, tgt_in, pad_id):
+    n = tgt_in.shape[1]
+    return (src != pad_id)[:, None, None], (tgt_in != pad_id)[:, None, :, None] & torch.ones(n, n).tril().bool()
 
 
 def _run(masks=_both, encode=True, hide_src=True, hide_memory=True, finish=lambda z: z, last=False, tgt_side=1):
@@ -136,6 +169,41 @@ EXERCISE_1 = Exercise(
             "no target padding",
             _run(lambda s, t, p: _both(s, t, p, padding=False)),
             "The target mask hides later tokens, but not the padding; join both masks with &.",
+        ),
+        Mistake(
+            "either mask",
+            _run(_joined_by_or),
+            "You joined the target's two masks with |; a key has to pass both, so join them with &.",
+        ),
+        Mistake(
+            "no target mask",
+            _run(lambda s, t, p: (_both(s, t, p)[0], None)),
+            "The target has no mask at all, so each position reads the words that it has to predict.",
+        ),
+        Mistake(
+            "no mask at all",
+            _run(lambda s, t, p: (None, None)),
+            "You gave no masks at all: padding is read, and each position reads the words that it has to predict.",
+        ),
+        Mistake(
+            "later words only",
+            _run(lambda s, t, p: (_both(s, t, p)[0], _turned(t, p, lambda m: m.triu()))),
+            "Your causal mask is upside down: a word may read itself and earlier ones (tril), not later ones.",
+        ),
+        Mistake(
+            "not itself",
+            _run(lambda s, t, p: (_both(s, t, p)[0], _turned(t, p, lambda m: m.tril(-1)))),
+            "Your causal mask hides the diagonal; a word may read itself, and the first has nothing else.",
+        ),
+        Mistake(
+            "padding as queries",
+            _run(_hidden_rows),
+            "You hid what the target's padding may read, its rows; hide the padding as keys, along the columns.",
+        ),
+        Mistake(
+            "log-probabilities",
+            _run(finish=lambda z: z.log_softmax(-1)),
+            "You returned log-probabilities; logits are the scores before the softmax.",
         ),
         Mistake(
             "inverted",
@@ -223,6 +291,7 @@ def _parts_cases():
         _parts_case("all logits higher by 3", 123, softmax=plus, feed_forward=_single(0.5, 1, 2, 4)),
         _parts_case("all logits lower by 3", 124, causal_mask=-plus),
         _parts_case("a single logit off by 0.002", 125, decoder_layer=_single(0.002, 0, 1, 2)),
+        _parts_case("all logits off by 0.005", 128, embed=torch.full((2, 3, 5), 0.005)),
         _parts_case("a part that returns NaN", 126, layer_norm=_single(float("nan"), 1, 1, 1), embed=tilted),
         _parts_case("names in another order", 127, NAMES[::-1], softmax=tilted, decoder_layer=plus),
     ]
@@ -261,6 +330,16 @@ def _against_all(names, logits_with):
     return [name for name in names if not ((logits_with([name]) - theirs).abs() < ENOUGH).all()]
 
 
+def _against_the_last(names, logits_with):
+    last, found = logits_with([]), []
+    for name in names:
+        now = logits_with([name])
+        if not ((now - last).abs() < ENOUGH).all():
+            found.append(name)
+        last = now
+    return found
+
+
 def _each_change(names, logits_with):
     theirs = logits_with(names)
     rest = {name: [other for other in names if other != name] for name in names}
@@ -284,7 +363,7 @@ EXERCISE_2 = Exercise(
         Mistake(
             "exactly equal",
             _judged(lambda z, right: not torch.equal(z, right)),
-            "You ask for exactly equal logits, so that rounding makes a right part look wrong; allow 1e-4.",
+            "You find parts wrong that are right but for rounding; let every single logit move by up to 1e-4 (atol).",
         ),
         Mistake(
             "best words only",
@@ -315,6 +394,16 @@ EXERCISE_2 = Exercise(
             "mean absolute difference",
             _judged(lambda z, right: not (z - right).abs().mean() < ENOUGH),
             "You judge by the mean of the differences, in which a single wrong logit is lost; look at the largest one.",
+        ),
+        Mistake(
+            "too coarse",
+            _judged(lambda z, right: not ((z - right).abs() < 1e-2).all()),
+            "You allow more than rounding needs, so that small errors slip through; allow 1e-4.",
+        ),
+        Mistake(
+            "the model before",
+            _against_the_last,
+            "You compare each model with the one before it, which may be wrong itself; compare with logits_with([]).",
         ),
         Mistake(
             "all logits off",
@@ -383,9 +472,9 @@ def _count_cases():
     return [
         Case("one layer on each side", (2, 3, 1, 5, 7, False)),
         Case("one layer on each side, tied", (2, 3, 1, 5, 5, True)),
-        Case("three layers, many words", (11, 7, 3, 101, 47, False)),
-        Case("five layers, tied", (7, 28, 5, 53, 53, True)),
-        Case("the same vocabularies, but not tied", (5, 11, 2, 13, 13, False)),
+        Case("three layers, many words", (12, 7, 3, 101, 47, False)),
+        Case("five layers, tied", (8, 28, 5, 53, 53, True)),
+        Case("the same vocabularies, but not tied", (6, 11, 2, 13, 13, False)),
         Case("wide", (512, 2048, 6, 1_009, 997, False)),
     ]
 
@@ -453,6 +542,33 @@ EXERCISE_3 = Exercise(
             "no feed-forward biases",
             _count(ff_biases=False),
             "The biases of the feed-forward networks are missing: d_ff for the first matrix, d_model for the second.",
+        ),
+        Mistake(
+            "d_ff biases twice",
+            lambda d, f, n, src, tgt, tied: _count()(d, f, n, src, tgt, tied) + 2 * n * (f - d),
+            "You counted d_ff biases for both matrices; the second gives d_model numbers, so it has d_model biases.",
+        ),
+        Mistake(
+            "d_model biases twice",
+            lambda d, f, n, src, tgt, tied: _count()(d, f, n, src, tgt, tied) + 2 * n * (d - f),
+            "You counted d_model biases for both matrices; the first gives d_ff numbers, so it has d_ff biases.",
+        ),
+        Mistake(
+            "one layer on each side",
+            lambda d, f, n, src, tgt, tied: _count()(d, f, 1, src, tgt, tied),
+            "You counted one layer on each side; there are n_layers.",
+        ),
+        Mistake(
+            "no tables",
+            _count(tables=lambda src, tgt, tied: 0),
+            "The tables are missing: source, target and output head, each with d_model numbers for every word.",
+        ),
+        Mistake(
+            "rows only",
+            lambda d, f, n, src, tgt, tied: (
+                _count(tables=lambda *given: 0)(d, f, n, src, tgt, tied) + (src if tied else src + 2 * tgt)
+            ),
+            "You counted the rows of the tables; each row has d_model numbers.",
         ),
         Mistake(
             "one feed-forward matrix",
@@ -619,6 +735,21 @@ EXERCISE_4 = Exercise(
             _blind(lambda z, log_p: (z.exp().sum(dim=-1).log() - z.mean(dim=-1)).mean()),
             "For logits in the thousands exp is infinite, and the softmax of all but the largest exactly 0; subtract "
             "the largest logit first, or use torch.logsumexp or torch.log_softmax.",
+        ),
+        Mistake(
+            "an epsilon",
+            _blind(lambda z, log_p: -(z.softmax(dim=-1) + 1e-9).log().mean()),
+            "Adding 1e-9 to the probabilities cuts every loss off at 20.7; use torch.logsumexp or torch.log_softmax.",
+        ),
+        Mistake(
+            "shifted once",
+            _blind(lambda z, log_p: ((z - z.amax(-1, keepdim=True)).logsumexp(dim=-1) - z.mean(dim=-1)).mean()),
+            "You subtracted the largest logit in the first term only; subtract it in both, or in neither.",
+        ),
+        Mistake(
+            "sum over all",
+            _blind(lambda z, log_p: -log_p.sum()),
+            "You summed over words and positions; take the mean over both.",
         ),
         Mistake(
             "half the variance",

@@ -49,24 +49,25 @@ NOTEBOOK_12 = (
     ),
     Choice(
         "12.q3",
-        "Where are most of the base model's parameters?",
+        "Which kind of part has the most parameters in the base model?",
         (
             Option(
-                "In the 18 attentions.",
+                "The 18 attentions.",
                 "They have 4 · 512² each, 18.9 million in all, no more than the table.",
             ),
             Option(
-                "In the 12 feed-forward networks.",
+                "The 12 feed-forward networks.",
                 "About 2 · 512 · 2048 each, twice as many as an attention: 25.2 million in all.",
                 right=True,
             ),
-            Option("In the table.", "37,000 rows of 512 are 18.9 million, as many as all attentions have."),
-            Option("In the 30 norms.", "They have 2 · 512 each, 31 thousand in all."),
+            Option("The table.", "37,000 rows of 512 are 18.9 million, as many as all attentions have."),
+            Option("The 30 norms.", "They have 2 · 512 each, 31 thousand in all."),
         ),
     ),
     Choice(
         "12.q4",
-        "What does training need of the factor: that the vectors start longer, or that they move farther at each step?",
+        "Which of the factor's two effects does training need: that the vectors start longer, or that they move "
+        "farther at each step?",
         (
             Option(
                 "The longer start.",

@@ -139,7 +139,8 @@ def _reading(rng: random.Random) -> tuple:
 
 def _model_sizes(rng: random.Random) -> tuple:
     source, target, tied = rng.choice(SIZES), rng.choice(SIZES), rng.random() < 0.5
-    return rng.choice(SIZES), rng.choice(SIZES), rng.randint(1, 5), source + 4, (source if tied else target) + 4, tied
+    d_model, d_ff, n_layers = 2 * rng.choice(SIZES), rng.choice(SIZES), rng.randint(1, 5)
+    return d_model, d_ff, n_layers, source + 4, (source if tied else target) + 4, tied
 
 
 def _logits(rng: random.Random) -> tuple:
