@@ -66,8 +66,8 @@ NOTEBOOK_12 = (
     ),
     Choice(
         "12.q4",
-        "Which of the factor's two effects does training need: that the vectors start longer, or that they move "
-        "farther at each step?",
+        "The positions keep their length. Which of the factor's two effects does training need more: that the vectors "
+        "start longer, or that they move farther at each step?",
         (
             Option(
                 "The longer start.",
