@@ -6,8 +6,6 @@ import math
 
 import torch
 
-from ...model.config import TransformerConfig
-from ...model.transformer import Transformer
 from .model import Case, Exercise, Mistake, integers, normal
 
 INF = float("inf")
@@ -461,11 +459,12 @@ def parameters(d_model, d_ff, n_layers, src_vocab_size, tgt_vocab_size, tied):
     each norm a gain and a bias. Positions are computed. There are three tables, for source, target and output head,
     without biases; with `tied` they are one and the same.
     """
-    vocabularies = {"src_vocab_size": src_vocab_size, "tgt_vocab_size": tgt_vocab_size, "tie_embeddings": bool(tied)}
-    sizes = {"d_model": d_model, "d_ff": d_ff, "n_layers": n_layers, "n_heads": 1, "position": "none"}
-    with torch.device("meta"):
-        model = Transformer(TransformerConfig(**vocabularies, **sizes))
-    return sum(parameter.numel() for parameter in model.parameters())
+    attention = [(d_model, d_model)] * 4
+    feed_forward = [(d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,)]
+    norm = [(d_model,)] * 2
+    layers = [*attention, *feed_forward, *norm * 2, *attention * 2, *feed_forward, *norm * 3]
+    tables = [(src_vocab_size, d_model)] + [(tgt_vocab_size, d_model)] * (0 if tied else 2)
+    return sum(math.prod(shape) for shape in layers * n_layers + tables)
 
 
 def _count_cases():
