@@ -30,7 +30,7 @@ from site_pages import (  # noqa: E402
 from transformer_lib.course.notebooks import NOTEBOOKS, file_of, notebook  # noqa: E402
 from transformer_lib.course.teaching.notebook_files import MATHJAX, carried, read  # noqa: E402
 
-FRONT_PICTURE = ("12", "12-011")  # notebook and cell: the map of the model
+FRONT_PICTURE = ("12", "12-010")  # notebook and cell: the map of the model
 
 
 def write(path: Path, text: str) -> None:

@@ -1,4 +1,4 @@
-"""Right answers to later exercises of notebooks 12 and 14 in another style: the library's names, loops."""
+"""Right answers to the exercises of notebooks 12 and 14 in another style: the library's names, loops."""
 
 from __future__ import annotations
 
@@ -10,9 +10,56 @@ import transformer_lib as tl
 
 
 def ids_to_logits(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id):
+    src_mask = (src != pad_id)[:, None, None]
+    place = torch.arange(tgt_in.shape[1])
+    tgt_mask = (place[None, :] <= place[:, None]) & (tgt_in != pad_id)[:, None, None]
+    return head(decoder(embed_tgt(tgt_in), encoder(embed_src(src), src_mask), tgt_mask, src_mask))
+
+
+def ids_to_logits_by_the_library(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id):
     src_mask = tl.padding_mask(src, pad_id)
     tgt_mask = tl.causal_mask(tgt_in.shape[1]) & tl.padding_mask(tgt_in, pad_id)
-    return head(decoder(embed_tgt(tgt_in), encoder(embed_src(src), src_mask), tgt_mask, src_mask))
+    return head(decoder(embed_tgt(tgt_in), encoder(embed_src(src), src_mask), tgt_mask, memory_mask=src_mask))
+
+
+def wrong_parts(names, logits_with):
+    right, found = logits_with([]), []
+    for name in names:
+        largest = (logits_with([name]) - right).abs().max().item()
+        if math.isnan(largest) or largest > 1e-4:
+            found.append(name)
+    return found
+
+
+def wrong_parts_by_torch(names, logits_with):
+    right = logits_with(())
+    return [name for name in names if not torch.allclose(logits_with((name,)), right, rtol=0, atol=1e-4)]
+
+
+def parameters(d_model, d_ff, n_layers, src_vocab_size, tgt_vocab_size, tied):
+    weights = {"attention": 4 * d_model**2, "feed-forward": d_ff * (2 * d_model + 1) + d_model, "norm": 2 * d_model}
+    encoder = [*["attention"] * 1, "feed-forward", *["norm"] * 2]
+    decoder = [*["attention"] * 2, "feed-forward", *["norm"] * 3]
+    tables = [src_vocab_size] if tied else [src_vocab_size, tgt_vocab_size, tgt_vocab_size]
+    return n_layers * sum(weights[part] for part in encoder + decoder) + sum(rows * d_model for rows in tables)
+
+
+def parameters_as_a_tensor(*given):
+    return torch.tensor(parameters(*given))
+
+
+def blind_loss(logits):
+    return -logits.log_softmax(-1).mean()
+
+
+def blind_loss_by_labels(logits):
+    labels = [torch.full((len(logits),), word) for word in range(logits.shape[1])]
+    return sum(torch.nn.functional.cross_entropy(logits, label) for label in labels) / len(labels)
+
+
+def blind_loss_in_float64(logits):
+    shifted = logits.double() - logits.double().amax(dim=1, keepdim=True)
+    return (shifted.exp().sum(dim=1).log() - shifted.mean(dim=1)).mean()
 
 
 def cached_step(x, keys, values, W_Q, W_K, W_V):
@@ -22,4 +69,15 @@ def cached_step(x, keys, values, W_Q, W_K, W_V):
     return output[None], keys, values
 
 
-STYLES = [("12.4", ids_to_logits), ("14.6", cached_step)]
+STYLES = [
+    ("12.1", ids_to_logits),
+    ("12.1", ids_to_logits_by_the_library),
+    ("12.2", wrong_parts),
+    ("12.2", wrong_parts_by_torch),
+    ("12.3", parameters),
+    ("12.3", parameters_as_a_tensor),
+    ("12.4", blind_loss),
+    ("12.4", blind_loss_by_labels),
+    ("12.4", blind_loss_in_float64),
+    ("14.6", cached_step),
+]

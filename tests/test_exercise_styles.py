@@ -72,27 +72,6 @@ def attention_backward(query, key, value, grad_output):
     )
 
 
-def encoder_layer_parameters(d_model, d_ff, attention_bias):
-    attention = sum(d_model * d_model + (d_model if attention_bias else 0) for _ in "QKVO")
-    feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
-    return attention + feed_forward + 2 * (2 * d_model)
-
-
-def embed_with_positions(ids, table, positions):
-    vectors = F.embedding(ids, table)
-    return vectors.mul(math.sqrt(table.size(1))) + positions.narrow(0, 0, ids.size(1)).unsqueeze(0)
-
-
-def translation_masks(src, tgt_in, pad_id):
-    place = torch.arange(tgt_in.shape[1])
-    causal = place[None, :] <= place[:, None]
-    return src.ne(pad_id)[:, None, None], tgt_in.ne(pad_id)[:, None, None] & causal
-
-
-def tied_logits(hidden, table):
-    return torch.einsum("btd,vd->btv", hidden, table)
-
-
 def shift_target(tgt):
     return [tgt[:, : tgt.shape[1] - 1], tgt[:, 1:]]
 
@@ -167,10 +146,6 @@ STYLES = [
     ("04.2", dot_product_deviation_as_a_tensor),
     ("04.5", softmax_backward),
     ("04.6", attention_backward),
-    ("12.1", encoder_layer_parameters),
-    ("12.2", embed_with_positions),
-    ("12.3", translation_masks),
-    ("12.5", tied_logits),
     ("13.1", shift_target),
     ("13.2", masked_cross_entropy),
     ("13.3", label_smoothed_loss),

@@ -113,16 +113,15 @@ EVENING = Route(
         ),
         Stop(
             "12",
-            33,
+            32,
             (
+                "A translator made of your functions",
+                "Once through the model",
                 "By hand: a Transformer without layers",
-                "The parts, and what they weigh",
-                "One sentence: the model in NumPy",
-                "A whole batch: what the masks are for",
-                "The model, assembled",
-                "With trained weights",
+                "One part is wrong. Would you notice?",
+                "How many parameters does it have, and where are they?",
             ),
-            ("12.1", "12.q2", "12.q3", "W15"),
+            ("12.2", "12.3", "12.q1", "12.q3", "W15"),
         ),
         Stop(
             "13",

@@ -2,294 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from .model import Case, Exercise, Mistake, integers, normal
-from .probes import future_leak
 
 INF = float("inf")
 
 
-# 12.1 Count the parameters of a layer --------------------------------------------------------------------------------
-
-
-def encoder_layer_parameters(d_model, d_ff, attention_bias):
-    """Return the number of parameters of one encoder layer.
-
-    Attention has W_Q, W_K, W_V and W_O, each d_model x d_model, and with attention_bias a bias for each;
-    the feed-forward network has two matrices and two biases; two LayerNorms have a gain and a bias each.
-    """
-    layer = torch.nn.TransformerEncoderLayer(d_model, 1, d_ff, device="meta")
-    total = sum(parameter.numel() for parameter in layer.parameters())
-    biases = layer.self_attn.in_proj_bias.numel() + layer.self_attn.out_proj.bias.numel()
-    return total if attention_bias else total - biases
-
-
-def _parameter_cases():
-    sizes = [("small", 3, 5), ("d_ff = 4 d_model", 7, 28), ("the paper's base model", 512, 2048), ("narrow", 11, 2)]
-    return [
-        Case(f"{label}, {'with' if bias else 'without'} attention biases", (d_model, d_ff, bias))
-        for label, d_model, d_ff in sizes
-        for bias in (False, True)
-    ]
-
-
-def _layer(d, f, bias, *, square=4, attention_biases=None, ff_biases=True, norms=4):
-    attention = square * d * d + (4 * d if attention_biases is None else attention_biases) * bool(bias)
-    return attention + 2 * d * f + (d + f) * ff_biases + norms * d
-
-
-EXERCISE_1 = Exercise(
-    "12.1",
-    "Count the parameters of a layer",
-    8,
-    1,
-    encoder_layer_parameters,
-    _parameter_cases,
-    (
-        Mistake(
-            "no W_O",
-            lambda d, f, b: _layer(d, f, b, square=3, attention_biases=3 * d),
-            "You counted three attention matrices; the output projection W_O is the fourth.",
-        ),
-        Mistake(
-            "no norms",
-            lambda d, f, b: _layer(d, f, b, norms=0),
-            "The two LayerNorms are missing: a gain and a bias of d_model numbers each.",
-        ),
-        Mistake(
-            "half norms",
-            lambda d, f, b: _layer(d, f, b, norms=2),
-            "You counted 2 d_model for the norms; there are two LayerNorms, each with a gain and a bias.",
-        ),
-        Mistake(
-            "no feed-forward biases",
-            lambda d, f, b: _layer(d, f, b, ff_biases=False),
-            "The biases of the feed-forward network are missing: d_ff for the first, d_model for the second.",
-        ),
-        Mistake("never biases", lambda d, f, b: _layer(d, f, False), "You did not count the attention's biases."),
-        Mistake(
-            "always biases",
-            lambda d, f, b: _layer(d, f, True),
-            "You counted the attention's biases also when attention_bias is False.",
-        ),
-        Mistake(
-            "one bias",
-            lambda d, f, b: _layer(d, f, b, attention_biases=d),
-            "Each of the four projections has a bias of its own, d_model numbers each; you counted one.",
-        ),
-        Mistake(
-            "three biases",
-            lambda d, f, b: _layer(d, f, b, attention_biases=3 * d),
-            "You counted three biases; W_O has one too.",
-        ),
-        Mistake(
-            "all biases by the flag",
-            lambda d, f, b: _layer(d, f, b, ff_biases=b),
-            "attention_bias is about the attention alone; the feed-forward network keeps its biases.",
-        ),
-        Mistake("turned flag", lambda d, f, b: _layer(d, f, not b), "attention_bias is taken the wrong way round."),
-        Mistake(
-            "decoder layer",
-            lambda d, f, b: _layer(d, f, b, square=8, attention_biases=8 * d, norms=6),
-            "That is a decoder layer; an encoder layer has one attention and two norms.",
-        ),
-        Mistake(
-            "12 d squared",
-            lambda d, f, b: _layer(d, 4 * d, b),
-            "You took d_ff = 4 d_model, as in the paper; use the d_ff that is given.",
-        ),
-        Mistake(
-            "one matrix",
-            lambda d, f, b: _layer(d, f, b) - d * f,
-            "The feed-forward network has two matrices: d_model x d_ff and d_ff x d_model.",
-        ),
-    ),
-)
-
-
-# 12.2 What enters the first layer ------------------------------------------------------------------------------------
-
-
-def embed_with_positions(ids, table, positions):
-    """Return what enters the first layer: each id's row of the table times √d_model, plus its position's row.
-
-    ids: [batch, seq_len] integers; table: [vocab_size, d_model]; positions: [max_len, d_model], max_len ≥ seq_len.
-    Returns [batch, seq_len, d_model].
-    """
-    batch, seq_len = ids.shape
-    root = torch.tensor(table.shape[1], dtype=table.dtype).sqrt()
-    rows = [table[ids[b, n]] * root + positions[n] for b in range(batch) for n in range(seq_len)]
-    return torch.stack(rows).reshape(batch, seq_len, -1)
-
-
-def _embedding_cases():
-    def case(label, seed, batch, seq_len, vocab, d_model, max_len):
-        ids = integers(seed, (batch, seq_len), 0, vocab)
-        return Case(label, (ids, *normal(seed, (vocab, d_model), (max_len, d_model))))
-
-    return [
-        case("one sentence of 2 tokens", 1, 1, 2, 3, 2, 3),
-        case("2 sentences of 3 tokens", 2, 2, 3, 11, 5, 13),
-        case("3 sentences of 7 tokens", 3, 3, 7, 5, 2, 7),
-        case("as long as max_len", 4, 2, 5, 7, 3, 5),
-        case("one token", 5, 2, 1, 5, 7, 11),
-    ]
-
-
-def _embed(scale=lambda t: t.shape[1] ** 0.5, pick=lambda ids, p: p[: ids.shape[1]]):
-    return lambda ids, table, positions: table[ids] * scale(table) + pick(ids, positions)
-
-
-EXERCISE_2 = Exercise(
-    "12.2",
-    "What enters the first layer",
-    10,
-    1,
-    embed_with_positions,
-    _embedding_cases,
-    (
-        Mistake("no root", _embed(lambda t: 1.0), "Multiply the embeddings by √d_model before adding positions."),
-        Mistake("d_model", _embed(lambda t: t.shape[1]), "You multiplied by d_model; the paper takes √d_model."),
-        Mistake("divided", _embed(lambda t: t.shape[1] ** -0.5), "You divided by √d_model; multiply by it."),
-        Mistake(
-            "vocabulary",
-            _embed(lambda t: t.shape[0] ** 0.5),
-            "You took the root of the vocabulary size; d_model is the length of one row of the table.",
-        ),
-        Mistake(
-            "both",
-            lambda ids, t, p: (t[ids] + p[: ids.shape[1]]) * t.shape[1] ** 0.5,
-            "You multiplied the sum by √d_model; only the embeddings are scaled, not the positions.",
-        ),
-        Mistake(
-            "by token",
-            _embed(pick=lambda ids, p: p[ids]),
-            "You looked positions up by token id; row n of positions belongs to place n of the sentence.",
-        ),
-        Mistake(
-            "from one",
-            _embed(pick=lambda ids, p: p[1 : ids.shape[1] + 1]),
-            "Your positions start at row 1; the first token has position 0.",
-        ),
-        Mistake(
-            "all rows",
-            _embed(pick=lambda ids, p: p),
-            "You added all rows of positions; take only the first seq_len of them.",
-        ),
-        Mistake("no positions", lambda ids, t, p: t[ids] * t.shape[1] ** 0.5, "You did not add the positions."),
-    ),
-    gradients=("table", "positions"),
-)
-
-
-# 12.3 Masks for a batch of translations ------------------------------------------------------------------------------
-
-
-def translation_masks(src, tgt_in, pad_id):
-    """Return the boolean masks (src_mask, tgt_mask) of a batch; True = may attend.
-
-    src: [batch, src_len]; tgt_in: [batch, tgt_len]. src_mask: [batch, 1, 1, src_len] hides padding.
-    tgt_mask: [batch, 1, tgt_len, tgt_len] hides padding and, from each position, all later ones.
-    """
-    src_mask = torch.tensor([[[[token != pad_id for token in row]]] for row in src.tolist()])
-    tgt_mask = torch.tensor(
-        [
-            [[[j <= i and token != pad_id for j, token in enumerate(row)] for i in range(len(row))]]
-            for row in tgt_in.tolist()
-        ]
-    )
-    return src_mask, tgt_mask
-
-
-def _mask_cases():
-    src = torch.tensor([[5, 7, 3, 0, 0], [4, 6, 8, 9, 3]])
-    tgt = torch.tensor([[1, 5, 6], [1, 7, 0]])
-    other = torch.where(src == 3, 10, torch.where(src == 0, 3, src))
-    return [
-        Case("a source of 2 tokens", (torch.tensor([[5, 0]]), torch.tensor([[1, 4]]), 0)),
-        Case("5 source tokens, 3 target tokens", (src, tgt, 0)),
-        Case("the padding id is 3", (other, torch.tensor([[1, 5, 6, 7, 3], [1, 0, 5, 3, 3]]), 3)),
-        Case("no padding", (torch.tensor([[4, 5, 6]] * 3), torch.tensor([[1, 4, 5, 6, 7, 8, 9]] * 3), 0)),
-        Case("one target token", (src, torch.tensor([[1], [1]]), 0)),
-    ]
-
-
-def _masks(visible=lambda n: torch.ones(n, n).tril().bool(), join=torch.logical_and, finish=lambda m: m):
-    """Return the two masks with one step replaced."""
-
-    def function(src, tgt_in, pad_id):
-        src_mask = (src != pad_id)[:, None, None, :]
-        tgt_mask = join((tgt_in != pad_id)[:, None, None, :], visible(tgt_in.shape[1]))
-        return finish(src_mask), finish(tgt_mask)
-
-    return function
-
-
-def _masked_queries(src, tgt_in, pad_id):
-    causal = torch.ones(tgt_in.shape[1], tgt_in.shape[1]).tril().bool()
-    return (src != pad_id)[:, None, None, :], (tgt_in != pad_id)[:, None, :, None] & causal
-
-
-EXERCISE_3 = Exercise(
-    "12.3",
-    "Masks for a batch of translations",
-    15,
-    2,
-    translation_masks,
-    _mask_cases,
-    (
-        Mistake(
-            "inverted",
-            _masks(finish=lambda m: ~m),
-            "Both masks are the wrong way round: True means may attend, so padding is False.",
-        ),
-        Mistake(
-            "triu",
-            _masks(lambda n: torch.ones(n, n).triu().bool()),
-            "triu and tril are swapped: each target token sees itself and later ones, not earlier ones.",
-        ),
-        Mistake(
-            "no causal",
-            _masks(lambda n: torch.ones(n, n).bool()),
-            "The target mask hides padding only: later tokens still leak into every position.",
-        ),
-        Mistake(
-            "no padding",
-            lambda s, t, p: (
-                _masks()(s, t, p)[0],
-                torch.ones(t.shape[1], t.shape[1]).tril().bool().expand(len(t), 1, -1, -1),
-            ),
-            "The target mask hides later tokens but not the padding.",
-        ),
-        Mistake(
-            "strict",
-            _masks(lambda n: torch.ones(n, n).tril(-1).bool()),
-            "Your target mask hides the diagonal: a token may attend to itself; the first has nothing else.",
-        ),
-        Mistake(
-            "or",
-            _masks(join=torch.logical_or),
-            "You joined padding and causal mask with |; a key must pass both, so use &.",
-        ),
-        Mistake(
-            "queries",
-            _masked_queries,
-            "You hid padded queries (rows); it is the padded keys (columns) that nobody may attend to.",
-        ),
-        Mistake("pad is 0", lambda s, t, p: _masks()(s, t, 0), "You took 0 for the padding id; use pad_id."),
-        Mistake(
-            "floats",
-            _masks(finish=lambda m: m.float()),
-            "The masks hold numbers; they must be boolean (torch.bool).",
-        ),
-    ),
-    returns=("src_mask", "tgt_mask"),
-    probes=(future_leak(1),),
-)
-
-
-# 12.4 From ids to logits ---------------------------------------------------------------------------------------------
+# 12.1 From ids to logits ---------------------------------------------------------------------------------------------
 
 
 def ids_to_logits(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id):
@@ -315,6 +37,21 @@ def _attend(x, source, mask, matrix):
     return torch.tanh(x + torch.nan_to_num(scores.softmax(-1)) @ source)
 
 
+def _check_mask(what, mask, x, source):
+    """Raise ValueError for a mask that is not boolean [batch, 1, queries, keys], or as many ones in place of them."""
+    if mask is None:
+        return
+    if not isinstance(mask, torch.Tensor) or mask.dtype != torch.bool:
+        raise ValueError(f"{what} must be a boolean tensor, got {getattr(mask, 'dtype', type(mask).__name__)}")
+    wanted = [len(x), 1, x.shape[1], source.shape[1]]
+    fits = mask.dim() == len(wanted) and mask.shape[-1] == wanted[-1]
+    if not fits or any(size not in (1, most) for size, most in zip(mask.shape, wanted, strict=True)):
+        raise ValueError(
+            f"{what} must fit {wanted[2]} queries and {wanted[3]} keys, with the axes [batch, 1, queries or 1, keys], "
+            f"got the shape {list(mask.shape)}"
+        )
+
+
 def _parts(seed, d_model, src_vocab_size, tgt_vocab_size):
     """Return small pretend parts with random weights: two embeddings, an encoder, a decoder, a head."""
     shapes = [(src_vocab_size, d_model), (tgt_vocab_size, d_model), (13, d_model), *[(d_model, d_model)] * 4]
@@ -327,9 +64,12 @@ def _parts(seed, d_model, src_vocab_size, tgt_vocab_size):
         return tgt_table[ids] + places[: ids.shape[1]]
 
     def encoder(x, mask):
+        _check_mask("encoder(x, mask): mask", mask, x, x)
         return _attend(x, x, mask, matrices[0])
 
     def decoder(y, memory, tgt_mask, memory_mask):
+        _check_mask("decoder(y, memory, tgt_mask, memory_mask): tgt_mask", tgt_mask, y, y)
+        _check_mask("decoder(y, memory, tgt_mask, memory_mask): memory_mask", memory_mask, y, memory)
         for own, cross in ((matrices[1], matrices[2]), (matrices[3], matrices[2])):
             y = _attend(_attend(y, y, tgt_mask, own), memory, memory_mask, cross)
         return y
@@ -366,6 +106,21 @@ def _both(src, tgt_in, pad_id, causal=True, padding=True):
     return (src != pad_id)[:, None, None], real & seen
 
 
+def _turned(tgt_in, pad_id, turn):
+    n = tgt_in.shape[1]
+    return (tgt_in != pad_id)[:, None, None] & turn(torch.ones(n, n)).bool()
+
+
+def _joined_by_or(src, tgt_in, pad_id):
+    n = tgt_in.shape[1]
+    return (src != pad_id)[:, None, None], (tgt_in != pad_id)[:, None, None] | torch.ones(n, n).tril().bool()
+
+
+def _hidden_rows(src, tgt_in, pad_id):
+    n = tgt_in.shape[1]
+    return (src != pad_id)[:, None, None], (tgt_in != pad_id)[:, None, :, None] & torch.ones(n, n).tril().bool()
+
+
 def _run(masks=_both, encode=True, hide_src=True, hide_memory=True, finish=lambda z: z, last=False, tgt_side=1):
     """Return the right way with one step replaced."""
 
@@ -380,8 +135,8 @@ def _run(masks=_both, encode=True, hide_src=True, hide_memory=True, finish=lambd
     return function
 
 
-EXERCISE_4 = Exercise(
-    "12.4",
+EXERCISE_1 = Exercise(
+    "12.1",
     "From ids to logits",
     15,
     2,
@@ -414,6 +169,41 @@ EXERCISE_4 = Exercise(
             "The target mask hides later tokens, but not the padding; join both masks with &.",
         ),
         Mistake(
+            "either mask",
+            _run(_joined_by_or),
+            "You joined the target's two masks with |; a key has to pass both, so join them with &.",
+        ),
+        Mistake(
+            "no target mask",
+            _run(lambda s, t, p: (_both(s, t, p)[0], None)),
+            "The target has no mask at all, so each position reads the words that it has to predict.",
+        ),
+        Mistake(
+            "no mask at all",
+            _run(lambda s, t, p: (None, None)),
+            "You gave no masks at all: padding is read, and each position reads the words that it has to predict.",
+        ),
+        Mistake(
+            "later words only",
+            _run(lambda s, t, p: (_both(s, t, p)[0], _turned(t, p, lambda m: m.triu()))),
+            "Your causal mask is upside down: a word may read itself and earlier ones (tril), not later ones.",
+        ),
+        Mistake(
+            "not itself",
+            _run(lambda s, t, p: (_both(s, t, p)[0], _turned(t, p, lambda m: m.tril(-1)))),
+            "Your causal mask hides the diagonal; a word may read itself, and the first has nothing else.",
+        ),
+        Mistake(
+            "padding as queries",
+            _run(_hidden_rows),
+            "You hid what the target's padding may read, its rows; hide the padding as keys, along the columns.",
+        ),
+        Mistake(
+            "log-probabilities",
+            _run(finish=lambda z: z.log_softmax(-1)),
+            "You returned log-probabilities; logits are the scores before the softmax.",
+        ),
+        Mistake(
             "inverted",
             _run(lambda s, t, p: tuple(~mask for mask in _both(s, t, p))),
             "Your masks are the wrong way round: True means may attend.",
@@ -442,72 +232,530 @@ EXERCISE_4 = Exercise(
 )
 
 
-# 12.5 An output head that shares the embeddings ----------------------------------------------------------------------
+# 12.2 Find the wrong parts --------------------------------------------------------------------------------------------
+
+ENOUGH = 1e-4  # rounding moves no logit by so much
 
 
-def tied_logits(hidden, table):
-    """Return the logits of an output head that shares the embedding table: one score for each vocabulary entry.
+def wrong_parts(names, logits_with):
+    """Return the names of the parts that are wrong, in the order of names.
 
-    hidden: [batch, tgt_len, d_model]; table: [vocab_size, d_model]. Returns [batch, tgt_len, vocab_size].
+    logits_with(parts) returns the logits of a model in which the parts named in the list `parts` are a learner's, and
+    all others the library's. Rounding moves logits by less than 1e-4; a wrong part, alone in the library's model, moves
+    at least one logit by more, or makes it NaN.
     """
-    return torch.nn.functional.linear(hidden, table)
+    right, found = logits_with([]), []
+    for name in names:
+        if not torch.allclose(logits_with([name]), right, rtol=0.0, atol=ENOUGH):
+            found.append(name)
+    return found
 
 
-def _logit_cases():
+NAMES = ("softmax", "embed", "causal_mask", "split_heads", "layer_norm", "feed_forward", "decoder_layer")
+
+
+def _model_of(right, moves):
+    """Return a function like `logits_with`: each part named in `moves` adds its change to the right logits."""
+
+    def logits_with(parts):
+        if not isinstance(parts, list | tuple) or not all(isinstance(part, str) for part in parts):
+            raise TypeError(f"logits_with takes a list of names, such as ['embed'], got {parts!r}")
+        if unknown := [part for part in parts if part not in NAMES]:
+            raise ValueError(f"logits_with knows the parts {', '.join(NAMES)}, got {unknown[0]!r}")
+        return sum((moves[part] for part in NAMES if part in parts and part in moves), right.clone())
+
+    return logits_with
+
+
+def _parts_case(label, seed, names=NAMES, **moves):
+    right, *noise = normal(seed, (2, 3, 5), *[(2, 3, 5)] * len(NAMES))
+    rounding = {name: 1e-5 * change.clamp(-2, 2) for name, change in zip(NAMES, noise, strict=True)}
+    return Case(label, (list(names), _model_of(10 * right, rounding | moves)))
+
+
+def _single(value, *index):
+    change = torch.zeros(2, 3, 5)
+    change[index] = value
+    return change
+
+
+def _parts_cases():
+    plus = torch.full((2, 3, 5), 3.0)
+    tilted = torch.tensor([2.0, -2.0, 1.0, -1.0, 0.0]).expand(2, 3, 5)
     return [
-        Case("one token", tuple(normal(6, (1, 1, 2), (3, 2)))),
-        Case("2 sentences of 3 tokens", tuple(normal(7, (2, 3, 5), (11, 5)))),
-        Case("vocabulary as large as d_model", tuple(normal(8, (3, 2, 7), (7, 7)))),
-        Case("5 tokens", tuple(normal(9, (1, 5, 3), (13, 3)))),
+        _parts_case("one wrong part", 120, split_heads=tilted * 2),
+        _parts_case("all parts right, but for rounding", 121),
+        _parts_case("two wrong parts that cancel each other", 122, embed=tilted, layer_norm=-tilted),
+        _parts_case("all logits higher by 3", 123, softmax=plus, feed_forward=_single(0.5, 1, 2, 4)),
+        _parts_case("all logits lower by 3", 124, causal_mask=-plus),
+        _parts_case("a single logit off by 0.002", 125, decoder_layer=_single(0.002, 0, 1, 2)),
+        _parts_case("all logits off by 0.005", 128, embed=torch.full((2, 3, 5), 0.005)),
+        _parts_case("a part that returns NaN", 126, layer_norm=_single(float("nan"), 1, 1, 1), embed=tilted),
+        _parts_case("names in another order", 127, NAMES[::-1], softmax=tilted, decoder_layer=plus),
     ]
 
 
-EXERCISE_5 = Exercise(
-    "12.5",
-    "An output head that shares the embeddings",
-    3,
-    1,
-    tied_logits,
-    _logit_cases,
+def _large(difference):
+    return bool((difference.abs() > ENOUGH).any())
+
+
+def _judged(wrong):
+    """Return the loop over single parts with another judgement of (logits, right logits)."""
+
+    def function(names, logits_with):
+        right = logits_with([])
+        return [name for name in names if wrong(logits_with([name]), right)]
+
+    return function
+
+
+def _growing(names, logits_with):
+    right = logits_with([])
+    return [name for n, name in enumerate(names) if not ((logits_with(names[: n + 1]) - right).abs() < ENOUGH).all()]
+
+
+def _left_out(names, logits_with):
+    right = logits_with([])
+    return [
+        name
+        for name in names
+        if ((logits_with([other for other in names if other != name]) - right).abs() < ENOUGH).all()
+    ]
+
+
+def _against_all(names, logits_with):
+    theirs = logits_with(names)
+    return [name for name in names if not ((logits_with([name]) - theirs).abs() < ENOUGH).all()]
+
+
+def _against_the_last(names, logits_with):
+    last, found = logits_with([]), []
+    for name in names:
+        now = logits_with([name])
+        if not ((now - last).abs() < ENOUGH).all():
+            found.append(name)
+        last = now
+    return found
+
+
+def _each_change(names, logits_with):
+    theirs = logits_with(names)
+    rest = {name: [other for other in names if other != name] for name in names}
+    return [name for name in names if not ((logits_with(rest[name]) - theirs).abs() < ENOUGH).all()]
+
+
+EXERCISE_2 = Exercise(
+    "12.2",
+    "Find the wrong parts",
+    10,
+    2,
+    wrong_parts,
+    _parts_cases,
     (
         Mistake(
-            "scaled",
-            lambda h, t: h @ t.T * t.shape[1] ** 0.5,
-            "You multiplied by √d_model; that factor belongs to the embeddings, not to the logits.",
+            "NaN is not large",
+            _judged(lambda z, right: _large(z - right)),
+            "A part that returns NaN slips through: a comparison with NaN is False, so ask whether all differences "
+            "are small.",
         ),
         Mistake(
-            "divided",
-            lambda h, t: h @ t.T / t.shape[1] ** 0.5,
-            "You divided by √d_model; logits are plain dot products, unlike attention scores.",
+            "exactly equal",
+            _judged(lambda z, right: not torch.equal(z, right)),
+            "You find parts wrong that are right but for rounding; let every single logit move by up to 1e-4 (atol).",
         ),
         Mistake(
-            "softmax",
-            lambda h, t: torch.softmax(h @ t.T, -1),
-            "You returned probabilities; logits are the scores before the softmax.",
+            "best words only",
+            _judged(lambda z, right: not torch.equal(z.argmax(dim=-1), right.argmax(dim=-1))),
+            "You compare the best words only; they can stay the same while the logits are wrong.",
         ),
         Mistake(
-            "log",
-            lambda h, t: torch.log_softmax(h @ t.T, -1),
-            "You returned log-probabilities; logits are the scores before the softmax.",
+            "probabilities",
+            _judged(lambda z, right: not ((z.softmax(-1) - right.softmax(-1)).abs() < ENOUGH).all()),
+            "You compare probabilities, and a softmax hides what moves all logits alike; compare the logits.",
         ),
         Mistake(
-            "no transpose",
-            lambda h, t: h @ t,
-            "You multiplied by the table itself; each hidden vector meets each row, so transpose the table.",
+            "without abs",
+            _judged(lambda z, right: not (z - right < ENOUGH).all()),
+            "Logits that are too low slip through; take the absolute difference.",
         ),
         Mistake(
-            "last",
-            lambda h, t: h[:, -1:] @ t.T,
-            "You returned the logits of the last position only; training needs every position.",
+            "without abs, and NaN",
+            _judged(lambda z, right: bool((z - right > ENOUGH).any())),
+            "Logits that are too low slip through, and so does NaN: ask whether all absolute differences are small.",
         ),
-        Mistake("argmax", lambda h, t: (h @ t.T).argmax(-1), "You returned the best ids; return all logits."),
         Mistake(
-            "detached",
-            lambda h, t: h @ t.detach().T,
-            "Right values, but no gradient reaches the table: it must learn from both of its uses.",
+            "mean difference",
+            _judged(lambda z, right: not abs((z - right).mean()) < ENOUGH),
+            "You judge by the mean difference, in which higher and lower logits cancel; look at the largest one.",
+        ),
+        Mistake(
+            "mean absolute difference",
+            _judged(lambda z, right: not (z - right).abs().mean() < ENOUGH),
+            "You judge by the mean of the differences, in which a single wrong logit is lost; look at the largest one.",
+        ),
+        Mistake(
+            "too coarse",
+            _judged(lambda z, right: not ((z - right).abs() < 1e-2).all()),
+            "You allow more than rounding needs, so that small errors slip through; allow 1e-4.",
+        ),
+        Mistake(
+            "the model before",
+            _against_the_last,
+            "You compare each model with the one before it, which may be wrong itself; compare with logits_with([]).",
+        ),
+        Mistake(
+            "all logits off",
+            _judged(lambda z, right: not ((z - right).abs() < ENOUGH).any()),
+            "You count a part as wrong only if every logit moves; one is enough.",
+        ),
+        Mistake(
+            "one more each time",
+            _growing,
+            "You add one part after the other, so those after a wrong one look wrong too; try each part alone.",
+        ),
+        Mistake(
+            "all but one",
+            _left_out,
+            "You leave out one part and ask whether all is right then; with two wrong parts it never is. Try each "
+            "part alone.",
+        ),
+        Mistake(
+            "against all parts",
+            _against_all,
+            "You compare with the model of all the learner's parts; compare with the library's, logits_with([]).",
+        ),
+        Mistake(
+            "what one part changes",
+            _each_change,
+            "You take one part out of the learner's model, where another wrong part may already give NaN; put each "
+            "part alone into the library's.",
+        ),
+        Mistake(
+            "first only",
+            lambda names, logits_with: wrong_parts(names, logits_with)[:1],
+            "You stop at the first wrong part; there may be more.",
+        ),
+        Mistake(
+            "the right ones",
+            lambda names, logits_with: [n for n in names if n not in wrong_parts(names, logits_with)],
+            "You return the parts that are right; asked for are the wrong ones.",
+        ),
+        Mistake(
+            "in another order",
+            lambda names, logits_with: sorted(wrong_parts(names, logits_with)),
+            "These are the right names in alphabetical order; keep the order of names.",
         ),
     ),
-    gradients=("hidden", "table"),
 )
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
+
+# 12.3 Count the parameters -------------------------------------------------------------------------------------------
+
+
+def parameters(d_model, d_ff, n_layers, src_vocab_size, tgt_vocab_size, tied):
+    """Return the number of parameters of an encoder-decoder Transformer with n_layers layers on each side.
+
+    Attention has four matrices d_model x d_model without biases, the feed-forward network two matrices and two biases,
+    each norm a gain and a bias. Positions are computed. There are three tables, for source, target and output head,
+    without biases; with `tied` they are one and the same.
+    """
+    attention = [(d_model, d_model)] * 4
+    feed_forward = [(d_model, d_ff), (d_ff,), (d_ff, d_model), (d_model,)]
+    norm = [(d_model,)] * 2
+    layers = [*attention, *feed_forward, *norm * 2, *attention * 2, *feed_forward, *norm * 3]
+    tables = [(src_vocab_size, d_model)] + [(tgt_vocab_size, d_model)] * (0 if tied else 2)
+    return sum(math.prod(shape) for shape in layers * n_layers + tables)
+
+
+def _count_cases():
+    return [
+        Case("one layer on each side", (2, 3, 1, 5, 7, False)),
+        Case("one layer on each side, tied", (2, 3, 1, 5, 5, True)),
+        Case("three layers, many words", (12, 7, 3, 101, 47, False)),
+        Case("five layers, tied", (8, 28, 5, 53, 53, True)),
+        Case("the same vocabularies, but not tied", (6, 11, 2, 13, 13, False)),
+        Case("wide", (512, 2048, 6, 1_009, 997, False)),
+    ]
+
+
+def _count(
+    attentions=3,
+    matrices=4,
+    attention_biases=0,
+    ff_matrices=2,
+    ff_biases=True,
+    ff=2,
+    norms=5,
+    norm=2,
+    last=0,
+    tables=None,
+):
+    """Return the count with one term replaced; attentions, ff and norms are those of both layers together."""
+
+    def function(d, f, n, src, tgt, tied):
+        attention = matrices * d * d + attention_biases * d
+        feed_forward = ff_matrices * d * f + (d + f) * ff_biases
+        rows = tables(src, tgt, tied) if tables else (src if tied else src + 2 * tgt)
+        return n * (attentions * attention + ff * feed_forward + norms * norm * d) + last * norm * d + rows * d
+
+    return function
+
+
+def _each_side_half(d, f, n, src, tgt, tied):
+    rows = src if tied else src + 2 * tgt
+    return (_count()(d, f, n, src, tgt, tied) - rows * d) // 2 + rows * d
+
+
+EXERCISE_3 = Exercise(
+    "12.3",
+    "Count the parameters",
+    10,
+    2,
+    parameters,
+    _count_cases,
+    (
+        Mistake(
+            "one attention in the decoder",
+            _count(attentions=2),
+            "A decoder layer has two attentions, one for its own words and one for the memory; you counted one.",
+        ),
+        Mistake("no W_O", _count(matrices=3), "Each attention has a fourth matrix, the output projection W_O."),
+        Mistake(
+            "attention biases",
+            _count(attention_biases=4),
+            "You counted biases in the attention; here it has none.",
+        ),
+        Mistake(
+            "two norms in the decoder",
+            _count(norms=4),
+            "A decoder layer has three norms, one for each sub-layer; you counted two.",
+        ),
+        Mistake("no norms", _count(norms=0), "The norms are missing: a gain and a bias of d_model numbers each."),
+        Mistake("gains only", _count(norm=1), "Each norm has a gain and a bias; you counted one of the two."),
+        Mistake(
+            "final norms",
+            _count(last=2),
+            "You counted a norm at the end of each stack; here the last layer ends in its own norm.",
+        ),
+        Mistake(
+            "no feed-forward biases",
+            _count(ff_biases=False),
+            "The biases of the feed-forward networks are missing: d_ff for the first matrix, d_model for the second.",
+        ),
+        Mistake(
+            "d_ff biases twice",
+            lambda d, f, n, src, tgt, tied: _count()(d, f, n, src, tgt, tied) + 2 * n * (f - d),
+            "You counted d_ff biases for both matrices; the second gives d_model numbers, so it has d_model biases.",
+        ),
+        Mistake(
+            "d_model biases twice",
+            lambda d, f, n, src, tgt, tied: _count()(d, f, n, src, tgt, tied) + 2 * n * (d - f),
+            "You counted d_model biases for both matrices; the first gives d_ff numbers, so it has d_ff biases.",
+        ),
+        Mistake(
+            "one layer on each side",
+            lambda d, f, n, src, tgt, tied: _count()(d, f, 1, src, tgt, tied),
+            "You counted one layer on each side; there are n_layers.",
+        ),
+        Mistake(
+            "no tables",
+            _count(tables=lambda src, tgt, tied: 0),
+            "The tables are missing: source, target and output head, each with d_model numbers for every word.",
+        ),
+        Mistake(
+            "rows only",
+            lambda d, f, n, src, tgt, tied: (
+                _count(tables=lambda *given: 0)(d, f, n, src, tgt, tied) + (src if tied else src + 2 * tgt)
+            ),
+            "You counted the rows of the tables; each row has d_model numbers.",
+        ),
+        Mistake(
+            "one feed-forward matrix",
+            _count(ff_matrices=1),
+            "Each feed-forward network has two matrices, d_model x d_ff and d_ff x d_model.",
+        ),
+        Mistake(
+            "one feed-forward network",
+            _count(ff=1),
+            "There is a feed-forward network in the encoder layers and in the decoder layers; you counted one.",
+        ),
+        Mistake(
+            "n_layers in all",
+            _each_side_half,
+            "There are n_layers layers on each side; you counted half as many.",
+        ),
+        Mistake(
+            "no head",
+            _count(tables=lambda src, tgt, tied: src if tied else src + tgt),
+            "Untied, the output head is a third table, with tgt_vocab_size rows; it is missing.",
+        ),
+        Mistake(
+            "head of the source",
+            _count(tables=lambda src, tgt, tied: src if tied else 2 * src + tgt),
+            "The output head scores target words, so it has tgt_vocab_size rows.",
+        ),
+        Mistake(
+            "tied head apart",
+            _count(tables=lambda src, tgt, tied: 2 * src if tied else src + 2 * tgt),
+            "With tied, the output head is the same table too; you counted two tables.",
+        ),
+        Mistake(
+            "never tied",
+            _count(tables=lambda src, tgt, tied: src + 2 * tgt),
+            "With tied, one table does all three jobs and counts once.",
+        ),
+        Mistake(
+            "always tied",
+            _count(tables=lambda src, tgt, tied: src),
+            "You counted one table always; without tied there are three.",
+        ),
+        Mistake(
+            "flag the wrong way round",
+            _count(tables=lambda src, tgt, tied: src + 2 * tgt if tied else src),
+            "You took tied the wrong way round: with it there is one table, without it there are three.",
+        ),
+        Mistake(
+            "head with biases",
+            lambda d, f, n, src, tgt, tied: _count()(d, f, n, src, tgt, tied) + tgt,
+            "You gave the output head biases; it has none.",
+        ),
+        Mistake(
+            "four times d_model",
+            lambda d, f, n, src, tgt, tied: _count()(d, 4 * d, n, src, tgt, tied),
+            "You took d_ff = 4 d_model, as in the paper; use the d_ff that is given.",
+        ),
+    ),
+)
+
+
+# 12.4 The loss of a blind model --------------------------------------------------------------------------------------
+
+
+def blind_loss(logits):
+    """Return the loss to expect of these logits if every label is drawn at random, each word with probability 1/V.
+
+    logits: [positions, vocab_size]. Returns a tensor without axes: the mean over the positions of the expected
+    −ln p(label). It works for logits in the thousands, too.
+    """
+    losses = []
+    for row in logits:
+        shifted = row - row.max()
+        losses.append(torch.stack([shifted.exp().sum().log() - z for z in shifted]).mean())
+    return torch.stack(losses).mean()
+
+
+def _blind_cases():
+    def case(label, seed, positions, vocab_size, spread=1.0, shift=0.0):
+        return Case(label, (spread * normal(seed, (positions, vocab_size))[0] + shift,))
+
+    equal = torch.zeros(3, 11)
+    far = normal(143, (5, 7))[0] + torch.tensor([[0.0], [5.0], [-5.0], [20.0], [-20.0]])
+    return [
+        case("2 positions, 3 words", 140, 2, 3),
+        Case("all logits equal", (equal,)),
+        case("5 positions, 7 words", 141, 5, 7, 2.0),
+        case("one position", 142, 1, 13),
+        Case("positions at different heights", (far,)),
+        case("logits in the thousands", 144, 3, 5, 1000.0, 3000.0),
+    ]
+
+
+def _blind(of):
+    """Return the loss as another function of the logits."""
+    return lambda logits: of(logits, logits.log_softmax(dim=-1))
+
+
+EXERCISE_4 = Exercise(
+    "12.4",
+    "The loss of a blind model",
+    10,
+    2,
+    blind_loss,
+    _blind_cases,
+    (
+        Mistake(
+            "entropy",
+            _blind(lambda z, log_p: -(log_p.exp() * log_p).sum(dim=-1).mean()),
+            "You weighted the words by p, as if the model drew the label itself; here each word has the weight 1/V.",
+        ),
+        Mistake(
+            "ln V",
+            _blind(lambda z, log_p: z.new_tensor(math.log(z.shape[-1]))),
+            "That is ln V, which holds only if all logits of a position are equal. (The logarithm of the mean "
+            "probability is always −ln V; asked for is the mean of the logarithms.)",
+        ),
+        Mistake(
+            "without the label",
+            _blind(lambda z, log_p: z.logsumexp(dim=-1).mean()),
+            "The second term is missing: −ln p(y) is ln Σ exp(z_v) − z_y, and the mean of z_y is that of the logits.",
+        ),
+        Mistake(
+            "the best word",
+            _blind(lambda z, log_p: -log_p.amax(dim=-1).mean()),
+            "You took the best word of each position for the label; every word is equally likely to be it.",
+        ),
+        Mistake(
+            "the label plus",
+            _blind(lambda z, log_p: (z.logsumexp(dim=-1) + z.mean(dim=-1)).mean()),
+            "The label's logit is subtracted, not added: −ln p(y) is ln Σ exp(z_v) − z_y.",
+        ),
+        Mistake(
+            "negative",
+            _blind(lambda z, log_p: log_p.mean()),
+            "The sign is missing: the loss is −ln p.",
+        ),
+        Mistake(
+            "sum over words",
+            _blind(lambda z, log_p: -log_p.sum(dim=-1).mean()),
+            "You summed over the words; each has the probability 1/V, so take the mean.",
+        ),
+        Mistake(
+            "sum over positions",
+            _blind(lambda z, log_p: -log_p.mean(dim=-1).sum()),
+            "You summed over the positions; take the mean.",
+        ),
+        Mistake(
+            "per position",
+            _blind(lambda z, log_p: -log_p.mean(dim=-1)),
+            "You returned a loss for each position; take their mean.",
+        ),
+        Mistake(
+            "other axis",
+            _blind(lambda z, log_p: -z.log_softmax(dim=0).mean()),
+            "Your softmax runs over the positions; the words are the last axis.",
+        ),
+        Mistake(
+            "one sum for all",
+            _blind(lambda z, log_p: z.flatten().logsumexp(dim=0) - z.mean()),
+            "Your sum of exponentials goes over all positions; each position has its own.",
+        ),
+        Mistake(
+            "overflow",
+            _blind(lambda z, log_p: (z.exp().sum(dim=-1).log() - z.mean(dim=-1)).mean()),
+            "For logits in the thousands exp is infinite, and the softmax of all but the largest exactly 0; subtract "
+            "the largest logit first, or use torch.logsumexp or torch.log_softmax.",
+        ),
+        Mistake(
+            "an epsilon",
+            _blind(lambda z, log_p: -(z.softmax(dim=-1) + 1e-9).log().mean()),
+            "Adding 1e-9 to the probabilities cuts every loss off at 20.7; use torch.logsumexp or torch.log_softmax.",
+        ),
+        Mistake(
+            "shifted once",
+            _blind(lambda z, log_p: ((z - z.amax(-1, keepdim=True)).logsumexp(dim=-1) - z.mean(dim=-1)).mean()),
+            "You subtracted the largest logit in the first term only; subtract it in both, or in neither.",
+        ),
+        Mistake(
+            "sum over all",
+            _blind(lambda z, log_p: -log_p.sum()),
+            "You summed over words and positions; take the mean over both.",
+        ),
+        Mistake(
+            "half the variance",
+            _blind(lambda z, log_p: math.log(z.shape[-1]) + z.var(dim=-1, correction=0).mean() / 2),
+            "That is ln V + σ²/2, which holds about for many small logits; the exact loss is asked for.",
+        ),
+    ),
+)
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

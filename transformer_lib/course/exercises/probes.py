@@ -65,16 +65,3 @@ def masked_key_leak(call: Callable[..., object], case: Case, got: object) -> str
         if not torch.allclose(before, after, atol=1e-3, equal_nan=True):
             return f"Query {row} may not see key {column}, yet the value at {column} leaks into its output."
     return None
-
-
-def future_leak(part: int) -> Probe:
-    """Ask whether a mask lets a position see a later one."""
-
-    def probe(call: Callable[..., object], case: Case, got: object) -> str | None:
-        leaks = torch.triu(_tensor(got, part).bool(), diagonal=1).nonzero().tolist()
-        if not leaks:
-            return None
-        row, column = leaks[0][-2:]
-        return f"Later tokens still leak into position {row}: it may see position {column}."
-
-    return probe

@@ -5,73 +5,84 @@ from __future__ import annotations
 from .model import Choice, Number, Option
 
 NOTEBOOK_12 = (
-    Choice(
-        "12.q1",
-        "A model was trained on sentences of up to 20 tokens. Which of its learned tensors has a shape that depends "
-        "on the sentence length?",
-        (
-            Option("W_Q, W_K and W_V.", "They are d_model by d_model, whatever the sentence."),
-            Option("The attention weights.", "Their shape does, but they are computed afresh, not learned."),
-            Option(
-                "None, with sinusoidal positions.",
-                "Every learned tensor is shaped by d_model, d_ff and the "
-                "vocabularies. That is why the same weights run on any length.",
-                right=True,
-            ),
-            Option("The embedding table.", "It has one row for each entry of the vocabulary, not for each place."),
-        ),
-    ),
     Number(
-        "12.q2",
-        "How many million parameters does one feed-forward network have with d_model = 512 and d_ff = 2048, to one "
-        "decimal?",
-        2.1,
-        "2 · 512 · 2048 for the two matrices and 2048 + 512 for the biases: 2,099,712.",
+        "12.q1",
+        "The model has two layers on each side. To score the next word it runs once. How many multi-head attentions "
+        "does it compute in that run?",
+        6,
+        "One in each of the two encoder layers, and two in each of the two decoder layers: 2 + 4.",
         (
-            (1.0, "That is one matrix; there are two."),
-            (4.2, "That is twice too many: each matrix has 512 · 2048 entries, about a million."),
-            (0.5, "That is 2 · 512²: the hidden layer has 2048 units, not 512."),
+            (4, "That is one for each layer. A decoder layer has a second one, which reads the memory."),
+            (8, "That is two for each layer. An encoder layer has only one: there is no other sentence to read."),
+            (2, "That is one side of the model."),
+            (3, "That is one layer on each side; there are two."),
+            (24, "That counts every head. Four heads of one layer are computed together, as one attention."),
+            (5, "The first decoder layer has its two attentions as well."),
         ),
-        "Count two matrices of 512 by 2048 and a bias for each.",
-        tolerance=0.051,
+        "Count the attention boxes of the map, and take each twice.",
+        tolerance=0.01,
         high=100.0,
     ),
     Choice(
-        "12.q3",
-        "In the decoder's second attention, where do the keys come from?",
+        "12.q2",
+        "One of four masks can be left out without moving the logits of a single real word. Which one?",
         (
-            Option("From the target tokens so far.", "That is its first attention, the masked one."),
             Option(
-                "From the embeddings of the source.",
-                "Those are what the encoder starts from; the decoder reads what the encoder makes of them.",
+                "The padding of the source, in the encoder.",
+                "Then the words of the short sentence read <pad> while the encoder works, and their rows change.",
             ),
             Option(
-                "From the encoder's output, the memory.",
-                "Keys and values both come from the memory; only the queries come from the decoder.",
+                "The padding of the source, in the memory.",
+                "The encoder's mask hides <pad> from the words, and its rows are in the memory all the same.",
+            ),
+            Option(
+                "The padding of the target.",
+                "It stands at the end, where the causal mask hides it from every real word already.",
                 right=True,
             ),
-            Option("From the logits of the step before.", "Logits choose the next token; no attention reads them."),
+            Option(
+                "The causal mask.",
+                "Without it the words of the target read those that come after them, and the padding's mask does not "
+                "hide these.",
+            ),
+        ),
+    ),
+    Choice(
+        "12.q3",
+        "Which kind of part has the most parameters in the base model?",
+        (
+            Option(
+                "The 18 attentions.",
+                "They have 4 · 512² each, 18.9 million in all, no more than the table.",
+            ),
+            Option(
+                "The 12 feed-forward networks.",
+                "About 2 · 512 · 2048 each, twice as many as an attention: 25.2 million in all.",
+                right=True,
+            ),
+            Option("The table.", "37,000 rows of 512 are 18.9 million, as many as all attentions have."),
+            Option("The 30 norms.", "They have 2 · 512 each, 31 thousand in all."),
         ),
     ),
     Choice(
         "12.q4",
-        'One table serves source, target and output. In a batch, the word "life" is neither in the source nor among '
-        "the target inputs or labels. Does its row get a gradient?",
+        "The positions keep their length. Which of the factor's two effects does training need more: that the vectors "
+        "start longer, or that they move farther at each step?",
         (
             Option(
-                "No: a row that was not looked up has no gradient.",
-                "That holds on the way in. On the way out the row takes part in a logit at every position.",
+                "The longer start.",
+                "It helps when the steps are short. With long steps a short start does no harm.",
             ),
             Option(
-                "Yes, from the output head.",
-                "Its logit stands in the denominator of every softmax: the loss falls when that logit falls.",
+                "The longer steps.",
+                "With them the short start does as well as the long one, after one pass and after four.",
                 right=True,
             ),
-            Option("Yes, from the source embedding.", "The source embedding is asked for the words of the batch only."),
             Option(
-                "Only once the word has been a label.",
-                "A label raises its own word's logit, but all other words' logits are pushed down at each step.",
+                "Both: neither helps without the other.",
+                "Each of them alone is far better than none, and the long steps alone do as well as both.",
             ),
+            Option("Neither.", "Without both, not one sentence is right after one pass."),
         ),
     ),
 )

@@ -49,10 +49,6 @@ def _sizes(count: int) -> Callable[[random.Random], tuple]:
     return lambda rng: tuple(rng.choice(SIZES) for _ in range(count))
 
 
-def _sizes_and_flag(count: int) -> Callable[[random.Random], tuple]:
-    return lambda rng: (*_sizes(count)(rng), rng.random() < 0.5)
-
-
 def _without_one(rng: random.Random) -> tuple:
     q_len, k_len, d_v = (rng.choice(SIZES) for _ in range(3))
     return torch.softmax(_numbers(rng, (q_len, k_len)), dim=-1), _numbers(rng, (k_len, d_v)), rng.randrange(k_len)
@@ -141,9 +137,14 @@ def _reading(rng: random.Random) -> tuple:
     return mask, rng.randint(0, 4)
 
 
-def _batch(rng: random.Random) -> tuple:
-    rows = rng.choice((2, 3))
-    return _ids(rng, rows, rng.choice((5, 7)), 0, 4), _ids(rng, rows, rng.choice((3, 11)), 0, 4), rng.randrange(4)
+def _model_sizes(rng: random.Random) -> tuple:
+    source, target, tied = rng.choice(SIZES), rng.choice(SIZES), rng.random() < 0.5
+    d_model, d_ff, n_layers = 2 * rng.choice(SIZES), rng.choice(SIZES), rng.randint(1, 5)
+    return d_model, d_ff, n_layers, source + 4, (source if tied else target) + 4, tied
+
+
+def _logits(rng: random.Random) -> tuple:
+    return (rng.choice((1.0, 10.0, 1000.0)) * _numbers(rng, (rng.choice(SIZES), rng.choice(SIZES))),)
 
 
 def _matches(rng: random.Random) -> tuple:
@@ -203,8 +204,8 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "07.5": _segments,
     "09.2": _table,
     "10.3": _reading,
-    "12.1": _sizes_and_flag(2),
-    "12.3": _batch,
+    "12.3": _model_sizes,
+    "12.4": _logits,
     "13.4": lambda rng: (rng.randint(1, 5000), rng.choice(SIZES) * 8, rng.randint(2, 3000)),
     "13.5": _matches,
     "14.1": _greedy,
