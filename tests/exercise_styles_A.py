@@ -47,4 +47,8 @@ def width_range(scores, printed, decimals):
     return (0.0 if most >= 1 else width_of(most)), (math.inf if least <= 0.5 else width_of(least))
 
 
-STYLES = [("A.1", first_counterexample), ("A.2", could_be_printed), ("A.3", agreeing_entries), ("A.4", width_range)]
+def rounded_and_equal(printed, exact, decimals):
+    return torch.round(exact, decimals=decimals) == printed
+
+
+STYLES = [("A.1", first_counterexample), ("A.2", could_be_printed), ("A.2", rounded_and_equal), ("A.3", agreeing_entries), ("A.4", width_range)]

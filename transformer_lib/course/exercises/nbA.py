@@ -29,13 +29,13 @@ def _prime(number):
 def _first_cases():
     rows = [*normal(3101, (3,), (5,)), torch.tensor([0.5, 2.0]), torch.tensor([1.0, -1.0])]
     return [
-        Case("one counterexample among four", (lambda n: n % 2 == 1, [7, 5, 2, 9])),
+        Case("n is odd: 7, 5, 2, 9", (lambda n: n % 2 == 1, [7, 5, 2, 9])),
         Case("Euler: n² + n + 41 is prime", (lambda n: _prime(n * n + n + 41), list(range(45)))),
-        Case("no counterexample", (lambda n: n * (n + 1) % 2 == 0, list(range(2, 13)))),
-        Case("the very first case", (lambda n: n > 3, [3, 5, 1])),
+        Case("n (n + 1) is even", (lambda n: n * (n + 1) % 2 == 0, list(range(2, 13)))),
+        Case("n is greater than 3: 3, 5, 1", (lambda n: n > 3, [3, 5, 1])),
         Case("no cases at all", (lambda n: False, [])),
         Case("softmax weights never exceed a half", (lambda row: bool((row.softmax(0) <= 0.5).all()), rows)),
-        Case("the last case alone", (lambda n: n % 2 == 1, [1, 3, 5, 4])),
+        Case("n is odd: 1, 3, 5, 4", (lambda n: n % 2 == 1, [1, 3, 5, 4])),
     ]
 
 
@@ -82,6 +82,16 @@ EXERCISE_1 = Exercise(
             "You look at the first case only: `return -1` comes after the loop, not inside it.",
         ),
         Mistake(
+            "gives up, in a loop",
+            lambda claim, cases: (0 if not claim(cases[0]) else -1) if cases else None,
+            "You leave at the first case: `return -1` comes after the loop, not in an `else` inside it.",
+        ),
+        Mistake(
+            "asks the index",
+            lambda claim, cases: next((i for i in range(len(cases)) if not claim(i)), -1),
+            "You ask the claim about the index; ask it about the case.",
+        ),
+        Mistake(
             "length",
             lambda claim, cases: next((i for i, c in enumerate(cases) if not claim(c)), len(cases)),
             "Without a counterexample you return the length of the list; return −1.",
@@ -120,10 +130,9 @@ def could_be_printed(printed, exact, decimals):
 def _printed_cases():
     def case(label, seed, shape, decimals):
         exact, kind = normal(seed, shape, shape, dtype=torch.float64)
-        unit = 10.0**-decimals
-        rounded = (exact / unit).round() * unit
-        near = torch.where(kind > 0.9, rounded + unit, torch.where(kind < -0.9, (exact / unit).trunc() * unit, rounded))
-        return Case(label, (near, exact, decimals))
+        units = exact * 10**decimals
+        near = torch.where(kind > 0.9, units.round() + 1, torch.where(kind < -0.9, units.trunc(), units.round()))
+        return Case(label, (near / 10**decimals, exact, decimals))  # a quotient is the float nearest to what is printed
 
     one_each = torch.tensor([0.84, 0.54, 0.02, -0.42, 0.5], dtype=torch.float64)
     truth = torch.tensor([0.841471, 0.540302, 0.0349, -0.4161, 0.5], dtype=torch.float64)
@@ -151,10 +160,19 @@ EXERCISE_2 = Exercise(
         ),
         Mistake("equal", lambda p, e, d: p == e, "You ask for equality, which rounded numbers almost never have."),
         Mistake(
-            "rounded and equal",
-            lambda p, e, d: torch.round(e, decimals=d) == p,
-            "You round, and then compare floats with ==, which differ in their last bits. Compare the distance "
-            "with half a unit.",
+            "no abs",
+            lambda p, e, d: p - e <= 0.5 * 10.0**-d,
+            "You allow any print that is too small: take the absolute value of the difference.",
+        ),
+        Mistake(
+            "one digit further",
+            lambda p, e, d: (p - e).abs() <= 10.0 ** -(d + 1),
+            "You allow a tenth of a unit of the last digit; half of a unit is allowed.",
+        ),
+        Mistake(
+            "both cut off",
+            lambda p, e, d: (p * 10.0**d).trunc() == (e * 10.0**d).trunc(),
+            "You cut off both numbers and compare what is left; a print is rounded.",
         ),
         Mistake(
             "relative",
@@ -172,7 +190,7 @@ EXERCISE_2 = Exercise(
             "You allow .005 whatever is printed; the room depends on `decimals`.",
         ),
         Mistake(
-            "turned round",
+            "opposite",
             lambda p, e, d: (p - e).abs() > 0.5 * 10.0**-d,
             "You return True where the print is wrong.",
         ),
@@ -198,14 +216,15 @@ def agreeing_entries(printed, decimals):
     return tuple(int(_agree(printed, decimals, unit).sum()) for unit in (1.0, math.pi / 180))
 
 
-def _agree(printed, decimals, unit, *, first=0, exponent=2.0, swap=False, half=0.5):
-    """Return which entries agree with sinusoids of angles in this unit."""
+def _agree(printed, decimals, unit, *, first=0, exponent=2.0, swap=False, half=0.5, halves=False):
+    """Return which entries agree with sinusoids of angles in this unit; `halves`: sines first, then all cosines."""
     n, width = printed.shape
     position = torch.arange(first, first + n, dtype=torch.float64)[:, None]
     pair = torch.arange(width // 2, dtype=torch.float64)
     angle = position / 10000.0 ** (exponent * pair / width) * unit
     parts = (angle.cos(), angle.sin()) if swap else (angle.sin(), angle.cos())
-    return (printed - torch.stack(parts, dim=-1).reshape(n, width)).abs() <= half * 10.0**-decimals
+    table = torch.cat(parts, dim=-1) if halves else torch.stack(parts, dim=-1).reshape(n, width)
+    return (printed - table).abs() <= half * 10.0**-decimals
 
 
 def _counted(**changes):
@@ -248,9 +267,9 @@ EXERCISE_3 = Exercise(
     _sinusoid_cases,
     (
         Mistake(
-            "exchanged",
+            "swapped",
             lambda p, d: agreeing_entries(p, d)[::-1],
-            "The two counts are exchanged: radians come first.",
+            "The two counts are swapped: radians come first.",
         ),
         Mistake("whole unit", _counted(half=1.0), "You allow a whole unit of the last digit: half of one is enough."),
         Mistake("from 1", _counted(first=1), "Your rows start at position 1; the first row is position 0."),
@@ -259,7 +278,17 @@ EXERCISE_3 = Exercise(
             _counted(exponent=1.0),
             "Your exponent is j/d_model; it is 2j/d_model, where j counts the pairs.",
         ),
-        Mistake("sine and cosine exchanged", _counted(swap=True), "Even features are sines, odd ones cosines."),
+        Mistake("sine and cosine swapped", _counted(swap=True), "Even features are sines, odd ones cosines."),
+        Mistake(
+            "two halves",
+            _counted(halves=True),
+            "You put all sines first and the cosines behind them; sine and cosine of a pair stand side by side.",
+        ),
+        Mistake(
+            "always two decimals",
+            lambda p, d: _counted(half=0.5 * 10.0 ** (d - 2))(p, d),
+            "You allow .005 whatever is printed; the room depends on `decimals`.",
+        ),
         Mistake("whole rows", _whole_rows, "You count rows that agree as a whole; count entries."),
         Mistake(
             "converted the wrong way",
@@ -338,9 +367,9 @@ EXERCISE_4 = Exercise(
     (
         Mistake("root", lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, power=1), "You return √d_k; square it."),
         Mistake(
-            "exchanged",
+            "swapped",
             lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, flip=True),
-            "The ends are exchanged: a larger weight means a smaller d_k.",
+            "The ends are swapped: a larger weight means a smaller d_k.",
         ),
         Mistake(
             "whole unit",
@@ -354,6 +383,21 @@ EXERCISE_4 = Exercise(
             "You use the logarithm of one weight. The ratio of the two weights is exp(difference / √d_k).",
         ),
         Mistake("one over", _inverted, "You return 1/d_k: the scores are divided by √d_k, not multiplied."),
+        Mistake(
+            "one over, unsorted",
+            lambda s, p, d: _inverted(s, p, d)[::-1],
+            "You return 1/d_k, the ends swapped: the scores are divided by √d_k, not multiplied.",
+        ),
+        Mistake(
+            "whole widths",
+            lambda s, p, d: tuple(end if math.isinf(end) else float(round(end)) for end in width_range(s, p, d)),
+            "You round to whole widths; here d_k may be any number above 0.",
+        ),
+        Mistake(
+            "always two decimals",
+            lambda s, p, d: _range(s, p, 0.005),
+            "You allow .005 whatever is printed; the room depends on `decimals`.",
+        ),
         Mistake(
             "no scaling",
             lambda s, p, d: _range(torch.tensor([0.0, 1.0]), p, 0.5 * 10.0**-d),

@@ -12,7 +12,7 @@ NOTEBOOK_A = (
         (
             Option("true", "As written it leaves the first token nothing to attend to: that is where the NaN is from."),
             Option("imprecise", "True with two more words: before it, and itself.", right=True),
-            Option("false", "Nothing in it is wrong: a token does attend to those before it. Something is left out."),
+            Option("false", "What it says of the tokens before is right; something is left out."),
             Option("cannot be checked", "It was checked: the first row became NaN."),
         ),
     ),
