@@ -426,4 +426,4 @@ def test_the_map_says_whose_part_is_whose():
     assert lines[0] == "Your own Transformer: 1 of 18 parts are yours, in mine/my_transformer.py"
     assert lines[1].startswith("✓ yours         01  softmax")
     assert lines[2].startswith("○ the library's 02  similarity")
-    assert bundle["text/html"].count("<tr>") == 20 and "<code>softmax</code>" in bundle["text/html"]
+    assert bundle["text/html"].count("<tr>") == 19 and "<code>softmax</code>" in bundle["text/html"]

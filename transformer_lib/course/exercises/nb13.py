@@ -30,7 +30,13 @@ def _loss_cases():
         Case("the padding id is 3", (normal(6, (2, 4, 5))[0], other, 3)),
         Case("no padding", (normal(7, (2, 3, 11))[0], integers(8, (2, 3), 1, 11), 0)),
         Case("one sentence is padding only", (normal(9, (2, 2, 3))[0], torch.tensor([[0, 0], [1, 2]]), 0)),
+        Case("a label whose loss is 0", (normal(18, (1, 3, 5))[0] + 200 * _certain(), torch.tensor([[3, 1, 2]]), 0)),
     ]
+
+
+def _certain():
+    """Return zeros [1, 3, 5] with a one for the label 1 at position 1."""
+    return torch.nn.functional.one_hot(torch.tensor([[8, 1, 8]]), 9)[..., :5]
 
 
 def _ratio(numerator, denominator):
@@ -40,6 +46,16 @@ def _ratio(numerator, denominator):
 def _right(logits, labels):
     """Return the log-probability of each right token."""
     return torch.log_softmax(logits, -1).gather(-1, labels[..., None])[..., 0]
+
+
+def _loss_from(log_probs):
+    """Return the loss of the log-probabilities that log_probs(logits) gives."""
+    return lambda z, y, pad: -log_probs(z).gather(-1, y[..., None])[..., 0][y != pad].mean()
+
+
+def _left_out_by_loss(logits, labels, pad_id):
+    losses = -_right(logits, labels) * (labels != pad_id)
+    return losses[losses != 0].mean()
 
 
 def _log_of_softmax(logits, labels, pad_id):
@@ -55,7 +71,7 @@ def _mean_of_means(logits, labels, pad_id):
 EXERCISE_1 = Exercise(
     "13.1",
     "The loss of a batch",
-    12,
+    10,
     2,
     masked_cross_entropy,
     _loss_cases,
@@ -120,6 +136,36 @@ EXERCISE_1 = Exercise(
             "underflow",
             _log_of_softmax,
             "Right for small logits, but a probability underflows to 0 and its logarithm is infinite: use log_softmax.",
+        ),
+        Mistake(
+            "a number inside the logarithm",
+            _loss_from(lambda z: (torch.softmax(z, -1) + 1e-9).log()),
+            "You added a small number inside the logarithm, which caps large losses: use log_softmax.",
+        ),
+        Mistake(
+            "left out by the loss",
+            _left_out_by_loss,
+            "You left out real labels whose loss is 0; leave out the positions where tgt_out is pad_id, and no others.",
+        ),
+        Mistake(
+            "softmax over positions",
+            _loss_from(lambda z: torch.log_softmax(z, 1)),
+            "Your softmax runs over the positions; it must run over the vocabulary, the last axis.",
+        ),
+        Mistake(
+            "shifted again",
+            lambda z, y, pad: masked_cross_entropy(z[:, :-1], y[:, 1:], pad),
+            "You shifted the labels; tgt_out is shifted already, so row t of the logits belongs to its column t.",
+        ),
+        Mistake(
+            "only padding",
+            lambda z, y, pad: -_right(z, y)[y == pad].mean(),
+            "You kept the padding and left out the real labels; it is the other way round.",
+        ),
+        Mistake(
+            "perplexity",
+            lambda z, y, pad: masked_cross_entropy(z, y, pad).exp(),
+            "You took the exponential of the loss, which is the perplexity; return the loss.",
         ),
         Mistake(
             "bits",
@@ -194,14 +240,32 @@ def _kept(choose):
     return function
 
 
-def _compares_with_the_last(losses, patience):
-    best = worse = 0
-    for epoch, loss in enumerate(losses):
-        best = epoch if loss < losses[best] else best
-        worse = worse + 1 if epoch and loss >= losses[epoch - 1] else 0
-        if worse == patience:
-            break
-    return best + 1, epoch + 1
+def _compares_with_the_last(is_worse):
+    def function(losses, patience):
+        best = worse = 0
+        for epoch, loss in enumerate(losses):
+            best = epoch if loss < losses[best] else best
+            worse = worse + 1 if epoch and is_worse(loss, losses[epoch - 1]) else 0
+            if worse == patience:
+                break
+        return best + 1, epoch + 1
+
+    return function
+
+
+def _from_the_lowest(losses, patience):
+    kept = losses.index(min(losses)) + 1
+    return kept, min(kept + patience, len(losses))
+
+
+def _last_of_a_tie(losses, patience):
+    _, stopped = early_stopping(losses, patience)
+    return stopped - losses[:stopped][::-1].index(min(losses[:stopped])), stopped
+
+
+def _past_the_end(losses, patience):
+    kept, stopped = early_stopping(losses, patience)
+    return kept, kept + patience
 
 
 def _never_starts_over(losses, patience):
@@ -219,7 +283,7 @@ def _never_starts_over(losses, patience):
 EXERCISE_2 = Exercise(
     "13.2",
     "Early stopping",
-    8,
+    10,
     2,
     early_stopping,
     _curve_cases,
@@ -261,8 +325,38 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "compared with the last",
-            _compares_with_the_last,
+            _compares_with_the_last(lambda new, before: new >= before),
             "You compared each loss with the one before it; compare it with the best so far.",
+        ),
+        Mistake(
+            "rises in a row",
+            _compares_with_the_last(lambda new, before: new > before),
+            "You counted rises from one epoch to the next; count epochs that are not better than the best so far.",
+        ),
+        Mistake(
+            "from the lowest of all",
+            _from_the_lowest,
+            "You looked for the lowest of all losses first, but those after the stop are never measured.",
+        ),
+        Mistake(
+            "the last of a tie",
+            _last_of_a_tie,
+            "Of equal losses you kept the last; a tie does not count as better, so keep the first.",
+        ),
+        Mistake(
+            "past the end",
+            _past_the_end,
+            "Your run goes on after the last epoch; there are only len(losses).",
+        ),
+        Mistake(
+            "kept from 0",
+            _kept(lambda losses, kept, stopped: kept - 1),
+            "The epoch that is kept is counted from 0; count it from 1, like the other one.",
+        ),
+        Mistake(
+            "stopped from 0",
+            lambda losses, patience: (early_stopping(losses, patience)[0], early_stopping(losses, patience)[1] - 1),
+            "The epoch after which training stops comes one too early; count it from 1, like the one that is kept.",
         ),
         Mistake(
             "never starts over",
@@ -323,10 +417,20 @@ def _smoothed(on, off, finish=torch.mean):
     return function
 
 
+def _smooth(logits, targets, epsilon):
+    """Return q, [n, vocab_size]."""
+    even = torch.full_like(logits, epsilon / logits.shape[-1])
+    return even + (1 - epsilon) * torch.nn.functional.one_hot(targets, logits.shape[-1])
+
+
+def _of_label(logits, targets):
+    return torch.log_softmax(logits, -1).gather(-1, targets[:, None])[:, 0]
+
+
 EXERCISE_3 = Exercise(
     "13.3",
     "Label smoothing",
-    10,
+    8,
     2,
     label_smoothed_loss,
     _smoothing_cases,
@@ -372,6 +476,39 @@ EXERCISE_3 = Exercise(
             "not reduced",
             _smoothed(lambda e, n: 1 + e / n, lambda e, n: e / n),
             "Your target sums to more than one: the right token gets 1 - epsilon and epsilon / vocab_size.",
+        ),
+        Mistake(
+            "softmax over the rows",
+            lambda z, y, e: (
+                -(
+                    (1 - e) * torch.log_softmax(z, 0).gather(-1, y[:, None])[:, 0]
+                    + e * torch.log_softmax(z, 0).mean(-1)
+                ).mean()
+            ),
+            "Your softmax runs over the rows; it must run over the vocabulary, the last axis.",
+        ),
+        Mistake(
+            "floor subtracted",
+            lambda z, y, e: (
+                label_smoothed_loss(z, y, e)
+                + (_smooth(z, y, e) * _smooth(z, y, e).clamp(min=1e-30).log()).sum(-1).mean()
+            ),
+            "You subtracted the floor, the entropy of q; the loss is the sum over -q ln p alone.",
+        ),
+        Mistake(
+            "even part added",
+            lambda z, y, e: -((1 - e) * _of_label(z, y) - e * torch.log_softmax(z, -1).mean(-1)).mean(),
+            "The even part has the wrong sign: both parts are log-probabilities, and both get the minus.",
+        ),
+        Mistake(
+            "underflow",
+            lambda z, y, e: (
+                -(
+                    (1 - e) * torch.softmax(z, -1).log().gather(-1, y[:, None])[:, 0]
+                    + e * torch.softmax(z, -1).log().mean(-1)
+                ).mean()
+            ),
+            "Right for small logits, but a probability underflows to 0 and its logarithm is infinite: use log_softmax.",
         ),
         Mistake(
             "the right token alone",
@@ -455,15 +592,28 @@ def _along_drawings(right, groups, draws):
     return hits[draws].sum(dim=0) / sizes[draws].sum(dim=0)
 
 
-def _two_deviations(right, groups, draws):
-    shares = _share_of_drawn(right, groups, draws)
-    return torch.stack([shares.mean() - 1.96 * shares.std(), shares.mean() + 1.96 * shares.std()])
+def _deviations(times):
+    def function(right, groups, draws):
+        shares = _share_of_drawn(right, groups, draws)
+        return torch.stack([shares.mean() - times * shares.std(), shares.mean() + times * shares.std()])
+
+    return function
+
+
+def _of_single_groups(right, groups, draws):
+    sizes, hits = _sums(right, groups)
+    return (hits / sizes)[draws].flatten()
+
+
+def _sorted_entries(right, groups, draws):
+    shares = _share_of_drawn(right, groups, draws).sort().values
+    return torch.stack([shares[int(0.025 * len(shares))], shares[int(0.975 * len(shares))]])
 
 
 EXERCISE_4 = Exercise(
     "13.4",
     "Draw whole groups",
-    10,
+    12,
     3,
     grouped_interval,
     _group_cases,
@@ -509,9 +659,24 @@ EXERCISE_4 = Exercise(
             "You returned the smallest and the largest share; leave out 2.5 % of the drawings on each side.",
         ),
         Mistake(
-            "two deviations",
-            _two_deviations,
+            "1.96 deviations",
+            _deviations(1.96),
             "You returned the mean plus and minus 1.96 standard deviations; return quantiles.",
+        ),
+        Mistake(
+            "two deviations",
+            _deviations(2.0),
+            "You returned the mean plus and minus two standard deviations; return quantiles.",
+        ),
+        Mistake(
+            "single groups",
+            _interval(_of_single_groups),
+            "You took quantiles of the shares of single groups; first make one share of each row of draws.",
+        ),
+        Mistake(
+            "sorted entries",
+            _sorted_entries,
+            "You took entries of the sorted shares; torch.quantile also interpolates between two of them.",
         ),
         Mistake(
             "swapped",
