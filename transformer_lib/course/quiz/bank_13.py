@@ -58,7 +58,7 @@ NOTEBOOK_13 = (
             Option("Not at all.", "Its gradient is small, but it is not zero, and it is divided by its own size."),
             Option(
                 "Equally far.",
-                "m = g and v = g² (both corrected for having started at zero), so the step is η g / |g|, which is ± η.",
+                "The means hold g and g² (corrected for having begun at zero), so the step is η g / |g|, which is ± η.",
                 right=True,
             ),
             Option(
