@@ -51,4 +51,10 @@ def rounded_and_equal(printed, exact, decimals):
     return torch.round(exact, decimals=decimals) == printed
 
 
-STYLES = [("A.1", first_counterexample), ("A.2", could_be_printed), ("A.2", rounded_and_equal), ("A.3", agreeing_entries), ("A.4", width_range)]
+STYLES = [
+    ("A.1", first_counterexample),
+    ("A.2", could_be_printed),
+    ("A.2", rounded_and_equal),
+    ("A.3", agreeing_entries),
+    ("A.4", width_range),
+]

@@ -98,9 +98,8 @@ def test_a_transpose_is_only_spoken_of_where_one_would_fit():
 
 
 def test_small_numbers_are_compared_by_their_own_measure():
-    rate = exercises.get("13.4")
-    tiny = examine(rate, lambda step, d_model, warmup_steps: 1e-6)
-    assert "not the right one" in tiny.diagnosis
+    rates = Exercise("99.4", "A rate", 1, 1, lambda step: step * 1e-7, lambda: [Case("step 3", (3,))], ())
+    assert "not the right one" in examine(rates, lambda step: 1e-6).diagnosis
 
 
 def test_two_mistakes_that_fit_name_neither():
@@ -418,13 +417,6 @@ def _first_query(queries, keys, values, temperature):
     return torch.softmax(queries[0] @ keys.T / temperature, 0) @ values
 
 
-def _lengths(predicted, references, eos_id):
-    def length(ids):
-        return [*ids, eos_id].index(eos_id)
-
-    return sum(length(a) == length(b) for a, b in zip(predicted, references, strict=True)) / len(predicted)
-
-
 def _causal(X, temperature):
     unit = torch.nn.functional.normalize(X, dim=-1)
     may = torch.ones(X.shape[-2], X.shape[-2]).tril().bool()
@@ -446,11 +438,6 @@ def _by_identity(forward, x, times):
     return "same" if all(forward(x, False) is first for _ in range(times - 1)) else "random"
 
 
-def _last_eos_removed(predicted, references, eos_id):
-    cut = [[ids[:-1] if ids and ids[-1] == eos_id else ids for ids in some] for some in (predicted, references)]
-    return sum(a == b for a, b in zip(*cut, strict=True)) / len(predicted)
-
-
 def _first_entries(forward, x, times):
     return "same" if len({float(forward(x, False)[0, 0]) for _ in range(times)}) == 1 else "random"
 
@@ -466,7 +453,6 @@ def _turned_without_sign(offset, d_model):
         ("17.2", _called_once, "really compared", "seed"),
         ("17.2", _by_identity, "compare the numbers", "input"),
         ("17.2", _first_entries, "compare all entries", "row"),
-        ("13.5", _last_eos_removed, "at the end only", "follows"),
         ("06.3", _turned_without_sign, "sign of the offset", "order"),
         ("11.1", _finite_fill, "still gets some weight", "rounded"),
         ("04.3", _share(lambda s: s.amin(-1, keepdim=True)), "smallest score of each row", "mean"),
@@ -474,7 +460,6 @@ def _turned_without_sign(offset, d_model):
         ("07.4", _stacked_along_0, "entries are wrong", "put"),
         ("10.2", _any_row, "whether any row has moved", "at once"),
         ("01.3", _first_query, "wrong shape", "other axes"),
-        ("13.5", _lengths, "not the right one", "times"),
         ("02.2", _causal, "differ", "Nearly"),
     ],
 )

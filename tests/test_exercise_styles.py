@@ -72,37 +72,6 @@ def attention_backward(query, key, value, grad_output):
     )
 
 
-def shift_target(tgt):
-    return [tgt[:, : tgt.shape[1] - 1], tgt[:, 1:]]
-
-
-def masked_cross_entropy(logits, tgt_out, pad_id):
-    losses = F.nll_loss(logits.log_softmax(-1).transpose(1, 2), tgt_out, reduction="none")
-    return losses[tgt_out != pad_id].mean()
-
-
-def label_smoothed_loss(logits, targets, epsilon):
-    log_p = logits - logits.logsumexp(-1, keepdim=True)
-    right = log_p[torch.arange(len(targets)), targets]
-    return -((1 - epsilon) * right + epsilon * log_p.mean(-1)).mean()
-
-
-def warmup_rate(step, d_model, warmup_steps):
-    return d_model ** (-0.5) * min(1 / math.sqrt(step), step / warmup_steps**1.5)
-
-
-def exact_match(predicted, expected, eos_id):
-    def cut(ids):
-        result = []
-        for token in ids:
-            if token == eos_id:
-                return result
-            result.append(token)
-        return result
-
-    return float(np.mean([cut(a) == cut(b) for a, b in zip(predicted, expected, strict=True)]))
-
-
 def greedy_loop(next_logits, bos_id, eos_id, max_new_tokens):
     ids = torch.tensor([bos_id])
     while len(ids) <= max_new_tokens:
@@ -146,11 +115,6 @@ STYLES = [
     ("04.2", dot_product_deviation_as_a_tensor),
     ("04.5", softmax_backward),
     ("04.6", attention_backward),
-    ("13.1", shift_target),
-    ("13.2", masked_cross_entropy),
-    ("13.3", label_smoothed_loss),
-    ("13.4", warmup_rate),
-    ("13.5", exact_match),
     ("14.1", greedy_loop),
     ("14.2", top_k_probabilities),
     ("14.3", top_p_probabilities),

@@ -91,7 +91,7 @@ def test_the_numbers_are_right():
         "09.q4": torch.nn.functional.layer_norm(torch.tensor([0.0, 2.0, 2.0, 8.0]), (4,))[3].item(),
         "11.q2": 11,
         "12.q1": 2 * 1 + 2 * 2,
-        "13.q2": torch.nn.functional.cross_entropy(torch.zeros(1, 1000), torch.tensor([7])).item(),
+        "13.q1": (5 * 1 + 2 * 4) / (5 + 2),
         "14.q2": max(0.6 * 0.3, 0.4 * 0.9),
         "16.q1": 8**2 / 4**2,
         "17.q4": sum(

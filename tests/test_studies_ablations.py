@@ -115,6 +115,8 @@ def test_the_stored_study_is_complete_and_says_how_it_was_made(stored):
         assert list(scores) == list(study.TEST_PARTS)
     assert list(stored["warm-up"]) == [warmup.name_of(*arm) for arm in warmup.ARMS]
     assert all(len(losses) == 3 for losses in stored["warm-up"].values())
+    for run, without in zip(stored["trained"]["baseline"], stored["no warm-up"].values(), strict=True):
+        assert run["seed"] == without["seed"] and run["scores"]["heldout"]["exact match"] > without["exact match"] + 0.4
 
 
 def test_taking_nothing_out_scores_as_the_run_itself(stored):
@@ -127,6 +129,11 @@ def test_a_short_warm_up_run(tiny):
     assert losses["with"] != losses["without"] and all(1 < loss < 20 for loss in losses.values())
 
 
+def test_an_epoch_without_warm_up(tiny):
+    one = warmup.epoch_without(tiny, 1, every=2)
+    assert one["seed"] == 1 and 0 < one["loss"] < 20 and 0 <= one["exact match"] <= 1
+
+
 def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsys):
     path = tmp_path / "ablations.json"
     monkeypatch.setattr(study, "load_corpus", lambda name: tiny)
@@ -135,6 +142,7 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(study, "off_at_test", lambda translator, corpus: {})
     monkeypatch.setattr(warmup, "ARMS", (("pre-norm", "with", 1e-2),))
     monkeypatch.setattr(warmup, "final_loss", lambda *arm: float(arm[-1]))
+    monkeypatch.setattr(warmup, "epoch_without", lambda corpus, seed, every: {"seed": seed})
     for seeds in (["4"], ["4", "5"]):
         monkeypatch.setattr(sys, "argv", ["ablations", "--seeds", *seeds, "--results", str(path), "--passes", "1"])
         study.main()
@@ -145,5 +153,6 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     }
     assert content["trained longer"] == {}
     assert content["warm-up"] == {"pre-norm, with, 0.01": [4.0, 5.0]}
+    assert content["no warm-up"] == {"4": {"seed": 4}, "5": {"seed": 5}}
     assert content["command"].endswith("--seeds 4 5") and content["threads"] == 1
     assert capsys.readouterr().out.count("baseline 4") == 1  # not again in the second call

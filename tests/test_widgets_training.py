@@ -10,6 +10,7 @@ from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import run_curves
 from transformer_lib.course.figures.widgets.training_panel import (
     ANOTHER_SEED,
+    NOTHING,
     draw_replay,
     logged,
     other_runs,
@@ -52,15 +53,22 @@ def test_every_run_can_be_laid_beside_the_baseline(stored, beside, step):
     assert picture.body.count("<polyline") == 4
 
 
+def test_at_first_the_baseline_stands_alone(stored):
+    panel = widgets.training_replay(step=64)
+    assert other_runs()[0] == NOTHING and panel.picture.says.startswith("step 64")
+    assert "0 of 4 sentences" in panel.picture.says and panel.picture.body.count("<polyline") == 2
+    assert "Loss and learning rate of baseline over" in panel.picture.alt
+
+
 def test_another_seed_is_another_run(stored):
-    assert other_runs()[-1] == ANOTHER_SEED and len(other_runs()) <= 12
+    assert other_runs()[-1] == ANOTHER_SEED and len(other_runs()) <= 13
     assert run_called(ANOTHER_SEED)["seed"] == 1
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"beside": "no decoder"}, "beside must be one of 'no positions', .*, got 'no decoder'"),
+        ({"beside": "no decoder"}, "beside must be one of 'nothing', 'no positions', .*, got 'no decoder'"),
         ({"step": 0}, "value must lie between 1 and"),
     ],
 )

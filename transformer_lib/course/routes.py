@@ -126,8 +126,8 @@ EVENING = Route(
         Stop(
             "13",
             6,
-            ("One sentence, shifted by one", "Use it"),
-            ("13.q1",),
+            ("When is by heart not enough?", "The full run"),
+            ("W11",),
         ),
         Stop(
             "14",

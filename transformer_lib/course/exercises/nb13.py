@@ -3,80 +3,12 @@
 from __future__ import annotations
 
 import math
-from itertools import takewhile
 
 import torch
 
 from .model import Case, Exercise, Mistake, integers, normal
 
-# 13.1 Shift the target -----------------------------------------------------------------------------------------------
-
-
-def shift_target(tgt):
-    """Return (tgt_in, tgt_out): what the decoder reads, and the token it must predict at each place.
-
-    tgt: [batch, tgt_len] with bos first. Both results: [batch, tgt_len - 1].
-    """
-    rows = tgt.tolist()
-    return torch.tensor([row[:-1] for row in rows]), torch.tensor([row[1:] for row in rows])
-
-
-def _target_cases():
-    return [
-        Case("one sentence", (torch.tensor([[1, 7, 8, 2]]),)),
-        Case("2 sentences with padding", (torch.tensor([[1, 5, 6, 7, 2], [1, 9, 2, 0, 0]]),)),
-        Case("7 sentences of 3 tokens", (integers(1, (7, 3), 3, 97),)),
-        Case("3 sentences of 11 tokens", (integers(2, (3, 11), 3, 97),)),
-        Case("bos and eos alone", (torch.tensor([[1, 2]]),)),
-    ]
-
-
-EXERCISE_1 = Exercise(
-    "13.1",
-    "Shift the target",
-    5,
-    1,
-    shift_target,
-    _target_cases,
-    (
-        Mistake(
-            "unshifted",
-            lambda t: (t, t),
-            "Inputs and labels are the same: the model could copy. The labels are one place further on.",
-        ),
-        Mistake(
-            "same cut",
-            lambda t: (t[:, :-1], t[:, :-1]),
-            "Both results are the inputs; the labels must be one place further on, tgt[:, 1:].",
-        ),
-        Mistake(
-            "swapped",
-            lambda t: (t[:, 1:], t[:, :-1]),
-            "Inputs and labels are swapped: the decoder would read the answer and predict what came before.",
-        ),
-        Mistake(
-            "not shortened",
-            lambda t: (t, t[:, 1:]),
-            "The inputs still hold the last token, which has no label: drop it, tgt[:, :-1].",
-        ),
-        Mistake(
-            "rolled",
-            lambda t: (t, t.roll(-1, 1)),
-            "roll moves bos round to the end, where it becomes a label; cut with slices instead.",
-        ),
-        Mistake(
-            "batch axis",
-            lambda t: (t[:-1], t[1:]),
-            "You cut along the batch (axis 0); shift along the tokens (axis 1).",
-        ),
-        Mistake("by two", lambda t: (t[:, :-2], t[:, 2:]), "You shifted by two places; the next token is one on."),
-    ),
-    returns=("tgt_in", "tgt_out"),
-    part="shift_target",
-)
-
-
-# 13.2 A loss that ignores padding ------------------------------------------------------------------------------------
+# 13.1 The loss of a batch ---------------------------------------------------------------------------------------------
 
 
 def masked_cross_entropy(logits, tgt_out, pad_id):
@@ -98,7 +30,13 @@ def _loss_cases():
         Case("the padding id is 3", (normal(6, (2, 4, 5))[0], other, 3)),
         Case("no padding", (normal(7, (2, 3, 11))[0], integers(8, (2, 3), 1, 11), 0)),
         Case("one sentence is padding only", (normal(9, (2, 2, 3))[0], torch.tensor([[0, 0], [1, 2]]), 0)),
+        Case("a label whose loss is 0", (normal(18, (1, 3, 5))[0] + 200 * _certain(), torch.tensor([[3, 1, 2]]), 0)),
     ]
+
+
+def _certain():
+    """Return zeros [1, 3, 5] with a one for the label 1 at position 1."""
+    return torch.nn.functional.one_hot(torch.tensor([[8, 1, 8]]), 9)[..., :5]
 
 
 def _ratio(numerator, denominator):
@@ -108,6 +46,16 @@ def _ratio(numerator, denominator):
 def _right(logits, labels):
     """Return the log-probability of each right token."""
     return torch.log_softmax(logits, -1).gather(-1, labels[..., None])[..., 0]
+
+
+def _loss_from(log_probs):
+    """Return the loss of the log-probabilities that log_probs(logits) gives."""
+    return lambda z, y, pad: -log_probs(z).gather(-1, y[..., None])[..., 0][y != pad].mean()
+
+
+def _left_out_by_loss(logits, labels, pad_id):
+    losses = -_right(logits, labels) * (labels != pad_id)
+    return losses[losses != 0].mean()
 
 
 def _log_of_softmax(logits, labels, pad_id):
@@ -120,10 +68,10 @@ def _mean_of_means(logits, labels, pad_id):
     return torch.stack([loss(z, y, ignore_index=pad_id) for z, y in zip(logits, labels, strict=True)]).mean()
 
 
-EXERCISE_2 = Exercise(
-    "13.2",
-    "A loss that ignores padding",
-    12,
+EXERCISE_1 = Exercise(
+    "13.1",
+    "The loss of a batch",
+    10,
     2,
     masked_cross_entropy,
     _loss_cases,
@@ -131,12 +79,17 @@ EXERCISE_2 = Exercise(
         Mistake(
             "counts padding",
             lambda z, y, pad: -_right(z, y).mean(),
-            "Padding counts in your loss: leave out the places where tgt_out is pad_id.",
+            "Padding counts in your loss: leave out the positions where tgt_out is pad_id.",
         ),
         Mistake(
             "divides by all",
             _ratio(lambda loss, real: loss * real, lambda y, real: y.numel()),
-            "You left padding out of the sum but divided by the number of all places, padding included.",
+            "You left padding out of the sum but divided by the number of all positions, padding included.",
+        ),
+        Mistake(
+            "divides by the sentences",
+            _ratio(lambda loss, real: loss * real, lambda y, real: len(y)),
+            "You divided the sum by the number of sentences; divide it by the number of real labels.",
         ),
         Mistake(
             "sum",
@@ -146,12 +99,12 @@ EXERCISE_2 = Exercise(
         Mistake(
             "per sentence",
             lambda z, y, pad: ((-_right(z, y) * (y != pad)).sum(1) / (y != pad).sum(1).clamp(min=1)).mean(),
-            "You averaged each sentence first; every token counts alike, so divide once by all real tokens.",
+            "You averaged each sentence first; every label counts alike, so divide once by all real labels.",
         ),
         Mistake(
             "per sentence, with NaN",
             _mean_of_means,
-            "You averaged each sentence first; every token counts alike, so divide once by all real tokens. "
+            "You averaged each sentence first; every label counts alike, so divide once by all real labels. "
             "(A sentence of padding alone even gives 0/0.)",
         ),
         Mistake(
@@ -185,6 +138,36 @@ EXERCISE_2 = Exercise(
             "Right for small logits, but a probability underflows to 0 and its logarithm is infinite: use log_softmax.",
         ),
         Mistake(
+            "a number inside the logarithm",
+            _loss_from(lambda z: (torch.softmax(z, -1) + 1e-9).log()),
+            "You added a small number inside the logarithm, which caps large losses: use log_softmax.",
+        ),
+        Mistake(
+            "left out by the loss",
+            _left_out_by_loss,
+            "You left out real labels whose loss is 0; leave out the positions where tgt_out is pad_id, and no others.",
+        ),
+        Mistake(
+            "softmax over positions",
+            _loss_from(lambda z: torch.log_softmax(z, 1)),
+            "Your softmax runs over the positions; it must run over the vocabulary, the last axis.",
+        ),
+        Mistake(
+            "shifted again",
+            lambda z, y, pad: masked_cross_entropy(z[:, :-1], y[:, 1:], pad),
+            "You shifted the labels; tgt_out is shifted already, so row t of the logits belongs to its column t.",
+        ),
+        Mistake(
+            "only padding",
+            lambda z, y, pad: -_right(z, y)[y == pad].mean(),
+            "You kept the padding and left out the real labels; it is the other way round.",
+        ),
+        Mistake(
+            "perplexity",
+            lambda z, y, pad: masked_cross_entropy(z, y, pad).exp(),
+            "You took the exponential of the loss, which is the perplexity; return the loss.",
+        ),
+        Mistake(
             "bits",
             lambda z, y, pad: masked_cross_entropy(z, y, pad) / math.log(2),
             "You used the logarithm to base 2; the natural one is asked for.",
@@ -197,6 +180,206 @@ EXERCISE_2 = Exercise(
     ),
     gradients=("logits",),
     part="masked_cross_entropy",
+)
+
+
+# 13.2 Early stopping -------------------------------------------------------------------------------------------------
+
+
+def early_stopping(losses, patience):
+    """Return the epoch whose weights are kept, and the one after which training stops, both counted from 1.
+
+    losses: the validation loss after each epoch, a list of numbers; patience: how many epochs in a row may bring
+    nothing better than the best so far, at least 1. A run may also reach its last epoch. Returns (kept, stopped).
+    """
+    for stopped in range(1, len(losses) + 1):
+        so_far = losses[:stopped]
+        kept = so_far.index(min(so_far)) + 1
+        if stopped - kept >= patience:
+            return kept, stopped
+    return kept, len(losses)
+
+
+def _curve_cases():
+    return [
+        Case("down, then up", ([5.0, 3.0, 2.0, 3.0, 4.0, 5.0, 6.0], 2)),
+        Case("better again in time", ([5.0, 3.0, 4.0, 2.0, 3.0, 4.0, 5.0], 2)),
+        Case("better again too late", ([4.0, 3.0, 5.0, 5.0, 1.0, 0.5, 0.25], 2)),
+        Case("better each time", ([5.0, 4.0, 3.0, 2.0], 2)),
+        Case("a tie", ([3.0, 2.0, 2.0, 2.0, 1.0], 2)),
+        Case("patience 1", ([3.0, 2.0, 4.0, 1.0], 1)),
+        Case("the patience is not used up", ([3.0, 1.0, 2.0, 2.5], 3)),
+        Case("the first epoch is the best", ([1.0, 2.0, 3.0, 4.0, 5.0], 3)),
+        Case("worse than the best, but falling", ([2.0, 1.0, 5.0, 4.0, 3.0, 2.0, 1.5], 3)),
+        Case("a single epoch", ([2.0], 2)),
+    ]
+
+
+def _stopping(better=lambda new, best: new < best, late=lambda since, patience: since >= patience, after=0):
+    """Return early stopping, each slip a switch; after: epochs added to both numbers."""
+
+    def function(losses, patience):
+        best = 0
+        for epoch in range(len(losses)):
+            if better(losses[epoch], losses[best]):
+                best = epoch
+            if late(epoch - best, patience):
+                break
+        return best + 1 + after, epoch + 1 + after
+
+    return function
+
+
+def _kept(choose):
+    """Return early stopping that stops as it should and keeps choose(losses, kept, stopped)."""
+
+    def function(losses, patience):
+        kept, stopped = early_stopping(losses, patience)
+        return choose(losses, kept, stopped), stopped
+
+    return function
+
+
+def _compares_with_the_last(is_worse):
+    def function(losses, patience):
+        best = worse = 0
+        for epoch, loss in enumerate(losses):
+            best = epoch if loss < losses[best] else best
+            worse = worse + 1 if epoch and is_worse(loss, losses[epoch - 1]) else 0
+            if worse == patience:
+                break
+        return best + 1, epoch + 1
+
+    return function
+
+
+def _from_the_lowest(losses, patience):
+    kept = losses.index(min(losses)) + 1
+    return kept, min(kept + patience, len(losses))
+
+
+def _last_of_a_tie(losses, patience):
+    _, stopped = early_stopping(losses, patience)
+    return stopped - losses[:stopped][::-1].index(min(losses[:stopped])), stopped
+
+
+def _past_the_end(losses, patience):
+    kept, stopped = early_stopping(losses, patience)
+    return kept, kept + patience
+
+
+def _never_starts_over(losses, patience):
+    best = worse = 0
+    for epoch, loss in enumerate(losses):
+        if loss < losses[best]:
+            best = epoch
+        elif epoch:
+            worse += 1
+        if worse == patience:
+            break
+    return best + 1, epoch + 1
+
+
+EXERCISE_2 = Exercise(
+    "13.2",
+    "Early stopping",
+    10,
+    2,
+    early_stopping,
+    _curve_cases,
+    (
+        Mistake(
+            "the future",
+            _kept(lambda losses, kept, stopped: losses.index(min(losses)) + 1),
+            "You kept the best of all epochs, but those after the stop are never trained.",
+        ),
+        Mistake(
+            "the last",
+            _kept(lambda losses, kept, stopped: stopped),
+            "You kept the epoch at which training stopped; keep the best one.",
+        ),
+        Mistake(
+            "a loss",
+            _kept(lambda losses, kept, stopped: losses[kept - 1]),
+            "The first number is a loss; return the epoch that had it.",
+        ),
+        Mistake(
+            "from 0",
+            _stopping(after=-1),
+            "You counted the epochs from 0; count them from 1.",
+        ),
+        Mistake(
+            "a tie is better",
+            _stopping(better=lambda new, best: new <= best),
+            "You took a tie for an improvement; only a lower loss is better.",
+        ),
+        Mistake(
+            "one later",
+            _stopping(late=lambda since, patience: since > patience),
+            "You stopped one epoch too late: patience epochs in a row without a better loss are enough.",
+        ),
+        Mistake(
+            "one earlier",
+            _stopping(late=lambda since, patience: since >= max(1, patience - 1)),
+            "You stopped one epoch too early: patience epochs in a row may bring nothing better.",
+        ),
+        Mistake(
+            "compared with the last",
+            _compares_with_the_last(lambda new, before: new >= before),
+            "You compared each loss with the one before it; compare it with the best so far.",
+        ),
+        Mistake(
+            "rises in a row",
+            _compares_with_the_last(lambda new, before: new > before),
+            "You counted rises from one epoch to the next; count epochs that are not better than the best so far.",
+        ),
+        Mistake(
+            "from the lowest of all",
+            _from_the_lowest,
+            "You looked for the lowest of all losses first, but those after the stop are never measured.",
+        ),
+        Mistake(
+            "the last of a tie",
+            _last_of_a_tie,
+            "Of equal losses you kept the last; a tie does not count as better, so keep the first.",
+        ),
+        Mistake(
+            "past the end",
+            _past_the_end,
+            "Your run goes on after the last epoch; there are only len(losses).",
+        ),
+        Mistake(
+            "kept from 0",
+            _kept(lambda losses, kept, stopped: kept - 1),
+            "The epoch that is kept is counted from 0; count it from 1, like the other one.",
+        ),
+        Mistake(
+            "stopped from 0",
+            lambda losses, patience: (early_stopping(losses, patience)[0], early_stopping(losses, patience)[1] - 1),
+            "The epoch after which training stops comes one too early; count it from 1, like the one that is kept.",
+        ),
+        Mistake(
+            "never starts over",
+            _never_starts_over,
+            "You counted all epochs without a better loss; a better one starts the count again.",
+        ),
+        Mistake(
+            "no patience",
+            _stopping(late=lambda since, patience: since >= 1),
+            "You stopped at the first epoch that brought nothing better; wait for patience of them in a row.",
+        ),
+        Mistake(
+            "never stops",
+            lambda losses, patience: (losses.index(min(losses)) + 1, len(losses)),
+            "You went on to the last epoch; stop when patience epochs in a row have brought nothing better.",
+        ),
+        Mistake(
+            "swapped",
+            lambda losses, patience: early_stopping(losses, patience)[::-1],
+            "The two numbers are swapped: first the epoch that is kept, then the one after which training stops.",
+        ),
+    ),
+    returns=("kept", "stopped"),
 )
 
 
@@ -234,10 +417,20 @@ def _smoothed(on, off, finish=torch.mean):
     return function
 
 
+def _smooth(logits, targets, epsilon):
+    """Return q, [n, vocab_size]."""
+    even = torch.full_like(logits, epsilon / logits.shape[-1])
+    return even + (1 - epsilon) * torch.nn.functional.one_hot(targets, logits.shape[-1])
+
+
+def _of_label(logits, targets):
+    return torch.log_softmax(logits, -1).gather(-1, targets[:, None])[:, 0]
+
+
 EXERCISE_3 = Exercise(
     "13.3",
     "Label smoothing",
-    15,
+    8,
     2,
     label_smoothed_loss,
     _smoothing_cases,
@@ -285,6 +478,39 @@ EXERCISE_3 = Exercise(
             "Your target sums to more than one: the right token gets 1 - epsilon and epsilon / vocab_size.",
         ),
         Mistake(
+            "softmax over the rows",
+            lambda z, y, e: (
+                -(
+                    (1 - e) * torch.log_softmax(z, 0).gather(-1, y[:, None])[:, 0]
+                    + e * torch.log_softmax(z, 0).mean(-1)
+                ).mean()
+            ),
+            "Your softmax runs over the rows; it must run over the vocabulary, the last axis.",
+        ),
+        Mistake(
+            "floor subtracted",
+            lambda z, y, e: (
+                label_smoothed_loss(z, y, e)
+                + (_smooth(z, y, e) * _smooth(z, y, e).clamp(min=1e-30).log()).sum(-1).mean()
+            ),
+            "You subtracted the floor, the entropy of q; the loss is the sum over -q ln p alone.",
+        ),
+        Mistake(
+            "even part added",
+            lambda z, y, e: -((1 - e) * _of_label(z, y) - e * torch.log_softmax(z, -1).mean(-1)).mean(),
+            "The even part has the wrong sign: both parts are log-probabilities, and both get the minus.",
+        ),
+        Mistake(
+            "underflow",
+            lambda z, y, e: (
+                -(
+                    (1 - e) * torch.softmax(z, -1).log().gather(-1, y[:, None])[:, 0]
+                    + e * torch.softmax(z, -1).log().mean(-1)
+                ).mean()
+            ),
+            "Right for small logits, but a probability underflows to 0 and its logarithm is infinite: use log_softmax.",
+        ),
+        Mistake(
             "the right token alone",
             _smoothed(lambda e, n: 1 - e, lambda e, n: 0.0),
             "Only the right token counts in your loss; the others have the target epsilon / vocab_size each.",
@@ -294,225 +520,170 @@ EXERCISE_3 = Exercise(
 )
 
 
-# 13.4 The paper's learning rate --------------------------------------------------------------------------------------
+# 13.4 Draw whole groups ----------------------------------------------------------------------------------------------
 
 
-def warmup_rate(step, d_model, warmup_steps):
-    """Return the paper's learning rate: d_model^-0.5 times the smaller of step^-0.5 and step * warmup_steps^-1.5.
+def grouped_interval(right, groups, draws):
+    """Return the 2.5 % and 97.5 % quantiles of the share of right sentences, when whole groups are drawn.
 
-    step: counted from 1. Returns a float (Vaswani et al. 2017, eq. 3).
+    right: booleans [n]; groups: the number of each sentence's group, 0 to n_groups - 1, [n]; draws: group numbers
+    [n_draws, n_groups], a drawing per row; a group drawn twice counts twice. Returns a tensor [2].
     """
-    if step < warmup_steps:
-        return step / (warmup_steps * math.sqrt(warmup_steps * d_model))
-    return 1 / math.sqrt(step * d_model)
+    members = [right[groups == group].double() for group in range(int(groups.max()) + 1)]
+    shares = torch.stack([torch.cat([members[group] for group in row]).mean() for row in draws.tolist()])
+    return torch.quantile(shares, torch.tensor([0.025, 0.975], dtype=shares.dtype))
 
 
-def _rate_cases():
-    settings = [
-        ("first step", 1, 512, 4000),
-        ("warming up", 1009, 512, 4000),
-        ("the peak", 4000, 512, 4000),
-        ("after the peak", 40009, 512, 4000),
-        ("another width", 211, 127, 101),
-        ("short warm-up", 3, 7, 2),
+def _group_case(label, seed, sizes, n_draws, chance=5):
+    groups = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
+    order = torch.argsort(normal(seed, (len(groups),))[0])
+    luck = integers(seed + 1, (len(sizes),), 0, 10)[groups]  # of the group
+    right = (integers(seed + 2, (len(groups),), 0, 10) + luck) > 2 * chance - 1
+    right[0], right[-1] = True, False  # neither all nor none
+    return Case(label, (right[order], groups[order], integers(seed + 3, (n_draws, len(sizes)), 0, len(sizes))))
+
+
+def _group_cases():
+    whole = torch.tensor([True, True, True, False, False, False, False, True])
+    return [
+        Case(
+            "3 groups, all right or all wrong",
+            (whole, torch.tensor([0, 0, 0, 1, 1, 1, 1, 2]), torch.tensor([[0, 0, 1], [1, 1, 2], [0, 1, 2], [2, 2, 0]])),
+        ),
+        _group_case("5 groups of equal size", 1301, [3, 3, 3, 3, 3], 41),
+        _group_case("7 groups of different sizes", 1311, [1, 2, 11, 3, 7, 5, 2], 61),
+        _group_case("2 groups, one much larger", 1321, [2, 17], 23),
+        _group_case("as many drawings as groups", 1331, [5, 1, 2, 3, 13], 5),
+        _group_case("a group for each sentence", 1341, [1] * 11, 41),
     ]
-    return [Case(label, args) for label, *args in settings]
+
+
+def _interval(share, low=0.025, high=0.975):
+    """Return the quantiles of share(right, groups, draws), [n_draws]."""
+
+    def function(right, groups, draws):
+        shares = share(right, groups, draws).double()
+        return shares.quantile(torch.tensor([low, high], dtype=shares.dtype))
+
+    return function
+
+
+def _sums(right, groups):
+    """Return how many sentences each group has, and how many of them are right."""
+    return torch.bincount(groups).double(), torch.bincount(groups, weights=right.double())
+
+
+def _share_of_drawn(right, groups, draws):
+    sizes, hits = _sums(right, groups)
+    return hits[draws].sum(dim=-1) / sizes[draws].sum(dim=-1)
+
+
+def _mean_of_shares(right, groups, draws):
+    sizes, hits = _sums(right, groups)
+    return (hits / sizes)[draws].mean(dim=-1)
+
+
+def _once_each(right, groups, draws):
+    return torch.stack([right[torch.isin(groups, row)].double().mean() for row in draws])
+
+
+def _along_drawings(right, groups, draws):
+    sizes, hits = _sums(right, groups)
+    return hits[draws].sum(dim=0) / sizes[draws].sum(dim=0)
+
+
+def _deviations(times):
+    def function(right, groups, draws):
+        shares = _share_of_drawn(right, groups, draws)
+        return torch.stack([shares.mean() - times * shares.std(), shares.mean() + times * shares.std()])
+
+    return function
+
+
+def _of_single_groups(right, groups, draws):
+    sizes, hits = _sums(right, groups)
+    return (hits / sizes)[draws].flatten()
+
+
+def _sorted_entries(right, groups, draws):
+    shares = _share_of_drawn(right, groups, draws).sort().values
+    return torch.stack([shares[int(0.025 * len(shares))], shares[int(0.975 * len(shares))]])
 
 
 EXERCISE_4 = Exercise(
     "13.4",
-    "The paper's learning rate",
-    5,
-    1,
-    warmup_rate,
-    _rate_cases,
+    "Draw whole groups",
+    12,
+    3,
+    grouped_interval,
+    _group_cases,
     (
         Mistake(
-            "max",
-            lambda s, d, w: d**-0.5 * max(s**-0.5, s * w**-1.5),
-            "You took the larger of the two; the rate is the smaller.",
-        ),
-        Mistake("no width", lambda s, d, w: min(s**-0.5, s * w**-1.5), "The factor d_model^-0.5 is missing."),
-        Mistake(
-            "times root",
-            lambda s, d, w: d**0.5 * min(s**-0.5, s * w**-1.5),
-            "You multiplied by √d_model; wider models get a smaller rate, d_model^-0.5.",
+            "sentences",
+            _interval(lambda right, groups, draws: right.double()[draws].mean(dim=-1)),
+            "You took draws for numbers of sentences; they are numbers of groups.",
         ),
         Mistake(
-            "no warm-up",
-            lambda s, d, w: d**-0.5 * s**-0.5,
-            "The warm-up is missing: your rate is largest at the first step.",
+            "mean of shares",
+            _interval(_mean_of_shares),
+            "You gave each group the same weight; divide all right sentences drawn by all sentences drawn.",
         ),
         Mistake(
-            "only warm-up",
-            lambda s, d, w: d**-0.5 * s * w**-1.5,
-            "Your rate rises for ever: after warmup_steps it falls like step^-0.5.",
+            "divides by n",
+            _interval(lambda right, groups, draws: _sums(right, groups)[1][draws].sum(dim=-1) / len(right)),
+            "You divided by the number of all sentences; divide by how many sentences were drawn.",
         ),
         Mistake(
-            "constant",
-            lambda s, d, w: d**-0.5 * min(w**-0.5, s * w**-1.5),
-            "Your rate stays at its peak; after warmup_steps it falls like step^-0.5.",
+            "once each",
+            _interval(_once_each),
+            "A group that is drawn twice counts twice; you counted it once.",
         ),
         Mistake(
-            "slope",
-            lambda s, d, w: d**-0.5 * min(s**-0.5, s / w),
-            "The exponent of warmup_steps is -1.5, so that both branches meet at the peak.",
-        ),
-        Mistake("from zero", lambda s, d, w: warmup_rate(s + 1, d, w), "Steps are counted from 1; you added one."),
-    ),
-)
-
-
-# 13.5 Exact match ----------------------------------------------------------------------------------------------------
-
-
-def exact_match(predicted, references, eos_id):
-    """Return the fraction of sentences that are right in full.
-
-    Each is cut before its first eos, so that one that breaks off without eos can match; the rest is ignored.
-    predicted, references: lists of lists of token ids, one list a sentence. Returns a float from 0 to 1.
-    """
-    right = 0
-    for first, second in zip(predicted, references, strict=True):
-        words = list(takewhile(lambda token: token != eos_id, first))
-        right += words == list(takewhile(lambda token: token != eos_id, second))
-    return right / len(predicted)
-
-
-def _match_cases():
-    return [
-        Case("one right, one wrong", ([[5, 6, 2], [7, 8, 2]], [[5, 6, 2], [7, 9, 2]], 2)),
-        Case("padding after eos differs", ([[5, 6, 2, 0, 0], [7, 2, 0, 0, 0]], [[5, 6, 2], [7, 2, 0]], 2)),
-        Case("tokens after eos differ", ([[5, 2, 9, 2], [6, 2, 1, 1]], [[5, 2, 0, 0], [6, 2, 0, 0]], 2)),
-        Case(
-            "right words in another order",
-            ([[5, 6, 7, 2], [5, 6, 2, 0], [5, 6, 2]], [[7, 6, 5, 2], [5, 6, 2], [5, 2]], 2),
-        ),
-        Case("no eos", ([[5, 6, 7], [5, 6, 7, 8], [5, 6]], [[5, 6, 7, 2], [5, 6, 7, 2], [5, 6, 7, 2]], 2)),
-        Case("the empty sentence; eos is 11", ([[11, 3], [4, 2, 11], [2, 4]], [[11], [4, 2, 11], [2, 4, 11]], 11)),
-        Case("numbers that read alike when joined", ([[1, 11, 2], [5, 2]], [[11, 1, 2], [5, 2]], 2)),
-        Case("the same sentence twice", ([[5, 2], [5, 2], [6, 2]], [[5, 2], [5, 2], [7, 2]], 2)),
-        Case("eos in the middle, no eos at all", ([[5, 2, 6], [8, 9]], [[5, 6], [8, 9]], 2)),
-        Case("neither ends in eos", ([[5, 6]], [[5, 6]], 2)),
-    ]
-
-
-def _cut(ids, eos_id, kept=0):
-    return ids[: ids.index(eos_id) + kept] if eos_id in ids else ids
-
-
-def _without(ids, eos_id):
-    return [token for token in ids if token != eos_id]
-
-
-def _without_last(ids, eos_id):
-    return ids[:-1] if ids and ids[-1] == eos_id else ids
-
-
-def _share(alike):
-    """Return the fraction of pairs for which alike(predicted, expected, eos_id) holds."""
-    return lambda p, e, eos: sum(alike(a, b, eos) for a, b in zip(p, e, strict=True)) / len(p)
-
-
-def _share_of_tokens(predicted, expected, eos_id):
-    pairs = [
-        pair
-        for a, b in zip(predicted, expected, strict=True)
-        for pair in zip(_cut(a, eos_id), _cut(b, eos_id), strict=False)
-    ]
-    return sum(a == b for a, b in pairs) / max(1, len(pairs))
-
-
-def _last_cut(ids, eos_id):
-    return ids[: len(ids) - 1 - ids[::-1].index(eos_id)] if eos_id in ids else ids
-
-
-EXERCISE_5 = Exercise(
-    "13.5",
-    "Exact match",
-    10,
-    2,
-    exact_match,
-    _match_cases,
-    (
-        Mistake(
-            "whole rows",
-            _share(lambda a, b, eos: a == b),
-            "You compared whole rows, so what comes after eos counts: cut each sentence at its first eos.",
+            "wrong sentences",
+            _interval(lambda right, groups, draws: 1 - _share_of_drawn(right, groups, draws)),
+            "That is the interval of the share that is wrong.",
         ),
         Mistake(
-            "eos kept",
-            _share(lambda a, b, eos: _cut(a, eos, 1) == _cut(b, eos, 1)),
-            "You kept eos in what you compare; cut before it, so that a sentence without eos can match one with it.",
+            "along the drawings",
+            _interval(_along_drawings),
+            "You added up along the drawings; add up along the groups, the last axis of draws.",
         ),
         Mistake(
-            "only predictions cut",
-            _share(lambda a, b, eos: _cut(a, eos) == b),
-            "You cut the predictions only; the references end at their eos too.",
+            "90 %",
+            _interval(_share_of_drawn, 0.05, 0.95),
+            "Your quantiles are 5 % and 95 %; between 2.5 % and 97.5 % lie 95 % of the drawings.",
         ),
         Mistake(
-            "eos required",
-            _share(lambda a, b, eos: a[: a.index(eos)] == b[: b.index(eos)]),
-            "A sentence need not contain eos, and index then raises; such a sentence stays as it is.",
+            "extremes",
+            _interval(_share_of_drawn, 0.0, 1.0),
+            "You returned the smallest and the largest share; leave out 2.5 % of the drawings on each side.",
         ),
         Mistake(
-            "eos removed",
-            _share(lambda a, b, eos: _without(a, eos) == _without(b, eos)),
-            "You removed eos and kept what follows it; cut there.",
+            "1.96 deviations",
+            _deviations(1.96),
+            "You returned the mean plus and minus 1.96 standard deviations; return quantiles.",
         ),
         Mistake(
-            "last eos",
-            _share(lambda a, b, eos: _last_cut(a, eos) == _last_cut(b, eos)),
-            "You cut at the last eos; the sentence ends at the first.",
+            "two deviations",
+            _deviations(2.0),
+            "You returned the mean plus and minus two standard deviations; return quantiles.",
         ),
         Mistake(
-            "same length",
-            _share(lambda a, b, eos: a[: len(_cut(b, eos))] == _cut(b, eos)),
-            "You compared only as many tokens as the reference has: a longer prediction is not a match.",
+            "single groups",
+            _interval(_of_single_groups),
+            "You took quantiles of the shares of single groups; first make one share of each row of draws.",
         ),
         Mistake(
-            "order",
-            _share(lambda a, b, eos: sorted(_cut(a, eos)) == sorted(_cut(b, eos))),
-            "You ignored the order of the tokens.",
+            "sorted entries",
+            _sorted_entries,
+            "You took entries of the sorted shares; torch.quantile also interpolates between two of them.",
         ),
         Mistake(
-            "shorter",
-            _share(lambda a, b, eos: all(x == y for x, y in zip(_cut(a, eos), _cut(b, eos), strict=False))),
-            "zip stops at the shorter sentence, so a prediction that breaks off counts as right: compare the "
-            "lengths too.",
-        ),
-        Mistake("tokens", _share_of_tokens, "You counted tokens; a sentence counts only if all of it is right."),
-        Mistake(
-            "count",
-            lambda p, e, eos: sum(_cut(a, eos) == _cut(b, eos) for a, b in zip(p, e, strict=True)),
-            "You returned how many match; divide by the number of sentences.",
-        ),
-        Mistake(
-            "per cent",
-            lambda p, e, eos: 100 * exact_match(p, e, eos),
-            "You returned per cent; return a fraction from 0 to 1.",
-        ),
-        Mistake(
-            "eos at the end",
-            _share(lambda a, b, e: _without_last(a, e) == _without_last(b, e)),
-            "You removed an eos at the end only; cut at the first eos, wherever it stands.",
-        ),
-        Mistake(
-            "eos required, no error",
-            _share(lambda a, b, e: e in a and _cut(a, e) == _cut(b, e)),
-            "You count a prediction without eos as wrong; one that breaks off without eos can match.",
-        ),
-        Mistake(
-            "as sets of sentences",
-            lambda p, r, e: len({tuple(_cut(a, e)) for a in p} & {tuple(_cut(b, e)) for b in r}) / len(p),
-            "You compared sets of sentences; compare each prediction with its own reference.",
-        ),
-        Mistake(
-            "joined",
-            _share(lambda a, b, e: "".join(map(str, _cut(a, e))) == "".join(map(str, _cut(b, e)))),
-            "You joined the ids to one text, where 1, 11 and 11, 1 read alike: compare the lists.",
+            "swapped",
+            _interval(_share_of_drawn, 0.975, 0.025),
+            "The two ends are swapped: the lower one comes first.",
         ),
     ),
 )
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

@@ -15,6 +15,7 @@ from ...model.encoder import EncoderLayer
 from ...model.layers import FeedForward, LayerNorm
 from ...model.multihead import MultiHeadAttention
 from ...model.transformer import Transformer
+from ...training.loss import shift_right
 from .library import Function, Parts
 
 
@@ -69,7 +70,7 @@ class AssembledTransformer(TranslationModel):
 
     def loss(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Return the mean cross-entropy of the real target tokens of src [batch, src_len], tgt [batch, tgt_len]."""
-        tgt_in, tgt_out = self.parts.shift_target(tgt)
+        tgt_in, tgt_out = shift_right(tgt)
         return self.parts.masked_cross_entropy(self(src, tgt_in), tgt_out, self.config.pad_id)
 
     def _visible(self, ids: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ...model.masks import causal_mask, padding_mask
 from ...model.positional import sinusoidal_encoding
-from ...training.loss import shift_right, translation_loss
+from ...training.loss import translation_loss
 
 Function = Callable[..., Any]
 
@@ -117,10 +117,6 @@ class Parts:
         tgt_mask = self.padding_mask(tgt_in, pad_id) & self.causal_mask(tgt_in.shape[1])
         memory = encoder(embed_src(src), src_mask)
         return cast(Tensor, head(decoder(embed_tgt(tgt_in), memory, tgt_mask, src_mask)))
-
-    def shift_target(self, tgt: Tensor) -> tuple[Tensor, Tensor]:
-        """Return what the decoder reads and what it must say there."""
-        return shift_right(tgt)
 
     def masked_cross_entropy(self, logits: Tensor, tgt_out: Tensor, pad_id: int) -> Tensor:
         """Return the mean loss of the real labels."""

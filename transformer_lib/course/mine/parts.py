@@ -45,7 +45,6 @@ PARTS = (
         "12",
         "leads from token ids to logits, masks included",
     ),
-    _part("shift_target(tgt)", "13", "makes the decoder's input and its labels"),
     _part("masked_cross_entropy(logits, tgt_out, pad_id)", "13", "measures the loss"),
     _part("greedy_loop(next_logits, bos_id, eos_id, max_new_tokens)", "14", "decodes greedily"),
     _part("beam_step(scores, next_log_probs, beam_size)", "14", "takes one step of beam search"),

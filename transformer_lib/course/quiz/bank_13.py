@@ -5,45 +5,66 @@ from __future__ import annotations
 from .model import Choice, Number, Option
 
 NOTEBOOK_13 = (
-    Choice(
-        "13.q1",
-        "The target is <bos> not on your life ! <eos>. Which token must the decoder predict at the place where it "
-        'reads "your"?',
-        (
-            Option("on", "That came before; the decoder has read it already."),
-            Option("your", "It reads that very token: predicting it would be copying."),
-            Option("life", "The labels are the inputs shifted by one: at each place, the next token.", right=True),
-            Option("<eos>", 'That is the label where it reads "!".'),
-        ),
-    ),
     Number(
-        "13.q2",
-        "An untrained model gives each of 1,000 tokens the same probability. What is its cross-entropy, with the "
-        "natural logarithm, to one decimal?",
-        6.91,
-        "-ln(1/1000) = ln 1000 = 6.9. A first loss far from this points to a mistake.",
+        "13.q1",
+        "A batch has two sentences. The long one has 5 labels, each with a loss of 1; the short one has 2 labels, each "
+        "with a loss of 4, and 3 positions of padding. Every real label counts alike. What is the loss of the batch, "
+        "to two decimals?",
+        1.86,
+        "(5 · 1 + 2 · 4) / 7 = 13 / 7 = 1.86: the sum over the real labels, divided by their number.",
         (
-            (9.97, "That is in bits, the logarithm to base 2."),
-            (3.0, "That is the logarithm to base 10."),
-            (0.001, "That is the probability; the loss is minus its logarithm."),
-            (1000.0, "That is e to the loss, called perplexity; its natural logarithm is the loss."),
+            (2.5, "That is the mean of the two sentences' means; a label of the short sentence would count more."),
+            (1.3, "You divided by all 10 positions; the 3 of padding do not count."),
+            (13.0, "That is the sum; the loss is the mean over the real labels."),
+            (6.5, "You divided by the number of sentences; divide by the number of real labels."),
         ),
-        "Every right token has probability 1/1000: take minus its natural logarithm.",
-        tolerance=0.06,
-        high=2000.0,
+        "Add up the losses of the real labels, and divide by how many there are.",
+        tolerance=0.006,
+        high=100.0,
+    ),
+    Choice(
+        "13.q2",
+        "A fresh translator reads the same 32 sentences 100 times, until its loss on them is nearly zero. How many of "
+        "133 other sentences, of the same kind, does it then translate exactly?",
+        (
+            Option(
+                "Nearly all: it has learned what the words mean.",
+                "It was asked for 32 sentences only, and knowing them by heart was enough for that.",
+            ),
+            Option(
+                "About half, those whose words occur in the 32.",
+                "Few sentences have all their words there, and a word met once, in one sentence, is not yet known.",
+            ),
+            Option(
+                "None, or hardly any.",
+                "Nothing in the loss asked for more than these 32 sentences, and that is what it learned.",
+                right=True,
+            ),
+            Option(
+                "Fewer than the untrained model: the others have been forgotten.",
+                "The untrained model gets none right, so nothing can be forgotten.",
+            ),
+        ),
     ),
     Choice(
         "13.q3",
-        "With 4,000 warm-up steps, when is the paper's learning rate largest?",
+        "One parameter has the gradient 0.1, another 0.000001. How far does Adam's first step move the second, beside "
+        "the first?",
         (
-            Option("At step 1.", "It starts almost at zero and rises first; that is the warm-up."),
             Option(
-                "At step 4,000.",
-                "It rises in proportion to the step until then, and falls like 1 / √step after.",
+                "100,000 times less far.",
+                "So it would be with SGD. Adam divides each gradient by the root of its own mean square.",
+            ),
+            Option("Not at all.", "Its gradient is small, but it is not zero, and it is divided by its own size."),
+            Option(
+                "Equally far.",
+                "The means hold g and g² (corrected for having begun at zero), so the step is η g / |g|, which is ± η.",
                 right=True,
             ),
-            Option("At the last step.", "After the warm-up it falls, like 1 / √step."),
-            Option("It stays constant after step 4,000.", "Some schedules do that; the paper's falls like 1 / √step."),
+            Option(
+                "100,000 times farther.",
+                "That would be a division by the square of the gradient; Adam takes the root of that mean.",
+            ),
         ),
     ),
     Choice(

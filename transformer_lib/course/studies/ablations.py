@@ -51,7 +51,7 @@ SAMPLES = (  # from the held-out split
     "Because it was too steep, the goat did not cross the glacier.",
 )
 SHORT_PAIRS = 640  # 20 steps
-PARTS_OF_RESULTS = ("short", "trained", "off at test", "warm-up", "trained longer")
+PARTS_OF_RESULTS = ("short", "trained", "off at test", "warm-up", "no warm-up", "trained longer")
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ def _missing(found: dict[str, list], seeds: Sequence[int]) -> Iterator[tuple[str
 
 
 def _run_short(corpus: Corpus, seeds: Sequence[int], content: dict, save: Callable[[], None]) -> None:
-    """Run everything that takes one pass or less: the variants, the trained models without a part, the warm-up."""
+    """Run everything that takes one pass or less: the variants, the trained models without a part, then the warm-up."""
     off = content["off at test"]
     for name in VARIANTS:
         if name not in content["short"]:
@@ -216,12 +216,22 @@ def _run_short(corpus: Corpus, seeds: Sequence[int], content: dict, save: Callab
         print(name, seed, outcome["loss"], outcome["scores"], flush=True)
     if "full recipe" not in off:
         off["full recipe"] = off_at_test(load_trained(), corpus)
+    _run_warm_up(corpus, seeds, content, save)
+
+
+def _run_warm_up(corpus: Corpus, seeds: Sequence[int], content: dict, save: Callable[[], None]) -> None:
+    """Run the arms of the warm-up, and a whole epoch without one."""
     for arm in warmup.ARMS:
         losses = content["warm-up"].setdefault(warmup.name_of(*arm), [])
         for seed in seeds[len(losses) :]:
             losses.append(warmup.final_loss(corpus, *arm, seed))
             save()
         print(*arm, losses, flush=True)
+    for seed in seeds:
+        if str(seed) not in content["no warm-up"]:
+            content["no warm-up"][str(seed)] = warmup.epoch_without(corpus, seed, every=EVERY)
+            save()
+    print("no warm-up", content["no warm-up"], flush=True)
 
 
 def load_results(path: Path = RESULTS) -> dict:

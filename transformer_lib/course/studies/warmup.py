@@ -9,6 +9,9 @@ import itertools
 import statistics
 
 from ...data.corpora import Corpus
+from ...data.metrics import exact_matches
+from ...fast.eligibility import fastest_path
+from ...training.evaluation import loss_per_token
 from . import translators
 
 STEPS, RISE, LAST = 200, 50, 50  # of training; of the rise to the peak; over which the loss is averaged at the end
@@ -19,6 +22,20 @@ ARMS = tuple(itertools.product(NORMS, WARMUPS, RATES))
 def name_of(norm: str, warmup: str, rate: float) -> str:
     """Return the name under which the results of an arm are kept: "post-norm, with, 0.003"."""
     return f"{norm}, {warmup}, {rate:g}"
+
+
+def epoch_without(corpus: Corpus, seed: int, *, every: int) -> dict[str, float]:
+    """Train for one epoch by the course's recipe, without its warm-up; return loss and share exactly right, held out.
+
+    Args:
+        every: every so-many-th held-out sentence is tested. The loss is per token in nats, not smoothed.
+    """
+    translator = translators.new_translator(corpus["train"], seed=seed)
+    translators.train_translator(translator, corpus["train"], seed=seed, epochs=1, warmup_steps=1, progress=False)
+    pairs, path = corpus["heldout"][::every], fastest_path(translator.model)
+    right = exact_matches(translator.translate([pair.src for pair in pairs], path=path), pairs)
+    loss = loss_per_token(translator.model, translator.batches(pairs, 64), path=path)
+    return {"seed": seed, "loss": round(loss, 4), "exact match": round(statistics.mean(map(float, right)), 4)}
 
 
 def final_loss(corpus: Corpus, norm: str, warmup: str, rate: float, seed: int, *, steps: int = STEPS) -> float:

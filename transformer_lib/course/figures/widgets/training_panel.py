@@ -1,4 +1,4 @@
-"""W11, the training replay: two stored runs of the ablation study, step by step, with what they translate."""
+"""W11, the training replay: a stored run of the ablation study, or two, step by step, with what they translate."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..svg.elements import Picture, text
 from .controls import choice, number
 from .panel import Panel
 
-ANOTHER_SEED = "another seed"
+NOTHING, ANOTHER_SEED = "nothing", "another seed"
 _HIGH = 7.0  # nats; the top of the chart
 
 
@@ -23,12 +23,12 @@ def stored_study() -> dict:
 
 
 def other_runs() -> list[str]:
-    """Return what can be laid beside the baseline: each variant, and the baseline with another seed."""
-    return [*(name for name in stored_study()["trained"] if name != "baseline"), ANOTHER_SEED]
+    """Return what can be laid beside the baseline: nothing, each variant, and the baseline with another seed."""
+    return [NOTHING, *(name for name in stored_study()["trained"] if name != "baseline"), ANOTHER_SEED]
 
 
-def training_replay(beside: str = "no positions", step: int = 256) -> Panel:
-    """Show a run beside the baseline, with a step to move: loss, learning rate, and four translations by then.
+def training_replay(beside: str = NOTHING, step: int = 256) -> Panel:
+    """Show the baseline, alone or beside another run, with a step to move: loss, rate, four translations by then.
 
     Raises ValueError when ``beside`` is none of `other_runs` or ``step`` is not 1 to the last.
     """
@@ -63,9 +63,9 @@ def translated(run: dict, step: int) -> tuple[int, list[str]]:
 
 
 def draw_replay(step: int, beside: str) -> Picture:
-    """Draw both runs' curves with rings at the step, and what each made of the four sentences by then."""
+    """Draw the runs' curves with rings at the step, and what each made of the four sentences by then."""
     stored = stored_study()
-    runs = {"baseline": run_called("baseline"), beside: run_called(beside)}
+    runs = {name: run_called(name) for name in ("baseline", beside) if name != NOTHING}
     at, losses = logged(runs["baseline"], step)[0], [logged(run, step)[1] for run in runs.values()]
     when, _ = translated(runs["baseline"], step)
     said = [translated(run, step)[1] for run in runs.values()]
@@ -82,7 +82,7 @@ def draw_replay(step: int, beside: str) -> Picture:
     body += text(450, 204, f"translated after step {when:,}:", "soft")
     body += run_curves.sample_lines(stored["sentences"], stored["references"], said, 228, 720)
     shown = f"step {step:,}" if at == step else f"step {step:,}, logged after {at:,}"
-    says = f"{shown}: loss {losses[0]:.2f} (baseline), {losses[1]:.2f} ({beside}); right after step {when:,}: "
-    says += f"{right[0]} and {right[1]} of {len(stored['sentences'])} sentences"
-    alt = f"Loss and learning rate of the baseline and of {beside} over {last:,} steps, four translations. {says}."
+    says = f"{shown}: loss " + ", ".join(f"{loss:.2f} ({name})" for name, loss in zip(runs, losses, strict=True))
+    says += f"; right after step {when:,}: {' and '.join(map(str, right))} of {len(stored['sentences'])} sentences"
+    alt = f"Loss and learning rate of {' and '.join(runs)} over {last:,} steps, four translations. {says}."
     return Picture(body, 712, 452, alt, says)

@@ -147,11 +147,10 @@ def _logits(rng: random.Random) -> tuple:
     return (rng.choice((1.0, 10.0, 1000.0)) * _numbers(rng, (rng.choice(SIZES), rng.choice(SIZES))),)
 
 
-def _matches(rng: random.Random) -> tuple:
-    references = _ids(rng, 7, 7, 2, 6).tolist()
-    kept = [rng.random() < 0.5 for _ in references]
-    predicted = [row + [9] if keep and 2 in row else row[::-1] for row, keep in zip(references, kept, strict=True)]
-    return predicted, references, 2
+def _validation_losses(rng: random.Random) -> tuple:
+    best = rng.randint(2, 8)
+    losses = [round(1 + abs(epoch - best) / 10 + rng.uniform(0, 0.5), 2) for epoch in range(13)]
+    return losses, rng.randint(1, 4)
 
 
 def _greedy(rng: random.Random) -> tuple:
@@ -206,8 +205,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "10.3": _reading,
     "12.3": _model_sizes,
     "12.4": _logits,
-    "13.4": lambda rng: (rng.randint(1, 5000), rng.choice(SIZES) * 8, rng.randint(2, 3000)),
-    "13.5": _matches,
+    "13.2": _validation_losses,
     "14.1": _greedy,
     "14.5": lambda rng: (-rng.uniform(1, 60), rng.randint(1, 60), rng.uniform(0.1, 1.2)),
     "16.1": _sizes(4),
