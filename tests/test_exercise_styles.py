@@ -124,39 +124,6 @@ def exact_match(predicted, expected, eos_id):
     return float(np.mean([cut(a) == cut(b) for a, b in zip(predicted, expected, strict=True)]))
 
 
-def greedy_loop(next_logits, bos_id, eos_id, max_new_tokens):
-    ids = torch.tensor([bos_id])
-    while len(ids) <= max_new_tokens:
-        ids = torch.cat([ids, next_logits(ids.tolist()).argmax().view(1)])
-        if ids[-1] == eos_id:
-            return ids
-    return ids
-
-
-def top_k_probabilities(logits, k, temperature):
-    logits = logits / temperature
-    kth = logits.sort(descending=True).values[: min(k, logits.numel())][-1]
-    return torch.softmax(torch.where(logits >= kth, logits, torch.tensor(float("-inf"))), 0)
-
-
-def top_p_probabilities(logits, p):
-    values, order = logits.sort(descending=True)
-    before = torch.cat([torch.zeros(1), values.softmax(0).cumsum(0)[:-1]])
-    dropped = order[before >= p]
-    return logits.index_fill(0, dropped, float("-inf")).softmax(0)
-
-
-def beam_step(scores, next_log_probs, beam_size):
-    totals = scores.unsqueeze(1) + next_log_probs
-    order = totals.flatten().argsort(descending=True)[:beam_size]
-    parents = torch.div(order, totals.shape[1], rounding_mode="floor")
-    return totals.flatten()[order], parents.to(torch.int32), order - parents * totals.shape[1]
-
-
-def length_penalised_score(log_prob, length, alpha):
-    return np.float64(log_prob * (6 / (5 + length)) ** alpha)
-
-
 STYLES = [
     ("04.1", scaled_scores),
     ("04.3", stable_softmax),
@@ -176,11 +143,6 @@ STYLES = [
     ("13.3", label_smoothed_loss),
     ("13.4", warmup_rate),
     ("13.5", exact_match),
-    ("14.1", greedy_loop),
-    ("14.2", top_k_probabilities),
-    ("14.3", top_p_probabilities),
-    ("14.4", beam_step),
-    ("14.5", length_penalised_score),
 ]
 
 

@@ -158,6 +158,10 @@ def _greedy(rng: random.Random) -> tuple:
     return lambda ids: table[ids[-1]] + len(ids) * table[ids[0]], rng.randrange(3), rng.randrange(3, 9), 11
 
 
+def _nucleus(rng: random.Random) -> tuple:
+    return _numbers(rng, (rng.choice(SIZES[2:]),)), rng.uniform(0.2, 0.99), rng.uniform(0.5, 2.0)
+
+
 def _claim(rng: random.Random) -> tuple:
     limit = rng.randint(20, 40)
     return lambda case: case < limit, rng.sample(range(50), 13)
@@ -208,7 +212,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "13.4": lambda rng: (rng.randint(1, 5000), rng.choice(SIZES) * 8, rng.randint(2, 3000)),
     "13.5": _matches,
     "14.1": _greedy,
-    "14.5": lambda rng: (-rng.uniform(1, 60), rng.randint(1, 60), rng.uniform(0.1, 1.2)),
+    "14.3": _nucleus,
     "16.1": _sizes(4),
     "16.2": _sizes(3),
     "16.5": _sizes(8),
