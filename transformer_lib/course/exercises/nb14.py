@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import math
 
 import torch
 
@@ -145,6 +146,7 @@ def _cached(
     may=lambda new, t: torch.ones(new, t + new, dtype=torch.bool).tril(t),
     fill=-INF,
     join=lambda old, new: (old, new),
+    axis=-1,
 ):
     """Return the exercise with one part replaced; may(new, t) says which keys, old ones first, each new token reads."""
 
@@ -152,7 +154,7 @@ def _cached(
         may_read = may(len(x), len(keys))
         keys, values = (torch.cat(join(old, x @ W)) for old, W in ((keys, W_K), (values, W_V)))
         scores = (x @ W_Q @ keys.T / scale(x, keys)).masked_fill(~may_read, fill)
-        return torch.softmax(scores, -1) @ values, keys, values
+        return torch.softmax(scores, axis) @ values, keys, values
 
     return function
 
@@ -173,6 +175,13 @@ def _only_the_new_rows(*args):
 def _swapped(*args):
     output, keys, values = cached_attention(*args)
     return output, values, keys
+
+
+def _masked_after(x, keys, values, W_Q, W_K, W_V):
+    t = len(keys)
+    keys, values = torch.cat([keys, x @ W_K]), torch.cat([values, x @ W_V])
+    weights = torch.softmax(x @ W_Q @ keys.T / keys.shape[1] ** 0.5, -1)
+    return weights.tril(t) @ values, keys, values
 
 
 def _last_output(*args):
@@ -203,6 +212,27 @@ EXERCISE_2 = Exercise(
             "not itself",
             _cached(may=lambda new, t: torch.ones(new, t + new, dtype=torch.bool).tril(t - 1)),
             "A new token does not read itself: the diagonal belongs to what it may read.",
+        ),
+        Mistake(
+            "one ahead",
+            _cached(may=lambda new, t: torch.ones(new, t + new, dtype=torch.bool).tril(t + 1)),
+            "Each new token reads the one after it as well: your diagonal starts one column too far right.",
+        ),
+        Mistake(
+            "diagonal by the new tokens",
+            _cached(may=lambda new, t: torch.ones(new, t + new, dtype=torch.bool).tril(new)),
+            "Your diagonal is shifted by the number of new tokens; it is the t earlier ones that move it to the right.",
+        ),
+        Mistake(
+            "softmax over the new tokens",
+            _cached(axis=0),
+            "Your softmax runs over the new tokens; it runs over the keys, the last axis.",
+        ),
+        Mistake(
+            "masked after the softmax",
+            _masked_after,
+            "You removed the weights of later tokens after the softmax, so the rest no longer sums to one: fill their "
+            "scores with −∞ before it.",
         ),
         Mistake("cache not read", _cached(may=_only_new), "The new tokens read only each other: read the cache, too."),
         Mistake(
@@ -307,6 +337,15 @@ def _in_vocabulary_order(logits, p, temperature):
     return kept / kept.sum()
 
 
+def _zero_logits(logits, p, temperature):
+    kept = nucleus(logits, p, temperature) > 0
+    return torch.softmax((logits / temperature).masked_fill(~kept, 0.0), 0)
+
+
+def _share_of_tokens(logits, p, temperature):
+    return _nucleus(lambda s, total, p: torch.arange(len(s)) < math.ceil(p * len(s)))(logits, p, temperature)
+
+
 def _compared_each(logits, p, temperature):
     probabilities = torch.softmax(logits / temperature, 0)
     kept = probabilities * (probabilities >= p)
@@ -367,6 +406,19 @@ EXERCISE_3 = Exercise(
             "each", _compared_each, "You compared each probability with p; it is their running sum that must reach p."
         ),
         Mistake("no filter", lambda z, p, t: torch.softmax(z / t, 0), "You did not drop any token."),
+        Mistake(
+            "logits to 0", _zero_logits, "You set the logits of dropped tokens to 0, but exp(0) = 1: use −∞ instead."
+        ),
+        Mistake(
+            "softmax again",
+            lambda z, p, t: torch.softmax(nucleus(z, p, t), 0),
+            "You took the softmax of probabilities, which gives dropped tokens some again: divide by the sum instead.",
+        ),
+        Mistake(
+            "a share of the tokens",
+            _share_of_tokens,
+            "You kept the share p of the vocabulary; p is the probability that the kept tokens have together.",
+        ),
         Mistake(
             "no temperature",
             lambda z, p, t: nucleus(z, p, 1.0),
@@ -456,6 +508,13 @@ def _as_probabilities(scores, next_log_probs, beam_size):
     return totals.exp(), *rest
 
 
+def _beam_by_beam(scores, next_log_probs, beam_size):
+    totals, tokens = (scores[:, None] + next_log_probs).sort(dim=1, descending=True)
+    per_beam = min(beam_size, totals.shape[1])
+    parents = torch.arange(len(scores)).repeat_interleave(per_beam)
+    return tuple(part[:beam_size] for part in (totals[:, :per_beam].flatten(), parents, tokens[:, :per_beam].flatten()))
+
+
 def _greedy_parent(scores, next_log_probs, beam_size):
     parent = scores.argmax()
     gains, tokens = next_log_probs[parent].topk(beam_size)
@@ -492,6 +551,16 @@ EXERCISE_4 = Exercise(
             _best_of_each(added_first=True, ranked=False),
             "You kept the best sum of each beam, in the order of the beams; choose among the sums of all "
             "beams, the best first: a good beam may keep several.",
+        ),
+        Mistake(
+            "best of each beam, one after the other",
+            _beam_by_beam,
+            "You took the best continuations of the first beam, then of the next; rank those of all beams together.",
+        ),
+        Mistake(
+            "parents by a remainder",
+            _beam(split=lambda i, z: (i % z.shape[0], i % z.shape[1])),
+            "tokens are right, but the parent is index // vocab_size; yours is a remainder.",
         ),
         Mistake("best beam only", _greedy_parent, "You continued the best beam only; the other beams compete too."),
         Mistake("no sum", _beam(lambda s, z: z), "You ranked the new tokens alone; add each beam's score so far."),
@@ -636,6 +705,12 @@ def _two_beams(next_log_probs, bos_id, eos_id, max_new_tokens):
     return ids, score
 
 
+def _unpruned(next_log_probs, bos_id, eos_id, max_new_tokens):
+    if len(next_log_probs([bos_id])) ** max_new_tokens > 10**6:
+        raise Endless
+    return most_probable(next_log_probs, bos_id, eos_id, max_new_tokens)
+
+
 def _without_bos(*args):
     ids, score = most_probable(*args)
     return ids[1:], score
@@ -669,6 +744,12 @@ EXERCISE_5 = Exercise(
             "two beams",
             _two_beams,
             "That is what two beams find. Give a prefix up only when it is less probable than a whole sentence.",
+        ),
+        Mistake(
+            "no pruning",
+            _unpruned,
+            "Trying all sentences takes too long: give a prefix up as soon as it is less probable than the best whole "
+            "sentence so far.",
         ),
         Mistake(
             "eos for nothing",
