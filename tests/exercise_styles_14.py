@@ -72,16 +72,18 @@ def most_probable(next_log_probs, bos_id, eos_id, max_new_tokens):
     return heap[0][1], -heap[0][0]
 
 
-def most_probable_level_by_level(next_log_probs, bos_id, eos_id, max_new_tokens):
-    best, level = ([], -math.inf), [([bos_id], 0.0)]
-    for _ in range(max_new_tokens):
-        grown = []
-        for ids, score in level:
-            totals = score + next_log_probs(ids)
-            best = max(best, ([*ids, eos_id], totals[eos_id].item()), key=lambda one: one[1])
-            grown += [([*ids, token], total) for token, total in enumerate(totals.tolist()) if token != eos_id]
-        level = [one for one in grown if one[1] > best[1]]
-    return best
+def most_probable_with_a_stack(next_log_probs, bos_id, eos_id, max_new_tokens):
+    best, score, stack = [], -math.inf, [([bos_id], 0.0)]
+    while stack:
+        ids, so_far = stack.pop()
+        if so_far <= score:
+            continue
+        if ids[-1] == eos_id:
+            best, score = ids, so_far
+        elif len(ids) <= max_new_tokens:
+            log_p = next_log_probs(ids)
+            stack += [([*ids, token], so_far + log_p[token].item()) for token in log_p.argsort().tolist()]
+    return best, score
 
 
 STYLES = [
@@ -92,5 +94,5 @@ STYLES = [
     ("14.3", nucleus_in_a_loop),
     ("14.4", beam_step),
     ("14.5", most_probable),
-    ("14.5", most_probable_level_by_level),
+    ("14.5", most_probable_with_a_stack),
 ]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import math
 
 import torch
@@ -54,7 +53,9 @@ def _greedy_cases():
     ]
 
 
-def _greedy(choose=torch.argmax, seen=lambda ids: list(ids), limit=lambda n: n, stop=True, keep_eos=True, first=0):
+def _greedy(
+    choose=torch.argmax, seen=lambda ids: list(ids), limit=lambda n: n, stop=True, keep_eos=True, first=0, add_eos=False
+):
     """Return the greedy loop with one step replaced."""
 
     def function(next_logits, bos_id, eos_id, max_new_tokens):
@@ -66,7 +67,7 @@ def _greedy(choose=torch.argmax, seen=lambda ids: list(ids), limit=lambda n: n, 
             if stop and token == eos_id:
                 return ids[first:] + [eos_id] * keep_eos
             ids.append(token)
-        return ids[first:]
+        return ids[first:] + [eos_id] * add_eos
 
     return function
 
@@ -97,6 +98,21 @@ EXERCISE_1 = Exercise(
             "last only",
             _greedy(seen=lambda ids: ids[-1:]),
             "You gave the model only the last token; it needs the whole sentence so far.",
+        ),
+        Mistake(
+            "a fixed limit",
+            _greedy(limit=lambda n: 20),
+            "Your limit is a fixed number; it must be max_new_tokens.",
+        ),
+        Mistake(
+            "eos at the limit",
+            _greedy(add_eos=True),
+            "Where the limit ends the sentence you appended eos_id, though it was not chosen; leave it out.",
+        ),
+        Mistake(
+            "last entry",
+            _greedy(choose=lambda logits: logits[-1].argmax()),
+            "next_logits already gives one row, the logits of the next token: take the argmax of all of it.",
         ),
         Mistake("worst", _greedy(choose=torch.argmin), "You chose the least likely token; take the most likely."),
     ),
@@ -234,6 +250,21 @@ EXERCISE_2 = Exercise(
             "You removed the weights of later tokens after the softmax, so the rest no longer sums to one: fill their "
             "scores with −∞ before it.",
         ),
+        Mistake(
+            "inverted mask",
+            _cached(may=lambda new, t: ~torch.ones(new, t + new, dtype=torch.bool).tril(t), fill=-1e9),
+            "Your mask is inverted: the readable keys are hidden, and the later ones read.",
+        ),
+        Mistake(
+            "number of keys",
+            _cached(scale=lambda x, k: len(k) ** 0.5),
+            "You divided by the root of the number of keys; it is √d_k, the root of their width.",
+        ),
+        Mistake(
+            "keys from W_Q",
+            lambda x, keys, values, W_Q, W_K, W_V: cached_attention(x, keys, values, W_K, W_Q, W_V),
+            "You projected the new keys with W_Q, and the queries with W_K; it is the other way round.",
+        ),
         Mistake("cache not read", _cached(may=_only_new), "The new tokens read only each other: read the cache, too."),
         Mistake(
             "caches not grown",
@@ -305,9 +336,7 @@ def _nucleus_cases():
         Case("11 tokens, p = 0.9, temperature 0.5", (2 * normal(13, (11,))[0], 0.9, 0.5)),
         Case("p = 1 keeps every token", (normal(14, (5,))[0], 1.0, 0.7)),
         Case("a very small p", (normal(15, (5,))[0], 0.01, 1.5)),
-        Case(
-            "the sum reaches p exactly", (torch.tensor([1.0, 4.0, 3.0, 8.0]).log(), 0.75, 1.0)
-        ),  # 1/16, 1/4, 3/16, 1/2
+        Case("the sum just reaches p", (torch.tensor([0.0625, 0.25, 0.1875, 0.5]).log(), 0.7499, 1.0)),
         Case(
             "a nucleus that grows with the temperature", (torch.tensor([0.01, 0.9, 0.04, 0.03, 0.02]).log(), 0.9, 1.2)
         ),
@@ -375,12 +404,6 @@ EXERCISE_3 = Exercise(
             "one more",
             _nucleus(lambda s, total, p: total - s - s.roll(1) * (torch.arange(len(s)) > 0) < p),
             "You kept one token too many: stop as soon as the sum has reached p.",
-        ),
-        Mistake(
-            "<= instead of <",
-            _nucleus(lambda s, total, p: total - s <= p),
-            "Where the sum reaches p exactly you kept one token more: a token stays only while the sum before "
-            "it is below p (< instead of <=).",
         ),
         Mistake(
             "no sort",
@@ -515,6 +538,11 @@ def _beam_by_beam(scores, next_log_probs, beam_size):
     return tuple(part[:beam_size] for part in (totals[:, :per_beam].flatten(), parents, tokens[:, :per_beam].flatten()))
 
 
+def _gains(scores, next_log_probs, beam_size):
+    totals, parents, tokens = beam_step(scores, next_log_probs, beam_size)
+    return next_log_probs[parents, tokens], parents, tokens
+
+
 def _greedy_parent(scores, next_log_probs, beam_size):
     parent = scores.argmax()
     gains, tokens = next_log_probs[parent].topk(beam_size)
@@ -561,6 +589,16 @@ EXERCISE_4 = Exercise(
             "parents by a remainder",
             _beam(split=lambda i, z: (i % z.shape[0], i % z.shape[1])),
             "tokens are right, but the parent is index // vocab_size; yours is a remainder.",
+        ),
+        Mistake(
+            "flat tokens",
+            _beam(split=lambda i, z: (i // z.shape[1], i)),
+            "Your tokens are indices of the flat table; the token is the remainder, index % vocab_size.",
+        ),
+        Mistake(
+            "gains returned",
+            _gains,
+            "You returned what the new tokens add; new_scores are the sums with each beam's score.",
         ),
         Mistake("best beam only", _greedy_parent, "You continued the best beam only; the other beams compete too."),
         Mistake("no sum", _beam(lambda s, z: z), "You ranked the new tokens alone; add each beam's score so far."),
@@ -612,15 +650,15 @@ def most_probable(next_log_probs, bos_id, eos_id, max_new_tokens):
     log_probability is the sum over these tokens, eos_id included. Give up a prefix as soon as it is less probable than
     the best sentence so far: trying all takes too long.
     """
-    open_prefixes, count = [(0.0, 0, [bos_id])], 0  # the most probable first; the count settles ties
-    while True:
-        loss, _, ids = heapq.heappop(open_prefixes)
-        if ids[-1] == eos_id:
-            return ids, -loss
-        if len(ids) <= max_new_tokens:
+    best, level = ([], -INF), [([bos_id], 0.0)]
+    for _ in range(max_new_tokens):
+        grown = []
+        for ids, score in level:
             for token, gain in enumerate(next_log_probs(list(ids)).tolist()):
-                count += 1
-                heapq.heappush(open_prefixes, (loss - gain, count, [*ids, token]))
+                grown.append(([*ids, token], score + gain))
+        best = max([best, *(one for one in grown if one[0][-1] == eos_id)], key=lambda one: one[1])
+        level = [one for one in grown if one[0][-1] != eos_id and one[1] > best[1]]
+    return best
 
 
 def _distribution(seed, vocab_size, eos_id, ends):
@@ -690,19 +728,41 @@ def _depth_first(
     return function
 
 
-def _two_beams(next_log_probs, bos_id, eos_id, max_new_tokens):
-    beams, ended = [(0.0, [bos_id])], []
-    for _ in range(max_new_tokens):
-        grown = [
-            (score + gain, [*ids, token])
-            for score, ids in beams
-            for token, gain in enumerate(next_log_probs(ids).tolist())
-        ]
-        best = sorted(grown, reverse=True)[:2]
-        ended += [one for one in best if one[1][-1] == eos_id]
-        beams = [one for one in best if one[1][-1] != eos_id]
-    score, ids = max(ended or beams)
-    return ids, score
+def _beams(count):
+    """Return beam search with so many beams."""
+
+    def function(next_log_probs, bos_id, eos_id, max_new_tokens):
+        beams, ended = [(0.0, [bos_id])], []
+        for _ in range(max_new_tokens):
+            grown = [
+                (score + gain, [*ids, token])
+                for score, ids in beams
+                for token, gain in enumerate(next_log_probs(ids).tolist())
+            ]
+            best = sorted(grown, reverse=True)[:count]
+            ended += [one for one in best if one[1][-1] == eos_id]
+            beams = [one for one in best if one[1][-1] != eos_id]
+        score, ids = max(ended or beams)
+        return ids, score
+
+    return function
+
+
+def _unsorted_break(next_log_probs, bos_id, eos_id, max_new_tokens):
+    best = [], -INF
+
+    def visit(ids, score):
+        nonlocal best
+        if ids[-1] == eos_id:
+            best = ids, score
+        elif len(ids) <= max_new_tokens:
+            for token, gain in enumerate(next_log_probs(ids).tolist()):
+                if score + gain <= best[1]:
+                    break
+                visit([*ids, token], score + gain)
+
+    visit([bos_id], 0.0)
+    return best
 
 
 def _unpruned(next_log_probs, bos_id, eos_id, max_new_tokens):
@@ -742,8 +802,18 @@ EXERCISE_5 = Exercise(
         ),
         Mistake(
             "two beams",
-            _two_beams,
+            _beams(2),
             "That is what two beams find. Give a prefix up only when it is less probable than a whole sentence.",
+        ),
+        Mistake(
+            "four beams",
+            _beams(4),
+            "That is what four beams find. Give a prefix up only when it is less probable than a whole sentence.",
+        ),
+        Mistake(
+            "stops without sorting",
+            _unsorted_break,
+            "You stop at the first token that is not good enough, but they are not sorted: later ones may be better.",
         ),
         Mistake(
             "no pruning",

@@ -47,7 +47,7 @@ NOTEBOOK_14 = (
             Option("Two or three.", "Two wrong tokens have 0.15 · 2/552, about 0.0005. The gap is 0.05."),
             Option(
                 "Nearly two hundred.",
-                "The gap is 0.05, and each wrong token brings 0.15/552, about 0.00027: it takes 185 of them.",
+                "The gap is 0.05, and each wrong token brings 0.15/552, about 0.00027: it takes 184 of them.",
                 right=True,
             ),
             Option("All of them.", "The wrong ones have 0.15 together, and the gap is only 0.05."),

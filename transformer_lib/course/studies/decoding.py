@@ -146,6 +146,7 @@ def measure(corpus: Corpus, translator: Translator, setup: Training) -> dict[str
             for name, options in FILTERS.items()
         },
         "certainty": certainty(translator, some),
+        "greedy": sampled(translator, some, 1.0, top_k=1),
     }
     if setup.smoothing:
         found["search"] = search(translator, corpus["hard"])
