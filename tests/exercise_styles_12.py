@@ -1,8 +1,6 @@
-"""Right answers to the exercises of notebooks 12 and 14 in another style: the library's names, loops."""
+"""Right answers to the exercises of notebook 12 in another style: the library's names, loops."""
 
 from __future__ import annotations
-
-import math
 
 import torch
 
@@ -62,13 +60,6 @@ def blind_loss_in_float64(logits):
     return (shifted.exp().sum(dim=1).log() - shifted.mean(dim=1)).mean()
 
 
-def cached_step(x, keys, values, W_Q, W_K, W_V):
-    query, keys, values = (x @ W_Q)[0], torch.vstack([keys, x @ W_K]), torch.vstack([values, x @ W_V])
-    grown = [math.exp(float(query @ key) / len(query) ** 0.5) for key in keys]
-    output = sum(g / sum(grown) * value for g, value in zip(grown, values, strict=True))
-    return output[None], keys, values
-
-
 STYLES = [
     ("12.1", ids_to_logits),
     ("12.1", ids_to_logits_by_the_library),
@@ -79,5 +70,4 @@ STYLES = [
     ("12.4", blind_loss),
     ("12.4", blind_loss_by_labels),
     ("12.4", blind_loss_in_float64),
-    ("14.6", cached_step),
 ]

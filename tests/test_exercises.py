@@ -408,7 +408,7 @@ def test_a_leak_through_the_mask_is_named():
 
 
 def test_probabilities_that_do_not_sum_to_one():
-    verdict = examine(exercises.get("14.2"), lambda z, k, t: z)
+    verdict = examine(exercises.get("14.3"), lambda z, p, t: 2 * torch.ones_like(z))
     assert verdict.diagnosis == "Probabilities must sum to one over the tokens; yours sum to 6."
 
 

@@ -131,13 +131,13 @@ EVENING = Route(
         ),
         Stop(
             "14",
-            28,
+            19,
             (
                 "By hand: the probability of a whole sentence",
                 "The loop: choose, append, repeat",
                 "Looking further: beam search",
             ),
-            ("14.1", "14.q1", "14.q2"),
+            ("14.1", "14.q1", "14.q2", "W10"),
         ),
     ),
 )

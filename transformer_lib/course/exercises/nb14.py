@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from .model import Case, Endless, Exercise, Mistake, normal
@@ -51,7 +53,9 @@ def _greedy_cases():
     ]
 
 
-def _greedy(choose=torch.argmax, seen=lambda ids: list(ids), limit=lambda n: n, stop=True, keep_eos=True, first=0):
+def _greedy(
+    choose=torch.argmax, seen=lambda ids: list(ids), limit=lambda n: n, stop=True, keep_eos=True, first=0, add_eos=False
+):
     """Return the greedy loop with one step replaced."""
 
     def function(next_logits, bos_id, eos_id, max_new_tokens):
@@ -63,7 +67,7 @@ def _greedy(choose=torch.argmax, seen=lambda ids: list(ids), limit=lambda n: n, 
             if stop and token == eos_id:
                 return ids[first:] + [eos_id] * keep_eos
             ids.append(token)
-        return ids[first:]
+        return ids[first:] + [eos_id] * add_eos
 
     return function
 
@@ -71,7 +75,7 @@ def _greedy(choose=torch.argmax, seen=lambda ids: list(ids), limit=lambda n: n, 
 EXERCISE_1 = Exercise(
     "14.1",
     "A greedy loop",
-    12,
+    8,
     1,
     greedy_loop,
     _greedy_cases,
@@ -95,119 +99,226 @@ EXERCISE_1 = Exercise(
             _greedy(seen=lambda ids: ids[-1:]),
             "You gave the model only the last token; it needs the whole sentence so far.",
         ),
+        Mistake(
+            "a fixed limit",
+            _greedy(limit=lambda n: 20),
+            "Your limit is a fixed number; it must be max_new_tokens.",
+        ),
+        Mistake(
+            "eos at the limit",
+            _greedy(add_eos=True),
+            "Where the limit ends the sentence you appended eos_id, though it was not chosen; leave it out.",
+        ),
+        Mistake(
+            "last entry",
+            _greedy(choose=lambda logits: logits[-1].argmax()),
+            "next_logits already gives one row, the logits of the next token: take the argmax of all of it.",
+        ),
         Mistake("worst", _greedy(choose=torch.argmin), "You chose the least likely token; take the most likely."),
     ),
     part="greedy_loop",
 )
 
 
-# 14.2 Top-k and temperature ------------------------------------------------------------------------------------------
+# 14.2 Several tokens through the cache --------------------------------------------------------------------------------
 
 
-def top_k_probabilities(logits, k, temperature):
-    """Return the probabilities of the k most likely tokens at this temperature, and 0 for all others.
+def cached_attention(x, keys, values, W_Q, W_K, W_V):
+    """Return (output, keys, values) of causal self-attention, one head, for the newest tokens, with a cache.
 
-    logits: [vocab_size], divided by the temperature before the softmax; k: at least 1; when k is larger than
-    vocab_size, every token stays. Returns [vocab_size], summing to one.
+    x: [new, d_model], the newest tokens. keys: [t, d_k] and values: [t, d_v], of the t tokens before (t may be 0).
+    W_Q, W_K: [d_model, d_k]; W_V: [d_model, d_v]. A new token reads all t earlier tokens, the new ones before it, and
+    itself. Returns the outputs of the new tokens [new, d_v], and keys and values with the new rows last.
     """
-    ranked = sorted(range(len(logits)), key=lambda token: -logits[token].item())[:k]
-    result = torch.zeros_like(logits)
-    result[ranked] = torch.softmax(logits[ranked] / temperature, dim=0)
-    return result
+    output = []
+    for token in x:
+        keys, values = torch.cat([keys, (token @ W_K)[None]]), torch.cat([values, (token @ W_V)[None]])
+        weights = torch.softmax(keys @ (token @ W_Q) / keys.shape[1] ** 0.5, dim=0)
+        output.append(weights @ values)
+    return torch.stack(output), keys, values
 
 
-def _top_k_cases():
+def _cache_cases():
+    def case(label, seed, new, t, d_model, d_k, d_v):
+        shapes = [(new, d_model), (t, d_k), (t, d_v), (d_model, d_k), (d_model, d_k), (d_model, d_v)]
+        return Case(label, tuple(normal(seed, *shapes)))
+
+    unseen, apart = torch.eye(2), torch.tensor([[3.0, 0.0], [-30.0, 0.0]])
     return [
-        Case("3 tokens, k = 2", (torch.tensor([1.0, 3.0, 2.0]), 2, 1.0)),
-        Case("7 tokens, k = 3, temperature 2", (normal(7, (7,))[0], 3, 2.0)),
-        Case("11 tokens, k = 5, temperature 0.5", (normal(8, (11,))[0], 5, 0.5)),
-        Case("k = 1", (normal(9, (5,))[0], 1, 0.7)),
-        Case("k larger than the vocabulary", (normal(10, (5,))[0], 11, 1.3)),
-        Case("negative logits", (-3 - normal(11, (7,))[0].abs(), 2, 1.0)),
+        case("one new token, 2 in the cache", 1, 1, 2, 3, 5, 7),
+        case("prefill: 5 new tokens, an empty cache", 2, 5, 0, 3, 2, 5),
+        case("3 new tokens, 2 in the cache", 3, 3, 2, 5, 3, 2),
+        case("2 new tokens, 7 in the cache", 4, 2, 7, 5, 3, 11),
+        case("one new token, an empty cache", 5, 1, 0, 2, 3, 2),
+        case("d_k = d_v = d_model", 6, 3, 5, 3, 3, 3),
+        Case(
+            "a readable score near −60, and a hidden one", (apart, apart[1:], unseen[1:], unseen, -10 * unseen, unseen)
+        ),
     ]
 
 
-def _kept(logits, k, fill=-INF, largest=True):
-    """Return the logits with all but the k best set to `fill`."""
-    top = logits.topk(min(k, len(logits)), largest=largest).indices
-    return torch.full_like(logits, fill).scatter(0, top, logits[top])
+def _cached(
+    scale=lambda x, k: k.shape[1] ** 0.5,
+    may=lambda new, t: torch.ones(new, t + new, dtype=torch.bool).tril(t),
+    fill=-INF,
+    join=lambda old, new: (old, new),
+    axis=-1,
+):
+    """Return the exercise with one part replaced; may(new, t) says which keys, old ones first, each new token reads."""
+
+    def function(x, keys, values, W_Q, W_K, W_V):
+        may_read = may(len(x), len(keys))
+        keys, values = (torch.cat(join(old, x @ W)) for old, W in ((keys, W_K), (values, W_V)))
+        scores = (x @ W_Q @ keys.T / scale(x, keys)).masked_fill(~may_read, fill)
+        return torch.softmax(scores, axis) @ values, keys, values
+
+    return function
 
 
-def _softmax_first(logits, k, temperature):
-    return _kept(torch.softmax(logits / temperature, 0), k, fill=0.0)
+def _only_new(new, t):
+    return torch.cat([torch.zeros(new, t, dtype=torch.bool), torch.ones(new, new, dtype=torch.bool).tril()], dim=1)
 
 
-def _top_k_no_limit(logits, k, temperature):
-    if k > len(logits):
-        raise RuntimeError("selected index k out of range")
-    return top_k_probabilities(logits, k, temperature)
+def _not_kept(*args):
+    return cached_attention(*args)[0], args[1], args[2]
+
+
+def _only_the_new_rows(*args):
+    output, keys, values = cached_attention(*args)
+    return output, keys[len(args[1]) :], values[len(args[2]) :]
+
+
+def _swapped(*args):
+    output, keys, values = cached_attention(*args)
+    return output, values, keys
+
+
+def _masked_after(x, keys, values, W_Q, W_K, W_V):
+    t = len(keys)
+    keys, values = torch.cat([keys, x @ W_K]), torch.cat([values, x @ W_V])
+    weights = torch.softmax(x @ W_Q @ keys.T / keys.shape[1] ** 0.5, -1)
+    return weights.tril(t) @ values, keys, values
+
+
+def _last_output(*args):
+    output, keys, values = cached_attention(*args)
+    return output[-1:], keys, values
 
 
 EXERCISE_2 = Exercise(
     "14.2",
-    "Top-k and temperature",
+    "Several tokens through the cache",
     10,
     2,
-    top_k_probabilities,
-    _top_k_cases,
+    cached_attention,
+    _cache_cases,
     (
         Mistake(
-            "times",
-            lambda z, k, t: torch.softmax(_kept(z, k) * t, 0),
-            "You multiplied by the temperature; divide, so that a high one evens the probabilities out.",
+            "no mask",
+            _cached(may=lambda new, t: torch.ones(new, t + new, dtype=torch.bool)),
+            "A new token reads new tokens that come after it: among the new ones the causal mask holds.",
         ),
         Mistake(
-            "no temperature",
-            lambda z, k, t: torch.softmax(_kept(z, k), 0),
-            "The temperature has no effect: the logits must be divided by it.",
+            "mask from column 0",
+            _cached(may=lambda new, t: torch.ones(new, t + new, dtype=torch.bool).tril()),
+            "Your mask is causal counted from the first key, but the first new token is token t: all t earlier tokens "
+            "may be read, so the diagonal starts t columns further right.",
         ),
         Mistake(
-            "not renewed",
-            _softmax_first,
-            "You dropped tokens after the softmax, so the rest no longer sum to one: set their logits to -inf "
-            "before it, or divide by the new sum.",
+            "not itself",
+            _cached(may=lambda new, t: torch.ones(new, t + new, dtype=torch.bool).tril(t - 1)),
+            "A new token does not read itself: the diagonal belongs to what it may read.",
         ),
         Mistake(
-            "zero",
-            lambda z, k, t: torch.softmax(_kept(z, k, fill=0.0) / t, 0),
-            "You set dropped logits to 0, but exp(0) = 1: use -inf.",
+            "one ahead",
+            _cached(may=lambda new, t: torch.ones(new, t + new, dtype=torch.bool).tril(t + 1)),
+            "Each new token reads the one after it as well: your diagonal starts one column too far right.",
         ),
         Mistake(
-            "smallest",
-            lambda z, k, t: torch.softmax(_kept(z, k, largest=False) / t, 0),
-            "You kept the k least likely tokens.",
+            "diagonal by the new tokens",
+            _cached(may=lambda new, t: torch.ones(new, t + new, dtype=torch.bool).tril(new)),
+            "Your diagonal is shifted by the number of new tokens; it is the t earlier ones that move it to the right.",
         ),
         Mistake(
-            "k values",
-            lambda z, k, t: torch.softmax(z.topk(min(k, len(z))).values / t, 0),
-            "You returned only the k probabilities; return one for each token, 0 for those dropped.",
-        ),
-        Mistake("no filter", lambda z, k, t: torch.softmax(z / t, 0), "You did not drop any token."),
-        Mistake(
-            "one less",
-            lambda z, k, t: torch.softmax(_kept(z, max(k - 1, 1)) / t, 0),
-            "You kept one token too few: the k-th best stays (compare with >=).",
+            "softmax over the new tokens",
+            _cached(axis=0),
+            "Your softmax runs over the new tokens; it runs over the keys, the last axis.",
         ),
         Mistake(
-            "k too large",
-            _top_k_no_limit,
-            "Right, except when k is larger than the vocabulary: topk then raises. Use min(k, vocab_size).",
+            "masked after the softmax",
+            _masked_after,
+            "You removed the weights of later tokens after the softmax, so the rest no longer sums to one: fill their "
+            "scores with −∞ before it.",
+        ),
+        Mistake(
+            "inverted mask",
+            _cached(may=lambda new, t: ~torch.ones(new, t + new, dtype=torch.bool).tril(t), fill=-1e9),
+            "Your mask is inverted: the readable keys are hidden, and the later ones read.",
+        ),
+        Mistake(
+            "number of keys",
+            _cached(scale=lambda x, k: len(k) ** 0.5),
+            "You divided by the root of the number of keys; it is √d_k, the root of their width.",
+        ),
+        Mistake(
+            "keys from W_Q",
+            lambda x, keys, values, W_Q, W_K, W_V: cached_attention(x, keys, values, W_K, W_Q, W_V),
+            "You projected the new keys with W_Q, and the queries with W_K; it is the other way round.",
+        ),
+        Mistake("cache not read", _cached(may=_only_new), "The new tokens read only each other: read the cache, too."),
+        Mistake(
+            "caches not grown",
+            _not_kept,
+            "The output is right, but the caches did not grow: return them with the new rows.",
+        ),
+        Mistake(
+            "new rows alone",
+            _only_the_new_rows,
+            "The output is right, but you returned the new keys and values alone: the earlier ones stay in front.",
+        ),
+        Mistake(
+            "in front",
+            _cached(join=lambda old, new: (new, old)),
+            "You put the new rows in front of the cache; the newest tokens come last.",
+        ),
+        Mistake("no scaling", _cached(scale=lambda x, k: 1.0), "You did not divide the scores by √d_k."),
+        Mistake(
+            "d_model",
+            _cached(scale=lambda x, k: x.shape[1] ** 0.5),
+            "You divided by √d_model; the width of a key is d_k.",
+        ),
+        Mistake(
+            "hidden scores 0",
+            _cached(fill=0.0),
+            "You set hidden scores to 0, but exp(0) = 1: fill them with −∞.",
+        ),
+        Mistake(
+            "hidden scores small",
+            _cached(fill=-20.0),
+            "You filled hidden scores with a number that a readable score can be far below: take −∞.",
+        ),
+        Mistake("values first", _swapped, "You returned the values before the keys."),
+        Mistake(
+            "last output",
+            _last_output,
+            "You returned the output of the last token alone; there is one for each new token.",
         ),
     ),
-    probes=(weights_sum(None, "Probabilities", "tokens"),),
+    returns=("output", "keys", "values"),
 )
 
 
-# 14.3 Top-p ----------------------------------------------------------------------------------------------------------
+# 14.3 The nucleus ----------------------------------------------------------------------------------------------------
 
 
-def top_p_probabilities(logits, p):
-    """Keep the fewest most likely tokens whose probabilities add up to at least p; return their renewed probabilities.
+def nucleus(logits, p, temperature):
+    """Return the probabilities of the most likely tokens that together reach p at this temperature, and 0 for others.
 
-    logits: [vocab_size]; p: above 0, up to 1. Returns [vocab_size]: 0 for dropped tokens, summing to one.
-    At least one token is always kept.
+    logits: [vocab_size], divided by the temperature first, no two equal; p: above 0, up to 1. The fewest tokens whose
+    probabilities add up to at least p stay, at least one. Returns [vocab_size], each probability in its token's
+    position, summing to one.
     """
-    probabilities = torch.softmax(logits, dim=0)
+    probabilities = torch.softmax(logits / temperature, dim=0)
     kept, total = torch.zeros_like(logits), 0.0
     for token in sorted(range(len(logits)), key=lambda token: -logits[token].item()):
         if total >= p:
@@ -217,23 +328,26 @@ def top_p_probabilities(logits, p):
     return kept / kept.sum()
 
 
-def _top_p_cases():
+def _nucleus_cases():
     return [
-        Case("3 tokens, p = 0.6", (torch.tensor([0.2, 0.5, 0.3]).log(), 0.6)),
-        Case("the best alone is enough", (torch.tensor([0.1, 0.2, 0.7]).log(), 0.5)),
-        Case("7 tokens, p = 0.8", (normal(12, (7,))[0], 0.8)),
-        Case("11 tokens, p = 0.9", (2 * normal(13, (11,))[0], 0.9)),
-        Case("p = 1 keeps every token", (normal(14, (5,))[0], 1.0)),
-        Case("a very small p", (normal(15, (5,))[0], 0.01)),
-        Case("the sum reaches p exactly", (torch.tensor([1.0, 4.0, 1.0, 2.0]).log(), 0.5)),  # 1/8, 1/2, 1/8, 1/4
+        Case("3 tokens, p = 0.6", (torch.tensor([0.2, 0.5, 0.3]).log(), 0.6, 1.0)),
+        Case("the best alone is enough", (torch.tensor([0.1, 0.2, 0.7]).log(), 0.4, 1.3)),
+        Case("7 tokens, p = 0.8, temperature 2", (normal(12, (7,))[0], 0.8, 2.0)),
+        Case("11 tokens, p = 0.9, temperature 0.5", (2 * normal(13, (11,))[0], 0.9, 0.5)),
+        Case("p = 1 keeps every token", (normal(14, (5,))[0], 1.0, 0.7)),
+        Case("a very small p", (normal(15, (5,))[0], 0.01, 1.5)),
+        Case("the sum just reaches p", (torch.tensor([0.0625, 0.25, 0.1875, 0.5]).log(), 0.7499, 1.0)),
+        Case(
+            "a nucleus that grows with the temperature", (torch.tensor([0.01, 0.9, 0.04, 0.03, 0.02]).log(), 0.9, 1.2)
+        ),
     ]
 
 
-def _nucleus(keep, descending=True, renew=True, back=True):
+def _nucleus(keep, descending=True, renew=True, back=True, heat=lambda z, t: torch.softmax(z / t, 0)):
     """Return top-p with one step replaced; keep(sorted probabilities, their running sum, p) says which stay."""
 
-    def function(logits, p):
-        probabilities, order = torch.softmax(logits, 0).sort(descending=descending)
+    def function(logits, p, temperature):
+        probabilities, order = heat(logits, temperature).sort(descending=descending)
         kept = probabilities * keep(probabilities, probabilities.cumsum(0), p)
         kept = kept / kept.sum() if renew else kept
         return torch.zeros_like(kept).scatter(0, order, kept) if back else kept
@@ -246,19 +360,40 @@ def _below(probabilities, total, p):
     return total - probabilities < p
 
 
-def _in_vocabulary_order(logits, p):
-    probabilities = torch.softmax(logits, 0)
+def _in_vocabulary_order(logits, p, temperature):
+    probabilities = torch.softmax(logits / temperature, 0)
     kept = probabilities * _below(probabilities, probabilities.cumsum(0), p)
     return kept / kept.sum()
 
 
+def _zero_logits(logits, p, temperature):
+    kept = nucleus(logits, p, temperature) > 0
+    return torch.softmax((logits / temperature).masked_fill(~kept, 0.0), 0)
+
+
+def _share_of_tokens(logits, p, temperature):
+    return _nucleus(lambda s, total, p: torch.arange(len(s)) < math.ceil(p * len(s)))(logits, p, temperature)
+
+
+def _compared_each(logits, p, temperature):
+    probabilities = torch.softmax(logits / temperature, 0)
+    kept = probabilities * (probabilities >= p)
+    return kept / kept.sum()
+
+
+def _cooled_last(logits, p, temperature):
+    """Choose the nucleus at temperature 1, and divide only what is left by the temperature."""
+    kept = _nucleus(_below)(logits, p, 1.0) > 0
+    return torch.softmax((logits / temperature).masked_fill(~kept, -INF), 0)
+
+
 EXERCISE_3 = Exercise(
     "14.3",
-    "Top-p",
-    15,
-    3,
-    top_p_probabilities,
-    _top_p_cases,
+    "The nucleus",
+    12,
+    2,
+    nucleus,
+    _nucleus_cases,
     (
         Mistake(
             "cut",
@@ -271,12 +406,6 @@ EXERCISE_3 = Exercise(
             "You kept one token too many: stop as soon as the sum has reached p.",
         ),
         Mistake(
-            "<= instead of <",
-            _nucleus(lambda s, total, p: total - s <= p),
-            "Where the sum reaches p exactly you kept one token more: a token stays only while the sum before "
-            "it is below p (< instead of <=).",
-        ),
-        Mistake(
             "no sort",
             _in_vocabulary_order,
             "You added probabilities in the order of the vocabulary; start from the most likely token.",
@@ -287,21 +416,52 @@ EXERCISE_3 = Exercise(
             "You started from the least likely token; sort in descending order.",
         ),
         Mistake(
-            "not renewed",
+            "not scaled again",
             _nucleus(_below, renew=False),
             "The kept probabilities do not sum to one: divide by their sum.",
         ),
         Mistake(
             "sorted",
             _nucleus(_below, back=False),
-            "Your result is in sorted order; put each probability back in its token's place.",
+            "Your result is in sorted order; put each probability back into its token's position.",
         ),
         Mistake(
-            "each",
-            lambda z, p: (s := torch.softmax(z, 0)) * (s >= p) / ((s >= p) * s).sum(),
-            "You compared each probability with p; it is their running sum that must reach p.",
+            "each", _compared_each, "You compared each probability with p; it is their running sum that must reach p."
         ),
-        Mistake("no filter", lambda z, p: torch.softmax(z, 0), "You did not drop any token."),
+        Mistake("no filter", lambda z, p, t: torch.softmax(z / t, 0), "You did not drop any token."),
+        Mistake(
+            "logits to 0", _zero_logits, "You set the logits of dropped tokens to 0, but exp(0) = 1: use −∞ instead."
+        ),
+        Mistake(
+            "softmax again",
+            lambda z, p, t: torch.softmax(nucleus(z, p, t), 0),
+            "You took the softmax of probabilities, which gives dropped tokens some again: divide by the sum instead.",
+        ),
+        Mistake(
+            "a share of the tokens",
+            _share_of_tokens,
+            "You kept the share p of the vocabulary; p is the probability that the kept tokens have together.",
+        ),
+        Mistake(
+            "no temperature",
+            lambda z, p, t: nucleus(z, p, 1.0),
+            "The temperature has no effect: the logits must be divided by it.",
+        ),
+        Mistake(
+            "times the temperature",
+            lambda z, p, t: nucleus(z, p, 1 / t),
+            "You multiplied by the temperature; divide, so that a high one evens the probabilities out.",
+        ),
+        Mistake(
+            "temperature last",
+            _cooled_last,
+            "You chose the tokens at temperature 1 and applied the temperature to what was left; it comes first.",
+        ),
+        Mistake(
+            "temperature on probabilities",
+            _nucleus(_below, heat=lambda z, t: torch.softmax(z, 0) / t),
+            "You divided the probabilities by the temperature; divide the logits, before the softmax.",
+        ),
     ),
     probes=(weights_sum(None, "Probabilities", "tokens"),),
 )
@@ -371,6 +531,18 @@ def _as_probabilities(scores, next_log_probs, beam_size):
     return totals.exp(), *rest
 
 
+def _beam_by_beam(scores, next_log_probs, beam_size):
+    totals, tokens = (scores[:, None] + next_log_probs).sort(dim=1, descending=True)
+    per_beam = min(beam_size, totals.shape[1])
+    parents = torch.arange(len(scores)).repeat_interleave(per_beam)
+    return tuple(part[:beam_size] for part in (totals[:, :per_beam].flatten(), parents, tokens[:, :per_beam].flatten()))
+
+
+def _gains(scores, next_log_probs, beam_size):
+    totals, parents, tokens = beam_step(scores, next_log_probs, beam_size)
+    return next_log_probs[parents, tokens], parents, tokens
+
+
 def _greedy_parent(scores, next_log_probs, beam_size):
     parent = scores.argmax()
     gains, tokens = next_log_probs[parent].topk(beam_size)
@@ -380,7 +552,7 @@ def _greedy_parent(scores, next_log_probs, beam_size):
 EXERCISE_4 = Exercise(
     "14.4",
     "One step of beam search",
-    15,
+    12,
     3,
     beam_step,
     _beam_cases,
@@ -407,6 +579,26 @@ EXERCISE_4 = Exercise(
             _best_of_each(added_first=True, ranked=False),
             "You kept the best sum of each beam, in the order of the beams; choose among the sums of all "
             "beams, the best first: a good beam may keep several.",
+        ),
+        Mistake(
+            "best of each beam, one after the other",
+            _beam_by_beam,
+            "You took the best continuations of the first beam, then of the next; rank those of all beams together.",
+        ),
+        Mistake(
+            "parents by a remainder",
+            _beam(split=lambda i, z: (i % z.shape[0], i % z.shape[1])),
+            "tokens are right, but the parent is index // vocab_size; yours is a remainder.",
+        ),
+        Mistake(
+            "flat tokens",
+            _beam(split=lambda i, z: (i // z.shape[1], i)),
+            "Your tokens are indices of the flat table; the token is the remainder, index % vocab_size.",
+        ),
+        Mistake(
+            "gains returned",
+            _gains,
+            "You returned what the new tokens add; new_scores are the sums with each beam's score.",
         ),
         Mistake("best beam only", _greedy_parent, "You continued the best beam only; the other beams compete too."),
         Mistake("no sum", _beam(lambda s, z: z), "You ranked the new tokens alone; add each beam's score so far."),
@@ -436,187 +628,232 @@ EXERCISE_4 = Exercise(
             "You divided the flat index by the number of beams; each row has vocab_size entries.",
         ),
         Mistake("smallest", _beam(largest=False), "You kept the least likely continuations."),
+        Mistake(
+            "as many as there were",
+            lambda s, z, n: beam_step(s, z, len(s)),
+            "You kept as many prefixes as you were given; keep beam_size of them.",
+        ),
     ),
     returns=("new_scores", "parents", "tokens"),
     part="beam_step",
 )
 
 
-# 14.5 A fair score for length ----------------------------------------------------------------------------------------
+# 14.5 Search them all ------------------------------------------------------------------------------------------------
 
 
-def length_penalised_score(log_prob, length, alpha):
-    """Return the summed log-probability divided by ((5 + length) / 6) to the power alpha (Wu et al. 2016, eq. 14).
+def most_probable(next_log_probs, bos_id, eos_id, max_new_tokens):
+    """Return (ids, log_probability) of the most probable sentence of all, found for certain.
 
-    log_prob: a negative number; length: number of tokens; alpha: 0 (no penalty) or more. Returns a float.
+    next_log_probs: a function that takes a list of ids and returns the log-probabilities [vocab_size] of the token that
+    follows. A sentence is a list from bos_id to eos_id, with at most max_new_tokens tokens after bos_id.
+    log_probability is the sum over these tokens, eos_id included. Give up a prefix as soon as it is less probable than
+    the best sentence so far: trying all takes too long.
     """
-    divisor = 1.0
-    if alpha:
-        divisor = torch.tensor((5 + length) / 6, dtype=torch.float64).log().mul(alpha).exp().item()
-    return log_prob / divisor
+    best, level = ([], -INF), [([bos_id], 0.0)]
+    for _ in range(max_new_tokens):
+        grown = []
+        for ids, score in level:
+            for token, gain in enumerate(next_log_probs(list(ids)).tolist()):
+                grown.append(([*ids, token], score + gain))
+        best = max([best, *(one for one in grown if one[0][-1] == eos_id)], key=lambda one: one[1])
+        level = [one for one in grown if one[0][-1] != eos_id and one[1] > best[1]]
+    return best
 
 
-def _penalty_cases():
-    settings = [
-        ("the paper's alpha", -7.0, 11, 0.6),
-        ("one token", -2.0, 1, 0.6),
-        ("no penalty", -5.0, 7, 0.0),
-        ("alpha 1", -3.5, 13, 1.0),
-        ("a long sentence", -53.0, 47, 0.8),
-    ]
-    return [Case(label, args) for label, *args in settings]
+def _distribution(seed, vocab_size, eos_id, ends):
+    """Return a pretend model in logarithms, whose next token depends on the whole prefix.
 
-
-EXERCISE_5 = Exercise(
-    "14.5",
-    "A fair score for length",
-    4,
-    1,
-    length_penalised_score,
-    _penalty_cases,
-    (
-        Mistake(
-            "plain length",
-            lambda s, n, a: s / n**a,
-            "You divided by length^alpha; the formula takes ((5 + length) / 6)^alpha.",
-        ),
-        Mistake(
-            "times",
-            lambda s, n, a: s * ((5 + n) / 6) ** a,
-            "You multiplied by the penalty; log-probabilities are negative, so that punishes length more.",
-        ),
-        Mistake("no power", lambda s, n, a: s / ((5 + n) / 6), "The exponent alpha is missing."),
-        Mistake(
-            "alpha as factor", lambda s, n, a: s / (1 + a * (5 + n) / 6 - a), "alpha is an exponent, not a factor."
-        ),
-        Mistake(
-            "brackets",
-            lambda s, n, a: s / (5 + n / 6) ** a,
-            "The brackets are off: (5 + length) / 6, not 5 + length / 6.",
-        ),
-        Mistake(
-            "power of the six",
-            lambda s, n, a: s / ((5 + n) / 6**a),
-            "The power takes the whole fraction: ((5 + length) / 6) ** alpha; yours takes the 6 alone.",
-        ),
-        Mistake(
-            "power of the length",
-            lambda s, n, a: s / ((5 + n) ** a / 6),
-            "The power takes the whole fraction: ((5 + length) / 6) ** alpha; yours takes 5 + length alone.",
-        ),
-        Mistake(
-            "divided twice",
-            lambda s, n, a: s / (5 + n) / 6**a,
-            "You divided by 5 + length and by a power of 6. The power takes the whole fraction: "
-            "((5 + length) / 6) ** alpha.",
-        ),
-        Mistake(
-            "no sixth",
-            lambda s, n, a: s / (5 + n) ** a,
-            "Divide 5 + length by 6, so that a sentence of one token keeps its score.",
-        ),
-        Mistake("no penalty", lambda s, n, a: s, "You returned the sum as it is: the penalty is missing."),
-    ),
-)
-
-
-# 14.6 One step with a cache ------------------------------------------------------------------------------------------
-
-
-def cached_step(x, keys, values, W_Q, W_K, W_V):
-    """Return (output, keys, values) of one step of causal self-attention, one head, with a cache.
-
-    x: [1, d_model], the newest token. keys: [t, d_k] and values: [t, d_v], of the t tokens before it (t may be 0).
-    W_Q, W_K: [d_model, d_k]; W_V: [d_model, d_v]. The newest query reads all t + 1 tokens, its own included.
-    Returns the output [1, d_v], and both caches with one more row, the newest last.
+    ends(n): what is added to the logit of eos after n tokens.
     """
-    keys = torch.stack([*keys, (x @ W_K)[0]])
-    values = torch.stack([*values, (x @ W_V)[0]])
-    output = torch.nn.functional.scaled_dot_product_attention((x @ W_Q)[None], keys[None], values[None])
-    return output[0], keys, values
+    table = normal(seed, (31, vocab_size))[0].double()
+
+    def next_log_probs(ids):
+        logits = table[sum((place + 1) * (token + 3) for place, token in enumerate(ids)) % 31].clone()
+        logits[eos_id] += ends(len(ids) - 1)
+        return torch.log_softmax(logits, -1)
+
+    return next_log_probs
 
 
-def _cases():
-    def case(label, seed, t, d_model, d_k, d_v):
-        shapes = [(1, d_model), (t, d_k), (t, d_v), (d_model, d_k), (d_model, d_k), (d_model, d_v)]
-        return Case(label, tuple(normal(seed, *shapes)))
+def _search_cases():
+    def case(label, seed, vocab_size, limit, ends=lambda n: 0.0, bos_id=1, eos_id=2):
+        return Case(label, (_distribution(seed, vocab_size, eos_id, ends), bos_id, eos_id, limit))
 
     return [
-        case("one token in the cache", 1, 1, 2, 3, 2),
-        case("2 tokens in the cache", 2, 2, 3, 5, 7),
-        case("7 tokens in the cache", 3, 7, 5, 3, 11),
-        case("an empty cache", 4, 0, 3, 2, 5),
-        case("d_k = d_v = d_model", 5, 5, 3, 3, 3),
+        case("5 tokens, at most 4", 210, 5, 4, lambda n: n - 1.5),
+        case("7 tokens, at most 12", 203, 7, 12, lambda n: n - 4.5),
+        case("11 tokens, at most 9", 201, 11, 9, lambda n: n - 4.5),
+        case("eos is likely only beyond the limit", 24, 5, 3, lambda n: 9.0 if n >= 3 else -6.0),
+        case("eos becomes likely at the last token allowed", 25, 7, 4, lambda n: 9.0 if n >= 3 else -6.0),
+        case("other ids for bos and eos", 206, 7, 7, lambda n: n - 3.5, bos_id=5, eos_id=3),
+        case("eos at once", 27, 5, 5, lambda n: 6.0),
     ]
 
 
-def _step(scale=lambda x, k: k.shape[1] ** -0.5, read=lambda old, all_: all_, join=lambda old, new: (old, new)):
-    """Return the step with one part replaced; read(old, all) gives the rows that the query reads."""
+def _depth_first(
+    ended=lambda score, ids: score,
+    limit=lambda n: n,
+    width=None,
+    unfinished=False,
+    count_eos=True,
+    at_best=lambda score, most: score,
+):
+    """Return the depth-first search with one part replaced.
 
-    def function(x, keys, values, W_Q, W_K, W_V):
-        all_keys, all_values = (torch.cat(join(old, x @ W)) for old, W in ((keys, W_K), (values, W_V)))
-        scores = x @ W_Q @ read(keys, all_keys).T * scale(x, keys)
-        return scores.softmax(-1) @ read(values, all_values), all_keys, all_values
+    ended: what sentences are compared by. limit: of the length. width: how many continuations are tried. unfinished:
+    whether a prefix of full length counts. count_eos: whether the log-probability of eos does. at_best: what a prefix
+    can still come to.
+    """
+
+    def function(next_log_probs, bos_id, eos_id, max_new_tokens):
+        best = [-INF, [], -INF]  # what is compared, the ids, their log-probability
+        most = limit(max_new_tokens)
+
+        def visit(ids, score):
+            nonlocal best
+            full = len(ids) > most
+            if ids[-1] == eos_id or (full and unfinished):
+                best = max(best, [ended(score, ids), ids, score], key=lambda one: one[0])
+            elif not full:
+                gains, tokens = next_log_probs(ids).sort(descending=True)
+                for gain, token in list(zip(gains.tolist(), tokens.tolist(), strict=True))[:width]:
+                    gain *= count_eos or token != eos_id
+                    if at_best(score + gain, most) > best[0]:
+                        visit([*ids, token], score + gain)
+
+        visit([bos_id], 0.0)
+        return best[1], best[2]
 
     return function
 
 
-def _not_kept(*args):
-    return _step()(*args)[0], args[1], args[2]
+def _beams(count):
+    """Return beam search with so many beams."""
+
+    def function(next_log_probs, bos_id, eos_id, max_new_tokens):
+        beams, ended = [(0.0, [bos_id])], []
+        for _ in range(max_new_tokens):
+            grown = [
+                (score + gain, [*ids, token])
+                for score, ids in beams
+                for token, gain in enumerate(next_log_probs(ids).tolist())
+            ]
+            best = sorted(grown, reverse=True)[:count]
+            ended += [one for one in best if one[1][-1] == eos_id]
+            beams = [one for one in best if one[1][-1] != eos_id]
+        score, ids = max(ended or beams)
+        return ids, score
+
+    return function
 
 
-def _exchanged(*args):
-    output, keys, values = _step()(*args)
-    return output, values, keys
+def _unsorted_break(next_log_probs, bos_id, eos_id, max_new_tokens):
+    best = [], -INF
+
+    def visit(ids, score):
+        nonlocal best
+        if ids[-1] == eos_id:
+            best = ids, score
+        elif len(ids) <= max_new_tokens:
+            for token, gain in enumerate(next_log_probs(ids).tolist()):
+                if score + gain <= best[1]:
+                    break
+                visit([*ids, token], score + gain)
+
+    visit([bos_id], 0.0)
+    return best
 
 
-def _later_key(x, keys, values, W_Q, W_K, W_V):
-    """Score before the new key is stored, but blend with the new value: shapes only fit with zero padding."""
-    scores = torch.cat([x @ W_Q @ keys.T, torch.zeros(1, 1)], dim=1) * keys.shape[1] ** -0.5
-    all_keys, all_values = torch.cat([keys, x @ W_K]), torch.cat([values, x @ W_V])
-    return scores.softmax(-1) @ all_values, all_keys, all_values
+def _unpruned(next_log_probs, bos_id, eos_id, max_new_tokens):
+    if len(next_log_probs([bos_id])) ** max_new_tokens > 10**6:
+        raise Endless
+    return most_probable(next_log_probs, bos_id, eos_id, max_new_tokens)
 
 
-EXERCISE_6 = Exercise(
-    "14.6",
-    "One step with a cache",
-    12,
-    2,
-    cached_step,
-    _cases,
+def _without_bos(*args):
+    ids, score = most_probable(*args)
+    return ids[1:], score
+
+
+def _as_a_probability(*args):
+    ids, score = most_probable(*args)
+    return ids, 2.718281828459045**score
+
+
+EXERCISE_5 = Exercise(
+    "14.5",
+    "Search them all",
+    20,
+    3,
+    most_probable,
+    _search_cases,
     (
         Mistake(
-            "old only",
-            _step(read=lambda old, all_: old),
-            "The newest token does not read itself: append its key and value before you attend.",
+            "greedy",
+            _depth_first(width=1, unfinished=True),
+            "That is the greedy sentence: go back to each prefix and try the next most probable tokens, too.",
         ),
         Mistake(
-            "new only",
-            _step(read=lambda old, all_: all_[-1:]),
-            "The newest token reads only itself: let its query meet all keys kept so far.",
+            "two continuations",
+            _depth_first(width=2),
+            "You tried the two best continuations of each prefix; any may lead to the best sentence, until its prefix "
+            "is less probable than the best sentence so far.",
         ),
         Mistake(
-            "not kept", _not_kept, "The output is right, but the caches did not grow: return them with the new row."
+            "two beams",
+            _beams(2),
+            "That is what two beams find. Give a prefix up only when it is less probable than a whole sentence.",
         ),
         Mistake(
-            "in front",
-            _step(join=lambda old, new: (new, old)),
-            "You put the new row in front; the newest token comes last.",
+            "four beams",
+            _beams(4),
+            "That is what four beams find. Give a prefix up only when it is less probable than a whole sentence.",
         ),
-        Mistake("no scaling", _step(scale=lambda x, k: 1.0), "You did not divide the scores by √d_k."),
         Mistake(
-            "d_model",
-            _step(scale=lambda x, k: x.shape[1] ** -0.5),
-            "You divided by √d_model; the width of a key is d_k.",
+            "stops without sorting",
+            _unsorted_break,
+            "You stop at the first token that is not good enough, but they are not sorted: later ones may be better.",
         ),
-        Mistake("exchanged", _exchanged, "You returned the values before the keys."),
         Mistake(
-            "score of the new token 0",
-            _later_key,
-            "The newest token's own score is 0: append its key before you compute the scores.",
+            "no pruning",
+            _unpruned,
+            "Trying all sentences takes too long: give a prefix up as soon as it is less probable than the best whole "
+            "sentence so far.",
+        ),
+        Mistake(
+            "eos for nothing",
+            _depth_first(count_eos=False),
+            "You left out the log-probability of eos_id; ending there is a choice with a probability, too.",
+        ),
+        Mistake(
+            "per token",
+            _depth_first(ended=lambda score, ids: score / (len(ids) - 1), at_best=lambda score, most: score / most),
+            "You compared the mean log-probability of a token; compare the sums.",
+        ),
+        Mistake(
+            "bos counted",
+            _depth_first(limit=lambda n: n - 1),
+            "You counted bos_id among max_new_tokens, so the longest sentences are missing.",
+        ),
+        Mistake(
+            "one more",
+            _depth_first(limit=lambda n: n + 1),
+            "A sentence may have max_new_tokens tokens after bos_id, and yours has one more.",
+        ),
+        Mistake(
+            "cut counts",
+            _depth_first(unfinished=True),
+            "You let a prefix compete that was cut off at max_new_tokens; a sentence ends in eos_id.",
+        ),
+        Mistake("no bos", _without_bos, "bos_id is missing: the sentence is returned from bos_id on."),
+        Mistake(
+            "a probability",
+            _as_a_probability,
+            "The second result is a probability; return its logarithm, the sum of the log-probabilities.",
         ),
     ),
-    returns=("output", "keys", "values"),
+    returns=("ids", "log_probability"),
 )
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

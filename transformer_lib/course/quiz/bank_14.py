@@ -30,7 +30,7 @@ NOTEBOOK_14 = (
         "B then its continuation: 0.4 · 0.9 = 0.36, twice what greedy finds.",
         (
             (0.18, "That is 0.6 · 0.3, the greedy sentence; two beams keep B as well."),
-            (0.54, "That is 0.6 · 0.9, but the two belong to different beginnings."),
+            (0.54, "That is 0.6 · 0.9, but the two belong to different prefixes."),
             (0.9, "That is the second step alone; multiply it by the first."),
             (0.6, "That is the first step alone; multiply it by the second."),
         ),
@@ -39,16 +39,18 @@ NOTEBOOK_14 = (
     ),
     Choice(
         "14.q3",
-        "You sample with a temperature close to 0. What do you get?",
+        "The right token has probability 0.90 and fills the nucleus of top-p 0.9 alone; 552 wrong ones share the rest "
+        "evenly. You raise the temperature a little, and the right token falls to 0.85. How many tokens are in the "
+        "nucleus now?",
         (
-            Option("Uniformly random tokens.", "That is the other end, a very high temperature."),
+            Option("One.", "It has 0.85, and the nucleus must come to at least 0.9."),
+            Option("Two or three.", "Two wrong tokens have 0.15 · 2/552, about 0.0005. The gap is 0.05."),
             Option(
-                "Nearly always the most likely token.",
-                "Dividing by a small number spreads the logits far apart, so the softmax picks the largest.",
+                "Nearly two hundred.",
+                "The gap is 0.05, and each wrong token brings 0.15/552, about 0.00027: it takes 184 of them.",
                 right=True,
             ),
-            Option("The probabilities that the model learned.", "That is temperature 1."),
-            Option("The least likely token.", "That would take a negative temperature."),
+            Option("All of them.", "The wrong ones have 0.15 together, and the gap is only 0.05."),
         ),
     ),
     Choice(

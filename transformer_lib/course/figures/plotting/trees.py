@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from typing import Any
 
 from matplotlib.axes import Axes
+from matplotlib.text import Text
 
 from .picture import FULL_WIDTH, SERIES, new_axes, style
 
@@ -38,18 +40,32 @@ def plot_tree(
     with style():
         leaves = sum(1 for path in heights if not _children(path, heights))
         ax = new_axes(ax, (FULL_WIDTH, 0.7 + 0.5 * leaves))
-        card = {"facecolor": "white", "edgecolor": "none", "pad": 1.5}  # hides the line that passes below a label
-        for path, probability in probabilities.items():
-            on_best = best[: len(path)] == path
-            colour = SERIES[1] if on_best else SERIES[0] if path in kept else "#767676"
-            look = {"color": colour, "linestyle": "-" if path in kept else "--", "linewidth": 2.6 if on_best else 1.3}
-            ends = [heights[path[:-1]], heights[path]]
-            ax.plot([len(path) - 0.7, len(path) - 0.05], ends, **look)
-            ax.text(len(path), heights[path], f"{path[-1]}  {probability:.2f}", color=colour, va="center", bbox=card)
-        ax.text(0, heights[()], root, va="center", ha="left")
         ax.set(xlim=(-0.05, max(map(len, heights)) + 0.8), ylim=(-leaves + 0.4, 0.6), title=title or "")
         ax.set_axis_off()
+        looks = {path: _look(path, kept, best) for path in probabilities}
+        labels = {(): ax.text(0, heights[()], root, va="center", ha="left")}
+        for path, probability in probabilities.items():
+            label = f"{path[-1]}  {probability:.2f}"
+            labels[path] = ax.text(len(path), heights[path], label, color=looks[path]["color"], va="center")
+        ends = _right_ends(ax, labels)
+        for path, look in looks.items():
+            x = [ends[path[:-1]] + 0.05, len(path) - 0.05]
+            ax.plot(x, [heights[path[:-1]], heights[path]], **look)
     return ax
+
+
+def _look(path: Path, kept: Collection[Path], best: Path) -> dict[str, Any]:
+    """Return how the line to a node is drawn."""
+    on_best = best[: len(path)] == path
+    colour = SERIES[1] if on_best else SERIES[0] if path in kept else "#767676"
+    return {"color": colour, "linestyle": "-" if path in kept else "--", "linewidth": 2.6 if on_best else 1.3}
+
+
+def _right_ends(ax: Axes, labels: Mapping[Path, Text]) -> dict[Path, float]:
+    """Return where each label ends, in data coordinates, so that no line crosses one."""
+    ax.figure.draw_without_rendering()  # type: ignore[union-attr]  # lays the axes out
+    back = ax.transData.inverted()
+    return {path: float(back.transform(label.get_window_extent())[1, 0]) for path, label in labels.items()}
 
 
 def _children(path: Path, paths: Collection[Path]) -> list[Path]:

@@ -158,6 +158,10 @@ def _greedy(rng: random.Random) -> tuple:
     return lambda ids: table[ids[-1]] + len(ids) * table[ids[0]], rng.randrange(3), rng.randrange(3, 9), 11
 
 
+def _nucleus(rng: random.Random) -> tuple:
+    return _numbers(rng, (rng.choice(SIZES[2:]),)), rng.uniform(0.2, 0.99), rng.uniform(0.5, 2.0)
+
+
 def _claim(rng: random.Random) -> tuple:
     limit = rng.randint(20, 40)
     return lambda case: case < limit, rng.sample(range(50), 13)
@@ -207,7 +211,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "12.4": _logits,
     "13.2": _validation_losses,
     "14.1": _greedy,
-    "14.5": lambda rng: (-rng.uniform(1, 60), rng.randint(1, 60), rng.uniform(0.1, 1.2)),
+    "14.3": _nucleus,
     "16.1": _sizes(4),
     "16.2": _sizes(3),
     "A.1": _claim,

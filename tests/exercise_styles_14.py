@@ -1,0 +1,98 @@
+"""Right answers to the exercises of notebook 14 in another style: library calls, loops, arrays, heaps."""
+
+from __future__ import annotations
+
+import heapq
+import math
+
+import numpy as np
+import torch
+
+
+def greedy_loop(next_logits, bos_id, eos_id, max_new_tokens):
+    ids = torch.tensor([bos_id])
+    while len(ids) <= max_new_tokens:
+        ids = torch.cat([ids, next_logits(ids.tolist()).argmax().view(1)])
+        if ids[-1] == eos_id:
+            return ids
+    return ids
+
+
+def cached_attention(x, keys, values, W_Q, W_K, W_V):
+    new, t = len(x), len(keys)
+    keys, values = torch.vstack([keys, x @ W_K]), torch.vstack([values, x @ W_V])
+    may_read = torch.arange(t + new) <= t + torch.arange(new)[:, None]
+    attend = torch.nn.functional.scaled_dot_product_attention
+    return attend(x @ W_Q, keys, values, attn_mask=may_read), keys, values
+
+
+def cached_attention_token_by_token(x, keys, values, W_Q, W_K, W_V):
+    rows = []
+    for token in x:
+        keys, values = torch.vstack([keys, token @ W_K]), torch.vstack([values, token @ W_V])
+        scores = [float(token @ W_Q @ key) / len(key) ** 0.5 for key in keys]
+        grown = [math.exp(score - max(scores)) for score in scores]
+        rows.append(sum(g / sum(grown) * value for g, value in zip(grown, values, strict=True)))
+    return torch.vstack(rows), keys, values
+
+
+def nucleus(logits, p, temperature):
+    values, order = (logits / temperature).sort(descending=True)
+    before = torch.cat([torch.zeros(1), values.softmax(0).cumsum(0)[:-1]])
+    dropped = order[before >= p]
+    return (logits / temperature).index_fill(0, dropped, float("-inf")).softmax(0)
+
+
+def nucleus_in_a_loop(logits, p, temperature):
+    grown = np.exp((logits.double().numpy() - logits.max().item()) / temperature)
+    probabilities, kept, total = grown / grown.sum(), np.zeros(len(grown)), 0.0
+    for token in np.argsort(-probabilities):
+        kept[token] = probabilities[token]
+        total += probabilities[token]
+        if total >= p - 1e-6:  # logits of float32 say no more
+            break
+    return torch.from_numpy(kept / kept.sum()).to(logits.dtype)
+
+
+def beam_step(scores, next_log_probs, beam_size):
+    totals = scores.unsqueeze(1) + next_log_probs
+    order = totals.flatten().argsort(descending=True)[:beam_size]
+    parents = torch.div(order, totals.shape[1], rounding_mode="floor")
+    return totals.flatten()[order], parents.to(torch.int32), order - parents * totals.shape[1]
+
+
+def most_probable(next_log_probs, bos_id, eos_id, max_new_tokens):
+    """The most probable open prefix is continued first; the first sentence to come up is the answer."""
+    heap = [(0.0, [bos_id])]
+    while heap[0][1][-1] != eos_id:
+        loss, ids = heapq.heappop(heap)
+        if len(ids) <= max_new_tokens:
+            for token, gain in enumerate(next_log_probs(ids)):
+                heapq.heappush(heap, (loss - gain.item(), [*ids, token]))
+    return heap[0][1], -heap[0][0]
+
+
+def most_probable_with_a_stack(next_log_probs, bos_id, eos_id, max_new_tokens):
+    best, score, stack = [], -math.inf, [([bos_id], 0.0)]
+    while stack:
+        ids, so_far = stack.pop()
+        if so_far <= score:
+            continue
+        if ids[-1] == eos_id:
+            best, score = ids, so_far
+        elif len(ids) <= max_new_tokens:
+            log_p = next_log_probs(ids)
+            stack += [([*ids, token], so_far + log_p[token].item()) for token in log_p.argsort().tolist()]
+    return best, score
+
+
+STYLES = [
+    ("14.1", greedy_loop),
+    ("14.2", cached_attention),
+    ("14.2", cached_attention_token_by_token),
+    ("14.3", nucleus),
+    ("14.3", nucleus_in_a_loop),
+    ("14.4", beam_step),
+    ("14.5", most_probable),
+    ("14.5", most_probable_with_a_stack),
+]
