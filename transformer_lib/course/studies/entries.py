@@ -31,16 +31,25 @@ class Entries:
     is_cue: np.ndarray  # whether the key is its cue besides
 
     def summary(self, rows: np.ndarray) -> dict[str, float]:
-        """Return how weight and length go with the effect (correlation) in the entries `rows`, and how many of them,
-        besides the cue's, have a large weight, with the share of these whose cut does nothing (idle)."""
+        """Return how weight and length go with the effect (rank correlation) in the entries `rows`, and how many of
+        them, besides the cue's, have a large weight, with the share of these whose cut does nothing (idle)."""
         large = (self.weight > LARGE) & rows & ~self.is_cue
         return {
             "entries": int(rows.sum()),
             "large": int(large.sum()),
             "idle": round(float(np.mean(self.effect[large] < IDLE)), 2),
-            "weight": round(float(np.corrcoef(self.weight[rows], self.effect[rows])[0, 1]), 2),
-            "length": round(float(np.corrcoef(self.length[rows], self.effect[rows])[0, 1]), 2),
+            "weight": round(rank_correlation(self.weight[rows], self.effect[rows]), 2),
+            "length": round(rank_correlation(self.length[rows], self.effect[rows]), 2),
         }
+
+
+def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
+    """Return Spearman's rank correlation: the correlation of the ranks, where equal values share their mean rank."""
+    ranks = []
+    for values in (x, y):
+        _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+        ranks.append((counts.cumsum() - (counts - 1) / 2)[group])
+    return float(np.corrcoef(*ranks)[0, 1])
 
 
 def carried_lengths(attention: MultiHeadAttention, source: Tensor, weights: Tensor) -> Tensor:
