@@ -227,7 +227,7 @@ def _replace_cases():
         case("3 heads, the last one", 1512, 2, 5, 3, 2, [2]),
         case("3 heads, two of them", 1513, 3, 2, 3, 5, [0, 2]),
         case("5 heads, two of them in another order", 1514, 2, 3, 5, 3, [3, 1]),
-        case("no head", 1515, 2, 3, 2, 3, []),
+        case("one sentence, one token", 1515, 1, 1, 2, 3, [1]),
         case("as many heads as features of one", 1516, 2, 7, 3, 3, [1]),
         case("all but one head", 1517, 1, 3, 3, 5, [1, 0]),
     ]
