@@ -374,7 +374,7 @@ class Score:
     """Minus the cost of what is silent: a cost for each head, and more for groups of which none may speak alone.
 
     Args:
-        costs: {head: cost}. groups: {heads that stand in for each other, as a string: cost once all are silent}.
+        costs: {head: cost}. groups: {heads that stand in for each other: cost once all of them are silent}.
     """
 
     def __init__(self, costs, groups):
@@ -391,9 +391,14 @@ class Score:
 
 
 def _prune_cases():
-    def case(label, costs, groups, n, heads=None):
-        score = Score(costs, groups)
-        return Case(label, (score, list(heads or costs), n))
+    def case(label, costs, groups, n, heads="ABCDE"):
+        """The letters stand for the heads 0, 1, 2 …"""
+        number = {letter: head for head, letter in enumerate(costs)}
+        score = Score(
+            {number[letter]: cost for letter, cost in costs.items()},
+            {tuple(number[letter] for letter in group): cost for group, cost in groups.items()},
+        )
+        return Case(label, (score, [number[letter] for letter in heads if letter in costs], n))
 
     five = {"A": 1, "B": 2, "C": 4, "D": 7, "E": 9}
     return [
@@ -405,6 +410,7 @@ def _prune_cases():
         case("one", {"A": 3, "B": 2, "C": 5}, {}, 1),
         case("all", {"A": 3, "B": 2, "C": 4, "D": 1}, {"BD": 5, "AC": 1}, 4),
         case("a group of three", {"A": 1, "B": 1.5, "C": 2, "D": 5, "E": 6}, {"ABC": 30, "DE": 1}, 4),
+        case("a better pair, without the cheapest", {"A": 1, "B": 2, "C": 2.5, "D": 20}, {"AB": 10, "AC": 10}, 2),
         case("none", {"A": 1, "B": 2}, {}, 0),
     ]
 
