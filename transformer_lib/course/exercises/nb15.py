@@ -37,7 +37,7 @@ def _norm_cases():
 EXERCISE_1 = Exercise(
     "15.1",
     "How much does a key add?",
-    8,
+    7,
     1,
     weighted_norms,
     _norm_cases,
@@ -78,6 +78,21 @@ EXERCISE_1 = Exercise(
             "That is the length of the whole output of a query; asked for is the part of each key.",
         ),
         Mistake(
+            "vectors",
+            lambda w, v, W: w[:, :, None] * (v @ W),
+            "These are the vectors that arrive; asked for is the length of each.",
+        ),
+        Mistake(
+            "one length for all",
+            lambda w, v, W: w * (v @ W).norm(),
+            "You took the length of the whole matrix; each key has its own: norm(dim=-1).",
+        ),
+        Mistake(
+            "sum of absolute values",
+            lambda w, v, W: w * (v @ W).abs().sum(dim=-1),
+            "You added absolute values; the length is the root of the sum of squares.",
+        ),
+        Mistake(
             "rows to one",
             lambda w, v, W: torch.nn.functional.normalize(w * (v @ W).norm(dim=-1), p=1, dim=-1),
             "You made the rows sum to one again; leave the lengths as they are.",
@@ -108,7 +123,9 @@ def _rank_cases():
     return [
         case("3 numbers", 1501, 3, lambda x, y: (x, (x[[1, 2, 0]] - y.abs()))),
         case("5 numbers", 1502, 5),
+        case("4 numbers", 1508, 4),
         case("11 numbers", 1503, 11),
+        case("10 numbers", 1509, 10),
         case("a curved relation", 1504, 7, lambda x, y: (x, torch.exp(3 * x))),
         case("one falls where the other rises", 1505, 7, lambda x, y: (x, -x - x**3)),
         case("one huge value", 1506, 13, lambda x, y: (x, torch.cat([y[:-1], y[-1:].abs() + 1000]))),
@@ -146,10 +163,22 @@ def _bessel(x, y):
     return ((r - r.mean()) * (s - s.mean())).mean() / (r.std() * s.std())
 
 
+def _squared_after(x, y):
+    r, s = _ranks(x), _ranks(y)
+    r, s = r - r.mean(), s - s.mean()
+    return (r * s).sum() / (r.sum() ** 2 * s.sum() ** 2).sqrt()
+
+
+def _lengths_added(x, y):
+    r, s = _ranks(x), _ranks(y)
+    r, s = r - r.mean(), s - s.mean()
+    return (r * s).sum() / (r.norm() + s.norm())
+
+
 EXERCISE_2 = Exercise(
     "15.2",
     "Rank correlation",
-    10,
+    9,
     2,
     rank_correlation,
     _rank_cases,
@@ -178,6 +207,26 @@ EXERCISE_2 = Exercise(
         Mistake("sign lost", lambda x, y: _correlated()(x, y).abs(), "A falling relation has a negative correlation."),
         Mistake("not centred", _correlated(centred=False), "The means of the ranks have to be subtracted first."),
         Mistake("not divided", _correlated(scaled=False), "That is a covariance: it is not divided by the lengths."),
+        Mistake(
+            "centred by half of n",
+            _correlated(ranks=lambda values: _ranks(values) - len(values) / 2, centred=False),
+            "The mean of the ranks 0 to n − 1 is (n − 1) / 2, not n / 2.",
+        ),
+        Mistake(
+            "centred by a whole number",
+            _correlated(ranks=lambda values: _ranks(values) - len(values) // 2, centred=False),
+            "For an even n the mean of the ranks is no whole number.",
+        ),
+        Mistake(
+            "squared after the sum",
+            _squared_after,
+            "Square each rank before you add them up; here the sums were squared.",
+        ),
+        Mistake(
+            "lengths added",
+            _lengths_added,
+            "The sum of products is divided by the product of the two lengths, not by their sum.",
+        ),
         Mistake("no root", _correlated(root=1.0), "The root in the denominator is missing."),
         Mistake(
             "n and n - 1",
@@ -200,6 +249,7 @@ EXERCISE_2 = Exercise(
             "That is how far the ranks lie apart; asked for is their correlation.",
         ),
     ),
+    rtol=1e-4,
 )
 
 
@@ -270,6 +320,24 @@ def _first_of_other(x, other, heads, n_heads):
     return parts.flatten(-2)
 
 
+def _sizes_swapped(x, other, heads, n_heads):
+    parts = x.unflatten(-1, (-1, n_heads)).clone()
+    parts[..., heads, :] = other.unflatten(-1, (-1, n_heads))[..., heads, :]
+    return parts.flatten(-2)
+
+
+def _on_the_features(x, other, heads, n_heads):
+    parts = x.unflatten(-1, (n_heads, -1)).clone()
+    parts[..., heads] = other.unflatten(-1, (n_heads, -1))[..., heads]
+    return parts.flatten(-2)
+
+
+def _on_the_batch(x, other, heads, n_heads):
+    parts = x.unflatten(-1, (n_heads, -1)).clone()
+    parts[heads] = other.unflatten(-1, (n_heads, -1))[heads]
+    return parts.flatten(-2)
+
+
 def _tokens_replaced(x, other, heads, n_heads):
     result = x.clone()
     for head in heads:
@@ -291,12 +359,12 @@ def _not_merged(x, other, heads, n_heads):
 EXERCISE_3 = Exercise(
     "15.3",
     "Replace heads",
-    8,
+    7,
     2,
     replace_heads,
     _replace_cases,
     (
-        Mistake("in place", _in_place, "You changed x itself; work on a copy."),
+        Mistake("in place", _in_place, "You changed an input itself; work on a copy."),
         Mistake(
             "the others",
             _replaced(lambda *given: ~_of_heads(*given)),
@@ -313,6 +381,21 @@ EXERCISE_3 = Exercise(
             _replaced(_features_as_heads),
             "You replaced single features; a head has d of them, side by side.",
         ),
+        Mistake(
+            "sizes swapped",
+            _sizes_swapped,
+            "You split the last axis into [d, n_heads]; it is [n_heads, d], as the features of a head stand together.",
+        ),
+        Mistake(
+            "list on the features",
+            _on_the_features,
+            "The list went to the features of each head; after the split the heads are the last axis but one.",
+        ),
+        Mistake(
+            "list on the batch",
+            _on_the_batch,
+            "The list went to the sentences, axis 0; after the split the heads are the last axis but one.",
+        ),
         Mistake("tokens", _tokens_replaced, "You replaced tokens; the heads lie along the last axis."),
         Mistake(
             "split before the tokens",
@@ -324,6 +407,11 @@ EXERCISE_3 = Exercise(
             "only the first",
             _replaced(lambda width, heads, n: _of_heads(width, heads[:1], n)),
             "Only the first head of the list was replaced.",
+        ),
+        Mistake(
+            "only the last",
+            _replaced(lambda width, heads, n: _of_heads(width, heads[-1:], n)),
+            "Only the last head of the list was replaced.",
         ),
         Mistake(
             "zeros",
@@ -371,7 +459,7 @@ def prune(score, heads, n):
 
 
 class Score:
-    """Minus the cost of what is silent: a cost for each head, and more for groups of which none may speak alone.
+    """Minus the cost of what is silent: so much for each head, and more once a whole group is silent.
 
     Args:
         costs: {head: cost}. groups: {heads that stand in for each other: cost once all of them are silent}.
@@ -387,7 +475,8 @@ class Score:
         return -alone - sum(cost for group, cost in self.groups.items() if silent >= set(group))
 
     def __repr__(self):
-        return f"minus the costs {self.costs}, and once all of a group are silent {self.groups}"
+        groups = ", ".join(f"{cost} once {' and '.join(map(str, group))} are" for group, cost in self.groups.items())
+        return f"minus {self.costs} for each silent head, and minus {groups}"
 
 
 def _prune_cases():
@@ -398,7 +487,8 @@ def _prune_cases():
             {number[letter]: cost for letter, cost in costs.items()},
             {tuple(number[letter] for letter in group): cost for group, cost in groups.items()},
         )
-        return Case(label, (score, [number[letter] for letter in heads if letter in costs], n))
+        told = f"{label}; score: {score!r}" if groups else label
+        return Case(told, (score, [number[letter] for letter in heads if letter in costs], n))
 
     five = {"A": 1, "B": 2, "C": 4, "D": 7, "E": 9}
     return [
@@ -456,7 +546,7 @@ def _emptied(score, heads, n):
 EXERCISE_4 = Exercise(
     "15.4",
     "Prune",
-    14,
+    12,
     3,
     prune,
     _prune_cases,
@@ -465,6 +555,11 @@ EXERCISE_4 = Exercise(
             "sorted once",
             _sorted_once,
             "You ranked the heads by what each costs alone; score them again in each round, with the silent ones.",
+        ),
+        Mistake(
+            "costliest first",
+            lambda score, heads, n: sorted(heads, key=lambda head: score([head]))[:n],
+            "You sorted once, the costliest first; a larger score is better, and the scores change in each round.",
         ),
         Mistake("the worst", _pruned(best=min), "You silence the head that costs most: a larger score is better."),
         Mistake(
@@ -502,7 +597,7 @@ EXERCISE_4 = Exercise(
             lambda score, heads, n: [prune(score, heads, 1)[0]] * n if n else [],
             "The same head comes again and again; a silent head cannot be silenced twice.",
         ),
-        Mistake("best set", _best_set, "You searched the best set of n heads; prune one head at a time."),
+        Mistake("best set", _best_set, "Other heads are silent: begin with none, and silence them one by one."),
         Mistake("heads emptied", _emptied, "You removed heads from the list that you were given; work on a copy."),
         Mistake(
             "scores",
@@ -565,6 +660,18 @@ def _by_count(known, asked, draws):
     return tuple([draws[words.index(word)] for word in part] for part in (known, asked))
 
 
+def _begin_again(known, asked, draws):
+    label = {word: draws[n] for n, word in enumerate(dict.fromkeys(known))}
+    new = [word for word in dict.fromkeys(asked) if word not in label]
+    label |= {word: draws[n] for n, word in enumerate(new)}
+    return [label[word] for word in known], [label[word] for word in asked]
+
+
+def _overwritten(known, asked, draws):
+    label = dict(zip(known + asked, draws, strict=False))
+    return [label[word] for word in known], [label[word] for word in asked]
+
+
 EXERCISE_5 = Exercise(
     "15.5",
     "A control task",
@@ -592,6 +699,16 @@ EXERCISE_5 = Exercise(
             "asked first",
             _labels_by(lambda known, asked: asked + known),
             "The known words come first, then those asked about.",
+        ),
+        Mistake(
+            "draws begin again",
+            _begin_again,
+            "The new words of asked go on with the draws where known stopped; you began with draws[0] again.",
+        ),
+        Mistake(
+            "overwritten",
+            _overwritten,
+            "A word that occurs again took a new draw and lost its first one.",
         ),
         Mistake(
             "draws skipped",

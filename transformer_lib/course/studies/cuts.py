@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from functools import partial
 from typing import Protocol
@@ -17,7 +18,7 @@ from ...model.interventions import masked, patch
 from ...model.multihead import MultiHeadAttention
 from ...model.recording import record_attention
 from ...model.transformer import Transformer
-from .questions import Questions, margins, share
+from .questions import Questions, margins, nouns, share
 
 Head = tuple[str, int]  # name of the attention in the model, number of the head from 0
 
@@ -59,7 +60,7 @@ def _projected_to_zero(model: Transformer, heads: Iterable[Head], projection: st
 
 
 @contextmanager
-def replaced(model: Transformer, heads: Iterable[Head], outputs: dict[str, Tensor]) -> Iterator[None]:
+def replaced(model: Transformer, heads: Iterable[Head], outputs: Mapping[str, Tensor]) -> Iterator[None]:
     """Let these heads hand on, inside the `with` block, what `outputs` of `head_outputs` has for them."""
 
     def swap(module: nn.Module, inputs: tuple[Tensor], other: Tensor, here: list[int]) -> tuple[Tensor]:
@@ -90,6 +91,31 @@ def head_outputs(model: Transformer, asked: Questions, src: Tensor) -> dict[str,
     for hook in hooks:
         hook.remove()
     return found
+
+
+def strangers(asked: Questions, wanted: Sequence[str], seed: int = 0) -> Tensor:
+    """Return for each sentence the number of another one, to lend its heads, [n]; its own if there is none.
+
+    That one has the pronoun `wanted`[i] at the same position of its translation, the noun meant on the same side, and
+    no noun in common. Which one it is, is drawn with `seed`. All `asked` are "it" sentences.
+    """
+    (meant, other), draw = nouns(asked), random.Random(seed)
+    start = (asked.tgt[asked.right] != asked.tgt[~asked.right]).int().argmax(dim=1).tolist()
+    kinds = [
+        (pair.expected, place, bool(m < o)) for pair, place, m, o in zip(asked.pairs, start, meant, other, strict=True)
+    ]
+    named = [{row[m], row[o]} for row, m, o in zip(asked.words, meant, other, strict=True)]
+    found = []
+    for i, (_, place, side) in enumerate(kinds):
+        alike = [j for j, kind in enumerate(kinds) if kind == (wanted[i], place, side) and not named[i] & named[j]]
+        found.append(draw.choice(alike) if alike else i)
+    return torch.tensor(found)
+
+
+def from_others(asked: Questions, outputs: Mapping[str, Tensor], others: Tensor) -> dict[str, Tensor]:
+    """Return `outputs` of the decoder's heads as they are for the right translation of the sentences `others` [n]."""
+    right = asked.right.nonzero()[:, 0]
+    return {name: x[right[others]][asked.owner] for name, x in outputs.items() if name.startswith("decoder")}
 
 
 def by_attention(heads: Iterable[Head]) -> dict[str, list[int]]:

@@ -62,7 +62,7 @@ def alone(model: Transformer, asked: Questions, donor: Tensor) -> dict[str, dict
     """Return {measure: {attention: a number for each head}}, one head changed at a time.
 
     The measures: "right" decisions with the head silenced, the mean "margin lost" then, right decisions with its
-    weights "evened", and decisions "turned" if its output comes from the twin sentences, `donor` [n, src_len].
+    weights "evened", and decisions "flipped" if its output comes from the twin sentences, `donor` [n, src_len].
     """
     with_all, outputs = margins(model, asked), head_outputs(model, asked, donor)
     found: dict[str, dict[str, list[float]]] = {}
@@ -73,7 +73,7 @@ def alone(model: Transformer, asked: Questions, donor: Tensor) -> dict[str, dict
             "right": share(without),
             "margin lost": round((with_all - without).mean().item(), 3),
             "evened": _share_inside(evened(model, [head]), model, asked),
-            "turned": round(1 - _share_inside(replaced(model, [head], outputs), model, asked), 3),
+            "flipped": round(1 - _share_inside(replaced(model, [head], outputs), model, asked), 3),
         }
         for name, value in measures.items():
             found.setdefault(name, {}).setdefault(head[0], []).append(value)
@@ -81,14 +81,14 @@ def alone(model: Transformer, asked: Questions, donor: Tensor) -> dict[str, dict
 
 
 def together(model: Transformer, asked: Questions, donor: Tensor) -> dict[str, dict[str, float]]:
-    """Return {group of heads: {"silenced", "evened": right decisions, "turned": as in `alone`}}."""
+    """Return {group of heads: {"silenced", "evened": right decisions, "flipped": as in `alone`}}."""
     outputs, found = head_outputs(model, asked, donor), {}
     for group, pattern in GROUPS.items():
         heads = [head for head in heads_of(model) if re.search(pattern, head[0])]
         found[group] = {
             "silenced": _share_inside(silenced(model, heads), model, asked),
             "evened": _share_inside(evened(model, heads), model, asked),
-            "turned": round(1 - _share_inside(replaced(model, heads, outputs), model, asked), 3),
+            "flipped": round(1 - _share_inside(replaced(model, heads, outputs), model, asked), 3),
         }
     return found
 
