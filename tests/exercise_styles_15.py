@@ -1,54 +1,94 @@
-"""Right answers to the exercises of notebook 15 in another style: library calls, broadcasting, one-hot masks."""
+"""Right answers to the exercises of notebook 15 in another style: library calls, broadcasting, loops, dictionaries."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
-
-
-def top_weights(weights, tokens, k):
-    return [[tokens[j] for j in row] for row in weights.topk(k).indices]
-
-
-def without_head(heads, W_O, silent):
-    spoken = torch.arange(len(heads)) != silent
-    return torch.einsum("h,hqv,hvm->qm", spoken.to(heads), heads, W_O.view(*heads.shape[::2], -1))
 
 
 def weighted_norms(weights, value, W_O):
     return (weights[:, :, None] * (value @ W_O)).norm(dim=-1)
 
 
-def row_entropy(weights):
-    return -torch.special.xlogy(weights, weights).sum(-1)
+def rank_correlation_by_corrcoef(x, y):
+    ranks = [values.argsort().argsort().float() for values in (x, y)]
+    return torch.corrcoef(torch.stack(ranks))[0, 1]
 
 
-def row_entropy_by_torch(weights):
-    return torch.special.entr(weights).sum(-1)
+def rank_correlation_by_comparing(x, y):
+    r, s = ((values[:, None] > values[None, :]).sum(dim=1).double() for values in (x, y))
+    return ((r - r.mean()) * (s - s.mean())).mean().item() / (r.std(correction=0) * s.std(correction=0)).item()
 
 
-def nearest_mean(known, labels, asked):
-    means = torch.stack([known[labels == kind].mean(0) for kind in labels.unique()])
-    return torch.cdist(asked, means).argmin(-1)
+def rank_correlation_in_numpy(x, y):
+    ranks = [np.argsort(np.argsort(np.asarray(values))) for values in (x, y)]
+    return float(np.corrcoef(ranks)[0, 1])
 
 
-def patch(memory, donor, places):
-    chosen = torch.arange(memory.shape[1]) == places[:, None]
-    return torch.where(chosen[..., None], donor, memory)
+def rank_correlation_from_one(x, y):
+    """Spearman's own formula, with ranks counted from 1 and from the largest."""
+    n = len(x)
+    ranks = []
+    for values in (x.tolist(), y.tolist()):
+        order = sorted(values, reverse=True)
+        ranks.append([order.index(value) + 1 for value in values])
+    return 1 - 6 * sum((r - s) ** 2 for r, s in zip(*ranks, strict=True)) / (n * (n * n - 1))
 
 
-def patch_by_index(memory, donor, places):
-    result, sentences = memory.clone(), torch.arange(len(places))
-    result[sentences, places] = donor[sentences, places]
+def replace_heads_by_slices(x, other, heads, n_heads):
+    result, d = x.clone(), x.shape[-1] // n_heads
+    for head in heads:
+        result[..., head * d : (head + 1) * d] = other[..., head * d : (head + 1) * d]
     return result
 
 
+def replace_heads_by_a_mask(x, other, heads, n_heads):
+    chosen = torch.zeros(n_heads, dtype=torch.bool)
+    chosen[heads] = True
+    return torch.where(chosen.repeat_interleave(x.shape[-1] // n_heads), other, x)
+
+
+def prune(score, heads, n):
+    left, silent = list(heads), []
+    for _ in range(n):
+        scores = [score([*silent, head]) for head in left]
+        silent.append(left.pop(scores.index(max(scores))))
+    return silent
+
+
+def prune_with_sets(score, heads, n):
+    silent = ()
+    while len(silent) < n:
+        best = max((head for head in heads if head not in silent), key=lambda head: score({head, *silent}))
+        silent = (*silent, best)
+    return silent
+
+
+def control_labels(known, asked, draws):
+    words = dict.fromkeys([*known, *asked])
+    label = dict(zip(words, draws, strict=False))
+    return tuple([label[word] for word in part] for part in (known, asked))
+
+
+def control_labels_one_by_one(known, asked, draws):
+    draws, label = iter(draws), {}
+    for word in known + asked:
+        label.setdefault(word, None)
+        if label[word] is None:
+            label[word] = next(draws)
+    return [label[word] for word in known], [label[word] for word in asked]
+
+
 STYLES = [
-    ("15.1", top_weights),
-    ("15.3", without_head),
-    ("15.2", weighted_norms),
-    ("15.4", row_entropy),
-    ("15.4", row_entropy_by_torch),
-    ("15.6", nearest_mean),
-    ("15.5", patch),
-    ("15.5", patch_by_index),
+    ("15.1", weighted_norms),
+    ("15.2", rank_correlation_by_corrcoef),
+    ("15.2", rank_correlation_by_comparing),
+    ("15.2", rank_correlation_in_numpy),
+    ("15.2", rank_correlation_from_one),
+    ("15.3", replace_heads_by_slices),
+    ("15.3", replace_heads_by_a_mask),
+    ("15.4", prune),
+    ("15.4", prune_with_sets),
+    ("15.5", control_labels),
+    ("15.5", control_labels_one_by_one),
 ]

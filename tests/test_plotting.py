@@ -235,6 +235,19 @@ def test_points_have_a_panel_each_and_marks_by_their_kind():
         plotting.plot_points({"before": points}, ["ship", "plane"])
 
 
+def test_scattered_points_share_names_and_the_y_axis():
+    panels = {"left": {"a": ([1, 2], [3.0, 4]), "b": ([0], [50.0])}, "right": {"a": ([5], [6.0]), "b": ([], [])}}
+    axes = plotting.plot_scatter(panels, xlabel="weight", ylabel="effect", linear_below=1)
+    assert [ax.get_title() for ax in axes] == ["left", "right"] and axes[0].get_ylim() == axes[1].get_ylim()
+    assert [ax.get_ylabel() for ax in axes] == ["effect", ""] and axes[1].get_yscale() == "symlog"
+    np.testing.assert_allclose(axes[0].collections[0].get_offsets(), [[1, 3], [2, 4]])
+    (legend,) = axes[0].figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]
+    assert plotting.plot_scatter(panels, xlabel="x", ylabel="y")[0].get_yscale() == "linear"
+    with pytest.raises(ValueError, match="at least one panel, all with the same names"):
+        plotting.plot_scatter({"left": {"a": ([1], [2])}, "right": {}}, xlabel="x", ylabel="y")
+
+
 def test_many_points_keep_matplotlib_ticks():
     ax = plotting.plot_lines({"a": np.arange(1.0, 100.0)}, xlabel="x", ylabel="y", log_x=True)
     assert len(ax.get_xticks()) < 99

@@ -32,5 +32,5 @@ def test_a_module_to_run_is_there(path):
 
 def test_results_name_the_command_that_made_them():
     stored = [*ROOT.glob("data/*.safetensors"), *ROOT.glob("data/context/*.safetensors")]
-    assert len(stored) >= 3
+    assert len(stored) >= 2
     assert all(map(commands, stored))

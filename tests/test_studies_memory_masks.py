@@ -77,3 +77,8 @@ def test_the_command_writes_what_it_measures(tmp_path, monkeypatch, capsys):
     assert list(content["right"]) == ["no encoder, open"] and len(content["right"]["no encoder, open"]["2"][0]) == 6
     assert capsys.readouterr().out.startswith("no encoder, open 2 [[")
     assert isinstance(study.train("no encoder, open", 0, 1), tl.Transformer)
+
+
+def test_a_reversed_source_is_the_answer():
+    src, tgt_in, tgt_out = reversal.reversal(7, torch.Generator().manual_seed(3))
+    assert torch.equal(src.flip(1), tgt_out) and torch.equal(tgt_in[:, 1:], tgt_out[:, :-1])

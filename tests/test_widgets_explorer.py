@@ -1,4 +1,4 @@
-"""W8 and W24: their numbers are the recorded weights, and a cut does what a mask does."""
+"""W24: its numbers are the recorded weights, and a cut does what a mask does."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import transformer_lib as tl
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.widgets.explorer_panel import SENTENCES, cut_effect, draw_explorer, recorded
-from transformer_lib.course.figures.widgets.reversing_panel import draw_reversal, trained_weights
 
 
 @pytest.fixture(scope="module")
@@ -77,21 +76,3 @@ def test_bad_sentences_are_refused(translator):
         widgets.attention_explorer(translator, "The man.")
     with pytest.raises(ValueError, match="sentences must hold at least one sentence, got none"):
         widgets.attention_explorer(translator, [])
-
-
-def test_the_reversers_weights_lie_on_the_anti_diagonal():
-    src, weights, right = trained_weights(0)
-    share = (weights.mean(axis=1).argmax(axis=-1) == np.arange(5, -1, -1)).mean()
-    assert share >= 0.95 and right > 0.95
-    picture = draw_reversal(0, 3, "mean", "map", 2)
-    row = weights[2].mean(axis=0)[1]
-    assert f"reads place {row.argmax() + 1} most, {row.max():.2f} (needed: place 5)" in picture.says
-    assert f"in {share:.0%} of rows" in picture.says
-
-
-def test_the_reversers_controls_move_it():
-    panel = widgets.reversal_heads()
-    first = panel.picture.svg
-    assert panel.set(head=2, show="lines").picture.svg != first
-    panel.controls["letters"].value = 5
-    assert "W8" in progress.state()["widget"]

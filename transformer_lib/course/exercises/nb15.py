@@ -2,106 +2,13 @@
 
 from __future__ import annotations
 
-import math
+import itertools
 
 import torch
 
 from .model import Case, Exercise, Mistake, integers, normal
 
-# 15.1 The words that a head reads most -------------------------------------------------------------------------------
-
-
-def top_weights(weights, tokens, k):
-    """Return for each query the k tokens that it reads most, largest weight first, as a list of lists of strings.
-
-    weights: [q_len, k_len], one head. tokens: k_len strings, the keys. k: at most k_len.
-    """
-    answers = []
-    for row in weights.tolist():
-        order = sorted(range(len(row)), key=lambda j: -row[j])
-        answers.append([tokens[j] for j in order[:k]])
-    return answers
-
-
-def _weights(seed, *shape, sharp=2.0):
-    return torch.softmax(sharp * normal(seed, shape)[0], dim=-1)
-
-
-def _top_cases():
-    def case(label, seed, queries, words, k):
-        tokens = words.split()
-        return Case(label, (_weights(seed, queries, len(tokens)), tokens, k))
-
-    return [
-        case("2 queries, 3 tokens, the top 2", 1501, 2, "Show me money", 2),
-        case("4 tokens, the top 3", 1502, 4, "Show me the money", 3),
-        case("the top 1", 1503, 3, "the man saw the bank", 1),
-        case("all of them", 1504, 5, "Not on your life", 4),
-        case("more queries than keys", 1505, 7, "a bat sleeps", 2),
-        case("a word that occurs twice", 1506, 3, "the man saw the bank", 4),
-    ]
-
-
-def _top(order=lambda w: w.argsort(dim=-1, descending=True), k_of=lambda k, n: k):
-    def function(weights, tokens, k):
-        return [[tokens[j] for j in row[: k_of(k, len(tokens))]] for row in order(weights).tolist()]
-
-    return function
-
-
-def _column_top(weights, tokens, k):
-    order = weights.T.argsort(dim=-1, descending=True)  # [k_len, q_len]
-    return [[tokens[j % len(tokens)] for j in row[:k]] for row in order.tolist()]
-
-
-def _top_with_numbers(weights, tokens, k):
-    found = weights.topk(k, dim=-1)
-    return [
-        [(tokens[j], value) for j, value in zip(js, values, strict=True)]
-        for js, values in zip(found.indices.tolist(), found.values.tolist(), strict=True)
-    ]
-
-
-def _top_indices(weights, tokens, k):
-    return weights.topk(k, dim=-1).indices.tolist()
-
-
-def _first_queries(weights, tokens, k):
-    return top_weights(weights, tokens, k)[:k]
-
-
-EXERCISE_1 = Exercise(
-    "15.1",
-    "The words that a head reads most",
-    8,
-    1,
-    top_weights,
-    _top_cases,
-    (
-        Mistake("smallest", _top(lambda w: w.argsort(dim=-1)), "These are the smallest weights; sort downwards."),
-        Mistake(
-            "one too many",
-            _top(k_of=lambda k, n: min(k + 1, n) if k < n else k - 1),
-            "The number of tokens in a row is not k.",
-        ),
-        Mistake(
-            "columns",
-            _column_top,
-            "You sorted columns: a row of the weights belongs to one query, and its entries to the keys.",
-        ),
-        Mistake("indices", _top_indices, "These are places; look them up in tokens."),
-        Mistake("with weights", _top_with_numbers, "Return the tokens alone, without their weights."),
-        Mistake("first queries", _first_queries, "There is one list for each query, not for the first k queries."),
-        Mistake(
-            "source order",
-            lambda w, tokens, k: [[tokens[j] for j in sorted(row)] for row in w.topk(k, dim=-1).indices.tolist()],
-            "The right tokens, but in the order of the sentence: the largest weight comes first.",
-        ),
-    ),
-)
-
-
-# 15.2 How much does a key add? ---------------------------------------------------------------------------------------
+# 15.1 How much does a key add? ---------------------------------------------------------------------------------------
 
 
 def weighted_norms(weights, value, W_O):
@@ -127,11 +34,11 @@ def _norm_cases():
     ]
 
 
-EXERCISE_2 = Exercise(
-    "15.2",
+EXERCISE_1 = Exercise(
+    "15.1",
     "How much does a key add?",
-    10,
-    2,
+    7,
+    1,
     weighted_norms,
     _norm_cases,
     (
@@ -171,6 +78,21 @@ EXERCISE_2 = Exercise(
             "That is the length of the whole output of a query; asked for is the part of each key.",
         ),
         Mistake(
+            "vectors",
+            lambda w, v, W: w[:, :, None] * (v @ W),
+            "These are the vectors that arrive; asked for is the length of each.",
+        ),
+        Mistake(
+            "one length for all",
+            lambda w, v, W: w * (v @ W).norm(),
+            "You took the length of the whole matrix; each key has its own: norm(dim=-1).",
+        ),
+        Mistake(
+            "sum of absolute values",
+            lambda w, v, W: w * (v @ W).abs().sum(dim=-1),
+            "You added absolute values; the length is the root of the sum of squares.",
+        ),
+        Mistake(
             "rows to one",
             lambda w, v, W: torch.nn.functional.normalize(w * (v @ W).norm(dim=-1), p=1, dim=-1),
             "You made the rows sum to one again; leave the lengths as they are.",
@@ -180,374 +102,636 @@ EXERCISE_2 = Exercise(
 )
 
 
-# 15.3 Silence a head -------------------------------------------------------------------------------------------------
+# 15.2 Rank correlation -----------------------------------------------------------------------------------------------
 
 
-def without_head(heads, W_O, silent):
-    """Return the output of multi-head attention when one head contributes nothing, [q_len, d_model].
+def rank_correlation(x, y):
+    """Return Spearman's rank correlation: the correlation of the ranks of x and y, a number from -1 to 1.
 
-    heads: [n_heads, q_len, d_v], what each head makes of the values; W_O: [n_heads · d_v, d_model], the rows of
-    head 0 first; silent: number of the head, from 0.
+    x, y: [n] each, with no number twice.
     """
-    n_heads, q_len, d_v = heads.shape
-    output = torch.zeros(q_len, W_O.shape[1], dtype=W_O.dtype)
-    for h in range(n_heads):
-        if h != silent:
-            output = output + heads[h] @ W_O[h * d_v : (h + 1) * d_v]
-    return output
+    n = len(x)
+    ranks = [[sum(bool(other < one) for other in values) for one in values] for values in (x, y)]
+    squares = sum((r - s) ** 2 for r, s in zip(*ranks, strict=True))
+    return 1 - 6 * squares / (n * (n**2 - 1))
 
 
-def _head_cases():
-    def case(label, seed, n_heads, q_len, d_v, d_model, silent):
-        heads, W_O = normal(seed, (n_heads, q_len, d_v), (n_heads * d_v, d_model))
-        return Case(label, (heads, W_O, silent))
+def _rank_cases():
+    def case(label, seed, n, change=lambda x, y: (x, y)):
+        return Case(label, change(*normal(seed, (n,), (n,))))
 
     return [
-        case("2 heads of width 2, the first silent", 1511, 2, 3, 2, 5, 0),
-        case("3 heads, the last silent", 1512, 3, 5, 2, 7, 2),
-        case("3 heads, the middle one silent", 1513, 3, 2, 5, 7, 1),
-        case("only one head", 1514, 1, 3, 5, 2, 0),
-        case("as many heads as queries", 1515, 5, 5, 3, 11, 3),
+        case("3 numbers", 1501, 3, lambda x, y: (x, (x[[1, 2, 0]] - y.abs()))),
+        case("5 numbers", 1502, 5),
+        case("4 numbers", 1508, 4),
+        case("11 numbers", 1503, 11),
+        case("10 numbers", 1509, 10),
+        case("a curved relation", 1504, 7, lambda x, y: (x, torch.exp(3 * x))),
+        case("one falls where the other rises", 1505, 7, lambda x, y: (x, -x - x**3)),
+        case("one huge value", 1506, 13, lambda x, y: (x, torch.cat([y[:-1], y[-1:].abs() + 1000]))),
+        case("large numbers", 1507, 5, lambda x, y: (1e4 * x + 3e4, y)),
     ]
 
 
-def _with_factors(factors):
-    """Return the multi-head output with a factor for each head."""
+def _ranks(values):
+    return values.argsort().argsort().double()
 
-    def function(heads, W_O, silent):
-        n_heads, _, d_v = heads.shape
-        scaled = heads * factors(n_heads, silent).to(heads)[:, None, None]
-        return scaled.transpose(0, 1).flatten(1) @ W_O
+
+def _correlated(ranks=_ranks, centred=True, scaled=True, root=0.5):
+    """Return a function that correlates what `ranks` makes of its two arguments."""
+
+    def function(x, y):
+        r, s = (ranks(values).double() for values in (x, y))
+        if centred:
+            r, s = r - r.mean(), s - s.mean()
+        if not scaled:
+            return (r * s).mean()
+        return (r * s).sum() / (r.square().sum() * s.square().sum()) ** root
 
     return function
 
 
-def _rows_reshaped(heads, W_O, silent):
-    kept = heads.clone()
-    kept[silent] = 0
-    return kept.reshape(heads.shape[1], -1) @ W_O
+def _pairs_in_order(x, y):
+    """Kendall's tau: pairs that both numbers order alike, minus pairs that they order differently, as a share."""
+    pairs = itertools.combinations(range(len(x)), 2)
+    signs = [torch.sign((x[i] - x[j]) * (y[i] - y[j])) for i, j in pairs]
+    return sum(signs) / len(signs)
 
 
-def _columns_silenced(heads, W_O, silent):
-    """Take the silent head's columns as interleaved: every n-th column."""
-    flat = heads.transpose(0, 1).flatten(1).clone()
-    flat[:, silent :: heads.shape[0]] = 0
-    return flat @ W_O
+def _bessel(x, y):
+    r, s = _ranks(x), _ranks(y)
+    return ((r - r.mean()) * (s - s.mean())).mean() / (r.std() * s.std())
 
 
-def _query_silenced(heads, W_O, silent):
-    flat = heads.transpose(0, 1).flatten(1).clone()
-    flat[silent % len(flat)] = 0
-    return flat @ W_O
+def _squared_after(x, y):
+    r, s = _ranks(x), _ranks(y)
+    r, s = r - r.mean(), s - s.mean()
+    return (r * s).sum() / (r.sum() ** 2 * s.sum() ** 2).sqrt()
 
 
-def _one(n, silent):
-    return torch.arange(n) == silent
+def _lengths_added(x, y):
+    r, s = _ranks(x), _ranks(y)
+    r, s = r - r.mean(), s - s.mean()
+    return (r * s).sum() / (r.norm() + s.norm())
+
+
+EXERCISE_2 = Exercise(
+    "15.2",
+    "Rank correlation",
+    9,
+    2,
+    rank_correlation,
+    _rank_cases,
+    (
+        Mistake(
+            "no ranks",
+            _correlated(ranks=lambda values: values),
+            "That is the correlation of the numbers themselves; replace each by its rank first.",
+        ),
+        Mistake(
+            "argsort once",
+            _correlated(ranks=lambda values: values.argsort()),
+            "argsort() says which element comes first, second …; the rank says where an element comes. "
+            "Its own argsort() gives the ranks.",
+        ),
+        Mistake(
+            "one of them ranked",
+            lambda x, y: torch.corrcoef(torch.stack([_ranks(x), y.double()]))[0, 1],
+            "Only x was replaced by its ranks; y needs them, too.",
+        ),
+        Mistake(
+            "ranks in opposite directions",
+            lambda x, y: _correlated()(x, -y),
+            "The sign is wrong: rank both from the smallest to the largest.",
+        ),
+        Mistake("sign lost", lambda x, y: _correlated()(x, y).abs(), "A falling relation has a negative correlation."),
+        Mistake("not centred", _correlated(centred=False), "The means of the ranks have to be subtracted first."),
+        Mistake("not divided", _correlated(scaled=False), "That is a covariance: it is not divided by the lengths."),
+        Mistake(
+            "centred by half of n",
+            _correlated(ranks=lambda values: _ranks(values) - len(values) / 2, centred=False),
+            "The mean of the ranks 0 to n − 1 is (n − 1) / 2, not n / 2.",
+        ),
+        Mistake(
+            "centred by a whole number",
+            _correlated(ranks=lambda values: _ranks(values) - len(values) // 2, centred=False),
+            "For an even n the mean of the ranks is no whole number.",
+        ),
+        Mistake(
+            "squared after the sum",
+            _squared_after,
+            "Square each rank before you add them up; here the sums were squared.",
+        ),
+        Mistake(
+            "lengths added",
+            _lengths_added,
+            "The sum of products is divided by the product of the two lengths, not by their sum.",
+        ),
+        Mistake("no root", _correlated(root=1.0), "The root in the denominator is missing."),
+        Mistake(
+            "n and n - 1",
+            _bessel,
+            "The mean divides by n and std() by n − 1, so that the result is too small by (n − 1) / n.",
+        ),
+        Mistake(
+            "pairs",
+            _pairs_in_order,
+            "You counted pairs in the same order (Kendall's tau); asked for is the correlation of the ranks.",
+        ),
+        Mistake(
+            "squared",
+            lambda x, y: _correlated()(x, y) ** 2,
+            "You squared the correlation; its sign and size belong to the answer.",
+        ),
+        Mistake(
+            "distance",
+            lambda x, y: (_ranks(x) - _ranks(y)).abs().mean(),
+            "That is how far the ranks lie apart; asked for is their correlation.",
+        ),
+    ),
+    rtol=1e-4,
+)
+
+
+# 15.3 Replace heads --------------------------------------------------------------------------------------------------
+
+
+def replace_heads(x, other, heads, n_heads):
+    """Return a copy of x in which the features of some heads are those of other.
+
+    x, other: [batch, seq_len, n_heads * d], the heads side by side; heads: a list of their numbers, from 0.
+    """
+    pieces = list(x.chunk(n_heads, dim=-1))
+    for head in heads:
+        pieces[head] = other.chunk(n_heads, dim=-1)[head]
+    return torch.cat(pieces, dim=-1)
+
+
+def _replace_cases():
+    def case(label, seed, batch, seq_len, n_heads, d, heads):
+        x, other = normal(seed, (batch, seq_len, n_heads * d), (batch, seq_len, n_heads * d))
+        return Case(label, (x, other, heads, n_heads))
+
+    return [
+        case("2 heads of width 2, the first one", 1511, 1, 2, 2, 2, [0]),
+        case("3 heads, the last one", 1512, 2, 5, 3, 2, [2]),
+        case("3 heads, two of them", 1513, 3, 2, 3, 5, [0, 2]),
+        case("5 heads, two of them in another order", 1514, 2, 3, 5, 3, [3, 1]),
+        case("one sentence, one token", 1515, 1, 1, 2, 3, [1]),
+        case("as many heads as features of one", 1516, 2, 7, 3, 3, [1]),
+        case("all but one head", 1517, 1, 3, 3, 5, [1, 0]),
+    ]
+
+
+def _replaced(features):
+    """Return a function that takes the features of x where `features` [n_heads * d] is False, else those of other."""
+
+    def function(x, other, heads, n_heads):
+        return torch.where(features(x.shape[-1], heads, n_heads), other, x)
+
+    return function
+
+
+def _of_heads(width, heads, n_heads):
+    return torch.tensor([feature // (width // n_heads) in heads for feature in range(width)])
+
+
+def _interleaved(width, heads, n_heads):
+    return torch.tensor([feature % n_heads in heads for feature in range(width)])
+
+
+def _from_one(width, heads, n_heads):
+    return _of_heads(width, [(head - 1) % n_heads for head in heads], n_heads)
+
+
+def _in_place(x, other, heads, n_heads):
+    chosen = _of_heads(x.shape[-1], heads, n_heads)
+    x[..., chosen] = other[..., chosen]
+    return x
+
+
+def _features_as_heads(width, heads, n_heads):
+    return torch.tensor([feature in heads for feature in range(width)])
+
+
+def _first_of_other(x, other, heads, n_heads):
+    parts = x.unflatten(-1, (n_heads, -1)).clone()
+    parts[..., heads, :] = other.unflatten(-1, (n_heads, -1))[..., : len(heads), :]
+    return parts.flatten(-2)
+
+
+def _sizes_swapped(x, other, heads, n_heads):
+    parts = x.unflatten(-1, (-1, n_heads)).clone()
+    parts[..., heads, :] = other.unflatten(-1, (-1, n_heads))[..., heads, :]
+    return parts.flatten(-2)
+
+
+def _on_the_features(x, other, heads, n_heads):
+    parts = x.unflatten(-1, (n_heads, -1)).clone()
+    parts[..., heads] = other.unflatten(-1, (n_heads, -1))[..., heads]
+    return parts.flatten(-2)
+
+
+def _on_the_batch(x, other, heads, n_heads):
+    parts = x.unflatten(-1, (n_heads, -1)).clone()
+    parts[heads] = other.unflatten(-1, (n_heads, -1))[heads]
+    return parts.flatten(-2)
+
+
+def _tokens_replaced(x, other, heads, n_heads):
+    result = x.clone()
+    for head in heads:
+        result[:, head % x.shape[1]] = other[:, head % x.shape[1]]
+    return result
+
+
+def _heads_before_tokens(x, other, heads, n_heads):
+    batch, seq_len, width = x.shape
+    parts = x.reshape(batch, n_heads, seq_len, width // n_heads).clone()
+    parts[:, heads] = other.reshape(batch, n_heads, seq_len, width // n_heads)[:, heads]
+    return parts.reshape(x.shape)
+
+
+def _not_merged(x, other, heads, n_heads):
+    return replace_heads(x, other, heads, n_heads).unflatten(-1, (n_heads, -1))
 
 
 EXERCISE_3 = Exercise(
     "15.3",
-    "Silence a head",
-    10,
-    1,
-    without_head,
-    _head_cases,
+    "Replace heads",
+    7,
+    2,
+    replace_heads,
+    _replace_cases,
     (
+        Mistake("in place", _in_place, "You changed an input itself; work on a copy."),
         Mistake(
-            "nothing silenced",
-            _with_factors(lambda n, s: torch.ones(n)),
-            "All heads still speak; that is the ordinary output.",
+            "the others",
+            _replaced(lambda *given: ~_of_heads(*given)),
+            "The roles are swapped: the heads in the list come from other, the rest from x.",
         ),
-        Mistake("only that head", _with_factors(_one), "You kept the one head that should be silent."),
+        Mistake("counts from 1", _replaced(_from_one), "Neighbouring heads were replaced: heads counts from 0."),
         Mistake(
-            "counts from 1",
-            _with_factors(lambda n, s: ~_one(n, s - 1 if s else n)),
-            "Another head is silent: silent counts from 0.",
-        ),
-        Mistake(
-            "rescaled",
-            _with_factors(lambda n, s: (~_one(n, s)) * (n / max(n - 1, 1))),
-            "You made the other heads larger to make up for it; they stay as they are.",
+            "dealt in turn",
+            _replaced(_interleaved),
+            "The features of a head stand together: head h has the columns h · d to (h + 1) · d − 1.",
         ),
         Mistake(
-            "reshaped",
-            _rows_reshaped,
-            "The heads are mixed up: make it [q_len, n_heads, d_v] before you join them.",
+            "features",
+            _replaced(_features_as_heads),
+            "You replaced single features; a head has d of them, side by side.",
         ),
         Mistake(
-            "interleaved",
-            _columns_silenced,
-            "The columns of a head stand together: head h has columns h · d_v to (h + 1) · d_v − 1.",
+            "sizes swapped",
+            _sizes_swapped,
+            "You split the last axis into [d, n_heads]; it is [n_heads, d], as the features of a head stand together.",
         ),
-        Mistake("a query", _query_silenced, "A query was silenced; the first axis of heads is the head."),
+        Mistake(
+            "list on the features",
+            _on_the_features,
+            "The list went to the features of each head; after the split the heads are the last axis but one.",
+        ),
+        Mistake(
+            "list on the batch",
+            _on_the_batch,
+            "The list went to the sentences, axis 0; after the split the heads are the last axis but one.",
+        ),
+        Mistake("tokens", _tokens_replaced, "You replaced tokens; the heads lie along the last axis."),
+        Mistake(
+            "split before the tokens",
+            _heads_before_tokens,
+            "Split the last axis, into [batch, seq_len, n_heads, d]; a reshape that puts the heads in front of the "
+            "tokens mixes both.",
+        ),
+        Mistake(
+            "only the first",
+            _replaced(lambda width, heads, n: _of_heads(width, heads[:1], n)),
+            "Only the first head of the list was replaced.",
+        ),
+        Mistake(
+            "only the last",
+            _replaced(lambda width, heads, n: _of_heads(width, heads[-1:], n)),
+            "Only the last head of the list was replaced.",
+        ),
+        Mistake(
+            "zeros",
+            lambda x, other, heads, n: torch.where(_of_heads(x.shape[-1], heads, n), torch.zeros_like(x), x),
+            "You made these heads zero; their features come from other.",
+        ),
+        Mistake(
+            "added",
+            lambda x, other, heads, n: torch.where(_of_heads(x.shape[-1], heads, n), x + other, x),
+            "You added other's features to x's; they take their place.",
+        ),
+        Mistake("the whole of other", lambda x, other, heads, n: other.clone(), "Everything came from other."),
+        Mistake("nothing", lambda x, other, heads, n: x.clone(), "Nothing was replaced."),
+        Mistake(
+            "the first heads of other",
+            _first_of_other,
+            "You took the first heads of other; each head in the list takes the place of the same head of x.",
+        ),
+        Mistake("not merged", _not_merged, "Join the last two axes again, so that the result has the shape of x."),
     ),
+    gradients=("x", "other"),
 )
 
 
-# 15.4 Sharp or spread: the entropy of a row --------------------------------------------------------------------------
+# 15.4 Prune ----------------------------------------------------------------------------------------------------------
 
 
-def row_entropy(weights):
-    """Return the entropy of each row in nats, [n_heads, q_len]; a weight of 0 adds nothing.
+def prune(score, heads, n):
+    """Return n heads in the order in which they are silenced, as a list.
 
-    weights: [n_heads, q_len, k_len], each row sums to one. 0 where one key has everything, ln k_len where all share.
+    Each time it is the head without which the score is best, given those that are silent already; of equals, the one
+    that stands first in heads. score: a function from a list of silent heads to a number, larger is better.
     """
-    safe = torch.where(weights > 0, weights, torch.ones_like(weights))
-    return -torch.einsum("hqk,hqk->hq", weights, torch.log(safe))
+    order = []
+    while len(order) < n:
+        best = None
+        for head in heads:
+            if head in order:
+                continue
+            value = score([*order, head])
+            if best is None or value > best[0]:
+                best = value, head
+        order.append(best[1])
+    return order
 
 
-def _entropy_cases():
-    hard = torch.zeros(2, 3, 5)
-    hard[0, :, 1], hard[1, :, 2:4] = 1.0, 0.5
+class Score:
+    """Minus the cost of what is silent: so much for each head, and more once a whole group is silent.
+
+    Args:
+        costs: {head: cost}. groups: {heads that stand in for each other: cost once all of them are silent}.
+    """
+
+    def __init__(self, costs, groups):
+        self.costs, self.groups = costs, groups
+
+    def __call__(self, silent):
+        """Return the score once these heads are silent."""
+        silent = set(silent)
+        alone = sum(self.costs[head] for head in silent)
+        return -alone - sum(cost for group, cost in self.groups.items() if silent >= set(group))
+
+    def __repr__(self):
+        groups = ", ".join(f"{cost} once {' and '.join(map(str, group))} are" for group, cost in self.groups.items())
+        return f"minus {self.costs} for each silent head, and minus {groups}"
+
+
+def _prune_cases():
+    def case(label, costs, groups, n, heads="ABCDE"):
+        """The letters stand for the heads 0, 1, 2 …"""
+        number = {letter: head for head, letter in enumerate(costs)}
+        score = Score(
+            {number[letter]: cost for letter, cost in costs.items()},
+            {tuple(number[letter] for letter in group): cost for group, cost in groups.items()},
+        )
+        told = f"{label}; score: {score!r}" if groups else label
+        return Case(told, (score, [number[letter] for letter in heads if letter in costs], n))
+
+    five = {"A": 1, "B": 2, "C": 4, "D": 7, "E": 9}
     return [
-        Case("2 heads, 2 queries, 3 keys", (_weights(1521, 2, 2, 3),)),
-        Case("rows with zeros", (hard,)),
-        Case("all keys alike", (torch.full((3, 2, 7), 1 / 7),)),
-        Case("5 heads", (_weights(1522, 5, 3, 7, sharp=4.0),)),
-        Case("as many queries as keys", (_weights(1523, 2, 5, 5),)),
+        case("two heads stand in for each other", {"A": 1, "B": 2, "C": 3}, {"AB": 10}, 2),
+        case("five heads", five, {"AB": 3, "CD": 20}, 3),
+        case("no groups", {"A": 5, "B": 1, "C": 3, "D": 2}, {}, 3),
+        case("equals", {"A": 2, "B": 1, "C": 1, "D": 1}, {"BC": 4, "CD": 4}, 3),
+        case("in another order", five, {"AC": 6, "BD": 1, "AE": 2}, 4, heads="ECADB"),
+        case("one", {"A": 3, "B": 2, "C": 5}, {}, 1),
+        case("all", {"A": 3, "B": 2, "C": 4, "D": 1}, {"BD": 5, "AC": 1}, 4),
+        case("a group of three", {"A": 1, "B": 1.5, "C": 2, "D": 5, "E": 6}, {"ABC": 30, "DE": 1}, 4),
+        case("a better pair, without the cheapest", {"A": 1, "B": 2, "C": 2.5, "D": 20}, {"AB": 10, "AC": 10}, 2),
+        case("none", {"A": 1, "B": 2}, {}, 0),
     ]
 
 
-def _entropy(log=torch.log, sign=-1.0, axis=-1, mean=False, scale=lambda w: 1.0):
-    def function(weights):
-        safe = torch.where(weights > 0, weights, torch.ones_like(weights))
-        summed = (weights * log(safe)).mean(dim=axis) if mean else (weights * log(safe)).sum(dim=axis)
-        return sign * summed / scale(weights)
+def _pruned(value=lambda score, order, head: score([*order, head]), best=max, left=None):
+    def function(score, heads, n):
+        order = []
+        for _ in range(n):
+            speaking = [head for head in heads if head not in order]
+            speaking = left(speaking) if left else speaking
+            order.append(best(speaking, key=lambda head: value(score, order, head)))
+        return order
 
     return function
+
+
+def _sorted_once(score, heads, n):
+    return sorted(heads, key=lambda head: -score([head]))[:n]
+
+
+def _speaking(score, order, head, heads):
+    return score([other for other in heads if other != head and other not in order])
+
+
+def _kept_scored(score, heads, n):
+    return _pruned(lambda score, order, head: _speaking(score, order, head, heads))(score, heads, n)
+
+
+def _best_set(score, heads, n):
+    """The best n heads together, in the order of heads."""
+    return list(max(itertools.combinations(heads, n), key=score))
+
+
+def _emptied(score, heads, n):
+    order = []
+    for _ in range(n):
+        best = max(heads, key=lambda head: score([*order, head]))
+        heads.remove(best)
+        order.append(best)
+    return order
 
 
 EXERCISE_4 = Exercise(
     "15.4",
-    "Sharp or spread: the entropy of a row",
-    8,
-    1,
-    row_entropy,
-    _entropy_cases,
+    "Prune",
+    12,
+    3,
+    prune,
+    _prune_cases,
     (
         Mistake(
-            "zeros",
-            lambda w: -(w * w.log()).sum(dim=-1),
-            "0 · ln 0 gives NaN in floating point: a weight of 0 adds 0 to the sum.",
-        ),
-        Mistake("sign", _entropy(sign=1.0), "The sign: an entropy is not negative."),
-        Mistake("bits", _entropy(log=torch.log2), "These are bits; the natural logarithm gives nats."),
-        Mistake("axis", _entropy(axis=-2), "The sum runs over the keys, the last axis; you summed over queries."),
-        Mistake("mean", _entropy(mean=True), "That is a mean over the keys; an entropy is the sum."),
-        Mistake(
-            "normalised",
-            _entropy(scale=lambda w: math.log(w.shape[-1])),
-            "You divided by ln k_len; leave the entropy in nats.",
+            "sorted once",
+            _sorted_once,
+            "You ranked the heads by what each costs alone; score them again in each round, with the silent ones.",
         ),
         Mistake(
-            "over the heads",
-            lambda w: _entropy()(w).mean(dim=0),
-            "You averaged over the heads; there is one number for each head and query.",
+            "costliest first",
+            lambda score, heads, n: sorted(heads, key=lambda head: score([head]))[:n],
+            "You sorted once, the costliest first; a larger score is better, and the scores change in each round.",
+        ),
+        Mistake("the worst", _pruned(best=min), "You silence the head that costs most: a larger score is better."),
+        Mistake(
+            "speaking scored",
+            _kept_scored,
+            "You scored the heads that still speak; score takes the silent ones.",
+        ),
+        Mistake(
+            "last of equals",
+            _pruned(left=lambda speaking: speaking[::-1]),
+            "Of equals you took the last; it is the one that stands first in heads.",
+        ),
+        Mistake(
+            "in the order of heads",
+            lambda score, heads, n: sorted(prune(score, heads, n), key=heads.index),
+            "These heads are right, but they stand in the order of heads; return them in the order of pruning.",
+        ),
+        Mistake(
+            "those that are left",
+            lambda score, heads, n: [head for head in heads if head not in prune(score, heads, n)],
+            "You returned the heads that still speak; asked for are the silent ones.",
+        ),
+        Mistake(
+            "the other way",
+            lambda score, heads, n: prune(score, heads, n)[::-1],
+            "The order is reversed: the first to be silenced comes first.",
+        ),
+        Mistake(
+            "only the last silent",
+            _pruned(lambda score, order, head: score([*order[-1:], head])),
+            "You remember only the head silenced last; all earlier ones stay silent, too.",
+        ),
+        Mistake(
+            "with the same head again",
+            lambda score, heads, n: [prune(score, heads, 1)[0]] * n if n else [],
+            "The same head comes again and again; a silent head cannot be silenced twice.",
+        ),
+        Mistake("best set", _best_set, "Other heads are silent: begin with none, and silence them one by one."),
+        Mistake("heads emptied", _emptied, "You removed heads from the list that you were given; work on a copy."),
+        Mistake(
+            "scores",
+            lambda score, heads, n: [score(prune(score, heads, k)) for k in range(1, n + 1)],
+            "You returned scores; asked for are the heads.",
         ),
     ),
 )
 
 
-# 15.5 Exchange one row -----------------------------------------------------------------------------------------------
+# 15.5 A control task -------------------------------------------------------------------------------------------------
 
 
-def patch(memory, donor, places):
-    """Return a copy of memory in which sentence i has row places[i] of donor's sentence i; memory stays as it is.
+def control_labels(known, asked, draws):
+    """Return the labels of a control task, two lists of integers, for known and for asked.
 
-    memory, donor: [batch, src_len, d_model]; places: [batch] integers.
+    known, asked: lists of words. draws: random labels. The first different word, known first and then asked, gets
+    draws[0], the next different one draws[1], and so on, wherever it occurs again.
     """
-    rows = []
-    for own, other, place in zip(memory, donor, places.tolist(), strict=True):
-        rows.append(torch.cat([own[:place], other[place : place + 1], own[place + 1 :]]))
-    return torch.stack(rows)
+    different = list(dict.fromkeys(known + asked))
+    return [draws[different.index(word)] for word in known], [draws[different.index(word)] for word in asked]
 
 
-def _patch_cases():
-    def case(label, seed, batch, src_len, d_model):
-        memory, donor = normal(seed, (batch, src_len, d_model), (batch, src_len, d_model))
-        return Case(label, (memory, donor, integers(seed, (batch,), 0, src_len)))
-
-    def at(label, seed, places, src_len, d_model):
-        memory, donor = normal(seed, (len(places), src_len, d_model), (len(places), src_len, d_model))
-        return Case(label, (memory, donor, torch.tensor(places)))
+def _control_cases():
+    def case(label, seed, known, asked, n_labels=2):
+        return Case(label, (known.split(), asked.split(), integers(seed, (19,), 0, n_labels).tolist()))
 
     return [
-        at("2 sentences, places 0 and 2", 1551, [0, 2], 3, 2),
-        at("one sentence, its last place", 1552, [4], 5, 3),
-        case("5 sentences", 1553, 5, 7, 3),
-        at("as many sentences as places", 1554, [2, 0, 1], 3, 5),
-        case("7 sentences of 11", 1555, 7, 11, 2),
+        Case("two words", (["tired", "wide", "tired"], ["wide", "tired"], [1, 0, 1])),
+        Case("a new word among those asked", (["big", "big", "low"], ["tall", "big", "tall"], [2, 0, 1, 2])),
+        case("five labels", 1551, "tired wide big tired low wide big", "low big steep tired steep", 5),
+        case("all words different", 1552, "tall low wide", "sick lazy", 7),
+        case("many words", 1553, "big sick lazy big moldy tired sick narrow", "narrow sick heavy big heavy", 11),
+        case("none known", 1554, "", "wide tired wide", 5),
+        case("one word", 1555, "wide wide", "wide", 3),
     ]
 
 
-def _patched(rows, columns=None, turned=False):
-    """Return the memory with rows from the donor; rows(places) are sentences, columns(places) places (default: all)."""
+def _labels_by(order):
+    """Return a function in which the words get their draws in the order that `order` gives them."""
 
-    def function(memory, donor, places):
-        base, source = (donor, memory) if turned else (memory, donor)
-        result = base.clone()
-        sentences, chosen = rows(places), columns(places) if columns else slice(None)
-        result[sentences, chosen] = source[sentences, chosen]
-        return result
+    def function(known, asked, draws):
+        label = dict(zip(dict.fromkeys(order(known, asked)), draws, strict=False))
+        return [label[word] for word in known], [label[word] for word in asked]
 
     return function
 
 
-def _all(places):
-    return torch.arange(len(places))
+def _per_occurrence(known, asked, draws):
+    return draws[: len(known)], draws[len(known) : len(known) + len(asked)]
 
 
-def _in_place(memory, donor, places):
-    memory[_all(places), places] = donor[_all(places), places]
-    return memory
+def _twice(known, asked, draws):
+    return control_labels(known, [], draws)[0], control_labels(asked, [], draws)[0]
 
 
-def _first_donor(memory, donor, places):
-    result = memory.clone()
-    result[_all(places), places] = donor[0, places]
-    return result
+def _by_count(known, asked, draws):
+    """The number of the draw is that of the occurrence, not of the different word."""
+    words = known + asked
+    return tuple([draws[words.index(word)] for word in part] for part in (known, asked))
+
+
+def _begin_again(known, asked, draws):
+    label = {word: draws[n] for n, word in enumerate(dict.fromkeys(known))}
+    new = [word for word in dict.fromkeys(asked) if word not in label]
+    label |= {word: draws[n] for n, word in enumerate(new)}
+    return [label[word] for word in known], [label[word] for word in asked]
+
+
+def _overwritten(known, asked, draws):
+    label = dict(zip(known + asked, draws, strict=False))
+    return [label[word] for word in known], [label[word] for word in asked]
 
 
 EXERCISE_5 = Exercise(
     "15.5",
-    "Exchange one row",
+    "A control task",
     10,
     2,
-    patch,
-    _patch_cases,
+    control_labels,
+    _control_cases,
     (
-        Mistake("in place", _in_place, "You changed memory itself; work on a copy."),
         Mistake(
-            "all but one",
-            _patched(_all, lambda p: p, turned=True),
-            "The roles are exchanged: all rows come from donor, and one from memory.",
+            "a draw for each occurrence",
+            _per_occurrence,
+            "A word that occurs again keeps its label; you drew a new one each time.",
         ),
         Mistake(
-            "every sentence, every place",
-            _patched(lambda p: slice(None), lambda p: p),
-            "Each sentence got donor's rows at all the places: index sentence i together with places[i].",
+            "two dictionaries",
+            _twice,
+            "The words asked about were labelled anew; those that are known keep their label.",
         ),
         Mistake(
-            "first place",
-            _patched(_all, lambda p: p[:1].expand(len(p))),
-            "All sentences were changed at the place of the first one.",
-        ),
-        Mistake("one too late", _patched(_all, lambda p: p - 1), "You changed a row beside the one asked for."),
-        Mistake("first donor", _first_donor, "All rows come from donor's first sentence."),
-        Mistake("nothing", lambda memory, donor, places: memory.clone(), "Nothing was exchanged."),
-    ),
-    gradients=("memory", "donor"),
-)
-
-
-# 15.6 A probe: the nearest mean --------------------------------------------------------------------------------------
-
-
-def nearest_mean(known, labels, asked):
-    """Return for each asked vector the label whose known vectors have the nearest mean, [n_asked] integers.
-
-    known: [n_known, d_model]; labels: [n_known] integers 0, 1, …, each used at least once; asked: [n_asked, d_model].
-    Nearest by Euclidean distance.
-    """
-    kinds = int(labels.max()) + 1
-    answers = []
-    for vector in asked:
-        distances = [((vector - known[labels == kind].mean(dim=0)) ** 2).sum().item() for kind in range(kinds)]
-        answers.append(distances.index(min(distances)))
-    return torch.tensor(answers)
-
-
-def _probe_cases():
-    def case(label, seed, n_known, n_asked, d_model, kinds):
-        centres, noise, other = normal(seed, (kinds, d_model), (n_known, d_model), (n_asked, d_model))
-        labels = torch.cat([torch.arange(kinds), integers(seed, (n_known - kinds,), 0, kinds)])
-        sizes = torch.linspace(0.5, 2.5, kinds)[:, None]  # means of different lengths: distance is not a product
-        asked = (centres * sizes)[integers(seed + 1, (n_asked,), 0, kinds)] + 0.8 * other
-        return Case(label, ((centres * sizes)[labels] + 0.8 * noise, labels, asked))
-
-    return [
-        case("2 labels in the plane", 1541, 11, 7, 2, 2),
-        case("3 labels", 1542, 23, 13, 5, 3),
-        case("5 labels", 1543, 31, 17, 7, 5),
-        case("one vector asked", 1544, 7, 1, 3, 2),
-        case("few known vectors", 1545, 5, 19, 2, 3),
-        case("more asked than known", 1546, 7, 29, 3, 3),
-        Case(
-            "the labels are not in order",
-            (
-                torch.tensor([[4.0, 0], [0, 4], [4, 1], [0, 0]]),
-                torch.tensor([2, 0, 2, 1]),
-                torch.tensor([[3.0, 0], [0, 3], [0, 1], [5, 1], [1, 0]]),
-            ),
-        ),
-    ]
-
-
-def _means(known, labels):
-    one_hot = torch.nn.functional.one_hot(labels).to(known)
-    return one_hot.T @ known / one_hot.sum(dim=0)[:, None], one_hot
-
-
-def _probe(closeness):
-    return lambda known, labels, asked: closeness(asked, *_means(known, labels)).argmax(dim=-1)
-
-
-def _nearest_neighbour(known, labels, asked):
-    return labels[torch.cdist(asked, known).argmin(dim=-1)]
-
-
-def _in_order_of_appearance(known, labels, asked):
-    means = torch.stack([known[labels == label].mean(dim=0) for label in dict.fromkeys(labels.tolist())])
-    return torch.cdist(asked, means).argmin(dim=1)
-
-
-EXERCISE_6 = Exercise(
-    "15.6",
-    "A probe: the nearest mean",
-    12,
-    2,
-    nearest_mean,
-    _probe_cases,
-    (
-        Mistake("farthest", _probe(lambda a, m, h: torch.cdist(a, m)), "That is the farthest mean."),
-        Mistake(
-            "dot product",
-            _probe(lambda a, m, h: a @ m.T),
-            "The largest dot product prefers long means; asked for is the smallest distance.",
+            "alphabetical",
+            _labels_by(lambda known, asked: sorted({*known, *asked})),
+            "The draws belong to the words in the order in which they first occur, not in the alphabet's.",
         ),
         Mistake(
-            "cosine",
-            _probe(
-                lambda a, m, h: torch.nn.functional.normalize(a, dim=-1) @ torch.nn.functional.normalize(m, dim=-1).T
-            ),
-            "You compared directions (cosine); asked for is the Euclidean distance.",
+            "asked first",
+            _labels_by(lambda known, asked: asked + known),
+            "The known words come first, then those asked about.",
         ),
         Mistake(
-            "sums",
-            _probe(lambda a, m, h: -torch.cdist(a, m * h.sum(dim=0)[:, None])),
-            "You compared with sums; divide each by the number of its vectors.",
+            "draws begin again",
+            _begin_again,
+            "The new words of asked go on with the draws where known stopped; you began with draws[0] again.",
         ),
         Mistake(
-            "divided by all",
-            _probe(lambda a, m, h: -torch.cdist(a, m * h.mean(dim=0)[:, None])),
-            "You divided each sum by the number of all vectors; a mean divides by the number of its own.",
+            "overwritten",
+            _overwritten,
+            "A word that occurs again took a new draw and lost its first one.",
         ),
         Mistake(
-            "nearest neighbour",
-            _nearest_neighbour,
-            "That is the label of the single nearest known vector; asked for is the nearest mean.",
+            "draws skipped",
+            _by_count,
+            "A word that occurs again uses up no draw: the next different word gets the next one.",
         ),
         Mistake(
-            "most frequent",
-            lambda known, labels, asked: labels.mode().values.expand(len(asked)).clone(),
-            "You answer the most frequent label, whatever is asked.",
+            "from the end",
+            lambda known, asked, draws: control_labels(known, asked, draws[::-1]),
+            "The draws are used from the end; the first different word gets draws[0].",
         ),
         Mistake(
-            "in the order of appearance",
-            _in_order_of_appearance,
-            "Your means stand in the order in which the labels appear; mean c belongs to label c.",
+            "numbers of the words",
+            lambda known, asked, draws: control_labels(known, asked, list(range(len(draws)))),
+            "These number the different words; look the number up in draws.",
+        ),
+        Mistake(
+            "one list",
+            lambda known, asked, draws: sum(control_labels(known, asked, draws), []),
+            "Return two lists, one for known and one for asked.",
         ),
     ),
+    returns=("labels of known", "labels of asked"),
 )
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

@@ -70,12 +70,6 @@ INTERACTIVE_FIGURES = (
         ("08",),
     ),
     InteractiveFigure(
-        "W8",
-        "reversal_heads",
-        "The heads of a model that reverses letters, where the right attention is known.",
-        ("15",),
-    ),
-    InteractiveFigure(
         "W9",
         "alignment",
         "The translator's cross-attention: which source words it reads for each word that it writes.",

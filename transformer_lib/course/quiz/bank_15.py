@@ -30,56 +30,6 @@ NOTEBOOK_15 = (
     ),
     Choice(
         "15.q2",
-        "The translator writes 'er', 'sie' or 'es' for 'it' by the gender of the noun that is meant. Where would you "
-        "look for evidence that one attention does the deciding?",
-        (
-            Option(
-                "In the encoder's row of 'it': if its largest weight is on the noun, that settles it.",
-                "A weight shows what is read there. It does not show that the result is used.",
-            ),
-            Option(
-                "In every attention: forbid entries or hide rows, and see which of them change the pronoun.",
-                "An intervention changes one thing and looks at the answer. Where nothing changes, the entry was "
-                "not needed, whatever its weight.",
-                right=True,
-            ),
-            Option(
-                "In one sentence, but very carefully.",
-                "One sentence can agree with a guess by luck: with two nouns, half of the time.",
-            ),
-            Option(
-                "In the average weights of all heads over all layers.",
-                "An average hides a head that does the work, and still says nothing of what is used.",
-            ),
-        ),
-    ),
-    Choice(
-        "15.q3",
-        "A linear probe reads from the vector of 'it' which noun is meant, and is right in nearly all test sentences. "
-        "What follows?",
-        (
-            Option(
-                "The translator uses that vector to choose its pronoun.",
-                "Readable is not used: exchange the row and see whether the pronoun changes.",
-            ),
-            Option(
-                "The vector contains the answer in a form that a linear map can find.",
-                "Yes, and no more. Even a model with random weights can pass such a test, so measure one as a control.",
-                right=True,
-            ),
-            Option(
-                "Training taught the model to mark the noun there.",
-                "Compare with a model of random weights before you say so: mixing the words of a sentence at random "
-                "also leaves traces of them.",
-            ),
-            Option(
-                "The head that reads the noun in that row is found.",
-                "A probe looks at a vector; it says nothing about how it came to be.",
-            ),
-        ),
-    ),
-    Choice(
-        "15.q4",
         "You silence one head, and the translations stay the same. What follows?",
         (
             Option(
@@ -96,6 +46,59 @@ NOTEBOOK_15 = (
                 "This model was trained with it. What training without it gives is another experiment.",
             ),
             Option("Its weights were small.", "Each row of weights sums to one, also in a head that nobody needs."),
+        ),
+    ),
+    Choice(
+        "15.q3",
+        "Silence any one of the eight encoder heads, and at least 96 % of the decisions about nouns stay right. What "
+        "do you expect with all eight silenced?",
+        (
+            Option(
+                "About 96 %: none of them does much.",
+                "That would follow if no head stood in for another. Where two can do the same work, each may go, "
+                "and not both.",
+            ),
+            Option(
+                "About 0.96 to the power of eight, so 72 %.",
+                "That supposes that each head loses decisions of its own, independently of all others. Nothing we "
+                "have measured says so.",
+            ),
+            Option(
+                "One at a time cannot tell; it has to be measured.",
+                "The heads may stand in for each other, or share the work, or do nothing. Only silencing them "
+                "together tells these apart.",
+                right=True,
+            ),
+            Option(
+                "A guess, since the encoder is gone.",
+                "Its feed-forward networks, the embeddings and the positions are still there, and the decoder can read "
+                "the cue's row itself. How much that gives is an open question.",
+            ),
+        ),
+    ),
+    Choice(
+        "15.q4",
+        "A linear probe reads from the vector of 'it' which noun is meant, and is right in nearly all test sentences. "
+        "What follows?",
+        (
+            Option(
+                "The translator uses that vector to choose its pronoun.",
+                "Readable is not used: replace the row and see whether the pronoun changes.",
+            ),
+            Option(
+                "The vector contains the answer in a form that a linear map can find.",
+                "Yes, and no more. Even a model with random weights can pass such a test, so measure one as a control.",
+                right=True,
+            ),
+            Option(
+                "Training taught the model to mark the noun there.",
+                "Compare with a model of random weights before you say so: mixing the words of a sentence at random "
+                "also leaves traces of them.",
+            ),
+            Option(
+                "The head that reads the noun in that row is found.",
+                "A probe looks at a vector; it says nothing about how it came to be.",
+            ),
         ),
     ),
 )

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import random
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from typing import Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...decoding.translator import Translator
 from ...model.decoder import Decoder
 from ...model.encoder import Encoder
-from ...model.interventions import masked
+from ...model.interventions import masked, patch
 from ...model.multihead import MultiHeadAttention
 from ...model.recording import record_attention
 from ...model.transformer import Transformer
-from .questions import Questions, margins, share
+from .questions import Questions, margins, nouns, share
+
+Head = tuple[str, int]  # name of the attention in the model, number of the head from 0
 
 
 class Batch(Protocol):
@@ -27,39 +31,99 @@ class Batch(Protocol):
     def __len__(self) -> int: ...
 
 
+def replace_heads(x: Tensor, other: Tensor, n_heads: int, heads: Iterable[int]) -> Tensor:
+    """Return a copy of x [batch, seq_len, n_heads · d] in which these heads (from 0) have their features from other."""
+    parts, chosen = x.unflatten(-1, (n_heads, -1)).clone(), sorted(heads)
+    parts[..., chosen, :] = other.unflatten(-1, (n_heads, -1))[..., chosen, :]
+    return parts.flatten(-2)
+
+
+def silenced(model: Transformer, heads: Iterable[Head]) -> AbstractContextManager[None]:
+    """Let these heads contribute nothing inside the `with` block: their values are zero."""
+    return _projected_to_zero(model, heads, "w_v")
+
+
+def evened(model: Transformer, heads: Iterable[Head]) -> AbstractContextManager[None]:
+    """Let these heads give the same weight to every key that they may read: with queries of zero, all scores are."""
+    return _projected_to_zero(model, heads, "w_q")
+
+
 @contextmanager
-def silenced(attention: MultiHeadAttention, head: int) -> Iterator[None]:
-    """Multiply the output of one head (from 0) by zero inside the `with` block."""
-    kept = torch.ones(attention.n_heads * attention.d_v)
-    kept[head * attention.d_v : (head + 1) * attention.d_v] = 0.0
-    hook = attention.w_o.register_forward_pre_hook(lambda module, args: (args[0] * kept,))
-    try:
+def _projected_to_zero(model: Transformer, heads: Iterable[Head], projection: str) -> Iterator[None]:
+    def zeroed(x: Tensor, here: list[int]) -> Tensor:
+        return replace_heads(x, torch.zeros_like(x), model.config.n_heads, here)
+
+    with ExitStack() as stack:
+        for name, here in by_attention(heads).items():
+            stack.enter_context(patch(model, f"{name}.{projection}", partial(zeroed, here=here)))
         yield
-    finally:
-        hook.remove()
 
 
 @contextmanager
-def evened(attention: MultiHeadAttention, head: int) -> Iterator[None]:
-    """Give each query of one head (from 0) the same weight on every key it may read, inside the `with` block."""
-    columns = slice(head * attention.d_v, (head + 1) * attention.d_v)
-    found = {}
+def replaced(model: Transformer, heads: Iterable[Head], outputs: Mapping[str, Tensor]) -> Iterator[None]:
+    """Let these heads hand on, inside the `with` block, what `outputs` of `head_outputs` has for them."""
 
-    def average(module: MultiHeadAttention, args: tuple) -> None:
-        may = args[3][:, 0].float()  # [batch, 1 or q_len, k_len]
-        found["mean"] = may / may.sum(dim=-1, keepdim=True) @ module.w_v(args[2])[..., columns]
+    def swap(module: nn.Module, inputs: tuple[Tensor], other: Tensor, here: list[int]) -> tuple[Tensor]:
+        return (replace_heads(inputs[0], other, model.config.n_heads, here),)
 
-    def replace(module: torch.nn.Linear, args: tuple) -> tuple[Tensor]:
-        joined = args[0].clone()  # [batch, q_len, n_heads * d_v]
-        joined[..., columns] = found["mean"]
-        return (joined,)
-
-    hooks = attention.register_forward_pre_hook(average), attention.w_o.register_forward_pre_hook(replace)
+    hooks = [
+        model.get_submodule(name).w_o.register_forward_pre_hook(partial(swap, other=outputs[name], here=here))
+        for name, here in by_attention(heads).items()
+    ]
     try:
         yield
     finally:
         for hook in hooks:
             hook.remove()
+
+
+@torch.no_grad()
+def head_outputs(model: Transformer, asked: Questions, src: Tensor) -> dict[str, Tensor]:
+    """Return {attention: outputs of its heads side by side} while the translations asked about meet the source src."""
+    found: dict[str, Tensor] = {}
+
+    def keep(module: nn.Module, inputs: tuple[Tensor], name: str) -> None:
+        found[name] = inputs[0]
+
+    names = by_attention(heads_of(model))
+    hooks = [model.get_submodule(name).w_o.register_forward_pre_hook(partial(keep, name=name)) for name in names]
+    margins(model, asked, model.encode(src))
+    for hook in hooks:
+        hook.remove()
+    return found
+
+
+def strangers(asked: Questions, wanted: Sequence[str], seed: int = 0) -> Tensor:
+    """Return for each sentence the number of another one, to lend its heads, [n]; its own if there is none.
+
+    That one has the pronoun `wanted`[i] at the same position of its translation, the noun meant on the same side, and
+    no noun in common. Which one it is, is drawn with `seed`. All `asked` are "it" sentences.
+    """
+    (meant, other), draw = nouns(asked), random.Random(seed)
+    start = (asked.tgt[asked.right] != asked.tgt[~asked.right]).int().argmax(dim=1).tolist()
+    kinds = [
+        (pair.expected, place, bool(m < o)) for pair, place, m, o in zip(asked.pairs, start, meant, other, strict=True)
+    ]
+    named = [{row[m], row[o]} for row, m, o in zip(asked.words, meant, other, strict=True)]
+    found = []
+    for i, (_, place, side) in enumerate(kinds):
+        alike = [j for j, kind in enumerate(kinds) if kind == (wanted[i], place, side) and not named[i] & named[j]]
+        found.append(draw.choice(alike) if alike else i)
+    return torch.tensor(found)
+
+
+def from_others(asked: Questions, outputs: Mapping[str, Tensor], others: Tensor) -> dict[str, Tensor]:
+    """Return `outputs` of the decoder's heads as they are for the right translation of the sentences `others` [n]."""
+    right = asked.right.nonzero()[:, 0]
+    return {name: x[right[others]][asked.owner] for name, x in outputs.items() if name.startswith("decoder")}
+
+
+def by_attention(heads: Iterable[Head]) -> dict[str, list[int]]:
+    """Return {attention: numbers of its heads}."""
+    found: dict[str, list[int]] = {}
+    for name, head in heads:
+        found.setdefault(name, []).append(head)
+    return found
 
 
 def all_but(asked: Batch, rows: Tensor, columns: Tensor) -> Tensor:
@@ -70,9 +134,10 @@ def all_but(asked: Batch, rows: Tensor, columns: Tensor) -> Tensor:
     return may
 
 
-def attention_layers(model: Transformer) -> dict[str, MultiHeadAttention]:
-    """Return {name: layer} of every attention in the model."""
-    return {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
+def heads_of(model: Transformer) -> list[Head]:
+    """Return every head of the model, in the order in which they stand in it: encoder, then decoder."""
+    layers = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
+    return [(name, head) for name, layer in layers.items() for head in range(layer.n_heads)]
 
 
 @torch.no_grad()
@@ -93,7 +158,7 @@ def masked_in(attentions: Iterable[MultiHeadAttention], may: Tensor) -> Iterator
         yield
 
 
-def chosen(stack: Encoder | Decoder, layers: Sequence[int] | None) -> list[torch.nn.Module]:
+def chosen(stack: Encoder | Decoder, layers: Sequence[int] | None) -> list[nn.Module]:
     """Return these layers of the stack, or all."""
     return [layer for n, layer in enumerate(stack.layers) if layers is None or n in layers]
 

@@ -29,18 +29,33 @@ class Entries:
     effect: np.ndarray  # by how much the margin changes when the entry is cut in every layer and head
     of_noun: np.ndarray  # whether the query is the ambiguous noun
     is_cue: np.ndarray  # whether the key is its cue besides
+    sentence: np.ndarray  # the number of the sentence, from 0
 
     def summary(self, rows: np.ndarray) -> dict[str, float]:
-        """Return how weight and length go with the effect (correlation) in the entries `rows`, and how many of them,
-        besides the cue's, have a large weight, with the share of these whose cut does nothing (idle)."""
+        """Return how weight and length go with the effect (rank correlation) in the entries `rows`, and how many of
+        them, besides the cue's, have a large weight, with the share of these whose cut does nothing (idle)."""
         large = (self.weight > LARGE) & rows & ~self.is_cue
         return {
             "entries": int(rows.sum()),
             "large": int(large.sum()),
             "idle": round(float(np.mean(self.effect[large] < IDLE)), 2),
-            "weight": round(float(np.corrcoef(self.weight[rows], self.effect[rows])[0, 1]), 2),
-            "length": round(float(np.corrcoef(self.length[rows], self.effect[rows])[0, 1]), 2),
+            "weight": round(rank_correlation(self.weight[rows], self.effect[rows]), 2),
+            "length": round(rank_correlation(self.length[rows], self.effect[rows]), 2),
         }
+
+    def named(self, measure: np.ndarray) -> int:
+        """Return in how many sentences the largest `measure` in the noun's row is that of the largest effect there."""
+        rows = [self.of_noun & (self.sentence == number) for number in np.unique(self.sentence)]
+        return sum(int(measure[row].argmax() == self.effect[row].argmax()) for row in rows)
+
+
+def rank_correlation(x: np.ndarray, y: np.ndarray) -> float:
+    """Return Spearman's rank correlation: the correlation of the ranks, where equal values share their mean rank."""
+    ranks = []
+    for values in (x, y):
+        _, group, counts = np.unique(values, return_inverse=True, return_counts=True)
+        ranks.append((counts.cumsum() - (counts - 1) / 2)[group])
+    return float(np.corrcoef(*ranks)[0, 1])
 
 
 def carried_lengths(attention: MultiHeadAttention, source: Tensor, weights: Tensor) -> Tensor:
@@ -85,4 +100,6 @@ def _of_sentence(translator: Translator, pair: Pair) -> tuple[np.ndarray, ...]:
 
 def of_sentences(translator: Translator, pairs: Sequence[Pair]) -> Entries:
     """Measure every entry of every sentence."""
-    return Entries(*map(np.concatenate, zip(*(of_sentence(translator, pair) for pair in pairs), strict=True)))
+    found = [of_sentence(translator, pair) for pair in pairs]
+    sentence = np.concatenate([np.full(len(rows[0]), number) for number, rows in enumerate(found)])
+    return Entries(*map(np.concatenate, zip(*found, strict=True)), sentence=sentence)

@@ -1,11 +1,7 @@
-"""Six letters written in reverse: a task that dictates where attention must look (notebooks 11 and 15).
-
-`python -m transformer_lib.course.studies.reversal` trains the model of the panel and writes data/reverser.safetensors.
-"""
+"""Six letters written in reverse: a task that dictates where attention must look (notebook 11)."""
 
 from __future__ import annotations
 
-import argparse
 from functools import cache
 from typing import TypeVar
 
@@ -13,14 +9,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..._files import DATA
 from ...model.config import TransformerConfig
 from ...model.recording import record_attention
 from ...model.transformer import Transformer
-from ...training.checkpoint import load_checkpoint, save_checkpoint
 
-COMMAND = "python -m transformer_lib.course.studies.reversal"
-STORED = DATA / "reverser.safetensors"
 LENGTH, LETTERS, FIRST_ID = 6, "ABCDEFGHIJ", 3
 CONFIG = {
     "src_vocab_size": 13,
@@ -65,16 +57,6 @@ def fit(model: Model, seed: int, steps: int = STEPS) -> Model:
     return model.eval()
 
 
-@cache
-def stored_reverser() -> Transformer:
-    """Return `train_reverser(0)` as it once came out, so that all readers see the same weights.
-
-    On a processor that rounds differently, training finds other weights: as good, but not the same.
-    """
-    with torch.random.fork_rng(devices=[]):  # a new model draws weights, before they are replaced
-        return load_checkpoint(STORED).model
-
-
 @torch.no_grad()
 def cross_weights(model: Transformer, size: int = 500, seed: int = 99) -> tuple[Tensor, Tensor, Tensor]:
     """Return letters [size, LENGTH], cross-attention [size, n_heads, LENGTH, LENGTH], share of right letters."""
@@ -82,20 +64,3 @@ def cross_weights(model: Transformer, size: int = 500, seed: int = 99) -> tuple[
     with record_attention(model) as record:
         right = (model(src, tgt_in).argmax(dim=-1) == tgt_out).double().mean()
     return src, record["decoder.layers.0.cross_attention"], right
-
-
-def on_anti_diagonal(weights: Tensor) -> float:
-    """Return the share of rows of weights [..., LENGTH, LENGTH] whose largest entry lies on the anti-diagonal."""
-    place = torch.arange(weights.shape[-1] - 1, -1, -1)
-    return (weights.argmax(dim=-1) == place).double().mean().item()
-
-
-def main() -> None:
-    """Train the model and write it."""
-    argparse.ArgumentParser(description=__doc__).parse_args()
-    torch.set_num_threads(1)
-    save_checkpoint(STORED, train_reverser(0), extra={"command": COMMAND})
-
-
-if __name__ == "__main__":
-    main()

@@ -9,7 +9,7 @@ Arrays may be NumPy arrays, nested lists or torch tensors on any device.
 from .base import KEY, MAX_WIDTH, QUERY, VALUE
 from .curves import plot_bars, plot_curves, plot_lines
 from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores
-from .panels import plot_panels, plot_points
+from .panels import plot_panels, plot_points, plot_scatter
 from .picture import SERIES, Shown, figure, style
 from .reached import plot_reached
 from .rungs import plot_rungs
@@ -32,6 +32,7 @@ __all__ = [
     "plot_lines",
     "plot_panels",
     "plot_points",
+    "plot_scatter",
     "plot_reached",
     "plot_rungs",
     "plot_scores",

@@ -66,3 +66,29 @@ def plot_points(panels: Mapping[str, Any], kinds: Sequence[str]) -> np.ndarray:
             ax.set(title=title, xlabel="direction 1", ylabel="direction 2" if ax is axes[0, 0] else "")
         figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(names))
     return axes[0]
+
+
+def plot_scatter(
+    panels: Mapping[str, Mapping[str, tuple[Any, Any]]], *, xlabel: str, ylabel: str, linear_below: float | None = None
+) -> np.ndarray:
+    """Draw panels {title: {name: (x, y)}} of points side by side, on the same y axis; returns the Axes.
+
+    With `linear_below` the y axis is logarithmic from there on. All panels show the same names in the same order.
+    Raises ValueError when there is no panel, or when the panels do not share their names.
+    """
+    names = [list(groups) for groups in panels.values()]
+    if not names or any(other != names[0] for other in names):
+        raise ValueError(f"panels must hold at least one panel, all with the same names, got {names}")
+    with style():
+        figure, axes = plt.subplots(
+            1, len(panels), figsize=(FULL_WIDTH, 3.2), sharey=True, squeeze=False, layout="constrained"
+        )
+        for ax, (title, groups) in zip(axes[0], panels.items(), strict=True):
+            for index, (name, (x, y)) in enumerate(groups.items()):
+                look = {"marker": _SHAPES[index % len(_SHAPES)], "color": SERIES[index % len(SERIES)], "s": 16}
+                ax.scatter(as_array(f"{name} (x)", x, 1), as_array(name, y, 1), label=name, alpha=0.6, **look)
+            ax.set(title=title, xlabel=xlabel, ylabel=ylabel if ax is axes[0, 0] else "")
+            if linear_below is not None:
+                ax.set_yscale("symlog", linthresh=linear_below)
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(names[0]))
+    return axes[0]

@@ -27,7 +27,6 @@ from .positions_panel import position_dial
 from .projections_panel import projection_stepper
 from .reordering_panel import shuffle
 from .residuals_panel import residual_and_norm
-from .reversing_panel import reversal_heads
 from .scaling_panel import Saturation, saturation, softmax_saturation
 from .similarity_panel import similarity_weights, token_length
 from .splitting_panel import head_splitter
@@ -67,7 +66,6 @@ __all__ = [
     "position_dial",
     "projection_stepper",
     "residual_and_norm",
-    "reversal_heads",
     "saturation",
     "shuffle",
     "soft_lookup",

@@ -153,6 +153,23 @@ def _validation_losses(rng: random.Random) -> tuple:
     return losses, rng.randint(1, 4)
 
 
+def _pruning(rng: random.Random) -> tuple:
+    heads = rng.sample(range(6), rng.randint(3, 6))
+    costs = dict(zip(heads, rng.sample(range(1, 20), len(heads)), strict=True))
+    groups = [set(rng.sample(heads, 2)) for _ in range(3)]
+
+    def score(silent: Sequence[int]) -> int:
+        """Minus the costs of the silent heads, and 15 more for each group that is silent altogether."""
+        return -sum(costs[head] for head in set(silent)) - 15 * sum(group <= set(silent) for group in groups)
+
+    return score, heads, rng.randint(1, len(heads))
+
+
+def _labels(rng: random.Random) -> tuple:
+    known, asked = (rng.choices("abcdef", k=rng.randint(3, 9)) for _ in range(2))
+    return known, asked, [rng.randrange(7) for _ in range(12)]
+
+
 def _greedy(rng: random.Random) -> tuple:
     table = _numbers(rng, (13, 13))
     return lambda ids: table[ids[-1]] + len(ids) * table[ids[0]], rng.randrange(3), rng.randrange(3, 9), 11
@@ -212,6 +229,8 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "13.2": _validation_losses,
     "14.1": _greedy,
     "14.3": _nucleus,
+    "15.4": _pruning,
+    "15.5": _labels,
     "16.1": _sizes(4),
     "16.2": _sizes(3),
     "A.1": _claim,
