@@ -16,9 +16,9 @@ WARD = ("control", *LETTERS)
 MAPS = ("encoder", "decoder", "cross")
 PROBES = {
     "repeat": "the same batch once more: change of the logits",
-    "future": f"token {EXCHANGED + 1} of the target exchanged: change of the logits",
+    "future": f"token {EXCHANGED + 1} of the target replaced: change of the logits",
     "padding": f"{PADDING} more padding tokens behind: change of the logits",
-    "order": "the source turned round: change of each token's memory",
+    "order": "the source reversed: change of each token's memory",
 }
 ROWS = 20
 PADDED = words([PAD_ID])[0]
@@ -30,7 +30,7 @@ def patient_chart(patient: str = "control", look: str = "curves", row: int = 1) 
     The patients come from the stored ward.
 
     Args:
-        patient: "control" or "A" to "H". look: "curves", one of MAPS or one of PROBES.
+        patient: "control" or "A" to "J". look: "curves", one of MAPS or one of PROBES.
         row: which held-out row the maps and the probes show, from 1.
 
     Raises:
@@ -92,15 +92,15 @@ def _probe(found: Patient, probe: str, row: int) -> Picture:
     here, control = every[row - 1].tolist(), healthy[row - 1].tolist()
     side = "source" if probe == "order" else "target"
     places = [f"{side} {i}" if i == 1 else str(i) for i in range(1, len(here) + 1)]
-    parts = {f"places 1 to {len(here)}": here}
+    parts = {f"positions 1 to {len(here)}": here}
     if probe == "future":
-        earlier, later = f"places 1 to {EXCHANGED}", f"places {EXCHANGED + 1} to {len(here)}"
+        earlier, later = f"positions 1 to {EXCHANGED}", f"positions {EXCHANGED + 1} to {len(here)}"
         parts = {earlier: here[:EXCHANGED], later: here[EXCHANGED:]}
     said = ", ".join(f"{name} {max(part):.2f}" for name, part in parts.items())
     says = f"{found.name}, row {row}: {PROBES[probe]}: {said} at most; "
     says += f"instrument “{probe}”: {summary(probe, every):.2f}"
     body = svg.bars(PROBES[probe], here, control, places, found.name)
-    table = [["place", found.name, "control"]]
+    table = [["position", found.name, "control"]]
     table += [[str(i), f"{a:.2f}", f"{b:.2f}"] for i, (a, b) in enumerate(zip(here, control, strict=True), 1)]
-    alt = f"Bars by place, {len(here)} of them, beside the control's. {says}."
+    alt = f"Bars by position, {len(here)} of them, beside the control's. {says}."
     return Picture(body, svg.WIDTH, svg.HEIGHT, alt, says, table=table)
