@@ -64,6 +64,14 @@ def test_case_a_needs_no_source():
     assert shares["control"] == pytest.approx([0.99, 0.16], abs=0.02)
 
 
+def test_what_a_guess_by_frequency_costs():
+    """Notebook 17 says so where case F stops at a tenth of the rate."""
+    _, tgt = task.held_out(20_000)
+    labels = tgt[:, 1:][tgt[:, 1:] != task.PAD_ID]
+    shares = torch.bincount(labels).double() / len(labels)
+    assert -torch.xlogy(shares, shares).sum() == pytest.approx(2.36, abs=0.01)
+
+
 def test_the_weights_of_case_d_do_not_work_in_the_model_of_the_paper():
     patient = tl.clinic.admit("D")
     sound = tl.Transformer(patient.model.config).eval()
@@ -207,7 +215,7 @@ def test_the_instruments_of_the_first_steps(fault):
     still = {"encoder not trained": 13, "feed-forward left out": 8}.get(fault.name, 0)
     assert instruments.standing_still(patient) == still
     assert instruments.first_movement(patient) == pytest.approx(fault.rate, rel=0.02)
-    assert (instruments.left_over(patient) > 0.5) == (not fault.clears)
+    assert (instruments.mismatch(patient) > 0.5) == (not fault.clears)
 
 
 def test_the_instruments_of_the_first_steps_leave_the_random_numbers_alone():
@@ -215,7 +223,7 @@ def test_the_instruments_of_the_first_steps_leave_the_random_numbers_alone():
     torch.manual_seed(5)
     expected = torch.rand(3)
     torch.manual_seed(5)
-    for name in ("tensors standing still", "first movement / rate", "gradient left over"):
+    for name in ("tensors standing still", "first movement / rate", "gradient mismatch"):
         tl.clinic.read(name, patient)
     assert torch.equal(torch.rand(3), expected)
 

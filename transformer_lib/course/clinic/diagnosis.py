@@ -57,7 +57,7 @@ SIGNS = {
     "memory not masked": Sign("weight on padding", 0.01, 1.0, _PAIRS),
     "encoder not trained": Sign("tensors standing still", 13, 13, _TRAINING),
     "feed-forward left out": Sign("tensors standing still", 8, 8, _TRAINING),
-    "gradients not cleared": Sign("gradient left over", 0.1, 99.0, _TRAINING),
+    "gradients not cleared": Sign("gradient mismatch", 0.1, 99.0, _TRAINING),
     "rate ten times too high": Sign("first movement / rate", 5.0, 99.0, _TRAINING),
     "rate a hundred times too low": Sign("first movement / rate", 0.0, 0.1, _TRAINING),
 }
@@ -213,7 +213,9 @@ _ASK = "Which instrument tells them apart?"
 def _would_show(name: str, values: Mapping[str, float]) -> str:
     """Say what the instruments would show with this fault, the one that speaks against it first."""
     against = next(key for key, value in values.items() if not fits(name, {key: value}))
-    return f"With that fault, {against} shows {_range(name, against)} in five models; here it shows {values[against]:.2f}."
+    return (
+        f"With that fault, {against} shows {_range(name, against)} in five models; here it shows {values[against]:.2f}."
+    )
 
 
 def _evidence(name: str, instrument: str, value: float) -> str:

@@ -174,7 +174,7 @@ def first_movement(patient: Patient) -> float:
     return max(movement.abs().max().item() for movement in _first_step(patient)) / FIRST_RATE
 
 
-def left_over(patient: Patient) -> float:
+def mismatch(patient: Patient) -> float:
     """Return how far the gradient that the second step uses is from that of its own batch, as a share of the latter."""
     with torch.random.fork_rng(devices=[]):
         training = patient.restart()
@@ -230,7 +230,7 @@ INSTRUMENTS = {
     "order": Instrument(order, _TWO, 0.1, 2.0),
     "tensors standing still": Instrument(standing_still, _STEPS, 0.0, 0.0),
     "first movement / rate": Instrument(first_movement, _STEPS, 0.9, 1.1),
-    "gradient left over": Instrument(left_over, _STEPS, 0.0, EXACT),
+    "gradient mismatch": Instrument(mismatch, _STEPS, 0.0, EXACT),
     "reverses": Instrument(reverses, _DECODE, 0.75, 1.0),
     "reverses, padded": Instrument(reverses_padded, _DECODE, 0.75, 1.0),
 }

@@ -13,7 +13,7 @@ from ...model.recording import record_attention
 from ...model.transformer import Transformer
 from ...training.loss import shift_right
 from . import ward
-from .faults import BY_NAME, HEALTHY, Fault
+from .faults import BY_NAME, Fault
 from .recipe import Log, Recipe, Training, trained
 from .task import LEARNING_RATE, PAD_ID, STEPS, held_out
 
@@ -125,7 +125,8 @@ def admit(
     """Return patient "A" to "J", the healthy "control" or the worked "example".
 
     Args:
-        letter: which one. seed: of the weights and of the training rows. steps: of training. rate: the largest learning rate.
+        letter: which one. seed: of the weights and of the training rows. steps: of training.
+        rate: the largest learning rate.
         fresh: train seed 0 anew too (two or three seconds), instead of taking it from the stored ward.
 
     Raises:

@@ -146,8 +146,8 @@ def future_effect(model, tokens, other):
     """Return the largest absolute change of a row of logits when only later tokens are replaced, a number.
 
     model: called as model(tokens) -> logits [batch, tgt_len, vocab_size]. tokens: ids [batch, tgt_len].
-    other: ids of that shape, different at every position. For each position t from 1 on (counted from 0), replace the tokens t, t + 1, …
-    by those of other, and look at the logits before t.
+    other: ids of that shape, different at every position. For each position t from 1 on (counted from 0), replace the
+    tokens t, t + 1, … by those of other, and look at the logits before t.
     """
     before, largest = model(tokens), 0.0
     for t in range(1, tokens.shape[1]):
@@ -157,7 +157,7 @@ def future_effect(model, tokens, other):
 
 
 def _reader(seed, vocab, width, may_see):
-    """Return a pretend model: each position is the mean of what it may see, a vector per token and another per position."""
+    """Return a pretend model: each position is the mean of what it may see; tokens and positions have vectors."""
     table, places = normal(seed, (vocab, width), (32, width))
 
     def model(tokens):
@@ -189,7 +189,9 @@ def _future_cases():
         case("reads everything", 1702, (3, 5), lambda i, j: (j >= 0) & (i >= 0)),
         case("reads itself and later tokens", 1703, (2, 7), lambda i, j: j >= i),
         case("reads its right neighbour", 1704, (5, 7), lambda i, j: (j == i) | (j == i + 1)),
-        case("only the first position peeks, at the second", 1705, (3, 11), lambda i, j: (j <= i) | ((i == 0) & (j == 1))),
+        case(
+            "only the first position peeks, at the second", 1705, (3, 11), lambda i, j: (j <= i) | ((i == 0) & (j == 1))
+        ),
         Case("rows can only fall", (_signed(1706), integers(1706, (2, 3), 0, 1), integers(1707, (2, 3), 1, 2))),
     ]
 
@@ -559,46 +561,64 @@ def _stepping(seed, change, gradients, gradient=1.0):
     return model, step
 
 
-def _still_cases():
-    names = tuple(name for name, _ in _Stack(1771).named_parameters())
-    turn = [1.0]
+NAMES = tuple(name for name, _ in _Stack(1771).named_parameters())
 
-    def moved(*still):
-        return lambda name, weight: None if name in still else weight.add_(0.5)
 
-    def balanced(name, weight):  # its sum stays
-        if name == "map.weight":
-            weight[0, 0] += 1
-            weight[1, 1] -= 1
+def _moved(*still):
+    """Return a change that moves all but these."""
+    return lambda name, weight: None if name in still else weight.add_(0.5)
 
-    def one_entry(name, weight):
-        if name != "norm.bias":
-            weight.view(-1)[-1] += 1
 
-    def first_entry_stays(name, weight):
-        if name != "map.bias":
-            weight.view(-1)[1:] += 1
+def _balanced(name, weight):
+    """Change one weight in a way that keeps its sum."""
+    if name == "map.weight":
+        weight[0, 0] += 1
+        weight[1, 1] -= 1
 
-    def there_and_back(name, weight):
+
+def _last_entry(name, weight):
+    if name != "norm.bias":
+        weight.view(-1)[-1] += 1
+
+
+def _all_but_the_first_entry(name, weight):
+    if name != "map.bias":
+        weight.view(-1)[1:] += 1
+
+
+def _slightly(name, weight):
+    if name != "table.weight":
+        weight.mul_(1 + 1e-6)
+
+
+class _ThereAndBack:
+    """A change that the next step takes back."""
+
+    def __init__(self):
+        self.amount = 1.0
+
+    def __call__(self, name, weight):
         if name == "table.weight":
-            turn[0] = -turn[0]
+            self.amount = -self.amount
         if name != "gain":
-            weight.add_(turn[0])
+            weight.add_(self.amount)
 
-    def case(label, seed, change, gradients=names, **options):
+
+def _still_cases():
+    def case(label, seed, change, gradients=NAMES, **options):
         return Case(label, _stepping(seed, change, gradients, **options))
 
     return [
-        case("everything moves", 1772, moved()),
-        case("two stand still", 1773, moved("map.weight", "gain")),
-        case("nothing moves, with gradients everywhere", 1774, moved(*names)),
-        case("one moves, and its sum stays", 1775, balanced),
-        case("one entry of each moves", 1776, one_entry),
-        case("the first entry of each stays", 1777, first_entry_stays),
-        case("everything moves, some of it without a gradient", 1778, moved(), ("gain", "map.bias")),
-        case("everything moves, while all gradients are 0", 1781, moved(), gradient=0.0),
-        case("a small step", 1779, lambda name, weight: weight.mul_(1 + 1e-6) if name != "table.weight" else None),
-        case("every other step goes back", 1780, there_and_back),
+        case("everything moves", 1772, _moved()),
+        case("two stand still", 1773, _moved("map.weight", "gain")),
+        case("nothing moves, with gradients everywhere", 1774, _moved(*NAMES)),
+        case("one moves, and its sum stays", 1775, _balanced),
+        case("one entry of each moves", 1776, _last_entry),
+        case("the first entry of each stays", 1777, _all_but_the_first_entry),
+        case("everything moves, some of it without a gradient", 1778, _moved(), ("gain", "map.bias")),
+        case("everything moves, while all gradients are 0", 1781, _moved(), gradient=0.0),
+        case("a small step", 1779, _slightly),
+        case("every other step goes back", 1780, _ThereAndBack()),
     ]
 
 
@@ -715,7 +735,9 @@ def first_difference(model, reference, inputs, tolerance):
             handle.remove()
         runs.append(run)
     for (name, output), (_, other) in zip(*runs, strict=True):
-        if any(abs(a - b) > tolerance for a, b in zip(output.flatten().tolist(), other.flatten().tolist(), strict=True)):
+        if any(
+            abs(a - b) > tolerance for a, b in zip(output.flatten().tolist(), other.flatten().tolist(), strict=True)
+        ):
             return name
     return ""
 
@@ -747,61 +769,6 @@ class _Run(nn.Module):
         return x
 
 
-def _difference_cases():
-    def pair(build, *options):
-        return tuple(build(*option) for option in options)
-
-    def chain(*factors, names="abcde", calls="abcde"):
-        return _Run({name: _Times(factor) for name, factor in zip(names, factors, strict=True)}, list(calls))
-
-    def blocks(inner):
-        return _Run({"one": _Run({"x": _Times(2.0), "y": _Times(inner)}, ["x", "y"]), "two": _Times(3.0)}, ["one", "two"])
-
-    def undone(factor):
-        inner = {"x": _Times(2.0 * factor), "y": _Times(1 / factor)}
-        return _Run({"one": _Run(inner, ["x", "y"]), "two": _Times(3.0)}, ["one", "two"])
-
-    def with_spare(weight):  # never called
-        return _Run({"spare": nn.Linear(1, 1).requires_grad_(False), "main": _Times(weight)}, ["main"])
-
-    def at_one_entry(amount):
-        bump = torch.zeros(2, 3)
-        bump[1, 2] = amount
-        return _Run({"a": _Times(1.0), "b": _Times(1.0, bump), "c": _Times(1.0)}, ["a", "b", "c"])
-
-    def over_two(factor):
-        return _Run({"a": _Times(factor), "b": _Times(2.0)}, ["a", "b"])
-
-    def forgetful(factor):  # what comes out at the end is the same
-        return _Run({"a": _Times(factor), "b": _Times(0.0)}, ["a", "b"])
-
-    def near(shift):
-        return _Run({"a": _Times(1.0), "b": _Times(1.0, shift), "c": _Times(100.0)}, ["a", "b", "c"])
-
-    def swapping(order):
-        return _Run({"a": _Times(2.0), "b": _Order(order), "c": _Times(1.0)}, ["a", "b", "c"])
-
-    x, y = normal(1791, (2, 3), (2, 3))
-    sound = (1.0, 2.0, 3.0, 0.5, 2.0)
-    return [
-        Case("no difference", (chain(*sound), chain(*sound), (x,), 1e-5)),
-        Case("the third of five", (chain(1.0, 2.0, 2.0, 0.5, 2.0), chain(*sound), (x,), 1e-5)),
-        Case(
-            "the order of the calls is not that of the definitions",
-            (chain(1.0, 7.0, 3.0, 0.5, 5.0, calls="edcba"), chain(*sound, calls="edcba"), (x,), 1e-5),
-        ),
-        Case("inside a block", (*pair(blocks, (3.0,), (2.0,)), (x,), 1e-5)),
-        Case("inside a block, and gone at its end", (*pair(undone, (4.0,), (1.0,)), (x,), 1e-5)),
-        Case("the end is the same all the same", (*pair(forgetful, (1.5,), (1.0,)), (x,), 1e-5)),
-        Case("other weights in a module that is never called", (with_spare(2.0), with_spare(2.0), (x,), 1e-5)),
-        Case("one entry, lower", (*pair(at_one_entry, (-0.01,), (0.0,)), (x,), 1e-5)),
-        Case("two inputs", (*pair(over_two, (3.0,), (2.0,)), (torch.zeros(2, 3), y), 1e-5)),
-        Case("below the tolerance, then above it", (*pair(near, (1e-3,), (0.0,)), (x,), 1e-2)),
-        Case("rounding", (*pair(over_two, (1 + 1e-6,), (1.0,)), (x, y), 1e-5)),
-        Case("the two rows swapped", (*pair(swapping, ([1, 0],), ([0, 1],)), (x,), 1e-5)),
-    ]
-
-
 class _Order(nn.Module):
     """Puts rows into another order."""
 
@@ -811,6 +778,60 @@ class _Order(nn.Module):
 
     def forward(self, x):
         return x[self.order]
+
+
+def _chain(*factors, calls="abcde"):
+    return _Run({name: _Times(factor) for name, factor in zip("abcde", factors, strict=True)}, list(calls))
+
+
+def _block(first, second):
+    """Return two maps inside a block, and one after it."""
+    inner = _Run({"x": _Times(first), "y": _Times(second)}, ["x", "y"])
+    return _Run({"one": inner, "two": _Times(3.0)}, ["one", "two"])
+
+
+def _two(first, second):
+    return _Run({"a": _Times(first), "b": _Times(second)}, ["a", "b"])
+
+
+def _with_spare():
+    """Return a model with a module that is never called; its weight is another one each time."""
+    return _Run({"spare": nn.Linear(1, 1).requires_grad_(False), "main": _Times(2.0)}, ["main"])
+
+
+def _three(middle, last=1.0):
+    return _Run({"a": _Times(1.0), "b": middle, "c": _Times(last)}, ["a", "b", "c"])
+
+
+def _difference_cases():
+    x, y = normal(1791, (2, 3), (2, 3))
+    sound = (1.0, 2.0, 3.0, 0.5, 2.0)
+    lower = torch.zeros(2, 3)
+    lower[1, 2] = -0.01
+    models = {
+        "no difference": (_chain(*sound), _chain(*sound)),
+        "the third of five": (_chain(1.0, 2.0, 2.0, 0.5, 2.0), _chain(*sound)),
+        "the order of the calls is not that of the definitions": (
+            _chain(1.0, 7.0, 3.0, 0.5, 5.0, calls="edcba"),
+            _chain(*sound, calls="edcba"),
+        ),
+        "inside a block": (_block(2.0, 3.0), _block(2.0, 2.0)),
+        "inside a block, and gone at its end": (_block(8.0, 0.25), _block(2.0, 1.0)),
+        "the end is the same all the same": (_two(1.5, 0.0), _two(1.0, 0.0)),
+        "other weights in a module that is never called": (_with_spare(), _with_spare()),
+        "one entry, lower": (_three(_Times(1.0, lower)), _three(_Times(1.0))),
+        "the two rows swapped": (_three(_Order([1, 0])), _three(_Order([0, 1]))),
+    }
+    cases = [Case(label, (*pair, (x,), 1e-5)) for label, pair in models.items()]
+    return [
+        *cases,
+        Case("two inputs", (_two(3.0, 2.0), _two(2.0, 2.0), (torch.zeros(2, 3), y), 1e-5)),
+        Case("rounding", (_two(1 + 1e-6, 2.0), _two(1.0, 2.0), (x, y), 1e-5)),
+        Case(
+            "below the tolerance, then above it",
+            (_three(_Times(1.0, 1e-3), 100.0), _three(_Times(1.0), 100.0), (x,), 1e-2),
+        ),
+    ]
 
 
 def _outputs(model, inputs, *, before=False, take=lambda args, output: output):
@@ -915,9 +936,7 @@ EXERCISE_5 = Exercise(
         ),
         Mistake(
             "first input",
-            lambda model, reference, inputs, tolerance: first_difference(
-                model, reference, inputs[:1], tolerance
-            ),
+            lambda model, reference, inputs, tolerance: first_difference(model, reference, inputs[:1], tolerance),
             "You passed the first input only: call model(*inputs).",
         ),
         Mistake("always empty", lambda *_: "", "You return an empty name whatever comes."),

@@ -75,7 +75,7 @@ NOTEBOOK_17 = (
             (0, "A fault often breaks a property that somebody thought of for another reason."),
             (2, "More: think also of the faults that keep a part of the model from being trained."),
         ),
-        "A fault is flagged if it breaks one of the properties: no leak, sums of one, right scales, every tensor moves.",
+        "A fault is flagged if it breaks a property: no leak, sums of one, right scales, every tensor moves.",
         tolerance=0.2,
         high=9.0,
     ),

@@ -2,7 +2,7 @@
 
 `python -m transformer_lib.course.studies.clinic_strangers` takes nine faults that are not in the catalogue, and a
 healthy model, reads the instruments that need no long training after two steps, compares the model with a sound one
-that has its weights, trains each for 200 and for 1,000 steps, and writes data/strangers.json.
+that has its weights, trains each for 200 and for 1,000 steps, and writes data/clinic_strangers.json.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..clinic.faults import HEALTHY, Fault
 from . import stored
 from .parts import without_residual
 
-RESULTS = DATA / "strangers.json"
+RESULTS = DATA / "clinic_strangers.json"
 SEEDS = (0, 1, 2)
 STEPS = (200, 1000)
 YOUNG = 2  # steps, before the instruments are read
@@ -42,7 +42,7 @@ EARLY = (  # those that need no model that has learned something
     "order",
     "tensors standing still",
     "first movement / rate",
-    "gradient left over",
+    "gradient mismatch",
 )
 SAME = 1e-5  # how closely two outputs must agree, in single precision
 
