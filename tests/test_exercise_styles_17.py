@@ -92,11 +92,11 @@ def first_difference_in_numpy(model, reference, inputs, tolerance):
 STYLES = [
     ("17.1", same_every_time),
     ("17.2", future_effect),
-    ("17.3", padding_effect),
-    ("17.4", standing_still),
-    ("17.4", standing_still_by_difference),
-    ("17.5", first_difference),
-    ("17.5", first_difference_in_numpy),
+    ("17.5", padding_effect),
+    ("17.3", standing_still),
+    ("17.3", standing_still_by_difference),
+    ("17.4", first_difference),
+    ("17.4", first_difference_in_numpy),
 ]
 
 

@@ -1,4 +1,4 @@
-"""The faults that no instrument was built for: what is stored, what notebook 17 says of it, and a short repeat."""
+"""The faults that are not in the catalogue: what is stored, what notebook 17 says of it, and a short repeat."""
 
 from __future__ import annotations
 

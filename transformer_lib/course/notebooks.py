@@ -241,6 +241,8 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W22",),
         cases="ABCDEFGHIJ",
+        optional=("17.5", "17.G", "17.H", "17.I", "17.J"),
+        optional_minutes=30,
     ),
     Notebook(
         "A",

@@ -25,6 +25,20 @@ STORED = DATA / "clinic.json"  # what `studies.clinic_catalogue` measured
 NEAR = 0.05  # how far a number may be from a stored range, or from what is read, as a share
 
 
+RESULTS = {
+    "first loss / ln V",
+    "last loss",
+    "training accuracy",
+    "teacher-forced",
+    "largest weight",
+    "reverses",
+    "reverses, padded",
+}
+"""What came of a training: other rates, seeds or numbers of steps change it, so it does not show what is broken."""
+DRAWN = {"repeat", "future", "padding"}
+"""Instruments that give another number each time where dropout is drawn in evaluation."""
+
+
 @dataclass(frozen=True)
 class Sign:
     """The finding that one fault causes and no other of the catalogue: an instrument's number between low and high.
@@ -135,7 +149,8 @@ def judge(
         if not _agree(instrument, because[instrument], value):
             told = f"{instrument} shows {value:.2f} here, and you have written {because[instrument]!r}"
             return Verdict(letter, "misread", f"○ {letter}: {told}. Read it once more, with `compare`.")
-    status, text = _weigh(case, name, values)
+    read_as = {key: float(because[key]) if key in DRAWN else value for key, value in values.items()}
+    status, text = _weigh(case, name, read_as)
     return Verdict(letter, status, f"{_MARKS[status]} {letter}: {text}")
 
 
@@ -165,7 +180,7 @@ def _complaint(because: Any) -> str:
 
 def _agree(instrument: str, told: float, value: float) -> bool:
     """Return whether a number is what was read: nearly the same, or both where dropout is drawn, out of range."""
-    if instrument in ("repeat", "future", "padding") and value > EXACT:
+    if instrument in DRAWN and value > EXACT:
         return told > EXACT  # dropout in evaluation gives another number each time
     return abs(told - value) <= max(0.02, NEAR * abs(value))
 
@@ -190,7 +205,7 @@ def fits(name: str, values: Mapping[str, float]) -> bool:
     for instrument, value in values.items():
         low, high = range_of(name, instrument)
         room = max(0.005, NEAR * max(abs(low), abs(high)))
-        if instrument in ("repeat", "future", "padding") and low > EXACT:
+        if instrument in DRAWN and low > EXACT:
             low, high = 0.1, 99.0  # how large the change is hangs on the letters
         if not low - room <= value <= high + room:
             return False
@@ -201,6 +216,8 @@ def _weigh(case: Fault, name: str, values: Mapping[str, float]) -> tuple[str, st
     """Return the status and the answer for a known name and evidence that was read rightly."""
     if name != case.name and not fits(name, values):
         return "wrong", f"not {name}.\n  {_would_show(name, values)}"
+    if RESULTS.issuperset(values):
+        return "open", f"{_and(list(values))} fits {name}, and is a result of the training.\n  {_BROKEN}"
     others = [other for other in CATALOGUE if other != name and (other == case.name or fits(other, values))]
     if others:
         return "open", f"{name} would show this, and so would {_some(others)}.\n  {_ASK}"
@@ -208,21 +225,22 @@ def _weigh(case: Fault, name: str, values: Mapping[str, float]) -> tuple[str, st
 
 
 _ASK = "Which instrument tells them apart?"
+_BROKEN = "Another rate, or more steps, would give another. Which instrument shows what is broken?"
 
 
 def _would_show(name: str, values: Mapping[str, float]) -> str:
     """Say what the instruments would show with this fault, the one that speaks against it first."""
     against = next(key for key, value in values.items() if not fits(name, {key: value}))
-    return (
-        f"With that fault, {against} shows {_range(name, against)} in five models; here it shows {values[against]:.2f}."
-    )
+    who = "In sound models" if name == HEALTHY.name else "With that fault,"
+    return f"{who} {against} shows {_range(name, against)}, five seeds; here it shows {values[against]:.2f}."
 
 
 def _evidence(name: str, instrument: str, value: float) -> str:
     rest = [other for other in CATALOGUE if other != name]
     low, high = (f(range_of(other, instrument)[i] for other in rest) for i, f in ((0, min), (1, max)))
+    drawn = ", another number each time" if name == "dropout in evaluation" and instrument in DRAWN else ""
     return (
-        f"{instrument} {value:.2f}: with this fault {_range(name, instrument)} on five seeds, "
+        f"{instrument} {value:.2f}{drawn}: with this fault {_range(name, instrument)} on five seeds, "
         f"in all other models {low:.2f} to {high:.2f}."
     )
 

@@ -169,12 +169,12 @@ def standing_still(patient: Patient) -> float:
 def first_movement(patient: Patient) -> float:
     """Return the largest movement of an entry in the first step, divided by the rate that the recipe has there.
 
-    Adam's first step moves an entry by the rate, whatever its gradient is (Kingma and Ba 2015).
+    Adam's first step moves every entry that has a gradient by nearly the rate (Kingma and Ba 2015).
     """
     return max(movement.abs().max().item() for movement in _first_step(patient)) / FIRST_RATE
 
 
-def mismatch(patient: Patient) -> float:
+def gradient_mismatch(patient: Patient) -> float:
     """Return how far the gradient that the second step uses is from that of its own batch, as a share of the latter."""
     with torch.random.fork_rng(devices=[]):
         training = patient.restart()
@@ -230,7 +230,7 @@ INSTRUMENTS = {
     "order": Instrument(order, _TWO, 0.1, 2.0),
     "tensors standing still": Instrument(standing_still, _STEPS, 0.0, 0.0),
     "first movement / rate": Instrument(first_movement, _STEPS, 0.9, 1.1),
-    "gradient mismatch": Instrument(mismatch, _STEPS, 0.0, EXACT),
+    "gradient mismatch": Instrument(gradient_mismatch, _STEPS, 0.0, EXACT),
     "reverses": Instrument(reverses, _DECODE, 0.75, 1.0),
     "reverses, padded": Instrument(reverses_padded, _DECODE, 0.75, 1.0),
 }

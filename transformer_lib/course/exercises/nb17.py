@@ -105,7 +105,7 @@ EXERCISE_1 = Exercise(
         Mistake(
             "sums",
             _repeats(alike=lambda a, b: bool(torch.isclose(a.sum(), b.sum()))),
-            "You compared the sums of the outputs; entries that are swapped leave a sum as it is.",
+            "You compared one number of each output, such as its sum; entries that are swapped leave that as it is.",
         ),
         Mistake(
             "first row",
@@ -179,6 +179,24 @@ def _signed(seed):
     return model
 
 
+def _cancelling(tokens):
+    """Return rows that are their tokens, but for the first: it is the sum of the second token and the last."""
+    rows = tokens[..., None].double()
+    return torch.cat([(rows[:, 1] + rows[:, -1])[:, None], rows[:, 1:]], dim=1)
+
+
+def _first_row_only(tokens):
+    """Return ones, but for the first row, which is the last token."""
+    rows = torch.ones(*tokens.shape, 2, dtype=torch.float64)
+    rows[:, 0] = tokens[:, -1:].double()
+    return rows
+
+
+def _pair_of_rows(seed):
+    tokens = integers(seed, (2, 5), 0, 11)
+    return tokens, (tokens + 1 + integers(seed + 1, (2, 5), 0, 7)) % 11
+
+
 def _future_cases():
     def case(label, seed, shape, may_see):
         tokens = integers(seed, shape, 0, 11)
@@ -192,6 +210,8 @@ def _future_cases():
         case(
             "only the first position peeks, at the second", 1705, (3, 11), lambda i, j: (j <= i) | ((i == 0) & (j == 1))
         ),
+        Case("two changes that cancel", (_cancelling, torch.tensor([[3, 5, 2, 4]]), torch.tensor([[2, 4, 7, 5]]))),
+        Case("the first row reads the last token, no other reads any", (_first_row_only, *_pair_of_rows(1708))),
         Case("rows can only fall", (_signed(1706), integers(1706, (2, 3), 0, 1), integers(1707, (2, 3), 1, 2))),
     ]
 
@@ -275,6 +295,18 @@ EXERCISE_2 = Exercise(
             "You look at all rows; those from t on have read a replaced token and may change.",
         ),
         Mistake(
+            "rows from t on",
+            lambda model, tokens, other: max(_largest(change[:, t:]) for t, change in _changes(model, tokens, other)),
+            "You look at the rows from t on, which may change; look at those before t.",
+        ),
+        Mistake(
+            "the row before t",
+            lambda model, tokens, other: max(
+                _largest(change[:, t - 1 : t]) for t, change in _changes(model, tokens, other)
+            ),
+            "You look at row t - 1 only; all rows before t count.",
+        ),
+        Mistake(
             "one row too many",
             _one_row_too_many,
             "One row too many: position t has read the replaced token itself. Look at the positions before t.",
@@ -325,7 +357,475 @@ EXERCISE_2 = Exercise(
 )
 
 
-# 17.3 Moved by padding? ----------------------------------------------------------------------------------------------
+# 17.3 What stands still? ---------------------------------------------------------------------------------------------
+
+
+def standing_still(model, step):
+    """Return the names of the parameters in which no entry has changed after one training step, a list.
+
+    model: an nn.Module. step: a function without arguments that takes one training step, in place. The names come in
+    the order of model.named_parameters().
+    """
+    before = [(name, weight.tolist()) for name, weight in model.named_parameters()]
+    step()
+    return [name for name, values in before if model.get_parameter(name).tolist() == values]
+
+
+class _Stack(nn.Module):
+    """A pretend model: two maps, a norm with running statistics and a gain; the names are not in alphabetical order."""
+
+    def __init__(self, seed):
+        super().__init__()
+        self.table = nn.Embedding(5, 3)
+        self.map = nn.Linear(3, 2)
+        self.norm = nn.BatchNorm1d(2)
+        self.gain = nn.Parameter(torch.ones(7))
+        self.frozen = nn.Parameter(torch.ones(3), requires_grad=False)  # never moves
+        for number, weight in enumerate(self.parameters()):
+            weight.data.copy_(integers(seed + 30 * number, tuple(weight.shape), 1, 9))  # so that sums are exact
+
+
+def _stepping(seed, change, gradients, gradient=1.0):
+    """Return a model and a step that calls change(name, weight) for every parameter.
+
+    gradients: the names that have a gradient afterwards, with this value in all entries.
+    """
+    model = _Stack(seed)
+
+    def step():
+        for name, weight in model.named_parameters():
+            if name == "frozen":
+                continue
+            weight.grad = torch.full_like(weight, gradient) if name in gradients else None
+            with torch.no_grad():
+                change(name, weight)
+
+    return model, step
+
+
+NAMES = tuple(name for name, _ in _Stack(1771).named_parameters())
+
+
+def _moved(*still):
+    """Return a change that moves all but these."""
+    return lambda name, weight: None if name in still else weight.add_(0.5)
+
+
+def _balanced(name, weight):
+    """Change one weight in a way that keeps its sum."""
+    if name == "map.weight":
+        weight[0, 0] += 1
+        weight[1, 1] -= 1
+
+
+def _last_entry(name, weight):
+    if name != "norm.bias":
+        weight.view(-1)[-1] += 1
+
+
+def _all_but_the_first_entry(name, weight):
+    if name != "map.bias":
+        weight.view(-1)[1:] += 1
+
+
+def _slightly(name, weight):
+    if name != "table.weight":
+        weight.mul_(1 + 1e-6)
+
+
+class _ThereAndBack:
+    """A change that the next step takes back."""
+
+    def __init__(self):
+        self.amount = 1.0
+
+    def __call__(self, name, weight):
+        if name == "table.weight":
+            self.amount = -self.amount
+        if name != "gain":
+            weight.add_(self.amount)
+
+
+def _still_cases():
+    def case(label, seed, change, gradients=NAMES, **options):
+        return Case(label, _stepping(seed, change, gradients, **options))
+
+    return [
+        case("all but the frozen one move", 1772, _moved()),
+        case("three stand still", 1773, _moved("map.weight", "gain")),
+        case("nothing moves, with gradients everywhere", 1774, _moved(*NAMES)),
+        case("one moves, and its sum stays", 1775, _balanced),
+        case("one entry of each moves", 1776, _last_entry),
+        case("the first entry of each stays", 1777, _all_but_the_first_entry),
+        case("all but the frozen one move, some of them without a gradient", 1778, _moved(), ("gain", "map.bias")),
+        case("all but the frozen one move, while all gradients are 0", 1781, _moved(), gradient=0.0),
+        case("a small step", 1779, _slightly),
+        case("every other step goes back", 1780, _ThereAndBack()),
+    ]
+
+
+def _kept_by_name(model, step):
+    before = dict(model.named_parameters())
+    step()
+    return [name for name, weight in model.named_parameters() if torch.equal(weight, before[name])]
+
+
+def _compared(same=torch.equal, named=lambda model: model.named_parameters(), steps=1):
+    """Return the answer of whoever compares copies by `same`, of what `named` gives, after so many steps."""
+
+    def function(model, step):
+        before = {name: weight.detach().clone() for name, weight in named(model)}
+        for _ in range(steps):
+            step()
+        return [name for name, weight in named(model) if same(weight, before[name])]
+
+    return function
+
+
+def _without_gradient(model, step):
+    step()
+    return [name for name, weight in model.named_parameters() if weight.grad is None]
+
+
+def _with_zero_gradient(model, step):
+    step()
+    return [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
+
+
+EXERCISE_3 = Exercise(
+    "17.3",
+    "What stands still?",
+    10,
+    2,
+    standing_still,
+    _still_cases,
+    (
+        Mistake(
+            "no copies",
+            _kept_by_name,
+            "Before and after are the same tensors: keep copies (.detach().clone()), and call step() between.",
+        ),
+        Mistake(
+            "without gradient",
+            _without_gradient,
+            "You asked which have no gradient; one with a gradient may stand still, when no optimizer has it.",
+        ),
+        Mistake(
+            "zero gradient",
+            _with_zero_gradient,
+            "You asked about gradients; compare the values before and after the step.",
+        ),
+        Mistake(
+            "tolerance",
+            _compared(same=torch.allclose),
+            "torch.allclose takes a small step for none: what stands still agrees in every digit (torch.equal).",
+        ),
+        Mistake(
+            "any entry",
+            _compared(same=lambda new, old: bool((new == old).any())),
+            "You list those in which some entry stays; no entry at all may have changed.",
+        ),
+        Mistake(
+            "sums",
+            _compared(same=lambda new, old: torch.equal(new.sum(), old.sum())),
+            "You compared sums, and changes may cancel in a sum: compare every entry.",
+        ),
+        Mistake(
+            "first entry",
+            _compared(same=lambda new, old: torch.equal(new.view(-1)[0], old.view(-1)[0])),
+            "You compared only the first entry of each; compare them all.",
+        ),
+        Mistake(
+            "the movers",
+            _compared(same=lambda new, old: not torch.equal(new, old)),
+            "These are the ones that move; the others were asked for.",
+        ),
+        Mistake(
+            "buffers",
+            _compared(named=lambda model: model.state_dict().items()),
+            "state_dict() has buffers too, such as running means; take model.named_parameters().",
+        ),
+        Mistake(
+            "frozen ones",
+            lambda model, step: [name for name, weight in model.named_parameters() if not weight.requires_grad],
+            "You ask requires_grad; a parameter that could move may stand still all the same. Compare its values.",
+        ),
+        Mistake(
+            "a number",
+            lambda model, step: len(standing_still(model, step)),
+            "You return how many there are; return their names, in a list.",
+        ),
+        Mistake("two steps", _compared(steps=2), "You called step() twice; what one step moves, the next may undo."),
+        Mistake(
+            "sorted",
+            lambda model, step: sorted(standing_still(model, step)),
+            "You sorted the names; they should come in the order of model.named_parameters().",
+        ),
+    ),
+)
+
+
+# 17.4 The first difference -------------------------------------------------------------------------------------------
+
+
+def first_difference(model, reference, inputs, tolerance):
+    """Return the name of the first module, in the order in which they finish, whose outputs differ; "" if none do.
+
+    model, reference: called as model(*inputs); their modules have the same names, each is called at most once, and
+    returns a tensor. inputs: a tuple. Outputs differ if some entry does by more than tolerance.
+    """
+    runs = []
+    for one in (model, reference):
+        run = []
+        handles = [
+            module.register_forward_hook(lambda module, args, output, name=name, run=run: run.append((name, output)))
+            for name, module in one.named_modules()
+            if name
+        ]
+        one(*inputs)
+        for handle in handles:
+            handle.remove()
+        runs.append(run)
+    for (name, output), (_, other) in zip(*runs, strict=True):
+        if any(
+            abs(a - b) > tolerance for a, b in zip(output.flatten().tolist(), other.flatten().tolist(), strict=True)
+        ):
+            return name
+    return ""
+
+
+class _Times(nn.Module):
+    """x · factor + shift; the two are no parameters."""
+
+    def __init__(self, factor=1.0, shift=0.0):
+        super().__init__()
+        self.factor, self.shift = factor, shift
+
+    def forward(self, x):
+        if len(self._forward_hooks) > 1:
+            raise RuntimeError("a hook of an earlier run is still registered: remove your hooks")
+        return x * self.factor + self.shift
+
+
+class _Run(nn.Module):
+    """Calls its modules in the order `calls`, one after the other, on the sum of its inputs."""
+
+    def __init__(self, modules, calls, factor=1.0):
+        super().__init__()
+        self.factor = factor
+        for name, module in modules.items():
+            self.add_module(name, module)
+        self.calls = calls
+
+    def forward(self, *inputs):
+        x = sum(inputs)
+        for name in self.calls:
+            x = self.get_submodule(name)(x)
+        return x * self.factor
+
+
+class _Order(nn.Module):
+    """Puts rows into another order."""
+
+    def __init__(self, order):
+        super().__init__()
+        self.order = order
+
+    def forward(self, x):
+        return x[self.order]
+
+
+def _chain(*factors, calls="abcde"):
+    return _Run({name: _Times(factor) for name, factor in zip("abcde", factors, strict=True)}, list(calls))
+
+
+def _block(first, second, factor=1.0):
+    """Return two maps inside a block, which multiplies by the factor, and one after it."""
+    inner = _Run({"x": _Times(first), "y": _Times(second)}, ["x", "y"], factor)
+    return _Run({"one": inner, "two": _Times(3.0)}, ["one", "two"])
+
+
+def _two(first, second):
+    return _Run({"a": _Times(first), "b": _Times(second)}, ["a", "b"])
+
+
+def _with_spare():
+    """Return a model with a module that is never called; its weight is another one each time."""
+    return _Run({"spare": nn.Linear(1, 1).requires_grad_(False), "main": _Times(2.0)}, ["main"])
+
+
+def _three(middle, last=1.0):
+    return _Run({"a": _Times(1.0), "b": middle, "c": _Times(last)}, ["a", "b", "c"])
+
+
+def _difference_cases():
+    x, y = normal(1791, (2, 3), (2, 3))
+    sound = (1.0, 2.0, 3.0, 0.5, 2.0)
+    lower = torch.zeros(2, 3)
+    lower[1, 2] = -3e-5
+    models = {
+        "no difference": (_chain(*sound), _chain(*sound)),
+        "the third of five": (_chain(1.0, 2.0, 2.0, 0.5, 2.0), _chain(*sound)),
+        "the order of the calls is not that of the definitions": (
+            _chain(1.0, 7.0, 3.0, 0.5, 5.0, calls="edcba"),
+            _chain(*sound, calls="edcba"),
+        ),
+        "inside a block": (_block(2.0, 3.0), _block(2.0, 2.0)),
+        "inside a block, and gone at its end": (_block(8.0, 0.25), _block(2.0, 1.0)),
+        "the end is the same all the same": (_two(1.5, 0.0), _two(1.0, 0.0)),
+        "other weights in a module that is never called": (_with_spare(), _with_spare()),
+        "one entry, lower": (_three(_Times(1.0, lower)), _three(_Times(1.0))),
+        "the block itself, not what is inside": (_block(2.0, 3.0, 2.0), _block(2.0, 3.0)),
+        "one entry of the second row, higher": (_three(_Times(1.0, -1000 * lower)), _three(_Times(1.0))),
+        "all entries, lower": (_three(_Times(1.0, -0.5)), _three(_Times(1.0))),
+        "the two rows swapped": (_three(_Order([1, 0])), _three(_Order([0, 1]))),
+    }
+    cases = [Case(label, (*pair, (x,), 1e-5)) for label, pair in models.items()]
+    return [
+        *cases,
+        Case("the third of five, once more", (*models["the third of five"], (y,), 1e-5)),
+        Case("two inputs", (_two(3.0, 2.0), _two(2.0, 2.0), (torch.zeros(2, 3), y), 1e-5)),
+        Case("rounding", (_two(1 + 1e-6, 2.0), _two(1.0, 2.0), (x, y), 1e-5)),
+        Case(
+            "below the tolerance, then above it",
+            (_three(_Times(1.0, 1e-3), 100.0), _three(_Times(1.0), 100.0), (x,), 1e-2),
+        ),
+    ]
+
+
+def _outputs(model, inputs, *, before=False, take=lambda args, output: output):
+    """Return {name: output} in the order of finishing, or, with `before`, that of starting."""
+    found, handles = {}, []
+    for name, module in model.named_modules():
+        if not name:
+            continue
+        if before:
+            handles.append(module.register_forward_pre_hook(lambda module, args, name=name: found.setdefault(name)))
+        handles.append(
+            module.register_forward_hook(
+                lambda module, args, output, name=name: found.update({name: take(args, output)})
+            )
+        )
+    model(*inputs)
+    for handle in handles:
+        handle.remove()
+    return found
+
+
+def _first(names, one, other, tolerance, far=None):
+    far = far or (lambda a, b: (a - b).abs().max() > tolerance)
+    return next((name for name in names if name in one and far(one[name], other[name])), "")
+
+
+def _by_outputs(names=lambda model, found: found, far=None, last=False, **options):
+    """Return the answer of whoever goes through `names` and compares by far(a, b, tolerance)."""
+
+    def function(model, reference, inputs, tolerance):
+        one, other = (_outputs(part, inputs, **options) for part in (model, reference))
+        order = list(names(model, one))
+        judge = (lambda a, b: far(a, b, tolerance)) if far else None
+        return _first(reversed(order) if last else order, one, other, tolerance, judge)
+
+    return function
+
+
+def _by_last_name(model, reference, inputs, tolerance):
+    last = [name for name, _ in model.named_modules()][-1]
+    ends = [list(_outputs(part, inputs).values())[-1] for part in (model, reference)]
+    return last if (ends[0] - ends[1]).abs().max() > tolerance else ""
+
+
+def _parameters_differ(model, reference, inputs, tolerance):
+    pairs = zip(model.named_parameters(), reference.named_parameters(), strict=True)
+    return next((name.rpartition(".")[0] for (name, a), (_, b) in pairs if (a - b).abs().max() > tolerance), "")
+
+
+EXERCISE_4 = Exercise(
+    "17.4",
+    "The first difference",
+    10,
+    3,
+    first_difference,
+    _difference_cases,
+    (
+        Mistake(
+            "order of definition",
+            _by_outputs(names=lambda model, found: [name for name, _ in model.named_modules()]),
+            "You went through the modules in the order of named_modules(); go in the order in which they finish.",
+        ),
+        Mistake(
+            "order of starting",
+            _by_outputs(before=True),
+            "A block starts before what is inside it and finishes after it; go by the end.",
+        ),
+        Mistake(
+            "top level",
+            _by_outputs(names=lambda model, found: [name for name in found if "." not in name]),
+            "You looked at the outermost modules only; named_modules() has those inside them too.",
+        ),
+        Mistake(
+            "leaves only",
+            _by_outputs(
+                names=lambda model, found: [name for name in found if not [*model.get_submodule(name).children()]]
+            ),
+            "You looked only at modules without modules inside; a block can go wrong between them.",
+        ),
+        Mistake(
+            "late binding",
+            _by_last_name,
+            "All your hooks write under the last name: bind it when you make the hook, as in name=name.",
+        ),
+        Mistake(
+            "first row",
+            _by_outputs(far=lambda a, b, tolerance: (a - b)[0].abs().max() > tolerance),
+            "You compared the first row of each output only; compare them all.",
+        ),
+        Mistake("the last", _by_outputs(last=True), "That is the last one that differs; the first was asked for."),
+        Mistake(
+            "parameters",
+            _parameters_differ,
+            "You compared parameters; the weights may all agree, and what is done with them not.",
+        ),
+        Mistake(
+            "inputs",
+            _by_outputs(take=lambda args, output: args[0]),
+            "You compared what enters each module; compare what comes out.",
+        ),
+        Mistake(
+            "no tolerance",
+            _by_outputs(far=lambda a, b, tolerance: not torch.equal(a, b)),
+            "You compared every digit; differences up to tolerance do not count.",
+        ),
+        Mistake(
+            "default tolerance",
+            lambda model, reference, inputs, tolerance: first_difference(model, reference, inputs, 1e-5),
+            "You compared with 1e-5; take the tolerance that is given.",
+        ),
+        Mistake(
+            "signed",
+            _by_outputs(far=lambda a, b, tolerance: (a - b).max() > tolerance),
+            "Without the absolute value a lower output goes unseen.",
+        ),
+        Mistake(
+            "mean",
+            _by_outputs(far=lambda a, b, tolerance: (a - b).abs().mean() > tolerance),
+            "You took the mean difference; one entry that differs is enough.",
+        ),
+        Mistake(
+            "sums",
+            _by_outputs(far=lambda a, b, tolerance: (a.sum() - b.sum()).abs() > tolerance),
+            "You compared sums of outputs; entries that are swapped leave a sum as it is.",
+        ),
+        Mistake(
+            "first input",
+            lambda model, reference, inputs, tolerance: first_difference(model, reference, inputs[:1], tolerance),
+            "You passed the first input only: call model(*inputs).",
+        ),
+        Mistake("always empty", lambda *_: "", "You return an empty name whatever comes."),
+    ),
+)
+
+# 17.5 Moved by padding? ----------------------------------------------------------------------------------------------
 
 
 def padding_effect(model, ids, pad_id, extra):
@@ -385,6 +885,7 @@ def _padding_cases():
         Case("padding is id 3 and is read", (_mixer(1753, 3, masked=False), _ids(1753, [7, 5, 3], 7, 3), 3, 5)),
         Case("padding is id 3 and is masked", (_mixer(1754, 3, masked=True), _ids(1754, [7, 2], 7, 3), 3, 11)),
         Case("only the last position changes", (last_row, _ids(1755, [2, 3, 5], 7, 0), 0, 2)),
+        Case("only the last position changes, real in one row", (last_row, _ids(1760, [7, 3], 7, 0), 0, 2)),
         Case("padding is id 3, only the last position changes", (last_row, _ids(1757, [2, 3, 5], 7, 3), 3, 2)),
         Case("the later sentences change most", (heavier, _ids(1758, [5, 3, 2], 5, 0), 0, 3)),
         Case("all rows fall", (falling, _ids(1756, [3, 2], 3, 0), 0, 7)),
@@ -445,8 +946,8 @@ def _mean_change(model, ids, pad_id, extra):
     return _change(model, ids, _longer(ids, pad_id, extra))[ids != pad_id].abs().mean().item()
 
 
-EXERCISE_3 = Exercise(
-    "17.3",
+EXERCISE_5 = Exercise(
+    "17.5",
     "Moved by padding?",
     8,
     2,
@@ -489,6 +990,13 @@ EXERCISE_3 = Exercise(
             "You put one padding token behind, not as many as extra says.",
         ),
         Mistake(
+            "shortest",
+            lambda model, ids, pad_id, extra: _largest(
+                _change(model, ids, _longer(ids, pad_id, extra))[:, : (ids != pad_id).sum(dim=1).min()]
+            ),
+            "You looked only as far as the shortest row goes; longer rows have more real positions.",
+        ),
+        Mistake(
             "last rows",
             _last_rows,
             "You compared the last rows of the longer batch; the same tokens are its first rows.",
@@ -517,430 +1025,5 @@ EXERCISE_3 = Exercise(
     rtol=1e-5,
 )
 
-
-# 17.4 What stands still? ---------------------------------------------------------------------------------------------
-
-
-def standing_still(model, step):
-    """Return the names of the parameters in which no entry has changed after one training step, a list.
-
-    model: an nn.Module. step: a function without arguments that takes one training step, in place. The names come in
-    the order of model.named_parameters().
-    """
-    before = [(name, weight.tolist()) for name, weight in model.named_parameters()]
-    step()
-    return [name for name, values in before if model.get_parameter(name).tolist() == values]
-
-
-class _Stack(nn.Module):
-    """A pretend model: two maps, a norm with running statistics and a gain; the names are not in alphabetical order."""
-
-    def __init__(self, seed):
-        super().__init__()
-        self.table = nn.Embedding(5, 3)
-        self.map = nn.Linear(3, 2)
-        self.norm = nn.BatchNorm1d(2)
-        self.gain = nn.Parameter(torch.ones(7))
-        for number, weight in enumerate(self.parameters()):
-            weight.data.copy_(integers(seed + 30 * number, tuple(weight.shape), 1, 9))  # so that sums are exact
-
-
-def _stepping(seed, change, gradients, gradient=1.0):
-    """Return a model and a step that calls change(name, weight) for every parameter.
-
-    gradients: the names that have a gradient afterwards, with this value in all entries.
-    """
-    model = _Stack(seed)
-
-    def step():
-        for name, weight in model.named_parameters():
-            weight.grad = torch.full_like(weight, gradient) if name in gradients else None
-            with torch.no_grad():
-                change(name, weight)
-
-    return model, step
-
-
-NAMES = tuple(name for name, _ in _Stack(1771).named_parameters())
-
-
-def _moved(*still):
-    """Return a change that moves all but these."""
-    return lambda name, weight: None if name in still else weight.add_(0.5)
-
-
-def _balanced(name, weight):
-    """Change one weight in a way that keeps its sum."""
-    if name == "map.weight":
-        weight[0, 0] += 1
-        weight[1, 1] -= 1
-
-
-def _last_entry(name, weight):
-    if name != "norm.bias":
-        weight.view(-1)[-1] += 1
-
-
-def _all_but_the_first_entry(name, weight):
-    if name != "map.bias":
-        weight.view(-1)[1:] += 1
-
-
-def _slightly(name, weight):
-    if name != "table.weight":
-        weight.mul_(1 + 1e-6)
-
-
-class _ThereAndBack:
-    """A change that the next step takes back."""
-
-    def __init__(self):
-        self.amount = 1.0
-
-    def __call__(self, name, weight):
-        if name == "table.weight":
-            self.amount = -self.amount
-        if name != "gain":
-            weight.add_(self.amount)
-
-
-def _still_cases():
-    def case(label, seed, change, gradients=NAMES, **options):
-        return Case(label, _stepping(seed, change, gradients, **options))
-
-    return [
-        case("everything moves", 1772, _moved()),
-        case("two stand still", 1773, _moved("map.weight", "gain")),
-        case("nothing moves, with gradients everywhere", 1774, _moved(*NAMES)),
-        case("one moves, and its sum stays", 1775, _balanced),
-        case("one entry of each moves", 1776, _last_entry),
-        case("the first entry of each stays", 1777, _all_but_the_first_entry),
-        case("everything moves, some of it without a gradient", 1778, _moved(), ("gain", "map.bias")),
-        case("everything moves, while all gradients are 0", 1781, _moved(), gradient=0.0),
-        case("a small step", 1779, _slightly),
-        case("every other step goes back", 1780, _ThereAndBack()),
-    ]
-
-
-def _kept_by_name(model, step):
-    before = dict(model.named_parameters())
-    step()
-    return [name for name, weight in model.named_parameters() if torch.equal(weight, before[name])]
-
-
-def _compared(same=torch.equal, named=lambda model: model.named_parameters(), steps=1):
-    """Return the answer of whoever compares copies by `same`, of what `named` gives, after so many steps."""
-
-    def function(model, step):
-        before = {name: weight.detach().clone() for name, weight in named(model)}
-        for _ in range(steps):
-            step()
-        return [name for name, weight in named(model) if same(weight, before[name])]
-
-    return function
-
-
-def _without_gradient(model, step):
-    step()
-    return [name for name, weight in model.named_parameters() if weight.grad is None]
-
-
-def _with_zero_gradient(model, step):
-    step()
-    return [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
-
-
-EXERCISE_4 = Exercise(
-    "17.4",
-    "What stands still?",
-    10,
-    2,
-    standing_still,
-    _still_cases,
-    (
-        Mistake(
-            "no copies",
-            _kept_by_name,
-            "Before and after are the same tensors: keep copies (.detach().clone()), and call step() between.",
-        ),
-        Mistake(
-            "without gradient",
-            _without_gradient,
-            "You asked which have no gradient; one with a gradient may stand still, when no optimizer has it.",
-        ),
-        Mistake(
-            "zero gradient",
-            _with_zero_gradient,
-            "You asked about gradients; compare the values before and after the step.",
-        ),
-        Mistake(
-            "tolerance",
-            _compared(same=torch.allclose),
-            "torch.allclose takes a small step for none: what stands still agrees in every digit (torch.equal).",
-        ),
-        Mistake(
-            "any entry",
-            _compared(same=lambda new, old: bool((new == old).any())),
-            "You list those in which some entry stays; no entry at all may have changed.",
-        ),
-        Mistake(
-            "sums",
-            _compared(same=lambda new, old: torch.equal(new.sum(), old.sum())),
-            "You compared sums, and changes may cancel in a sum: compare every entry.",
-        ),
-        Mistake(
-            "first entry",
-            _compared(same=lambda new, old: torch.equal(new.view(-1)[0], old.view(-1)[0])),
-            "You compared only the first entry of each; compare them all.",
-        ),
-        Mistake(
-            "the movers",
-            _compared(same=lambda new, old: not torch.equal(new, old)),
-            "These are the ones that move; the others were asked for.",
-        ),
-        Mistake(
-            "buffers",
-            _compared(named=lambda model: model.state_dict().items()),
-            "state_dict() has buffers too, such as running means; take model.named_parameters().",
-        ),
-        Mistake("two steps", _compared(steps=2), "You called step() twice; what one step moves, the next may undo."),
-        Mistake(
-            "sorted",
-            lambda model, step: sorted(standing_still(model, step)),
-            "You sorted the names; they should come in the order of model.named_parameters().",
-        ),
-    ),
-)
-
-
-# 17.5 The first difference -------------------------------------------------------------------------------------------
-
-
-def first_difference(model, reference, inputs, tolerance):
-    """Return the name of the first module, in the order in which they finish, whose outputs differ; "" if none do.
-
-    model, reference: called as model(*inputs); their modules have the same names, each is called at most once, and
-    returns a tensor. inputs: a tuple. Outputs differ if some entry does by more than tolerance.
-    """
-    runs = []
-    for one in (model, reference):
-        run = []
-        handles = [
-            module.register_forward_hook(lambda module, args, output, name=name, run=run: run.append((name, output)))
-            for name, module in one.named_modules()
-            if name
-        ]
-        one(*inputs)
-        for handle in handles:
-            handle.remove()
-        runs.append(run)
-    for (name, output), (_, other) in zip(*runs, strict=True):
-        if any(
-            abs(a - b) > tolerance for a, b in zip(output.flatten().tolist(), other.flatten().tolist(), strict=True)
-        ):
-            return name
-    return ""
-
-
-class _Times(nn.Module):
-    """x · factor + shift; the two are no parameters."""
-
-    def __init__(self, factor=1.0, shift=0.0):
-        super().__init__()
-        self.factor, self.shift = factor, shift
-
-    def forward(self, x):
-        return x * self.factor + self.shift
-
-
-class _Run(nn.Module):
-    """Calls its modules in the order `calls`, one after the other, on the sum of its inputs."""
-
-    def __init__(self, modules, calls):
-        super().__init__()
-        for name, module in modules.items():
-            self.add_module(name, module)
-        self.calls = calls
-
-    def forward(self, *inputs):
-        x = sum(inputs)
-        for name in self.calls:
-            x = self.get_submodule(name)(x)
-        return x
-
-
-class _Order(nn.Module):
-    """Puts rows into another order."""
-
-    def __init__(self, order):
-        super().__init__()
-        self.order = order
-
-    def forward(self, x):
-        return x[self.order]
-
-
-def _chain(*factors, calls="abcde"):
-    return _Run({name: _Times(factor) for name, factor in zip("abcde", factors, strict=True)}, list(calls))
-
-
-def _block(first, second):
-    """Return two maps inside a block, and one after it."""
-    inner = _Run({"x": _Times(first), "y": _Times(second)}, ["x", "y"])
-    return _Run({"one": inner, "two": _Times(3.0)}, ["one", "two"])
-
-
-def _two(first, second):
-    return _Run({"a": _Times(first), "b": _Times(second)}, ["a", "b"])
-
-
-def _with_spare():
-    """Return a model with a module that is never called; its weight is another one each time."""
-    return _Run({"spare": nn.Linear(1, 1).requires_grad_(False), "main": _Times(2.0)}, ["main"])
-
-
-def _three(middle, last=1.0):
-    return _Run({"a": _Times(1.0), "b": middle, "c": _Times(last)}, ["a", "b", "c"])
-
-
-def _difference_cases():
-    x, y = normal(1791, (2, 3), (2, 3))
-    sound = (1.0, 2.0, 3.0, 0.5, 2.0)
-    lower = torch.zeros(2, 3)
-    lower[1, 2] = -0.01
-    models = {
-        "no difference": (_chain(*sound), _chain(*sound)),
-        "the third of five": (_chain(1.0, 2.0, 2.0, 0.5, 2.0), _chain(*sound)),
-        "the order of the calls is not that of the definitions": (
-            _chain(1.0, 7.0, 3.0, 0.5, 5.0, calls="edcba"),
-            _chain(*sound, calls="edcba"),
-        ),
-        "inside a block": (_block(2.0, 3.0), _block(2.0, 2.0)),
-        "inside a block, and gone at its end": (_block(8.0, 0.25), _block(2.0, 1.0)),
-        "the end is the same all the same": (_two(1.5, 0.0), _two(1.0, 0.0)),
-        "other weights in a module that is never called": (_with_spare(), _with_spare()),
-        "one entry, lower": (_three(_Times(1.0, lower)), _three(_Times(1.0))),
-        "the two rows swapped": (_three(_Order([1, 0])), _three(_Order([0, 1]))),
-    }
-    cases = [Case(label, (*pair, (x,), 1e-5)) for label, pair in models.items()]
-    return [
-        *cases,
-        Case("two inputs", (_two(3.0, 2.0), _two(2.0, 2.0), (torch.zeros(2, 3), y), 1e-5)),
-        Case("rounding", (_two(1 + 1e-6, 2.0), _two(1.0, 2.0), (x, y), 1e-5)),
-        Case(
-            "below the tolerance, then above it",
-            (_three(_Times(1.0, 1e-3), 100.0), _three(_Times(1.0), 100.0), (x,), 1e-2),
-        ),
-    ]
-
-
-def _outputs(model, inputs, *, before=False, take=lambda args, output: output):
-    """Return {name: output} in the order of finishing, or, with `before`, that of starting."""
-    found, handles = {}, []
-    for name, module in model.named_modules():
-        if not name:
-            continue
-        if before:
-            handles.append(module.register_forward_pre_hook(lambda module, args, name=name: found.setdefault(name)))
-        handles.append(
-            module.register_forward_hook(
-                lambda module, args, output, name=name: found.update({name: take(args, output)})
-            )
-        )
-    model(*inputs)
-    for handle in handles:
-        handle.remove()
-    return found
-
-
-def _first(names, one, other, tolerance, far=None):
-    far = far or (lambda a, b: (a - b).abs().max() > tolerance)
-    return next((name for name in names if name in one and far(one[name], other[name])), "")
-
-
-def _by_outputs(names=lambda model, found: found, far=None, last=False, **options):
-    """Return the answer of whoever goes through `names` and compares by far(a, b, tolerance)."""
-
-    def function(model, reference, inputs, tolerance):
-        one, other = (_outputs(part, inputs, **options) for part in (model, reference))
-        order = list(names(model, one))
-        judge = (lambda a, b: far(a, b, tolerance)) if far else None
-        return _first(reversed(order) if last else order, one, other, tolerance, judge)
-
-    return function
-
-
-def _parameters_differ(model, reference, inputs, tolerance):
-    pairs = zip(model.named_parameters(), reference.named_parameters(), strict=True)
-    return next((name.rpartition(".")[0] for (name, a), (_, b) in pairs if (a - b).abs().max() > tolerance), "")
-
-
-EXERCISE_5 = Exercise(
-    "17.5",
-    "The first difference",
-    10,
-    3,
-    first_difference,
-    _difference_cases,
-    (
-        Mistake(
-            "order of definition",
-            _by_outputs(names=lambda model, found: [name for name, _ in model.named_modules()]),
-            "You went through the modules in the order of named_modules(); go in the order in which they finish.",
-        ),
-        Mistake(
-            "order of starting",
-            _by_outputs(before=True),
-            "A block starts before what is inside it and finishes after it; go by the end.",
-        ),
-        Mistake(
-            "top level",
-            _by_outputs(names=lambda model, found: [name for name in found if "." not in name]),
-            "You looked at the outermost modules only; named_modules() has those inside them too.",
-        ),
-        Mistake("the last", _by_outputs(last=True), "That is the last one that differs; the first was asked for."),
-        Mistake(
-            "parameters",
-            _parameters_differ,
-            "You compared parameters; the weights may all agree, and what is done with them not.",
-        ),
-        Mistake(
-            "inputs",
-            _by_outputs(take=lambda args, output: args[0]),
-            "You compared what enters each module; compare what comes out.",
-        ),
-        Mistake(
-            "no tolerance",
-            _by_outputs(far=lambda a, b, tolerance: not torch.equal(a, b)),
-            "You compared every digit; differences up to tolerance do not count.",
-        ),
-        Mistake(
-            "default tolerance",
-            lambda model, reference, inputs, tolerance: first_difference(model, reference, inputs, 1e-5),
-            "You compared with 1e-5; take the tolerance that is given.",
-        ),
-        Mistake(
-            "signed",
-            _by_outputs(far=lambda a, b, tolerance: (a - b).max() > tolerance),
-            "Without the absolute value a lower output goes unseen.",
-        ),
-        Mistake(
-            "mean",
-            _by_outputs(far=lambda a, b, tolerance: (a - b).abs().mean() > tolerance * 300),
-            "You took the mean difference; one entry that differs is enough.",
-        ),
-        Mistake(
-            "sums",
-            _by_outputs(far=lambda a, b, tolerance: (a.sum() - b.sum()).abs() > tolerance),
-            "You compared sums of outputs; entries that are swapped leave a sum as it is.",
-        ),
-        Mistake(
-            "first input",
-            lambda model, reference, inputs, tolerance: first_difference(model, reference, inputs[:1], tolerance),
-            "You passed the first input only: call model(*inputs).",
-        ),
-        Mistake("always empty", lambda *_: "", "You return an empty name whatever comes."),
-    ),
-)
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

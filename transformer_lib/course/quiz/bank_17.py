@@ -55,7 +55,7 @@ NOTEBOOK_17 = (
         "show?",
         (
             Option("A mask of the wrong triangle.", "Later tokens are there in every row, whatever the lengths are."),
-            Option("A softmax over the wrong axis.", "The sums of weights are wrong in a batch without padding too."),
+            Option("A rate that is too high.", "It shows in the loss, whatever the lengths are."),
             Option(
                 "A padding mask that is missing.",
                 "Without padding there is nothing to hide: with the mask and without it, all numbers are the same.",
@@ -66,8 +66,7 @@ NOTEBOOK_17 = (
     ),
     Number(
         "17.q4",
-        "Nine faults for which no instrument was built: how many of them do the instruments of steps 2 to 6 flag all "
-        "the same, after two steps of training?",
+        "How many of the nine do the instruments of steps 2 to 6 flag after two steps of training?",
         5,
         "Five of nine. Four go unnoticed, among them one of the data, which no look at the model can show.",
         (

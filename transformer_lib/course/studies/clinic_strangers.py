@@ -1,4 +1,4 @@
-"""What the clinic's instruments say of faults that they were not built for (notebook 17).
+"""What the clinic's instruments say of faults that are not in its catalogue (notebook 17).
 
 `python -m transformer_lib.course.studies.clinic_strangers` takes nine faults that are not in the catalogue, and a
 healthy model, reads the instruments that need no long training after two steps, compares the model with a sound one
@@ -115,7 +115,7 @@ STRANGERS = (
         feed=lambda tgt: shift_right(tgt.roll(1, dims=0)),
     ),
 )
-"""Faults that no instrument was built for."""
+"""Faults that are not in the catalogue; the first four and the list itself were chosen by hand, so no rate follows."""
 
 
 def outputs(model: nn.Module, *inputs: Tensor) -> list[tuple[str, Tensor]]:

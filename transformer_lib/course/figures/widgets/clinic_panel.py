@@ -74,10 +74,8 @@ def _map(found: Patient, part: str, row: int) -> Picture:
     later = weights.triu(1)
     real = [i for i, word in enumerate(queries) if not word.startswith(PADDED)]
     weights, later, queries = weights[real], later[real], [queries[i] for i in real]
-    sums = weights.sum(dim=1)
     later = f", to later tokens {later.sum(dim=1).mean():.2f}" if part == "decoder" else ""
     says = f"{found.name}, row {row}, {part}, mean of both heads: "
-    says += f"weights of a query sum to {sums.min():.2f} to {sums.max():.2f}; "
     says += f"a query gives to padding {weights[:, hidden].sum(dim=1).mean():.2f}{later}"
     picture = attention_map(weights.numpy(), queries, keys)
     return replace(picture, says=says, alt=f"{picture.alt} {says}.")
