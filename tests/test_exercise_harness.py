@@ -450,9 +450,9 @@ def _turned_without_sign(offset, d_model):
 @pytest.mark.parametrize(
     ("exercise_id", "function", "right_word", "wrong_word"),
     [
-        ("17.2", _called_once, "really compared", "seed"),
-        ("17.2", _by_identity, "compare the numbers", "input"),
-        ("17.2", _first_entries, "compare all entries", "row"),
+        ("17.1", _called_once, "really compared", "seed"),
+        ("17.1", _by_identity, "compare the numbers", "input"),
+        ("17.1", _first_entries, "compare all entries", "row"),
         ("06.3", _turned_without_sign, "sign of the offset", "order"),
         ("11.1", _finite_fill, "still gets some weight", "rounded"),
         ("04.3", _share(lambda s: s.amin(-1, keepdim=True)), "smallest score of each row", "mean"),

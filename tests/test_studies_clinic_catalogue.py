@@ -44,7 +44,15 @@ def test_a_healthy_model_is_normal_on_every_instrument(stored, name):
 
 def test_which_losses_are_higher(stored):
     higher = [name for name in study.NAMES if study.higher_loss(stored["found"], name)]
-    assert higher == ["scores not scaled", "positions lost"]
+    assert higher == [
+        "scores not scaled",
+        "positions lost",
+        "encoder not trained",
+        "feed-forward left out",
+        "gradients not cleared",
+        "rate ten times too high",
+        "rate a hundred times too low",
+    ]
 
 
 def test_measuring_again_finds_what_is_stored(stored):
@@ -94,6 +102,7 @@ def test_the_ward_that_is_written_is_the_one_that_is_read(tmp_path, monkeypatch)
     short = clinic_ward.content(Recipe(steps=2))
     monkeypatch.setattr(clinic_ward, "WARD", path)
     monkeypatch.setattr(clinic_ward, "content", lambda: short)
+    monkeypatch.setattr(sys, "argv", ["clinic_ward"])
     clinic_ward.main()
     monkeypatch.setattr(ward, "WARD", path)
     ward._stored.cache_clear()

@@ -45,7 +45,7 @@ def test_a_probes_line_is_the_instruments_number():
         assert picture.says.endswith(f"instrument “{probe}”: {tl.clinic.read(probe, chart.admit('E')):.2f}")
         here = instruments.changes(chart.admit("E"), probe)[4].tolist()
         assert [row[1] for row in picture.table[1:]] == [f"{value:.2f}" for value in here]
-    assert "places 1 to 3 0.00, places 4 to 7" in chart.draw_chart("control", "future", 2).says
+    assert "positions 1 to 3 0.00, positions 4 to 7" in chart.draw_chart("control", "future", 2).says
 
 
 def test_a_map_shows_real_queries_and_all_keys():
@@ -53,7 +53,7 @@ def test_a_map_shows_real_queries_and_all_keys():
     row = next(i for i in range(chart.ROWS) if (src[i] == 0).any())
     real = int((tgt_in[row] != 0).sum())
     assert f"{real} queries (rows) by {src.shape[1]} keys" in chart.draw_chart("control", "cross", row + 1).alt
-    assert "sum to 1.00 to 1.00" in chart.draw_chart("control", "encoder", row + 1).says
+    assert "a query gives to padding 0.00" in chart.draw_chart("control", "encoder", row + 1).says
 
 
 def test_bars_and_curves_are_drawn_to_scale():

@@ -7,7 +7,7 @@ differs from a healthy one.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...model.attention import masked_softmax
+from ...model.layers import FeedForward
 from ...model.masks import padding_mask
 from ...model.multihead import MultiHeadAttention
 from ...model.transformer import Transformer
@@ -28,6 +29,11 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 
 def _unchanged(model: Transformer) -> None:
     """Leave the model as it is."""
+
+
+def _all_parameters(model: Transformer) -> Iterable[nn.Parameter]:
+    """Return what an optimizer should be given."""
+    return model.parameters()
 
 
 def loss_of_real_tokens(logits: Tensor, tgt_out: Tensor) -> Tensor:
@@ -43,6 +49,8 @@ class Fault:
         name: as `diagnose` takes it. wrong, right: one line of code each.
         change: what is done to the model. late: done after training, not before it.
         feed: what the training step makes of the target, (tgt_in, tgt_out). loss: of (logits, tgt_out).
+        rate: factor on the learning rate of the recipe. clears: whether gradients are cleared before each step.
+        trains: which parameters the optimizer is given.
     """
 
     name: str
@@ -52,6 +60,9 @@ class Fault:
     late: bool = False
     feed: Feed = shift_right
     loss: Loss = loss_of_real_tokens
+    rate: float = 1.0
+    clears: bool = True
+    trains: Callable[[Transformer], Iterable[nn.Parameter]] = _all_parameters
 
 
 def not_shifted(tgt: Tensor) -> tuple[Tensor, Tensor]:
@@ -132,6 +143,19 @@ def endless_dropout(model: Transformer) -> None:
             module.forward = partial(F.dropout, p=module.p)
 
 
+def detached_memory(model: Transformer) -> None:
+    """Let no gradient pass from the memory back into the encoder."""
+    encode = model.encode
+    model.encode = lambda src: encode(src).detach()
+
+
+def no_feed_forward(model: Transformer) -> None:
+    """Let every feed-forward sub-layer return zeros; its residual and norm stay."""
+    for layer in model.modules():
+        if isinstance(layer, FeedForward):
+            layer.forward = torch.zeros_like
+
+
 HEALTHY = Fault("healthy", "", "")
 FAULTS = (
     Fault(
@@ -179,6 +203,26 @@ FAULTS = (
         "x = self.cross_attention(x, memory, memory, memory_mask)",
         no_memory_mask,
     ),
+    Fault(
+        "encoder not trained",
+        "memory = self.encode(src).detach()",
+        "memory = self.encode(src)",
+        detached_memory,
+    ),
+    Fault(
+        "feed-forward left out",
+        "return self.self_attention_residual(x, attend)",
+        "x = self.self_attention_residual(x, attend); return self.feed_forward_residual(x, self.feed_forward)",
+        no_feed_forward,
+    ),
+    Fault(
+        "gradients not cleared",
+        "loss.backward(); optimizer.step()",
+        "optimizer.zero_grad(); loss.backward(); optimizer.step()",
+        clears=False,
+    ),
+    Fault("rate ten times too high", "rate = 0.1", "rate = 0.01", rate=10.0),
+    Fault("rate a hundred times too low", "rate = 0.0001", "rate = 0.01", rate=0.01),
 )
 """All faults. `patients` does not say which patient has which."""
 

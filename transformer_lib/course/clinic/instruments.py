@@ -12,9 +12,10 @@ from torch import Tensor
 
 from .insides import embedding_factor, position_factor, score_factor
 from .patients import Patient
-from .task import CONFIG, FIRST_ID, LETTERS, PAD_ID, full_rows, rows
+from .task import CONFIG, FIRST_ID, LEARNING_RATE, LETTERS, PAD_ID, full_rows, rows
 
 PADDING = 3  # how many padding tokens `padding` adds
+FIRST_RATE = LEARNING_RATE / 25  # where the schedule begins
 EXCHANGED = 3  # the target position whose token `future` replaces; every row has a letter there
 
 
@@ -151,6 +152,43 @@ def largest_weight(patient: Patient) -> float:
     return patient.attention(src, tgt_in)["cross"].amax(dim=-1).mean(dim=1)[tgt_in != PAD_ID].mean().item()
 
 
+def _first_step(patient: Patient) -> list[Tensor]:
+    """Return by how much each parameter tensor moves in the first step of the patient's training."""
+    with torch.random.fork_rng(devices=[]):
+        training = patient.restart()
+        before = [weight.detach().clone() for weight in training.model.parameters()]
+        training.step()
+    return [new.detach() - old for new, old in zip(training.model.parameters(), before, strict=True)]
+
+
+def standing_still(patient: Patient) -> float:
+    """Return how many of the model's parameter tensors do not move in the first step of its training."""
+    return float(sum(not movement.any() for movement in _first_step(patient)))
+
+
+def first_movement(patient: Patient) -> float:
+    """Return the largest movement of an entry in the first step, divided by the rate that the recipe has there.
+
+    Adam's first step moves every entry that has a gradient by nearly the rate (Kingma and Ba 2015).
+    """
+    return max(movement.abs().max().item() for movement in _first_step(patient)) / FIRST_RATE
+
+
+def gradient_mismatch(patient: Patient) -> float:
+    """Return how far the gradient that the second step uses is from that of its own batch, as a share of the latter."""
+    with torch.random.fork_rng(devices=[]):
+        training = patient.restart()
+        training.step()
+        rows, weights = training.batch(), list(training.model.parameters())
+        torch.manual_seed(patient.seed)  # dropout draws the same both times
+        own = torch.autograd.grad(training.loss(*rows)[0], weights, allow_unused=True)
+        torch.manual_seed(patient.seed)
+        training.step(rows)
+    pairs = [(weight.grad, part) for weight, part in zip(weights, own, strict=True) if part is not None]
+    excess = torch.stack([(used - part).norm() for used, part in pairs if used is not None]).norm()
+    return (excess / torch.stack([part.norm() for _, part in pairs]).norm()).item()
+
+
 @dataclass(frozen=True)
 class Instrument:
     """A measurement with the range that a healthy model stays in.
@@ -171,7 +209,7 @@ class Instrument:
 
 EXACT = 1e-3  # in single precision, what should be zero stays below this
 _LOG, _ONE, _MAPS, _INSIDE = "reads the log", "one pass", "one pass, its weights", "one pass, its insides"
-_TWO, _DECODE = "two passes", "decoding"
+_TWO, _STEPS, _DECODE = "two passes", "one or two steps", "decoding"
 INSTRUMENTS = {
     "first loss / ln V": Instrument(first_loss, _LOG, 0.9, 1.6),
     "last loss": Instrument(last_loss, _LOG, 0.1, 0.4),
@@ -190,6 +228,9 @@ INSTRUMENTS = {
     "future": Instrument(future, _TWO, 0.0, EXACT),
     "padding": Instrument(padding, _TWO, 0.0, EXACT),
     "order": Instrument(order, _TWO, 0.1, 2.0),
+    "tensors standing still": Instrument(standing_still, _STEPS, 0.0, 0.0),
+    "first movement / rate": Instrument(first_movement, _STEPS, 0.9, 1.1),
+    "gradient mismatch": Instrument(gradient_mismatch, _STEPS, 0.0, EXACT),
     "reverses": Instrument(reverses, _DECODE, 0.75, 1.0),
     "reverses, padded": Instrument(reverses_padded, _DECODE, 0.75, 1.0),
 }

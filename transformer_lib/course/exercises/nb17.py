@@ -3,116 +3,11 @@
 from __future__ import annotations
 
 import torch
+from torch import nn
 
 from .model import Case, Exercise, Mistake, integers, normal
 
-# 17.1 The loss reported, and the loss per real token -----------------------------------------------------------------
-
-
-def reported_and_real(losses, labels, pad_id):
-    """Return two numbers: the mean loss over all places, and the mean loss per real token.
-
-    losses: [batch, tgt_len], -ln p of the label in each place, padding included. labels: ids [batch, tgt_len].
-    """
-    pairs = list(zip(losses.flatten().tolist(), labels.flatten().tolist(), strict=True))
-    real = [loss for loss, label in pairs if label != pad_id]
-    return sum(loss for loss, _ in pairs) / len(pairs), sum(real) / len(real)
-
-
-def _loss_cases():
-    def case(label, seed, lengths, tgt_len, pad_id=0):
-        shape = (len(lengths), tgt_len)
-        labels = integers(seed, shape, 3, 13)
-        for row, length in enumerate(lengths):
-            labels[row, length:] = pad_id
-        return Case(label, (normal(seed, shape, dtype=torch.float64)[0].abs(), labels, pad_id))
-
-    losses = normal(1726, (2, 4), dtype=torch.float64)[0].abs()
-    return [
-        case("lengths 3 and 1", 1721, [3, 1], 5),
-        case("no padding", 1722, [7, 7, 7], 7),
-        case("one long, four short", 1723, [11, 2, 2, 2, 2], 11),
-        case("padding is id 2", 1724, [5, 3, 2], 7, 2),
-        Case("ids below that of the padding", (losses, torch.tensor([[1, 2, 9, 5], [7, 5, 5, 5]]), 5)),
-        case("as many rows as places", 1725, [2, 3, 5], 3 + 2 - 2),
-    ]
-
-
-def _swapped_means(losses, labels, pad_id):
-    return losses[labels != pad_id].mean(), losses.mean()
-
-
-def _mean_over_padding(losses, labels, pad_id):
-    return losses.mean(), losses[labels == pad_id].mean()
-
-
-def _divided_by_all_places(losses, labels, pad_id):
-    return losses.mean(), losses[labels != pad_id].sum() / losses.numel()
-
-
-def _mean_of_row_means(losses, labels, pad_id):
-    real = labels != pad_id
-    return losses.mean(), ((losses * real).sum(dim=1) / real.sum(dim=1)).mean()
-
-
-def _divided_by_rows(losses, labels, pad_id):
-    return losses.mean(), losses[labels != pad_id].sum() / len(losses)
-
-
-def _sums_of_losses(losses, labels, pad_id):
-    return losses.sum(), losses[labels != pad_id].sum()
-
-
-def _padding_is_0(losses, labels, pad_id):
-    return losses.mean(), losses[labels != 0].mean()
-
-
-EXERCISE_1 = Exercise(
-    "17.1",
-    "The loss reported, and the loss per real token",
-    6,
-    1,
-    reported_and_real,
-    _loss_cases,
-    (
-        Mistake("swapped", _swapped_means, "The two numbers are exchanged."),
-        Mistake(
-            "padding instead",
-            _mean_over_padding,
-            "The second number is the mean over the padding; the real tokens are the others.",
-        ),
-        Mistake(
-            "divided by all",
-            _divided_by_all_places,
-            "You summed over the real tokens, but divided by all places.",
-        ),
-        Mistake(
-            "mean of means",
-            _mean_of_row_means,
-            "That is the mean over the rows of each row's mean; short rows then weigh more per token.",
-        ),
-        Mistake(
-            "by row",
-            _divided_by_rows,
-            "You divided by the number of rows; divide by the number of real tokens.",
-        ),
-        Mistake(
-            "sums",
-            _sums_of_losses,
-            "These are sums; divide each by the number of its places.",
-        ),
-        Mistake("id 0", _padding_is_0, "Padding has the id pad_id, which need not be 0."),
-        Mistake(
-            "greater",
-            lambda losses, labels, pad_id: (losses.mean(), losses[labels > pad_id].mean()),
-            "You left out every id up to pad_id; only pad_id itself is padding.",
-        ),
-    ),
-    returns=("reported", "real"),
-)
-
-
-# 17.2 The same every time? -------------------------------------------------------------------------------------------
+# 17.1 The same every time? -------------------------------------------------------------------------------------------
 
 
 def same_every_time(forward, x, times):
@@ -161,7 +56,7 @@ def _repeat_cases():
         Case("dropout always", (_noisy(1743, slice(None), 1), x, 2)),
         Case("random in the last entries", (_noisy(1744, last, 1), x, 5)),
         Case("random, but in a third of the calls", (_noisy(1745, slice(None), 0.3), x, 41)),
-        Case("the rows change places", (_swapping, x, 29)),
+        Case("the rows are swapped", (_swapping, x, 29)),
         Case("a small difference", (_noisy(1746, slice(None), 1, size=1e-4), x, 3)),
         Case("every other call is different, without random numbers", (_Alternating(), x, 4)),
         Case("the input comes back", (lambda x, training: x.clone(), x, 3)),
@@ -184,10 +79,10 @@ def _swapped_words(forward, x, times):
     return {"same": "random", "random": "same"}[same_every_time(forward, x, times)]
 
 
-EXERCISE_2 = Exercise(
-    "17.2",
+EXERCISE_1 = Exercise(
+    "17.1",
     "The same every time?",
-    8,
+    6,
     1,
     same_every_time,
     _repeat_cases,
@@ -210,7 +105,7 @@ EXERCISE_2 = Exercise(
         Mistake(
             "sums",
             _repeats(alike=lambda a, b: bool(torch.isclose(a.sum(), b.sum()))),
-            "You compared the sums of the outputs; entries that change places leave a sum as it is.",
+            "You compared one number of each output, such as its sum; entries that are swapped leave that as it is.",
         ),
         Mistake(
             "first row",
@@ -244,15 +139,15 @@ EXERCISE_2 = Exercise(
 )
 
 
-# 17.3 Does the future leak? ------------------------------------------------------------------------------------------
+# 17.2 Does the future leak? ------------------------------------------------------------------------------------------
 
 
 def future_effect(model, tokens, other):
-    """Return the largest absolute change of a row of logits when only later tokens are exchanged, a number.
+    """Return the largest absolute change of a row of logits when only later tokens are replaced, a number.
 
     model: called as model(tokens) -> logits [batch, tgt_len, vocab_size]. tokens: ids [batch, tgt_len].
-    other: ids of that shape, different in every place. For each place t from 1 on, exchange tokens t, t + 1, … for
-    those of other, and look at the logits of the places before t.
+    other: ids of that shape, different at every position. For each position t from 1 on (counted from 0), replace the
+    tokens t, t + 1, … by those of other, and look at the logits before t.
     """
     before, largest = model(tokens), 0.0
     for t in range(1, tokens.shape[1]):
@@ -262,7 +157,7 @@ def future_effect(model, tokens, other):
 
 
 def _reader(seed, vocab, width, may_see):
-    """Return a pretend model: each place is the mean of what it may see, a vector per token and another per place."""
+    """Return a pretend model: each position is the mean of what it may see; tokens and positions have vectors."""
     table, places = normal(seed, (vocab, width), (32, width))
 
     def model(tokens):
@@ -284,6 +179,24 @@ def _signed(seed):
     return model
 
 
+def _cancelling(tokens):
+    """Return rows that are their tokens, but for the first: it is the sum of the second token and the last."""
+    rows = tokens[..., None].double()
+    return torch.cat([(rows[:, 1] + rows[:, -1])[:, None], rows[:, 1:]], dim=1)
+
+
+def _first_row_only(tokens):
+    """Return ones, but for the first row, which is the last token."""
+    rows = torch.ones(*tokens.shape, 2, dtype=torch.float64)
+    rows[:, 0] = tokens[:, -1:].double()
+    return rows
+
+
+def _pair_of_rows(seed):
+    tokens = integers(seed, (2, 5), 0, 11)
+    return tokens, (tokens + 1 + integers(seed + 1, (2, 5), 0, 7)) % 11
+
+
 def _future_cases():
     def case(label, seed, shape, may_see):
         tokens = integers(seed, shape, 0, 11)
@@ -294,7 +207,11 @@ def _future_cases():
         case("reads everything", 1702, (3, 5), lambda i, j: (j >= 0) & (i >= 0)),
         case("reads itself and later tokens", 1703, (2, 7), lambda i, j: j >= i),
         case("reads its right neighbour", 1704, (5, 7), lambda i, j: (j == i) | (j == i + 1)),
-        case("only the first place peeks, at the second", 1705, (3, 11), lambda i, j: (j <= i) | ((i == 0) & (j == 1))),
+        case(
+            "only the first position peeks, at the second", 1705, (3, 11), lambda i, j: (j <= i) | ((i == 0) & (j == 1))
+        ),
+        Case("two changes that cancel", (_cancelling, torch.tensor([[3, 5, 2, 4]]), torch.tensor([[2, 4, 7, 5]]))),
+        Case("the first row reads the last token, no other reads any", (_first_row_only, *_pair_of_rows(1708))),
         Case("rows can only fall", (_signed(1706), integers(1706, (2, 3), 0, 1), integers(1707, (2, 3), 1, 2))),
     ]
 
@@ -304,7 +221,7 @@ def _largest(change):
 
 
 def _spliced(first, second, t):
-    """Return one sentence up to place t and the other from there on."""
+    """Return one sentence up to position t and the other from there on."""
     return torch.cat([first[:, :t], second[:, t:]], dim=1)
 
 
@@ -322,7 +239,7 @@ def _one_row_too_many(model, tokens, other):
     return max(_largest(change[:, : t + 1]) for t, change in _changes(model, tokens, other))
 
 
-def _past_exchanged(model, tokens, other):
+def _past_replaced(model, tokens, other):
     before, places = model(tokens), range(1, tokens.shape[1])
     return max(_largest((model(_spliced(other, tokens, t)) - before)[:, :t]) for t in places)
 
@@ -364,28 +281,40 @@ def _mean_effect(model, tokens, other):
     return max(change[:, :t].abs().mean().item() for t, change in _changes(model, tokens, other))
 
 
-EXERCISE_3 = Exercise(
-    "17.3",
+EXERCISE_2 = Exercise(
+    "17.2",
     "Does the future leak?",
     10,
-    1,
+    2,
     future_effect,
     _future_cases,
     (
         Mistake(
             "all rows",
             _all_rows,
-            "You look at all rows; those from t on have read an exchanged token and may change.",
+            "You look at all rows; those from t on have read a replaced token and may change.",
+        ),
+        Mistake(
+            "rows from t on",
+            lambda model, tokens, other: max(_largest(change[:, t:]) for t, change in _changes(model, tokens, other)),
+            "You look at the rows from t on, which may change; look at those before t.",
+        ),
+        Mistake(
+            "the row before t",
+            lambda model, tokens, other: max(
+                _largest(change[:, t - 1 : t]) for t, change in _changes(model, tokens, other)
+            ),
+            "You look at row t - 1 only; all rows before t count.",
         ),
         Mistake(
             "one row too many",
             _one_row_too_many,
-            "One row too many: place t has read the exchanged token itself. Look at the places before t.",
+            "One row too many: position t has read the replaced token itself. Look at the positions before t.",
         ),
         Mistake(
-            "past exchanged",
-            _past_exchanged,
-            "You exchanged the earlier tokens; leave these and exchange those from t on.",
+            "past replaced",
+            _past_replaced,
+            "You replaced the earlier tokens; leave these and replace those from t on.",
         ),
         Mistake(
             "later rows of an earlier change",
@@ -395,17 +324,17 @@ EXERCISE_3 = Exercise(
         Mistake(
             "last token only",
             _last_token_only,
-            "You exchanged the last token only; a leak between earlier places goes unseen.",
+            "You replaced the last token only; a leak between earlier positions goes unseen.",
         ),
         Mistake(
             "one token at a time",
             _one_token_at_a_time,
-            "You exchanged token t alone; exchange all from t on, so that their effects come together.",
+            "You replaced token t alone; replace all from t on, so that their effects come together.",
         ),
         Mistake(
             "one token too late",
             _one_token_too_late,
-            "You kept token t too; the first one to exchange is t itself.",
+            "You kept token t too; the first one to replace is t itself.",
         ),
         Mistake("second token on only", _second_token_on_only, "You tried t = 1 only; every t has to be tried."),
         Mistake(
@@ -428,168 +357,479 @@ EXERCISE_3 = Exercise(
 )
 
 
-# 17.4 Over which axis do the weights sum to one? ---------------------------------------------------------------------
+# 17.3 What stands still? ---------------------------------------------------------------------------------------------
 
 
-def sums_to_one_over(weights):
-    """Return over which axis attention weights sum to one: "keys", "queries", "both" or "neither".
+def standing_still(model, step):
+    """Return the names of the parameters in which no entry has changed after one training step, a list.
 
-    weights: [n_heads, q_len, k_len]. "keys": each row, one for each query, sums to one. "queries": each column does.
-    Rows or columns of zeros alone (fully masked) do not count against it. All heads must agree.
+    model: an nn.Module. step: a function without arguments that takes one training step, in place. The names come in
+    the order of model.named_parameters().
     """
-    over_keys = all(abs(s - 1) < 1e-4 or s == 0 for head in weights.tolist() for s in map(sum, head))
-    over_queries = all(abs(s - 1) < 1e-4 or s == 0 for head in weights.mT.tolist() for s in map(sum, head))
-    if over_keys and over_queries:
-        return "both"
-    return "keys" if over_keys else "queries" if over_queries else "neither"
+    before = [(name, weight.tolist()) for name, weight in model.named_parameters()]
+    step()
+    return [name for name, values in before if model.get_parameter(name).tolist() == values]
 
 
-def _weights_cases():
-    def over(axis, seed, *shape):
-        return torch.softmax(2 * normal(seed, shape)[0], dim=axis)
+class _Stack(nn.Module):
+    """A pretend model: two maps, a norm with running statistics and a gain; the names are not in alphabetical order."""
 
-    masked = over(-1, 1713, 2, 5, 3)
-    masked[:, 2] = 0
-    gone = over(-2, 1714, 3, 5, 7)
-    gone[:, :, 4] = 0
-    mixed = torch.stack([over(-1, 1715, 5, 5), over(-2, 1716, 5, 5)])
-    late = over(-1, 1717, 3, 7, 5)
-    late[:, 1:] = over(-2, 1718, 3, 6, 5)
-    slightly, little = over(-1, 1731, 2, 3, 5), over(-1, 1732, 2, 3, 5)
-    slightly[1, 2] *= 0.998
-    little[0, 1] *= 0.2
+    def __init__(self, seed):
+        super().__init__()
+        self.table = nn.Embedding(5, 3)
+        self.map = nn.Linear(3, 2)
+        self.norm = nn.BatchNorm1d(2)
+        self.gain = nn.Parameter(torch.ones(7))
+        self.frozen = nn.Parameter(torch.ones(3), requires_grad=False)  # never moves
+        for number, weight in enumerate(self.parameters()):
+            weight.data.copy_(integers(seed + 30 * number, tuple(weight.shape), 1, 9))  # so that sums are exact
+
+
+def _stepping(seed, change, gradients, gradient=1.0):
+    """Return a model and a step that calls change(name, weight) for every parameter.
+
+    gradients: the names that have a gradient afterwards, with this value in all entries.
+    """
+    model = _Stack(seed)
+
+    def step():
+        for name, weight in model.named_parameters():
+            if name == "frozen":
+                continue
+            weight.grad = torch.full_like(weight, gradient) if name in gradients else None
+            with torch.no_grad():
+                change(name, weight)
+
+    return model, step
+
+
+NAMES = tuple(name for name, _ in _Stack(1771).named_parameters())
+
+
+def _moved(*still):
+    """Return a change that moves all but these."""
+    return lambda name, weight: None if name in still else weight.add_(0.5)
+
+
+def _balanced(name, weight):
+    """Change one weight in a way that keeps its sum."""
+    if name == "map.weight":
+        weight[0, 0] += 1
+        weight[1, 1] -= 1
+
+
+def _last_entry(name, weight):
+    if name != "norm.bias":
+        weight.view(-1)[-1] += 1
+
+
+def _all_but_the_first_entry(name, weight):
+    if name != "map.bias":
+        weight.view(-1)[1:] += 1
+
+
+def _slightly(name, weight):
+    if name != "table.weight":
+        weight.mul_(1 + 1e-6)
+
+
+class _ThereAndBack:
+    """A change that the next step takes back."""
+
+    def __init__(self):
+        self.amount = 1.0
+
+    def __call__(self, name, weight):
+        if name == "table.weight":
+            self.amount = -self.amount
+        if name != "gain":
+            weight.add_(self.amount)
+
+
+def _still_cases():
+    def case(label, seed, change, gradients=NAMES, **options):
+        return Case(label, _stepping(seed, change, gradients, **options))
+
     return [
-        Case("softmax over the keys, 2 heads", (over(-1, 1711, 2, 3, 5),)),
-        Case("softmax over the queries, 3 heads", (over(-2, 1712, 3, 5, 2),)),
-        Case("over the keys, one query may see nothing", (masked,)),
-        Case("over the queries, one key is seen by nobody", (gone,)),
-        Case("one head each way", (mixed,)),
-        Case("only the first query is right", (late,)),
-        Case("all weights 1 / 3, three by three", (torch.full((2, 3, 3), 1 / 3),)),
-        Case(
-            "rows sum to 0.5 in one head and to 1.5 in the other",
-            (over(-1, 1719, 2, 3, 5) * torch.tensor([0.5, 1.5])[:, None, None],),
-        ),
-        Case("one row sums to 0.998", (slightly,)),
-        Case("one row sums to 0.2", (little,)),
+        case("all but the frozen one move", 1772, _moved()),
+        case("three stand still", 1773, _moved("map.weight", "gain")),
+        case("nothing moves, with gradients everywhere", 1774, _moved(*NAMES)),
+        case("one moves, and its sum stays", 1775, _balanced),
+        case("one entry of each moves", 1776, _last_entry),
+        case("the first entry of each stays", 1777, _all_but_the_first_entry),
+        case("all but the frozen one move, some of them without a gradient", 1778, _moved(), ("gain", "map.bias")),
+        case("all but the frozen one move, while all gradients are 0", 1781, _moved(), gradient=0.0),
+        case("a small step", 1779, _slightly),
+        case("every other step goes back", 1780, _ThereAndBack()),
     ]
 
 
-def _is_one_or_0(sums):
-    return ((sums - 1).abs() < 1e-4) | (sums == 0)
+def _kept_by_name(model, step):
+    before = dict(model.named_parameters())
+    step()
+    return [name for name, weight in model.named_parameters() if torch.equal(weight, before[name])]
 
 
-def _name_of(over_keys, over_queries):
-    if over_keys and over_queries:
-        return "both"
-    return "keys" if over_keys else "queries" if over_queries else "neither"
+def _compared(same=torch.equal, named=lambda model: model.named_parameters(), steps=1):
+    """Return the answer of whoever compares copies by `same`, of what `named` gives, after so many steps."""
+
+    def function(model, step):
+        before = {name: weight.detach().clone() for name, weight in named(model)}
+        for _ in range(steps):
+            step()
+        return [name for name, weight in named(model) if same(weight, before[name])]
+
+    return function
 
 
-def _judged(weights, fine):
-    """Return the answer of whoever judges the sums [n_heads, …] by `fine`."""
-    return _name_of(fine(weights.sum(dim=-1)), fine(weights.sum(dim=-2)))
+def _without_gradient(model, step):
+    step()
+    return [name for name, weight in model.named_parameters() if weight.grad is None]
 
 
-def _axes_swapped(weights):
-    return sums_to_one_over(weights.mT)
+def _with_zero_gradient(model, step):
+    step()
+    return [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
 
 
-def _zeros_count(weights):
-    return _judged(weights, lambda sums: bool(((sums - 1).abs() < 1e-4).all()))
-
-
-def _exactly_one(weights):
-    return _judged(weights, lambda sums: bool(((sums == 1) | (sums == 0)).all()))
-
-
-def _one_on_average(weights):
-    return _judged(weights, lambda sums: bool((sums.mean() - 1).abs() < 1e-4))
-
-
-def _any_head(weights):
-    return _judged(weights, lambda sums: bool(_is_one_or_0(sums).all(dim=-1).any()))
-
-
-def _first_query(weights):
-    return "both" if sums_to_one_over(weights) == "both" else sums_to_one_over(weights[:, :1, :])
-
-
-def _first_head(weights):
-    return sums_to_one_over(weights[:1])
-
-
-def _mean_of_heads(weights):
-    return sums_to_one_over(weights.mean(dim=0, keepdim=True))
-
-
-def _never_both(weights):
-    return {"both": "keys"}.get(sums_to_one_over(weights), sums_to_one_over(weights))
-
-
-EXERCISE_4 = Exercise(
-    "17.4",
-    "Over which axis do the weights sum to one?",
-    8,
-    1,
-    sums_to_one_over,
-    _weights_cases,
+EXERCISE_3 = Exercise(
+    "17.3",
+    "What stands still?",
+    10,
+    2,
+    standing_still,
+    _still_cases,
     (
         Mistake(
-            "swapped",
-            _axes_swapped,
-            "The names are exchanged: a sum over the last axis is a sum over the keys.",
+            "no copies",
+            _kept_by_name,
+            "Before and after are the same tensors: keep copies (.detach().clone()), and call step() between.",
         ),
         Mistake(
-            "zeros count",
-            _zeros_count,
-            "A query that may see nothing has a row of zeros; that is no fault.",
+            "without gradient",
+            _without_gradient,
+            "You asked which have no gradient; one with a gradient may stand still, when no optimizer has it.",
         ),
         Mistake(
-            "exactly one",
-            _exactly_one,
-            "In floating point a sum may be 0.9999999: compare with a tolerance.",
+            "zero gradient",
+            _with_zero_gradient,
+            "You asked about gradients; compare the values before and after the step.",
         ),
         Mistake(
-            "on average",
-            _one_on_average,
-            "That is the mean of the sums; each of them has to be one.",
+            "tolerance",
+            _compared(same=torch.allclose),
+            "torch.allclose takes a small step for none: what stands still agrees in every digit (torch.equal).",
         ),
         Mistake(
-            "any head",
-            _any_head,
-            "All heads must agree; you were content with one of them.",
+            "any entry",
+            _compared(same=lambda new, old: bool((new == old).any())),
+            "You list those in which some entry stays; no entry at all may have changed.",
         ),
         Mistake(
-            "first query and key",
-            _first_query,
-            "You looked at the first query only.",
-        ),
-        Mistake("first head", _first_head, "You looked at the first head only; all heads must agree."),
-        Mistake(
-            "mean of heads",
-            _mean_of_heads,
-            "You took the mean of the heads first; sums of 0.5 and 1.5 then pass. Look at each head.",
-        ),
-        Mistake("never both", _never_both, 'When rows and columns both sum to one, the answer is "both".'),
-        Mistake(
-            "coarse",
-            lambda weights: _judged(weights, lambda sums: bool((((sums - 1).abs() < 1e-2) | (sums == 0)).all())),
-            "Your tolerance is too large: rounding moves a sum by about a millionth, not by a hundredth.",
+            "sums",
+            _compared(same=lambda new, old: torch.equal(new.sum(), old.sum())),
+            "You compared sums, and changes may cancel in a sum: compare every entry.",
         ),
         Mistake(
-            "small rows",
-            lambda weights: _judged(weights, lambda sums: bool((((sums - 1).abs() < 1e-4) | (sums < 0.5)).all())),
-            "You leave out rows with a small sum; only those without any weight do not count.",
+            "first entry",
+            _compared(same=lambda new, old: torch.equal(new.view(-1)[0], old.view(-1)[0])),
+            "You compared only the first entry of each; compare them all.",
+        ),
+        Mistake(
+            "the movers",
+            _compared(same=lambda new, old: not torch.equal(new, old)),
+            "These are the ones that move; the others were asked for.",
+        ),
+        Mistake(
+            "buffers",
+            _compared(named=lambda model: model.state_dict().items()),
+            "state_dict() has buffers too, such as running means; take model.named_parameters().",
+        ),
+        Mistake(
+            "frozen ones",
+            lambda model, step: [name for name, weight in model.named_parameters() if not weight.requires_grad],
+            "You ask requires_grad; a parameter that could move may stand still all the same. Compare its values.",
+        ),
+        Mistake(
+            "a number",
+            lambda model, step: len(standing_still(model, step)),
+            "You return how many there are; return their names, in a list.",
+        ),
+        Mistake("two steps", _compared(steps=2), "You called step() twice; what one step moves, the next may undo."),
+        Mistake(
+            "sorted",
+            lambda model, step: sorted(standing_still(model, step)),
+            "You sorted the names; they should come in the order of model.named_parameters().",
         ),
     ),
 )
 
 
+# 17.4 The first difference -------------------------------------------------------------------------------------------
+
+
+def first_difference(model, reference, inputs, tolerance):
+    """Return the name of the first module, in the order in which they finish, whose outputs differ; "" if none do.
+
+    model, reference: called as model(*inputs); their modules have the same names, each is called at most once, and
+    returns a tensor. inputs: a tuple. Outputs differ if some entry does by more than tolerance.
+    """
+    runs = []
+    for one in (model, reference):
+        run = []
+        handles = [
+            module.register_forward_hook(lambda module, args, output, name=name, run=run: run.append((name, output)))
+            for name, module in one.named_modules()
+            if name
+        ]
+        one(*inputs)
+        for handle in handles:
+            handle.remove()
+        runs.append(run)
+    for (name, output), (_, other) in zip(*runs, strict=True):
+        if any(
+            abs(a - b) > tolerance for a, b in zip(output.flatten().tolist(), other.flatten().tolist(), strict=True)
+        ):
+            return name
+    return ""
+
+
+class _Times(nn.Module):
+    """x · factor + shift; the two are no parameters."""
+
+    def __init__(self, factor=1.0, shift=0.0):
+        super().__init__()
+        self.factor, self.shift = factor, shift
+
+    def forward(self, x):
+        if len(self._forward_hooks) > 1:
+            raise RuntimeError("a hook of an earlier run is still registered: remove your hooks")
+        return x * self.factor + self.shift
+
+
+class _Run(nn.Module):
+    """Calls its modules in the order `calls`, one after the other, on the sum of its inputs."""
+
+    def __init__(self, modules, calls, factor=1.0):
+        super().__init__()
+        self.factor = factor
+        for name, module in modules.items():
+            self.add_module(name, module)
+        self.calls = calls
+
+    def forward(self, *inputs):
+        x = sum(inputs)
+        for name in self.calls:
+            x = self.get_submodule(name)(x)
+        return x * self.factor
+
+
+class _Order(nn.Module):
+    """Puts rows into another order."""
+
+    def __init__(self, order):
+        super().__init__()
+        self.order = order
+
+    def forward(self, x):
+        return x[self.order]
+
+
+def _chain(*factors, calls="abcde"):
+    return _Run({name: _Times(factor) for name, factor in zip("abcde", factors, strict=True)}, list(calls))
+
+
+def _block(first, second, factor=1.0):
+    """Return two maps inside a block, which multiplies by the factor, and one after it."""
+    inner = _Run({"x": _Times(first), "y": _Times(second)}, ["x", "y"], factor)
+    return _Run({"one": inner, "two": _Times(3.0)}, ["one", "two"])
+
+
+def _two(first, second):
+    return _Run({"a": _Times(first), "b": _Times(second)}, ["a", "b"])
+
+
+def _with_spare():
+    """Return a model with a module that is never called; its weight is another one each time."""
+    return _Run({"spare": nn.Linear(1, 1).requires_grad_(False), "main": _Times(2.0)}, ["main"])
+
+
+def _three(middle, last=1.0):
+    return _Run({"a": _Times(1.0), "b": middle, "c": _Times(last)}, ["a", "b", "c"])
+
+
+def _difference_cases():
+    x, y = normal(1791, (2, 3), (2, 3))
+    sound = (1.0, 2.0, 3.0, 0.5, 2.0)
+    lower = torch.zeros(2, 3)
+    lower[1, 2] = -3e-5
+    models = {
+        "no difference": (_chain(*sound), _chain(*sound)),
+        "the third of five": (_chain(1.0, 2.0, 2.0, 0.5, 2.0), _chain(*sound)),
+        "the order of the calls is not that of the definitions": (
+            _chain(1.0, 7.0, 3.0, 0.5, 5.0, calls="edcba"),
+            _chain(*sound, calls="edcba"),
+        ),
+        "inside a block": (_block(2.0, 3.0), _block(2.0, 2.0)),
+        "inside a block, and gone at its end": (_block(8.0, 0.25), _block(2.0, 1.0)),
+        "the end is the same all the same": (_two(1.5, 0.0), _two(1.0, 0.0)),
+        "other weights in a module that is never called": (_with_spare(), _with_spare()),
+        "one entry, lower": (_three(_Times(1.0, lower)), _three(_Times(1.0))),
+        "the block itself, not what is inside": (_block(2.0, 3.0, 2.0), _block(2.0, 3.0)),
+        "one entry of the second row, higher": (_three(_Times(1.0, -1000 * lower)), _three(_Times(1.0))),
+        "all entries, lower": (_three(_Times(1.0, -0.5)), _three(_Times(1.0))),
+        "the two rows swapped": (_three(_Order([1, 0])), _three(_Order([0, 1]))),
+    }
+    cases = [Case(label, (*pair, (x,), 1e-5)) for label, pair in models.items()]
+    return [
+        *cases,
+        Case("the third of five, once more", (*models["the third of five"], (y,), 1e-5)),
+        Case("two inputs", (_two(3.0, 2.0), _two(2.0, 2.0), (torch.zeros(2, 3), y), 1e-5)),
+        Case("rounding", (_two(1 + 1e-6, 2.0), _two(1.0, 2.0), (x, y), 1e-5)),
+        Case(
+            "below the tolerance, then above it",
+            (_three(_Times(1.0, 1e-3), 100.0), _three(_Times(1.0), 100.0), (x,), 1e-2),
+        ),
+    ]
+
+
+def _outputs(model, inputs, *, before=False, take=lambda args, output: output):
+    """Return {name: output} in the order of finishing, or, with `before`, that of starting."""
+    found, handles = {}, []
+    for name, module in model.named_modules():
+        if not name:
+            continue
+        if before:
+            handles.append(module.register_forward_pre_hook(lambda module, args, name=name: found.setdefault(name)))
+        handles.append(
+            module.register_forward_hook(
+                lambda module, args, output, name=name: found.update({name: take(args, output)})
+            )
+        )
+    model(*inputs)
+    for handle in handles:
+        handle.remove()
+    return found
+
+
+def _first(names, one, other, tolerance, far=None):
+    far = far or (lambda a, b: (a - b).abs().max() > tolerance)
+    return next((name for name in names if name in one and far(one[name], other[name])), "")
+
+
+def _by_outputs(names=lambda model, found: found, far=None, last=False, **options):
+    """Return the answer of whoever goes through `names` and compares by far(a, b, tolerance)."""
+
+    def function(model, reference, inputs, tolerance):
+        one, other = (_outputs(part, inputs, **options) for part in (model, reference))
+        order = list(names(model, one))
+        judge = (lambda a, b: far(a, b, tolerance)) if far else None
+        return _first(reversed(order) if last else order, one, other, tolerance, judge)
+
+    return function
+
+
+def _by_last_name(model, reference, inputs, tolerance):
+    last = [name for name, _ in model.named_modules()][-1]
+    ends = [list(_outputs(part, inputs).values())[-1] for part in (model, reference)]
+    return last if (ends[0] - ends[1]).abs().max() > tolerance else ""
+
+
+def _parameters_differ(model, reference, inputs, tolerance):
+    pairs = zip(model.named_parameters(), reference.named_parameters(), strict=True)
+    return next((name.rpartition(".")[0] for (name, a), (_, b) in pairs if (a - b).abs().max() > tolerance), "")
+
+
+EXERCISE_4 = Exercise(
+    "17.4",
+    "The first difference",
+    10,
+    3,
+    first_difference,
+    _difference_cases,
+    (
+        Mistake(
+            "order of definition",
+            _by_outputs(names=lambda model, found: [name for name, _ in model.named_modules()]),
+            "You went through the modules in the order of named_modules(); go in the order in which they finish.",
+        ),
+        Mistake(
+            "order of starting",
+            _by_outputs(before=True),
+            "A block starts before what is inside it and finishes after it; go by the end.",
+        ),
+        Mistake(
+            "top level",
+            _by_outputs(names=lambda model, found: [name for name in found if "." not in name]),
+            "You looked at the outermost modules only; named_modules() has those inside them too.",
+        ),
+        Mistake(
+            "leaves only",
+            _by_outputs(
+                names=lambda model, found: [name for name in found if not [*model.get_submodule(name).children()]]
+            ),
+            "You looked only at modules without modules inside; a block can go wrong between them.",
+        ),
+        Mistake(
+            "late binding",
+            _by_last_name,
+            "All your hooks write under the last name: bind it when you make the hook, as in name=name.",
+        ),
+        Mistake(
+            "first row",
+            _by_outputs(far=lambda a, b, tolerance: (a - b)[0].abs().max() > tolerance),
+            "You compared the first row of each output only; compare them all.",
+        ),
+        Mistake("the last", _by_outputs(last=True), "That is the last one that differs; the first was asked for."),
+        Mistake(
+            "parameters",
+            _parameters_differ,
+            "You compared parameters; the weights may all agree, and what is done with them not.",
+        ),
+        Mistake(
+            "inputs",
+            _by_outputs(take=lambda args, output: args[0]),
+            "You compared what enters each module; compare what comes out.",
+        ),
+        Mistake(
+            "no tolerance",
+            _by_outputs(far=lambda a, b, tolerance: not torch.equal(a, b)),
+            "You compared every digit; differences up to tolerance do not count.",
+        ),
+        Mistake(
+            "default tolerance",
+            lambda model, reference, inputs, tolerance: first_difference(model, reference, inputs, 1e-5),
+            "You compared with 1e-5; take the tolerance that is given.",
+        ),
+        Mistake(
+            "signed",
+            _by_outputs(far=lambda a, b, tolerance: (a - b).max() > tolerance),
+            "Without the absolute value a lower output goes unseen.",
+        ),
+        Mistake(
+            "mean",
+            _by_outputs(far=lambda a, b, tolerance: (a - b).abs().mean() > tolerance),
+            "You took the mean difference; one entry that differs is enough.",
+        ),
+        Mistake(
+            "sums",
+            _by_outputs(far=lambda a, b, tolerance: (a.sum() - b.sum()).abs() > tolerance),
+            "You compared sums of outputs; entries that are swapped leave a sum as it is.",
+        ),
+        Mistake(
+            "first input",
+            lambda model, reference, inputs, tolerance: first_difference(model, reference, inputs[:1], tolerance),
+            "You passed the first input only: call model(*inputs).",
+        ),
+        Mistake("always empty", lambda *_: "", "You return an empty name whatever comes."),
+    ),
+)
+
 # 17.5 Moved by padding? ----------------------------------------------------------------------------------------------
 
 
 def padding_effect(model, ids, pad_id, extra):
-    """Return the largest absolute change at real places when `extra` padding tokens are put behind, a number.
+    """Return the largest absolute change at real positions when `extra` padding tokens are put behind, a number.
 
     model: called as model(ids) -> rows [batch, len, d]. ids: [batch, len], shorter rows already end in pad_id.
     """
@@ -644,11 +884,12 @@ def _padding_cases():
         Case("padding is read", (_mixer(1752, 0, masked=False), _ids(1752, [5, 2], 5, 0), 0, 3)),
         Case("padding is id 3 and is read", (_mixer(1753, 3, masked=False), _ids(1753, [7, 5, 3], 7, 3), 3, 5)),
         Case("padding is id 3 and is masked", (_mixer(1754, 3, masked=True), _ids(1754, [7, 2], 7, 3), 3, 11)),
-        Case("only the last place changes", (last_row, _ids(1755, [2, 3, 5], 7, 0), 0, 2)),
-        Case("padding is id 3, only the last place changes", (last_row, _ids(1757, [2, 3, 5], 7, 3), 3, 2)),
+        Case("only the last position changes", (last_row, _ids(1755, [2, 3, 5], 7, 0), 0, 2)),
+        Case("only the last position changes, real in one row", (last_row, _ids(1760, [7, 3], 7, 0), 0, 2)),
+        Case("padding is id 3, only the last position changes", (last_row, _ids(1757, [2, 3, 5], 7, 3), 3, 2)),
         Case("the later sentences change most", (heavier, _ids(1758, [5, 3, 2], 5, 0), 0, 3)),
         Case("all rows fall", (falling, _ids(1756, [3, 2], 3, 0), 0, 7)),
-        Case("only the second place moves", (second, _ids(1759, [3, 2], 5, 0), 0, 2)),
+        Case("only the second position moves", (second, _ids(1759, [3, 2], 5, 0), 0, 2)),
         Case("ids below that of the padding move", (low_ids, torch.tensor([[1, 9, 2, 5], [9, 8, 3, 5]]), 5, 3)),
     ]
 
@@ -662,7 +903,7 @@ def _change(model, ids, longer):
     return model(longer)[:, : ids.shape[1]] - model(ids)
 
 
-def _padding_places_too(model, ids, pad_id, extra):
+def _padding_positions_too(model, ids, pad_id, extra):
     return _largest(_change(model, ids, _longer(ids, pad_id, extra)))
 
 
@@ -708,14 +949,14 @@ def _mean_change(model, ids, pad_id, extra):
 EXERCISE_5 = Exercise(
     "17.5",
     "Moved by padding?",
-    10,
+    8,
     2,
     padding_effect,
     _padding_cases,
     (
         Mistake(
-            "padding places too",
-            _padding_places_too,
+            "padding positions too",
+            _padding_positions_too,
             "You compared the rows of padding too; nobody reads these, so they may change.",
         ),
         Mistake(
@@ -726,7 +967,7 @@ EXERCISE_5 = Exercise(
         Mistake(
             "front, cut there",
             _padded_and_cut_in_front,
-            "With padding in front every token changes its place, and positions alone move the rows.",
+            "With padding in front every token changes its position, and that alone moves the rows.",
         ),
         Mistake(
             "id 0",
@@ -749,6 +990,13 @@ EXERCISE_5 = Exercise(
             "You put one padding token behind, not as many as extra says.",
         ),
         Mistake(
+            "shortest",
+            lambda model, ids, pad_id, extra: _largest(
+                _change(model, ids, _longer(ids, pad_id, extra))[:, : (ids != pad_id).sum(dim=1).min()]
+            ),
+            "You looked only as far as the shortest row goes; longer rows have more real positions.",
+        ),
+        Mistake(
             "last rows",
             _last_rows,
             "You compared the last rows of the longer batch; the same tokens are its first rows.",
@@ -769,116 +1017,13 @@ EXERCISE_5 = Exercise(
             "You left out every id up to pad_id; only pad_id itself is padding.",
         ),
         Mistake(
-            "first place",
+            "first position",
             lambda model, ids, pad_id, extra: _largest(_change(model, ids, _longer(ids, pad_id, extra))[:, 0]),
-            "You looked at the first place only.",
+            "You looked at the first position only.",
         ),
     ),
     rtol=1e-5,
 )
 
 
-# 17.6 Does it notice the order? --------------------------------------------------------------------------------------
-
-
-def order_effect(encode, ids, order):
-    """Return how far an encoder is from not noticing the order, a number: 0 if it does not notice it.
-
-    encode: called as encode(ids) -> memory [batch, seq_len, d]. ids: [batch, seq_len]. order: [seq_len], the places
-    in a new order. Token ids[:, order[i]] comes to place i; return the largest absolute difference between its row of
-    memory there and its row of memory before.
-    """
-    before, after = encode(ids), encode(ids[:, order])
-    return max((after[:, i] - before[:, place]).abs().max().item() for i, place in enumerate(order.tolist()))
-
-
-def _order_cases():
-    def case(label, seed, batch, order, **options):
-        ids = integers(seed, (batch, len(order)), 0, 11)
-        return Case(label, (_mixer(seed, -1, masked=False, **options), ids, torch.tensor(order)))
-
-    def ranks(ids):  # rows that can only grow when turned back
-        return (torch.arange(ids.shape[1]) ** 2).expand_as(ids)[..., None].double()
-
-    return [
-        case("no positions, 3 tokens in a circle", 1761, 2, [1, 2, 0], positions=False),
-        case("positions, 3 tokens in a circle", 1762, 2, [1, 2, 0]),
-        case("positions, 7 tokens", 1763, 3, [3, 0, 6, 1, 5, 2, 4]),
-        case("no positions, 5 tokens", 1764, 5, [4, 0, 3, 1, 2], positions=False),
-        case("positions, as many rows as tokens", 1765, 3, [2, 0, 1]),
-        Case("each row is its place, squared", (ranks, integers(1766, (2, 5), 0, 11), torch.tensor([4, 0, 1, 2, 3]))),
-    ]
-
-
-def _place_with_place(encode, ids, order):
-    return _largest(encode(ids[:, order]) - encode(ids))
-
-
-def _ordered_twice(encode, ids, order):
-    return _largest(encode(ids[:, order])[:, order] - encode(ids))
-
-
-def _sentences_ordered(encode, ids, order):
-    return _largest(encode(ids[order]) - encode(ids)[order])
-
-
-def _nothing_exchanged(encode, ids, order):
-    return _largest(encode(ids) - encode(ids))
-
-
-def _means_compared(encode, ids, order):
-    return _largest(encode(ids[:, order]).mean(dim=1) - encode(ids).mean(dim=1))
-
-
-def _signed_difference(encode, ids, order):
-    return (encode(ids[:, order]) - encode(ids)[:, order]).max().item()
-
-
-def _mean_difference(encode, ids, order):
-    return (encode(ids[:, order]) - encode(ids)[:, order]).abs().mean().item()
-
-
-EXERCISE_6 = Exercise(
-    "17.6",
-    "Does it notice the order?",
-    12,
-    2,
-    order_effect,
-    _order_cases,
-    (
-        Mistake(
-            "not put back",
-            _place_with_place,
-            "You compared place with place, where different tokens stand now; follow each token.",
-        ),
-        Mistake(
-            "wrong way back",
-            _ordered_twice,
-            "You applied the order a second time; the token at place i came from place order[i].",
-        ),
-        Mistake(
-            "batch",
-            _sentences_ordered,
-            "ids[order] picks sentences of the batch; the tokens are the second axis: ids[:, order].",
-        ),
-        Mistake("nothing exchanged", _nothing_exchanged, "You encoded the same ids twice."),
-        Mistake(
-            "means",
-            _means_compared,
-            "You compared means over the tokens; each token has a row of its own.",
-        ),
-        Mistake(
-            "signed",
-            _signed_difference,
-            "Without the absolute value a change downwards goes unseen.",
-        ),
-        Mistake(
-            "mean change",
-            _mean_difference,
-            "That is the mean difference; take the largest.",
-        ),
-    ),
-    rtol=1e-5,
-)
-
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

@@ -32,12 +32,12 @@ NOTEBOOK_17 = (
     ),
     Choice(
         "17.q2",
-        "You exchange the last token of the target, and the logits of the first place change. Before you blame the "
+        "You replace the last token of the target, and the logits of the first position change. Before you blame the "
         "causal mask, what else do you measure?",
         (
-            Option("The loss of another batch.", "It will be some number; it does not say why this place changed."),
+            Option("The loss of another batch.", "It will be some number; it does not say why this position changed."),
             Option(
-                "Whether the logits change when nothing is exchanged.",
+                "Whether the logits change when nothing is replaced.",
                 "If the same batch gives other logits the second time, every comparison of two passes shows a "
                 "change, whatever the mask is.",
                 right=True,
@@ -55,28 +55,26 @@ NOTEBOOK_17 = (
         "show?",
         (
             Option("A mask of the wrong triangle.", "Later tokens are there in every row, whatever the lengths are."),
-            Option("A softmax over the wrong axis.", "The sums of weights are wrong in a batch without padding too."),
+            Option("A rate that is too high.", "It shows in the loss, whatever the lengths are."),
             Option(
                 "A padding mask that is missing.",
                 "Without padding there is nothing to hide: with the mask and without it, all numbers are the same.",
                 right=True,
             ),
-            Option("Positions that were lost.", "Turning a source round shows it at any length above one."),
+            Option("Positions that were lost.", "Reversing a source shows it at any length above one."),
         ),
     ),
     Number(
         "17.q4",
-        "Nine faults, five seeds. How many of the nine end, on every seed, with a higher reported loss than the "
-        "healthy model of that seed?",
-        2,
-        "Two of nine. Some of the others even report a lower loss than the healthy model.",
+        "How many of the nine do the instruments of steps 2 to 6 flag after two steps of training?",
+        5,
+        "Five of nine. Four go unnoticed, among them one of the data, which no look at the model can show.",
         (
-            (9, "Then the loss would be all one needs; the table that follows shows otherwise."),
-            (5, "Fewer: in most of these faults the loss looks as it should, or better."),
-            (0, "Two do show: where the answer cannot be found at all, and where weights cannot be learned well."),
-            (1, "One more."),
+            (9, "Then the instruments would see everything; they look at some properties, and others are free."),
+            (0, "A fault often breaks a property that somebody thought of for another reason."),
+            (2, "More: think also of the faults that keep a part of the model from being trained."),
         ),
-        "Count those in which something the task needs is lost; a leak makes the loss lower.",
+        "A fault is flagged if it breaks a property: no leak, sums of one, right scales, every tensor moves.",
         tolerance=0.2,
         high=9.0,
     ),

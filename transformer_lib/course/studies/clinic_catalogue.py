@@ -16,7 +16,6 @@ import torch.nn.functional as F
 
 from ..._files import DATA
 from ...decoding.sampling import greedy_decode
-from ...model.transformer import Transformer
 from ..clinic import diagnosis, instruments, patients, task
 from ..clinic import recipe as training
 from ..clinic.faults import BY_NAME, FAULTS, HEALTHY
@@ -37,7 +36,7 @@ RECIPES = {
 
 def measure(name: str, seed: int) -> dict[str, float]:
     """Return every instrument's number for a model trained with the named fault."""
-    patient = patients.Patient(name, *training.trained(name, seed), BY_NAME[name])
+    patient = patients.Patient(name, *training.trained(name, seed), BY_NAME[name], seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)  # one of them is random where it should not be
         return {key: round(one.measure(patient), 4) for key, one in instruments.INSTRUMENTS.items()}
@@ -45,23 +44,16 @@ def measure(name: str, seed: int) -> dict[str, float]:
 
 def overfit(name: str, seed: int, steps: int = ONE_BATCH_STEPS) -> dict[str, float]:
     """Train on the same few rows again and again; return the reported loss at the end and the share written right."""
-    case, (src, tgt) = BY_NAME[name], task.held_out(ONE_BATCH, seed)
-    tgt_in, tgt_out = case.feed(tgt)
+    src, tgt = task.held_out(ONE_BATCH, seed)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = Transformer(task.CONFIG)
-        case.change(model)
-        optimizer = torch.optim.Adam(model.parameters(), lr=task.LEARNING_RATE / 2, fused=True)
-        losses = []
+        run = training.Training(BY_NAME[name], seed, training.Recipe(steps=steps))
         for _ in range(steps):
-            loss = case.loss(model(src, tgt_in), tgt_out)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            losses.append(loss.item())
-        written = greedy_decode(model, src, max_new_tokens=tgt.shape[1] - 1, use_cache=False)
+            run.step((src, tgt))
+    written = greedy_decode(run.model.eval(), src, max_new_tokens=tgt.shape[1] - 1, use_cache=False)
     wide = F.pad(written, (0, tgt.shape[1] - written.shape[1]), value=task.PAD_ID)
-    return {"loss": round(sum(losses[-20:]) / 20, 4), "right": (wide == tgt).all(dim=1).double().mean().item()}
+    right = (wide == tgt).all(dim=1).double().mean().item()
+    return {"loss": round(run.log.at_the_end()[0], 4), "right": right}
 
 
 def retrain(

@@ -16,9 +16,9 @@ WARD = ("control", *LETTERS)
 MAPS = ("encoder", "decoder", "cross")
 PROBES = {
     "repeat": "the same batch once more: change of the logits",
-    "future": f"token {EXCHANGED + 1} of the target exchanged: change of the logits",
+    "future": f"token {EXCHANGED + 1} of the target replaced: change of the logits",
     "padding": f"{PADDING} more padding tokens behind: change of the logits",
-    "order": "the source turned round: change of each token's memory",
+    "order": "the source reversed: change of each token's memory",
 }
 ROWS = 20
 PADDED = words([PAD_ID])[0]
@@ -30,7 +30,7 @@ def patient_chart(patient: str = "control", look: str = "curves", row: int = 1) 
     The patients come from the stored ward.
 
     Args:
-        patient: "control" or "A" to "H". look: "curves", one of MAPS or one of PROBES.
+        patient: "control" or "A" to "J". look: "curves", one of MAPS or one of PROBES.
         row: which held-out row the maps and the probes show, from 1.
 
     Raises:
@@ -74,10 +74,8 @@ def _map(found: Patient, part: str, row: int) -> Picture:
     later = weights.triu(1)
     real = [i for i, word in enumerate(queries) if not word.startswith(PADDED)]
     weights, later, queries = weights[real], later[real], [queries[i] for i in real]
-    sums = weights.sum(dim=1)
     later = f", to later tokens {later.sum(dim=1).mean():.2f}" if part == "decoder" else ""
     says = f"{found.name}, row {row}, {part}, mean of both heads: "
-    says += f"weights of a query sum to {sums.min():.2f} to {sums.max():.2f}; "
     says += f"a query gives to padding {weights[:, hidden].sum(dim=1).mean():.2f}{later}"
     picture = attention_map(weights.numpy(), queries, keys)
     return replace(picture, says=says, alt=f"{picture.alt} {says}.")
@@ -92,15 +90,15 @@ def _probe(found: Patient, probe: str, row: int) -> Picture:
     here, control = every[row - 1].tolist(), healthy[row - 1].tolist()
     side = "source" if probe == "order" else "target"
     places = [f"{side} {i}" if i == 1 else str(i) for i in range(1, len(here) + 1)]
-    parts = {f"places 1 to {len(here)}": here}
+    parts = {f"positions 1 to {len(here)}": here}
     if probe == "future":
-        earlier, later = f"places 1 to {EXCHANGED}", f"places {EXCHANGED + 1} to {len(here)}"
+        earlier, later = f"positions 1 to {EXCHANGED}", f"positions {EXCHANGED + 1} to {len(here)}"
         parts = {earlier: here[:EXCHANGED], later: here[EXCHANGED:]}
     said = ", ".join(f"{name} {max(part):.2f}" for name, part in parts.items())
     says = f"{found.name}, row {row}: {PROBES[probe]}: {said} at most; "
     says += f"instrument “{probe}”: {summary(probe, every):.2f}"
     body = svg.bars(PROBES[probe], here, control, places, found.name)
-    table = [["place", found.name, "control"]]
+    table = [["position", found.name, "control"]]
     table += [[str(i), f"{a:.2f}", f"{b:.2f}"] for i, (a, b) in enumerate(zip(here, control, strict=True), 1)]
-    alt = f"Bars by place, {len(here)} of them, beside the control's. {says}."
+    alt = f"Bars by position, {len(here)} of them, beside the control's. {says}."
     return Picture(body, svg.WIDTH, svg.HEIGHT, alt, says, table=table)

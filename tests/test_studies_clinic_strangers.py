@@ -1,0 +1,95 @@
+"""The faults that are not in the catalogue: what is stored, what notebook 17 says of it, and a short repeat."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+import torch
+
+from transformer_lib.course.clinic import instruments, task
+from transformer_lib.course.clinic.faults import BY_NAME, HEALTHY
+from transformer_lib.course.clinic.recipe import Recipe, train
+from transformer_lib.course.studies import clinic_strangers as study
+
+FLAGGED = {
+    "encoder skipped": {"tensors standing still"},
+    "heads split by reshape": {"score factor", "future", "padding"},
+    "norm over the tokens": {"future", "padding"},
+    "positions added twice": {"position factor"},
+    "optimizer has the decoder only": {"tensors standing still", "gradient mismatch"},
+}
+"""What is flagged on every seed; of the others, nothing is."""
+IN_THE_SCRIPT = {"optimizer has the decoder only", "pairs misaligned"}
+
+
+@pytest.fixture(scope="module")
+def stored():
+    return study.load_results()
+
+
+def test_the_stored_study_is_complete(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.clinic_strangers --seeds 0 1 2"
+    assert list(stored["found"]) == [HEALTHY.name, *(case.name for case in study.STRANGERS)]
+    assert not {case.name for case in study.STRANGERS} & set(BY_NAME)
+    for runs in stored["found"].values():
+        assert [list(run["reverses"]) for run in runs] == 3 * [[str(steps) for steps in study.STEPS]]
+
+
+def test_what_is_flagged_and_what_a_sound_model_shows(stored):
+    for name, runs in stored["found"].items():
+        assert [set(run["flagged"]) for run in runs] == 3 * [FLAGGED.get(name, set())], name
+        parts = {run["first difference"] for run in runs}
+        assert len(parts) == 1 and (parts == {None}) == (name == HEALTHY.name or name in IN_THE_SCRIPT), name
+
+
+@pytest.mark.parametrize("case", (HEALTHY, *study.STRANGERS), ids=lambda case: case.name)
+def test_measuring_again_after_two_steps_finds_what_is_stored(case, stored):
+    again, then = study.measure(case, 1, steps=()), stored["found"][case.name][1]
+    assert again["flagged"] == pytest.approx(then["flagged"], abs=0.05)
+    assert again["first difference"] == then["first difference"]
+
+
+def test_a_short_training_repeats_itself():
+    assert study.measure(study.STRANGERS[-1], 0, steps=(3,))["reverses"]["3"] < 0.1
+
+
+def test_the_first_difference_is_in_the_order_of_finishing():
+    model = train(BY_NAME["softmax over the queries"], 0, Recipe(steps=1))[0]
+    assert study.beside_reference(model) == "encoder.layers.0.self_attention.w_o"
+    names = [name for name, _ in study.outputs(model, *task.rows())]
+    assert names.index("encoder.layers.0.self_attention.w_o") < names.index("encoder.layers.0.self_attention")
+    assert not any(module._forward_hooks for module in model.modules())
+
+
+def test_misaligned_pairs_have_the_right_form():
+    case = study.STRANGERS[-1]
+    _, tgt = task.held_out(3)
+    tgt_in, tgt_out = case.feed(tgt)
+    assert torch.equal(tgt_in, tgt[[2, 0, 1], :-1]) and torch.equal(tgt_out, tgt[[2, 0, 1], 1:])
+
+
+def test_early_instruments_are_those_that_a_healthy_young_model_passes():
+    assert set(study.EARLY) < set(instruments.INSTRUMENTS)
+
+
+def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
+    path = tmp_path / "strangers.json"
+    monkeypatch.setattr(study, "measure", lambda case, seed: {"flagged": {}, "reverses": {"200": seed / 10}})
+    monkeypatch.setattr(sys, "argv", ["clinic_strangers", "--seeds", "3", "4", "--results", str(path)])
+    study.main()
+    content = study.load_results(path)
+    assert content["command"] == "python -m transformer_lib.course.studies.clinic_strangers --seeds 3 4"
+    assert [run["reverses"] for run in content["found"]["healthy"]] == [{"200": 0.3}, {"200": 0.4}]
+
+
+def test_longer_training_hides_some_of_the_faults(stored):
+    """Notebook 17, section 7: after 1,000 steps three are as good as the healthy model, and two come close."""
+    least = {name: min(run["reverses"]["1000"] for run in runs) for name, runs in stored["found"].items()}
+    assert least.pop("healthy") == 1
+    assert {name for name, share in least.items() if share == 1} == {
+        "positions added twice",
+        "second head copies the first",
+        "ReLU left out",
+    }
+    assert {name for name, share in least.items() if 0.9 < share < 1} == {"residual left out", "encoder skipped"}
