@@ -102,7 +102,7 @@ def test_without_a_choice_the_routes_are_listed_and_the_map_is_as_it_was():
 def test_a_chosen_route_is_remembered_and_stands_above_the_map():
     assert "next: 00 · Start here" in repr(progress.route("evening"))
     shown = repr(progress.course_map())
-    assert shown.startswith("One evening, 3 hours: 0 of 8 stops done · next: 00 · Start here\n")
+    assert shown.startswith("One evening, 2.5 hours: 0 of 8 stops done · next: 00 · Start here\n")
     assert "The soft lookup" in shown and " 17  Bug clinic" in shown
     html = progress.course_map()._repr_mimebundle_()["text/html"]
     assert '<a href="01_attention_is_a_lookup.ipynb">' in html and html.count("<table>") == 2
