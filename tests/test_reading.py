@@ -29,7 +29,6 @@ ROWS = tomllib.loads(literature.REFERENCES.read_text(encoding="utf-8"))
 
 # Words that the notebook explaining the idea does not use yet; each leaves the list when its notebook says it.
 UNSAID = {
-    "inverted mask",
     "logit lens",
 }
 

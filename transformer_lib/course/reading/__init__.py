@@ -2,7 +2,7 @@
 
 >>> import transformer_lib as tl
 >>> print(tl.course.glossary("logit"))  # doctest: +ELLIPSIS
-logit (notebook 12): The score of one token of the vocabulary before the softmax; ...
+logit (notebook 07): The score of one token of the vocabulary before the softmax; ...
 >>> tl.course.cite("Milakov and Gimelshein 2018")
 Milakov, M. and Gimelshein, N. (2018). Online normalizer calculation for softmax. arXiv preprint. arXiv:1805.02867
 
