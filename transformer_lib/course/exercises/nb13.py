@@ -453,6 +453,11 @@ EXERCISE_3 = Exercise(
             "Your target sums to more than one: the right token must give up what the others get.",
         ),
         Mistake(
+            "mean over the vocabulary",
+            lambda z, y, e: label_smoothed_loss(z, y, e) / z.shape[-1],
+            "You took the mean over the vocabulary, too; sum over its words, and take the mean over the tokens.",
+        ),
+        Mistake(
             "swapped",
             _smoothed(lambda e, n: e + (1 - e) / n, lambda e, n: (1 - e) / n),
             "epsilon and 1 - epsilon are swapped.",
