@@ -20,8 +20,8 @@ from transformer_lib.course.teaching.notebook_files import html_of, source_of, t
 
 LAB = os.environ.get("SITE_JUPYTERLAB_URL", "http://localhost:8888/lab/tree").rstrip("/")
 KEPT_TAGS = {"hide-input", "solution", "check", "widget", "quiz"}
-CELL_LINK = re.compile(r"\]\(((?:\d\d|A)_\w+)\.ipynb#cell-id=([\w-]+)\)")
-HREF = re.compile(r'href="((?:\d\d|A)_\w+)\.ipynb(?:#cell-id=([\w-]+))?"')
+CELL_LINK = re.compile(r"\]\(((?:\d\d|A|B)_\w+)\.ipynb#cell-id=([\w-]+)\)")
+HREF = re.compile(r'href="((?:\d\d|A|B)_\w+)\.ipynb(?:#cell-id=([\w-]+))?"')
 CELL_NAME = re.compile(r"`((\d\d|a_|A|B)-(?:\d{3,4}|[a-z]+-\d+))`")
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 PROGRESS = 'aria-label="Your progress in notebook'
