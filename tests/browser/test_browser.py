@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 from lab_driver import (
-    REPOSITORY,
     THEMES,
     cell,
     changed,
@@ -16,7 +15,7 @@ from lab_driver import (
     store_notebook,
 )
 
-NOTEBOOKS = [path.name for path in sorted((REPOSITORY / "notebooks").glob("*.ipynb"))]
+NOTEBOOKS = [entry.filename for entry in notebooks.NOTEBOOKS if entry.widgets]
 WIDGETS = {
     "W1": "tl.widgets.soft_lookup()",
     "W2": "tl.widgets.dot_product()",
@@ -74,7 +73,10 @@ def picture_of(found):
 
 
 def move_last_slider(page, found):
-    """One step by keyboard, or the last button where there is no slider; picture and line of text must follow."""
+    """One step by keyboard, or the last button where there is no slider; picture and line of text must follow.
+
+    A slider may belong to another view of the panel: then that view is chosen first.
+    """
     found.scroll_into_view_if_needed()
     told = found.locator("[role=status]").first
     before, said = picture_of(found).inner_html(), told.inner_html()
