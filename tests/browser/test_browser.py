@@ -15,6 +15,8 @@ from lab_driver import (
     store_notebook,
 )
 
+from transformer_lib.course import notebooks
+
 NOTEBOOKS = [entry.filename for entry in notebooks.NOTEBOOKS if entry.widgets]
 WIDGETS = {
     "W1": "tl.widgets.soft_lookup()",
@@ -75,14 +77,14 @@ def picture_of(found):
 def move_last_slider(page, found):
     """One step by keyboard, or the last button where there is no slider; picture and line of text must follow.
 
-    A slider may belong to another view of the panel: then that view is chosen first.
+    A slider may belong to another view of the panel; then the last button chooses that view.
     """
     found.scroll_into_view_if_needed()
     told = found.locator("[role=status]").first
     before, said = picture_of(found).inner_html(), told.inner_html()
     if found.locator(".noUi-handle").count():
         press_on(page, found.locator(".noUi-handle").last, "ArrowRight")
-    else:
+    if not found.locator(".noUi-handle").count() or not changed(page, picture_of(found), before, seconds=3):
         press_on(page, found.locator(".jupyter-widgets button").last, "Enter")
     assert changed(page, picture_of(found), before), "the picture did not change"
     assert changed(page, told, said), "the line of text did not change"

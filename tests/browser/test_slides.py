@@ -93,7 +93,8 @@ def test_every_slide_of_every_deck_fits(deck_page, tmp_path):
     assert deck_page.locator("tbody a").count() == sum(entry.lesson for entry in notebooks.NOTEBOOKS) == len(formulas)
     assert deck_page.complaints == []
     assert not problems, "\n".join(problems)
-    assert min(formulas.values()) >= 3, formulas
+    few = {stem for stem, count in formulas.items() if count < 3}
+    assert few <= {"17_bug_clinic"}, formulas  # a clinic has measurements
 
 
 def test_keys_notes_and_print(deck_page, tmp_path):
