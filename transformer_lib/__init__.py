@@ -24,16 +24,17 @@ And what it looks at while it reads:
 >>> weights = record["encoder.layers.0.self_attention"]  # [batch, n_heads, q_len, k_len]
 
 `help(tl.train)` lists every option. `model`, `training`, `decoding`, `data`, `fast` and `command` hold the library's
-code, `baselines`, `costs` and `numpy_reference` what it is compared with; none of it imports the course. The names in
-`COURSE` are the other wing, `transformer_lib.course`: what the notebooks need around the library. Each of them loads
-when it is first asked for, so that the library works without JupyterLab.
+code, `baselines`, `costs` and `numpy_reference` what it is compared with, `by_hand` the whole model and its gradients
+in NumPy alone; none of it imports the course. The names in `COURSE` are the other wing, `transformer_lib.course`: what
+the notebooks need around the library. Each of them loads when it is first asked for, so that the library works without
+JupyterLab.
 """
 
 from __future__ import annotations
 
 import importlib.util
 
-from . import baselines, costs, numpy_reference
+from . import baselines, by_hand, costs, numpy_reference
 from ._files import DATA
 from .data import metrics
 from .data.batches import Batches
@@ -103,6 +104,7 @@ __all__ = [
     "baselines",
     "beam_hypotheses",
     "beam_search",
+    "by_hand",
     "causal_mask",
     "costs",
     "cut",

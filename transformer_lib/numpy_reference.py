@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,7 +21,7 @@ def attention(query: Array, key: Array, value: Array, mask: NDArray[np.bool_] | 
 
     `mask` is boolean, True = may attend; a row that may attend to nothing gets zero weights.
     """
-    scores = query @ np.swapaxes(key, -2, -1) / np.sqrt(query.shape[-1])
+    scores = query @ np.swapaxes(key, -2, -1) / math.sqrt(query.shape[-1])  # a plain float keeps float32 as it is
     if mask is None:
         weights = softmax(scores)
     else:
@@ -41,10 +43,16 @@ def sinusoidal_encoding(seq_len: int, d_model: int) -> Array:
     return table
 
 
-def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array:
-    """Return γ ⊙ (x − μ) / √(σ² + ε) + β over the last axis, with the population variance."""
+def standardise(x: Array, eps: float = 1e-5) -> tuple[Array, Array]:
+    """Return x̂ = (x − μ) / s [..., d_model] and s = √(σ² + ε) [..., 1] over the last axis, population variance."""
     centred = x - x.mean(axis=-1, keepdims=True)
-    return weight * centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps) + bias
+    size = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
+    return centred / size, size
+
+
+def layer_norm(x: Array, weight: Array, bias: Array, eps: float = 1e-5) -> Array:
+    """Return γ ⊙ x̂ + β, with x̂ as in `standardise`."""
+    return weight * standardise(x, eps)[0] + bias
 
 
 def feed_forward(x: Array, w_1: Array, b_1: Array, w_2: Array, b_2: Array) -> Array:
