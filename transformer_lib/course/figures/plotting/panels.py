@@ -29,9 +29,7 @@ def plot_panels(
     All panels show the same names in the same order. Only the first panel has the `ylabel`. Raises ValueError when
     there is no panel, or when the panels do not share their names.
     """
-    names = [list(runs) for runs in panels.values()]
-    if not names or any(other != names[0] for other in names):
-        raise ValueError(f"panels must hold at least one panel, all with the same names, got {names}")
+    names = _shared_names(panels)
     with style():
         figure, axes = plt.subplots(
             1, len(panels), figsize=(FULL_WIDTH, 3.2), sharey=share_y, squeeze=False, layout="constrained"
@@ -41,7 +39,7 @@ def plot_panels(
             plot_curves(runs, ax=ax, log_x=log_x, log_y=log_y, **words)
             if ax.get_legend() is not None:
                 ax.get_legend().remove()
-        if len(names[0]) > 1:
+        if len(names) > 1:
             figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
     return axes[0]
 
@@ -76,9 +74,7 @@ def plot_scatter(
     With `linear_below` the y axis is logarithmic from there on. All panels show the same names in the same order.
     Raises ValueError when there is no panel, or when the panels do not share their names.
     """
-    names = [list(groups) for groups in panels.values()]
-    if not names or any(other != names[0] for other in names):
-        raise ValueError(f"panels must hold at least one panel, all with the same names, got {names}")
+    names = _shared_names(panels)
     with style():
         figure, axes = plt.subplots(
             1, len(panels), figsize=(FULL_WIDTH, 3.2), sharey=True, squeeze=False, layout="constrained"
@@ -90,5 +86,13 @@ def plot_scatter(
             ax.set(title=title, xlabel=xlabel, ylabel=ylabel if ax is axes[0, 0] else "")
             if linear_below is not None:
                 ax.set_yscale("symlog", linthresh=linear_below)
-        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(names[0]))
+        figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=len(names))
     return axes[0]
+
+
+def _shared_names(panels: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return what all panels name in the same order; raises ValueError when they do not, or when there is none."""
+    names = [list(shown) for shown in panels.values()]
+    if not names or any(other != names[0] for other in names):
+        raise ValueError(f"panels must hold at least one panel, all with the same names, got {names}")
+    return names[0]
