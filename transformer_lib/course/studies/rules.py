@@ -1,4 +1,4 @@
-"""How well can one guess the sense in an English sentence whose deciding word is blanked out? (notebook 15)
+"""How well can one guess the sense in an English sentence whose deciding word is blanked out? (the corpus's tests)
 
 A rule is a table: from what it looks at, one feature or two, to the answers most frequent with it where it was learned.
 Among several it chooses by lot, so it is credited with its expected accuracy. An ambiguous noun's answer is its sense,
@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import NormalDist
 
-from ...data.corpora import Corpus, Pair
+from ...data.corpora import Pair
 from ...data.tokenizers import WordTokenizer
 
 BLANK = "___"
@@ -207,22 +207,3 @@ def without_twins(pairs: Iterable[Pair]) -> list[Pair]:
         if len(counts) != 1 + len(family[0].contrast) or len(set(counts.values())) > 1:
             alone += family
     return alone
-
-
-def pronoun_baselines(corpus: Corpus, splits: Sequence[str] = ("heldout", "compositional")) -> dict[str, list[float]]:
-    """Return the accuracy on each split of guessing what "it" means by its place, and by the best rules on train.
-
-    The best rule of one feature, and of two, is the one that is right most often where it was learned.
-    """
-    asked = {split: [pair for pair in corpus[split] if is_it(pair)] for split in ("train", *splits)}
-    sheets = {split: Sheet(pairs) for split, pairs in asked.items()}
-    found = {
-        name: [sum(guess(pair) == answer(pair) for pair in asked[split]) / len(asked[split]) for split in splits]
-        for name, guess in (("first noun", guess_first), ("last noun", guess_last), ("nearest noun", guess_nearest))
-    }
-    rules = learn_rules(sheets["train"], IT_FEATURES)
-    learned = score_rules(rules, sheets["train"])
-    for size, name in ((1, "best rule of one feature"), (2, "best rule of two")):
-        best = max((chosen for chosen in rules if len(chosen) == size), key=lambda chosen: learned[chosen])
-        found[name] = [accuracy(rules[best], sheets[split], ("word", *best)) for split in splits]
-    return found
