@@ -1,9 +1,10 @@
 """The whole Transformer by hand, in NumPy alone: every forward function with its backward beside it.
 
 Read `parts` first (arrays in, arrays out), then `blocks` (layers, which find their parameters by name), `model` (the
-encoder-decoder) and `training` (Adam and the learning rate). The model is that of `tl.Transformer` with its defaults,
-post-norm, ReLU and sinusoidal positions, without dropout; parameters are a dictionary with the names of its
-`state_dict()`, where weights that are tied stand once, under `src_embedding.weight`. Nothing here imports PyTorch.
+encoder-decoder) and `training` (Adam and the learning rate); `replaced` puts other functions in their place. The model
+is that of `tl.Transformer` with its defaults, post-norm, ReLU and sinusoidal positions, without dropout; parameters are
+a dictionary with the names of its `state_dict()`, where weights that are tied stand once, under `src_embedding.weight`.
+Nothing here imports PyTorch.
 
 >>> import numpy as np
 >>> from transformer_lib import by_hand
@@ -68,6 +69,7 @@ from .parts import (
     softmax,
     softmax_backward,
 )
+from .replacing import replaced
 from .training import Adam, clip, cosine_rate, train
 
 __all__ = [
@@ -116,6 +118,7 @@ __all__ = [
     "project_backward",
     "relu",
     "relu_backward",
+    "replaced",
     "softmax",
     "softmax_backward",
     "split_heads",
