@@ -14,11 +14,16 @@ import transformer_lib as tl
 from factories import make_model, sources, targets
 from transformer_lib.course import exercises, mine
 from transformer_lib.course.mine import AssembledTransformer, Parts
+from transformer_lib.course.mine.parts import part_of
 from transformer_lib.course.notebooks import NOTEBOOKS
 from transformer_lib.course.teaching import notebook_files
 
 ROOT = Path(__file__).resolve().parents[1]
-KEYSTONES = {exercise.part: exercise for exercise in exercises.all_exercises() if exercise.part}
+KEYSTONES = {
+    exercise.part: exercise
+    for exercise in exercises.all_exercises()
+    if exercise.part and not part_of(exercise.part).backward
+}
 
 
 # Parts that are no exercise yet, and others in another style ----------------------------------------------------------

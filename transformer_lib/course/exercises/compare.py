@@ -20,8 +20,24 @@ class Stranger:
     described: str
 
 
+def as_tensors(value: object) -> object:
+    """Return NumPy's arrays as tensors, those within tuples and lists too: they are compared alike."""
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf" and value.dtype.itemsize <= 8:
+        return torch.from_numpy(value.copy())
+    if isinstance(value, list | tuple):
+        return type(value)(map(as_tensors, value)) if any(map(holds_arrays, value)) else value
+    return value
+
+
+def holds_arrays(value: object) -> bool:
+    """Return True for an array of NumPy's, or a tuple or list with one in it."""
+    return isinstance(value, np.ndarray) or (isinstance(value, list | tuple) and any(map(holds_arrays, value)))
+
+
 def identical(first: object, second: object) -> bool:
     """Return True when nothing changed: same shape, dtype and values, NaN equal to NaN."""
+    if isinstance(first, np.ndarray):
+        return isinstance(second, np.ndarray) and identical(as_tensors(first), as_tensors(second))
     if isinstance(first, torch.Tensor):
         if not isinstance(second, torch.Tensor) or (first.shape, first.dtype) != (second.shape, second.dtype):
             return False
@@ -35,6 +51,8 @@ def identical(first: object, second: object) -> bool:
 
 def same(first: object, second: object, rtol: float | None = None) -> bool:
     """Return True when two results are alike: same kind, same shape, same values within tolerance."""
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        first, second = as_tensors(first), as_tensors(second)
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
         return len(first) == len(second) and all(same(a, b, rtol) for a, b in zip(first, second, strict=True))
     if is_number(first) and is_number(second) and not isinstance(first, torch.Tensor):
@@ -52,6 +70,8 @@ def same_form(expected: object, got: object) -> bool:
         if not isinstance(got, list | tuple) or len(got) != len(expected):
             return False
         return all(map(same_form, expected, got))
+    if isinstance(expected, np.ndarray) and isinstance(got, np.ndarray):
+        expected, got = as_tensors(expected), as_tensors(got)
     if isinstance(expected, torch.Tensor):
         return isinstance(got, torch.Tensor) and got.shape == expected.shape and kind(got) == kind(expected)
     return True
@@ -111,7 +131,7 @@ def difference(
     Only facts about this one result; what may explain several wrong results is found in `claims`.
 
     Args:
-        expected: a tensor, a number, a string, a list of integers or strings, or a tuple of these.
+        expected: a tensor, an array, a number, a string, a list of integers or strings, or a tuple of these.
         got: anything at all.
         names: what the parts of a tuple are called.
         rtol: relative tolerance.
@@ -131,6 +151,8 @@ def difference(
         return None if got == expected else Finding("text", f"Expected {cut(repr(expected))}; you returned {came}.")
     if is_number(expected) and not isinstance(expected, torch.Tensor):
         return _number_difference(expected, got, rtol)
+    if isinstance(expected, np.ndarray):
+        return _array_difference(expected, got, rtol)
     if not isinstance(expected, torch.Tensor):
         raise TypeError(f"expected must be a tensor, a number, a string, a list or a tuple, got {describe(expected)}")
     return _tensor_difference(expected, got, rtol, any_float)
@@ -197,6 +219,19 @@ def _number_difference(expected: SupportsFloat, got: object, rtol: float | None)
         return Finding("NaN", "The result is NaN (not a number).")
     right = equal_numbers(wanted, got, 0.0 if isinstance(expected, int) else rtol)
     return None if right else Finding("number", "The number is not the right one.")
+
+
+def _array_difference(expected: np.ndarray, got: object, rtol: float | None) -> Finding | None:
+    wanted, came = as_tensors(expected), as_tensors(got)
+    if not isinstance(wanted, torch.Tensor):
+        raise TypeError(f"expected must hold real numbers, got an array of {expected.dtype}")
+    if expected.ndim == 0 and is_number(got):
+        return _number_difference(float(expected), got, rtol)
+    if not isinstance(got, np.ndarray):
+        return Finding("not an array", f"Return a NumPy array; you returned {describe(got)}.")
+    if not isinstance(came, torch.Tensor):
+        return Finding("kind", f"The result must hold {kind(wanted)}; yours holds {got.dtype}.")
+    return _tensor_difference(wanted, came, rtol, any_float=True)
 
 
 def _tensor_difference(expected: torch.Tensor, got: object, rtol: float | None, any_float: bool) -> Finding | None:

@@ -18,7 +18,7 @@ from itertools import takewhile
 import numpy as np
 import torch
 
-from .compare import Finding, difference, same, same_form
+from .compare import Finding, as_tensors, difference, holds_arrays, same, same_form
 from .errors import explained, left_over
 from .model import Case, Exercise, Probe
 from .patterns import shared_claim
@@ -46,7 +46,8 @@ def finding(exercise: Exercise, expected: object, outcome: Outcome, names: tuple
     if outcome.kind == "endless":
         return Finding("endless", "Your function did not come to an end: does every loop reach its last step?")
     if outcome.error is not None:
-        return Finding(type(outcome.error).__name__, explained(outcome.error, outcome.line, exercise.gradients))
+        said = explained(outcome.error, outcome.line, exercise.gradients, arrays=holds_arrays(expected))
+        return Finding(type(outcome.error).__name__, said)
     try:
         found = difference(
             expected, outcome.value, names or exercise.returns, exercise.rtol, any_float=not exercise.gradients
@@ -116,6 +117,7 @@ def _finite(outcome: Outcome) -> bool:
     """Return True when a value came back that holds neither NaN nor infinity."""
 
     def fine(value: object) -> bool:
+        value = as_tensors(value)
         if isinstance(value, torch.Tensor):
             return not value.is_floating_point() or bool(value.isfinite().all())
         if isinstance(value, list | tuple):
@@ -203,7 +205,10 @@ def general(exercise: Exercise, failing: Sequence[Trial], passing: Sequence[Tria
     problems = [trial.problem for trial in failing if trial.problem]
     claim = None
     if all(problem.about_values for problem in problems):
-        wrong, right = ([(trial.expected, trial.outcome.value) for trial in some] for some in (failing, passing))
+        wrong, right = (
+            [(as_tensors(trial.expected), as_tensors(trial.outcome.value)) for trial in some]
+            for some in (failing, passing)
+        )
         claim = shared_claim(wrong, right, names or exercise.returns, exercise.rtol)
     here = "" if len({problem.kind for problem in problems}) == 1 else _in_case(first)
     return claim or here + problems[0].text
@@ -215,8 +220,8 @@ def size_of(case: Case) -> int:
 
 
 def _entries(value: object) -> int:
-    if isinstance(value, torch.Tensor):
-        return value.numel()
+    if isinstance(value, torch.Tensor | np.ndarray):
+        return math.prod(value.shape)
     return sum(map(_entries, value)) if isinstance(value, list | tuple) else 1
 
 

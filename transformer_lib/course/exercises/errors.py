@@ -10,6 +10,11 @@ NUMPY = (
     "such as torch.softmax(scores, dim=-1) in place of a softmax written for arrays."
 )
 
+ARRAYS = (
+    "This exercise works with NumPy arrays, which do not mix with torch tensors: use NumPy's functions, "
+    "such as np.exp(x) or x.sum(axis=-1, keepdims=True)."
+)
+
 _LONGEST = 160  # characters of a message
 
 # What torch, NumPy or Python says, and what to do about it.
@@ -64,20 +69,21 @@ def error_text(error: BaseException) -> str:
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def explained(error: BaseException, line: str, gradients: Collection[str]) -> str:
+def explained(error: BaseException, line: str, gradients: Collection[str], *, arrays: bool = False) -> str:
     """Say that a function stopped, with what, and what to do about it.
 
     Args:
         error: what it stopped with.
         line: the learner's line that the error passed through.
         gradients: names of the arguments whose gradients the exercise compares.
+        arrays: whether the exercise works with NumPy's arrays.
     """
     if left_over(error, line):
         return (
             "Your function reached the line `raise NotImplementedError` of an empty exercise: "
             "delete it and return your result, or first write the other function that you call."
         )
-    text, advice = error_text(error), _advice(str(error), type(error).__name__)
+    text, advice = error_text(error), _advice(str(error), type(error).__name__, arrays)
     if "softmax" in line and "return_types" in text:  # the notebook's own softmax, written for arrays, was called
         advice += " A softmax written for NumPy stops here: use torch.softmax(scores, dim=-1)."
     if "numpy() on" in text and "requires grad" in text and gradients:
@@ -93,8 +99,10 @@ def left_over(error: BaseException | None, line: str) -> bool:
     return isinstance(error, NotImplementedError) and ("NotImplementedError" in line if line else not str(error))
 
 
-def _advice(message: str, name: str) -> str:
+def _advice(message: str, name: str, arrays: bool = False) -> str:
     said = f"{name}: {message}"
+    if arrays and re.search(r"[Tt]ensor|torch", said):
+        return ARRAYS
     return _about_shapes(message) or next((text for pattern, text in ADVICE if re.search(pattern, said)), "")
 
 
@@ -105,4 +113,5 @@ def _about_shapes(message: str) -> str:
     if found:
         rows, inner, other, columns = map(int, found.groups())
         return f"{rule}: is a transpose missing, or one too many?" if inner == columns or rows == other else f"{rule}."
-    return f"{rule}." if "first two dimensions of batch2" in message else ""
+    told = "first two dimensions of batch2" in message or "matmul: Input operand" in message  # torch's words, NumPy's
+    return f"{rule}." if told else ""

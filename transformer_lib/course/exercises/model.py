@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 
 
@@ -90,7 +91,7 @@ _shift: ContextVar[int] = ContextVar("shift of every seed", default=0)
 
 @contextmanager
 def other_numbers(seed: int) -> Iterator[None]:
-    """Make `normal` and `integers` draw other numbers, the same for the same seed: unseen cases for grading.
+    """Make `normal`, `arrays` and `integers` draw other numbers, the same for the same seed: unseen cases for grading.
 
     Raises:
         ValueError: if `seed` is below 1,000,000; shown cases have smaller seeds, and none may come back.
@@ -109,6 +110,11 @@ def normal(seed: int, *shapes: tuple[int, ...], dtype: torch.dtype | None = None
     dtype = dtype or torch.get_default_dtype()
     generator = torch.Generator().manual_seed(seed + _shift.get())
     return [torch.randn(shape, generator=generator, dtype=torch.float64).to(dtype) for shape in shapes]
+
+
+def arrays(seed: int, *shapes: tuple[int, ...]) -> list[np.ndarray]:
+    """Return standard normal NumPy arrays in double precision, the same on every run."""
+    return [tensor.numpy() for tensor in normal(seed, *shapes, dtype=torch.float64)]
 
 
 def integers(seed: int, shape: tuple[int, ...], low: int, high: int) -> torch.Tensor:

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import torch
 
-from .compare import Stranger
+from .compare import Stranger, as_tensors
 from .model import Case, Exercise
 from .sandbox import Outcome
 
@@ -72,6 +72,7 @@ def _nested(nested: object, width: int, depth: int = 0) -> str:
 
 def first_difference(expected: object, got: object) -> str | None:
     """Say where two large arrays of one shape first differ, since they are not printed in full."""
+    expected, got = as_tensors(expected), as_tensors(got)
     if not isinstance(expected, torch.Tensor) or not isinstance(got, torch.Tensor):
         return None
     if expected.shape != got.shape or expected.numel() <= LARGEST_SHOWN or got.is_sparse:

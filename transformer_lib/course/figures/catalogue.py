@@ -178,4 +178,10 @@ INTERACTIVE_FIGURES = (
         "A word typed by the learner decides what bank means, until the one reading is cut.",
         ("00",),
     ),
+    InteractiveFigure(
+        "W28",
+        "backward_walk",
+        "The gradient on its way back through a decoder layer, fork by fork, soundly or with a slip.",
+        ("18",),
+    ),
 )

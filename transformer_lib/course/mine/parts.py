@@ -1,8 +1,11 @@
-"""The parts of a Transformer that a learner writes, each with its fixed signature."""
+"""The parts that a learner writes, each with its fixed signature: those of a translator, and three backward passes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+
+BY_HAND = "18"  # the notebook whose parts are backward passes, in NumPy
 
 
 @dataclass(frozen=True)
@@ -13,6 +16,11 @@ class Part:
     notebook: str
     arguments: tuple[str, ...]
     task: str
+
+    @property
+    def backward(self) -> bool:
+        """Whether it is a backward pass of `transformer_lib.by_hand`, and not a part of the translator."""
+        return self.notebook == BY_HAND
 
 
 def _part(signature: str, notebook: str, task: str) -> Part:
@@ -48,6 +56,13 @@ PARTS = (
     _part("masked_cross_entropy(logits, tgt_out, pad_id)", "13", "measures the loss"),
     _part("greedy_loop(next_logits, bos_id, eos_id, max_new_tokens)", "14", "decodes greedily"),
     _part("beam_step(scores, next_log_probs, beam_size)", "14", "takes one step of beam search"),
+    _part("linear_backward(g_y, x, weight)", BY_HAND, "carries a gradient back through a linear map"),
+    _part("embedding_backward(g_x, ids, vocab_size)", BY_HAND, "collects the gradient of the embedding table"),
+    _part(
+        "decoder_layer_backward(g_y, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3)",
+        BY_HAND,
+        "carries a gradient back through a decoder layer",
+    ),
 )
 
 NAMES = tuple(part.name for part in PARTS)

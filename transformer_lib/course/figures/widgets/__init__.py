@@ -33,6 +33,7 @@ from .splitting_panel import head_splitter
 from .tokens_panel import bpe_stepper
 from .training_panel import training_replay
 from .vectors_panel import dot_product
+from .walking_back_panel import backward_walk
 from .walking_panel import encoder_steps, encoder_walk, hand_made_layer
 from .watching import Watch, watch
 
@@ -45,6 +46,7 @@ __all__ = [
     "alignment",
     "attention_explorer",
     "attention_view",
+    "backward_walk",
     "bpe_stepper",
     "choice",
     "claim_browser",
