@@ -17,6 +17,7 @@ import torch.nn.functional as F
 import transformer_lib as tl
 from factories import make_model, sources, targets
 from transformer_lib import by_hand
+from transformer_lib.by_hand import replacing
 from transformer_lib.training import schedules
 
 pytestmark = pytest.mark.fast
@@ -444,6 +445,7 @@ package.__path__ = [sys.argv[1]]
 sys.modules["transformer_lib"] = package
 import numpy as np
 from transformer_lib import by_hand
+from transformer_lib.by_hand import replacing
 sizes = by_hand.Sizes(src_vocab_size=11, tgt_vocab_size=13, d_model=8, n_heads=2, n_layers=1, d_ff=16)
 src, tgt = np.array([[5, 4, 3]]), np.array([[1, 3, 4, 5, 2]])
 parameters = by_hand.new_parameters(sizes)
@@ -456,3 +458,31 @@ def test_it_trains_and_decodes_where_there_is_no_pytorch():
     command = [sys.executable, "-c", WITHOUT_TORCH, str(Path(tl.__file__).parent)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout == "[[1 3 4 5 2]] ['torch']\n"  # the entry that forbids it
+
+
+def test_other_functions_take_a_name_s_place_inside_the_block_alone():
+    src, tgt = np.array([[3, 4, 5]]), np.array([[1, 5, 6, 2]])
+    parameters = by_hand.new_parameters(SMALL)
+    _, right = by_hand.loss_and_gradients(parameters, SMALL, src, tgt)
+    with by_hand.replaced(relu_backward=lambda g_y, saved: 0 * g_y, layer_norm_backward=by_hand.layer_norm_backward):
+        _, found = by_hand.loss_and_gradients(parameters, SMALL, src, tgt)
+    name = "encoder.layers.0.feed_forward.expand.weight"
+    assert not found[name].any() and right[name].any()
+    with pytest.raises(KeyError), by_hand.replaced(relu_backward=lambda g_y, saved: g_y):
+        raise KeyError
+    _, again = by_hand.loss_and_gradients(parameters, SMALL, src, tgt)
+    assert all((again[name] == g).all() for name, g in right.items())
+
+
+@pytest.mark.parametrize("name", ["relu_backwards", "_rows", "SRC_TABLE"])
+def test_a_name_that_is_no_function_of_the_package_is_refused(name):
+    with (
+        pytest.raises(ValueError, match=f"functions must be named like those of by_hand, got '{name}'"),
+        by_hand.replaced(**{name: lambda *args: None}),
+    ):
+        pass
+
+
+def test_the_example_of_replacing():
+    found = doctest.testmod(replacing)
+    assert found.attempted and not found.failed

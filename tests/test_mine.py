@@ -16,8 +16,9 @@ from IPython.core.interactiveshell import InteractiveShell
 from torch import Tensor
 from torch.nn import functional as F
 
+from transformer_lib import by_hand
 from transformer_lib.course import exercises, mine
-from transformer_lib.course.mine import CannotWrite, layout, parts
+from transformer_lib.course.mine import CannotWrite, backwards, layout, parts
 
 pytestmark = pytest.mark.fast
 
@@ -427,3 +428,47 @@ def test_the_map_says_whose_part_is_whose():
     assert lines[1].startswith("✓ yours         01  softmax")
     assert lines[2].startswith("○ the library's 02  similarity")
     assert bundle["text/html"].count("<tr>") == 19 and "<code>softmax</code>" in bundle["text/html"]
+
+
+# Backward passes -----------------------------------------------------------------------------------------------------
+
+
+def test_the_learners_backward_passes_take_the_librarys_place(file):
+    src, tgt = np.array([[3, 4, 5]]), np.array([[1, 5, 6, 2]])
+    sizes = by_hand.Sizes(src_vocab_size=7, tgt_vocab_size=7, d_model=4, n_heads=2, n_layers=2, d_ff=5)
+    parameters = by_hand.new_parameters(sizes)
+    _, right = by_hand.loss_and_gradients(parameters, sizes, src, tgt)
+    with mine.by_hand() as whose:
+        assert whose.startswith("All 3 backward passes are the library's")
+    for number, name in enumerate(("18.1", "18.3", "18.4"), start=1):
+        exercise = exercises.get(name)
+        assert mine.keep(exercise.part, exercise.reference)
+        with mine.by_hand() as whose:
+            assert whose.startswith(
+                f"{number} of 3 backward passes {'is' if number == 1 else 'are'} yours: linear_backward"
+            )
+            _, found = by_hand.loss_and_gradients(parameters, sizes, src, tgt)
+        for key, g in right.items():
+            np.testing.assert_allclose(found[key], g, rtol=0, atol=1e-14)
+    assert mine.kept() == ("linear_backward", "embedding_backward", "decoder_layer_backward")
+
+
+def test_each_backward_pass_is_asked(monkeypatch):
+    called = set()
+
+    def listening(name):
+        reference = next(e.reference for e in exercises.all_exercises() if e.part == name)
+        return lambda *args: (called.add(name), reference(*args))[1]
+
+    sizes = by_hand.Sizes(src_vocab_size=7, tgt_vocab_size=7, d_model=4, n_heads=2, n_layers=1, d_ff=5)
+    with backwards.in_by_hand({name: listening(name) for name in backwards.PLACES}):
+        by_hand.loss_and_gradients(by_hand.new_parameters(sizes), sizes, np.array([[3]]), np.array([[1, 5, 2]]))
+    assert called == set(backwards.PLACES) == {part.name for part in parts.PARTS if part.backward}
+
+
+def test_a_backward_pass_is_no_part_of_the_translator(file):
+    mine.keep("linear_backward", exercises.get("18.1").reference)
+    assert mine.assembled().parts.theirs == {}
+    assert "0 of 18 parts are yours" in repr(mine.map())
+    with pytest.raises(ValueError, match="parts must be among yours, none yet, got linear_backward"):
+        mine.assembled(parts=["linear_backward"])

@@ -270,7 +270,7 @@ EXERCISE_2 = Exercise(
         Mistake(
             "one number",
             lambda loss, x, h: (loss(x + h) - loss(x - h)) / (2 * h),
-            "You moved all entries at once, which gives one slope. Move one entry at a time, and return one slope each.",
+            "You moved all entries at once, which gives one slope. Move one at a time, and return a slope for each.",
         ),
         Mistake(
             "all at once",
@@ -417,8 +417,8 @@ EXERCISE_3 = Exercise(
 def decoder_layer_backward(g_y, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3):
     """Return (g_x, g_memory) of a post-norm decoder layer, given g_y, the gradient of its output.
 
-    g_y: [batch, tgt_len, d_model], a NumPy array. The others are the backward functions of the layer's parts: each takes
-    the gradient of its output. norm_1, norm_2, norm_3 and feed_forward return that of their input; cross_attention
+    g_y: [batch, tgt_len, d_model], a NumPy array. The others are the backward functions of the layer's parts; each
+    takes the gradient of its output. The norms and feed_forward return that of their input; cross_attention
     returns two, for the decoder's side and for the memory; self_attention two, for its input as queries, and for its
     input as keys and values. g_x: [batch, tgt_len, d_model]; g_memory: [batch, src_len, d_model].
     """
@@ -505,7 +505,7 @@ EXERCISE_4 = Exercise(
         Mistake(
             "forward order",
             _forward_order,
-            "You go through the layer in the order of the forward pass. Begin at its end, with norm_3 and feed_forward.",
+            "You go through the layer in the order of the forward pass. Begin at its end, with norm_3.",
         ),
         Mistake(
             "no path around the feed-forward",

@@ -48,7 +48,9 @@ def decoder_layer_backward(
     return g_x, g_memory
 
 
-PLACES: dict[str, tuple[str, Function]] = {  # a part of the learner's, the function of by_hand, how the one is the other
+PLACES: dict[
+    str, tuple[str, Function]
+] = {  # a part of the learner's, the function of by_hand, how the one is the other
     "linear_backward": ("linear_backward", linear_backward),
     "embedding_backward": ("embed_backward", embed_backward),
     "decoder_layer_backward": ("decoder_layer_backward", decoder_layer_backward),
@@ -65,6 +67,8 @@ def in_by_hand(theirs: Mapping[str, Function]) -> Iterator[str]:
 
 def _whose(names: list[str]) -> str:
     if not names:
-        return f"All {len(PLACES)} backward passes are the library's; each of yours takes its place once it is accepted."
+        return (
+            f"All {len(PLACES)} backward passes are the library's; each of yours takes its place once it is accepted."
+        )
     verb = "is" if len(names) == 1 else "are"
     return f"{len(names)} of {len(PLACES)} backward passes {verb} yours: {', '.join(names)}."

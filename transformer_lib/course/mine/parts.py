@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
 BY_HAND = "18"  # the notebook whose parts are backward passes, in NumPy
 
 

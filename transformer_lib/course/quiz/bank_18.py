@@ -7,8 +7,8 @@ from .model import Choice, Number, Option
 NOTEBOOK_18 = (
     Choice(
         "18.q1",
-        "x has shape [2, 7, 5] and W [11, 5], so g_y has shape [2, 7, 11]. Over which axes do you add up g_y to get the "
-        "gradient of b?",
+        "x has shape [2, 7, 5] and W [11, 5], so g_y has shape [2, 7, 11]. Over which axes do you add up g_y to get "
+        "the gradient of b?",
         (
             Option(
                 "The first: sentences.",
@@ -46,13 +46,16 @@ NOTEBOOK_18 = (
     ),
     Number(
         "18.q3",
-        "β₁ = 0.9, β₂ = 0.98, both means start at zero, and the correction is forgotten. How large is the first step, as "
-        "a multiple of the learning rate? (Two decimals; ε is negligible.)",
+        "β₁ = 0.9, β₂ = 0.98, both means start at zero, and the correction is forgotten. How large is the first step, "
+        "as a multiple of the learning rate? (Two decimals; ε is negligible.)",
         0.71,
         "The mean holds 0.1 g and the mean of squares 0.02 g², so the step is 0.1 / √0.02 = 0.71 of the rate.",
         (
             (1.0, "That is with the correction. Without it, the means hold only 0.1 g and 0.02 g²."),
-            (0.1, "That is the mean alone; the step divides it by the root of the mean of squares, which is small, too."),
+            (
+                0.1,
+                "That is the mean alone; the step divides it by the root of the mean of squares.",
+            ),
             (5.0, "You divided 0.1 by 0.02; the step divides by the root of the mean of squares."),
             (0.14, "That is √0.02, the divisor. The mean of the gradients above it is 0.1 g."),
             (1.41, "You divided √0.02 by 0.1: the mean of the gradients stands above."),

@@ -39,10 +39,10 @@ def walk(slip: str = "none", seed: int = 0) -> tuple[Stop, ...]:
     """Return the stops of the first decoder layer, from its last norm to its input."""
     calls: dict[str, tuple[Array, Any]] = {}  # by the name of the part: the gradient that came, and what it returned
     parameters, src, tgt = task.scene(seed)
-    functions = {name: task.SLIPS[slip].get(name, getattr(by_hand, name)) for name in _RECORDED}
-    with by_hand.replaced(**task.SLIPS[slip]):
-        with by_hand.replaced(**{name: _recording(function, calls) for name, function in functions.items()}):
-            by_hand.loss_and_gradients(parameters, task.SIZES, src, tgt)
+    slips = task.SLIPS[slip]
+    listening = {name: _recording(slips.get(name, getattr(by_hand, name)), calls) for name in _RECORDED}
+    with by_hand.replaced(**slips | listening):
+        by_hand.loss_and_gradients(parameters, task.SIZES, src, tgt)
     return _stops(calls)
 
 

@@ -61,4 +61,3 @@ def tally(slip: str, groups: Mapping[str, tuple[int, int]]) -> str:
         parts.append(text(x + 16, y, f"{name}: {wrong} of {count}"))
     parts.append(text(340, 333, "Lengths as multiples of the sound gradient that arrives.", "soft", size=11))
     return "".join(parts)
-

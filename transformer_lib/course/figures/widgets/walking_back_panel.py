@@ -21,7 +21,7 @@ def backward_walk(*, step: int = 1, slip: int = 0) -> Panel:
     0 to 9.
     """
     controls = {"step": number("step back", step, 1, STOPS), "slip": number("slip (0: none)", slip, 0, len(SLIPS) - 1)}
-    return Panel(draw_back, controls, widget_id="W28")
+    return Panel(draw_back, controls, widget_id="W28", says_lines=2)
 
 
 def draw_back(step: int, slip: int) -> Picture:
@@ -38,7 +38,8 @@ def draw_back(step: int, slip: int) -> Picture:
     body = drawing.layer(step) + drawing.bars(sound.title, rows) + drawing.tally(name, groups)
     wrong_count, count = (sum(pair[index] for pair in groups.values()) for index in (0, 1))
     spoken = [f"{part} {right:.2f}{f', off by {off:.0%}' if off else ''}" for part, right, _, off in rows]
-    says = f"step {step} of {STOPS}, {sound.title}: {'; '.join(spoken)}. Slip: {name}, {wrong_count} of {count} arrays wrong"
+    here = f"step {step} of {STOPS}, {sound.title}: {'; '.join(spoken)}"
+    says = f"{here}. Slip: {name}, {wrong_count} of {count} arrays wrong"
     table = [["gradient", "sound", "with the slip", "off by"]]
     table += [[part, f"{right:.2f}", f"{wrong:.2f}", f"{off:.0%}"] for part, right, wrong, off in rows]
     alt = f"A decoder layer with arrows down, and the lengths of the gradients at one stop. {says}."

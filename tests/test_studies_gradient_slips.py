@@ -1,0 +1,116 @@
+"""The slips in the backward pass: each is found by a gradient check; a short run repeats; and what is stored."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from transformer_lib import by_hand
+from transformer_lib.course.studies import beside_torch, walking_back
+from transformer_lib.course.studies import gradient_slips as study
+
+NAMES = [name for name in study.SLIPS if name != "none"]
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+def test_letters_are_answered_in_reverse():
+    src, tgt = study.letters(5, np.random.default_rng(0))
+    assert src.shape == (5, 6) and src.min() >= 3 and src.max() <= 12
+    assert (tgt[:, 1:] == src[:, ::-1]).all() and (tgt[:, 0] == 1).all()
+    first, second = ([batch[0] for batch in study.batches(3, seed)] for seed in (0, 0))
+    assert len(first) == 3 and all((a == b).all() for a, b in zip(first, second, strict=True))
+    assert not (first[0] == first[1]).all()
+
+
+@pytest.mark.parametrize("slip", study.SLIPS)
+def test_the_gradient_check_finds_exactly_the_wrong_arrays(slip, stored):
+    for seed in (0, 1):
+        right, found = (study.gradients_of(name, seed) for name in ("none", slip))
+        wrong = {name for name, g in right.items() if not np.allclose(found[name], g, rtol=1e-4, atol=1e-12)}
+        assert set(study.found_wrong(slip, seed)) == wrong
+        assert len(wrong) == stored["slips"][slip]["found wrong"][seed]
+        assert study.angle(slip, seed) == pytest.approx(stored["slips"][slip]["angle"][seed], abs=0.5)
+    assert bool(wrong) == (slip != "none")
+
+
+def test_slips_end_with_the_block():
+    study.gradients_of(NAMES[0], 0)
+    assert study.found_wrong("none", 0) == []
+
+
+def test_without_a_gradient_of_the_memory_the_encoder_keeps_its_random_weights():
+    start = by_hand.new_parameters(study.SIZES, 3, np.float32)
+    after = study.trained("memory: no gradient at all", seed=3, steps=5)
+    for name, array in after.items():
+        assert (array == start[name]).all() == name.startswith(("encoder", "src_embedding")), name
+
+
+@pytest.mark.parametrize(("slip", "seed"), [("none", 0), ("softmax without its second term", 1)])
+def test_a_short_run_repeats_the_stored_one(slip, seed, stored):
+    share = study.share_right(study.trained(slip, seed, 150))
+    assert share == pytest.approx(stored["slips"][slip]["right"]["150"][seed], abs=0.1 if slip == "none" else 0.2)
+
+
+def test_the_stored_study_is_complete(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.gradient_slips --seeds 0 1 2"
+    assert stored["arrays"] == 63 and list(stored["slips"]) == list(study.SLIPS)
+    for found in stored["slips"].values():
+        assert {len(values) for values in (*found["right"].values(), found["angle"], found["found wrong"])} == {3}
+        assert list(found["right"]) == ["150", "750"]
+    assert list(stored["lower rates"]) == [str(peak) for peak in study.LOWER_PEAKS]
+
+
+def test_what_the_notebook_says_of_the_table(stored):
+    slips = stored["slips"]
+    unseen = [name for name in NAMES if min(slips[name]["right"]["150"]) >= 0.99]
+    assert len(unseen) == 5 and min(slips["none"]["right"]["150"]) > 0.999
+    degrees = {name: np.mean(slips[name]["angle"]) for name in NAMES}
+    off = [degrees[name] for name in unseen]
+    assert (round(min(off)), round(max(off))) == (18, 36)
+    slow = "norm: μ and s as constants"
+    assert max(slips[slow]["right"]["150"]) < 0.95 and degrees[slow] < max(off)
+    as_good = [name for name in NAMES if min(slips[name]["right"]["750"]) > 0.98]
+    assert [name for name in NAMES if name not in as_good] == [study.WORST]
+    assert max(slips[study.WORST]["right"]["750"]) < 0.25
+    assert max(share for shares in stored["lower rates"].values() for share in shares) < 0.3
+
+
+def test_two_models_with_the_same_numbers_keep_together():
+    ours, theirs = beside_torch.race(steps=20)
+    assert ours[-1] < ours[0] - 0.5
+    np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-13)
+
+
+def test_the_clock_counts_both():
+    batches = list(study.batches(3, seed=0))
+    found = beside_torch.clock(study.SIZES, batches)
+    assert list(found) == ["by hand", "PyTorch"] and all(0 < seconds < 10 for seconds in found.values())
+
+
+@pytest.mark.parametrize("slip", study.SLIPS)
+def test_at_each_fork_the_parts_make_the_sum_that_goes_on(slip):
+    stops = walking_back.walk(slip)
+    assert len(stops) == 7
+    for fork, after in ((1, 2), (3, 5)):  # the sum enters the next norm
+        np.testing.assert_array_equal(stops[fork].gradients["together"], stops[after].gradients["arrives"])
+    for norm, fork in ((0, 1), (2, 3), (5, 6)):  # what leaves a norm goes around
+        np.testing.assert_array_equal(stops[norm].gradients["goes on, twice"], stops[fork].gradients["around"])
+
+
+def test_the_walk_ends_where_the_layer_s_own_backward_does():
+    """The gradient of the target's embeddings is that of the last fork, collected by word."""
+    _, src, tgt = study.scene(0)
+    collected = by_hand.embed_backward(walking_back.walk()[-1].gradients["together"], (tgt[:, :-1], (13, 32)))
+    np.testing.assert_allclose(collected, study.gradients_of("none", 0)["tgt_embedding.weight"], rtol=1e-12, atol=1e-15)
+
+
+def test_wrong_arrays_are_counted_by_group():
+    groups = walking_back.wrong_arrays("encoder: no path around attention")
+    assert {name: wrong for name, (wrong, _) in groups.items() if wrong} == {"encoder layer 1": 12, "source table": 1}
+    assert sum(count for _, count in groups.values()) == 63
+    assert sum(wrong for wrong, _ in walking_back.wrong_arrays("none").values()) == 0
+    assert sum(wrong for wrong, _ in walking_back.wrong_arrays("ReLU lets everything through").values()) == 58
