@@ -24,25 +24,25 @@ def linear_backward_in_single_precision(g_y, x, weight):
     return tuple(part.astype(np.float32) for part in linear_backward_in_products(g_y, x, weight))
 
 
-def numerical_gradient(loss, x, h):
+def numerical_gradient(loss, x, delta):
     moved, slopes = x.copy(), np.empty(x.size)
     flat = moved.reshape(-1)
     for index, value in enumerate(x.reshape(-1)):
-        flat[index] = value + h
+        flat[index] = value + delta
         above = loss(moved)
-        flat[index] = value - h
-        slopes[index] = (above - loss(moved)) / (2 * h)
+        flat[index] = value - delta
+        slopes[index] = (above - loss(moved)) / (2 * delta)
         flat[index] = value
     return slopes.reshape(x.shape)
 
 
-def numerical_gradient_with_an_iterator(loss, x, h):
+def numerical_gradient_with_an_iterator(loss, x, delta):
     g_x = np.zeros(x.shape)
     entries = np.nditer(x, flags=["multi_index"])
     for _ in entries:
         step = np.zeros_like(x)
-        step[entries.multi_index] = h
-        g_x[entries.multi_index] = loss(x + step) / (2 * h) - loss(x - step) / (2 * h)
+        step[entries.multi_index] = delta
+        g_x[entries.multi_index] = loss(x + step) / (2 * delta) - loss(x - step) / (2 * delta)
     return g_x
 
 

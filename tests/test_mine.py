@@ -18,7 +18,7 @@ from torch.nn import functional as F
 
 from transformer_lib import by_hand
 from transformer_lib.course import exercises, mine
-from transformer_lib.course.mine import CannotWrite, backwards, layout, parts
+from transformer_lib.course.mine import CannotWrite, layout, parts, training_by_hand
 
 pytestmark = pytest.mark.fast
 
@@ -433,27 +433,27 @@ def test_the_map_says_whose_part_is_whose():
 # Backward passes -----------------------------------------------------------------------------------------------------
 
 
-def test_the_learners_backward_passes_take_the_librarys_place(file):
+def test_the_learners_functions_take_the_librarys_place(file):
     src, tgt = np.array([[3, 4, 5]]), np.array([[1, 5, 6, 2]])
     sizes = by_hand.Sizes(src_vocab_size=7, tgt_vocab_size=7, d_model=4, n_heads=2, n_layers=2, d_ff=5)
     parameters = by_hand.new_parameters(sizes)
-    _, right = by_hand.loss_and_gradients(parameters, sizes, src, tgt)
+    wanted = dict(parameters)
+    by_hand.train(wanted, sizes, [(src, tgt)] * 3, lambda step: 0.01)
     with mine.by_hand() as whose:
-        assert whose.startswith("All 3 backward passes are the library's")
-    for number, name in enumerate(("18.1", "18.3", "18.4"), start=1):
+        assert whose.startswith("All 4 functions are the library's")
+    for number, name in enumerate(("18.1", "18.3", "18.4", "18.5"), start=1):
         exercise = exercises.get(name)
         assert mine.keep(exercise.part, exercise.reference)
         with mine.by_hand() as whose:
-            assert whose.startswith(
-                f"{number} of 3 backward passes {'is' if number == 1 else 'are'} yours: linear_backward"
-            )
-            _, found = by_hand.loss_and_gradients(parameters, sizes, src, tgt)
-        for key, g in right.items():
-            np.testing.assert_allclose(found[key], g, rtol=0, atol=1e-14)
-    assert mine.kept() == ("linear_backward", "embedding_backward", "decoder_layer_backward")
+            assert whose.startswith(f"{number} of 4 functions {'is' if number == 1 else 'are'} yours: linear_backward")
+            found = dict(parameters)
+            by_hand.train(found, sizes, [(src, tgt)] * 3, lambda step: 0.01)
+        for key, array in wanted.items():
+            np.testing.assert_allclose(found[key], array, rtol=0, atol=1e-10)
+    assert mine.kept() == ("linear_backward", "embedding_backward", "decoder_layer_backward", "adam_step")
 
 
-def test_each_backward_pass_is_asked(monkeypatch):
+def test_each_function_is_asked(monkeypatch):
     called = set()
 
     def listening(name):
@@ -461,9 +461,10 @@ def test_each_backward_pass_is_asked(monkeypatch):
         return lambda *args: (called.add(name), reference(*args))[1]
 
     sizes = by_hand.Sizes(src_vocab_size=7, tgt_vocab_size=7, d_model=4, n_heads=2, n_layers=1, d_ff=5)
-    with backwards.in_by_hand({name: listening(name) for name in backwards.PLACES}):
-        by_hand.loss_and_gradients(by_hand.new_parameters(sizes), sizes, np.array([[3]]), np.array([[1, 5, 2]]))
-    assert called == set(backwards.PLACES) == {part.name for part in parts.PARTS if part.backward}
+    with training_by_hand.in_by_hand({name: listening(name) for name in training_by_hand.PLACES}):
+        batch = np.array([[3]]), np.array([[1, 5, 2]])
+        by_hand.train(by_hand.new_parameters(sizes), sizes, [batch], lambda step: 0.01)
+    assert called == set(training_by_hand.PLACES) == {part.name for part in parts.PARTS if part.by_hand}
 
 
 def test_a_backward_pass_is_no_part_of_the_translator(file):

@@ -70,7 +70,7 @@ from .parts import (
     softmax_backward,
 )
 from .replacing import replaced
-from .training import Adam, clip, cosine_rate, train
+from .training import Adam, adam_step, clip, cosine_rate, train
 
 __all__ = [
     "Adam",
@@ -80,6 +80,7 @@ __all__ = [
     "Parameters",
     "Saved",
     "Sizes",
+    "adam_step",
     "add_and_norm",
     "add_and_norm_backward",
     "attention",

@@ -9,14 +9,33 @@ import numpy as np
 
 from .blocks import Parameters
 from .model import Sizes, loss_and_gradients
-from .parts import Ids
+from .parts import Array, Ids
+
+
+def adam_step(
+    parameter: Array,
+    g: Array,
+    mean: Array,
+    square: Array,
+    step: int,
+    rate: float,
+    beta_1: float = 0.9,
+    beta_2: float = 0.98,
+    eps: float = 1e-9,
+) -> tuple[Array, Array, Array]:
+    """Return θ − rate · m̂ / (√v̂ + ε), m and v, where m̂ = m / (1 − β₁ᵗ) and v̂ = v / (1 − β₂ᵗ) at step t, from 1."""
+    mean = beta_1 * mean + (1 - beta_1) * g
+    square = beta_2 * square + (1 - beta_2) * g**2
+    corrected = mean / (1 - beta_1**step)  # both began at 0, and are still too small
+    size = np.sqrt(square / (1 - beta_2**step)) + eps
+    return parameter - rate * corrected / size, mean, square
 
 
 class Adam:
     """Adam with bias correction (Kingma and Ba 2015, algorithm 1); β and ε as in Vaswani et al. (2017), §5.3.
 
     Args:
-        parameters: changed in place by `step`.
+        parameters: a dictionary whose arrays `step` replaces.
     """
 
     def __init__(self, parameters: Parameters, betas: tuple[float, float] = (0.9, 0.98), eps: float = 1e-9) -> None:
@@ -26,15 +45,12 @@ class Adam:
         self.square = {name: np.zeros_like(array) for name, array in parameters.items()}  # mean of their squares
 
     def step(self, gradients: Parameters, rate: float) -> None:
-        """θ ← θ − rate · m̂ / (√v̂ + ε), where m̂ = m / (1 − β₁ᵗ) and v̂ = v / (1 − β₂ᵗ)."""
+        """Take one step with every parameter that has a gradient."""
         self.steps += 1
-        beta_1, beta_2 = self.betas
         for name, g in gradients.items():
-            self.mean[name] = beta_1 * self.mean[name] + (1 - beta_1) * g
-            self.square[name] = beta_2 * self.square[name] + (1 - beta_2) * g**2
-            mean = self.mean[name] / (1 - beta_1**self.steps)  # both began at 0, and are still too small
-            square = self.square[name] / (1 - beta_2**self.steps)
-            self.parameters[name] -= rate * mean / (np.sqrt(square) + self.eps)
+            before = self.parameters[name], g, self.mean[name], self.square[name]
+            after = adam_step(*before, self.steps, rate, *self.betas, self.eps)
+            self.parameters[name], self.mean[name], self.square[name] = after
 
 
 def clip(gradients: Parameters, max_norm: float = 1.0) -> Parameters:
@@ -61,7 +77,7 @@ def train(
     label_smoothing: float = 0.0,
     clip_norm: float | None = 1.0,
 ) -> list[float]:
-    """Take one step per batch, changing `parameters` in place; return the loss of each.
+    """Take one step per batch, replacing the arrays in `parameters`; return the loss of each.
 
     Args:
         batches: (src [batch, src_len], tgt [batch, tgt_len + 1]), tgt from bos to eos. rate: of a step, from 1.

@@ -261,7 +261,7 @@ NOTEBOOKS = (
         "the_transformer_by_hand",
         "The whole Transformer by hand",
         75,
-        "every backward pass, and a translator trained by them",
+        "backward passes and Adam, and a translator trained by them",
         exercises=5,
         quizzes=3,
         widgets=("W28",),

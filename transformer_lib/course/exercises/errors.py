@@ -101,6 +101,8 @@ def left_over(error: BaseException | None, line: str) -> bool:
 
 def _advice(message: str, name: str, arrays: bool = False) -> str:
     said = f"{name}: {message}"
+    if arrays and "einstein sum" in message and "..." in message:
+        return "NumPy's einsum does not add up over '…': make a table with a row for each token first."
     if arrays and re.search(r"[Tt]ensor|torch", said):
         return ARRAYS
     return _about_shapes(message) or next((text for pattern, text in ADVICE if re.search(pattern, said)), "")

@@ -28,7 +28,7 @@ def _linear_cases():
 
     return [
         case("one sentence of 2 tokens", 1801, 2, 3, 2),
-        case("a single token", 1802, 3, 2),
+        case("a single token", 1802, 11, 13),
         case("5 tokens, d_in = d_out", 1803, 3, 3, 5),
         case("a batch of 2", 1804, 11, 5, 2, 7),
         case("a batch of 3, as many tokens as outputs", 1805, 5, 7, 3, 5),
@@ -98,6 +98,11 @@ EXERCISE_1 = Exercise(
             "Your g_bias is a single number: add up over the tokens, not over the outputs (the last axis).",
         ),
         Mistake(
+            "bias over the features",
+            _linear_with(g_bias=lambda g, x, w: g.sum(axis=-1)),
+            "For g_bias you added up over the last axis, the outputs; every other axis holds tokens.",
+        ),
+        Mistake(
             "bias not summed",
             _linear_with(g_bias=lambda g, x, w: g),
             "You returned g_y as g_bias. The same bias is added to every token, so it gets the sum over the tokens.",
@@ -140,15 +145,15 @@ EXERCISE_1 = Exercise(
 # 18.2 A gradient check -----------------------------------------------------------------------------------------------
 
 
-def numerical_gradient(loss, x, h):
-    """Return the gradient of `loss` at x by central differences, (loss(x + h) - loss(x - h)) / 2h entry by entry.
+def numerical_gradient(loss, x, delta):
+    """Return the gradient of `loss` at x with central differences, (loss(x + δ) - loss(x - δ)) / 2δ entry by entry.
 
-    loss: a function of an array that returns a number; x: a NumPy array of any shape; h: the step, to both sides.
-    Returns an array of the shape of x. The array x must be the same afterwards as before.
+    loss: a function of an array that returns a number; x: a NumPy array of any shape; delta: the step, to both sides.
+    Returns an array of the shape of x. The array x must be exactly the same afterwards as before.
     """
     slopes = []
     for moved in np.eye(x.size).reshape(x.size, *x.shape):
-        slopes.append((loss(x + h * moved) - loss(x - h * moved)) / (2 * h))
+        slopes.append((loss(x + delta * moved) - loss(x - delta * moved)) / (2 * delta))
     return np.array(slopes).reshape(x.shape)
 
 
@@ -169,11 +174,11 @@ def _numerical_cases():
         return Case(label, (_loss_of(factors, mixing / math.sqrt(size)), x, h))
 
     return [
-        case("3 numbers, h = 0.1", 1811, 0.1, 3),
-        case("a single number, h = 0.5", 1812, 0.5, 1),
-        case("a matrix, h = 0.01", 1813, 0.01, 2, 3),
-        case("a square matrix, h = 0.2", 1814, 0.2, 3, 3),
-        case("three axes, h = 0.05", 1815, 0.05, 2, 3, 5),
+        case("3 numbers, δ = 0.1", 1811, 0.1, 3),
+        case("a single number, δ = 0.5", 1812, 0.5, 1),
+        case("a matrix, δ = 0.01", 1813, 0.01, 2, 3),
+        case("a square matrix, δ = 0.2", 1814, 0.2, 3, 3),
+        case("three axes, δ = 0.05", 1815, 0.05, 2, 3, 5),
     ]
 
 
@@ -195,11 +200,16 @@ def _at(loss, x, index, value):
     return loss(moved)
 
 
-def _left_moved(loss, x, index, h):
-    x[index] += h
-    above = loss(x)
-    x[index] -= 2 * h
-    return (above - loss(x)) / (2 * h)
+def _in_place(loss, x, h, back):
+    """Move each entry of x itself, and then by `back` steps."""
+    g_x = np.zeros_like(x)
+    for index in np.ndindex(x.shape):
+        x[index] += h
+        above = loss(x)
+        x[index] -= 2 * h
+        g_x[index] = (above - loss(x)) / (2 * h)
+        x[index] += back * h
+    return g_x
 
 
 def _central(loss, x, index, h, width):
@@ -225,47 +235,58 @@ EXERCISE_2 = Exercise(
         Mistake(
             "forward difference",
             _moved_one_by_one(lambda loss, x, i, h: (_at(loss, x, i, x[i] + h) - loss(x)) / h),
-            "That is the slope from x to x + h. Step to both sides: its error falls with h², yours only with h.",
+            "That is the slope from x to x + δ. Step to both sides: its error falls with δ², yours only with δ.",
         ),
         Mistake(
             "backward difference",
             _moved_one_by_one(lambda loss, x, i, h: (loss(x) - _at(loss, x, i, x[i] - h)) / h),
-            "That is the slope from x − h to x. Step to both sides: its error falls with h², yours only with h.",
+            "That is the slope from x − δ to x. Step to both sides: its error falls with δ², yours only with δ.",
         ),
         Mistake(
             "divided by h",
             _moved_one_by_one(lambda loss, x, i, h: _central(loss, x, i, h, h)),
-            "From x − h to x + h it is 2h: every slope of yours is twice the right one.",
+            "From x − δ to x + δ it is 2δ: every slope of yours is twice the right one.",
         ),
         Mistake(
             "times h",
             _moved_one_by_one(lambda loss, x, i, h: _central(loss, x, i, h, 2) * h),
-            "In Python a / 2 * h is (a / 2) * h: write a / (2 * h).",
+            "In Python a / 2 * delta is (a / 2) * delta: write a / (2 * delta).",
         ),
         Mistake(
             "sign",
             _moved_one_by_one(lambda loss, x, i, h: _central(loss, x, i, -h, 2 * h)),
-            "The sign is flipped: the loss at x + h comes first.",
+            "The sign is flipped: the loss at x + δ comes first.",
         ),
         Mistake(
             "half a step",
             _moved_one_by_one(lambda loss, x, i, h: _central(loss, x, i, h / 2, h)),
-            "You step by h / 2 to each side; the step h goes to both sides.",
+            "You step by δ / 2 to each side; the step δ goes to both sides.",
         ),
         Mistake(
             "not divided",
             _moved_one_by_one(lambda loss, x, i, h: _central(loss, x, i, h, 1)),
-            "You returned the differences of the loss; divide them by the way between the two points, 2h.",
+            "You returned the differences of the loss; divide them by the way between the two points, 2δ.",
         ),
         Mistake(
             "own step",
             _moved_one_by_one(lambda loss, x, i, h: _central(loss, x, i, 1e-5, 2e-5)),
-            "You use a step of your own, 1e-5; take the one that is given, h.",
+            "You use a step of your own; take the one that is given, delta.",
         ),
         Mistake(
             "left moved",
-            _moved_one_by_one(_left_moved),
-            "Put each entry back before you move the next one: in your function those before it stay at x − h.",
+            lambda loss, x, h: _in_place(loss, x, h, back=0),
+            "Put each entry back before you move the next one: in your function those before it stay at x − δ.",
+        ),
+        Mistake(
+            "added back",
+            lambda loss, x, h: _in_place(loss, x, h, back=1),
+            "Right values, but x is not exactly the same afterwards. Adding and subtracting δ leaves a rounding error: "
+            "keep the entry before you move it, and put it back.",
+        ),
+        Mistake(
+            "one step back",
+            _moved_one_by_one(lambda loss, x, i, h: (_at(loss, x, i, x[i] + h) - loss(x)) / (2 * h)),
+            "You compare x + δ with x, but divide by 2δ: from x + δ it is two steps back to x − δ.",
         ),
         Mistake(
             "one number",
@@ -357,6 +378,12 @@ EXERCISE_3 = Exercise(
             "the old row once and writes it again and again. np.add.at adds every place.",
         ),
         Mistake(
+            "last place wins, no root",
+            lambda g, ids, v: _written(g, ids, v) / math.sqrt(g.shape[-1]),
+            "Two things: g_table[ids] += … keeps one of a word's places (np.add.at adds them all), and the factor "
+            "√d_model is missing.",
+        ),
+        Mistake(
             "last sentence wins",
             _by_sentence,
             "Right within a sentence, but a word of several sentences gets only what the last of them asks for: add.",
@@ -385,6 +412,21 @@ EXERCISE_3 = Exercise(
             "mean over places",
             _meaned,
             "You took the mean over a word's places; each place asks for its own change, and they add up.",
+        ),
+        Mistake(
+            "mean over the batch",
+            lambda g, ids, v: embedding_backward(g, ids, v) / len(ids),
+            "You divided by the number of sentences; each place asks for its own change, and they add up.",
+        ),
+        Mistake(
+            "word 0 left out",
+            lambda g, ids, v: embedding_backward(g, ids, v) * (np.arange(v) > 0)[:, None],
+            "Your row 0 is empty, as if it were padding; here id 0 is a word like any other.",
+        ),
+        Mistake(
+            "a table for each sentence",
+            lambda g, ids, v: np.stack([embedding_backward(g[b : b + 1], ids[b : b + 1], v) for b in range(len(g))]),
+            "You returned a table for each sentence; all of them use the same table, so they add up.",
         ),
         Mistake(
             "words at hand",
@@ -422,9 +464,9 @@ def decoder_layer_backward(g_y, self_attention, cross_attention, feed_forward, n
     returns two, for the decoder's side and for the memory; self_attention two, for its input as queries, and for its
     input as keys and values. g_x: [batch, tgt_len, d_model]; g_memory: [batch, src_len, d_model].
     """
-    g_sum_3 = norm_3(g_y)  # of b + FF(b)
-    g_b = g_sum_3 + feed_forward(g_sum_3)
-    g_sum_2 = norm_2(g_b)  # of a + Cross(a, M)
+    g_sum_3 = norm_3(g_y)  # of x_2 + FF(x_2)
+    g_2 = g_sum_3 + feed_forward(g_sum_3)
+    g_sum_2 = norm_2(g_2)  # of x_1 + Cross(x_1, M)
     of_queries, g_memory = cross_attention(g_sum_2)
     g_sum_1 = norm_1(g_sum_2 + of_queries)  # of x + Self(x)
     as_queries, as_keys_and_values = self_attention(g_sum_1)
@@ -472,6 +514,26 @@ def _layer(fork_3=None, fork_2=None, fork_1=None, norms=(0, 1, 2)):
     return function
 
 
+def _without_around(g_y, own, cross, fed, norm_1, norm_2, norm_3):
+    of_queries, g_memory = cross(norm_2(fed(norm_3(g_y))))
+    return sum(own(norm_1(of_queries))), g_memory
+
+
+def _without_norms(g_y, own, cross, fed, *norms):
+    return decoder_layer_backward(g_y, own, cross, fed, *[lambda g: g] * 3)
+
+
+def _results_of_cross_swapped(g_y, own, cross, fed, *norms):
+    return decoder_layer_backward(g_y, own, lambda g: cross(g)[::-1], fed, *norms)
+
+
+def _stopped_early(g_y, own, cross, fed, norm_1, norm_2, norm_3):
+    g = norm_3(g_y)
+    g = norm_2(g + fed(g))
+    of_queries, g_memory = cross(g)
+    return g + of_queries, g_memory
+
+
 def _forward_order(g_y, own, cross, fed, norm_1, norm_2, norm_3):
     g = norm_1(g_y)
     g = norm_2(g + sum(own(g)))
@@ -510,22 +572,22 @@ EXERCISE_4 = Exercise(
         Mistake(
             "no path around the feed-forward",
             _layer(fork_3=lambda g, fed: fed(g)),
-            "The path around the feed-forward network is missing: b + FF(b) uses b twice.",
+            "The path around the feed-forward network is missing: x₂ + FF(x₂) uses x₂ twice.",
         ),
         Mistake(
             "no path through the feed-forward",
             _layer(fork_3=lambda g, fed: g),
-            "Nothing comes back through the feed-forward network: b + FF(b) uses b twice.",
+            "Nothing comes back through the feed-forward network: x₂ + FF(x₂) uses x₂ twice.",
         ),
         Mistake(
             "no path around the cross-attention",
             _layer(fork_2=lambda g, of_queries, g_memory: of_queries),
-            "The path around the cross-attention is missing: a + Cross(a, M) uses a twice.",
+            "The path around the cross-attention is missing: x₁ + Cross(x₁, M) uses x₁ twice.",
         ),
         Mistake(
             "no path through the cross-attention",
             _layer(fork_2=lambda g, of_queries, g_memory: g),
-            "What the cross-attention returns for the decoder's side is missing: a made its queries.",
+            "What the cross-attention returns for the decoder's side is missing: x₁ made its queries.",
         ),
         Mistake(
             "memory into the decoder",
@@ -563,6 +625,31 @@ EXERCISE_4 = Exercise(
             "norm on one branch",
             _norm_through_only,
             "The gradient that goes around a sub-layer must pass the norm as well: the norm comes after the sum.",
+        ),
+        Mistake(
+            "no path around at all",
+            _without_around,
+            "The gradient goes through every sub-layer, but around none: each of the three sums uses its input twice.",
+        ),
+        Mistake(
+            "no norm",
+            _without_norms,
+            "The norms are missing: each has a backward function, which comes before the fork below it.",
+        ),
+        Mistake(
+            "norm_2 left out",
+            lambda g, own, cross, fed, n_1, n_2, n_3: decoder_layer_backward(g, own, cross, fed, n_1, lambda g: g, n_3),
+            "norm_2 is missing: the sum below the feed-forward network passes it on its way to the cross-attention.",
+        ),
+        Mistake(
+            "stopped early",
+            _stopped_early,
+            "You stopped after the cross-attention: norm_1 and the self-attention come below it.",
+        ),
+        Mistake(
+            "cross-attention's results swapped",
+            _results_of_cross_swapped,
+            "cross_attention returns the decoder's side first, and the memory second; you took them the other way.",
         ),
         Mistake(
             "norms reversed",
@@ -640,6 +727,31 @@ def _with(change):
             return adam_step(**given | change(given))
 
     return function
+
+
+def _adam_corrected_late(parameter, g, mean, square, step, rate, beta_1, beta_2, eps):
+    _, mean, square = adam_step(parameter, g, mean, square, step, rate, beta_1, beta_2, eps)
+    size = np.sqrt(square) / (1 - beta_2**step) + eps
+    return parameter - rate * mean / (1 - beta_1**step) / size, mean, square
+
+
+def _adam_in_one_rate(parameter, g, mean, square, step, rate, beta_1, beta_2, eps):
+    _, mean, square = adam_step(parameter, g, mean, square, step, rate, beta_1, beta_2, eps)
+    rate *= math.sqrt(1 - beta_2**step) / (1 - beta_1**step)
+    return parameter - rate * mean / (np.sqrt(square) + eps), mean, square
+
+
+def _adam_times_step(parameter, g, mean, square, step, rate, beta_1, beta_2, eps):
+    _, mean, square = adam_step(parameter, g, mean, square, step, rate, beta_1, beta_2, eps)
+    with np.errstate(all="ignore"):
+        size = np.sqrt(square / np.float64(1 - beta_2 * step)) + eps
+        return parameter - rate * mean / np.float64(1 - beta_1 * step) / size, mean, square
+
+
+def _shares_exchanged(parameter, g, mean, square, step, rate, beta_1, beta_2, eps):
+    mean, square = beta_1 * g + (1 - beta_1) * mean, beta_2 * g**2 + (1 - beta_2) * square
+    size = np.sqrt(square / (1 - beta_2**step)) + eps
+    return parameter - rate * mean / (1 - beta_1**step) / size, mean, square
 
 
 def _adam_of_sums(parameter, g, mean, square, step, rate, beta_1, beta_2, eps):
@@ -733,6 +845,37 @@ EXERCISE_5 = Exercise(
             "The new gradient enters without its share: a running mean takes β of the old and 1 − β of the new.",
         ),
         Mistake(
+            "shares exchanged",
+            _shares_exchanged,
+            "The shares have changed places: a running mean keeps β of the old, and takes 1 − β of the new.",
+        ),
+        Mistake(
+            "corrected after the root",
+            _adam_corrected_late,
+            "You corrected the root; the mean of the squares is corrected first, under the root.",
+        ),
+        Mistake(
+            "ε not corrected",
+            _adam_in_one_rate,
+            "Right but for ε: with both corrections in one rate, ε has to be multiplied by √(1 − β₂ to the power of "
+            "step), as the square under the root is.",
+        ),
+        Mistake(
+            "the move alone",
+            lambda *args: (args[0] - adam_step(*args)[0], *adam_step(*args)[1:]),
+            "You returned the move itself as the parameter: subtract it from the old parameter.",
+        ),
+        Mistake(
+            "no rate",
+            _with(lambda given: {"rate": 1.0}),
+            "The learning rate is missing: the move is rate times the quotient.",
+        ),
+        Mistake(
+            "times the step",
+            _adam_times_step,
+            "You corrected by 1 − β · step; it is β to the power of step, beta**step.",
+        ),
+        Mistake(
             "no momentum",
             _without_memory,
             "You moved by this step's gradient alone; Adam moves by the running mean of the gradients.",
@@ -744,6 +887,7 @@ EXERCISE_5 = Exercise(
         ),
     ),
     returns=("parameter", "mean", "square"),
+    part="adam_step",
 )
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

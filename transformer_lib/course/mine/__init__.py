@@ -3,7 +3,7 @@
 When the check of an exercise that is a part of the model passes, `transformer_lib.course.exercises` hands the learner's
 function over to `keep`, which writes its source, with the imports, constants and helpers that it uses, into
 `mine/my_transformer.py`. `assembled` builds the model from these parts, and from the library's where there are none;
-`by_hand` puts their backward passes in place of those of `transformer_lib.by_hand`.
+`by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`.
 The folder `mine` is the learner's: git ignores it, and nothing in it is executed but what they wrote.
 
 The environment variable TRANSFORMER_COURSE_MINE names another folder. With TRANSFORMER_COURSE_STATIC set, or while an
@@ -21,13 +21,13 @@ from ...decoding.translator import Translator, load_trained
 from .. import progress
 from ..progress.view import View
 from .assembling import AssembledTransformer
-from .backwards import in_by_hand
 from .collecting import collect
 from .folder import FILE, change, current, folder, functions
 from .layout import Layout, with_part
 from .library import Parts
 from .parts import NAMES, PARTS, Part, part_of
 from .source import CannotWrite
+from .training_by_hand import in_by_hand
 from .translating import MyTranslator
 from .view import parts_view
 
@@ -113,7 +113,7 @@ def assembled(translator: Translator | None = None, *, parts: Collection[str] | 
         ValueError: a part is not the learner's yet, or their file cannot be imported; or the translator's model is not
             a post-norm `Transformer` with sinusoidal positions.
     """
-    yours = _kept_of(backward=False)
+    yours = _kept_of(by_hand=False)
     names = yours if parts is None else tuple(parts)
     if unknown := set(names) - set(yours):
         raise ValueError(f"parts must be among yours, {', '.join(yours) or 'none yet'}, got {', '.join(unknown)}")
@@ -123,23 +123,23 @@ def assembled(translator: Translator | None = None, *, parts: Collection[str] | 
 
 
 def by_hand() -> AbstractContextManager[str]:
-    """Let `transformer_lib.by_hand` compute with the learner's backward passes inside a `with` block.
+    """Let `transformer_lib.by_hand` compute with the learner's parts of notebook 18 inside a `with` block.
 
     Where there are none, it computes with its own; the text that `with … as whose` gives says which are whose.
 
     Raises:
         ValueError: their file cannot be imported.
     """
-    return in_by_hand(functions(folder(), _kept_of(backward=True)))
+    return in_by_hand(functions(folder(), _kept_of(by_hand=True)))
 
 
 def map() -> View:
     """Show whose part of the translator is whose, as a table."""
-    return View(lambda: parts_view([part for part in PARTS if not part.backward], kept()))
+    return View(lambda: parts_view([part for part in PARTS if not part.by_hand], kept()))
 
 
-def _kept_of(*, backward: bool) -> tuple[str, ...]:
-    return tuple(name for name in kept() if part_of(name).backward == backward)
+def _kept_of(*, by_hand: bool) -> tuple[str, ...]:
+    return tuple(name for name in kept() if part_of(name).by_hand == by_hand)
 
 
 def _nothing_personal() -> bool:

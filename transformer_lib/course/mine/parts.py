@@ -1,10 +1,10 @@
-"""The parts that a learner writes, each with its fixed signature: those of a translator, and three backward passes."""
+"""The parts that a learner writes, each with its fixed signature: those of a translator, and of training by hand."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-BY_HAND = "18"  # the notebook whose parts are backward passes, in NumPy
+BY_HAND = "18"  # the notebook whose parts are in NumPy
 
 
 @dataclass(frozen=True)
@@ -17,8 +17,8 @@ class Part:
     task: str
 
     @property
-    def backward(self) -> bool:
-        """Whether it is a backward pass of `transformer_lib.by_hand`, and not a part of the translator."""
+    def by_hand(self) -> bool:
+        """Whether it belongs to `transformer_lib.by_hand`, and not to the translator in PyTorch."""
         return self.notebook == BY_HAND
 
 
@@ -61,6 +61,9 @@ PARTS = (
         "decoder_layer_backward(g_y, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3)",
         BY_HAND,
         "carries a gradient back through a decoder layer",
+    ),
+    _part(
+        "adam_step(parameter, g, mean, square, step, rate, beta_1, beta_2, eps)", BY_HAND, "moves a parameter by Adam"
     ),
 )
 

@@ -54,10 +54,11 @@ NOTEBOOK_18 = (
             (1.0, "That is with the correction. Without it, the means hold only 0.1 g and 0.02 g²."),
             (
                 0.1,
-                "That is the mean alone; the step divides it by the root of the mean of squares.",
+                "That is the mean alone, or divided by √0.98. The mean of squares holds 0.02 g²: divide by its root.",
             ),
             (5.0, "You divided 0.1 by 0.02; the step divides by the root of the mean of squares."),
             (0.14, "That is √0.02, the divisor. The mean of the gradients above it is 0.1 g."),
+            (7.07, "That is 1 / √0.02. The mean of the gradients above it is 0.1 g, not g."),
             (1.41, "You divided √0.02 by 0.1: the mean of the gradients stands above."),
             (0.91, "That is 0.9 / √0.98. The new gradient enters each mean with 1 − β; β is the share of the old."),
         ),

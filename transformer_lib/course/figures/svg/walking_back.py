@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .elements import arrow, fit, rect, text
-from .flow import Box, around, draw_box
+from .elements import arrow, fit, number, rect, text
+from .flow import Box, draw_box
 
 WIDTH, HEIGHT = 712, 340
 RIGHT, WRONG = "#0072b2", "#d55e00"
@@ -18,8 +18,8 @@ _NUMBERS = (1, 2, 3, 4, 6, 7)  # 5 is the memory, beside the cross-attention
 def layer(current: int) -> str:
     """Draw the layer with arrows that lead down, the stops numbered from 1, and the ``current`` one framed."""
     boxes = [
-        Box(112, 32 + _STEP * i, name, kind, number, width=150, height=27)
-        for i, (name, kind, number) in enumerate(zip(_NAMES, _KINDS, _NUMBERS, strict=True))
+        Box(112, 32 + _STEP * i, name, kind, stop, width=150, height=27)
+        for i, (name, kind, stop) in enumerate(zip(_NAMES, _KINDS, _NUMBERS, strict=True))
     ]
     memory = Box(268, boxes[3].y, "memory", "data", 5, width=104, height=27)
     parts = [draw_box(box, current) for box in (*boxes, memory)]
@@ -27,12 +27,20 @@ def layer(current: int) -> str:
     starts = [0.0, *(box.bottom for box in boxes)]
     parts += [arrow(112, start + 2, 112, end - 1, "#777", 1.5) for start, end in zip(starts[1:], ends[1:], strict=True)]
     parts.append(arrow(112, 16, 112, boxes[0].y - 1, "#777", 1.5))
-    parts += [around(boxes[lower], boxes[lower - 1], -1) for lower in (1, 3, 5)]
+    parts += [_past(boxes[lower]) for lower in (1, 3, 5)]
     parts.append(arrow(188, memory.y + 13.5, 215, memory.y + 13.5, "#777", 1.5))
     parts.append(arrow(268, memory.bottom + 1, 268, memory.bottom + 19, "#777", 1.5))
     parts += [text(268, memory.bottom + 34, "to the encoder", "mid soft"), text(124, 14, "from layer 2", "soft")]
     parts.append(text(124, boxes[-1].bottom + 20, "to the embeddings", "soft"))
     return "".join(parts)
+
+
+def _past(box: Box) -> str:
+    """Draw the path around a sub-layer: from the arrow above its box, past it at the left, into the arrow below."""
+    out = box.x - box.width / 2 - 12
+    points = [(box.x, box.y - 14), (out, box.y - 14), (out, box.bottom + 6), (box.x, box.bottom + 6)]
+    corners = " ".join(f"{number(x)},{number(y)}" for x, y in points)
+    return f'<polyline points="{corners}" fill="none" stroke="#777" stroke-width="1.2" stroke-dasharray="3 3"/>'
 
 
 def bars(title: str, rows: Sequence[tuple[str, float, float, float]]) -> str:
@@ -59,5 +67,5 @@ def tally(slip: str, groups: Mapping[str, tuple[int, int]]) -> str:
         x, y = 340 + 190 * (i // 4), 250 + 20 * (i % 4)
         parts.append(rect(x, y - 9, 10, 10, WRONG if wrong else RIGHT))
         parts.append(text(x + 16, y, f"{name}: {wrong} of {count}"))
-    parts.append(text(340, 333, "Lengths as multiples of the sound gradient that arrives.", "soft", size=11))
+    parts.append(text(340, 333, "Lengths as multiples of the sound gradient from layer 2.", "soft", size=11))
     return "".join(parts)

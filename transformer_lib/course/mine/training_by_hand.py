@@ -1,4 +1,4 @@
-"""The learner's backward passes of notebook 18 in `transformer_lib.by_hand`, in place of the library's."""
+"""What the learner wrote in notebook 18, in `transformer_lib.by_hand` in place of the library's."""
 
 from __future__ import annotations
 
@@ -48,18 +48,25 @@ def decoder_layer_backward(
     return g_x, g_memory
 
 
+def adam_step(theirs: Function, *arguments: Any) -> tuple[Array, Array, Array]:
+    """Call adam_step with all nine arguments -> (parameter, mean, square)."""
+    parameter, mean, square = theirs(*arguments)
+    return parameter, mean, square
+
+
 PLACES: dict[
     str, tuple[str, Function]
 ] = {  # a part of the learner's, the function of by_hand, how the one is the other
     "linear_backward": ("linear_backward", linear_backward),
     "embedding_backward": ("embed_backward", embed_backward),
     "decoder_layer_backward": ("decoder_layer_backward", decoder_layer_backward),
+    "adam_step": ("adam_step", adam_step),
 }
 
 
 @contextmanager
 def in_by_hand(theirs: Mapping[str, Function]) -> Iterator[str]:
-    """Let `by_hand` compute with the learner's backward passes, by the names of their parts; say whose they are."""
+    """Let `by_hand` compute with the learner's functions, by the names of their parts; say whose they are."""
     places = [(PLACES[name], function) for name, function in theirs.items()]
     with by_hand.replaced(**{name: partial(adapter, function) for (name, adapter), function in places}):
         yield _whose(list(theirs))
@@ -67,8 +74,6 @@ def in_by_hand(theirs: Mapping[str, Function]) -> Iterator[str]:
 
 def _whose(names: list[str]) -> str:
     if not names:
-        return (
-            f"All {len(PLACES)} backward passes are the library's; each of yours takes its place once it is accepted."
-        )
+        return f"All {len(PLACES)} functions are the library's; each of yours takes its place once it is accepted."
     verb = "is" if len(names) == 1 else "are"
-    return f"{len(names)} of {len(PLACES)} backward passes {verb} yours: {', '.join(names)}."
+    return f"{len(names)} of {len(PLACES)} functions {verb} yours: {', '.join(names)}."
