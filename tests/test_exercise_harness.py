@@ -546,3 +546,64 @@ def test_what_autograd_says_comes_with_advice(message, advice):
 def test_a_long_message_is_cut_between_words():
     told = error_text(RuntimeError("word " * 99))
     assert told.endswith("word …") and len(told) < 200
+
+
+# NumPy's arrays -------------------------------------------------------------------------------------------------------
+
+ARRAYS = exercises.get("18.3")  # embedding_backward(g_x, ids, vocab_size), whose arrays are NumPy's
+
+
+def of_array(change):
+    return lambda g_x, ids, vocab_size: change(ARRAYS.reference(g_x, ids, vocab_size))
+
+
+@pytest.mark.parametrize(
+    ("change", "diagnosis"),
+    [
+        (torch.from_numpy, "Return a NumPy array; you returned a tensor of shape "),
+        (lambda g: g.tolist(), "Return a NumPy array; you returned a list of "),
+        (lambda g: g.astype(int), "The result must hold floating-point numbers; yours holds integers (int64)."),
+        (
+            lambda g: g.astype(object),
+            "The result must hold floating-point numbers; yours holds objects, or far too many numbers.",
+        ),
+        (lambda g: g.astype(np.longdouble), "The result must hold floating-point numbers; yours holds float128."),
+        (lambda g: g[None], "The values are right but arranged along other axes: expected shape "),
+        (lambda g: 3 * g, "Every value is 3 times the right one."),
+        (lambda g: g * np.nan, "The result contains NaN (not a number) in "),
+        (lambda g: torch.softmax(g, -1), "Your function stopped with TypeError: softmax(): argument"),
+        (
+            lambda g: np.einsum("...v,...d->vd", g, g),
+            "Your function stopped with ValueError: output has more dimensions",
+        ),
+    ],
+)
+def test_what_is_returned_for_an_array(change, diagnosis):
+    verdict = examine(ARRAYS, of_array(change))
+    assert verdict.status == "failed" and verdict.diagnosis.startswith(diagnosis), verdict.diagnosis
+
+
+def test_advice_speaks_of_arrays_where_there_are_arrays():
+    assert (
+        "This exercise works with NumPy arrays" in examine(ARRAYS, of_array(lambda g: torch.softmax(g, -1))).diagnosis
+    )
+    said = examine(ARRAYS, of_array(lambda g: np.einsum("...v,...d->vd", g, g))).diagnosis
+    assert said.endswith("NumPy's einsum does not add up over '…': make a table with a row for each token first.")
+    product = examine(ARRAYS, lambda g_x, ids, vocab_size: g_x @ g_x).diagnosis
+    assert product.endswith("In A @ B the last axis of A and the last but one of B must be equal.")
+
+
+@pytest.mark.parametrize("change", [np.float32, np.asfortranarray, lambda g: g[::-1][::-1], lambda g: g.copy()])
+def test_right_arrays_of_any_make_are_right(change):
+    assert examine(ARRAYS, of_array(change))
+
+
+def test_an_array_that_is_changed_in_place_is_noticed():
+    def overwrites(g_x, ids, vocab_size):
+        g_table = ARRAYS.reference(g_x, ids, vocab_size)
+        g_x[:] = 0
+        return g_table
+
+    assert examine(ARRAYS, overwrites).diagnosis.endswith(
+        "your function changes its input g_x in place: work on a copy."
+    )

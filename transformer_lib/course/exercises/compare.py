@@ -227,6 +227,8 @@ def _array_difference(expected: np.ndarray, got: object, rtol: float | None) -> 
         raise TypeError(f"expected must hold real numbers, got an array of {expected.dtype}")
     if expected.ndim == 0 and is_number(got):
         return _number_difference(float(expected), got, rtol)
+    if isinstance(got, Stranger) and got.type_name == "ndarray":
+        return Finding("kind", f"The result must hold {kind(wanted)}; yours holds objects, or far too many numbers.")
     if not isinstance(got, np.ndarray):
         return Finding("not an array", f"Return a NumPy array; you returned {describe(got)}.")
     if not isinstance(came, torch.Tensor):

@@ -203,6 +203,19 @@ def _printed_pair(rng: random.Random) -> tuple:
     return torch.tensor(scores, dtype=double), torch.tensor(printed, dtype=double).round(decimals=decimals), decimals
 
 
+def _bags_of_words(rng: random.Random) -> tuple:
+    rows, columns, vocab_size = rng.choice((1, 2, 3)), rng.choice((2, 5, 7)), rng.choice((5, 7))
+    ids = _ids(rng, rows, columns, 0, vocab_size)
+    return _numbers(rng, (rows, columns, rng.choice((2, 3, 5))), torch.float64).numpy(), ids.numpy(), vocab_size
+
+
+def _step_of_adam(rng: random.Random) -> tuple:
+    shape = (rng.choice(SIZES), rng.choice(SIZES))
+    parameter, g, mean, root = (_numbers(rng, shape, torch.float64).numpy() for _ in range(4))
+    betas, eps = (rng.uniform(0.5, 0.95), rng.uniform(0.8, 0.999)), rng.choice((1e-9, 0.1))
+    return parameter, g, mean, root**2, rng.randint(1, 50), rng.uniform(0.01, 0.5), *betas, eps
+
+
 MORE: dict[str, Callable[[random.Random], tuple]] = {
     "00.3": _one_connection,
     "00.4": _enough,
@@ -233,6 +246,8 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "15.5": _labels,
     "16.1": _sizes(4),
     "16.2": _sizes(3),
+    "18.3": _bags_of_words,
+    "18.5": _step_of_adam,
     "A.1": _claim,
     "A.3": _printed_table,
     "A.4": _printed_pair,
