@@ -782,7 +782,7 @@ EXERCISE_5 = Exercise(
         Mistake(
             "no correction",
             _adam(correct=(False, False)),
-            "The correction is missing: divide each mean by 1 − β to the power of the step, for this step's move.",
+            "The correction is missing: for this step's move, divide each mean by 1 − β**step.",
         ),
         Mistake(
             "square not corrected",
@@ -832,7 +832,7 @@ EXERCISE_5 = Exercise(
         Mistake(
             "no power",
             _with(lambda given: {"step": 1}),
-            "You divided by 1 − β in every step; what the means lack gets smaller, 1 − β to the power of the step.",
+            "You divided by 1 − β in every step; the share that the means hold grows with the steps, 1 − β**step.",
         ),
         Mistake(
             "betas swapped",

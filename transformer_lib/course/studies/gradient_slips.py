@@ -112,15 +112,20 @@ SLIPS: dict[str, dict[str, Function]] = {  # what is replaced in by_hand; names 
 # Who notices? --------------------------------------------------------------------------------------------------------
 
 
-def trained(
+def run(
     slip: str, seed: int, steps: int, *, peak: float = PEAK, stop: int | None = None, dtype: type = np.float32
-) -> Parameters:
-    """Return the parameters after a run of `steps`, or after its first `stop` ones."""
+) -> tuple[Parameters, list[float]]:
+    """Return parameters and losses of a run of `steps`, or of its first `stop` ones."""
     parameters = by_hand.new_parameters(SIZES, seed, dtype)
     rate = partial(by_hand.cosine_rate, total_steps=steps, peak=peak, warmup_steps=min(WARMUP, steps))
     with by_hand.replaced(**SLIPS[slip]):
-        by_hand.train(parameters, SIZES, batches(stop or steps, seed), rate)
-    return parameters
+        losses = by_hand.train(parameters, SIZES, batches(stop or steps, seed), rate)
+    return parameters, losses
+
+
+def trained(slip: str, seed: int, steps: int, **options: Any) -> Parameters:
+    """Return the parameters after a run; options as for `run`."""
+    return run(slip, seed, steps, **options)[0]
 
 
 def share_right(parameters: Parameters, size: int = 500, seed: int = 99) -> float:
@@ -140,14 +145,19 @@ def scene(seed: int) -> tuple[Parameters, Ids, Ids]:
 
 def gradients_of(slip: str, seed: int) -> Parameters:
     """Return the gradients at the scene as this slip computes them."""
-    parameters, src, tgt = scene(seed)
+    return _gradients(slip, *scene(seed))
+
+
+def _gradients(slip: str, parameters: Parameters, src: Ids, tgt: Ids) -> Parameters:
     with by_hand.replaced(**SLIPS[slip]):
         return by_hand.loss_and_gradients(parameters, SIZES, src, tgt)[1]
 
 
-def angle(slip: str, seed: int) -> float:
-    """Return the angle between the wrong gradient and the right one in degrees, all parameters taken together."""
-    right, wrong = (np.concatenate([g.ravel() for g in gradients_of(name, seed).values()]) for name in ("none", slip))
+def angle(slip: str, parameters: Parameters, seed: int) -> float:
+    """Return the angle between the slip's gradient and the right one in degrees, all parameters taken together."""
+    double = {name: array.astype(np.float64) for name, array in parameters.items()}
+    found = [_gradients(name, double, *scene(seed)[1:]) for name in ("none", slip)]
+    right, wrong = (np.concatenate([gradients[name].ravel() for name in double]) for gradients in found)
     cosine = right @ wrong / np.linalg.norm(right) / np.linalg.norm(wrong)
     return math.degrees(math.acos(min(1.0, cosine)))
 
@@ -184,13 +194,23 @@ def shares(slip: str, seeds: Sequence[int], steps: int, peak: float = PEAK) -> l
     return [round(share_right(trained(slip, seed, steps, peak=peak)), 4) for seed in seeds]
 
 
+def at_the_end(slip: str, seed: int) -> dict[str, float]:
+    """Return where a run of 150 steps ends: letters right, loss of the last ten steps, angle of the gradient there."""
+    parameters, losses = run(slip, seed, BUDGETS[0])
+    return {
+        "right": round(share_right(parameters), 4),
+        "loss": round(float(np.mean(losses[-10:])), 4),
+        "angle": round(angle(slip, parameters, seed), 1),
+    }
+
+
 def measure(seeds: Sequence[int]) -> dict[str, Any]:
     """Measure every slip, and the worst of them at lower learning rates."""
     found: dict[str, Any] = {"arrays": len(scene(seeds[0])[0]), "slips": {}}
     for slip in SLIPS:
-        found["slips"][slip] = {
-            "right": {str(steps): shares(slip, seeds, steps) for steps in BUDGETS},
-            "angle": [round(angle(slip, seed), 2) for seed in seeds],
+        ends = [at_the_end(slip, seed) for seed in seeds]
+        found["slips"][slip] = {name: [end[name] for end in ends] for name in ends[0]} | {
+            "right later": shares(slip, seeds, BUDGETS[1]),
             "found wrong": [len(found_wrong(slip, seed)) for seed in seeds],
         }
         print(slip, found["slips"][slip], flush=True)
@@ -199,7 +219,7 @@ def measure(seeds: Sequence[int]) -> dict[str, Any]:
 
 
 def load_results() -> dict[str, Any]:
-    """Return what the command wrote; `["slips"]["none"]["right"]["150"]` has a share for each seed."""
+    """Return what the command wrote; `["slips"]["none"]["right"]` has a share for each seed."""
     return stored.read(RESULTS)
 
 
