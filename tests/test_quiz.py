@@ -95,6 +95,8 @@ def test_the_numbers_are_right():
         "14.q2": max(0.6 * 0.3, 0.4 * 0.9),
         "16.q1": 8**2 / 4**2,
         "17.q4": sum(all(run["flagged"] for run in runs) for runs in clinic_strangers.load_results()["found"].values()),
+        "18.q2": 6 * 2,
+        "18.q3": (1 - 0.9) / math.sqrt(1 - 0.98),
     }
     assert set(expected) == {entry.id for entry in NUMBERS}
     for name, value in expected.items():
