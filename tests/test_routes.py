@@ -96,7 +96,7 @@ def test_times_are_said_as_people_do(minutes, said):
 def test_without_a_choice_the_routes_are_listed_and_the_map_is_as_it_was():
     before = repr(progress.course_map())
     shown = repr(progress.route())
-    assert [line.split("  ")[0] for line in shown.splitlines()] == ["One evening", "The spine", "Everything"]
+    assert [line.split("  ")[0] for line in shown.splitlines()] == ["One evening", "The spine", "Part II", "Everything"]
     assert repr(progress.course_map()) == before and "next" not in before
 
 
@@ -147,7 +147,7 @@ def test_stored_outputs_know_no_choice(monkeypatch):
 
 
 def test_an_unknown_route_is_refused():
-    with pytest.raises(ValueError, match="name must be one of evening, spine, everything, got 'morning'"):
+    with pytest.raises(ValueError, match="name must be one of evening, spine, part_ii, everything, got 'morning'"):
         progress.route("morning")
     with pytest.raises(ValueError, match="kind must be one of"):
         progress.mark("route", "evening")
