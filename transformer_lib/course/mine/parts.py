@@ -48,6 +48,11 @@ PARTS = (
     _part("masked_cross_entropy(logits, tgt_out, pad_id)", "13", "measures the loss"),
     _part("greedy_loop(next_logits, bos_id, eos_id, max_new_tokens)", "14", "decodes greedily"),
     _part("beam_step(scores, next_log_probs, beam_size)", "14", "takes one step of beam search"),
+    _part(
+        "stack_logits(ids, prefix_lengths, embed, stack, head, pad_id)",
+        "19",
+        "leads from token ids to logits through one stack",
+    ),
 )
 
 NAMES = tuple(part.name for part in PARTS)

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from ...data.batches import Batches
 from ...data.corpora import load_corpus
-from ...data.tokenizers import PAD_ID, WordTokenizer, pad_batch
+from ...data.tokenizers import UNK_ID, WordTokenizer, pad_batch
 
 STEPS, WARM_UP, RATE, BATCH_SIZE = 500, 40, 3e-3, 32
 LossOf = Callable[[nn.Module, Tensor], Tensor]
@@ -36,6 +36,13 @@ def sentences(split: str) -> list[list[int]]:
 def padded(split: str) -> Tensor:
     """Return the sentences of a split as ids [sentences, longest]."""
     return pad_batch(sentences(split))
+
+
+def one_hidden(split: str, seed: int = 99) -> tuple[Tensor, Tensor, Tensor]:
+    """Hide one word of each sentence of a split: ids [sentences, longest] with one UNK_ID in each, where, which word."""
+    ids = padded(split)
+    where = torch.multinomial((ids > UNK_ID).float(), 1, generator=torch.Generator().manual_seed(seed))
+    return ids.scatter(1, where, UNK_ID), where[:, 0], ids.gather(1, where)[:, 0]
 
 
 def batches(seed: int, size: int = BATCH_SIZE) -> Iterator[Tensor]:
@@ -95,5 +102,3 @@ def ngram_perplexity(order: int, split: str = "heldout") -> float:
             surprises.append(-math.log(share))
     return math.exp(math.fsum(surprises) / len(surprises))
 
-
-__all__ = ["PAD_ID", "STEPS", "batches", "fit", "ngram_perplexity", "padded", "sentences", "tokenizer"]
