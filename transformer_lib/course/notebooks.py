@@ -12,7 +12,7 @@ class Notebook:
     """One notebook.
 
     Args:
-        id: its number, "00" to "17"; "A" and "B" are the appendix.
+        id: its number, from "00" on; "A" and "B" are the appendix.
         slug: rest of the file name.
         title: a few words.
         minutes: reading time with exercises, without the optional sections.
@@ -257,6 +257,27 @@ NOTEBOOKS = (
         optional_minutes=30,
     ),
     Notebook(
+        "18",
+        "the_transformer_by_hand",
+        "The whole Transformer by hand",
+        75,
+        "every backward pass, and a translator trained by them",
+        exercises=5,
+        quizzes=3,
+        widgets=("W28",),
+    ),
+    Notebook(
+        "19",
+        "one_stack_three_models",
+        "One stack, three models",
+        75,
+        "a language model that writes, and GPT-2 and BERT on your blocks",
+        exercises=5,
+        quizzes=5,
+        widgets=("W29",),
+        optional_minutes=20,
+    ),
+    Notebook(
         "A",
         "claims_and_corrections",
         "Claims and corrections",
@@ -285,7 +306,8 @@ def notebook(notebook_id: str) -> Notebook:
     for entry in NOTEBOOKS:
         if entry.id == notebook_id:
             return entry
-    raise ValueError(f"notebook_id must be one of 00 to 17, A or B, got {notebook_id!r}")
+    numbers = [entry.id for entry in NOTEBOOKS if entry.id.isdigit()]
+    raise ValueError(f"notebook_id must be one of {numbers[0]} to {numbers[-1]}, A or B, got {notebook_id!r}")
 
 
 def following(entry: Notebook) -> Notebook | None:

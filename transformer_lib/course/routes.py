@@ -1,4 +1,4 @@
-"""The routes through the course: one evening, the spine, everything. Each is a list of stops, in order."""
+"""The routes through the course: one evening, the spine, Part II, everything. Each is a list of stops, in order."""
 
 from __future__ import annotations
 
@@ -151,6 +151,13 @@ SPINE = Route(
     tuple(_spine(entry) for entry in NOTEBOOKS if entry.id <= LAST_OF_PART_I),
 )
 
+PART_II = Route(
+    "part_ii",
+    "Part II",
+    "the way to today's models, notebooks 18 and 19, without the sections marked as optional",
+    tuple(_spine(entry) for entry in NOTEBOOKS if entry.id.isdigit() and entry.id > LAST_OF_PART_I),
+)
+
 EVERYTHING = Route(
     "everything",
     "Everything",
@@ -158,7 +165,7 @@ EVERYTHING = Route(
     tuple(_whole(entry) for entry in NOTEBOOKS),
 )
 
-ROUTES = (EVENING, SPINE, EVERYTHING)
+ROUTES = (EVENING, SPINE, PART_II, EVERYTHING)
 
 
 def route(name: str) -> Route:
