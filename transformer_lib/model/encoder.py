@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from .._validate import check_flag, check_int, check_sequence
+from .cache import KeyValueCache
 from .layers import FeedForward, LayerNorm, Residual
 from .multihead import MultiHeadAttention
 from .positional import make_score_position
@@ -47,10 +48,10 @@ class EncoderLayer(nn.Module):
         self.self_attention_residual = Residual(d_model, **wrap)
         self.feed_forward_residual = Residual(d_model, **wrap)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return x [batch, seq_len, d_model] after both sub-layers; `mask` as in `MultiHeadAttention`."""
+    def forward(self, x: Tensor, mask: Tensor | None = None, *, cache: KeyValueCache | None = None) -> Tensor:
+        """Return x [batch, seq_len, d_model] after both sub-layers; `mask` and `cache` as in `MultiHeadAttention`."""
         check_sequence("x", x, self.d_model)
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask))
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask, cache=cache))
         return self.feed_forward_residual(x, self.feed_forward)
 
 
