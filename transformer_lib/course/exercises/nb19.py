@@ -356,12 +356,6 @@ def _hidden(
     return function
 
 
-def _in_place(ids, rate, drawn):
-    hidden = (drawn < rate) & (ids > 2)
-    ids[hidden] = 3
-    return ids, ids * hidden
-
-
 EXERCISE_3 = Exercise(
     "19.3",
     "Hide words",
@@ -419,13 +413,8 @@ EXERCISE_3 = Exercise(
         Mistake(
             "hidden among the labels",
             _hidden(labels=lambda ids, hidden: 3 * hidden),
-            "The labels have <unk> where a word is hidden; they must have the word itself.",
-        ),
-        Mistake(
-            "labels from what is seen",
-            _in_place,
-            "You changed ids in place, and then there were no words left to make labels of; masked_fill makes a new "
-            "tensor.",
+            "The labels have <unk> where a word is hidden; they must have the word itself. (If you changed ids in "
+            "place, make a new tensor instead.)",
         ),
         Mistake(
             "-100",
@@ -455,60 +444,42 @@ EXERCISE_3 = Exercise(
 # 19.4 Port an attention ----------------------------------------------------------------------------------------------
 
 
-def gpt2_attention(state, i):
-    """Return the weights of layer i's attention as `load_state_dict` of `tl.MultiHeadAttention` needs them.
+def gpt2_attention(c_attn, c_attn_bias, c_proj):
+    """Return w_q, w_k, w_v, w_o and b_q, b_k, b_v of `tl.MultiHeadAttention` from the tensors of GPT-2.
 
-    state: dictionary of tensors with "h.0.attn.c_attn.weight" [d, 3 d], "h.0.attn.c_attn.bias" [3 d],
-    "h.0.attn.c_proj.weight" [d, d] and "h.0.attn.c_proj.bias" [d], matrices as [in, out], and so on for "h.1" …
-    Returns a dictionary of eight tensors: w_q.weight, w_q.bias, w_k…, w_v…, w_o…, matrices as [out, in].
+    c_attn: [d, 3 d], for x @ c_attn, whose columns make all queries, then all keys, then all values;
+    c_attn_bias: [3 d]; c_proj: [d, d], for output @ c_proj. The four matrices are to be [out, in], as in nn.Linear;
+    the three biases are [d].
     """
-    weight, bias = (state[f"h.{i}.attn.c_attn.{kind}"] for kind in ("weight", "bias"))
-    d = weight.shape[0]
-    ours = {}
-    for place, name in enumerate(("w_q", "w_k", "w_v")):
-        piece = slice(place * d, (place + 1) * d)
-        ours |= {f"{name}.weight": weight[:, piece].transpose(0, 1), f"{name}.bias": bias[piece]}
-    out = state[f"h.{i}.attn.c_proj.weight"].transpose(0, 1)
-    return {**ours, "w_o.weight": out, "w_o.bias": state[f"h.{i}.attn.c_proj.bias"]}
-
-
-def _checkpoint_case(label, seed, d, n_layers, i):
-    state = {}
-    for layer in range(n_layers):
-        names = ("c_attn.weight", "c_attn.bias", "c_proj.weight", "c_proj.bias")
-        shapes = ((d, 3 * d), (3 * d,), (d, d), (d,))
-        numbers = normal(seed + layer, *shapes)
-        state |= {f"h.{layer}.attn.{name}": tensor for name, tensor in zip(names, numbers, strict=True)}
-    state["wte.weight"] = normal(seed + 99, (13, d))[0]
-    return Case(label, (state, i))
+    d = c_attn.shape[0]
+    thirds = [slice(first, first + d) for first in (0, d, 2 * d)]
+    matrices = [c_attn[:, third].transpose(0, 1) for third in thirds]
+    return (*matrices, c_proj.transpose(0, 1), *(c_attn_bias[third] for third in thirds))
 
 
 def _checkpoint_cases():
+    def case(label, seed, d):
+        return Case(label, tuple(normal(seed, (d, 3 * d), (3 * d,), (d, d))))
+
     return [
-        _checkpoint_case("4 features, the only layer", 1950, 4, 1, 0),
-        _checkpoint_case("6 features, the last of 3 layers", 1955, 6, 3, 2),
-        _checkpoint_case("12 features, the first of 2 layers", 1960, 12, 2, 0),
-        _checkpoint_case("6 features, layer 10 of 12", 1965, 6, 12, 10),
+        case("2 features", 1950, 2),
+        case("3 features", 1951, 3),
+        case("6 features", 1952, 6),
+        case("11 features", 1953, 11),
+        case("one feature", 1954, 1),
     ]
 
 
 def _ported(
-    cut=lambda tensor: tensor.chunk(3, dim=-1),
-    names=("w_q", "w_k", "w_v", "w_o"),
-    turn=lambda name, matrix: matrix.T,
-    layer=lambda i: i,
-    kinds=("weight", "bias"),
+    cut=lambda tensor: tensor.chunk(3, dim=-1), order=(0, 1, 2), turned=(True, True, True, True), bias_order=None
 ):
-    """Return a port, each slip a switch."""
+    """Return a port, each slip a switch; `turned` says which of the four matrices are transposed."""
 
-    def function(state, i):
-        ours = {}
-        for kind in kinds:
-            stem = f"h.{layer(i)}.attn."
-            pieces = [*cut(state[f"{stem}c_attn.{kind}"]), state[f"{stem}c_proj.{kind}"]]
-            for name, piece in zip(names, pieces, strict=True):
-                ours[f"{name}.{kind}"] = turn(name, piece) if kind == "weight" else piece
-        return ours
+    def function(c_attn, c_attn_bias, c_proj):
+        pieces, biases = cut(c_attn), cut(c_attn_bias)
+        matrices = [*(pieces[at] for at in order), c_proj]
+        matrices = [matrix.T if turn else matrix for matrix, turn in zip(matrices, turned, strict=True)]
+        return (*matrices, *(biases[at] for at in bias_order or order))
 
     return function
 
@@ -517,83 +488,88 @@ def _dealt(tensor):
     return [tensor[..., first::3] for first in range(3)]
 
 
-def _cut_rows(tensor):
-    """Cut a matrix into three pieces of rows, and shape each as if it were one of columns."""
-    return [piece.reshape(-1, tensor.shape[-1] // 3) for piece in tensor.flatten().chunk(3)]
+def _cut_by_rows(c_attn, c_attn_bias, c_proj):
+    rows = [piece.reshape(-1, len(c_attn)) for piece in c_attn.flatten().chunk(3)]
+    return (*(piece.T for piece in rows), c_proj.T, *c_attn_bias.chunk(3))
 
 
 EXERCISE_4 = Exercise(
     "19.4",
     "Port an attention",
     10,
-    3,
+    2,
     gpt2_attention,
     _checkpoint_cases,
     (
         Mistake(
             "nothing transposed",
-            _ported(turn=lambda name, matrix: matrix),
+            _ported(turned=(False,) * 4),
             "No matrix is transposed; GPT-2 stores [in, out], and nn.Linear [out, in].",
         ),
         Mistake(
             "w_o not transposed",
-            _ported(turn=lambda name, matrix: matrix if name == "w_o" else matrix.T),
+            _ported(turned=(True, True, True, False)),
             "w_o is not transposed. It is square, so it fits either way, but GPT-2 stores c_proj as [in, out], too.",
         ),
         Mistake(
             "only w_o transposed",
-            _ported(turn=lambda name, matrix: matrix.T if name == "w_o" else matrix),
-            "w_q, w_k and w_v are not transposed; each piece is [in, out], and square.",
+            _ported(turned=(False, False, False, True)),
+            "w_q, w_k and w_v are not transposed; each piece of c_attn is square, and [in, out].",
         ),
         Mistake(
             "keys and values swapped",
-            _ported(names=("w_q", "w_v", "w_k", "w_o")),
-            "w_k and w_v are swapped: queries, keys, values stand in this order.",
+            _ported(order=(0, 2, 1)),
+            "Keys and values are swapped: queries, keys, values stand in this order.",
         ),
         Mistake(
             "queries and keys swapped",
-            _ported(names=("w_k", "w_q", "w_v", "w_o")),
-            "w_q and w_k are swapped: queries, keys, values stand in this order.",
+            _ported(order=(1, 0, 2)),
+            "Queries and keys are swapped: queries, keys, values stand in this order.",
+        ),
+        Mistake(
+            "keys and values swapped, but not their biases",
+            _ported(order=(0, 2, 1), bias_order=(0, 1, 2)),
+            "w_k and w_v are swapped, while their biases are right: queries, keys, values stand in this order.",
         ),
         Mistake(
             "dealt in turn",
             _ported(cut=_dealt),
-            "You dealt the columns out in turn; the first third makes the queries, the second the keys.",
+            "You dealt the columns out in turn, first to the queries, then to the keys; the first third of them all "
+            "makes the queries.",
         ),
         Mistake(
-            "cut after transposing as if before",
-            lambda state, i: _cut_by_rows(state, i),
-            "The pieces are not columns of c_attn: cut the matrix along its last axis, before it is transposed (or the "
-            "first axis after).",
+            "cut by heads",
+            lambda c_attn, c_attn_bias, c_proj: (
+                *(piece.T for piece in _dealt(c_attn)),
+                c_proj.T,
+                *c_attn_bias.chunk(3),
+            ),
+            "You dealt the columns of c_attn out in turn, though the biases are right; the first third of the columns "
+            "makes the queries.",
         ),
         Mistake(
-            "always layer 0",
-            _ported(layer=lambda i: 0),
-            "These are the weights of layer 0; the names begin with h. and the number of the layer.",
+            "cut by rows",
+            _cut_by_rows,
+            "The numbers of c_attn were cut in the order in which they lie in memory, row by row; each piece is a "
+            "third of the columns: cut along the last axis.",
         ),
         Mistake(
-            "no biases",
-            _ported(kinds=("weight",)),
-            "The biases are missing; each of the four maps has one.",
+            "biases reversed",
+            _ported(bias_order=(2, 1, 0)),
+            "The biases stand in the wrong order: queries, keys, values.",
         ),
         Mistake(
-            "no w_o",
-            lambda state, i: {k: v for k, v in _ported()(state, i).items() if not k.startswith("w_o")},
-            "w_o is missing; c_proj has its weight and its bias.",
-        ),
-        Mistake(
-            "their names",
-            lambda state, i: {k: v for k, v in state.items() if k.startswith(f"h.{i}.")},
-            "These are GPT-2's names and tensors; ours are w_q.weight, w_q.bias, and so on.",
+            "wrapped in one",
+            lambda c_attn, c_attn_bias, c_proj: (
+                *(c_attn[:, : len(c_attn)].T for _ in range(3)),
+                c_proj.T,
+                *c_attn_bias.chunk(3),
+            ),
+            "w_q, w_k and w_v are one and the same third of c_attn; each has its own.",
         ),
     ),
+    returns=("w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v"),
 )
-
-
-def _cut_by_rows(state, i):
-    ours = _ported()(state, i)
-    pieces = _cut_rows(state[f"h.{i}.attn.c_attn.weight"])
-    return ours | {f"{name}.weight": piece.T for name, piece in zip(("w_q", "w_k", "w_v"), pieces, strict=True)}
 
 
 # 19.5 Cut into patches -----------------------------------------------------------------------------------------------

@@ -178,4 +178,10 @@ INTERACTIVE_FIGURES = (
         "A word typed by the learner decides what bank means, until the one reading is cut.",
         ("00",),
     ),
+    InteractiveFigure(
+        "W29",
+        "mask_dial",
+        "A mask turned from causal over prefix to full, and which rows of which layer move with it.",
+        ("19",),
+    ),
 )

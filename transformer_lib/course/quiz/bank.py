@@ -20,6 +20,7 @@ from .bank_14 import NOTEBOOK_14
 from .bank_15 import NOTEBOOK_15
 from .bank_16 import NOTEBOOK_16
 from .bank_17 import NOTEBOOK_17
+from .bank_19 import NOTEBOOK_19
 from .bank_A import NOTEBOOK_A
 
 QUESTIONS = (
@@ -41,5 +42,6 @@ QUESTIONS = (
     *NOTEBOOK_15,
     *NOTEBOOK_16,
     *NOTEBOOK_17,
+    *NOTEBOOK_19,
     *NOTEBOOK_A,
 )

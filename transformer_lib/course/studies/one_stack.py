@@ -101,4 +101,3 @@ def ngram_perplexity(order: int, split: str = "heldout") -> float:
                 share = (2 * share + grams[n][tuple(ids[end - n : end + 1])]) / (times + 2)
             surprises.append(-math.log(share))
     return math.exp(math.fsum(surprises) / len(surprises))
-
