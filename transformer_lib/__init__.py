@@ -47,12 +47,14 @@ from .model import interop
 from .model.attention import scaled_dot_product_attention
 from .model.config import TransformerConfig
 from .model.decoder import Decoder, DecoderLayer
+from .model.decoder_only import DecoderOnlyTranslator
 from .model.encoder import Encoder, EncoderLayer
 from .model.evaluating import evaluating
 from .model.interventions import cut, patch
 from .model.layers import FeedForward, LayerNorm
-from .model.masks import causal_mask, padding_mask
+from .model.masks import causal_mask, padding_mask, prefix_mask
 from .model.multihead import MultiHeadAttention
+from .model.one_stack import LanguageModel, MaskedLanguageModel
 from .model.positional import LearnedPosition, RelativeBias, RotaryPosition, SinusoidalPosition, sinusoidal_encoding
 from .model.recording import record_attention
 from .model.transformer import Transformer
@@ -84,12 +86,15 @@ __all__ = [
     "Batches",
     "Decoder",
     "DecoderLayer",
+    "DecoderOnlyTranslator",
     "Encoder",
     "EncoderLayer",
     "FeedForward",
     "History",
+    "LanguageModel",
     "LayerNorm",
     "LearnedPosition",
+    "MaskedLanguageModel",
     "MultiHeadAttention",
     "Pair",
     "RelativeBias",
@@ -120,6 +125,7 @@ __all__ = [
     "pad_batch",
     "padding_mask",
     "patch",
+    "prefix_mask",
     "record_attention",
     "sample_decode",
     "save_checkpoint",

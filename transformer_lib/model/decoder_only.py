@@ -13,9 +13,9 @@ from .cache import DecoderCache
 from .config import TransformerConfig
 from .encoder import Encoder
 from .masks import causal_mask, padding_mask, prefix_mask
+from .positional import AT_SCORES
 
 MASKS = ("prefix", "causal")
-POSITIONS = ("rotary", "relative", "none")  # those that do not care where in a row a sentence begins
 
 
 class DecoderOnlyTranslator(TranslationModel):
@@ -27,15 +27,15 @@ class DecoderOnlyTranslator(TranslationModel):
     Args:
         config: sizes and choices; n_layers are those of the one stack. The position is "rotary", "relative" or "none":
             the padding of a shorter source stands in front of it, so only offsets within a row mean anything.
-        mask: "prefix" lets every token see the whole source (Liu et al. 2018 without, Raffel et al. 2020 with it);
-            with "causal" each sees itself and what stands before it, in the source too.
+        mask: with "causal" each token sees itself and what stands before it, in the source too (as in Liu et al.
+            2018); with "prefix" every token sees the whole source besides (Raffel et al. 2020, §3.2.1).
     """
 
     def __init__(self, config: TransformerConfig, *, mask: str = "prefix") -> None:
         super().__init__()
         if not isinstance(config, TransformerConfig):
             raise TypeError(f"config must be a TransformerConfig, got {type(config).__name__}")
-        check_choice("config.position", config.position, POSITIONS)
+        check_choice("config.position", config.position, AT_SCORES)
         self.config, self.mask = config, check_choice("mask", mask, MASKS)
         self.src_embedding = nn.Embedding(config.src_vocab_size, config.d_model)
         self.tgt_embedding = nn.Embedding(config.tgt_vocab_size, config.d_model)

@@ -20,8 +20,8 @@ class EncoderLayer(nn.Module):
         d_model, n_heads, d_ff: sizes. dropout: on each sub-layer's output.
         norm_first: pre-norm instead of the paper's post-norm.
         attention_bias: whether the attention projections have biases. bias: whether everything else has.
-        activation: of the feed-forward network. position: "rotary" and "relative" act inside the
-            self-attention; the others act on the embeddings, outside the layer.
+        activation: of the feed-forward network, as there. position: "rotary", "relative" or "none"; those that are
+            added to the embeddings act outside the layer.
     """
 
     def __init__(

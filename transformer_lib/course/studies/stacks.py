@@ -35,7 +35,6 @@ from ...model.transformer import Transformer
 from ...training.evaluation import loss_per_token
 from ...training.gradients import BatchGradient, count_targets
 from ...training.loop import train
-from ...training.loss import TrainingLoss
 from ...training.options import TrainingOptions
 from ...training.schedules import make_schedule
 from . import stored, translators
