@@ -17,7 +17,7 @@ from ...data.batches import Batches
 from ...data.corpora import load_corpus
 from ...data.tokenizers import UNK_ID, WordTokenizer, pad_batch
 
-STEPS, WARM_UP, RATE, BATCH_SIZE = 500, 40, 3e-3, 32
+STEPS, WARM_UP, RATE, BATCH_SIZE = 400, 40, 3e-3, 32
 LossOf = Callable[[nn.Module, Tensor], Tensor]
 
 
