@@ -217,7 +217,7 @@ def _causal(ids):
 EXERCISE_2 = Exercise(
     "19.2",
     "The logits of one stack",
-    10,
+    12,
     2,
     stack_logits,
     _stack_cases,
@@ -496,7 +496,7 @@ def _cut_by_rows(c_attn, c_attn_bias, c_proj):
 EXERCISE_4 = Exercise(
     "19.4",
     "Port an attention",
-    10,
+    12,
     2,
     gpt2_attention,
     _checkpoint_cases,
