@@ -39,6 +39,7 @@ from ._files import DATA
 from .data import metrics
 from .data.batches import Batches
 from .data.corpora import Pair, load_corpus
+from .data.digits import load_digits
 from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
 from .decoding.beam import beam_hypotheses, beam_search
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
@@ -119,6 +120,7 @@ __all__ = [
     "interop",
     "load_checkpoint",
     "load_corpus",
+    "load_digits",
     "load_trained",
     "metrics",
     "numpy_reference",
