@@ -22,7 +22,7 @@ class Digits(NamedTuple):
 
 
 def load_digits() -> Digits:
-    """Return the 1,797 digits of 13 people that are included (Alpaydin & Kaynak 1998; see data/README.md)."""
+    """Return the 1,797 digits of 13 people that are included (see data/README.md)."""
     with np.load(DATA / "digits.npz") as stored:
         images, labels = stored["images"], stored["labels"]
     return Digits(torch.tensor(images) / 16, torch.tensor(labels).long())

@@ -43,7 +43,7 @@ class FeedForward(nn.Module):
     Args:
         d_model: width of input and output. d_ff: hidden width.
         activation: "relu" (the paper's), "gelu", or "gelu_tanh", an approximation of it that GPT-2 was trained with:
-            x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2 (Hendrycks & Gimpel 2016).
+            x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2 (Hendrycks and Gimpel 2016).
         bias: whether the two linear maps have a bias.
     """
 

@@ -19,7 +19,7 @@ from .positional import LearnedPosition, make_position, score_position
 class LanguageModel(nn.Module):
     """Words and positions, one `Encoder` stack, and a head that shares its table with the words.
 
-    Under a causal mask row t gives the logits of word t + 1: a decoder-only model (Radford et al. 2018). The same
+    Under a causal mask row t gives the logits of word t + 1: a decoder-only model (Radford et al. 2019). The same
     class under a padding mask guesses hidden words, under a `prefix_mask` it continues a prefix.
 
     Args:

@@ -246,7 +246,7 @@ def write(model: LanguageModel) -> dict[str, dict[str, float]]:
 
 
 class NGram:
-    """How often each word followed each of its contexts, and a mixture of the orders (after Jelinek & Mercer 1980).
+    """How often each word followed each of its contexts, and a mixture of all shorter ones.
 
     P(w | c) is that of the next shorter context, mixed with the share of w after c: the share has the weight
     n / (n + 2) where c was seen n times.
