@@ -58,7 +58,7 @@ NOTEBOOK_19 = (
     Choice(
         "19.q3",
         "The writer was trained under the causal mask. Now it is tested under the full mask, on the same task. What "
-        "becomes of its perplexity, 4.9?",
+        "becomes of its perplexity, about 5?",
         (
             Option(
                 "It falls to about 1, because the answer can be read off.",
