@@ -32,6 +32,17 @@ def stack_logits_by_keywords(ids, prefix_lengths, embed, stack, head, pad_id):
     return head(x)
 
 
+def stack_logits_without_rows_of_padding(ids, prefix_lengths, embed, stack, head, pad_id):
+    real = ids != pad_id
+    mask = tl.prefix_mask(prefix_lengths, ids.shape[1]) & real[:, None, None] & real[:, None, :, None]
+    return head(stack(embed(ids) * real[..., None], mask))
+
+
+def stack_logits_with_clamped_prefixes(ids, prefix_lengths, embed, stack, head, pad_id):
+    lengths = torch.minimum(prefix_lengths, (ids != pad_id).sum(1))  # padding stands behind the sentence
+    return head(stack(embed(ids), tl.prefix_mask(lengths, ids.shape[1])))
+
+
 def hide_words(ids, rate, drawn):
     seen, labels = ids.clone(), torch.zeros_like(ids)
     for place in ((ids > 2) & (drawn < rate)).nonzero().tolist():
@@ -62,6 +73,8 @@ STYLES = [
     ("19.1", prefix_mask_by_maximum),
     ("19.2", stack_logits),
     ("19.2", stack_logits_by_keywords),
+    ("19.2", stack_logits_without_rows_of_padding),
+    ("19.2", stack_logits_with_clamped_prefixes),
     ("19.3", hide_words),
     ("19.4", gpt2_attention),
     ("19.4", gpt2_attention_as_a_list),

@@ -65,17 +65,35 @@ EXERCISE_1 = Exercise(
         Mistake(
             "one length for all",
             lambda lengths, n: _prefix()(lengths[:1].expand(len(lengths)), n),
-            "Every row got the prefix of the first one; lengths has one number per row.",
+            "Every sentence got the prefix of the first one; lengths has one number per sentence.",
         ),
         Mistake(
             "the longest for all",
             lambda lengths, n: _prefix()(lengths.max().expand(len(lengths)), n),
-            "Every row got the longest prefix; lengths has one number per row.",
+            "Every sentence got the longest prefix; lengths has one number per sentence.",
         ),
         Mistake(
             "one too long",
             _prefix(inside=lambda key, length: key <= length),
             "The prefix is one token too long: positions count from 0, so position lengths[b] is behind it.",
+        ),
+        Mistake(
+            "one too short",
+            _prefix(inside=lambda key, length: key < length - 1),
+            "The prefix is one token too short: its last position is lengths[b] - 1.",
+        ),
+        Mistake(
+            "upper triangle",
+            _prefix(causal=lambda query, key: key >= query),
+            "Your causal part is upside down: a token sees itself and earlier ones, the lower triangle.",
+        ),
+        Mistake(
+            "a wider triangle",
+            lambda lengths, n: torch.stack(
+                [torch.ones(n, n, dtype=torch.bool).tril(max(int(length) - 1, 0))[None] for length in lengths]
+            ),
+            "You moved the diagonal up, so tokens behind the prefix see later ones, too; only the first lengths[b] keys "
+            "are added.",
         ),
         Mistake(
             "queries for keys",
@@ -178,8 +196,11 @@ def _stack_case(label, seed, lengths, prefixes, pad_id=0, vocab_size=11, d_model
     def stack(x, mask):
         return _attended(_attended(x, mask, first), mask, second)
 
+    real = (ids != pad_id)[..., None]
+
     def head(x):
-        return x @ last
+        logits = x @ last
+        return logits * real if logits.shape[:2] == ids.shape else logits  # what padding says is nobody's concern
 
     return Case(label, (ids, torch.tensor(prefixes), embed, stack, head, pad_id))
 
@@ -255,7 +276,7 @@ EXERCISE_2 = Exercise(
         Mistake(
             "the first prefix for all",
             _stacked(lambda ids, lengths, pad_id: _right(ids, lengths[:1].expand(len(ids)), pad_id)),
-            "Every row got the prefix of the first one; prefix_lengths has one number per row.",
+            "Every sentence got the prefix of the first one; prefix_lengths has one number per sentence.",
         ),
         Mistake(
             "transposed",
@@ -389,6 +410,11 @@ EXERCISE_3 = Exercise(
             _hidden(words=lambda ids: ids > 0),
             "You hid <bos> or <eos>, too; only ids above 2 are words.",
         ),
+        Mistake(
+            "all hidden in seen",
+            lambda ids, rate, drawn: (ids.masked_fill(drawn < rate, 3), _hidden()(ids, rate, drawn)[1]),
+            "The labels are right, but in seen <pad>, <bos> or <eos> became <unk>, too; only words do.",
+        ),
         Mistake("hides eos", _hidden(words=lambda ids: ids > 1), "You hid <eos>, too; only ids above 2 are words."),
         Mistake(
             "pad for hidden",
@@ -462,11 +488,10 @@ def _checkpoint_cases():
         return Case(label, tuple(normal(seed, (d, 3 * d), (3 * d,), (d, d))))
 
     return [
-        case("2 features", 1950, 2),
-        case("3 features", 1951, 3),
-        case("6 features", 1952, 6),
-        case("11 features", 1953, 11),
-        case("one feature", 1954, 1),
+        case("3 features", 1950, 3),
+        case("6 features", 1951, 6),
+        case("9 features", 1952, 9),
+        case("12 features", 1953, 12),
     ]
 
 
@@ -552,6 +577,35 @@ EXERCISE_4 = Exercise(
             _cut_by_rows,
             "The numbers of c_attn were cut in the order in which they lie in memory, row by row; each piece is a "
             "third of the columns: cut along the last axis.",
+        ),
+        Mistake(
+            "cut along the first axis",
+            lambda c_attn, c_attn_bias, c_proj: (*(p.T for p in c_attn.chunk(3)), c_proj.T, *c_attn_bias.chunk(3)),
+            "You cut c_attn along the wrong axis: the pieces are thirds of its columns (dim=-1), or of the rows of its "
+            "transpose.",
+        ),
+        Mistake(
+            "cut along the first axis, not transposed",
+            lambda c_attn, c_attn_bias, c_proj: (*c_attn.chunk(3), c_proj.T, *c_attn_bias.chunk(3)),
+            "You cut c_attn into thirds of its rows, and did not transpose them; the pieces are thirds of its columns.",
+        ),
+        Mistake(
+            "values, keys, queries",
+            _ported(order=(2, 1, 0)),
+            "The order is reversed: queries, keys, values.",
+        ),
+        Mistake(
+            "biases dealt in turn",
+            lambda c_attn, c_attn_bias, c_proj: (*_ported()(c_attn, c_attn_bias, c_proj)[:4], *_dealt(c_attn_bias)),
+            "The matrices are right, but you dealt the biases out in turn; cut them into thirds, too.",
+        ),
+        Mistake(
+            "matrix, bias, matrix, bias",
+            lambda c_attn, c_attn_bias, c_proj: (
+                *(one for pair in zip(c_attn.T.chunk(3), c_attn_bias.chunk(3), strict=True) for one in pair),
+                c_proj.T,
+            ),
+            "Right pieces in another order: first the four matrices, then the three biases.",
         ),
         Mistake(
             "biases reversed",
