@@ -106,8 +106,8 @@ def test_what_the_notebook_says_is_stored(stored):
         return [run["scores"][split][score] for run in runs]
 
     for arm in study.ARMS:
-        assert min(of(arm, 4, "heldout")) > 0.98
-        assert all(abs(share - stored["chance"]["hard"]) < 0.1 for share in of(arm, 4, "hard", "sense accuracy"))
+        assert min(of(arm, 4, "heldout")) > 0.99
+        assert max(of(arm, 4, "hard", "sense accuracy")) < stored["chance"]["hard"] + 0.1  # a guess, for all
     assert max(of("causal, loss on the source too", 1, "heldout")) < min(of("causal", 1, "heldout"))
 
 
@@ -128,7 +128,7 @@ def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
 
 
 def test_a_set_up_is_trained_and_measured(corpus, monkeypatch):
-    small = type(corpus)("context", {split: corpus[split][:48] for split in corpus.splits})
+    small = type(corpus)("context", {split: corpus["train"][:48] for split in corpus.splits})
     monkeypatch.setattr(study, "load_corpus", lambda name: small)
     found = study.run_setup(study.Setup("prefix, 3 layers", 1, 0))
     assert found["parameters"] > 200_000 and found["multiply_adds"] > 10**6

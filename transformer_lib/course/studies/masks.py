@@ -297,7 +297,8 @@ def run_setup(setup: Setup) -> dict[str, Any]:
         found |= {name: round(value, 4) for name, value in hidden_word(model, row.mask).items()}
     else:
         found["second half"] = {mask: round(perplexity(model, mask, whole=False), 4) for mask in MASKS}
-        found["perplexity"] = round(perplexity(model, row.mask), 4)
+    if row.objective == "next word":
+        found["perplexity"] = round(perplexity(model), 4)
     if setup.row == "next word":
         found["samples"] = write(model)
     print(setup, found, flush=True)
