@@ -92,8 +92,8 @@ EXERCISE_1 = Exercise(
             lambda lengths, n: torch.stack(
                 [torch.ones(n, n, dtype=torch.bool).tril(max(int(length) - 1, 0))[None] for length in lengths]
             ),
-            "You moved the diagonal up, so tokens behind the prefix see later ones, too; only the first lengths[b] keys "
-            "are added.",
+            "You moved the diagonal up, so tokens behind the prefix see later ones, too; only the first "
+            "lengths[b] keys are added.",
         ),
         Mistake(
             "queries for keys",
