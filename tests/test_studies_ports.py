@@ -12,7 +12,7 @@ from torch import nn
 from transformer_lib.course.studies import ports as study
 
 SLIPS = {
-    "GPT-2": ["exact gelu", "relu", "output projection not transposed", "no causal mask"],
+    "GPT-2": ["exact gelu", "relu", "no biases in the attention", "output projection not transposed", "no causal mask"],
     "BERT": ["ε = 1e-5", "no padding mask", "causal mask", "all segments 0"],
 }
 

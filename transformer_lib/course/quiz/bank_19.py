@@ -36,7 +36,7 @@ NOTEBOOK_19 = (
             Option(
                 "The writer.",
                 "Its rows give each word's probability after the words before it, and their product is that of the "
-                "sentence.",
+                "sentence. So it could even fill gaps from both sides, by trying each word: one pass for each.",
                 right=True,
             ),
             Option(
@@ -74,7 +74,7 @@ NOTEBOOK_19 = (
                 "rows change.",
             ),
             Option(
-                "It rises to several times as much.",
+                "It rises, by far.",
                 "New keys take weight in every row, and what they bring is nothing the layers were trained on.",
                 right=True,
             ),

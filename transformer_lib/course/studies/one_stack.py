@@ -5,12 +5,14 @@ Nothing is stored. The stored runs of the same lesson are those of `masks` and `
 
 from __future__ import annotations
 
+import random
+from collections import defaultdict
 from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
-from ...data.tokenizers import UNK_ID, WordTokenizer, pad_batch
+from ...data.tokenizers import BOS_ID, EOS_ID, UNK_ID, WordTokenizer, pad_batch
 from ...training.schedules import make_schedule
 from . import masks
 
@@ -38,6 +40,30 @@ def ngram_perplexity(order: int) -> float:
     """Return the perplexity of n-grams on the held-out sentences, counted in the training sentences."""
     words, ids = masks.german()
     return masks.NGram(order, ids["train"], len(words)).perplexity(ids["heldout"])
+
+
+def ngram_sentences(order: int, number: int, seed: int = 0) -> list[str]:
+    """Return sentences drawn word by word from the n-grams of `masks.NGram`, each cut off at its longest length.
+
+    Their mixture is drawn from as it is defined: a context seen n times says the next word with probability
+    n / (n + 2), and else the next shorter one is asked, and at last all words alike.
+    """
+    words, ids = masks.german()
+    after: defaultdict[tuple[int, ...], list[int]] = defaultdict(list)
+    for sentence in ids["train"]:
+        for at in range(1, len(sentence)):
+            for length in range(min(order, at + 1)):
+                after[tuple(sentence[at - length : at])].append(sentence[at])
+    rng, written = random.Random(seed), []
+    for _ in range(number):
+        said = [BOS_ID]
+        while said[-1] != EOS_ID and len(said) < masks.LONGEST:
+            contexts = [tuple(said[len(said) - length :]) for length in range(min(order, len(said) + 1))]
+            asked = (after[each] for each in reversed(contexts))
+            found = next((each for each in asked if rng.random() < len(each) / (len(each) + 2)), range(len(words)))
+            said.append(rng.choice(found))
+        written.append(words.decode(said[1:]))
+    return written
 
 
 def fit(model: nn.Module, loss_of: LossOf, steps: int, seed: int = 0) -> list[float]:

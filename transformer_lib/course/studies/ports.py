@@ -82,6 +82,11 @@ def gpt2_slips(state: Mapping[str, Tensor], heads: int) -> dict[str, Logits]:
             layer.feed_forward.activation = name
         return model
 
+    bare = copy.deepcopy(right)
+    for layer in bare.stack.layers:
+        for linear in (layer.self_attention.w_q, layer.self_attention.w_k, layer.self_attention.w_v):
+            linear.bias.data.zero_()
+        layer.self_attention.w_o.bias.data.zero_()
     turned = copy.deepcopy(right)
     for layer in turned.stack.layers:
         layer.self_attention.w_o.weight.data = layer.self_attention.w_o.weight.data.T.contiguous()
@@ -89,6 +94,7 @@ def gpt2_slips(state: Mapping[str, Tensor], heads: int) -> dict[str, Logits]:
         "right": right,
         "exact gelu": with_activation("gelu"),
         "relu": with_activation("relu"),
+        "no biases in the attention": bare,
         "output projection not transposed": turned,
         "no causal mask": lambda ids: right(ids, torch.ones(1, 1, 1, ids.shape[1], dtype=torch.bool)),
     }
