@@ -9,8 +9,8 @@ from dataclasses import asdict
 
 import pytest
 
-from german_grammar import ARTICLE_WORDS, ENDING_OF, PRONOUNS, check_german
-from german_nouns import NOUNS
+from transformer_lib.course.studies.german_grammar import ARTICLE_WORDS, ENDING_OF, PRONOUNS, check_german
+from transformer_lib.course.studies.german_nouns import NOUNS
 from transformer_lib.course.studies.rules import (
     IT_FEATURES,
     NOUN_FEATURES,

@@ -125,7 +125,7 @@ def test_bad_input_is_refused():
 
 
 def test_an_unknown_position_is_refused():
-    with pytest.raises(ValueError, match="position must be one of 'sinusoidal', .*, 'none', got 'rotray'"):
+    with pytest.raises(ValueError, match="position must be one of 'rotary', 'relative', 'none', got 'rotray'"):
         tl.EncoderLayer(30, 3, 17, position="rotray")
 
 

@@ -253,3 +253,147 @@ def test_another_activation_is_refused():
     layer = nn.TransformerEncoderLayer(30, 3, 17, activation=torch.tanh)
     with pytest.raises(ValueError, match="module must have the activation relu or gelu, got "):
         tl.interop.from_torch(layer)
+
+
+# Of transformers: vocabulary, positions, layers, d_model, heads, d_ff. Primes, but for d_model = heads × a prime.
+PEERS = [(53, 17, 2, 33, 3, 71), (97, 23, 3, 35, 5, 67), (31, 13, 1, 55, 11, 89)]
+peers = pytest.mark.parametrize("size", PEERS, ids=str)
+PEER_ATOL = {torch.float32: 1e-5, torch.float64: 1e-12}
+
+
+def drawn_anew(model, dtype):
+    """Every parameter drawn anew: as they are made, gains of 1, biases of 0 and small matrices hide what is wrong."""
+    generator = torch.Generator().manual_seed(0)
+    for parameter in model.parameters():
+        centre = 1.0 if parameter.dim() == 1 else 0.0
+        parameter.data = centre + 0.3 * torch.randn(parameter.shape, generator=generator)
+    return model.to(dtype).eval()
+
+
+def gpt2(size, dtype):
+    transformers = pytest.importorskip("transformers")
+    v, n, layers, d_model, heads, d_ff = size
+    kinds = {"n_positions": n, "n_embd": d_model, "n_layer": layers, "n_head": heads, "n_inner": d_ff}
+    config = transformers.GPT2Config(vocab_size=v, bos_token_id=0, eos_token_id=0, **kinds)
+    return drawn_anew(transformers.GPT2LMHeadModel(config), dtype)
+
+
+def bert(size, dtype):
+    transformers = pytest.importorskip("transformers")
+    v, n, layers, d_model, heads, d_ff = size
+    kinds = {"max_position_embeddings": n, "num_hidden_layers": layers, "num_attention_heads": heads}
+    config = transformers.BertConfig(vocab_size=v, hidden_size=d_model, intermediate_size=d_ff, **kinds)
+    return drawn_anew(transformers.BertForMaskedLM(config), dtype)
+
+
+def peer_ids(size):
+    ids = torch.randint(1, size[0], (BATCH, size[1]), generator=torch.Generator().manual_seed(1))
+    return ids.masked_fill(torch.arange(size[1]) >= size[1] - 2 * torch.arange(BATCH)[:, None], 0)
+
+
+@torch.no_grad()
+@peers
+@dtypes
+def test_gpt2(size, dtype):
+    theirs, ids = gpt2(size, dtype), peer_ids(size)
+    ours = interop.load_gpt2(theirs.state_dict(), size[4])
+    wanted = theirs(ids).logits
+    assert wanted.std() > 0.5 and ours(ids).dtype == dtype
+    torch.testing.assert_close(ours(ids), wanted, rtol=0, atol=PEER_ATOL[dtype])
+    assert sum(p.numel() for p in ours.parameters()) == sum(p.numel() for p in theirs.parameters())
+
+
+@torch.no_grad()
+@peers
+@dtypes
+def test_bert(size, dtype):
+    theirs, ids = bert(size, dtype), peer_ids(size)
+    ours, real = interop.load_bert(theirs.state_dict(), size[4]), ids != 0
+    segments = (torch.arange(size[1]) > size[1] // 3).long().expand_as(ids)
+    wanted = theirs(ids, attention_mask=real.long(), token_type_ids=segments).logits
+    assert wanted.std() > 0.5
+    got = ours(ids, tl.padding_mask(ids, 0), segments)
+    torch.testing.assert_close(got[real], wanted[real], rtol=0, atol=PEER_ATOL[dtype])
+    everything = theirs(ids).logits  # no padding, one segment
+    torch.testing.assert_close(ours(ids), everything, rtol=0, atol=PEER_ATOL[dtype])
+    assert sum(p.numel() for p in ours.parameters()) == sum(p.numel() for p in theirs.parameters())
+
+
+@torch.no_grad()
+def test_slips_that_the_comparison_with_gpt2_must_notice():
+    """Each changes what the model says by far more than rounding, as all of its parameters have been drawn anew."""
+    size = PEERS[1]
+    theirs, ids = gpt2(size, torch.float64), peer_ids(size)
+    wanted = theirs(ids).logits
+    for activation in ("gelu", "relu"):
+        ours = interop.load_gpt2(theirs.state_dict(), size[4])
+        for layer in ours.stack.layers:
+            layer.feed_forward.activation = activation
+        assert (ours(ids) - wanted).abs().max() > 1e-4
+    ours = interop.load_gpt2(theirs.state_dict(), size[4])
+    turned = ours.stack.layers[0].self_attention.w_o.weight  # square, so that no shape tells
+    turned.copy_(turned.T.clone())
+    assert (ours(ids) - wanted).abs().max() > 0.1
+    assert (interop.load_gpt2(theirs.state_dict(), 7)(ids) - wanted).abs().max() > 0.1  # a wrong number of heads
+
+
+@torch.no_grad()
+def test_slips_that_the_comparison_with_bert_must_notice():
+    size = PEERS[1]
+    theirs, ids = bert(size, torch.float64), peer_ids(size)
+    wanted, ours = theirs(ids, attention_mask=(ids != 0).long()).logits, interop.load_bert(theirs.state_dict(), size[4])
+    mask = tl.padding_mask(ids, 0)
+    for changed in (ours(ids), ours(ids, mask & tl.causal_mask(size[1])), ours(ids, mask, (ids != 0).long())):
+        assert (changed - wanted)[ids != 0].abs().max() > 0.05
+    for norm in (module for module in ours.modules() if isinstance(module, tl.LayerNorm)):
+        norm.eps = 1e-5
+    assert (ours(ids, mask) - wanted)[ids != 0].abs().max() > 1e-5
+
+
+def without_head(state, prefix):
+    return {name.removeprefix(prefix): weight for name, weight in state.items() if name.startswith(prefix)}
+
+
+def test_names_as_other_files_have_them():
+    size = PEERS[0]
+    state = gpt2(size, torch.float32).state_dict()
+    bare = without_head(state, "transformer.") | {"h.0.attn.bias": torch.ones(1, 1, 17, 17)}  # of old files: the mask
+    ids = peer_ids(size)
+    assert torch.equal(interop.load_gpt2(bare, 3)(ids), interop.load_gpt2(state, 3)(ids))
+    state = bert(size, torch.float32).state_dict()
+    more = {"bert.pooler.dense.weight": torch.ones(33, 33), "bert.pooler.dense.bias": torch.ones(33)}
+    more |= {"cls.seq_relationship.weight": torch.ones(2, 33), "cls.seq_relationship.bias": torch.ones(2)}
+    assert torch.equal(interop.load_bert(state | more, 3)(ids), interop.load_bert(state, 3)(ids))
+
+
+def test_states_of_gpt2_that_do_not_fit():
+    state = gpt2(PEERS[0], torch.float32).state_dict()
+    lacking = {name: weight for name, weight in state.items() if name != "transformer.h.1.ln_2.bias"}
+    turned = state | {"transformer.h.0.mlp.c_fc.weight": state["transformer.h.0.mlp.c_fc.weight"].T}
+    for wrong, message in (
+        ({}, "state_dict must have 'wte.weight', got without it nothing"),
+        (lacking, r"state_dict must have 'h.1.ln_2.bias'"),
+        (turned, r"state_dict\['h.0.mlp.c_fc.weight'\] must give a weight of shape \(71, 33\), got \(33, 71\)"),
+        (state | {"lm_head.weight": torch.zeros(53, 33)}, r"state_dict\['lm_head.weight'\] must be the same as what"),
+        (
+            state | {"transformer.h.1.x": torch.zeros(1)},
+            "state_dict must have what the model has, got besides h.1",
+        ),
+        (bert(PEERS[0], torch.float32).state_dict(), "state_dict must have 'wte.weight'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            interop.load_gpt2(wrong, 3)
+    with pytest.raises(ValueError, match="d_model must be divisible by n_heads"):
+        interop.load_gpt2(state, 2)
+
+
+def test_states_of_bert_that_do_not_fit():
+    state = bert(PEERS[0], torch.float32).state_dict()
+    lacking = {name: weight for name, weight in state.items() if not name.startswith("cls.")}
+    for wrong, message in (
+        (lacking, "state_dict must have 'cls.predictions.bias'"),
+        (state | {"cls.predictions.decoder.bias": torch.zeros(53)}, "decoder.bias'. must be the same as what it is"),
+        (state | {"bert.encoder.layer.0.new": torch.zeros(1)}, "got besides encoder.layer.0.new"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            interop.load_bert(wrong, 3)

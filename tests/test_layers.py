@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from factories import randomise
+from factories import make_model, randomise
 from transformer_lib.model.layers import Residual
 
 pytestmark = pytest.mark.fast
@@ -112,10 +112,34 @@ def test_a_wrong_width_is_refused(layer):
         (lambda: tl.LayerNorm(0), "d_model must be at least 1, got 0"),
         (lambda: tl.FeedForward(0, 3), "d_model must be at least 1, got 0"),
         (lambda: tl.FeedForward(3, 0), "d_ff must be at least 1, got 0"),
-        (lambda: tl.FeedForward(3, 5, activation="tanh"), "activation must be one of 'relu', 'gelu', got 'tanh'"),
+        (lambda: tl.FeedForward(3, 5, activation="tanh"), "one of 'relu', 'gelu', 'gelu_tanh', got 'tanh'"),
         (lambda: Residual(3, dropout=1.0), r"dropout must lie in \[0, 1\), got 1.0"),
     ],
 )
 def test_bad_sizes_are_refused(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+@pytest.mark.parametrize(("name", "approximate"), [("gelu", "none"), ("gelu_tanh", "tanh")])
+def test_both_forms_of_gelu(name, approximate):
+    network = randomise(tl.FeedForward(D_MODEL, D_FF, activation=name), 3.0).double()
+    x = 2 * draw()
+    hidden = torch.nn.functional.gelu(network.expand(x), approximate=approximate)
+    torch.testing.assert_close(network(x), network.contract(hidden), rtol=0, atol=1e-12)
+    other = tl.FeedForward(D_MODEL, D_FF, activation={"gelu": "gelu_tanh", "gelu_tanh": "gelu"}[name]).double()
+    other.load_state_dict(network.state_dict())
+    assert 1e-5 < (other(x) - network(x)).abs().max() < 1e-2  # near each other, and not the same
+
+
+@pytest.mark.parametrize("activation", ["gelu", "gelu_tanh"])
+def test_the_fast_path_takes_the_activation_of_the_layers(activation):
+    model = make_model(scale=2.0)
+    for layer in (*model.encoder.layers, *model.decoder.layers):
+        layer.feed_forward.activation = activation
+    src, tgt = torch.randint(3, 23, (5, 7)), torch.randint(3, 23, (5, 11))
+    tgt[:, 0] = 1
+    losses = [tl.TrainingLoss(model, path=path)(src, tgt) for path in ("readable", "fast")]
+    torch.testing.assert_close(*losses, rtol=1e-5, atol=0)
+    ids = [tl.greedy_decode(model, src, max_new_tokens=7, path=path) for path in ("readable", "fast")]
+    assert torch.equal(*ids)

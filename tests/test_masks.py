@@ -60,3 +60,35 @@ def test_bad_ids_are_refused():
         tl.padding_mask(torch.tensor([1, 2, 3]), 0)
     with pytest.raises(TypeError, match="ids must be a torch.Tensor, got list"):
         tl.padding_mask([[1, 2]], 0)
+
+
+def test_prefix_mask_against_a_loop():
+    lengths = torch.tensor([0, 2, 5, 7])
+    mask = tl.prefix_mask(lengths, 7)
+    assert mask.shape == (4, 1, 7, 7) and mask.dtype == torch.bool
+    for row, length in enumerate(lengths.tolist()):
+        for i in range(7):
+            assert mask[row, 0, i].tolist() == [j < length or j <= i for j in range(7)]
+
+
+def test_prefix_mask_lies_between_causal_and_full():
+    none, whole = tl.prefix_mask(torch.tensor([0, 5]), 5)
+    assert torch.equal(none[None], tl.causal_mask(5)) and whole.all()
+    assert torch.equal(tl.prefix_mask(torch.tensor([1]), 5), tl.causal_mask(5))  # the first token is seen by all anyway
+
+
+@pytest.mark.parametrize(
+    ("lengths", "seq_len", "error", "message"),
+    [
+        ([3, 1], 5, TypeError, "lengths must be a torch.Tensor, got list"),
+        (torch.tensor(3), 5, ValueError, "lengths must have 1 axes, got 0"),
+        (torch.tensor([3.0]), 5, TypeError, "lengths must be whole numbers, got torch.float32"),
+        (torch.tensor([True]), 5, TypeError, "lengths must be whole numbers, got torch.bool"),
+        (torch.tensor([3, 6]), 5, ValueError, r"lengths must be from 0 to seq_len = 5, got \[3, 6\]"),
+        (torch.tensor([-1]), 5, ValueError, r"lengths must be from 0 to seq_len = 5, got \[-1\]"),
+        (torch.tensor([3]), 0, ValueError, "seq_len must be at least 1, got 0"),
+    ],
+)
+def test_prefix_mask_names_what_is_wrong(lengths, seq_len, error, message):
+    with pytest.raises(error, match=message):
+        tl.prefix_mask(lengths, seq_len)

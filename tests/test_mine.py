@@ -394,7 +394,7 @@ def test_stored_outputs_and_grading_are_nobodys(file, monkeypatch, capsys, varia
     exercises.check("08.1", exercises.get("08.1").reference)
     assert "mine" not in capsys.readouterr().out
     assert file.read_bytes() == before and mine.kept() == ()
-    assert "0 of 18 parts are yours" in repr(mine.map())
+    assert "0 of 19 parts are yours" in repr(mine.map())
 
 
 def test_a_folder_that_cannot_be_written_stops_nobody(tmp_path, monkeypatch, capsys):
@@ -424,10 +424,10 @@ def test_the_map_says_whose_part_is_whose():
     mine.keep("softmax", with_hints)
     bundle = mine.map()._repr_mimebundle_()
     lines = bundle["text/plain"].splitlines()
-    assert lines[0] == "Your own Transformer: 1 of 18 parts are yours, in mine/my_transformer.py"
+    assert lines[0] == "Your own Transformer: 1 of 19 parts are yours, in mine/my_transformer.py"
     assert lines[1].startswith("✓ yours         01  softmax")
     assert lines[2].startswith("○ the library's 02  similarity")
-    assert bundle["text/html"].count("<tr>") == 19 and "<code>softmax</code>" in bundle["text/html"]
+    assert bundle["text/html"].count("<tr>") == 20 and "<code>softmax</code>" in bundle["text/html"]
 
 
 # Backward passes -----------------------------------------------------------------------------------------------------
@@ -470,6 +470,6 @@ def test_each_function_is_asked(monkeypatch):
 def test_a_backward_pass_is_no_part_of_the_translator(file):
     mine.keep("linear_backward", exercises.get("18.1").reference)
     assert mine.assembled().parts.theirs == {}
-    assert "0 of 18 parts are yours" in repr(mine.map())
+    assert "0 of 19 parts are yours" in repr(mine.map())
     with pytest.raises(ValueError, match="parts must be among yours, none yet, got linear_backward"):
         mine.assembled(parts=["linear_backward"])

@@ -15,7 +15,7 @@ from factories import make_model, sources, targets
 from transformer_lib.course import exercises, mine
 from transformer_lib.course.mine import AssembledTransformer, Parts
 from transformer_lib.course.mine.parts import part_of
-from transformer_lib.course.notebooks import NOTEBOOKS
+from transformer_lib.course.notebooks import NOTEBOOKS, notebook
 from transformer_lib.course.teaching import notebook_files
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -115,7 +115,7 @@ def solutions() -> dict:
     """Run the cells with solutions of all notebooks as a kernel would, without what they print and check."""
     shell = InteractiveShell()
     shell.run_cell("import math\nimport torch\nfrom collections import Counter").raise_error()
-    for entry in NOTEBOOKS[1:15]:
+    for entry in (*NOTEBOOKS[1:15], notebook("19")):
         for cell in notebook_files.read(ROOT / "notebooks" / entry.filename)["cells"]:
             if "solution" in notebook_files.tags_of(cell):
                 source = notebook_files.source_of(cell)
@@ -129,7 +129,7 @@ def all_kept(solutions) -> tuple[str, ...]:
     """Every part is the learner's: the notebooks' solutions."""
     for name, exercise in KEYSTONES.items():
         mine.keep(name, solutions[f"{exercise.reference.__name__}_solution"])
-    assert len(mine.kept()) == 18
+    assert len(mine.kept()) == 19
     return mine.kept()
 
 
@@ -192,9 +192,9 @@ def test_each_part_is_asked(all_kept):
     translator.translate(["The man saw the bank near the river."])
     translator.translate(["The man saw the bank near the river."], beam_size=2)
     translator.model.loss(torch.tensor([[5, 6]]), torch.tensor([[1, 5, 2]]))
-    assert set(all_kept) - called == {"causal_mask", "padding_mask"}
+    assert set(all_kept) - called == {"causal_mask", "padding_mask", "stack_logits"}
     tl.greedy_decode(translator.model, torch.tensor([[5, 6]]), max_new_tokens=2)
-    assert called == set(all_kept)
+    assert called == set(all_kept) - {"stack_logits"}
 
 
 # Translating and training --------------------------------------------------------------------------------------------
@@ -261,6 +261,49 @@ def test_attention_can_be_recorded(all_kept, batch):
         model(batch[0][:2], batch[1][:2, :-1])
     assert len(record) == 6 and all(weights.dim() == 4 for weights in record.values())
     assert math.isclose(next(iter(record.values())).sum(-1)[0, 0, 0].item(), 1.0, rel_tol=1e-5)
+
+
+# A single stack ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def language_model() -> tl.LanguageModel:
+    torch.manual_seed(0)
+    model = tl.LanguageModel(23, 2, 16, 4, 32, position="sinusoidal")
+    for parameter in model.parameters():
+        parameter.data += 0.3 * torch.randn_like(parameter)  # gains and biases, too
+    return model
+
+
+@pytest.mark.parametrize("whose", ["theirs", "the library's"])
+def test_a_stack_of_their_parts_has_the_librarys_logits(all_kept, language_model, whose):
+    parts = None if whose == "theirs" else ()
+    own = mine.assembled_stack(language_model.embedding, language_model.stack, parts=parts)
+    ids = torch.randint(4, 23, (3, 9), generator=torch.Generator().manual_seed(1))
+    ids[1, 6:] = 0
+    real = tl.padding_mask(ids, 0)
+    for lengths in (None, torch.tensor([0, 4, 9])):
+        mask = real & tl.prefix_mask(torch.zeros(3, dtype=torch.long) if lengths is None else lengths, 9)
+        with torch.no_grad():
+            torch.testing.assert_close(own(ids, lengths), language_model(ids, mask), rtol=1e-4, atol=1e-5)
+
+
+def test_a_stack_asks_each_part_of_it(all_kept, language_model):
+    own, called = mine.assembled_stack(language_model.embedding, language_model.stack), set()
+    for name, function in own.parts.theirs.items():
+        setattr(own.parts, name, lambda *args, f=function, n=name: (called.add(n), f(*args))[1])
+    own(torch.tensor([[5, 6, 7]])).sum().backward()
+    assert called >= {"embed", "sinusoidal_table", "stack_logits", "encoder_layer", "masked_attention", "layer_norm"}
+    assert "decoder_layer" not in called and all(parameter.grad is not None for parameter in own.parameters())
+
+
+def test_a_stack_of_another_form_is_refused(language_model):
+    for options in ({"norm_first": True}, {"position": "rotary"}):
+        with pytest.raises(ValueError, match="stack must be post-norm, with its positions outside"):
+            mine.assembled_stack(language_model.embedding, tl.Encoder(1, 16, 4, 32, **options))
+    own = mine.assembled_stack(language_model.embedding, language_model.stack)
+    with pytest.raises(ValueError, match="ids"):
+        own(torch.tensor([[5, 23]]))
 
 
 # What is refused -----------------------------------------------------------------------------------------------------

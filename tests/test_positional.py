@@ -8,7 +8,7 @@ import torch
 
 import transformer_lib as tl
 from factories import default_dtype
-from transformer_lib.model.positional import NoPosition, make_position, make_score_position
+from transformer_lib.model.positional import NoPosition, make_position, make_score_position, score_position
 
 pytestmark = pytest.mark.fast
 
@@ -165,4 +165,14 @@ def test_relative_bias_refuses_bad_sizes():
 )
 def test_each_kind_acts_in_one_place(kind, at_embeddings, at_scores):
     assert type(make_position(kind, 13, 6)) is at_embeddings
-    assert type(make_score_position(kind, 3)) is at_scores
+    assert type(make_score_position(score_position(kind), 3)) is at_scores
+
+
+@pytest.mark.parametrize(("kind", "name"), [("sinusoidal", "SinusoidalPosition"), ("learned", "LearnedPosition")])
+@pytest.mark.parametrize("stack", [tl.Encoder, tl.Decoder, tl.EncoderLayer, tl.DecoderLayer])
+def test_a_stack_refuses_positions_that_are_added_outside_it(stack, kind, name):
+    sizes = (6, 3, 5) if stack in (tl.EncoderLayer, tl.DecoderLayer) else (2, 6, 3, 5)
+    with pytest.raises(ValueError, match=f"'rotary', 'relative', 'none' in a layer or stack, got '{kind}'.*{name}"):
+        stack(*sizes, position=kind)
+    with pytest.raises(ValueError, match="position must be one of 'rotary', 'relative', 'none', got 'odd'"):
+        stack(*sizes, position="odd")

@@ -39,6 +39,7 @@ from ._files import DATA
 from .data import metrics
 from .data.batches import Batches
 from .data.corpora import Pair, load_corpus
+from .data.digits import load_digits
 from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
 from .decoding.beam import beam_hypotheses, beam_search
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
@@ -47,12 +48,14 @@ from .model import interop
 from .model.attention import scaled_dot_product_attention
 from .model.config import TransformerConfig
 from .model.decoder import Decoder, DecoderLayer
+from .model.decoder_only import DecoderOnlyTranslator
 from .model.encoder import Encoder, EncoderLayer
 from .model.evaluating import evaluating
 from .model.interventions import cut, patch
 from .model.layers import FeedForward, LayerNorm
-from .model.masks import causal_mask, padding_mask
+from .model.masks import causal_mask, padding_mask, prefix_mask
 from .model.multihead import MultiHeadAttention
+from .model.one_stack import LanguageModel, MaskedLanguageModel
 from .model.positional import LearnedPosition, RelativeBias, RotaryPosition, SinusoidalPosition, sinusoidal_encoding
 from .model.recording import record_attention
 from .model.transformer import Transformer
@@ -84,12 +87,15 @@ __all__ = [
     "Batches",
     "Decoder",
     "DecoderLayer",
+    "DecoderOnlyTranslator",
     "Encoder",
     "EncoderLayer",
     "FeedForward",
     "History",
+    "LanguageModel",
     "LayerNorm",
     "LearnedPosition",
+    "MaskedLanguageModel",
     "MultiHeadAttention",
     "Pair",
     "RelativeBias",
@@ -114,12 +120,14 @@ __all__ = [
     "interop",
     "load_checkpoint",
     "load_corpus",
+    "load_digits",
     "load_trained",
     "metrics",
     "numpy_reference",
     "pad_batch",
     "padding_mask",
     "patch",
+    "prefix_mask",
     "record_attention",
     "sample_decode",
     "save_checkpoint",

@@ -275,6 +275,7 @@ NOTEBOOKS = (
         exercises=5,
         quizzes=5,
         widgets=("W29",),
+        optional=("19.5",),
         optional_minutes=20,
     ),
     Notebook(

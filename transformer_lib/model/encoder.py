@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from .._validate import check_flag, check_int, check_sequence
+from .cache import KeyValueCache
 from .layers import FeedForward, LayerNorm, Residual
 from .multihead import MultiHeadAttention
 from .positional import make_score_position
@@ -19,8 +20,8 @@ class EncoderLayer(nn.Module):
         d_model, n_heads, d_ff: sizes. dropout: on each sub-layer's output.
         norm_first: pre-norm instead of the paper's post-norm.
         attention_bias: whether the attention projections have biases. bias: whether everything else has.
-        activation: of the feed-forward network. position: "rotary" and "relative" act inside the
-            self-attention; the others act on the embeddings, outside the layer.
+        activation: of the feed-forward network, as there. position: "rotary", "relative" or "none"; those that are
+            added to the embeddings act outside the layer.
     """
 
     def __init__(
@@ -47,10 +48,10 @@ class EncoderLayer(nn.Module):
         self.self_attention_residual = Residual(d_model, **wrap)
         self.feed_forward_residual = Residual(d_model, **wrap)
 
-    def forward(self, x: Tensor, mask: Tensor | None = None) -> Tensor:
-        """Return x [batch, seq_len, d_model] after both sub-layers; `mask` as in `MultiHeadAttention`."""
+    def forward(self, x: Tensor, mask: Tensor | None = None, *, cache: KeyValueCache | None = None) -> Tensor:
+        """Return x [batch, seq_len, d_model] after both sub-layers; `mask` and `cache` as in `MultiHeadAttention`."""
         check_sequence("x", x, self.d_model)
-        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask))
+        x = self.self_attention_residual(x, lambda y: self.self_attention(y, y, y, mask, cache=cache))
         return self.feed_forward_residual(x, self.feed_forward)
 
 

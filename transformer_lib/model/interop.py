@@ -1,8 +1,8 @@
-"""PyTorch's own modules into ours: same weights, same outputs, our mask convention."""
+"""PyTorch's own modules, and the weights of GPT-2 and BERT, into ours: same outputs, our mask convention."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
@@ -13,6 +13,7 @@ from .decoder import Decoder, DecoderLayer
 from .encoder import Encoder, EncoderLayer
 from .layers import LayerNorm
 from .multihead import MultiHeadAttention
+from .one_stack import LanguageModel, MaskedLanguageModel
 
 
 class EncoderDecoder(nn.Module):
@@ -148,3 +149,160 @@ def _norm(theirs: nn.LayerNorm | None) -> LayerNorm | nn.Identity:
 def _copy(ours: Any, weight: Tensor, bias: Tensor | None) -> None:
     ours.weight = nn.Parameter(weight.detach().clone())
     ours.bias = None if bias is None else nn.Parameter(bias.detach().clone())
+
+
+def load_gpt2(state_dict: Mapping[str, Tensor], n_heads: int) -> LanguageModel:
+    """Return GPT-2 (Radford et al. 2019) with these weights, as a model of this library.
+
+    Its blocks are an `EncoderLayer` each, pre-norm and with biases, under a causal mask; positions are learned and
+    added; the activation is "gelu_tanh"; the table of the words is the output head, too.
+
+    Args:
+        state_dict: of `GPT2LMHeadModel` of transformers; or of its `GPT2Model`, as names without "transformer." are.
+        n_heads: per layer. The weights do not tell it, and a wrong one gives another model without an error.
+
+    Raises:
+        ValueError: an entry is missing, left over, or of another shape; d_model is not divisible by n_heads.
+    """
+    weights = _Weights(state_dict, "transformer.", ignored=(".attn.bias", ".attn.masked_bias"))  # constants: the mask
+    words, places = weights.take("wte.weight"), weights.take("wpe.weight")
+    weights.drop_copy("lm_head.weight", of=words)
+    sizes = (weights.count("h."), words.shape[1], n_heads, len(weights.look("h.0.mlp.c_fc.bias")))
+    options: dict[str, Any] = {"norm_first": True, "attention_bias": True, "activation": "gelu_tanh"}
+    model = LanguageModel(len(words), *sizes, position="learned", max_len=len(places), scale=1.0, **options)
+    _set(model.embedding, "weight", words)
+    _set(model.position, "table", places)
+    weights.fill("ln_f", model.stack.norm)
+    for number, layer in enumerate(model.stack.layers):
+        for name, modules in _gpt2_parts(layer).items():
+            weights.fill(f"h.{number}.{name}", *modules, turned=True)
+    weights.finish()
+    return model
+
+
+def _gpt2_parts(layer: Any) -> dict[str, tuple[nn.Module, ...]]:
+    """Return which modules of an `EncoderLayer` each of GPT-2's is; the three projections of its attention are one."""
+    attention = layer.self_attention
+    return {
+        "ln_1": (layer.self_attention_residual.norm,),
+        "attn.c_attn": (attention.w_q, attention.w_k, attention.w_v),
+        "attn.c_proj": (attention.w_o,),
+        "ln_2": (layer.feed_forward_residual.norm,),
+        "mlp.c_fc": (layer.feed_forward.expand,),
+        "mlp.c_proj": (layer.feed_forward.contract,),
+    }
+
+
+def load_bert(state_dict: Mapping[str, Tensor], n_heads: int) -> MaskedLanguageModel:
+    """Return BERT (Devlin et al. 2019) with these weights, as a model of this library.
+
+    Its blocks are an `EncoderLayer` each, post-norm and with biases, under a padding mask; see `MaskedLanguageModel`
+    for what stands before and behind them.
+
+    Args:
+        state_dict: of `BertForMaskedLM` of transformers. Entries of a pooler and of a guess at the next sentence, as
+            `BertForPreTraining` has them, are left out.
+        n_heads: per layer. The weights do not tell it, and a wrong one gives another model without an error.
+
+    Raises:
+        ValueError: an entry is missing, left over, or of another shape; d_model is not divisible by n_heads.
+    """
+    of_others = [f"{name}.{kind}" for name in ("pooler.dense", "cls.seq_relationship") for kind in ("weight", "bias")]
+    others = ("embeddings.position_ids", *of_others)
+    weights = _Weights(state_dict, "bert.", ignored=others)
+    names = {"word": "words", "position": "places", "token_type": "segments"}
+    tables = {ours: weights.take(f"embeddings.{theirs}_embeddings.weight") for theirs, ours in names.items()}
+    bias = weights.take("cls.predictions.bias")
+    weights.drop_copy("cls.predictions.decoder.weight", of=tables["words"])
+    weights.drop_copy("cls.predictions.decoder.bias", of=bias)
+    d_ff = len(weights.look("encoder.layer.0.intermediate.dense.bias"))
+    sizes = (weights.count("encoder.layer."), tables["words"].shape[1], n_heads, d_ff)
+    lengths = {"max_len": len(tables["places"]), "n_segments": len(tables["segments"])}
+    model = MaskedLanguageModel(len(tables["words"]), *sizes, **lengths)
+    for owner, attribute, tensor in (
+        (model.embedding, "weight", tables["words"]),
+        (model.position, "table", tables["places"]),
+        (model.segment, "weight", tables["segments"]),
+        (model, "bias", bias),
+    ):
+        _set(owner, attribute, tensor)
+    weights.fill("embeddings.LayerNorm", model.norm)
+    weights.fill("cls.predictions.transform.dense", model.transform)
+    weights.fill("cls.predictions.transform.LayerNorm", model.head_norm)
+    for number, layer in enumerate(model.stack.layers):
+        for name, module in _bert_parts(layer).items():
+            weights.fill(f"encoder.layer.{number}.{name}", module)
+    weights.finish()
+    return model
+
+
+def _bert_parts(layer: Any) -> dict[str, nn.Module]:
+    """Return which module of an `EncoderLayer` each of BERT's is."""
+    return {
+        "attention.self.query": layer.self_attention.w_q,
+        "attention.self.key": layer.self_attention.w_k,
+        "attention.self.value": layer.self_attention.w_v,
+        "attention.output.dense": layer.self_attention.w_o,
+        "attention.output.LayerNorm": layer.self_attention_residual.norm,
+        "intermediate.dense": layer.feed_forward.expand,
+        "output.dense": layer.feed_forward.contract,
+        "output.LayerNorm": layer.feed_forward_residual.norm,
+    }
+
+
+class _Weights:
+    """A state dict that is taken entry by entry, so that it can be told what is missing and what is left over.
+
+    Args:
+        prefix: of names, which not all files have. ignored: how names end that are no weights of ours.
+    """
+
+    def __init__(self, state_dict: Mapping[str, Tensor], prefix: str, *, ignored: tuple[str, ...]) -> None:
+        entries = {name.removeprefix(prefix): weight for name, weight in state_dict.items()}
+        self.left = {name: weight for name, weight in entries.items() if not name.endswith(ignored)}
+
+    def look(self, name: str) -> Tensor:
+        """Return an entry, and leave it there."""
+        if name not in self.left:
+            others = ", ".join(sorted(self.left)[:4])
+            raise ValueError(f"state_dict must have {name!r}, got without it {others or 'nothing'}, …")
+        return self.left[name]
+
+    def take(self, name: str) -> Tensor:
+        """Return an entry, and take it away."""
+        self.look(name)
+        return self.left.pop(name)
+
+    def drop_copy(self, name: str, *, of: Tensor) -> None:
+        """Take away an entry, if it is there, that must equal another."""
+        if not torch.equal(self.left.pop(name, of), of):
+            raise ValueError(f"state_dict[{name!r}] must be the same as what it is tied to, got other numbers")
+
+    def count(self, prefix: str) -> int:
+        """Return how many numbers follow the prefix in names: the layers."""
+        return len({name.removeprefix(prefix).split(".")[0] for name in self.left if name.startswith(prefix)})
+
+    def fill(self, name: str, *modules: nn.Module, turned: bool = False) -> None:
+        """Make `name.weight` and `name.bias`, in as many equal parts as there are modules, those of the modules.
+
+        Args:
+            turned: their matrices are [in, out], as those of GPT-2's `Conv1D` are; ours are [out, in].
+        """
+        for kind in ("weight", "bias"):
+            whole = self.take(f"{name}.{kind}")
+            whole = whole.T if turned and whole.dim() == 2 else whole
+            for module, part in zip(modules, whole.chunk(len(modules)), strict=True):
+                _set(module, kind, part, f"state_dict['{name}.{kind}']")
+
+    def finish(self) -> None:
+        """Raise if anything is left."""
+        if self.left:
+            raise ValueError(f"state_dict must have what the model has, got besides {', '.join(sorted(self.left)[:4])}")
+
+
+def _set(owner: nn.Module, attribute: str, tensor: Tensor, name: str = "") -> None:
+    """Make a copy of a tensor the parameter of that name; its entry's name is for the error."""
+    wanted = tuple(getattr(owner, attribute).shape)
+    if tuple(tensor.shape) != wanted:
+        raise ValueError(f"{name or attribute} must give a weight of shape {wanted}, got {tuple(tensor.shape)}")
+    setattr(owner, attribute, nn.Parameter(tensor.detach().clone(memory_format=torch.contiguous_format)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -10,7 +11,11 @@ from torch import Tensor, nn
 
 from .._validate import check_choice, check_fraction, check_int, check_width
 
-ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {"relu": F.relu, "gelu": F.gelu}
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": F.relu,
+    "gelu": F.gelu,
+    "gelu_tanh": functools.partial(F.gelu, approximate="tanh"),
+}
 
 
 class LayerNorm(nn.Module):
@@ -36,7 +41,9 @@ class FeedForward(nn.Module):
     """FFN(x) = max(0, x W_1 + b_1) W_2 + b_2, the same for every position (paper §3.3); it widens to d_ff and back.
 
     Args:
-        d_model: width of input and output. d_ff: hidden width. activation: "relu" (the paper's) or "gelu".
+        d_model: width of input and output. d_ff: hidden width.
+        activation: "relu" (the paper's), "gelu", or "gelu_tanh", an approximation of it that GPT-2 was trained with:
+            x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2 (Hendrycks and Gimpel 2016).
         bias: whether the two linear maps have a bias.
     """
 

@@ -36,3 +36,24 @@ def causal_mask(q_len: int, k_len: int | None = None, *, device: torch.device | 
         raise ValueError(f"q_len must not exceed k_len, got q_len={q_len}, k_len={k_len}")
     visible = torch.ones(q_len, k_len, dtype=torch.bool, device=device).tril(k_len - q_len)
     return visible[None, None]  # [q_len, k_len] -> [1, 1, q_len, k_len]
+
+
+def prefix_mask(lengths: Tensor, seq_len: int) -> Tensor:
+    """Return the prefix mask [batch, 1, seq_len, seq_len]: every query may see the prefix, and keys up to itself.
+
+    Within the prefix this is a full mask, after it a causal one. With lengths 0 it is `causal_mask(seq_len)`.
+
+    Args:
+        lengths: how many tokens of each sequence are its prefix, whole numbers from 0 to seq_len, [batch].
+
+    Raises:
+        TypeError, ValueError: lengths is not a tensor of one axis, is not of whole numbers, or one is out of range.
+    """
+    check_int("seq_len", seq_len)
+    check_tensor("lengths", lengths, rank=1)
+    if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
+        raise TypeError(f"lengths must be whole numbers, got {lengths.dtype}")
+    if bool(((lengths < 0) | (lengths > seq_len)).any()):
+        raise ValueError(f"lengths must be from 0 to seq_len = {seq_len}, got {lengths.tolist()}")
+    in_prefix = torch.arange(seq_len, device=lengths.device) < lengths[:, None]  # [batch, k_len]
+    return in_prefix[:, None, None, :] | causal_mask(seq_len, device=lengths.device)

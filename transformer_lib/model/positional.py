@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from .._validate import check_choice, check_int, check_tensor, check_width
 
 POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "none")
+AT_SCORES = ("rotary", "relative", "none")  # those that a layer can be made with
 
 
 def sinusoidal_encoding(seq_len: int, d_model: int) -> Tensor:
@@ -126,13 +127,27 @@ def make_position(kind: str, max_len: int, d_model: int) -> nn.Module:
     return NoPosition()
 
 
-def make_score_position(kind: str, n_heads: int) -> RotaryPosition | RelativeBias | None:
-    """Return the module that acts inside self-attention for `kind`, or None for those that act elsewhere.
+def score_position(kind: str) -> str:
+    """Return what the layers of a model with positions of this kind are made with: one of AT_SCORES.
 
     Raises:
         ValueError: `kind` is not one of POSITIONS.
     """
-    check_choice("position", kind, POSITIONS)
+    return kind if check_choice("position", kind, POSITIONS) in AT_SCORES else "none"
+
+
+def make_score_position(kind: str, n_heads: int) -> RotaryPosition | RelativeBias | None:
+    """Return the module that acts inside self-attention for `kind`, or None for "none".
+
+    Raises:
+        ValueError: `kind` is not one of AT_SCORES; what is added to the embeddings is added outside the layers.
+    """
+    if kind in POSITIONS and kind not in AT_SCORES:
+        raise ValueError(
+            f"position must be one of {', '.join(map(repr, AT_SCORES))} in a layer or stack, got {kind!r}: "
+            f"apply {type(make_position(kind, 2, 2)).__name__}(max_len, d_model) to the embeddings instead"
+        )
+    check_choice("position", kind, AT_SCORES)
     if kind == "rotary":
         return RotaryPosition()
     return RelativeBias(n_heads) if kind == "relative" else None

@@ -14,7 +14,7 @@ from .config import TransformerConfig
 from .decoder import Decoder
 from .encoder import Encoder
 from .masks import causal_mask, padding_mask
-from .positional import make_position
+from .positional import make_position, score_position
 
 
 class Transformer(TranslationModel):
@@ -32,7 +32,7 @@ class Transformer(TranslationModel):
         options: dict[str, Any] = {
             "dropout": config.dropout,
             "norm_first": config.norm_first,
-            "position": config.position,
+            "position": score_position(config.position),
         }
         sizes = (config.n_layers, config.d_model, config.n_heads, config.d_ff)
         self.src_embedding = nn.Embedding(config.src_vocab_size, config.d_model)

@@ -184,4 +184,10 @@ INTERACTIVE_FIGURES = (
         "The gradient on its way back through a decoder layer, fork by fork, soundly or with a slip.",
         ("18",),
     ),
+    InteractiveFigure(
+        "W29",
+        "mask_dial",
+        "A mask turned from causal over prefix to full, and which rows of which layer move with it.",
+        ("19",),
+    ),
 )

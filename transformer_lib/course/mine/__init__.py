@@ -17,7 +17,10 @@ from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from functools import partial
 
+from torch import nn
+
 from ...decoding.translator import Translator, load_trained
+from ...model.encoder import Encoder
 from .. import progress
 from ..progress.view import View
 from .assembling import AssembledTransformer
@@ -27,12 +30,14 @@ from .layout import Layout, with_part
 from .library import Parts
 from .parts import NAMES, PARTS, Part, part_of
 from .source import CannotWrite
+from .stacked import AssembledStack
 from .training_by_hand import in_by_hand
 from .translating import MyTranslator
 from .view import parts_view
 
 __all__ = [
     "PARTS",
+    "AssembledStack",
     "AssembledTransformer",
     "CannotWrite",
     "MyTranslator",
@@ -40,6 +45,7 @@ __all__ = [
     "Parts",
     "announce",
     "assembled",
+    "assembled_stack",
     "by_hand",
     "folder",
     "keep",
@@ -113,13 +119,30 @@ def assembled(translator: Translator | None = None, *, parts: Collection[str] | 
         ValueError: a part is not the learner's yet, or their file cannot be imported; or the translator's model is not
             a post-norm `Transformer` with sinusoidal positions.
     """
+    base = translator or load_trained("context")
+    model = AssembledTransformer(base.model, _parts(parts))
+    return MyTranslator(model, base.src_tokenizer, base.tgt_tokenizer)
+
+
+def assembled_stack(embedding: nn.Embedding, stack: Encoder, *, parts: Collection[str] | None = None) -> AssembledStack:
+    """Return a stack made of the learner's parts, and of the library's where there are none.
+
+    Args:
+        embedding, stack: whose weights it uses, and goes on training.
+        parts: which of the learner's parts to take; by default all.
+
+    Raises:
+        ValueError: a part is not the learner's yet, or their file cannot be imported; or the stack is not post-norm.
+    """
+    return AssembledStack(embedding, stack, _parts(parts))
+
+
+def _parts(chosen: Collection[str] | None) -> Parts:
     yours = _kept_of(by_hand=False)
-    names = yours if parts is None else tuple(parts)
+    names = yours if chosen is None else tuple(chosen)
     if unknown := set(names) - set(yours):
         raise ValueError(f"parts must be among yours, {', '.join(yours) or 'none yet'}, got {', '.join(unknown)}")
-    base = translator or load_trained("context")
-    model = AssembledTransformer(base.model, Parts(functions(folder(), names)))
-    return MyTranslator(model, base.src_tokenizer, base.tgt_tokenizer)
+    return Parts(functions(folder(), names))
 
 
 def by_hand() -> AbstractContextManager[str]:
@@ -134,7 +157,7 @@ def by_hand() -> AbstractContextManager[str]:
 
 
 def map() -> View:
-    """Show whose part of the translator is whose, as a table."""
+    """Show whose part of the model in PyTorch is whose, as a table."""
     return View(lambda: parts_view([part for part in PARTS if not part.by_hand], kept()))
 
 

@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from typing import cast
 
-import torch
 from torch import Tensor, nn
 
 from ..._validate import check_ids
 from ...model.base import TranslationModel
 from ...model.cache import DecoderCache
 from ...model.decoder import DecoderLayer
-from ...model.encoder import EncoderLayer
-from ...model.layers import FeedForward, LayerNorm
-from ...model.multihead import MultiHeadAttention
 from ...model.transformer import Transformer
 from ...training.loss import shift_right
-from .library import Function, Parts
+from .layers import Layers
+from .library import Parts
 
 
-class AssembledTransformer(TranslationModel):
+class AssembledTransformer(Layers, TranslationModel):
     """A Transformer that computes with `Parts` what a library's `Transformer` computes with its own code.
 
     Args:
@@ -86,19 +83,7 @@ class AssembledTransformer(TranslationModel):
         return self.parts.similarity(hidden, self.weights.output_head.weight)
 
     def _encoder(self, x: Tensor, mask: Tensor) -> Tensor:
-        for layer in cast("list[EncoderLayer]", self.weights.encoder.layers):
-            x = self._encoder_layer(layer, x, mask)
-        return x
-
-    def _encoder_layer(self, layer: EncoderLayer, x: Tensor, mask: Tensor) -> Tensor:
-        attention, feed_forward = layer.self_attention_residual, layer.feed_forward_residual
-        return self.parts.encoder_layer(
-            x,
-            lambda y: attention.dropout(self._attend(layer.self_attention, y, y, y, mask)),
-            lambda y: feed_forward.dropout(self._feed_forward(layer.feed_forward, y)),
-            self._norm(attention.norm),
-            self._norm(feed_forward.norm),
-        )
+        return self._layers(self.weights.encoder, x, mask)
 
     def _decoder(self, x: Tensor, memory: Tensor, tgt_mask: Tensor, memory_mask: Tensor) -> Tensor:
         for layer in cast("list[DecoderLayer]", self.weights.decoder.layers):
@@ -118,27 +103,3 @@ class AssembledTransformer(TranslationModel):
             lambda y: last.dropout(self._feed_forward(layer.feed_forward, y)),
             *map(self._norm, (own.norm, cross.norm, last.norm)),
         )
-
-    def _attend(
-        self, attention: MultiHeadAttention, asking: Tensor, key_from: Tensor, value_from: Tensor, mask: Tensor
-    ) -> Tensor:
-        """Return multi-head attention, [batch, q_len, d_model]: what makes the queries, the keys and the values."""
-        matrices = [linear.weight.T for linear in (attention.w_q, attention.w_k, attention.w_v)]
-        query, key, value = self.parts.project(asking, *matrices)
-        if key_from is not asking:
-            _, key, value = self.parts.project(key_from, *matrices)
-        if value_from is not key_from:
-            value = self.parts.project(value_from, *matrices)[2]
-        q, k, v = (self.parts.split_heads(part, attention.n_heads) for part in (query, key, value))
-        output, weights = self.parts.masked_attention(q, k, v, mask)
-        if attention.recorder is not None:
-            attention.recorder(weights.detach())
-        return self.parts.merge_heads(output) @ attention.w_o.weight.T
-
-    def _feed_forward(self, layer: FeedForward, x: Tensor) -> Tensor:
-        first, second = layer.expand, layer.contract
-        return self.parts.feed_forward(x, first.weight.T, first.bias, second.weight.T, second.bias)
-
-    def _norm(self, norm: LayerNorm) -> Function:
-        bias = torch.zeros_like(norm.weight) if norm.bias is None else norm.bias
-        return lambda x: self.parts.layer_norm(x, norm.weight, bias, norm.eps)

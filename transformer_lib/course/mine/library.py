@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 
@@ -133,3 +134,12 @@ class Parts:
         """Return scores, parents and tokens of the best continuations."""
         best, flat = (scores[:, None] + next_log_probs).flatten().topk(beam_size)
         return best, flat // next_log_probs.shape[1], flat % next_log_probs.shape[1]
+
+    def stack_logits(
+        self, ids: Tensor, prefix_lengths: Tensor, embed: Function, stack: Function, head: Function, pad_id: int
+    ) -> Tensor:
+        """Return the logits at every position, where each row's first tokens, its prefix, may all see each other."""
+        seq_len = ids.shape[1]
+        in_prefix = torch.arange(seq_len, device=ids.device) < prefix_lengths[:, None, None, None]
+        visible = (self.causal_mask(seq_len).to(ids.device) | in_prefix) & self.padding_mask(ids, pad_id)
+        return cast(Tensor, head(stack(embed(ids), visible)))

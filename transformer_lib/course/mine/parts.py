@@ -65,6 +65,11 @@ PARTS = (
     _part(
         "adam_step(parameter, g, mean, square, step, rate, beta_1, beta_2, eps)", BY_HAND, "moves a parameter by Adam"
     ),
+    _part(
+        "stack_logits(ids, prefix_lengths, embed, stack, head, pad_id)",
+        "19",
+        "leads from token ids to logits through one stack",
+    ),
 )
 
 NAMES = tuple(part.name for part in PARTS)

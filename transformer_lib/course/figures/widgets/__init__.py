@@ -21,6 +21,7 @@ from .embeddings_panel import embedding_plane
 from .explorer_panel import attention_explorer
 from .heads_panel import attention_view
 from .lookup_panel import lookup_weights, soft_lookup
+from .mask_dial_panel import mask_dial
 from .masking_panel import mask_lab
 from .panel import Panel
 from .positions_panel import position_dial
@@ -61,6 +62,7 @@ __all__ = [
     "hand_made_layer",
     "head_splitter",
     "lookup_weights",
+    "mask_dial",
     "mask_lab",
     "model_map",
     "number",

@@ -216,6 +216,21 @@ def _step_of_adam(rng: random.Random) -> tuple:
     return parameter, g, mean, root**2, rng.randint(1, 50), rng.uniform(0.01, 0.5), *betas, eps
 
 
+def _prefixes(rng: random.Random) -> tuple:
+    seq_len = rng.choice(SIZES[3:])
+    return torch.tensor([rng.randint(0, seq_len) for _ in range(rng.choice((2, 3, 5)))]), seq_len
+
+
+def _sentences_to_hide(rng: random.Random) -> tuple:
+    longest = rng.choice(SIZES[2:])
+    rows = []
+    for _ in range(3):
+        words = rng.randint(1, longest - 2)
+        rows.append([1, *(rng.randrange(4, 99) for _ in range(words)), 2, *[0] * (longest - 2 - words)])
+    drawn = torch.tensor([[rng.random() for _ in range(longest)] for _ in rows])
+    return torch.tensor(rows), rng.choice((0.2, 0.4, 0.7)), drawn
+
+
 MORE: dict[str, Callable[[random.Random], tuple]] = {
     "00.3": _one_connection,
     "00.4": _enough,
@@ -248,6 +263,8 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "16.2": _sizes(3),
     "18.3": _bags_of_words,
     "18.5": _step_of_adam,
+    "19.1": _prefixes,
+    "19.3": _sentences_to_hide,
     "A.1": _claim,
     "A.3": _printed_table,
     "A.4": _printed_pair,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from german_nouns import NOUNS, PLACES, PLURALS
+from .german_nouns import NOUNS, PLACES, PLURALS
 
 # (article, gender) -> the cases it may mark; "p" is the plural.
 ARTICLES = {

@@ -1,0 +1,98 @@
+"""The study of patches: the cutting, the model, its rivals, a short run that repeats the stored one, its sentences."""
+
+from __future__ import annotations
+
+import json
+import sys
+from statistics import mean
+
+import pytest
+import torch
+
+from transformer_lib.course.studies import patches as study
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+def shares(stored, version, epochs, what="held out"):
+    return [run[what] for run in stored["runs"] if (run["version"], run["epochs"]) == (version, epochs)]
+
+
+def test_patches_are_cut_row_by_row():
+    images = torch.arange(3 * 64).reshape(3, 8, 8)
+    cut = study.patches(images)
+    assert cut.shape == (3, 16, 4)
+    for row in range(4):
+        for column in range(4):
+            wanted = images[:, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2].flatten(1)
+            assert torch.equal(cut[:, 4 * row + column], wanted)
+    assert study.patches(torch.zeros(2, 6, 9), 3).shape == (2, 6, 9)
+
+
+def test_a_quarter_of_each_digit_is_held_out():
+    parts, other = study.split(0), study.split(1)
+    assert len(parts.labels) + len(parts.held_labels) == 1797 and len(parts.images) == len(parts.labels)
+    assert parts.held_labels.bincount().tolist() == [44, 45, 44, 45, 45, 45, 45, 44, 43, 45]
+    assert not torch.equal(parts.held_images, other.held_images)
+
+
+def test_without_positions_the_order_of_patches_does_not_matter():
+    tokens, order = study.patches(study.split(0).images[:5]), study.another_order()
+    assert sorted(order.tolist()) == list(range(16)) != order.tolist()
+    for version, same in (("no positions", True), ("positions", False)):
+        model = study.new_model(version, 0).double()
+        moved = (model(tokens[:, order].double()) - model(tokens.double())).abs().max()
+        assert (moved < 1e-12) == same
+
+
+def test_rivals_by_hand():
+    images = torch.zeros(6, 8, 8)
+    images[:, 0, 0] = torch.tensor([0.0, 0.1, 0.2, 1.0, 0.9, 0.8])
+    labels = torch.tensor([4, 4, 4, 7, 7, 7])
+    parts = study.Split(images, labels, images[[1, 4]] + 0.01, torch.tensor([4, 2]))
+    assert study.neighbours(parts) == study.kernel_ridge(parts) == study.logistic_regression(parts) == 0.5
+
+
+def test_rivals_are_found_again(stored):
+    for name, found in study.rivals([0]).items():
+        assert found[0] == pytest.approx(stored["rivals"][name][0], abs=0.005)
+
+
+@pytest.mark.parametrize("version", study.VERSIONS)
+def test_a_short_run_repeats_the_stored_one(stored, version):
+    assert study.short_run(version) == pytest.approx(stored["short"][version], abs=2e-3)
+
+
+def test_what_the_notebook_says_is_stored(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.patches --seeds 0 1 2"
+    linear = mean(stored["rivals"]["logistic regression"])
+    early, late = (mean(shares(stored, "positions", epochs)) for epochs in study.EPOCHS)
+    assert early < linear - 0.03 and abs(late - linear) < 0.02  # level with a linear map, after 75 epochs
+    for epochs in study.EPOCHS:
+        learned, none, other = (shares(stored, version, epochs) for version in study.VERSIONS)
+        assert len(learned) == len(none) == len(other) == 3
+        assert min(learned) > max(none) + 0.1  # positions help
+        assert abs(mean(learned) - mean(other)) < 0.03  # any order does
+        for rival in ("3 nearest images", "kernel ridge"):
+            assert max(learned) < min(stored["rivals"][rival])  # two plain rivals are better, for every seed
+        assert shares(stored, "no positions", epochs, "moved in the test") == none
+
+
+def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
+    path, ran = tmp_path / "patches.json", []
+    monkeypatch.setattr(study, "rivals", lambda seeds: {})
+    monkeypatch.setattr(study, "short_run", lambda version: [2.3])
+    monkeypatch.setattr(study, "run_setup", lambda setup: ran.append(setup) or {})
+    monkeypatch.setattr(sys, "argv", ["patches", "--seeds", "7", "--results", str(path)])
+    study.main()
+    study.main()
+    assert len(ran) == 6 == len(set(ran)) == len(json.loads(path.read_text(encoding="utf-8"))["runs"])
+
+
+def test_a_set_up_is_trained_and_measured(monkeypatch):
+    monkeypatch.setattr(study, "BATCH_SIZE", 600)
+    found = study.run_setup(study.Setup("positions, another order", 1, 0))
+    assert found["parameters"] == 17898 and 0 <= found["held out"] <= 1

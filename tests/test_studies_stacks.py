@@ -1,0 +1,135 @@
+"""The study of translation without an encoder: its arms, its losses, a short run of each, and what is stored."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+import torch
+
+import transformer_lib as tl
+from transformer_lib.course.studies import stacks as study
+
+
+@pytest.fixture(scope="module")
+def corpus():
+    return tl.load_corpus("context")
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+def test_the_order_of_the_runs():
+    wanted = study.setups([5, 6])
+    assert len(wanted) == 20 == len(set(wanted)) and [one.seed for one in wanted] == [5] * 10 + [6] * 10
+    assert [one.passes for one in wanted[:10]] == [1] * 5 + [4] * 5
+    assert [one.arm for one in wanted[:5]] == list(study.ARMS)
+
+
+def test_parameters_and_operations_of_the_arms(corpus):
+    found = {}
+    for arm in study.ARMS:
+        model = study.new_translator(corpus["train"], arm, 0).model.eval()
+        found[arm] = (study.count_parameters(model), study.multiply_adds(model))
+    five = (522_144, 10_976_832)
+    assert found == {
+        "encoder-decoder": (522_048, 5_730_624),
+        "causal": five,
+        "prefix": five,
+        "prefix, 3 layers": (373_344, 6_883_392),
+        "causal, loss on the source too": five,
+    }
+    config = study.new_translator(corpus["train"], "encoder-decoder", 0).model.config
+    assert tl.costs.transformer_cost(config, *study.COUNTED).total == 5_730_624  # counted and calculated
+
+
+def test_training_on_both_without_the_source_is_training(corpus):
+    pairs = corpus["train"][:96]
+    options = {"epochs": 2, "warmup_steps": 3, "learning_rate": 3e-3, "label_smoothing": 0.1, "progress": False}
+    one, other = (study.new_translator(pairs, "causal", 0) for _ in range(2))
+    wanted = tl.train(one.model, one.batches(pairs, 32), **options).loss
+    assert study.train_on_both(other.model, other.batches(pairs, 32), 0.0, **options) == pytest.approx(wanted, abs=1e-5)
+    for mine, theirs in zip(one.model.parameters(), other.model.parameters(), strict=True):
+        torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=0)
+
+
+def test_the_loss_of_both_counts_each_word_once(corpus):
+    pairs = corpus["train"][:7]
+    translator = study.new_translator(pairs, "causal", 0)
+    model = translator.model.double().eval()
+    src, tgt = next(translator.batches(pairs, 7).epoch(0))
+    loss, targets = study.LossOfBoth(model, 0.0)(src, tgt), 0
+    total = count = 0.0
+    for source, target in zip(src, tgt, strict=True):  # one sentence at a time, without padding
+        source, target = source[source != 0][None], target[target != 0][None]
+        states = model.states(target[:, :-1], model.encode(source), source)
+        n = source.shape[1]
+        for at in range(1, n):
+            logits = states[0, at - 1] @ model.src_embedding.weight.T
+            total -= logits.log_softmax(dim=-1)[source[0, at]].item()
+        said = model.output_head(states[0, n:]).log_softmax(dim=-1)
+        total -= said.gather(1, target[0, 1:, None]).sum().item()
+        count += n - 1 + target.shape[1] - 1
+        targets += target.shape[1] - 1
+    assert loss.item() == pytest.approx(total / count * targets, abs=1e-8)
+
+
+def test_scores_of_translations(corpus):
+    pairs = [pair for pair in corpus["hard"] if pair.contrast][:4]
+    said = [pairs[0].tgt, pairs[1].contrast[0], "Nichts davon.", pairs[3].tgt]
+    found = study.scores_of(lambda texts: said, pairs)
+    assert found == {
+        "exact match": 0.5,
+        "exact but for the sense": 0.75,
+        "sense accuracy": 0.5,
+        "sense choice": round(2 / 3, 4),
+    }
+
+
+@pytest.mark.parametrize("arm", study.ARMS)
+def test_a_short_run_repeats_the_stored_one(corpus, stored, arm):
+    torch.testing.assert_close(study.short_run(corpus, arm), stored["short"][arm], atol=5e-3, rtol=1e-3)
+
+
+def test_every_set_up_is_stored(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.stacks --seeds 0 1 2"
+    assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
+    assert all(set(run["scores"]) == {"heldout", "compositional", "hard"} for run in stored["runs"])
+
+
+def test_what_the_notebook_says_is_stored(stored):
+    def of(arm, passes, split, score="exact match"):
+        runs = [run for run in stored["runs"] if (run["arm"], run["passes"]) == (arm, passes)]
+        return [run["scores"][split][score] for run in runs]
+
+    for arm in study.ARMS:
+        assert min(of(arm, 4, "heldout")) > 0.99
+        assert max(of(arm, 4, "hard", "sense accuracy")) < stored["chance"]["hard"] + 0.1  # a guess, for all
+    assert max(of("causal, loss on the source too", 1, "heldout")) < min(of("causal", 1, "heldout"))
+
+
+def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
+    path, ran = tmp_path / "stacks.json", []
+
+    def outcomes(todo, processes):
+        ran.extend(todo)
+        return [(setup, {"scores": {}}) for setup in todo]
+
+    monkeypatch.setattr(study, "short_run", lambda corpus, arm: [6.0])
+    monkeypatch.setattr(study, "_outcomes", outcomes)
+    monkeypatch.setattr(sys, "argv", ["stacks", "--seeds", "7", "--results", str(path), "--processes", "2"])
+    study.main()
+    study.main()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert ran == study.setups([7]) and len(content["runs"]) == 10 and content["short"]["causal"] == [6.0]
+
+
+def test_a_set_up_is_trained_and_measured(corpus, monkeypatch):
+    small = type(corpus)("context", {split: corpus["train"][:48] for split in corpus.splits})
+    monkeypatch.setattr(study, "load_corpus", lambda name: small)
+    found = study.run_setup(study.Setup("prefix, 3 layers", 1, 0))
+    assert found["parameters"] > 200_000 and found["multiply_adds"] > 10**6
+    assert set(found["scores"]["hard"]) >= {"exact match", "sense accuracy"} and found["validation loss"] > 1

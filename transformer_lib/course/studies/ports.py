@@ -1,0 +1,173 @@
+"""GPT-2 and BERT of `transformers` in this library: how nearly they agree, and what a slip costs (notebook 19).
+
+`python -m transformer_lib.course.studies.ports` needs `transformers` (pip install -e ".[peers]"), takes seconds, and
+writes data/ports.json: the largest difference of any logit, for weights as transformers draws them and for weights
+drawn anew, and the same with one thing wrong.
+"""
+
+from __future__ import annotations
+
+import copy
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..._files import DATA
+from ...model import interop
+from ...model.layers import LayerNorm
+from ...model.masks import causal_mask, padding_mask
+from . import stored
+
+RESULTS = DATA / "ports.json"
+# Vocabulary, positions, layers, d_model, heads, d_ff: primes, but for d_model = heads × a prime.
+MODELS = ((53, 17, 2, 33, 3, 71), (97, 23, 3, 35, 5, 67), (31, 13, 1, 55, 11, 89))
+SENTENCES = 3
+WEIGHTS = ("as drawn", "drawn anew")
+SPREAD = 0.3  # the standard deviation of weights drawn anew
+Logits = Callable[..., Tensor]
+
+
+def new_gpt2(size: Sequence[int], seed: int) -> nn.Module:
+    """Return a `GPT2LMHeadModel` with random weights; the size is one of MODELS."""
+    v, places, layers, d_model, heads, d_ff = size
+    transformers = importlib.import_module("transformers")
+    torch.manual_seed(seed)
+    sizes = {"n_positions": places, "n_embd": d_model, "n_layer": layers, "n_head": heads, "n_inner": d_ff}
+    return transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(vocab_size=v, bos_token_id=0, eos_token_id=0, **sizes)
+    ).eval()
+
+
+def new_bert(size: Sequence[int], seed: int) -> nn.Module:
+    """Return a `BertForMaskedLM` with random weights; the size is one of MODELS."""
+    v, places, layers, d_model, heads, d_ff = size
+    transformers = importlib.import_module("transformers")
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": d_model, "num_hidden_layers": layers, "num_attention_heads": heads}
+    sizes |= {"max_position_embeddings": places, "intermediate_size": d_ff}
+    return transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=v, **sizes)).eval()
+
+
+def draw_anew(model: nn.Module, seed: int, spread: float = SPREAD) -> nn.Module:
+    """Draw every parameter of a model anew, gains around 1 and all else around 0; return the model.
+
+    Weights as a model is made with hide mistakes: gains are 1, biases 0 and matrices so small that a wrong activation
+    changes little.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        gain = parameter.dim() == 1 and name.endswith("weight")
+        parameter.data = float(gain) + spread * torch.randn(parameter.shape, generator=generator)
+    return model
+
+
+def new_ids(size: Sequence[int], seed: int) -> Tensor:
+    """Return random sentences, [3, places]; the second and third end in padding, 0."""
+    ids = torch.randint(1, size[0], (SENTENCES, size[1]), generator=torch.Generator().manual_seed(seed))
+    lengths = torch.tensor([size[1], size[1] // 2, size[1] - 2])
+    return ids.masked_fill(torch.arange(size[1]) >= lengths[:, None], 0)
+
+
+def gpt2_slips(state: Mapping[str, Tensor], heads: int) -> dict[str, Logits]:
+    """Return GPT-2 of this state in this library, and with one thing wrong each: functions of ids."""
+    right = interop.load_gpt2(state, heads)
+
+    def with_activation(name: str) -> nn.Module:
+        model = copy.deepcopy(right)
+        for layer in model.stack.layers:
+            layer.feed_forward.activation = name
+        return model
+
+    bare = copy.deepcopy(right)
+    for layer in bare.stack.layers:
+        for linear in (layer.self_attention.w_q, layer.self_attention.w_k, layer.self_attention.w_v):
+            linear.bias.data.zero_()
+        layer.self_attention.w_o.bias.data.zero_()
+    turned = copy.deepcopy(right)
+    for layer in turned.stack.layers:
+        layer.self_attention.w_o.weight.data = layer.self_attention.w_o.weight.data.T.contiguous()
+    return {
+        "right": right,
+        "exact gelu": with_activation("gelu"),
+        "relu": with_activation("relu"),
+        "no biases in the attention": bare,
+        "output projection not transposed": turned,
+        "no causal mask": lambda ids: right(ids, torch.ones(1, 1, 1, ids.shape[1], dtype=torch.bool)),
+    }
+
+
+def bert_slips(state: Mapping[str, Tensor], heads: int) -> dict[str, Logits]:
+    """Return BERT of this state in this library, and with one thing wrong each: functions of ids and segments."""
+    right = interop.load_bert(state, heads)
+    other_eps = copy.deepcopy(right)
+    for norm in (module for module in other_eps.modules() if isinstance(module, LayerNorm)):
+        norm.eps = 1e-5
+    return {
+        "right": lambda ids, segments: right(ids, padding_mask(ids, 0), segments),
+        "ε = 1e-5": lambda ids, segments: other_eps(ids, padding_mask(ids, 0), segments),
+        "no padding mask": lambda ids, segments: right(ids, None, segments),
+        "causal mask": lambda ids, segments: right(ids, padding_mask(ids, 0) & causal_mask(ids.shape[1]), segments),
+        "all segments 0": lambda ids, segments: right(ids, padding_mask(ids, 0)),
+    }
+
+
+@torch.no_grad()
+def differences(kind: str, number: int, weights: str, dtype: torch.dtype = torch.float32) -> dict[str, float]:
+    """Return for one model the largest difference of a logit from transformers': "right", and with each slip.
+
+    Args:
+        kind: "GPT-2" or "BERT". number: of the model in MODELS, which is its seed, too. weights: one of WEIGHTS.
+    """
+    size, new, slips = MODELS[number], *{"GPT-2": (new_gpt2, gpt2_slips), "BERT": (new_bert, bert_slips)}[kind]
+    theirs = new(size, number)
+    if weights == "drawn anew":
+        draw_anew(theirs, number)
+    theirs.to(dtype)
+    ids = new_ids(size, number)
+    real, given = ids != 0, [ids]
+    if kind == "GPT-2":
+        wanted = theirs(ids).logits
+    else:
+        given.append((torch.arange(size[1]) > size[1] // 3).long().expand_as(ids))
+        wanted = theirs(ids, attention_mask=real.long(), token_type_ids=given[1]).logits
+    ours = slips(theirs.state_dict(), size[4])
+    found = {name: float((model(*given) - wanted)[real].abs().max()) for name, model in ours.items()}
+    return {"spread of the logits": float(wanted[real].std())} | found
+
+
+def measure(_seeds: Sequence[int]) -> dict[str, Any]:
+    """Return all differences: for each kind and weights a list over the models; and how they agree in float64."""
+    versions = {name: importlib.import_module(name).__version__ for name in ("torch", "transformers")}
+    found: dict[str, Any] = {"versions": versions, "models": [list(size) for size in MODELS]}
+    for kind in ("GPT-2", "BERT"):
+        found[kind] = {weights: _listed(kind, weights) for weights in WEIGHTS}
+        found[kind]["float64"] = [
+            float(f"{differences(kind, number, 'drawn anew', torch.float64)['right']:.1e}")
+            for number in range(len(MODELS))
+        ]
+    return found
+
+
+def _listed(kind: str, weights: str) -> dict[str, list[float]]:
+    """Return {what: a number for each model}, to two digits."""
+    each = [differences(kind, number, weights) for number in range(len(MODELS))]
+    return {what: [float(f"{one[what]:.1e}") for one in each] for what in each[0]}
+
+
+def load_results(path: Path = RESULTS) -> dict[str, Any]:
+    """Return what the command wrote; `["GPT-2"]["as drawn"]["exact gelu"]` has a number for each model."""
+    return stored.read(path)
+
+
+def main() -> None:
+    """Run the command line."""
+    seeds, path = stored.arguments(__doc__, RESULTS, seeds=range(len(MODELS)))
+    stored.measure_and_save("ports", seeds, path, measure, indent=1)
+
+
+if __name__ == "__main__":
+    main()
