@@ -54,6 +54,7 @@ def test_rivals_by_hand():
     labels = torch.tensor([4, 4, 4, 7, 7, 7])
     parts = study.Split(images, labels, images[[1, 4]] + 0.01, torch.tensor([4, 2]))
     assert study.neighbours(parts) == study.kernel_ridge(parts) == study.logistic_regression(parts) == 0.5
+    assert study.support_vector_machine(parts) == 0.5
 
 
 def test_rivals_are_found_again(stored):
@@ -76,8 +77,8 @@ def test_what_the_notebook_says_is_stored(stored):
         assert len(learned) == len(none) == len(other) == 3
         assert min(learned) > max(none) + 0.1  # positions help
         assert abs(mean(learned) - mean(other)) < 0.03  # any order does
-        for rival in ("3 nearest images", "kernel ridge"):
-            assert max(learned) < min(stored["rivals"][rival])  # two plain rivals are better, for every seed
+        for rival in ("3 nearest images", "kernel ridge", "support vector machine"):
+            assert max(learned) < min(stored["rivals"][rival])  # three plain rivals are better, for every seed
         assert shares(stored, "no positions", epochs, "moved in the test") == none
 
 
