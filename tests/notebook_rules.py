@@ -44,7 +44,7 @@ TAGS = {
     "optional",
 }
 CLAIM = re.compile(r"claim:C\d{3}")
-SECOND_EDITION = (*(f"{number:02}" for number in range(20)), "A")  # kept to the proportions below
+SECOND_EDITION = (*(f"{number:02}" for number in range(23)), "A")  # kept to the proportions below
 MINUTES, MINUTES_OF_00 = 75, 40  # of the spine, with its exercises; cells tagged `optional` are counted apart
 WORDS, LINES = 2600, 220
 MEDIAN_LINES, LONGEST_CELL = 6, 20

@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 KEYSTONES = {
     exercise.part: exercise
     for exercise in exercises.all_exercises()
-    if exercise.part and not part_of(exercise.part).by_hand
+    if exercise.part and part_of(exercise.part).of_model
 }
 
 

@@ -154,7 +154,7 @@ SPINE = Route(
 PART_II = Route(
     "part_ii",
     "Part II",
-    "the way to today's models, notebooks 18 and 19, without the sections marked as optional",
+    "the way to today's models, notebooks 18 to 22, without the sections marked as optional",
     tuple(_spine(entry) for entry in NOTEBOOKS if entry.id.isdigit() and entry.id > LAST_OF_PART_I),
 )
 

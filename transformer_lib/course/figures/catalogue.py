@@ -190,4 +190,22 @@ INTERACTIVE_FIGURES = (
         "A mask turned from causal over prefix to full, and which rows of which layer move with it.",
         ("19",),
     ),
+    InteractiveFigure(
+        "W30",
+        "cache_dial",
+        "Layers, heads of keys, window and context as dials, and the bytes that a cache then takes.",
+        ("20",),
+    ),
+    InteractiveFigure(
+        "W31",
+        "two_heads",
+        "Two heads that copy, position by position: where each looks, and what is said without one of them.",
+        ("21",),
+    ),
+    InteractiveFigure(
+        "W32",
+        "speculation",
+        "A sentence drafted and checked, call by call: which words stand, and how many calls that saves.",
+        ("22",),
+    ),
 )

@@ -28,7 +28,7 @@ from .collecting import collect
 from .folder import FILE, change, current, folder, functions
 from .layout import Layout, with_part
 from .library import Parts
-from .parts import NAMES, PARTS, Part, part_of
+from .parts import BY_HAND, NAMES, PARTS, Part, part_of
 from .source import CannotWrite
 from .stacked import AssembledStack
 from .training_by_hand import in_by_hand
@@ -138,7 +138,7 @@ def assembled_stack(embedding: nn.Embedding, stack: Encoder, *, parts: Collectio
 
 
 def _parts(chosen: Collection[str] | None) -> Parts:
-    yours = _kept_of(by_hand=False)
+    yours = tuple(name for name in kept() if part_of(name).of_model)
     names = yours if chosen is None else tuple(chosen)
     if unknown := set(names) - set(yours):
         raise ValueError(f"parts must be among yours, {', '.join(yours) or 'none yet'}, got {', '.join(unknown)}")
@@ -153,16 +153,17 @@ def by_hand() -> AbstractContextManager[str]:
     Raises:
         ValueError: their file cannot be imported.
     """
-    return in_by_hand(functions(folder(), _kept_of(by_hand=True)))
+    return in_by_hand(functions(folder(), _kept_of(BY_HAND)))
 
 
 def map() -> View:
     """Show whose part of the model in PyTorch is whose, as a table."""
-    return View(lambda: parts_view([part for part in PARTS if not part.by_hand], kept()))
+    return View(lambda: parts_view([part for part in PARTS if part.of_model], kept()))
 
 
-def _kept_of(*, by_hand: bool) -> tuple[str, ...]:
-    return tuple(name for name in kept() if part_of(name).by_hand == by_hand)
+def _kept_of(*notebooks: str) -> tuple[str, ...]:
+    """Return the names of the learner's parts that these notebooks build."""
+    return tuple(name for name in kept() if part_of(name).notebook in notebooks)
 
 
 def _nothing_personal() -> bool:

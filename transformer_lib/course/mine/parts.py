@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BY_HAND = "18"  # the notebook whose parts are in NumPy
+TODAY, IN_CONTEXT, SERVING = "20", "21", "22"
+APART = (BY_HAND, TODAY, IN_CONTEXT, SERVING)  # whose parts make something else than the Transformer of 2017
 
 
 @dataclass(frozen=True)
@@ -17,9 +19,9 @@ class Part:
     task: str
 
     @property
-    def by_hand(self) -> bool:
-        """Whether it belongs to `transformer_lib.by_hand`, and not to the translator in PyTorch."""
-        return self.notebook == BY_HAND
+    def of_model(self) -> bool:
+        """Whether it belongs to the models of notebooks 12 and 19; others serve their own notebook alone."""
+        return self.notebook not in APART
 
 
 def _part(signature: str, notebook: str, task: str) -> Part:

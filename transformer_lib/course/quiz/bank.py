@@ -22,6 +22,9 @@ from .bank_16 import NOTEBOOK_16
 from .bank_17 import NOTEBOOK_17
 from .bank_18 import NOTEBOOK_18
 from .bank_19 import NOTEBOOK_19
+from .bank_20 import NOTEBOOK_20
+from .bank_21 import NOTEBOOK_21
+from .bank_22 import NOTEBOOK_22
 from .bank_A import NOTEBOOK_A
 
 QUESTIONS = (
@@ -45,5 +48,8 @@ QUESTIONS = (
     *NOTEBOOK_17,
     *NOTEBOOK_18,
     *NOTEBOOK_19,
+    *NOTEBOOK_20,
+    *NOTEBOOK_21,
+    *NOTEBOOK_22,
     *NOTEBOOK_A,
 )
