@@ -9,10 +9,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from .._validate import check_choice, check_int, check_tensor, check_width
+from .._validate import check_choice, check_int, check_positive, check_tensor, check_width
 
 POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "none")
 AT_SCORES = ("rotary", "relative", "none")  # those that a layer can be made with
+PAIRS = ("neighbours", "halves")  # which features `RotaryPosition` turns together
 
 
 def sinusoidal_encoding(seq_len: int, d_model: int) -> Tensor:
@@ -29,12 +30,12 @@ def sinusoidal_encoding(seq_len: int, d_model: int) -> Tensor:
     return pairs.flatten(1).to(torch.get_default_dtype())  # sine and cosine interleaved: [seq_len, d_model]
 
 
-def _angles(name: str, positions: Tensor, width: int) -> Tensor:
+def _angles(name: str, positions: Tensor, width: int, base: float = 10000.0) -> Tensor:
     """Return pos · ω_j as [len(positions), width / 2], in float64 so that far positions keep their phase."""
     check_int(name, width, minimum=2)
     if width % 2:
         raise ValueError(f"{name} must be even (sine and cosine come in pairs), got {width}")
-    frequencies = 10000.0 ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width)
+    frequencies = base ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width)
     return positions.double()[:, None] * frequencies
 
 
@@ -81,14 +82,30 @@ class NoPosition(nn.Module):
 
 
 class RotaryPosition(nn.Module):
-    """Rotates queries and keys by their position (Su et al. 2021, RoPE), so scores depend on offsets alone."""
+    """Rotates queries and keys by their position (Su et al. 2021, RoPE), so scores depend on offsets alone.
+
+    Args:
+        base: the frequencies are ω_j = base^(−2j/d_k); a larger base turns the slow pairs more slowly.
+        pairs: which features turn together. "neighbours" are 2j and 2j + 1, as in the paper; "halves" are j and
+            j + d_k/2, as in the files of Llama and its relatives. Weights trained with one need that one.
+
+    Raises:
+        TypeError, ValueError: base is not above 0, or pairs is not one of PAIRS.
+    """
+
+    def __init__(self, base: float = 10000.0, pairs: str = "neighbours") -> None:
+        super().__init__()
+        self.base, self.pairs = check_positive("base", base), check_choice("pairs", pairs, PAIRS)
 
     def rotate(self, x: Tensor, start: int = 0) -> Tensor:
         """Return x [..., seq_len, d_k] with feature pair j of position pos turned by the angle pos · ω_j."""
         check_tensor("x", x, min_rank=2)
         positions = torch.arange(start, start + x.shape[-2], device=x.device)
-        angles = _angles("d_k", positions, x.shape[-1])  # [seq_len, d_k / 2]
+        angles = _angles("d_k", positions, x.shape[-1], self.base)  # [seq_len, d_k / 2]
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+        if self.pairs == "halves":
+            first, second = x.chunk(2, dim=-1)  # [..., seq_len, d_k / 2] each
+            return torch.cat((first * cos - second * sin, first * sin + second * cos), dim=-1)
         even, odd = x[..., 0::2], x[..., 1::2]
         turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)  # [..., seq_len, d_k / 2, 2]
         return turned.flatten(-2)
