@@ -72,6 +72,11 @@ PARTS = (
         "19",
         "leads from token ids to logits through one stack",
     ),
+    _part("rms_norm(x, gain, eps)", TODAY, "divides each token by its root mean square"),
+    _part("swiglu(x, W_gate, W_up, W_down)", TODAY, "transforms each token separately, through a gate"),
+    _part("grouped_attention(query, key, value, mask)", TODAY, "attends with fewer heads of keys than of queries"),
+    _part("window_mask(q_len, k_len, window)", TODAY, "hides later tokens, and those too far back"),
+    _part("rotate_halves(x, positions, base)", TODAY, "turns queries and keys by their positions"),
 )
 
 NAMES = tuple(part.name for part in PARTS)

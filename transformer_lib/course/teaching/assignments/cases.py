@@ -231,6 +231,11 @@ def _sentences_to_hide(rng: random.Random) -> tuple:
     return torch.tensor(rows), rng.choice((0.2, 0.4, 0.7)), drawn
 
 
+def _window(rng: random.Random) -> tuple:
+    k_len = rng.choice(SIZES[3:])
+    return rng.randint(1, k_len), k_len, rng.randint(1, k_len)
+
+
 MORE: dict[str, Callable[[random.Random], tuple]] = {
     "00.3": _one_connection,
     "00.4": _enough,
@@ -265,6 +270,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "18.5": _step_of_adam,
     "19.1": _prefixes,
     "19.3": _sentences_to_hide,
+    "20.4": _window,
     "A.1": _claim,
     "A.3": _printed_table,
     "A.4": _printed_pair,
