@@ -66,17 +66,29 @@ def ngram_sentences(order: int, number: int, seed: int = 0) -> list[str]:
     return written
 
 
-def fit(model: nn.Module, loss_of: LossOf, steps: int, seed: int = 0) -> list[float]:
+def fit(
+    model: nn.Module,
+    loss_of: LossOf,
+    steps: int,
+    seed: int = 0,
+    *,
+    rate: float = masks.RATE,
+    optimizer: torch.optim.Optimizer | None = None,
+) -> list[float]:
     """Train a model by Adam, with warm-up, a cosine to zero and clipped gradients; return the loss of each step.
 
-    loss_of(model, ids) returns the loss of a batch of sentences, ids [batch, longest].
+    Args:
+        loss_of: loss_of(model, ids) returns the loss of a batch of sentences, ids [batch, longest].
+        rate: the highest learning rate. optimizer: an Adam of another kind; where a group of its parameters has a
+            "factor", their rate is multiplied by it.
     """
-    adam, batches, losses = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98)), masks.batches(seed), []
-    shape = {"learning_rate": masks.RATE, "warmup_steps": masks.WARMUP, "d_model": masks.SIZES[1]}
-    rate = make_schedule("cosine", total_steps=steps, **shape)
+    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98)) if optimizer is None else optimizer
+    batches, losses = masks.batches(seed), []
+    shape = {"learning_rate": rate, "warmup_steps": masks.WARMUP, "d_model": masks.SIZES[1]}
+    rate_of = make_schedule("cosine", total_steps=steps, **shape)
     for step in range(1, steps + 1):
         for group in adam.param_groups:
-            group["lr"] = rate(step)
+            group["lr"] = rate_of(step) * group.get("factor", 1.0)
         loss = loss_of(model, next(batches))
         adam.zero_grad()
         loss.backward()
