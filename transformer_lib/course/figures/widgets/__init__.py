@@ -9,6 +9,7 @@
 from .ablations_panel import ablation_scores, ablations
 from .aligning_panel import alignment
 from .architecture_panel import model_map, step_shapes
+from .cache_dial_panel import cache_dial
 from .calm_panel import smoothed_target, training_choices
 from .claims_panel import claim_browser
 from .clinic_panel import patient_chart
@@ -49,6 +50,7 @@ __all__ = [
     "attention_view",
     "backward_walk",
     "bpe_stepper",
+    "cache_dial",
     "choice",
     "claim_browser",
     "cost_calculator",
