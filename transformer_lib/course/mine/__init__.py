@@ -3,7 +3,8 @@
 When the check of an exercise that is a part of the model passes, `transformer_lib.course.exercises` hands the learner's
 function over to `keep`, which writes its source, with the imports, constants and helpers that it uses, into
 `mine/my_transformer.py`. `assembled` builds the model from these parts, and from the library's where there are none;
-`by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`.
+`by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`, and `today`
+computes a `transformer_lib.modern.LanguageModel` with their parts of notebook 20.
 The folder `mine` is the learner's: git ignores it, and nothing in it is executed but what they wrote.
 
 The environment variable TRANSFORMER_COURSE_MINE names another folder. With TRANSFORMER_COURSE_STATIC set, or while an
@@ -21,6 +22,7 @@ from torch import nn
 
 from ...decoding.translator import Translator, load_trained
 from ...model.encoder import Encoder
+from ...model.modern import LanguageModel
 from .. import progress
 from ..progress.view import View
 from .assembling import AssembledTransformer
@@ -28,9 +30,10 @@ from .collecting import collect
 from .folder import FILE, change, current, folder, functions
 from .layout import Layout, with_part
 from .library import Parts
-from .parts import BY_HAND, NAMES, PARTS, Part, part_of
+from .parts import BY_HAND, NAMES, PARTS, TODAY, Part, part_of
 from .source import CannotWrite
 from .stacked import AssembledStack
+from .todays_block import AssembledToday, TodayParts
 from .training_by_hand import in_by_hand
 from .translating import MyTranslator
 from .view import parts_view
@@ -38,11 +41,13 @@ from .view import parts_view
 __all__ = [
     "PARTS",
     "AssembledStack",
+    "AssembledToday",
     "AssembledTransformer",
     "CannotWrite",
     "MyTranslator",
     "Part",
     "Parts",
+    "TodayParts",
     "announce",
     "assembled",
     "assembled_stack",
@@ -52,6 +57,7 @@ __all__ = [
     "kept",
     "map",
     "reset",
+    "today",
 ]
 
 
@@ -154,6 +160,20 @@ def by_hand() -> AbstractContextManager[str]:
         ValueError: their file cannot be imported.
     """
     return in_by_hand(functions(folder(), _kept_of(BY_HAND)))
+
+
+def today(model: LanguageModel) -> AssembledToday:
+    """Return a model of today's blocks made of the learner's parts of notebook 20, and of the library's for the rest.
+
+    Its text `whose` says which functions are theirs.
+
+    Args:
+        model: whose weights it uses, and goes on training; with RMSNorm, SwiGLU, and pairs="halves".
+
+    Raises:
+        ValueError: the model is another, or their file cannot be imported.
+    """
+    return AssembledToday(model, TodayParts(functions(folder(), _kept_of(TODAY))))
 
 
 def map() -> View:

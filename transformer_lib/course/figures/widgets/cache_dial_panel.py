@@ -84,7 +84,7 @@ def draw_caches(context: int, n_layers: int, n_kv_heads: int, d_head: int, windo
     says = f"{_words(yours)}, {title}: {spoken_bytes(size)} for each conversation; {users:,} of them in 24 GiB"
     table = [["model", "shape", "bytes", "in 24 GiB"]]
     table += [[row.name, row.shape, f"{row.bytes:,}", row.users] for row in rows]
-    body = drawing.bars(rows, title, "how many fit into 24 GiB")
+    body = drawing.bars(rows, title, "fit into 24 GiB")
     alt = f"A bar for each model, as long as its cache has bytes. {says}."
     return Picture(body, drawing.WIDTH, drawing.height(len(rows)), alt, says, table=table)
 
