@@ -1,14 +1,18 @@
-"""PyTorch's own modules, and the weights of GPT-2 and BERT, into ours: same outputs, our mask convention."""
+"""PyTorch's own modules, and the weights of GPT-2, BERT, Llama and its relatives, into ours: same outputs."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from .._validate import check_mask
+from . import modern
 from .decoder import Decoder, DecoderLayer
 from .encoder import Encoder, EncoderLayer
 from .layers import LayerNorm
@@ -250,6 +254,189 @@ def _bert_parts(layer: Any) -> dict[str, nn.Module]:
     }
 
 
+# What a key means that a config.json leaves out: the defaults of transformers' classes, where ours need them.
+HF_DEFAULTS: dict[str, dict[str, Any]] = {
+    "llama": {"rope_theta": 10000.0, "rms_norm_eps": 1e-6},
+    "qwen3": {"rope_theta": 10000.0, "rms_norm_eps": 1e-6, "head_dim": 128, "num_key_value_heads": 32},
+    "mistral": {"rope_theta": 10000.0, "rms_norm_eps": 1e-6, "num_key_value_heads": 8, "sliding_window": 4096},
+    "mixtral": {
+        "rope_theta": 1000000.0,
+        "rms_norm_eps": 1e-5,
+        "num_key_value_heads": 8,
+        "num_local_experts": 8,
+        "num_experts_per_tok": 2,
+    },
+}
+
+
+def load_hf(weights: Mapping[str, Tensor] | str | Path, config: Any = None) -> modern.LanguageModel:
+    """Return Llama, Qwen3, Mistral or Mixtral with these weights, as a model of `tl.modern`.
+
+    Args:
+        weights: the state dict of `LlamaForCausalLM`, `Qwen3ForCausalLM`, `MistralForCausalLM` or `MixtralForCausalLM`
+            of transformers; or a .safetensors file, or a folder of them.
+        config: its configuration, an object of transformers or the dictionary of a config.json. By default the
+            config.json of the folder.
+
+    Raises:
+        ValueError: an entry is missing, left over, or of another shape; the configuration has something that
+            `modern.Config` does not, such as a scaled rotary position or biases.
+    """
+    if not isinstance(weights, Mapping):
+        weights, config = _read_hf(Path(weights), config)
+    if config is None:
+        raise ValueError("config must be given with a state dict: the weights do not tell the heads, got None")
+    with torch.device("meta"):  # no numbers are drawn: each parameter is replaced
+        model = modern.LanguageModel(hf_config(config))
+    left = _Weights(weights, "model.", ignored=("rotary_emb.inv_freq",))
+    words = left.take("embed_tokens.weight")
+    _set(model.embedding, "weight", words, "state_dict['model.embed_tokens.weight']")
+    if model.config.tied:
+        left.drop_copy("lm_head.weight", of=words)
+        model.head.weight = model.embedding.weight
+    else:
+        left.fill_weight("lm_head", model.head)
+    left.fill_weight("norm", model.norm)
+    for number, layer in enumerate(model.layers):
+        for name, module in _hf_parts(layer).items():
+            left.fill_weight(f"layers.{number}.{name}", module)
+        if isinstance(layer.feed_forward, modern.MixtureOfExperts):
+            _fill_experts(left, f"layers.{number}.", layer.feed_forward)
+    left.finish()
+    return model
+
+
+def hf_config(config: Any) -> modern.Config:
+    """Return the sizes and choices of a configuration of transformers, as an object or the dictionary of config.json.
+
+    Raises:
+        ValueError: it is of another kind of model, or has something that `modern.Config` does not.
+    """
+    given = dict(config) if isinstance(config, Mapping) else config.to_dict()
+    kind = given.get("model_type")
+    if kind not in HF_DEFAULTS:
+        raise ValueError(f"config must have a model_type of {', '.join(map(repr, HF_DEFAULTS))}, got {kind!r}")
+    given = HF_DEFAULTS[kind] | given
+    _refuse_biases(given)
+    more: dict[str, Any] = {"feed_forward": "swiglu"}
+    if kind == "mixtral":
+        more = {
+            "feed_forward": "experts",
+            "n_experts": given["num_local_experts"],
+            "experts_per_token": given["num_experts_per_tok"],
+        }
+    return modern.Config(
+        vocab_size=_entry(given, "vocab_size"),
+        d_model=_entry(given, "hidden_size"),
+        n_heads=_entry(given, "num_attention_heads"),
+        n_layers=_entry(given, "num_hidden_layers"),
+        d_ff=_entry(given, "intermediate_size"),
+        n_kv_heads=given.get("num_key_value_heads"),
+        d_head=given.get("head_dim"),
+        eps=given["rms_norm_eps"],
+        rope_base=_rope_base(given),
+        qk_norm=kind == "qwen3",
+        window=_window(given, kind),
+        tied=bool(given.get("tie_word_embeddings", False)),
+        **more,
+    )
+
+
+def _entry(given: Mapping[str, Any], name: str) -> int:
+    if name not in given:
+        raise ValueError(f"config must have {name!r}, got without it {', '.join(sorted(given)[:4])}, …")
+    return given[name]
+
+
+def _refuse_biases(given: Mapping[str, Any]) -> None:
+    """Raise where the model has what our blocks do not: biases, or another activation than silu."""
+    for name in ("attention_bias", "mlp_bias"):
+        if given.get(name):
+            raise ValueError(f"config must have {name} = False, got {given[name]!r}")
+    if given.get("hidden_act", "silu") != "silu":
+        raise ValueError(f"config must have hidden_act = 'silu', got {given['hidden_act']!r}")
+
+
+def _rope_base(given: Mapping[str, Any]) -> float:
+    """Return the base of the rotary frequencies, which transformers 5 keeps in `rope_parameters`.
+
+    Before, it was `rope_theta` of the configuration itself, and a scaling stood in `rope_scaling`.
+    """
+    rope = given.get("rope_parameters") or given.get("rope_scaling") or {}
+    scaled = rope.get("rope_type", rope.get("type", "default"))
+    if scaled != "default":
+        raise ValueError(f"config must have rotary positions of rope_type 'default', got {scaled!r}")
+    part = rope.get("partial_rotary_factor", given.get("partial_rotary_factor", 1.0))
+    if part not in (None, 1.0):
+        raise ValueError(f"config must rotate all features, partial_rotary_factor = 1, got {part}")
+    return float(rope.get("rope_theta", given["rope_theta"]))
+
+
+def _window(given: Mapping[str, Any], kind: str) -> int | None:
+    """Return the sliding window, which counts the position itself; a model has one for all layers, or none."""
+    window: int | None = given.get("sliding_window")
+    if kind == "llama" or window is None or not given.get("use_sliding_window", kind != "qwen3"):
+        return None
+    n_layers, first = given["num_hidden_layers"], given.get("max_window_layers", 28) if kind == "qwen3" else 0
+    before = ["full_attention"] * min(first, n_layers)
+    kinds = given.get("layer_types") or before + ["sliding_attention"] * (n_layers - len(before))
+    if len(set(kinds)) > 1:
+        raise ValueError(f"config must have one kind of attention in all layers, got {', '.join(kinds)}")
+    return window if kinds[0] == "sliding_attention" else None
+
+
+def _read_hf(path: Path, config: Any) -> tuple[dict[str, Tensor], Any]:
+    """Return the weights of a .safetensors file or a folder of them, and the configuration: the given one, or its."""
+    files = sorted(path.glob("*.safetensors")) if path.is_dir() else [path]
+    if not files or not all(file.exists() for file in files):
+        raise ValueError(f"weights must be a state dict, a .safetensors file or a folder with one, got {path}")
+    described = (path if path.is_dir() else path.parent) / "config.json"
+    if config is None and described.exists():
+        config = json.loads(described.read_text(encoding="utf-8"))
+    if config is None:
+        raise ValueError(f"config must be given, or be in config.json beside the weights, got neither in {path}")
+    return {name: tensor for file in files for name, tensor in load_file(file).items()}, config
+
+
+def _hf_parts(layer: Any) -> dict[str, nn.Module]:
+    """Return which module of a `modern.Block` each of Llama's is; the experts have their own names."""
+    attention, feed_forward = layer.attention, layer.feed_forward
+    parts = {
+        "input_layernorm": layer.attention_norm,
+        "self_attn.q_proj": attention.w_q,
+        "self_attn.k_proj": attention.w_k,
+        "self_attn.v_proj": attention.w_v,
+        "self_attn.o_proj": attention.w_o,
+        "post_attention_layernorm": layer.feed_forward_norm,
+    }
+    if isinstance(attention.q_norm, modern.RMSNorm):
+        parts |= {"self_attn.q_norm": attention.q_norm, "self_attn.k_norm": attention.k_norm}
+    if isinstance(feed_forward, modern.SwiGLU):
+        names = ("gate", "up", "down")
+        parts |= {f"mlp.{name}_proj": getattr(feed_forward, name) for name in names}
+    return parts
+
+
+def _fill_experts(weights: _Weights, layer: str, ours: modern.MixtureOfExperts) -> None:
+    """Fill Mixtral's experts, from a state dict of transformers 5, which stacks them, or from a file, as published."""
+    stacked = f"{layer}mlp.experts.gate_up_proj"
+    if stacked not in weights.left:
+        weights.fill_weight(f"{layer}block_sparse_moe.gate", ours.router)
+        for number, expert in enumerate(ours.experts):
+            for name, part in (("w1", "gate"), ("w3", "up"), ("w2", "down")):
+                weights.fill_weight(f"{layer}block_sparse_moe.experts.{number}.{name}", getattr(expert, part))
+        return
+    weights.fill_weight(f"{layer}mlp.gate", ours.router)
+    both, down = weights.take(stacked), weights.take(f"{layer}mlp.experts.down_proj")
+    for name, whole in ((stacked, both), (f"{layer}mlp.experts.down_proj", down)):
+        if len(whole) != len(ours.experts):
+            raise ValueError(f"state_dict['model.{name}'] must have {len(ours.experts)} experts, got {len(whole)}")
+    for number, expert in enumerate(ours.experts):
+        gate, up = both[number].chunk(2)
+        for name, part in (("gate", gate), ("up", up), ("down", down[number])):
+            _set(getattr(expert, name), "weight", part, f"state_dict of expert {number}")
+
+
 class _Weights:
     """A state dict that is taken entry by entry, so that it can be told what is missing and what is left over.
 
@@ -293,6 +480,10 @@ class _Weights:
             whole = whole.T if turned and whole.dim() == 2 else whole
             for module, part in zip(modules, whole.chunk(len(modules)), strict=True):
                 _set(module, kind, part, f"state_dict['{name}.{kind}']")
+
+    def fill_weight(self, name: str, module: nn.Module) -> None:
+        """Make `name.weight` the weight of a module that has no bias."""
+        _set(module, "weight", self.take(f"{name}.weight"), f"state_dict['{name}.weight']")
 
     def finish(self) -> None:
         """Raise if anything is left."""
