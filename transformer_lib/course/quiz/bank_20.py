@@ -34,24 +34,6 @@ NOTEBOOK_20 = (
     ),
     Choice(
         "20.q2",
-        "Four layers, each with a window of 3: a row sees itself and the two before it. How many positions can the "
-        "last row of the output depend on?",
-        (
-            Option("3", "That is one layer. Its rows carry on what they have read, and the next layer reads them."),
-            Option(
-                "12",
-                "Each layer adds only its two earlier positions: the row itself is counted once.",
-            ),
-            Option("9", "Itself, and two further back for each of the four layers: 1 + 4 · 2.", right=True),
-            Option(
-                "81",
-                "The windows of neighbours overlap, so the reach grows by the same two positions in each layer, and is "
-                "not multiplied.",
-            ),
-        ),
-    ),
-    Choice(
-        "20.q3",
         "At eight times the rate, training fails, and QK-norm repairs it. “So scores that grew without a bound were "
         "what went wrong.” Which result of the table speaks against it?",
         (
@@ -69,8 +51,27 @@ NOTEBOOK_20 = (
             ),
             Option(
                 "A smaller rate for W_V and W_O alone repairs most of it.",
-                "These make no scores at all. So a bound on the scores is one cure, and the trouble is not theirs alone.",
+                "These make no scores at all. So a bound on the scores is one cure among others, and they cannot be the whole "
+                "cause.",
                 right=True,
+            ),
+        ),
+    ),
+    Choice(
+        "20.q3",
+        "Four layers, each with a window of 3: a row sees itself and the two before it. How many positions can the "
+        "last row of the output depend on?",
+        (
+            Option("3", "That is one layer. Its rows carry on what they have read, and the next layer reads them."),
+            Option(
+                "12",
+                "Each layer adds only its two earlier positions: the row itself is counted once.",
+            ),
+            Option("9", "Itself, and two further back for each of the four layers: 1 + 4 · 2.", right=True),
+            Option(
+                "81",
+                "The windows of neighbours overlap, so the reach grows by the same two positions in each layer, and is "
+                "not multiplied.",
             ),
         ),
     ),
