@@ -51,8 +51,8 @@ NOTEBOOK_20 = (
             ),
             Option(
                 "A smaller rate for W_V and W_O alone repairs most of it.",
-                "These make no scores at all. So a bound on the scores is one cure among others, and they cannot be the whole "
-                "cause.",
+                "These make no scores at all. A bound on the scores is one cure among others, so they cannot be the "
+                "whole cause.",
                 right=True,
             ),
         ),
