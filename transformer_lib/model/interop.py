@@ -272,6 +272,9 @@ HF_DEFAULTS: dict[str, dict[str, Any]] = {
 def load_hf(weights: Mapping[str, Tensor] | str | Path, config: Any = None) -> modern.LanguageModel:
     """Return Llama, Qwen3, Mistral or Mixtral with these weights, as a model of `tl.modern`.
 
+    These are the blocks of Touvron et al. (2023), with normed queries and keys (Yang et al. 2025), with a sliding
+    window (Jiang et al. 2023), and with experts (Jiang et al. 2024).
+
     Args:
         weights: the state dict of `LlamaForCausalLM`, `Qwen3ForCausalLM`, `MistralForCausalLM` or `MixtralForCausalLM`
             of transformers; or a .safetensors file, or a folder of them.
@@ -428,13 +431,13 @@ def _fill_experts(weights: _Weights, layer: str, ours: modern.MixtureOfExperts) 
         return
     weights.fill_weight(f"{layer}mlp.gate", ours.router)
     both, down = weights.take(stacked), weights.take(f"{layer}mlp.experts.down_proj")
-    for name, whole in ((stacked, both), (f"{layer}mlp.experts.down_proj", down)):
+    for entry, whole in ((stacked, both), (f"{layer}mlp.experts.down_proj", down)):
         if len(whole) != len(ours.experts):
-            raise ValueError(f"state_dict['model.{name}'] must have {len(ours.experts)} experts, got {len(whole)}")
+            raise ValueError(f"state_dict['model.{entry}'] must have {len(ours.experts)} experts, got {len(whole)}")
     for number, expert in enumerate(ours.experts):
-        gate, up = both[number].chunk(2)
-        for name, part in (("gate", gate), ("up", up), ("down", down[number])):
-            _set(getattr(expert, name), "weight", part, f"state_dict of expert {number}")
+        parts = (*both[number].chunk(2), down[number])
+        for name, weight in zip(("gate", "up", "down"), parts, strict=True):
+            _set(getattr(expert, name), "weight", weight, f"state_dict, expert {number},")
 
 
 class _Weights:

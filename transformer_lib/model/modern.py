@@ -229,7 +229,8 @@ class GroupedQueryAttention(nn.Module):
     """Causal self-attention in which query heads share keys and values (Ainslie et al. 2023).
 
     Query head i reads key head i // (n_heads / n_kv_heads). One key head is multi-query attention (Shazeer 2019), as
-    many as query heads is multi-head attention.
+    many as query heads is multi-head attention. With `qk_norm` queries and keys are normed before they are rotated
+    (after Henry et al. 2020, who divide by the length and multiply by one learned number).
     """
 
     def __init__(self, config: Config) -> None:

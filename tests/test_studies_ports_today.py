@@ -1,0 +1,118 @@
+"""The study of today's ports: what is stored, that it is found again, and that each slip is the slip that it is named."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+
+from transformer_lib.course.studies import ports_today as study
+from transformer_lib.model import modern
+
+SLIPS = {
+    "Llama": {"neighbouring pairs": 3, "ten times the base": 3, "heads shared in turns": 2},
+    "Qwen3": {"neighbouring pairs": 3, "ten times the base": 3, "heads shared in turns": 2, "no QK-norm": 3},
+    "Mixtral": {"neighbouring pairs": 3, "ten times the base": 3, "heads shared in turns": 2},
+}
+SLIPS["Mistral"] = SLIPS["Llama"] | {"window one longer": 3, "window one shorter": 3, "no window": 3}
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+@pytest.mark.parametrize("kind", study.KINDS)
+def test_all_agree_and_every_slip_is_far_off(stored, kind):
+    found = stored[kind]
+    assert {name: len(each) for name, each in found["moved"].items()} == {"right": 3} | SLIPS[kind]
+    assert max(found["moved"]["right"]) < 1e-5 and max(found["float64"]) < 1e-12
+    assert found["stays"]["right"] == [1, 1, 1]
+    assert min(found["spread of the logits"]) > 1
+    wrong = [name for name in SLIPS[kind] if name != "ten times the base"]
+    assert min(min(found["moved"][name]) for name in wrong) > 2
+    assert min(found["moved"]["ten times the base"]) > 0.1
+
+
+def test_a_trained_model_with_a_slip_is_worse_and_still_writes(stored):
+    assert len(stored["trained"]) == len(study.TRAINED_SEEDS)
+    for run in stored["trained"]:
+        right, *wrong = run.values()
+        assert all(slip["nats"] > right["nats"] + 0.02 for slip in wrong)
+        assert all(len(slip["says"].split()) > 3 for slip in run.values())
+
+
+@pytest.mark.parametrize("kind", study.KINDS)
+def test_what_is_stored_is_found_again(stored, kind):
+    pytest.importorskip("transformers")
+    found = study.differences(kind, 0)
+    for name, number in found["moved"].items():
+        if name == "right":
+            assert number < 1e-5
+        else:
+            assert number == pytest.approx(stored[kind]["moved"][name][0], rel=0.1), name
+
+
+def small(**changes):
+    config = modern.Config(vocab_size=11, d_model=15, n_heads=6, n_kv_heads=3, d_head=4, n_layers=2, d_ff=7, **changes)
+    torch.manual_seed(0)
+    return study.draw_anew(modern.LanguageModel(config), 0)
+
+
+@torch.no_grad()
+def test_heads_shared_in_turns_read_key_head_i_modulo_all():
+    right, ids = small(), torch.arange(7)[None]
+    wrong = study.shared_in_turns(right)
+    # with a key head for each query head, laid out in turns, the same is said without sharing
+    alone = modern.LanguageModel(replace(right.config, n_kv_heads=6))
+    state = right.state_dict()
+    for layer in range(2):
+        for name in ("w_k", "w_v"):
+            key = f"layers.{layer}.attention.{name}.weight"
+            state[key] = state[key].unflatten(0, (3, 4))[[0, 1, 2, 0, 1, 2]].flatten(0, 1)
+    alone.load_state_dict(state)
+    torch.testing.assert_close(wrong(ids), alone(ids))
+    assert (wrong(ids) - right(ids)).abs().max() > 0.1
+
+
+@torch.no_grad()
+def test_other_slips_keep_the_weights_and_change_one_thing():
+    right, ids = small(window=3, qk_norm=True), torch.arange(9)[None]
+    found = study.slips("Qwen3", right)
+    changes = {
+        "neighbouring pairs": {"pairs": "neighbours"},
+        "ten times the base": {"rope_base": 100000.0},
+        "window one longer": {"window": 4},
+        "window one shorter": {"window": 2},
+        "no window": {"window": None},
+        "no QK-norm": {"qk_norm": False},
+    }
+    for name, change in changes.items():
+        assert found[name].config == replace(right.config, **change)
+        assert (found[name](ids) - right(ids)).abs().max() > 1e-3, name
+        for key, weight in found[name].state_dict().items():
+            assert torch.equal(weight, right.state_dict()[key])
+    assert found["right"] is right
+
+
+def test_a_trained_model_is_measured_with_each_slip():
+    model = study.trained(0, steps=2)
+    found = study.written(model, number=3)
+    assert list(found) == ["right", "neighbouring pairs", "window one longer", "window one shorter"]
+    for slip in found.values():
+        assert 4 < slip["nats"] < 8 and 0 <= slip["grammatical"] <= 1 and isinstance(slip["says"], str)
+
+
+def test_the_command_stores_what_is_measured(tmp_path, monkeypatch):
+    pytest.importorskip("transformers")
+    path = tmp_path / "ports_today.json"
+    monkeypatch.setattr(study, "MODELS", study.MODELS[2:])
+    monkeypatch.setattr(study, "TRAINED_SEEDS", ())
+    monkeypatch.setattr(sys, "argv", ["ports_today", "--results", str(path)])
+    study.main()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert content["versions"]["torch"] == torch.__version__ and len(content["Qwen3"]["moved"]["right"]) == 1
+    assert content["command"] == "python -m transformer_lib.course.studies.ports_today --seeds 0"
