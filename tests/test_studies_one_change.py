@@ -1,0 +1,140 @@
+"""The study of one change at a time: its arms, its measures by hand, a short run of each arm, and what is stored."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+
+import pytest
+import torch
+import torch.nn.functional as F
+
+import transformer_lib as tl
+from transformer_lib.course.studies import masks, one_stack
+from transformer_lib.course.studies import one_change as study
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+@torch.no_grad()
+def test_the_base_is_the_model_of_notebook_19():
+    ids = next(masks.heldout())[:3]
+    assert torch.equal(study.new_model("base", 5)(ids), masks.new_model("next word", 5)(ids))
+    again = study.new_model("base drawn again", 5)
+    assert again.config == study.config("base") and not torch.equal(again(ids), study.new_model("base", 5)(ids))
+
+
+def test_each_arm_changes_what_it_says():
+    base = study.config("base")
+    for arm, changes in study.CHANGES.items():
+        assert study.config(arm) == replace(base, **changes)
+        assert bool(changes) == (arm not in ("base", "base drawn again", *study.SLOW))
+
+
+def test_sizes_are_comparable():
+    size = {arm: sum(p.numel() for p in study.new_model(arm, 0).parameters()) for arm in study.CHANGES}
+    biases = 2 * (192 + 96)
+    assert size["SwiGLU"] == size["base"] - biases
+    assert size["QK-norm"] == size["base"] + 2 * 2 * 24
+    assert size["one head of keys"] == size["base"] - 2 * 2 * 72 * 96
+    assert size["RMSNorm"] == size["base"] - 5 * 96
+    assert size["experts"] == size["dense, total size"] + 2 * 4 * 96  # but for the routers
+    experts = study.config("experts")
+    assert experts.experts_per_token * experts.d_ff == study.config("SwiGLU").d_ff
+    assert experts.n_experts * experts.d_ff == study.config("dense, total size").d_ff
+
+
+def test_slow_matrices_take_smaller_steps_and_no_others():
+    setup = study.Setup("slow W_Q, W_K", 2, 0)
+    before = dict(study.new_model("base", 0).named_parameters())
+    slow, base = (dict(study.train(one)[0].named_parameters()) for one in (setup, replace(setup, arm="base")))
+    step = {name: (slow[name] - before[name]).norm() / (base[name] - before[name]).norm() for name in before}
+    for name, ratio in step.items():
+        wanted = study.SLOWER if name.endswith(("w_q.weight", "w_k.weight")) else 1.0
+        assert ratio.item() == pytest.approx(wanted, rel=0.35), name
+
+
+def test_a_larger_rate_takes_larger_first_steps():
+    before = study.new_model("base", 0).head.weight
+    moved = [
+        (study.train(study.Setup("base", 1, 0, rate))[0].head.weight - before).norm().item()
+        for rate in (1.0, study.LARGE)
+    ]
+    assert moved[1] == pytest.approx(study.LARGE * moved[0], rel=1e-3)
+
+
+@torch.no_grad()
+def test_nats_are_a_mean_over_words(monkeypatch):
+    sentences = [torch.tensor([ids]) for ids in masks.german()[1]["heldout"][:5]]
+    model, total, words = study.new_model("base", 0).eval(), 0.0, 0
+    for ids in sentences:
+        total += F.cross_entropy(model(ids[:, :-1])[0], ids[0, 1:], reduction="sum").item()
+        words += ids.shape[1] - 1
+    padded = tl.pad_batch([ids[0].tolist() for ids in sentences])
+    monkeypatch.setattr(masks, "heldout", lambda: iter([padded[:2], padded[2:]]))
+    assert study.nats(model) == pytest.approx(total / words, rel=1e-5)
+
+
+def test_a_run_is_that_of_notebook_19s_loop():
+    model = study.new_model("base", 1)
+    losses = one_stack.fit(model, study.next_word_loss, 3, seed=1)
+    assert study.train(study.Setup("base", 3, 1))[1] == pytest.approx(losses, rel=1e-5)
+
+
+def test_differences_are_paired_and_their_interval_is_students():
+    runs = [{"arm": arm, "steps": 400, "seed": s, "rate": 1.0, "nats": n} for arm, s, n in (
+        ("base", 0, 1.0), ("base", 1, 3.0), ("base", 2, 2.0), ("x", 2, 2.3), ("x", 0, 1.1), ("x", 1, 3.2), ("y", 0, 1.0)
+    )]  # fmt: skip
+    mean, half, count = study.difference({"runs": runs}, "x", 400)
+    assert (mean, count) == (pytest.approx(0.2), 3)
+    assert half == pytest.approx(4.303 * 0.1 / math.sqrt(3))  # differences .1, .2, .3
+    assert study.difference({"runs": runs}, "base", 400, of=("x", 1.0))[0] == pytest.approx(-0.2)
+    with pytest.raises(ValueError, match="two seeds of 'y' and of 'base' at 400 steps, got 1"):
+        study.difference({"runs": runs}, "y", 400)
+
+
+def test_the_quantiles_are_students():
+    scipy = pytest.importorskip("scipy.stats")
+    for freedom, quantile in study.QUANTILES.items():
+        assert quantile == pytest.approx(scipy.t.ppf(0.975, freedom), abs=6e-4)
+
+
+@pytest.mark.parametrize("arm", study.CHANGES)
+def test_a_short_run_is_found_again(stored, arm, monkeypatch):
+    steps = 3
+    losses = study.train(study.Setup(arm, study.SHORT, 0))[1] if arm == "base" else None
+    if losses is None:  # the first steps are the warm-up's, the same whatever the run's length
+        losses = study.train(study.Setup(arm, steps, 0))[1]
+        wanted = stored["short"][arm][:steps]
+    else:
+        wanted = stored["short"][arm]
+    assert losses == pytest.approx(wanted, abs=0.02)
+
+
+def test_everything_was_run(stored):
+    names = ("arm", "steps", "seed", "rate")
+    found = {tuple(run[name] for name in names) for run in stored["runs"]}
+    assert found == {tuple(getattr(setup, name) for name in names) for setup in study.setups()}
+    assert all(math.isfinite(run["nats"]) for run in stored["runs"])
+    for run in stored["runs"]:
+        assert ("loads" in run) == (run["arm"] == "experts")
+        assert all(sum(load) == pytest.approx(1, abs=0.01) for load in run.get("loads", []))
+    assert stored["seeds"] == list(study.SEEDS)
+
+
+def test_the_command_fills_what_is_missing(tmp_path, monkeypatch):
+    path, asked = tmp_path / "one_change.json", []
+    monkeypatch.setattr(study, "CHANGES", {"base": {}})
+    monkeypatch.setattr(study, "setups", lambda seeds: [study.Setup("base", 1, seed) for seed in seeds])
+    monkeypatch.setattr(study, "run_setup", lambda setup: asked.append(setup) or {"nats": 1.0})
+    for seeds in (["0"], ["0", "1"], ["0", "1"]):
+        monkeypatch.setattr(sys, "argv", ["one_change", "--results", str(path), "--seeds", *seeds])
+        study.main()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert len(content["runs"]) == 2 and len(asked) == 3  # other seeds begin anew, the same go on
+    assert content["command"] == "python -m transformer_lib.course.studies.one_change --seeds 0 1"
