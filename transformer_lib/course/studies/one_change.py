@@ -71,11 +71,10 @@ def setups(seeds: Sequence[int] = SEEDS) -> list[Setup]:
             (400, MAIN, 1.0),
             (2000, MAIN, 1.0),
             (400, ("base", "QK-norm", *SLOW), LARGE),
-            (400, ("base",), 0.5),
-            (400, ("base",), 2.0),
+            *((400, ("base", "QK-norm"), rate) for rate in (0.5, 2.0, 4.0)),
             (400, ("window 4", "window 8", "experts", "dense, total size"), 1.0),
-            (2000, ("base",), 0.5),
-            (2000, ("base",), 2.0),
+            *((400, ("SwiGLU",), rate) for rate in (2.0, 4.0)),
+            *((2000, ("base",), rate) for rate in (0.5, 2.0)),
             (2000, ("window 4", "window 8"), 1.0),
         )
         for seed in (seeds if budget == STEPS[0] else seeds[:LONG_SEEDS])
