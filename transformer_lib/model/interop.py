@@ -380,9 +380,9 @@ def _window(given: Mapping[str, Any], kind: str) -> int | None:
     window: int | None = given.get("sliding_window")
     if kind == "llama" or window is None or not given.get("use_sliding_window", kind != "qwen3"):
         return None
-    n_layers, first = given["num_hidden_layers"], given.get("max_window_layers", 28) if kind == "qwen3" else 0
-    before = ["full_attention"] * min(first, n_layers)
-    kinds = given.get("layer_types") or before + ["sliding_attention"] * (n_layers - len(before))
+    n_layers = _entry(given, "num_hidden_layers")
+    full = min(given.get("max_window_layers", 28), n_layers) if kind == "qwen3" else 0  # the first ones have no window
+    kinds = given.get("layer_types") or ["full_attention"] * full + ["sliding_attention"] * (n_layers - full)
     if len(set(kinds)) > 1:
         raise ValueError(f"config must have one kind of attention in all layers, got {', '.join(kinds)}")
     return window if kinds[0] == "sliding_attention" else None

@@ -67,11 +67,10 @@ def changed(right: modern.LanguageModel, **changes: Any) -> modern.LanguageModel
 
 def shared_in_turns(right: modern.LanguageModel) -> modern.LanguageModel:
     """Return a model whose query head i reads key head i % n_kv_heads, in place of i // (n_heads / n_kv_heads)."""
-    model = changed(right)
+    model, shape = changed(right), (-1, right.config.kv_heads, right.config.head_width)  # of the query heads
     for layer in model.layers:
-        attention, sizes = layer.attention, (right.config.kv_heads, -1, right.config.head_width)
-        for linear, axis in ((attention.w_q, 0), (attention.w_o, 1)):  # heads move, not what they compute
-            heads = linear.weight.data.unflatten(axis, (sizes[1], sizes[0], sizes[2])).transpose(axis, axis + 1)
+        for linear, axis in ((layer.attention.w_q, 0), (layer.attention.w_o, 1)):  # heads move, not what they compute
+            heads = linear.weight.data.unflatten(axis, shape).transpose(axis, axis + 1)
             linear.weight.data = heads.flatten(axis, axis + 2).contiguous()
     return model
 
