@@ -50,7 +50,7 @@ NOTEBOOK_20 = (
                 "This fits the sentence: matrices that move more slowly let the scores grow more slowly.",
             ),
             Option(
-                "A smaller rate for W_V and W_O alone repairs most of it.",
+                "A smaller rate for W_V and W_O alone repairs more than half of it.",
                 "These make no scores at all. A bound on the scores is one cure among others, so they cannot be the "
                 "whole cause.",
                 right=True,
