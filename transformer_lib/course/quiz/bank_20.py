@@ -34,7 +34,7 @@ NOTEBOOK_20 = (
     ),
     Choice(
         "20.q2",
-        "At eight times the rate, training fails, and QK-norm repairs it. “So scores that grew without a bound were "
+        "At eight times the rate the base trains badly, and QK-norm repairs it. “So scores that grew without a bound were "
         "what went wrong.” Which result of the table speaks against it?",
         (
             Option(
