@@ -84,6 +84,7 @@ def test_the_first_touch_is_remembered():
 
 def test_the_longest_words_fit_and_what_is_not_offered_is_refused():
     panel = widgets.cache_dial(n_layers=128, n_kv_heads=HEADS[-1], d_head=256, window=WINDOWS[-1], context=131072)
+    assert "128 layers, 64 × 256, window 16,384" in panel.picture.body and "…" not in panel.picture.body
     assert len(panel.picture.saved_html) < 40_000 and panel.picture.width == drawing.WIDTH
     for name, value in {"n_kv_heads": 3, "d_head": 80, "window": 5, "itemsize": 3}.items():
         with pytest.raises(ValueError, match=f"{name} must be one of .*, got {value}"):

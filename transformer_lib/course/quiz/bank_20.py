@@ -34,8 +34,8 @@ NOTEBOOK_20 = (
     ),
     Choice(
         "20.q2",
-        "At eight times the rate the base trains badly, and QK-norm repairs it. “So scores that grew without a bound were "
-        "what went wrong.” Which result of the table speaks against it?",
+        "At eight times the rate the base trains badly, and QK-norm repairs it. “So scores that grew without a bound "
+        "were what went wrong.” Which result of the table speaks against it?",
         (
             Option(
                 "At the base's own rate QK-norm changes much less.",

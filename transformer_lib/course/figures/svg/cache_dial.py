@@ -9,7 +9,7 @@ from .elements import TEXT, fit, line, rect, text
 
 YOURS, OTHERS, FULL = "#e69f00", "#0072b2", "#bbbbbb"
 WIDTH, TOP, ROW = 720, 64, 44
-_LEFT, _BAR, _AFTER = 222, 300, 84  # px: where bars begin, the longest one, and room for its bytes
+_LEFT, _BAR, _AFTER = 252, 276, 84  # px: where bars begin, the longest one, and room for its bytes
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ def bars(rows: Sequence[Row], title: str, card: str) -> str:
         y = TOP + ROW * number
         colour = OTHERS if number else YOURS
         parts.append(text(12, y + 14, fit(row.name, _LEFT - 16), "" if number else "bold"))
-        parts.append(text(12, y + 29, fit(row.shape, _LEFT - 16, 10), "soft", size=10))
+        parts.append(text(12, y + 29, fit(row.shape, _LEFT - 16, 11), "soft", size=11))
         whole, kept = (max(1.0, _BAR * size / most) for size in (row.whole, row.bytes))
         if row.whole > row.bytes:
             parts.append(rect(_LEFT + kept, y + 3, whole - kept, 14, "none", f'stroke="{FULL}" stroke-dasharray="3 2"'))

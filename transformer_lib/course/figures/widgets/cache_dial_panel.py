@@ -91,7 +91,9 @@ def draw_caches(context: int, n_layers: int, n_kv_heads: int, d_head: int, windo
 
 def _row(name: str, shape: Shape, context: int, itemsize: int) -> drawing.Row:
     size, whole = (bytes_of(each, context, itemsize) for each in (shape, shape._replace(window=None)))
-    return drawing.Row(name, _words(shape), size, whole, spoken_bytes(size), f"{CARD // size:,}")
+    window = f", window {shape.window:,}" if shape.window else ""
+    short = f"{shape.n_layers} layers, {shape.n_kv_heads} × {shape.d_head}{window}"
+    return drawing.Row(name, short, size, whole, spoken_bytes(size), f"{CARD // size:,}")
 
 
 def _names(windows: Sequence[int | None]) -> list[str]:
