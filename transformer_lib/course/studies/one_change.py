@@ -76,6 +76,7 @@ def setups(seeds: Sequence[int] = SEEDS) -> list[Setup]:
             *((2000, ("base",), rate) for rate in (0.5, 2.0)),
             *((400, ("SwiGLU",), rate) for rate in (2.0, 4.0)),
             (2000, ("window 4", "window 8"), 1.0),
+            (2000, ("base", "QK-norm"), 4.0),
         )
         for seed in seeds[:FEWER]
         for arm in arms
