@@ -87,13 +87,14 @@ def test_a_run_is_that_of_notebook_19s_loop():
 
 
 def test_differences_are_paired_and_their_interval_is_students():
-    runs = [{"arm": arm, "steps": 400, "seed": s, "rate": 1.0, "nats": n} for arm, s, n in (
+    runs = [{"arm": arm, "steps": 400, "seed": s, "rate": 2.0, "nats": n} for arm, s, n in (
         ("base", 0, 1.0), ("base", 1, 3.0), ("base", 2, 2.0), ("x", 2, 2.3), ("x", 0, 1.1), ("x", 1, 3.2), ("y", 0, 1.0)
     )]  # fmt: skip
     mean, half, count = study.difference({"runs": runs}, "x", 400)
     assert (mean, count) == (pytest.approx(0.2), 3)
     assert half == pytest.approx(4.303 * 0.1 / math.sqrt(3))  # differences .1, .2, .3
-    assert study.difference({"runs": runs}, "base", 400, of=("x", 1.0))[0] == pytest.approx(-0.2)
+    assert study.difference({"runs": runs}, "base", 400, of=("x", 2.0))[0] == pytest.approx(-0.2)
+    assert study.runs_of({"runs": runs}, "x", 400, 1.0) == {}
     with pytest.raises(ValueError, match="two seeds of 'y' and of 'base' at 400 steps, got 1"):
         study.difference({"runs": runs}, "y", 400)
 
