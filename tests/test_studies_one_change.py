@@ -130,6 +130,15 @@ def test_everything_was_run(stored):
     assert stored["seeds"] == list(study.SEEDS)
 
 
+@pytest.mark.parametrize(("steps", "rates"), [(400, (0.5, 1, 2, 4, 8)), (2000, (0.5, 1, 2, 4))])
+def test_the_best_rate_is_the_bases_best(stored, steps, rates):
+    means = {}
+    for rate in rates:
+        runs = study.runs_of(stored, "base", steps, rate)
+        means[rate] = sum(runs[seed] for seed in range(study.FEWER)) / study.FEWER
+    assert means[study.BEST[steps]] < min(means.values()) + 0.005
+
+
 def test_the_command_fills_what_is_missing(tmp_path, monkeypatch):
     path, asked = tmp_path / "one_change.json", []
     monkeypatch.setattr(study, "CHANGES", {"base": {}})
