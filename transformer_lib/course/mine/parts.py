@@ -72,6 +72,8 @@ PARTS = (
         "19",
         "leads from token ids to logits through one stack",
     ),
+    _part("induction_score(weights, period)", IN_CONTEXT, "tells which head copies"),
+    _part("ablate_head(heads, head)", IN_CONTEXT, "takes a head away"),
 )
 
 NAMES = tuple(part.name for part in PARTS)
