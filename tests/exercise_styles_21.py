@@ -1,4 +1,4 @@
-"""Right answers to the exercises of notebook 21 in another style: loops, library calls, other orders of the same sums."""
+"""Right answers to the exercises of notebook 21 in another style: loops, library calls, sums in another order."""
 
 from __future__ import annotations
 
