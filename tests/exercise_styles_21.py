@@ -66,10 +66,10 @@ def ablate_head_by_a_mask(heads, head):
 STYLES = [
     ("21.1", induction_score),
     ("21.1", induction_score_by_a_mask),
-    ("21.2", bigram_in_context),
-    ("21.2", bigram_in_context_step_by_step),
+    ("21.4", bigram_in_context),
+    ("21.4", bigram_in_context_step_by_step),
     ("21.3", head_contributions),
     ("21.3", head_contributions_one_by_one),
-    ("21.4", ablate_head),
-    ("21.4", ablate_head_by_a_mask),
+    ("21.2", ablate_head),
+    ("21.2", ablate_head_by_a_mask),
 ]

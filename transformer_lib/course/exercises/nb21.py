@@ -1,4 +1,4 @@
-"""The exercises of notebook 21: a score for heads that copy, a predictor that counts, and two ways to ask a head."""
+"""The exercises of notebook 21: a score for heads that copy, two ways to ask a head, and a predictor that counts."""
 
 from __future__ import annotations
 
@@ -182,203 +182,158 @@ EXERCISE_1 = Exercise(
 )
 
 
-# 21.2 Counting in context --------------------------------------------------------------------------------------------
+# 21.2 Take a head away -----------------------------------------------------------------------------------------------
 
 
-def bigram_in_context(ids, vocab_size):
-    """Return probabilities [batch, seq_len, vocab_size] of the next letter, counted within the sequence itself.
+def ablate_head(heads, head):
+    """Return the outputs of all heads, with one replaced by its mean over all sequences and positions.
 
-    ids: [batch, seq_len]. At position t, let n be how often the letter ids[t] was followed by another one so far, and
-    c(a) how often by a; position t itself is the last that has been read. Then the letter a has the probability
-    (c(a) + 1) / (n + vocab_size).
+    heads: [batch, n_heads, seq_len, d_v], which stay as they are; head: which one, from 0. The mean is one vector of
+    d_v numbers, and stands at every position of every sequence.
     """
-    batch, seq_len = ids.shape
-    found = torch.ones(batch, seq_len, vocab_size)
-    for b, row in enumerate(ids.tolist()):
-        for t, letter in enumerate(row):
-            for before, after in zip(row[:t], row[1 : t + 1], strict=True):
-                found[b, t, after] += before == letter
-    return found / found.sum(dim=-1, keepdim=True)
+    kept = [heads[:, other] for other in range(heads.shape[1])]
+    mean = kept[head].flatten(0, 1).mean(dim=0)
+    kept[head] = mean.expand_as(kept[head])
+    return torch.stack(kept, dim=1)
 
 
-def _counting_cases():
-    def case(label, ids, vocab_size):
-        return Case(label, (ids, vocab_size))
+def _ablation_cases():
+    def case(label, seed, sizes, head):
+        return Case(label, (normal(seed, sizes)[0] + 0.5, head))
 
     return [
-        case("a b a b a of two letters", torch.tensor([[0, 1, 0, 1, 0]]), 2),
-        case("2 sequences of 11, 3 letters", integers(2120, (2, 11), 0, 3), 3),
-        case("7 sequences of 13, 5 letters", integers(2121, (7, 13), 0, 5), 5),
-        case("3 sequences of 17, 4 letters", integers(2122, (3, 17), 0, 4), 4),
-        case("letters that come only once", torch.tensor([[3, 0, 4, 1, 2]]), 7),
-        case("a single letter to start from", torch.tensor([[2], [0], [1]]), 3),
+        case("one sequence, one head", 2140, (1, 1, 3, 2), 0),
+        case("2 sequences, 3 heads, the last one", 2141, (2, 3, 5, 2), 2),
+        case("5 sequences, 2 heads, the first one", 2142, (5, 2, 7, 3), 0),
+        case("3 sequences, 4 heads, one between", 2143, (3, 4, 11, 5), 2),
+        case("as many sequences as heads and positions", 2144, (3, 3, 3, 3), 1),
     ]
 
 
-def _one_hot(ids, vocab_size):
-    return torch.nn.functional.one_hot(ids, vocab_size).to(torch.get_default_dtype())
+def _ablated(value=lambda taken: taken.mean(dim=(0, 1)), chosen=lambda n, head: torch.arange(n) == head):
+    """Return `heads` with the chosen ones replaced; `value` gets one head [batch, seq_len, d_v]."""
 
-
-def _counts(ids, vocab_size, last=0):
-    """Return c [batch, seq_len, vocab_size] at each t, from pairs (s, s + 1) with s + 1 <= t + last."""
-    letters = _one_hot(ids, vocab_size)
-    n = ids.shape[1]
-    pairs = torch.zeros(len(ids), n + 1, vocab_size, vocab_size)
-    pairs[:, 1:n] = letters[:, :-1, :, None] * letters[:, 1:, None, :]  # the pair that is complete at s + 1
-    so_far = pairs.cumsum(dim=1)
-    at = (torch.arange(n) + last).clamp(0, n)
-    return (letters[:, :, None] @ so_far[:, at])[:, :, 0]
-
-
-def _counted(add=1.0, last=0, total=lambda c, v: c.sum(-1, keepdim=True) + v):
-    def function(ids, vocab_size):
-        c = _counts(ids, vocab_size, last)
-        return (c + add) / total(c, vocab_size)
+    def function(heads, head):
+        n = heads.shape[1]
+        new = torch.stack([value(heads[:, i]).expand_as(heads[:, i]) for i in range(n)], dim=1)
+        return torch.where(chosen(n, head)[:, None, None], new, heads)
 
     return function
 
 
-def _without_adding(ids, vocab_size):
-    c = _counts(ids, vocab_size)
-    n = c.sum(-1, keepdim=True)
-    return torch.where(n > 0, c / n.clamp(min=1), 1 / vocab_size)
+def _other_axis(axis):
+    def function(heads, head):
+        rows = heads.select(axis, min(head, heads.shape[axis] - 1))
+        new = rows.flatten(0, -2).mean(dim=0).expand_as(rows)
+        return heads.select_scatter(new, axis, min(head, heads.shape[axis] - 1))
+
+    return function
 
 
-def _unigram(ids, vocab_size):
-    c = _one_hot(ids, vocab_size).cumsum(dim=1)
-    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
+def _mean_of_the_others(heads, head):
+    return heads.select_scatter(heads.mean(dim=1), 1, head)
 
 
-def _backwards(ids, vocab_size):
-    letters = _one_hot(ids, vocab_size)
-    pairs = letters[:, 1:, :, None] * letters[:, :-1, None, :]
-    so_far = torch.cat([torch.zeros(len(ids), 1, vocab_size, vocab_size), pairs], dim=1).cumsum(dim=1)
-    c = (letters[:, :, None] @ so_far)[:, :, 0]
-    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
-
-
-def _whole_sequence(ids, vocab_size):
-    letters = _one_hot(ids, vocab_size)
-    pairs = letters[:, :-1].mT @ letters[:, 1:]
-    c = letters @ pairs
-    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
-
-
-def _batch_pooled(ids, vocab_size):
-    c = _counts(ids, vocab_size)
-    letters = _one_hot(ids, vocab_size)
-    pairs = torch.zeros(ids.shape[1], vocab_size, vocab_size)
-    pairs[1:] = torch.einsum("bsi,bsj->sij", letters[:, :-1], letters[:, 1:])
-    c = torch.einsum("bti,tij->btj", letters, pairs.cumsum(0))
-    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
-
-
-def _presence(ids, vocab_size):
-    c = (_counts(ids, vocab_size) > 0).to(torch.get_default_dtype())
-    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
-
-
-def _newest_alone(ids, vocab_size):
-    before = _counts(ids, vocab_size)
-    newest = torch.zeros_like(before)
-    for b, row in enumerate(ids.tolist()):
-        for t, letter in enumerate(row):
-            earlier = [s for s in range(t) if row[s] == letter]
-            if earlier:
-                newest[b, t, row[earlier[-1] + 1]] = 1
-    return (newest + 1) / (newest.sum(-1, keepdim=True) + vocab_size)
+def _in_place(heads, head):
+    heads[:, head] = heads[:, head].mean(dim=(0, 1))
+    return heads
 
 
 EXERCISE_2 = Exercise(
     "21.2",
-    "Counting in context",
-    14,
-    2,
-    bigram_in_context,
-    _counting_cases,
+    "Take a head away",
+    8,
+    1,
+    ablate_head,
+    _ablation_cases,
     (
         Mistake(
-            "nothing added",
-            _without_adding,
-            "The counts are not increased by 1, so a pair that has not come yet gets 0 as soon as its first letter "
-            "was followed by another.",
+            "zeros",
+            _ablated(value=lambda taken: 0 * taken),
+            "The head is replaced by zeros; here it is to be replaced by its mean, which later layers are used to.",
         ),
         Mistake(
-            "peeks at the next letter",
-            _counted(last=1),
-            "At position t you count the pair of t and t + 1, too; but the letter at t + 1 is the one to be predicted.",
+            "a mean per sequence",
+            _ablated(value=lambda taken: taken.mean(dim=1, keepdim=True)),
+            "Each sequence has its own mean, which still says something about it; average over the sequences, too.",
         ),
         Mistake(
-            "one pair late",
-            _counted(last=-1),
-            "At position t the pair of t - 1 and t is missing; both letters have been read.",
+            "a mean per position",
+            _ablated(value=lambda taken: taken.mean(dim=0, keepdim=True)),
+            "Each position has its own mean; average over the positions, too.",
         ),
         Mistake(
-            "the whole sequence",
-            _whole_sequence,
-            "You count over the whole sequence; at position t only what stands up to t is known.",
+            "one number",
+            _ablated(value=lambda taken: taken.mean()),
+            "The mean is a single number; it must be one vector, with a mean for each of the d_v features.",
         ),
         Mistake(
-            "unigram",
-            _unigram,
-            "You count the letters, whatever stands before them; only those behind an occurrence of ids[t] count.",
+            "a mean over features",
+            _ablated(value=lambda taken: taken.mean(dim=-1, keepdim=True)),
+            "You averaged over the features; average over sequences and positions, and keep the features apart.",
         ),
         Mistake(
-            "backwards",
-            _backwards,
-            "You count what stood before the letter ids[t]; what followed it is asked for.",
+            "all heads",
+            _ablated(chosen=lambda n, head: torch.ones(n, dtype=torch.bool)),
+            "All heads are replaced; the others stay as they are.",
         ),
         Mistake(
-            "divided by n",
-            _counted(total=lambda c, v: c.sum(-1, keepdim=True).clamp(min=1)),
-            "1 is added to each count, but you divide by n alone; the sum must be 1, so divide by n + vocab_size.",
+            "all but this one",
+            _ablated(chosen=lambda n, head: torch.arange(n) != head),
+            "This head is kept and the others are replaced; it is the other way round.",
         ),
         Mistake(
-            "n + 1",
-            _counted(total=lambda c, v: c.sum(-1, keepdim=True) + 1),
-            "You divide by n + 1; since 1 is added to each of the vocab_size counts, divide by n + vocab_size.",
+            "the first head",
+            _ablated(chosen=lambda n, head: torch.arange(n) == 0),
+            "You replaced head 0, whichever was asked for.",
         ),
         Mistake(
-            "not divided",
-            _counted(total=lambda c, v: 1.0),
-            "You returned counts, plus 1; divide them by n + vocab_size.",
+            "counted from 1",
+            _ablated(chosen=lambda n, head: torch.arange(n) == max(head - 1, 0)),
+            "You replaced the head before; heads count from 0.",
         ),
         Mistake(
-            "every pair in the total",
-            _counted(total=lambda c, v: torch.arange(c.shape[1])[None, :, None] + v),
-            "You divide by the number of all pairs so far; n counts only those that begin with ids[t].",
+            "a sequence for a head",
+            _other_axis(0),
+            "You replaced a sequence; the heads are axis 1.",
         ),
         Mistake(
-            "1 / vocab_size added",
-            lambda ids, v: _counted(add=1 / v, total=lambda c, v: c.sum(-1, keepdim=True) + 1)(ids, v),
-            "You add 1 / vocab_size to each count; the formula adds 1.",
+            "a position for a head",
+            _other_axis(2),
+            "You replaced a position in every head; the heads are axis 1.",
         ),
         Mistake(
-            "the batch as one text",
-            _batch_pooled,
-            "Your counts are those of all sequences together; each sequence has its own.",
+            "the mean of the heads",
+            _mean_of_the_others,
+            "You averaged over the heads; the mean is that of this head alone, over sequences and positions.",
         ),
         Mistake(
-            "whether, not how often",
-            _presence,
-            "You note only whether a pair has come; count how often.",
+            "nothing replaced",
+            lambda heads, head: heads.clone(),
+            "Nothing is replaced: the result is heads as they came.",
         ),
         Mistake(
-            "the newest occurrence alone",
-            _newest_alone,
-            "Only the newest occurrence of the letter is counted; all earlier ones are.",
+            "the mean taken off",
+            lambda heads, head: (
+                heads
+                - _ablated(chosen=lambda n, h: torch.ones(n, dtype=torch.bool))(heads, head)
+                * (torch.arange(heads.shape[1]) == head)[:, None, None]
+            ),
+            "You subtracted the mean; what is left is just what varies. Put the mean in place of the head.",
         ),
         Mistake(
-            "logarithms",
-            lambda ids, v: _counted()(ids, v).log(),
-            "You returned logarithms; probabilities are asked for.",
+            "the head alone",
+            lambda heads, head: _ablated()(heads, head)[:, head],
+            "You returned only the replaced head; return all of them.",
         ),
         Mistake(
-            "the last position alone",
-            lambda ids, v: _counted()(ids, v)[:, -1],
-            "Only the last position has a prediction; return one for every position.",
+            "another sequence's",
+            lambda heads, head: heads.select_scatter(heads[:1, head].expand_as(heads[:, head]), 1, head),
+            "The head of the first sequence stands in all of them; put the mean there.",
         ),
     ),
+    gradients=("heads",),
+    part="ablate_head",
 )
 
 
@@ -549,158 +504,203 @@ EXERCISE_3 = Exercise(
 )
 
 
-# 21.4 Take a head away -----------------------------------------------------------------------------------------------
+# 21.4 Counting in context --------------------------------------------------------------------------------------------
 
 
-def ablate_head(heads, head):
-    """Return the outputs of all heads, with one replaced by its mean over all sequences and positions.
+def bigram_in_context(ids, vocab_size):
+    """Return probabilities [batch, seq_len, vocab_size] of the next letter, counted within the sequence itself.
 
-    heads: [batch, n_heads, seq_len, d_v], which stay as they are; head: which one, from 0. The mean is one vector of
-    d_v numbers, and stands at every position of every sequence.
+    ids: [batch, seq_len]. At position t, let n be how often the letter ids[t] was followed by another one so far, and
+    c(a) how often by a; position t itself is the last that has been read. Then the letter a has the probability
+    (c(a) + 1) / (n + vocab_size).
     """
-    kept = [heads[:, other] for other in range(heads.shape[1])]
-    mean = kept[head].flatten(0, 1).mean(dim=0)
-    kept[head] = mean.expand_as(kept[head])
-    return torch.stack(kept, dim=1)
+    batch, seq_len = ids.shape
+    found = torch.ones(batch, seq_len, vocab_size)
+    for b, row in enumerate(ids.tolist()):
+        for t, letter in enumerate(row):
+            for before, after in zip(row[:t], row[1 : t + 1], strict=True):
+                found[b, t, after] += before == letter
+    return found / found.sum(dim=-1, keepdim=True)
 
 
-def _ablation_cases():
-    def case(label, seed, sizes, head):
-        return Case(label, (normal(seed, sizes)[0] + 0.5, head))
+def _counting_cases():
+    def case(label, ids, vocab_size):
+        return Case(label, (ids, vocab_size))
 
     return [
-        case("one sequence, one head", 2140, (1, 1, 3, 2), 0),
-        case("2 sequences, 3 heads, the last one", 2141, (2, 3, 5, 2), 2),
-        case("5 sequences, 2 heads, the first one", 2142, (5, 2, 7, 3), 0),
-        case("3 sequences, 4 heads, one between", 2143, (3, 4, 11, 5), 2),
-        case("as many sequences as heads and positions", 2144, (3, 3, 3, 3), 1),
+        case("a b a b a of two letters", torch.tensor([[0, 1, 0, 1, 0]]), 2),
+        case("2 sequences of 11, 3 letters", integers(2120, (2, 11), 0, 3), 3),
+        case("7 sequences of 13, 5 letters", integers(2121, (7, 13), 0, 5), 5),
+        case("3 sequences of 17, 4 letters", integers(2122, (3, 17), 0, 4), 4),
+        case("letters that come only once", torch.tensor([[3, 0, 4, 1, 2]]), 7),
+        case("a single letter to start from", torch.tensor([[2], [0], [1]]), 3),
     ]
 
 
-def _ablated(value=lambda taken: taken.mean(dim=(0, 1)), chosen=lambda n, head: torch.arange(n) == head):
-    """Return `heads` with the chosen ones replaced; `value` gets one head [batch, seq_len, d_v]."""
+def _one_hot(ids, vocab_size):
+    return torch.nn.functional.one_hot(ids, vocab_size).to(torch.get_default_dtype())
 
-    def function(heads, head):
-        n = heads.shape[1]
-        new = torch.stack([value(heads[:, i]).expand_as(heads[:, i]) for i in range(n)], dim=1)
-        return torch.where(chosen(n, head)[:, None, None], new, heads)
+
+def _counts(ids, vocab_size, last=0):
+    """Return c [batch, seq_len, vocab_size] at each t, from pairs (s, s + 1) with s + 1 <= t + last."""
+    letters = _one_hot(ids, vocab_size)
+    n = ids.shape[1]
+    pairs = torch.zeros(len(ids), n + 1, vocab_size, vocab_size)
+    pairs[:, 1:n] = letters[:, :-1, :, None] * letters[:, 1:, None, :]  # the pair that is complete at s + 1
+    so_far = pairs.cumsum(dim=1)
+    at = (torch.arange(n) + last).clamp(0, n)
+    return (letters[:, :, None] @ so_far[:, at])[:, :, 0]
+
+
+def _counted(add=1.0, last=0, total=lambda c, v: c.sum(-1, keepdim=True) + v):
+    def function(ids, vocab_size):
+        c = _counts(ids, vocab_size, last)
+        return (c + add) / total(c, vocab_size)
 
     return function
 
 
-def _other_axis(axis):
-    def function(heads, head):
-        rows = heads.select(axis, min(head, heads.shape[axis] - 1))
-        new = rows.flatten(0, -2).mean(dim=0).expand_as(rows)
-        return heads.select_scatter(new, axis, min(head, heads.shape[axis] - 1))
-
-    return function
+def _without_adding(ids, vocab_size):
+    c = _counts(ids, vocab_size)
+    n = c.sum(-1, keepdim=True)
+    return torch.where(n > 0, c / n.clamp(min=1), 1 / vocab_size)
 
 
-def _mean_of_the_others(heads, head):
-    return heads.select_scatter(heads.mean(dim=1), 1, head)
+def _unigram(ids, vocab_size):
+    c = _one_hot(ids, vocab_size).cumsum(dim=1)
+    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
 
 
-def _in_place(heads, head):
-    heads[:, head] = heads[:, head].mean(dim=(0, 1))
-    return heads
+def _backwards(ids, vocab_size):
+    letters = _one_hot(ids, vocab_size)
+    pairs = letters[:, 1:, :, None] * letters[:, :-1, None, :]
+    so_far = torch.cat([torch.zeros(len(ids), 1, vocab_size, vocab_size), pairs], dim=1).cumsum(dim=1)
+    c = (letters[:, :, None] @ so_far)[:, :, 0]
+    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
+
+
+def _whole_sequence(ids, vocab_size):
+    letters = _one_hot(ids, vocab_size)
+    pairs = letters[:, :-1].mT @ letters[:, 1:]
+    c = letters @ pairs
+    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
+
+
+def _batch_pooled(ids, vocab_size):
+    c = _counts(ids, vocab_size)
+    letters = _one_hot(ids, vocab_size)
+    pairs = torch.zeros(ids.shape[1], vocab_size, vocab_size)
+    pairs[1:] = torch.einsum("bsi,bsj->sij", letters[:, :-1], letters[:, 1:])
+    c = torch.einsum("bti,tij->btj", letters, pairs.cumsum(0))
+    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
+
+
+def _presence(ids, vocab_size):
+    c = (_counts(ids, vocab_size) > 0).to(torch.get_default_dtype())
+    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
+
+
+def _newest_alone(ids, vocab_size):
+    before = _counts(ids, vocab_size)
+    newest = torch.zeros_like(before)
+    for b, row in enumerate(ids.tolist()):
+        for t, letter in enumerate(row):
+            earlier = [s for s in range(t) if row[s] == letter]
+            if earlier:
+                newest[b, t, row[earlier[-1] + 1]] = 1
+    return (newest + 1) / (newest.sum(-1, keepdim=True) + vocab_size)
 
 
 EXERCISE_4 = Exercise(
     "21.4",
-    "Take a head away",
-    8,
-    1,
-    ablate_head,
-    _ablation_cases,
+    "Counting in context",
+    14,
+    2,
+    bigram_in_context,
+    _counting_cases,
     (
         Mistake(
-            "zeros",
-            _ablated(value=lambda taken: 0 * taken),
-            "The head is replaced by zeros; here it is to be replaced by its mean, which later layers are used to.",
+            "nothing added",
+            _without_adding,
+            "The counts are not increased by 1, so a pair that has not come yet gets 0 as soon as its first letter "
+            "was followed by another.",
         ),
         Mistake(
-            "a mean per sequence",
-            _ablated(value=lambda taken: taken.mean(dim=1, keepdim=True)),
-            "Each sequence has its own mean, which still says something about it; average over the sequences, too.",
+            "peeks at the next letter",
+            _counted(last=1),
+            "At position t you count the pair of t and t + 1, too; but the letter at t + 1 is the one to be predicted.",
         ),
         Mistake(
-            "a mean per position",
-            _ablated(value=lambda taken: taken.mean(dim=0, keepdim=True)),
-            "Each position has its own mean; average over the positions, too.",
+            "one pair late",
+            _counted(last=-1),
+            "At position t the pair of t - 1 and t is missing; both letters have been read.",
         ),
         Mistake(
-            "one number",
-            _ablated(value=lambda taken: taken.mean()),
-            "The mean is a single number; it must be one vector, with a mean for each of the d_v features.",
+            "the whole sequence",
+            _whole_sequence,
+            "You count over the whole sequence; at position t only what stands up to t is known.",
         ),
         Mistake(
-            "a mean over features",
-            _ablated(value=lambda taken: taken.mean(dim=-1, keepdim=True)),
-            "You averaged over the features; average over sequences and positions, and keep the features apart.",
+            "unigram",
+            _unigram,
+            "You count the letters, whatever stands before them; only those behind an occurrence of ids[t] count.",
         ),
         Mistake(
-            "all heads",
-            _ablated(chosen=lambda n, head: torch.ones(n, dtype=torch.bool)),
-            "All heads are replaced; the others stay as they are.",
+            "backwards",
+            _backwards,
+            "You count what stood before the letter ids[t]; what followed it is asked for.",
         ),
         Mistake(
-            "all but this one",
-            _ablated(chosen=lambda n, head: torch.arange(n) != head),
-            "This head is kept and the others are replaced; it is the other way round.",
+            "divided by n",
+            _counted(total=lambda c, v: c.sum(-1, keepdim=True).clamp(min=1)),
+            "1 is added to each count, but you divide by n alone; the sum must be 1, so divide by n + vocab_size.",
         ),
         Mistake(
-            "the first head",
-            _ablated(chosen=lambda n, head: torch.arange(n) == 0),
-            "You replaced head 0, whichever was asked for.",
+            "n + 1",
+            _counted(total=lambda c, v: c.sum(-1, keepdim=True) + 1),
+            "You divide by n + 1; since 1 is added to each of the vocab_size counts, divide by n + vocab_size.",
         ),
         Mistake(
-            "counted from 1",
-            _ablated(chosen=lambda n, head: torch.arange(n) == max(head - 1, 0)),
-            "You replaced the head before; heads count from 0.",
+            "not divided",
+            _counted(total=lambda c, v: 1.0),
+            "You returned counts, plus 1; divide them by n + vocab_size.",
         ),
         Mistake(
-            "a sequence for a head",
-            _other_axis(0),
-            "You replaced a sequence; the heads are axis 1.",
+            "every pair in the total",
+            _counted(total=lambda c, v: torch.arange(c.shape[1])[None, :, None] + v),
+            "You divide by the number of all pairs so far; n counts only those that begin with ids[t].",
         ),
         Mistake(
-            "a position for a head",
-            _other_axis(2),
-            "You replaced a position in every head; the heads are axis 1.",
+            "1 / vocab_size added",
+            lambda ids, v: _counted(add=1 / v, total=lambda c, v: c.sum(-1, keepdim=True) + 1)(ids, v),
+            "You add 1 / vocab_size to each count; the formula adds 1.",
         ),
         Mistake(
-            "the mean of the heads",
-            _mean_of_the_others,
-            "You averaged over the heads; the mean is that of this head alone, over sequences and positions.",
+            "the batch as one text",
+            _batch_pooled,
+            "Your counts are those of all sequences together; each sequence has its own.",
         ),
         Mistake(
-            "nothing replaced",
-            lambda heads, head: heads.clone(),
-            "Nothing is replaced: the result is heads as they came.",
+            "whether, not how often",
+            _presence,
+            "You note only whether a pair has come; count how often.",
         ),
         Mistake(
-            "the mean taken off",
-            lambda heads, head: (
-                heads
-                - _ablated(chosen=lambda n, h: torch.ones(n, dtype=torch.bool))(heads, head)
-                * (torch.arange(heads.shape[1]) == head)[:, None, None]
-            ),
-            "You subtracted the mean; what is left is just what varies. Put the mean in place of the head.",
+            "the newest occurrence alone",
+            _newest_alone,
+            "Only the newest occurrence of the letter is counted; all earlier ones are.",
         ),
         Mistake(
-            "the head alone",
-            lambda heads, head: _ablated()(heads, head)[:, head],
-            "You returned only the replaced head; return all of them.",
+            "logarithms",
+            lambda ids, v: _counted()(ids, v).log(),
+            "You returned logarithms; probabilities are asked for.",
         ),
         Mistake(
-            "another sequence's",
-            lambda heads, head: heads.select_scatter(heads[:1, head].expand_as(heads[:, head]), 1, head),
-            "The head of the first sequence stands in all of them; put the mean there.",
+            "the last position alone",
+            lambda ids, v: _counted()(ids, v)[:, -1],
+            "Only the last position has a prediction; return one for every position.",
         ),
     ),
-    gradients=("heads",),
-    part="ablate_head",
 )
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)
