@@ -3,7 +3,7 @@
 When the check of an exercise that is a part of the model passes, `transformer_lib.course.exercises` hands the learner's
 function over to `keep`, which writes its source, with the imports, constants and helpers that it uses, into
 `mine/my_transformer.py`. `assembled` builds the model from these parts, and from the library's where there are none;
-`by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`, and `copying`
+`by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`; `copying`
 trains two attention layers made of their functions.
 The folder `mine` is the learner's: git ignores it, and nothing in it is executed but what they wrote.
 
