@@ -177,7 +177,6 @@ EXERCISE_1 = Exercise(
             "You counted how often such a key has the largest weight; the weights themselves are added.",
         ),
     ),
-    gradients=("weights",),
     part="induction_score",
 )
 
