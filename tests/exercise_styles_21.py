@@ -7,16 +7,13 @@ import torch.nn.functional as F
 
 
 def induction_score(weights, period):
-    n = weights.shape[-1]
-    found = sum(weights.diagonal(1 - back, dim1=-2, dim2=-1)[..., 1:].sum(-1) for back in range(period, n, period))
-    return found.mean(0) / (n - period)
+    return weights.diagonal(1 - period, dim1=-2, dim2=-1)[..., 1:].mean(dim=(0, -1))
 
 
-def induction_score_by_a_mask(weights, period):
-    letters = torch.arange(weights.shape[-1]) % period  # as if the string had no letter twice
-    before = F.pad(letters[:-1], (1, 0), value=-1)  # what stands before each key
-    wanted = (letters[:, None] == before).tril()[period:]
-    return weights[..., period:, :].mul(wanted).sum(-1).mean((0, 2))
+def induction_score_by_gather(weights, period):
+    queries = torch.arange(period, weights.shape[-1])
+    found = weights.transpose(0, 1)[..., queries, queries + 1 - period]
+    return found.flatten(1).mean(1)
 
 
 def bigram_in_context(ids, vocab_size):
@@ -65,7 +62,7 @@ def ablate_head_by_a_mask(heads, head):
 
 STYLES = [
     ("21.1", induction_score),
-    ("21.1", induction_score_by_a_mask),
+    ("21.1", induction_score_by_gather),
     ("21.4", bigram_in_context),
     ("21.4", bigram_in_context_step_by_step),
     ("21.3", head_contributions),

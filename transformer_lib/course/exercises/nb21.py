@@ -16,14 +16,11 @@ def induction_score(weights, period):
     """Return the induction score of each head, [n_heads].
 
     weights: [batch, n_heads, seq_len, seq_len], rows are queries; every sequence repeats itself with this period. The
-    letter at t also stood at t - period, t - 2 · period, …, as far as these are at least 0. A query's share is the sum
-    of its weights on the keys one behind them. The score is the mean share, over all sequences and all t >= period.
+    score is the mean weight of the key at t - period + 1, over all sequences and all queries t from period on.
     """
-    shares = []
-    for t in range(period, weights.shape[2]):
-        keys = [earlier + 1 for earlier in range(t - period, -1, -period)]
-        shares.append(weights[:, :, t, keys].sum(dim=-1))
-    return torch.stack(shares).mean(dim=(0, 1))
+    queries = range(period, weights.shape[2])
+    found = [weights[:, :, t, t - period + 1] for t in queries]
+    return torch.stack(found).mean(dim=0).mean(dim=0)
 
 
 def _causal_weights(seed, batch, n_heads, seq_len):
@@ -45,29 +42,27 @@ def _score_cases():
     ]
 
 
-def _scored(
-    wanted=lambda t, key, period: ((t - key + 1) % period == 0) & (key >= 1), first=lambda period: period, reduce=None
-):
-    """Return the score with its slips as switches; `reduce` gets the shares [batch, n_heads, queries], and weights."""
+def _scored(key=lambda t, period: t - period + 1, first=lambda period: period, reduce=None):
+    """Return the score with its slips as switches; `reduce` gets [batch, n_heads, queries]."""
 
     def function(weights, period):
-        places = torch.arange(weights.shape[2])
-        chosen = wanted(places[:, None], places, period)
-        shares = (weights * chosen).sum(dim=-1)[:, :, first(period) :]
-        return shares.mean(dim=(0, 2)) if reduce is None else reduce(shares, weights)
+        queries = torch.arange(first(period), weights.shape[2])
+        found = weights[:, :, queries, key(queries, period).clamp(min=0)]
+        return found.mean(dim=(0, 2)) if reduce is None else reduce(found, weights)
 
     return function
 
 
-def _behind(back):
-    """Return which keys stand where a letter `back` places behind the earlier one is, up to the query."""
-    return lambda t, key, period: ((t - key + back) % period == 0) & (key >= back) & (key <= t - period + back)
+def _all_repetitions(weights, period):
+    n = weights.shape[2]
+    queries, keys = torch.arange(n)[:, None], torch.arange(n)
+    wanted = (keys <= queries) & ((queries - keys + 1) % period == 0) & (queries >= period)
+    return (weights * wanted).sum(-1)[:, :, period:].mean(dim=(0, 2))
 
 
 def _share_of_firsts(weights, period):
-    places = torch.arange(weights.shape[2])
-    largest = weights[:, :, period:].argmax(-1)
-    hits = ((places[period:] - largest + 1) % period == 0) & (largest >= 1)
+    queries = torch.arange(period, weights.shape[2])
+    hits = weights[:, :, period:].argmax(-1) == queries - period + 1
     return hits.to(weights).mean(dim=(0, 2))
 
 
@@ -81,34 +76,20 @@ EXERCISE_1 = Exercise(
     (
         Mistake(
             "the same letter",
-            _scored(_behind(0)),
-            "Your keys are the earlier occurrences of the letter; an induction head looks at the keys one behind them.",
+            _scored(key=lambda t, period: t - period),
+            "You took the key one period back, where the same letter stands; an induction head looks at the one "
+            "behind it.",
         ),
         Mistake(
             "the letter before",
-            _scored(_behind(-1)),
-            "Your keys stand before the earlier occurrences; an induction head looks one behind them.",
-        ),
-        Mistake(
-            "one period back alone",
-            _scored(lambda t, key, period: key == t - period + 1),
-            "You count the newest occurrence alone; the weights behind all earlier ones are added.",
-        ),
-        Mistake(
-            "the oldest alone",
-            _scored(lambda t, key, period: (key == t % period + 1) & (key <= t)),
-            "You count the oldest occurrence alone; the weights behind all earlier ones are added.",
-        ),
-        Mistake(
-            "key 0",
-            _scored(lambda t, key, period: (t - key + 1) % period == 0),
-            "You count key 0, too; no letter stands before it, so it is behind no occurrence.",
+            _scored(key=lambda t, period: t - period - 1),
+            "Your key stands before the earlier letter; an induction head looks at the one behind it, t - period + 1.",
         ),
         Mistake(
             "one query too early",
-            _scored(lambda t, key, period: (t - key + 1) % period == 0, first=lambda period: period - 1),
-            "Your mean begins at query period - 1, one too early: its letter has not come before. (And key 0 stands "
-            "behind no letter.)",
+            _scored(first=lambda period: period - 1),
+            "Your mean begins at query period - 1, one too early: its letter has not come before. (The diagonal has "
+            "one entry too many.)",
         ),
         Mistake(
             "one query too late",
@@ -117,14 +98,13 @@ EXERCISE_1 = Exercise(
         ),
         Mistake(
             "the sum",
-            _scored(reduce=lambda shares, weights: shares.mean(dim=0).sum(dim=-1)),
-            "You added the shares of the queries; the score is their mean.",
+            _scored(reduce=lambda found, weights: found.mean(dim=0).sum(dim=-1)),
+            "You added over the queries; the score is their mean.",
         ),
         Mistake(
             "divided by the length",
-            _scored(reduce=lambda shares, weights: shares.mean(dim=0).sum(dim=-1) / weights.shape[2]),
-            "Your mean is over all seq_len queries; only the seq_len - period from t = period on have an earlier "
-            "occurrence.",
+            _scored(reduce=lambda found, weights: found.mean(dim=0).sum(dim=-1) / weights.shape[2]),
+            "You divided by seq_len, but only seq_len - period queries count.",
         ),
         Mistake(
             "swapped",
@@ -133,48 +113,53 @@ EXERCISE_1 = Exercise(
         ),
         Mistake(
             "previous token",
-            _scored(lambda t, key, period: key == t - 1),
-            "That is the weight of the previous token, t - 1; the keys one behind the earlier occurrences are wanted.",
+            _scored(key=lambda t, period: t - 1),
+            "That is the weight of the previous token, t - 1; the induction score asks for t - period + 1.",
         ),
         Mistake(
             "heads joined",
-            _scored(reduce=lambda shares, weights: shares.mean()),
+            _scored(reduce=lambda found, weights: found.mean()),
             "You averaged over the heads, too; each head has a score of its own.",
         ),
         Mistake(
             "sequences apart",
-            _scored(reduce=lambda shares, weights: shares.mean(dim=-1)),
+            _scored(reduce=lambda found, weights: found.mean(dim=-1)),
             "Each sequence still has its own score; take the mean over them, too: [n_heads].",
         ),
         Mistake(
             "one per sequence",
-            _scored(reduce=lambda shares, weights: shares.mean(dim=(1, 2))),
+            _scored(reduce=lambda found, weights: found.mean(dim=(1, 2))),
             "You have one score per sequence; the heads are axis 1.",
         ),
         Mistake(
             "one per query",
-            _scored(reduce=lambda shares, weights: shares.mean(dim=0)),
-            "Each query still has its own share; take the mean over the queries, too: [n_heads].",
+            _scored(reduce=lambda found, weights: found.mean(dim=0)),
+            "Each query still has its own weight; take the mean over the queries, too: [n_heads].",
         ),
         Mistake(
             "the first sequence alone",
-            _scored(reduce=lambda shares, weights: shares[0].mean(dim=-1)),
+            _scored(reduce=lambda found, weights: found[0].mean(dim=-1)),
             "Only the first sequence is counted; take the mean over all.",
         ),
         Mistake(
             "the last query alone",
-            _scored(reduce=lambda shares, weights: shares[:, :, -1].mean(dim=0)),
+            _scored(reduce=lambda found, weights: found[:, :, -1].mean(dim=0)),
             "Only the last query is counted; take the mean over all queries from period on.",
         ),
         Mistake(
             "the largest",
-            _scored(reduce=lambda shares, weights: shares.amax(dim=(0, 2))),
-            "You took the largest share; the score is the mean.",
+            _scored(reduce=lambda found, weights: found.amax(dim=(0, 2))),
+            "You took the largest weight; the score is the mean.",
+        ),
+        Mistake(
+            "every repetition",
+            _all_repetitions,
+            "You added the weights behind every earlier occurrence; only the newest one, a single period back, counts.",
         ),
         Mistake(
             "how often it is first",
             _share_of_firsts,
-            "You counted how often such a key has the largest weight; the weights themselves are added.",
+            "You counted how often this key has the largest weight; the score is the mean of the weights themselves.",
         ),
     ),
     part="induction_score",
