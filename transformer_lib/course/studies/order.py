@@ -21,7 +21,7 @@ from . import copying, stored
 
 RESULTS = DATA / "order.json"
 BUDGETS = {3e-3: 400, 1e-3: 1000}  # peak rate: steps
-MEASUREMENTS = 80  # in each run, beside the one before it
+MEASUREMENTS = 80  # in each run, at least
 SHARES = (0.25, 0.5)  # of a score's rise
 TESTED = 128  # sequences of those of `copying`
 SHORT = 6  # steps of a run that a test repeats
