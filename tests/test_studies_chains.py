@@ -21,7 +21,7 @@ def stored() -> dict:
 
 def test_the_order_of_the_runs():
     wanted = study.setups([0, 1, 2])
-    assert len(wanted) == len(set(wanted)) == 15 + 4 and all(one.steps == study.STEPS[0] for one in wanted[:15])
+    assert len(wanted) == len(set(wanted)) == 6 + 3 + 2 and all(one.steps == study.STEPS[0] for one in wanted[:9])
     assert {(one.n_layers, one.rate) for one in wanted} == {(2, 1e-3), (2, 3e-3), (1, 1e-3), (1, 3e-3), (1, 1e-2)}
 
 

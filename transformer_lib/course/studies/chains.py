@@ -25,6 +25,7 @@ from . import stored
 RESULTS = DATA / "chains.json"
 STATES, LENGTH = 3, 64
 D_MODEL, BATCH_SIZE, WARMUP = 32, 64, 20
+RATE = 3e-3
 RATES = {2: (1e-3, 3e-3), 1: (1e-3, 3e-3, 1e-2)}  # of two layers, and what one layer is given to choose from
 STEPS = (1500, 6000)
 TESTED, TEST_SEED = 256, 99
@@ -44,8 +45,9 @@ class Setup:
 
 def setups(seeds: Sequence[int]) -> list[Setup]:
     """Return what is run, in this order: the shorter budget first."""
-    found = [Setup(n, STEPS[0], rate, seed) for seed in seeds for n in (2, 1) for rate in RATES[n]]
-    return found + [Setup(n, STEPS[1], 3e-3, seed) for seed in seeds[:2] for n in (2, 1)]
+    found = [Setup(n, STEPS[0], RATE, seed) for seed in seeds for n in (2, 1)]
+    found += [Setup(n, STEPS[0], rate, seeds[0]) for n in (2, 1) for rate in RATES[n] if rate != RATE]
+    return found + [Setup(n, STEPS[1], RATE, seeds[0]) for n in (2, 1)]
 
 
 def measured_at(steps: int) -> list[int]:
@@ -127,7 +129,7 @@ def fit(
     model: nn.Module,
     steps: int,
     seed: int = 0,
-    rate: float = 3e-3,
+    rate: float = RATE,
     *,
     watch: Callable[[int, nn.Module], None] | None = None,
 ) -> list[float]:

@@ -50,8 +50,9 @@ def setups(seeds: Sequence[int]) -> list[Setup]:
     found = [Setup(layers, heads, 400, RATE, seed) for seed in seeds for layers in (2, 1) for heads in (1, 4)]
     found += [Setup(layers, 1, 400, RATE, seed, distinct=True) for seed in seeds[:3] for layers in (2, 1)]
     found += [Setup(2, heads, 2500, RATE, seed) for seed in seeds[:3] for heads in (1, 4)]
-    found += [Setup(1, heads, 2500, rate, seed) for seed in seeds[:3] for heads in (1, 4) for rate in RATES]
-    return found + [Setup(1, 4, 12500, RATE, seed) for seed in seeds[:2]]
+    found += [Setup(1, heads, 2500, RATE, seed) for seed in seeds[:3] for heads in (1, 4)]
+    found += [Setup(1, heads, 2500, rate, seeds[0]) for heads in (1, 4) for rate in RATES if rate != RATE]
+    return [*found, Setup(1, 4, 12500, RATE, seeds[0])]
 
 
 def batch(
