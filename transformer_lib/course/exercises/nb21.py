@@ -598,7 +598,7 @@ def _newest_alone(ids, vocab_size):
 EXERCISE_4 = Exercise(
     "21.4",
     "Counting in context",
-    14,
+    12,
     2,
     bigram_in_context,
     _counting_cases,
