@@ -42,7 +42,7 @@ def copier() -> tl.circuits.AttentionOnly:
 
 def test_the_order_of_the_runs():
     wanted = study.setups(range(5))
-    assert len(wanted) == len(set(wanted)) == 20 + 6 + 6 + 6 + 4 + 1
+    assert len(wanted) == len(set(wanted)) == 20 + 6 + 6 + 6 + 1 + 2
     assert all(one.steps == 400 for one in wanted[:26]) and {one.rate for one in wanted} == set(study.RATES)
 
 

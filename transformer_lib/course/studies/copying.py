@@ -46,13 +46,13 @@ class Setup:
 
 
 def setups(seeds: Sequence[int]) -> list[Setup]:
-    """Return what is run, in this order: the short budget, the control, the longer budgets."""
+    """Return what is run, in this order: the short budget, the control, the longer budgets, other rates."""
     found = [Setup(layers, heads, 400, RATE, seed) for seed in seeds for layers in (2, 1) for heads in (1, 4)]
     found += [Setup(layers, 1, 400, RATE, seed, distinct=True) for seed in seeds[:3] for layers in (2, 1)]
     found += [Setup(2, heads, 2500, RATE, seed) for seed in seeds[:3] for heads in (1, 4)]
     found += [Setup(1, heads, 2500, RATE, seed) for seed in seeds[:3] for heads in (1, 4)]
-    found += [Setup(1, heads, 2500, rate, seeds[0]) for heads in (1, 4) for rate in RATES if rate != RATE]
-    return [*found, Setup(1, 4, 12500, RATE, seeds[0])]
+    found.append(Setup(1, 4, 12500, RATE, seeds[0]))
+    return found + [Setup(1, 4, 2500, rate, seeds[0]) for rate in RATES if rate != RATE]
 
 
 def batch(
