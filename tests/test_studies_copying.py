@@ -42,7 +42,7 @@ def copier() -> tl.circuits.AttentionOnly:
 
 def test_the_order_of_the_runs():
     wanted = study.setups(range(5))
-    assert len(wanted) == len(set(wanted)) == 20 + 6 + 6 + 6 + 6 + 2
+    assert len(wanted) == len(set(wanted)) == 20 + 6 + 6 + 6 + 8 + 3
     assert all(one.steps == 400 for one in wanted[:26]) and {one.rate for one in wanted} == set(study.RATES)
 
 
@@ -169,4 +169,4 @@ def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
     study.main()
     content = json.loads(path.read_text(encoding="utf-8"))
     assert ran == study.setups([7]) and len(content["runs"]) == len(ran) and content["short"]["1"] == [3.0]
-    assert len(study.runs_of(content, n_layers=1, n_heads=4, steps=2500)) == 4
+    assert len(study.runs_of(content, n_layers=1, n_heads=4, steps=2500)) == 5
