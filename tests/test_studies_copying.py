@@ -149,7 +149,10 @@ def test_what_the_notebook_says_is_stored(stored):
     rules = stored["rules"]
     two, one = of(n_layers=2, n_heads=1, steps=400), of(n_layers=1, n_heads=1, steps=400)
     assert max(two) < rules["after this letter"] < 1.5 < min(one) < rules["letters so far"]
-    every = [run for run in stored["runs"] if not run["distinct"]]
+    every = [run for run in stored["runs"] if not run["distinct"] and run["loss"] < rules["letters so far"]]
+    assert {run["rate"] for run in stored["runs"]} - {run["rate"] for run in every} == {1e-1}  # too fast for any
+    one_layer, two_layers = ([run["loss"] for run in every if run["n_layers"] == layers] for layers in (1, 2))
+    assert max(two_layers) < rules["after this letter"] < 1 < min(one_layer)
     assert min(run["unseen"]["12"] for run in every if run["n_layers"] == 1) > rules["any letter"]
     assert max(run["unseen"]["12"] for run in every if run["n_layers"] == 2) < rules["letters so far"]
     for run in study.runs_of(stored, n_layers=2, n_heads=1, steps=400):
