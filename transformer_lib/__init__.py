@@ -44,7 +44,7 @@ from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
 from .decoding.beam import beam_hypotheses, beam_search
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
 from .decoding.translator import Translator, load_trained
-from .model import interop, modern
+from .model import circuits, interop, modern
 from .model.attention import scaled_dot_product_attention
 from .model.config import TransformerConfig
 from .model.decoder import Decoder, DecoderLayer
@@ -112,6 +112,7 @@ __all__ = [
     "beam_search",
     "by_hand",
     "causal_mask",
+    "circuits",
     "costs",
     "cut",
     "evaluating",

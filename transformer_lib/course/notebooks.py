@@ -298,7 +298,6 @@ NOTEBOOKS = (
         exercises=4,
         quizzes=4,
         widgets=("W31",),
-        optional_minutes=5,
     ),
     Notebook(
         "22",

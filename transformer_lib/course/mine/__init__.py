@@ -3,8 +3,9 @@
 When the check of an exercise that is a part of the model passes, `transformer_lib.course.exercises` hands the learner's
 function over to `keep`, which writes its source, with the imports, constants and helpers that it uses, into
 `mine/my_transformer.py`. `assembled` builds the model from these parts, and from the library's where there are none;
-`by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`, and `today`
-computes a `transformer_lib.modern.LanguageModel` with their parts of notebook 20.
+`by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`; `today`
+computes a `transformer_lib.modern.LanguageModel` with their parts of notebook 20, and `copying` trains two attention
+layers made of their functions.
 The folder `mine` is the learner's: git ignores it, and nothing in it is executed but what they wrote.
 
 The environment variable TRANSFORMER_COURSE_MINE names another folder. With TRANSFORMER_COURSE_STATIC set, or while an
@@ -20,6 +21,7 @@ from functools import partial
 
 from torch import nn
 
+from ..._validate import check_int
 from ...decoding.translator import Translator, load_trained
 from ...model.encoder import Encoder
 from ...model.modern import LanguageModel
@@ -28,6 +30,7 @@ from ..progress.view import View
 from .assembling import AssembledTransformer
 from .collecting import collect
 from .folder import FILE, change, current, folder, functions
+from .in_context import USED, CopierParts, MyCopier
 from .layout import Layout, with_part
 from .library import Parts
 from .parts import BY_HAND, NAMES, PARTS, TODAY, Part, part_of
@@ -44,6 +47,7 @@ __all__ = [
     "AssembledToday",
     "AssembledTransformer",
     "CannotWrite",
+    "MyCopier",
     "MyTranslator",
     "Part",
     "Parts",
@@ -52,6 +56,7 @@ __all__ = [
     "assembled",
     "assembled_stack",
     "by_hand",
+    "copying",
     "folder",
     "keep",
     "kept",
@@ -174,6 +179,28 @@ def today(model: LanguageModel) -> AssembledToday:
         ValueError: the model is another, or their file cannot be imported.
     """
     return AssembledToday(model, TodayParts(functions(folder(), _kept_of(TODAY))))
+
+
+def copying(steps: int = 400, *, parts: Collection[str] | None = None) -> MyCopier:
+    """Train two attention layers that compute with the learner's functions to copy strings they have never seen.
+
+    Args:
+        steps: of training; 0 for a fresh model.
+        parts: which of the learner's functions to take; by default all that it needs and that are theirs.
+
+    Raises:
+        ValueError: a part is not the learner's yet, or their file cannot be imported.
+    """
+    from ..studies import copying as strings
+
+    yours = tuple(name for name in kept() if name in USED)
+    names = yours if parts is None else tuple(parts)
+    if unknown := set(names) - set(yours):
+        raise ValueError(f"parts must be among yours, {', '.join(yours) or 'none yet'}, got {', '.join(unknown)}")
+    copier = MyCopier(strings.new_model(2, 1, seed=0), CopierParts(functions(folder(), names)))
+    if check_int("steps", steps, minimum=0):
+        strings.fit(copier, steps, seed=0)
+    return copier
 
 
 def map() -> View:

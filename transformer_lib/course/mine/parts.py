@@ -77,6 +77,8 @@ PARTS = (
     _part("grouped_attention(query, key, value, mask)", TODAY, "attends with fewer heads of keys than of queries"),
     _part("window_mask(q_len, k_len, window)", TODAY, "hides later tokens, and those too far back"),
     _part("rotate_halves(x, positions, base)", TODAY, "turns queries and keys by their positions"),
+    _part("induction_score(weights, period)", IN_CONTEXT, "tells which head copies"),
+    _part("ablate_head(heads, head)", IN_CONTEXT, "takes a head away"),
 )
 
 NAMES = tuple(part.name for part in PARTS)

@@ -34,6 +34,7 @@ from .similarity_panel import similarity_weights, token_length
 from .splitting_panel import head_splitter
 from .tokens_panel import bpe_stepper
 from .training_panel import training_replay
+from .two_heads_panel import two_heads
 from .vectors_panel import dot_product
 from .walking_back_panel import backward_walk
 from .walking_panel import encoder_steps, encoder_walk, hand_made_layer
@@ -83,5 +84,6 @@ __all__ = [
     "token_length",
     "training_choices",
     "training_replay",
+    "two_heads",
     "watch",
 ]

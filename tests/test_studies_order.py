@@ -1,0 +1,93 @@
+"""The study of which head comes first: crossings, curves, and what is stored."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from transformer_lib.course.studies import copying
+from transformer_lib.course.studies import order as study
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+def test_the_order_of_the_runs():
+    wanted = study.setups([3, 5])
+    assert len(wanted) == len(set(wanted)) == 8 and [one.seed for one in wanted] == [3] * 4 + [5] * 4
+
+
+def test_crossings_of_straight_and_crooked_curves():
+    assert study.crossings([0.0, 1.0, 2.0, 3.0, 4.0], 0.5) == 2.0
+    assert study.crossings([0.0, 4.0], 0.25) == 0.25
+    assert study.crossings([2.0, 1.0, 5.0, 0.0, 6.0], 0.25) == 1.5  # level 3, crossed between 1 and 5 first
+    assert study.crossings([0.1, 0.1, 0.1, 0.5], 0.5) == 2.5
+    with pytest.raises(ValueError, match=r"curve must rise by the share 0.5, got 3 … 1"):
+        study.crossings([3, 2, 1], 0.5)
+
+
+@pytest.mark.parametrize("norms", [False, True])
+def test_a_short_run_repeats_the_stored_one(stored, norms):
+    found = study.short_run(norms)
+    assert set(found) == {"loss", "previous", "induction"} and len(found["loss"]) == study.SHORT + 1
+    for name, curve in stored["short"][str(norms)].items():
+        assert found[name] == pytest.approx(curve, abs=5e-3)
+
+
+def test_the_curves_are_measured_on_the_right_layers():
+    model = copying.new_model(2, 1, 0)
+    ids, periods = (each[: study.TESTED] for each in copying.tested())
+    run = study.circuits.trace(model, ids)
+    found = study.curves(study.Setup(1e-3, norm_first=False, seed=0), 3, 3)
+    assert [len(curve) for curve in found.values()] == [2, 2, 2]
+    rows = range(1, copying.LENGTH)
+    previous = sum(run.weights[0][:, 0, t, t - 1].sum().item() for t in rows) / (len(rows) * len(ids))
+    assert found["previous"][0] == pytest.approx(previous, abs=1e-4)
+    read = [
+        run.weights[1][row, 0, t, t - period + 1].item()
+        for row, period in enumerate(periods.tolist())
+        for t in range(period, copying.LENGTH)
+    ]
+    assert found["induction"][0] == pytest.approx(sum(read) / len(read), abs=1e-4)
+
+
+def test_every_set_up_is_stored(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.order --seeds 0 1 2 3 4"
+    assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
+    for run in stored["runs"]:
+        assert len(run["previous"]) == study.BUDGETS[run["rate"]] // run["every"] + 1 > study.MEASUREMENTS
+        for name in ("previous", "induction"):
+            for share in study.SHARES:
+                wanted = run["every"] * study.crossings(run[name], share)
+                assert run[f"{name} crosses"][str(share)] == pytest.approx(wanted, abs=0.06)
+
+
+def test_leads_are_differences_of_crossings(stored):
+    leads = study.leads(stored, 0.5, rate=3e-3, norm_first=False)
+    runs = [run for run in stored["runs"] if run["rate"] == 3e-3 and not run["norm_first"]]
+    wanted = [run["previous crosses"]["0.5"] - run["induction crosses"]["0.5"] for run in runs]
+    assert len(leads) == 5 and leads == pytest.approx(wanted, abs=0.06)
+    assert len(study.leads(stored)) == 20
+
+
+def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
+    path, ran = tmp_path / "order.json", []
+    monkeypatch.setattr(study, "run_setup", lambda setup: ran.append(setup) or {"every": 5})
+    monkeypatch.setattr(study, "short_run", lambda norms: {"loss": [3.0]})
+    monkeypatch.setattr(sys, "argv", ["order", "--seeds", "7", "--results", str(path)])
+    study.main()
+    study.main()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert ran == study.setups([7]) and len(content["runs"]) == 4 and content["short"]["True"] == {"loss": [3.0]}
+
+
+def test_a_set_up_is_trained_and_measured(monkeypatch):
+    monkeypatch.setattr(study, "curves", lambda setup, steps, every: {"loss": [1.0], **{
+        "previous": [0.0, 0.0, 1.0], "induction": [0.0, 1.0, 1.0]}})  # fmt: skip
+    found = study.run_setup(study.Setup(1e-3, norm_first=False, seed=0))
+    assert found["every"] == 12 and found["previous crosses"] == {"0.25": 15.0, "0.5": 18.0}
+    assert found["induction crosses"] == {"0.25": 3.0, "0.5": 6.0}

@@ -1,0 +1,260 @@
+"""Who learns to copy what it has never seen? Attention layers on letters that repeat (notebook 21).
+
+`python -m transformer_lib.course.studies.copying` trains one and two layers, with one head and with four, and writes
+data/copying.json after each run; what the file already has is not run again. The notebook trains with `fit`, too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ..._files import DATA
+from ...model import circuits
+from ...model.circuits import AttentionOnly
+from ...training.schedules import make_schedule
+from . import stored
+
+RESULTS = DATA / "copying.json"
+LETTERS, LENGTH = 26, 32
+PERIODS = (8, 9, 10, 11, 13, 14, 15, 16)
+UNSEEN = (12, 18)  # never in training: one between the others, one beyond them
+D_MODEL, BATCH_SIZE, RATE, WARMUP = 64, 64, 3e-3, 20
+RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # what one layer is given to choose from
+TESTED, TEST_SEED = 512, 99
+SHORT = 12  # steps of a run that a test repeats
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One run: the model's layers and heads, its steps, the peak rate, and the seed of its weights and sequences."""
+
+    n_layers: int
+    n_heads: int
+    steps: int
+    rate: float
+    seed: int
+    distinct: bool = False  # no letter twice within a period
+
+
+def setups(seeds: Sequence[int]) -> list[Setup]:
+    """Return what is run, in this order: the short budget, the control, the longer budget, other rates, the longest."""
+    found = [Setup(layers, heads, 400, RATE, seed) for seed in seeds for layers in (2, 1) for heads in (1, 4)]
+    found += [Setup(layers, 1, 400, RATE, seed, distinct=True) for seed in seeds[:3] for layers in (2, 1)]
+    found += [Setup(2, heads, 2500, RATE, seed) for seed in seeds[:3] for heads in (1, 4)]
+    found += [Setup(1, heads, 2500, RATE, seed) for seed in seeds[:3] for heads in (1, 4)]
+    found += [Setup(1, heads, 2500, rate, seeds[0]) for heads in (4, 1) for rate in RATES if rate != RATE]
+    return found + [Setup(1, 4, 12500, rate, seeds[0]) for rate in RATES[1:4]]
+
+
+def batch(
+    size: int, generator: torch.Generator, periods: Sequence[int] = PERIODS, *, distinct: bool = False
+) -> tuple[Tensor, Tensor]:
+    """Return sequences of random letters that repeat, [size, LENGTH], and the period of each, [size].
+
+    Args:
+        periods: each sequence draws one of them. distinct: no letter stands twice within a period.
+    """
+    chosen = torch.tensor(periods)[torch.randint(len(periods), (size,), generator=generator)]
+    if distinct:
+        letters = torch.rand(size, LETTERS, generator=generator).argsort(dim=1)
+    else:
+        letters = torch.randint(LETTERS, (size, LENGTH), generator=generator)
+    return letters.gather(1, torch.arange(LENGTH) % chosen[:, None]), chosen
+
+
+def new_model(n_layers: int, n_heads: int, seed: int, *, norm_first: bool = False) -> AttentionOnly:
+    """Return an untrained model with learned positions."""
+    torch.manual_seed(seed)
+    return AttentionOnly(LETTERS, n_layers, D_MODEL, n_heads, max_len=LENGTH, norm_first=norm_first)
+
+
+def on_repeat(periods: Tensor, length: int = LENGTH) -> Tensor:
+    """Return which rows can know the next letter, [batch, length − 1]: those from the first repeated letter on."""
+    return torch.arange(length - 1) >= periods[:, None]
+
+
+def repeat_loss(logits: Tensor, ids: Tensor, periods: Tensor) -> Tensor:
+    """Return the mean loss of the next letter where it can be known, a scalar.
+
+    Args:
+        logits: [batch, seq_len, LETTERS]. ids: [batch, seq_len]. periods: [batch].
+    """
+    known = on_repeat(periods, ids.shape[1])
+    return F.cross_entropy(logits[:, :-1][known], ids[:, 1:][known])
+
+
+def fit(
+    model: nn.Module,
+    steps: int,
+    seed: int = 0,
+    rate: float = RATE,
+    *,
+    distinct: bool = False,
+    watch: Callable[[int, nn.Module], None] | None = None,
+) -> list[float]:
+    """Train a model on the repeat by Adam, with warm-up and a cosine to zero; return the loss of each step.
+
+    Args:
+        model: ids [batch, LENGTH] -> logits [batch, LENGTH, LETTERS]. rate: the peak. distinct: as for `batch`.
+        watch: called with the number of steps done, from 0, and the model, before each step and after the last.
+    """
+    adam, losses = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), fused=True), []
+    schedule = make_schedule("cosine", total_steps=steps, learning_rate=rate, warmup_steps=WARMUP, d_model=D_MODEL)
+    generator = torch.Generator().manual_seed(seed)
+    for step in range(1, steps + 1):
+        if watch:
+            watch(step - 1, model)
+        for group in adam.param_groups:
+            group["lr"] = schedule(step)
+        ids, periods = batch(BATCH_SIZE, generator, distinct=distinct)
+        loss = repeat_loss(model(ids), ids, periods)
+        adam.zero_grad()
+        loss.backward()
+        adam.step()
+        losses.append(loss.item())
+    if watch:
+        watch(steps, model)
+    return losses
+
+
+def tested(periods: Sequence[int] = PERIODS, *, distinct: bool = False) -> tuple[Tensor, Tensor]:
+    """Return the sequences that are measured on, [TESTED, LENGTH], and their periods; always the same."""
+    return batch(TESTED, torch.Generator().manual_seed(TEST_SEED), periods, distinct=distinct)
+
+
+@torch.no_grad()
+def loss_of(model: nn.Module, ids: Tensor, periods: Tensor) -> float:
+    """Return the loss on the repeat."""
+    return round(repeat_loss(model(ids), ids, periods).item(), 4)
+
+
+@torch.no_grad()
+def measure(model: AttentionOnly, *, distinct: bool = False) -> dict[str, Any]:
+    """Return the loss on the repeat, the share of letters that are right, the losses at unseen periods, and scores.
+
+    "induction" and "previous" hold a list for each layer, with a number for each head.
+    """
+    ids, periods = tested(distinct=distinct)
+    run, known = circuits.trace(model, ids), on_repeat(periods)
+    right = (run.logits[:, :-1].argmax(dim=-1) == ids[:, 1:])[known]
+    return {
+        "loss": round(repeat_loss(run.logits, ids, periods).item(), 4),
+        "right": round(right.float().mean().item(), 4),
+        "unseen": {str(each): loss_of(model, *tested([each], distinct=distinct)) for each in UNSEEN},
+        "induction": [_rounded(circuits.induction_score(weights, periods)) for weights in run.weights],
+        "previous": [_rounded(circuits.previous_token_score(weights)) for weights in run.weights],
+    }
+
+
+def _rounded(numbers: Tensor) -> list[float]:
+    return [round(number, 4) for number in numbers.tolist()]
+
+
+def ablated(model: AttentionOnly, how: str) -> list[list[float]]:
+    """Return the loss on the repeat with each head taken out, a list for each layer; how: "zero" or "mean"."""
+    ids, periods = tested()
+    found: list[list[float]] = []
+    for layer, attention in enumerate(model.layers):
+        found.append([])
+        for head in range(attention.n_heads):
+            with circuits.ablate_head(model, layer, head, how):
+                found[-1].append(loss_of(model, ids, periods))
+    return found
+
+
+def without_layer(model: AttentionOnly, layer: int) -> float:
+    """Return the loss on the repeat with the outputs of all heads of one layer at zero."""
+    with contextlib.ExitStack() as stack:
+        for head in range(model.layers[layer].n_heads):
+            stack.enter_context(circuits.ablate_head(model, layer, head))
+        return loss_of(model, *tested())
+
+
+def paths(model: AttentionOnly) -> dict[str, dict[str, float]]:
+    """Return the loss on the repeat if the second layer's head reads one piece from other letters' run.
+
+    The other run has the same periods. {"queries": {"token": loss, "0.0": loss}, …}
+    """
+    ids, periods = tested()
+    other = torch.randint(LETTERS, ids.shape, generator=torch.Generator().manual_seed(TEST_SEED + 1))
+    other = other.gather(1, torch.arange(LENGTH) % periods[:, None])
+
+    def loss(sender: str, into: str) -> float:
+        logits = circuits.patch_path(model, ids, other, sender=sender, layer=1, head=0, into=into)
+        return round(repeat_loss(logits, ids, periods).item(), 4)
+
+    return {into: {sender: loss(sender, into) for sender in ("token", "0.0")} for into in circuits.INTO}
+
+
+def rules(*, distinct: bool = False) -> dict[str, float]:
+    """Return the losses on the repeat of rules without weights.
+
+    "any letter" guesses; "letters so far" guesses in proportion to how often each has stood there; "after this letter"
+    guesses in proportion to how often each has followed the present letter.
+    """
+    ids, periods = tested(distinct=distinct)
+    one_hot, known = F.one_hot(ids, LETTERS).double(), on_repeat(periods)
+    so_far = one_hot.cumsum(dim=1)
+    same = (ids[:, :, None] == ids[:, None, :]).double().tril(-1)  # [batch, t, s]: an earlier s with the letter of t
+    after = same[..., :-1] @ one_hot[:, 1:]  # [batch, t, LETTERS]: what followed there, t itself included
+    found = {"any letter": math.log(LETTERS)}
+    for name, counts in (("letters so far", so_far), ("after this letter", after)):
+        shares = (counts / counts.sum(dim=-1, keepdim=True))[:, :-1].gather(2, ids[:, 1:, None])[..., 0]
+        found[name] = -shares[known].log().mean().item()
+    return {name: round(loss, 4) for name, loss in found.items()}
+
+
+def run_setup(setup: Setup) -> dict[str, Any]:
+    """Train one set-up, and return what is measured of it."""
+    model = new_model(setup.n_layers, setup.n_heads, setup.seed)
+    fit(model, setup.steps, setup.seed, setup.rate, distinct=setup.distinct)
+    found = measure(model, distinct=setup.distinct)
+    if setup.n_layers == 2 and not setup.distinct:
+        found["ablated"] = {how: ablated(model, how) for how in ("zero", "mean")}
+        found["without layer"] = [without_layer(model, layer) for layer in (0, 1)]
+        if setup.n_heads == 1:
+            found["paths"] = paths(model)
+    print(setup, found, flush=True)
+    return found
+
+
+def short_run(n_layers: int) -> list[float]:
+    """Return the losses of SHORT steps of one head a layer, seed 0: quick to repeat."""
+    return [round(loss, 4) for loss in fit(new_model(n_layers, 1, 0), SHORT)]
+
+
+def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
+    """Run what `path` does not have yet, and write it after each run."""
+    content = stored.head("copying", seeds) | {"rules": rules(), "rules, distinct": rules(distinct=True)}
+    content["short"] = {str(layers): short_run(layers) for layers in (1, 2)}
+    return stored.fill(content, path, setups(seeds), run_setup)
+
+
+def runs_of(results: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
+    """Return the stored runs whose set-up has these fields, such as n_layers=2, n_heads=1, steps=400."""
+    wanted = {"distinct": False} | fields
+    return [run for run in results["runs"] if all(run[name] == value for name, value in wanted.items())]
+
+
+def load_results(path: Path = RESULTS) -> dict[str, Any]:
+    """Return what the command wrote: losses of rules, and a record for each set-up."""
+    return stored.read(path)
+
+
+def main() -> None:
+    """Run the command line."""
+    torch.set_num_threads(1)
+    run(*stored.arguments(__doc__, RESULTS, seeds=range(5)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""Which head comes first, the one that looks back by one or the one that copies? (notebook 21).
+
+`python -m transformer_lib.course.studies.order` trains two layers with one head each on the letters of `copying`, with
+and without norms, at two rates, and writes data/order.json after each run: both heads' scores all along the training.
+What the file already has is not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from ..._files import DATA
+from ...model import circuits
+from . import copying, stored
+
+RESULTS = DATA / "order.json"
+BUDGETS = {3e-3: 400, 1e-3: 1000}  # peak rate: steps
+MEASUREMENTS = 80  # in each run, at least
+SHARES = (0.25, 0.5)  # of a score's rise
+TESTED = 128  # sequences of those of `copying`
+SHORT = 6  # steps of a run that a test repeats
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One run: the peak rate, whether there are norms, and the seed of weights and sequences."""
+
+    rate: float
+    norm_first: bool
+    seed: int
+
+
+def setups(seeds: Sequence[int]) -> list[Setup]:
+    """Return what is run, in this order."""
+    return [Setup(rate, norms, seed) for seed in seeds for norms in (False, True) for rate in BUDGETS]
+
+
+def curves(setup: Setup, steps: int, every: int) -> dict[str, list[float]]:
+    """Train a set-up; return loss and scores every so many steps, the first ones from before the first step.
+
+    "previous" is the previous-token score of the first layer, "induction" the induction score of the second.
+    """
+    ids, periods = (each[:TESTED] for each in copying.tested())
+    found: dict[str, list[float]] = {"loss": [], "previous": [], "induction": []}
+
+    def watch(step: int, model: nn.Module) -> None:
+        if step % every:
+            return
+        run = circuits.trace(model, ids)
+        scores = {
+            "loss": copying.repeat_loss(run.logits, ids, periods),
+            "previous": circuits.previous_token_score(run.weights[0]),
+            "induction": circuits.induction_score(run.weights[1], periods),
+        }
+        for name, score in scores.items():
+            found[name].append(round(score.item(), 4))
+
+    model = copying.new_model(2, 1, setup.seed, norm_first=setup.norm_first)
+    copying.fit(model, steps, setup.seed, setup.rate, watch=watch)
+    return found
+
+
+def crossings(curve: Sequence[float], share: float) -> float:
+    """Return where a curve has risen by this share of its rise from first to last, counted in measurements.
+
+    Between two measurements the curve is taken as a straight line; the first crossing counts.
+    """
+    level = curve[0] + share * (curve[-1] - curve[0])
+    for index, (low, high) in enumerate(zip(curve, curve[1:], strict=False)):
+        if low < level <= high:
+            return index + (level - low) / (high - low)
+    raise ValueError(f"curve must rise by the share {share}, got {curve[0]} … {curve[-1]}")
+
+
+def run_setup(setup: Setup) -> dict[str, Any]:
+    """Train one set-up, and return its curves and where each score crosses each share of its rise, in steps."""
+    steps = BUDGETS[setup.rate]
+    every = steps // MEASUREMENTS
+    found: dict[str, Any] = {"every": every} | curves(setup, steps, every)
+    for name in ("previous", "induction"):
+        found[f"{name} crosses"] = {str(share): round(every * crossings(found[name], share), 1) for share in SHARES}
+    print(setup, found["loss"][-1], found["previous crosses"], found["induction crosses"], flush=True)
+    return found
+
+
+def short_run(norm_first: bool) -> dict[str, list[float]]:
+    """Return the curves of SHORT steps, seed 0, measured at each: quick to repeat."""
+    return curves(Setup(3e-3, norm_first, 0), SHORT, 1)
+
+
+def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
+    """Run what `path` does not have yet, and write it after each run."""
+    content = stored.head("order", seeds) | {"short": {str(norms): short_run(norms) for norms in (False, True)}}
+    return stored.fill(content, path, setups(seeds), run_setup)
+
+
+def leads(results: dict[str, Any], share: float = 0.5, **fields: Any) -> list[float]:
+    """Return by how many steps the induction score crosses before the previous-token score, one for each run.
+
+    Args:
+        share: one of SHARES. fields: of the set-ups that count, such as rate=3e-3 or norm_first=False.
+    """
+    runs = [run for run in results["runs"] if all(run[name] == value for name, value in fields.items())]
+    return [round(run["previous crosses"][str(share)] - run["induction crosses"][str(share)], 1) for run in runs]
+
+
+def load_results(path: Path = RESULTS) -> dict[str, Any]:
+    """Return what the command wrote; `["runs"]` has curves, "every" so many steps, and crossings in steps."""
+    return stored.read(path)
+
+
+def main() -> None:
+    """Run the command line."""
+    torch.set_num_threads(1)
+    run(*stored.arguments(__doc__, RESULTS, seeds=range(5)))
+
+
+if __name__ == "__main__":
+    main()
