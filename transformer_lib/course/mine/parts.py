@@ -72,6 +72,7 @@ PARTS = (
         "19",
         "leads from token ids to logits through one stack",
     ),
+    _part("tokens_that_stand(drafted, checked, eos_id)", SERVING, "keeps the drafted tokens that are the target's"),
 )
 
 NAMES = tuple(part.name for part in PARTS)
