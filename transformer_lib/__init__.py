@@ -44,7 +44,7 @@ from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
 from .decoding.beam import beam_hypotheses, beam_search
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
 from .decoding.translator import Translator, load_trained
-from .model import interop
+from .model import blockwise, interop
 from .model.attention import scaled_dot_product_attention
 from .model.config import TransformerConfig
 from .model.decoder import Decoder, DecoderLayer
@@ -110,6 +110,7 @@ __all__ = [
     "baselines",
     "beam_hypotheses",
     "beam_search",
+    "blockwise",
     "by_hand",
     "causal_mask",
     "costs",
