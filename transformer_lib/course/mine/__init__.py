@@ -3,7 +3,8 @@
 When the check of an exercise that is a part of the model passes, `transformer_lib.course.exercises` hands the learner's
 function over to `keep`, which writes its source, with the imports, constants and helpers that it uses, into
 `mine/my_transformer.py`. `assembled` builds the model from these parts, and from the library's where there are none;
-`by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`.
+`by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`;
+`speculative` decodes with their judgement of drafted tokens.
 The folder `mine` is the learner's: git ignores it, and nothing in it is executed but what they wrote.
 
 The environment variable TRANSFORMER_COURSE_MINE names another folder. With TRANSFORMER_COURSE_STATIC set, or while an
@@ -28,8 +29,9 @@ from .collecting import collect
 from .folder import FILE, change, current, folder, functions
 from .layout import Layout, with_part
 from .library import Parts
-from .parts import BY_HAND, NAMES, PARTS, Part, part_of
+from .parts import BY_HAND, NAMES, PARTS, SERVING, Part, part_of
 from .source import CannotWrite
+from .speculating import Speculating, speculating_with
 from .stacked import AssembledStack
 from .training_by_hand import in_by_hand
 from .translating import MyTranslator
@@ -43,6 +45,7 @@ __all__ = [
     "MyTranslator",
     "Part",
     "Parts",
+    "Speculating",
     "announce",
     "assembled",
     "assembled_stack",
@@ -52,6 +55,7 @@ __all__ = [
     "kept",
     "map",
     "reset",
+    "speculative",
 ]
 
 
@@ -154,6 +158,18 @@ def by_hand() -> AbstractContextManager[str]:
         ValueError: their file cannot be imported.
     """
     return in_by_hand(functions(folder(), _kept_of(BY_HAND)))
+
+
+def speculative() -> Speculating:
+    """Return a speculative decoder in which the learner's `tokens_that_stand` of notebook 22 judges the draft.
+
+    Until it is accepted, the library's does; `.whose` of what is returned says whose it is. It is called as
+    `speculative_decode`: (target, draft, src, max_new_tokens=…, gamma=…).
+
+    Raises:
+        ValueError: their file cannot be imported.
+    """
+    return speculating_with(functions(folder(), _kept_of(SERVING)))
 
 
 def map() -> View:
