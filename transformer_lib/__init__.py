@@ -41,6 +41,7 @@ from .data.batches import Batches
 from .data.corpora import Pair, load_corpus
 from .data.digits import load_digits
 from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
+from .decoding import export
 from .decoding.beam import beam_hypotheses, beam_search
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
 from .decoding.translator import Translator, load_trained
@@ -116,6 +117,7 @@ __all__ = [
     "costs",
     "cut",
     "evaluating",
+    "export",
     "filter_logits",
     "greedy_decode",
     "interop",

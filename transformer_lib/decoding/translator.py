@@ -115,9 +115,9 @@ class Translator:
     def save(self, path: str | os.PathLike[str], **provenance: object) -> None:
         """Write model, tokenizers and provenance (JSON data: command, seed, scores) to one safetensors file."""
         if self.src_tokenizer is self.tgt_tokenizer:
-            tokenizers = {"tokenizer": _as_data(self.src_tokenizer)}
+            tokenizers = {"tokenizer": as_data(self.src_tokenizer)}
         else:
-            tokenizers = {"src_words": _as_data(self.src_tokenizer), "tgt_words": _as_data(self.tgt_tokenizer)}
+            tokenizers = {"src_words": as_data(self.src_tokenizer), "tgt_words": as_data(self.tgt_tokenizer)}
         save_checkpoint(path, self.model, extra={**tokenizers, "provenance": provenance})
 
     @classmethod
@@ -145,7 +145,7 @@ def tokenizers_in(extra: dict[str, Any], source: str) -> tuple[Tokenizer, Tokeni
     return _from_data(extra["src_words"]), _from_data(extra["tgt_words"])
 
 
-def _as_data(tokenizer: Tokenizer) -> str | list[str]:
+def as_data(tokenizer: Tokenizer) -> str | list[str]:
     """Return a tokenizer of subwords as text, one of words as the list of its words."""
     if isinstance(tokenizer, BPETokenizer):
         return tokenizer.to_string()
