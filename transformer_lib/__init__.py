@@ -41,11 +41,12 @@ from .data.batches import Batches
 from .data.corpora import Pair, load_corpus
 from .data.digits import load_digits
 from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
-from .decoding import export
+from .decoding import export, paged, speculative
 from .decoding.beam import beam_hypotheses, beam_search
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
+from .decoding.speculative import speculative_decode, speculative_sample
 from .decoding.translator import Translator, load_trained
-from .model import blockwise, interop
+from .model import blockwise, int8, interop
 from .model.attention import scaled_dot_product_attention
 from .model.config import TransformerConfig
 from .model.decoder import Decoder, DecoderLayer
@@ -120,6 +121,7 @@ __all__ = [
     "export",
     "filter_logits",
     "greedy_decode",
+    "int8",
     "interop",
     "load_checkpoint",
     "load_corpus",
@@ -129,6 +131,7 @@ __all__ = [
     "numpy_reference",
     "pad_batch",
     "padding_mask",
+    "paged",
     "patch",
     "prefix_mask",
     "record_attention",
@@ -137,6 +140,9 @@ __all__ = [
     "scaled_dot_product_attention",
     "shift_right",
     "sinusoidal_encoding",
+    "speculative",
+    "speculative_decode",
+    "speculative_sample",
     "train",
     "translation_loss",
 ]
