@@ -31,26 +31,27 @@ NOTEBOOK_22: tuple[Question, ...] = (
     ),
     Choice(
         "22.q2",
-        "The draft wrote “Der Vater fand die”, and the target's best words after each prefix are “Der Vater fand das "
-        "Bank”. What does this call add to the sentence?",
+        "The draft wrote “die kleine Feder neben”. The target's best words after these prefixes are “die kleine "
+        "Handfläche neben dem”. What does this call add to the sentence?",
         (
             Option(
-                "Der Vater fand",
-                "These three stand. But the target has also said what follows them, and that is its own word.",
+                "die kleine",
+                "These two stand. But the target has also said what follows them, and that is its own word.",
             ),
             Option(
-                "Der Vater fand das",
-                "Three drafted words stand, then comes the target's own. It is the one that greedy decoding would "
-                "have written.",
+                "die kleine Handfläche",
+                "Two drafted words stand, then comes the target's own. It is the one that greedy decoding would have "
+                "written.",
                 right=True,
             ),
             Option(
-                "Der Vater fand die",
-                "The target disagrees with the fourth word. It would not have written it.",
+                "die kleine Handfläche neben",
+                "Both say neben, but after “die kleine Feder”. What follows “die kleine Handfläche” nobody has asked "
+                "yet.",
             ),
             Option(
-                "Der Vater fand das Bank",
-                "Bank is the target's word after “… fand die”, a prefix that does not stand.",
+                "die kleine Feder neben dem",
+                "The target disagrees with Feder (feather). It would not have written it, nor what follows it.",
             ),
         ),
     ),
