@@ -398,8 +398,8 @@ def _check(
         src = check_id_range("src", check_id_batch("src", src), _words(target)).long()
         check_int("max_new_tokens", max_new_tokens)
         starts, end = src.tolist(), EOS_ID if eos_id is None else check_int("eos_id", eos_id, minimum=0)
-    _check_room("draft", draft, len(starts[0]) - 1 + max_new_tokens)
     _check_room("target", target, len(starts[0]) - 1 + max_new_tokens)
+    _check_room("draft", draft, len(starts[0]) - 1 + max_new_tokens)
     return src, starts, end
 
 
