@@ -73,7 +73,8 @@ class Writer:
             page, place, copied = self.pages.append_moving(sentence)
         except OutOfPages:
             assert self.pages.used == self.pages.n_pages
-            return self.end(sentence)
+            self.end(sentence)
+            return
         for at in range(0 if copied is None else place):
             self.memory[page, at] = self.memory[copied, at]
         self.count += 1
