@@ -1,9 +1,10 @@
 """Batches that wait for their longest sentence, and batches that are joined: steps counted (notebook 22).
 
-`python -m transformer_lib.course.studies.rounds` takes less than a minute and writes data/rounds.json: how many steps of
-the model two sets of requests take, for several capacities. The first set is the held-out sentences, as the trained
+`python -m transformer_lib.course.studies.rounds` takes less than a minute and writes data/rounds.json: how many steps
+of the model two sets of requests take, for several capacities. The first set is the held-out sentences, as the trained
 translator answers them; the second has lengths drawn at random, most short and some very long, as answers of a
-conversation may be. Nothing is timed, so the counts are the same on every machine.
+conversation may be. Nothing is timed, so the counts are the same on every machine. ("sorted" takes the sentences by the
+length of their source, and drawn requests by their own length, which nobody could know beforehand.)
 """
 
 from __future__ import annotations
