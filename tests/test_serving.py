@@ -28,7 +28,7 @@ def lists(n=23, seed=0):
 CONFIGS = {
     "post-norm": {},
     "pre-norm": {"norm_first": True},
-    "learned": {"position": "learned"},
+    "learned": {"position": "learned", "dropout": 0.5},
     "none": {"position": "none"},
 }
 

@@ -33,7 +33,9 @@ RESULTS = DATA / "laptop.json"
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 ALONE, STATIC, JOINED, ENGINE = "one at a time", "static", "joined", "CTranslate2"
 CAPACITIES = {ALONE: 1, STATIC: 32, JOINED: 32, ENGINE: 32}
+SENTENCES, MIXED = "held-out sentences", "mixed lengths"
 LOADS = (0.75, 0.95)  # shares of what each way can do at most: at more, waiting times never settle
+STEADY = 0.96  # below it a queue of REQUESTS settles
 REQUESTS, ROUNDS = 60_000, 9
 LIMIT = 40
 
@@ -57,20 +59,30 @@ def measure(seeds: Sequence[int], *, requests: int = REQUESTS, rounds: int = ROU
     result: dict[str, Any] = {"threads": torch.get_num_threads(), "requests": requests, "rounds": rounds}
     result |= {name: {str(n): timed[name, n] for n in SIZES} for name in ("read", "step")}
     result["engine"] = _engine_seconds(ours, texts, rounds)
-    lengths = answer_lengths(ours)
-    really = {ALONE: False, STATIC: False, JOINED: True}
-    result["ways"] = {
-        way: {"capacity": CAPACITIES[way], "saturated": saturated(result, way, lengths)}
-        | ({"measured": _really(ours.model, src, CAPACITIES[way], really[way])} if way in really else {})
-        for way in (ALONE, STATIC, JOINED, *([ENGINE] if result["engine"] else []))
+    mixes = lengths_of(ours)
+    result["capacity"] = CAPACITIES
+    result["saturated"] = {
+        mix: {way: saturated(result, way, lengths) for way in _ways(result, mix)} for mix, lengths in mixes.items()
     }
-    return result | {"queue": queues(result, lengths, seeds)}
+    result["measured"] = {way: _really(ours.model, src, way) for way in (ALONE, STATIC, JOINED)}
+    return result | {"queue": [row for mix, lengths in mixes.items() for row in queues(result, mix, lengths, seeds)]}
 
 
-def answer_lengths(ours: tl.Translator) -> list[int]:
-    """Return how many tokens the translator answers each held-out sentence with, eos included."""
+def lengths_of(ours: tl.Translator) -> dict[str, list[int]]:
+    """Return how many tokens requests are answered with, eos included.
+
+    The first kind are the held-out sentences. The second are as many numbers with their mean, drawn from a geometric
+    distribution: most answers are short, and some very long, as in a conversation.
+    """
     said = ours.translate([pair.src for pair in tl.load_corpus("context")["heldout"]], path="fast")
-    return [len(ours.tgt_tokenizer.encode(text, eos=True)) for text in said]
+    lengths = [len(ours.tgt_tokenizer.encode(text, eos=True)) for text in said]
+    mixed = np.random.default_rng(0).geometric(len(lengths) / sum(lengths), len(lengths))
+    return {SENTENCES: lengths, MIXED: mixed.tolist()}
+
+
+def _ways(results: Mapping[str, Any], mix: str) -> tuple[str, ...]:
+    """Return the ways that can be simulated; the engine's times are those of the held-out sentences."""
+    return (ALONE, STATIC, JOINED, ENGINE) if results["engine"] and mix == SENTENCES else (ALONE, STATIC, JOINED)
 
 
 def costs_of(results: Mapping[str, Any], way: str) -> Costs:
@@ -95,30 +107,38 @@ def saturated(results: Mapping[str, Any], way: str, lengths: Sequence[int], n: i
     return round(n / float(latencies(results, way, np.zeros(n), drawn).max()), 2)
 
 
-def queues(results: Mapping[str, Any], lengths: Sequence[int], seeds: Sequence[int]) -> list[dict[str, Any]]:
+def queues(results: Mapping[str, Any], mix: str, lengths: Sequence[int], seeds: Sequence[int]) -> list[dict[str, Any]]:
     """Return how long requests take for each way, at rates that are LOADS of what each of the ways can do at most."""
-    ways = results["ways"]
-    rates = sorted(round(share * found["saturated"], 1) for found in ways.values() for share in LOADS)
-    return [_queue(results, way, rate, lengths, seeds) for way in ways for rate in rates]
+    most = results["saturated"][mix]
+    rates = sorted(round(share * rate, 1) for rate in most.values() for share in LOADS)
+    return [
+        {"mix": mix, "way": way, "rate": rate, **queue(results, mix, way, rate, lengths, seeds)}
+        for way in most
+        for rate in rates
+    ]
 
 
-def _queue(
-    results: Mapping[str, Any], way: str, rate: float, lengths: Sequence[int], seeds: Sequence[int]
+def queue(
+    results: Mapping[str, Any], mix: str, way: str, rate: float, lengths: Sequence[int], seeds: Sequence[int]
 ) -> dict[str, Any]:
-    """Return one way at one rate: median and 95th percentile in seconds, over all seeds, and each seed's median."""
-    load = rate / results["ways"][way]["saturated"]
-    row = {"way": way, "rate": rate, "load": round(load, 4), "steady": load < 0.96}
+    """Return one way at one rate: median and 95th percentile in seconds, over all seeds, and each seed's median.
+
+    Where requests come nearly as fast as they can be answered, or faster, the queue does not settle, so that there are
+    no times to report.
+    """
+    load = rate / results["saturated"][mix][way]
+    row = {"load": round(load, 4), "steady": load < STEADY}
     if not row["steady"]:
-        return row  # requests come about as fast as they can be answered, or faster: the queue grows without end
+        return row
     n = results["requests"]
     found = [
         latencies(results, way, serving.poisson_arrivals(rate, n, seed), np.random.default_rng(seed).choice(lengths, n))
         for seed in seeds
     ]
     together = np.concatenate(found)
+    numbers = {"median": np.median(together), "p95": np.quantile(together, 0.95)}
     medians = [round(float(np.median(one)), 5) for one in found]
-    ends = {"median": np.median(together), "p95": np.quantile(together, 0.95)}
-    return row | {name: round(float(value), 5) for name, value in ends.items()} | {"medians": medians}
+    return row | {name: round(float(value), 5) for name, value in numbers.items()} | {"medians": medians}
 
 
 def _numbered(seconds: Mapping[str, float]) -> dict[int, float]:
@@ -145,9 +165,9 @@ def _seconds(model: tl.Transformer, src: Sequence[list[int]]) -> dict[tuple[str,
     return found
 
 
-def _really(model: tl.Transformer, src: Sequence[list[int]], capacity: int, joining: bool) -> float:
-    """Return how many requests are answered in a second when all held-out sentences wait from the start."""
-    seconds = _timed(lambda: serving.serve(model, src, capacity=capacity, joining=joining))
+def _really(model: tl.Transformer, src: Sequence[list[int]], way: str) -> float:
+    """Return how many requests are really answered in a second when all held-out sentences wait from the start."""
+    seconds = _timed(lambda: serving.serve(model, src, capacity=CAPACITIES[way], joining=way == JOINED))
     return round(len(src) / seconds, 2)
 
 
