@@ -150,15 +150,15 @@ def test_room_is_counted(lengths, page_size, wanted):
 @pytest.mark.parametrize("position", POSITIONS)
 @pytest.mark.parametrize("page_size", [1, 3, 40])
 def test_logits_are_those_of_an_ordinary_cache(position, page_size):
-    model, pages = make_model(position=position), Pages(61, page_size)
+    model, pages = make_model(position=position, dtype=torch.float64), Pages(61, page_size)
     src, tgt = sources(), targets(padded=True)
     memory, plain, paged = model.encode(src), model.new_cache(), PagedCache(2, pages)
     for piece in tgt.split([2, 1, 5, 3], dim=1):
         wanted = model.decode(piece, memory, src, cache=plain)
-        torch.testing.assert_close(model.decode(piece, memory, src, cache=paged), wanted, rtol=0, atol=1e-6)
+        torch.testing.assert_close(model.decode(piece, memory, src, cache=paged), wanted, rtol=0, atol=1e-10)
     for one, other in zip(plain.layers, paged.layers, strict=True):
         for kept, wanted in zip(other.self_attention.read(), one.self_attention.read(), strict=True):
-            torch.testing.assert_close(kept, wanted, rtol=0, atol=1e-6)
+            torch.testing.assert_close(kept, wanted, rtol=0, atol=1e-10)
     assert paged.length == 11 and pages.used == 5 * -(-11 // page_size)
 
 
