@@ -109,7 +109,8 @@ def deployed_report(results: dict) -> str:
     setting = (
         f"Measured on {results['date']} by `{results['command']}`: {machine['processor']}, {machine['threads']} "
         f"threads, {versions}. Each cell has the milliseconds for a sentence, and how many times as fast as the "
-        f"readable path that is: median of {results['rounds']} interleaved rounds, and in brackets the 10th to 90th percentile."
+        f"readable path that is: median of {results['rounds']} interleaved rounds, and in brackets the 10th to 90th "
+        "percentile."
     )
     return f"{setting}\n\n{table(['translator', *works], rows)}"
 
