@@ -61,7 +61,7 @@ def test_float32_says_the_same(tmp_path, engine, changes):
     assert wanted.std() > 0.5
     said = ours.translate(src, max_new_tokens=11)
     assert theirs.translate(src, max_new_tokens=11) == said
-    assert len(set(said)) > 5
+    assert len(set(said)) > 1
     assert theirs.translate(src[:3], batch_size=2, max_new_tokens=4) == ours.translate(src[:3], max_new_tokens=4)
 
 

@@ -45,5 +45,5 @@ def test_a_part_is_found_again(stored):
         assert row["sentences"] == len(range(0, SENTENCES[split], 29))
         assert row["float32"]["greedy"] == {"same": row["sentences"], "exact": row["ours"]["greedy"]}
         assert row["float32"]["beam"]["same"] == row["sentences"]
-        assert row["int8"]["greedy"]["same"] >= row["sentences"] - 2  # its rounding is the processor's
+        assert row["int8"]["greedy"]["same"] >= row["sentences"] - 2  # another version may round otherwise
         assert 0 < abs(row["int8"]["loss"] - row["ours"]["loss"]) < 0.005
