@@ -26,19 +26,19 @@ def tokens_that_stand(drafted, checked, eos_id):
     raise ValueError("checked must have one id more than drafted")
 
 
-def _drafted_case(label, seed, count, agree, eos_at=None, eos_id=2, again=True):
+def _drafted_case(label, seed, count, agree, eos_at=(), eos_id=2):
     """Return a case whose first `agree` of `count` drafted tokens are the target's; it disagrees at the next.
 
-    eos_at puts the end of the sentence among the target's tokens. With `again`, both agree once more further on.
+    eos_at puts ends of the sentence among the target's tokens. Where there is room, both agree once more further on.
     """
     checked = integers(seed, (count + 1,), 3, 50).tolist()
     drafted = [token if place < agree else token + 50 for place, token in enumerate(checked[:count])]
-    if again and count > agree + 1:
+    if count > agree + 1:
         drafted[agree + 1] = checked[agree + 1]
-    if eos_at is not None:
-        checked[eos_at] = eos_id
-        if eos_at < agree:
-            drafted[eos_at] = eos_id
+    for place in eos_at:
+        checked[place] = eos_id
+        if place < agree:
+            drafted[place] = eos_id
     return Case(label, (drafted, checked, eos_id))
 
 
@@ -47,11 +47,12 @@ def _drafted_cases():
         _drafted_case("2 of 4 stand", 2200, 4, 2),
         _drafted_case("none of 3 stands", 2201, 3, 0),
         _drafted_case("all of 5 stand", 2202, 5, 5),
-        _drafted_case("the second of 5 ends the sentence, and all agree", 2203, 5, 5, eos_at=1, eos_id=7),
-        _drafted_case("the target ends where the draft goes on", 2204, 7, 3, eos_at=3),
-        _drafted_case("the last of 3 ends the sentence", 2205, 3, 3, eos_at=2),
+        _drafted_case("the second of 5 ends the sentence, and all agree", 2203, 5, 5, eos_at=(1,), eos_id=7),
+        _drafted_case("the target ends where the draft goes on", 2204, 7, 3, eos_at=(3,)),
+        _drafted_case("the last of 3 ends the sentence", 2205, 3, 3, eos_at=(2,)),
         _drafted_case("nothing was drafted", 2206, 0, 0),
         _drafted_case("4 of 7 stand, and one agrees later", 2207, 7, 4),
+        _drafted_case("the end twice, and all agree", 2208, 5, 5, eos_at=(2, 3)),
     ]
 
 
@@ -159,6 +160,22 @@ EXERCISE_1 = Exercise(
             "on after eos",
             _standing(lambda drafted, checked, n: checked[: n + 1], end=lambda ids, eos_id: ids),
             "You go on after eos_id; the sentence ends with it, even if more drafted tokens agree.",
+        ),
+        Mistake(
+            "one token behind eos",
+            lambda drafted, checked, eos_id: (
+                _to_eos(drafted[: _agreeing(drafted, checked)], eos_id)
+                + checked[len(_to_eos(drafted[: _agreeing(drafted, checked)], eos_id)) :][:1]
+            ),
+            "You add the target's token behind eos_id, too; where eos_id stands, the sentence ends with it.",
+        ),
+        Mistake(
+            "up to the last eos",
+            _standing(
+                lambda drafted, checked, n: checked[: n + 1],
+                end=lambda ids, eos_id: ids[: len(ids) - ids[::-1].index(eos_id)] if eos_id in ids else ids,
+            ),
+            "You cut at the last eos_id; the sentence ends with the first.",
         ),
         Mistake(
             "without eos",
@@ -490,7 +507,7 @@ EXERCISE_3 = Exercise(
                 torch.round(weight / _scales(weight)[:, None]).to(torch.int8),
                 weight.abs().amax(dim=1) / 127,
             ),
-            "A row of zeros gets the scale 0, and the division 0 / 0 is NaN; its scale is to be 1.",
+            "The scale of a row of zeros is to be 1; yours is 0, or nearly 0.",
         ),
         Mistake(
             "not whole",

@@ -84,10 +84,10 @@ NOTEBOOK_22: tuple[Question, ...] = (
     Choice(
         "22.q4",
         "A server answers at most C requests a second. For hours, 1.2 · C arrive. A test of one minute finds a median "
-        "latency of four seconds. What is the latency of this server at that load?",
+        "latency of five seconds. What is the latency of this server at that load?",
         (
             Option(
-                "About four seconds.",
+                "About five seconds.",
                 "In that minute, yes. In the next one the queue is longer: it grows by 0.2 · C requests a second.",
             ),
             Option(
@@ -97,12 +97,12 @@ NOTEBOOK_22: tuple[Question, ...] = (
                 right=True,
             ),
             Option(
-                "About 1.2 times that of a server with the load C.",
-                "At the load C itself the latency has no limit either, if requests come at random.",
+                "About 1.2 times that of a server with the load 1.",
+                "At the load 1 itself the latency has no limit either, if requests come at random.",
             ),
             Option(
                 "It depends on the size of the batches.",
-                "C does. But once the load is above C, no batch size keeps the queue from growing.",
+                "C does. But as long as more comes than this C, the queue grows.",
             ),
         ),
     ),

@@ -20,7 +20,7 @@ def height(calls: int) -> int:
 def call(row: int, drafted: Sequence[str], accepted: int, own: str | None) -> str:
     """Draw one call: its drafted words, the first `accepted` of which stand, and the target's own word, if it has one.
 
-    A word behind the one that falls was never looked at, and is only outlined.
+    A word behind the one that falls no longer counts, and is only outlined.
     """
     y = TOP + ROW * row
     parts = [text(LEFT - 8, y + 18, f"call {row + 1}", "end")]
@@ -50,7 +50,7 @@ def legend(y: float) -> str:
         parts += [rect(x, y - 10, 12, 12, colour), text(x + 18, y, name, size=11)]
     x = LEFT + 160 * len(named)
     parts += [rect(x, y - 10, 12, 12, "none", f'stroke="{SOFT}" stroke-dasharray="2 2"')]
-    return "".join(parts) + text(x + 18, y, "never looked at", size=11)
+    return "".join(parts) + text(x + 18, y, "no longer counts", size=11)
 
 
 def totals(y: float, calls: int, greedy: int, most: int) -> str:
