@@ -13,7 +13,7 @@ import torch
 
 import transformer_lib as tl
 from benchmarks import __main__ as command
-from benchmarks import candidates, gpu, measure, memory, run, tricks
+from benchmarks import candidates, deployed, gpu, measure, memory, run, tricks
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
 from transformer_lib.course.studies import speed
@@ -274,3 +274,26 @@ def test_the_table_of_the_tricks_has_a_row_for_each():
     assert set(results["work"]["decoding, greedy"]) == {*tricks.DECODING, tricks.READABLE}
     text = speed.tricks_report(results)
     assert all(f"| {name} |" in text for name in (*tricks.TRAINING, *tricks.DECODING, tricks.READABLE))
+
+
+def test_the_translator_is_timed_in_all_ways_after_they_said_the_same(tmp_path):
+    pytest.importorskip("ctranslate2", reason='needs pip install -e ".[deploy]"')
+    texts = [pair.src for pair in tl.load_corpus("context")["heldout"][:11]]
+    engines = deployed.opened(tmp_path, threads=1)
+    found = deployed.rows(deployed.candidates(engines, 5, 3), texts, 5, rounds=2)
+    assert list(found) == [deployed.READABLE, deployed.FAST, deployed.FLOAT32, deployed.INT8]
+    assert found[deployed.READABLE]["ratio"] == {"median": 1.0, "low": 1.0, "high": 1.0}
+    assert all(row["seconds"]["low"] > 0 for row in found.values())
+    other = {deployed.READABLE: list, deployed.FAST: lambda texts: [text.upper() for text in texts]}
+    with pytest.raises(AssertionError, match="must say the same, and fast path did not"):
+        deployed.rows(other, texts, 5, rounds=2)
+
+
+def test_the_table_of_the_deployed_translators_has_a_row_for_each():
+    results = speed.stored.read(speed.DEPLOYED)
+    assert list(results["work"]) == list(deployed.WORKS)
+    text = speed.deployed_report(results)
+    for found in results["work"].values():
+        assert list(found) == [deployed.READABLE, deployed.FAST, deployed.FLOAT32, deployed.INT8]
+    assert all(f"| {name} |" in text for name in found)
+    assert text in (command.ROOT / "docs" / "speed.md").read_text(encoding="utf-8")

@@ -123,3 +123,27 @@ def test_a_refused_call_leaves_the_cache_as_it_was():
     torch.testing.assert_close(
         model.decode(tgt[:, 1:2], memory, src, cache=cache)[:, 0], wanted[:, 1], rtol=0, atol=1e-5
     )
+
+
+@pytest.mark.parametrize("position", POSITIONS)
+def test_what_was_cropped_is_forgotten(position):
+    model = make_model(position=position, dtype=torch.float64)
+    src, tgt = sources(), targets(length=13)
+    memory, cache = model.encode(src), model.new_cache()
+    model.decode(targets(length=11, seed=7), memory, src, cache=cache)
+    cache.crop(0)
+    model.decode(torch.cat([tgt[:, :5], targets(length=4, seed=8)], dim=1), memory, src, cache=cache)
+    cache.crop(5)
+    assert cache.length == 5 and cache.ids.tolist() == tgt[:, :5].tolist()
+    later = model.decode(tgt[:, 5:], memory, src, cache=cache)
+    torch.testing.assert_close(later, model(src, tgt)[:, 5:], rtol=0, atol=1e-10)
+
+
+def test_only_what_is_there_can_be_kept():
+    cache = DecoderCache(1)
+    cache.crop(0)
+    cache.append_ids(torch.tensor([[1, 4]]))
+    with pytest.raises(ValueError, match="length must be at most the 2 tokens of the cache, got 3"):
+        cache.crop(3)
+    with pytest.raises(ValueError, match="length must be at least 0, got -1"):
+        KeyValueCache().crop(-1)

@@ -16,9 +16,12 @@ from IPython.core.interactiveshell import InteractiveShell
 from torch import Tensor
 from torch.nn import functional as F
 
+import factories
+import transformer_lib as tl
 from transformer_lib import by_hand
 from transformer_lib.course import exercises, mine
-from transformer_lib.course.mine import CannotWrite, layout, parts, training_by_hand
+from transformer_lib.course.mine import CannotWrite, layout, parts, speculating, training_by_hand
+from transformer_lib.decoding.speculative import speculative_decode
 
 pytestmark = pytest.mark.fast
 
@@ -474,3 +477,39 @@ def test_a_backward_pass_is_no_part_of_the_translator(file):
     assert "0 of 19 parts are yours" in repr(mine.map())
     with pytest.raises(ValueError, match="parts must be among yours, none yet, got linear_backward"):
         mine.assembled(parts=["linear_backward"])
+
+
+# Speculative decoding ------------------------------------------------------------------------------------------------
+
+
+def test_the_learners_judgement_decodes(file):
+    target, draft = factories.make_model(0, scale=2.0), factories.make_model(0, scale=2.0)
+    with torch.no_grad():
+        draft.output_head.weight.add_(torch.randn(29, 30, generator=torch.Generator().manual_seed(1)))
+    src = torch.tensor([[3, 5, 4, 2], [6, 2, 0, 0]])
+    wanted = speculative_decode(target, draft, src, max_new_tokens=7, gamma=3)
+    assert 0 < wanted.acceptance < 1
+    decode = mine.speculative()
+    assert decode.whose == "tokens_that_stand is the library's; yours takes its place once it is accepted."
+    assert torch.equal(decode(target, draft, src, max_new_tokens=7, gamma=3).ids, wanted.ids)
+    assert mine.keep("tokens_that_stand", exercises.get("22.1").reference)
+    decode = mine.speculative()
+    assert decode.whose == "tokens_that_stand is yours."
+    found = decode(target, draft, src, max_new_tokens=7, gamma=3)
+    assert torch.equal(found.ids, wanted.ids) and found.rounds == wanted.rounds
+
+
+def test_the_learners_tokens_may_come_as_a_tensor_and_are_asked_for():
+    asked = []
+
+    def first_of_the_targets(drafted, checked, eos_id):
+        asked.append((len(drafted), len(checked), eos_id))
+        drafted.clear()
+        return torch.tensor(checked[:1])
+
+    target = factories.make_model(0, scale=2.0)
+    decode = speculating.speculating_with({"tokens_that_stand": first_of_the_targets})
+    found = decode(target, target, torch.tensor([[3, 4, 2]]), max_new_tokens=5, gamma=2)
+    assert torch.equal(found.ids, tl.greedy_decode(target, torch.tensor([[3, 4, 2]]), max_new_tokens=5))
+    assert {drafted + 1 for drafted, _, _ in asked} == {checked for _, checked, _ in asked}
+    assert found.tokens_per_call == 1

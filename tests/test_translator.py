@@ -162,7 +162,7 @@ def test_bad_texts_are_refused():
 
 
 def test_an_unknown_trained_model_is_refused():
-    with pytest.raises(ValueError, match="name must be one of 'context', got 'wmt14'"):
+    with pytest.raises(ValueError, match="name must be one of 'context', 'draft', got 'wmt14'"):
         tl.load_trained("wmt14")
 
 

@@ -41,10 +41,12 @@ from .data.batches import Batches
 from .data.corpora import Pair, load_corpus
 from .data.digits import load_digits
 from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
+from .decoding import export, paged, serving, speculative
 from .decoding.beam import beam_hypotheses, beam_search
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
+from .decoding.speculative import speculative_decode, speculative_sample
 from .decoding.translator import Translator, load_trained
-from .model import circuits, interop, modern
+from .model import blockwise, circuits, int8, interop, modern
 from .model.attention import scaled_dot_product_attention
 from .model.config import TransformerConfig
 from .model.decoder import Decoder, DecoderLayer
@@ -110,14 +112,17 @@ __all__ = [
     "baselines",
     "beam_hypotheses",
     "beam_search",
+    "blockwise",
     "by_hand",
     "causal_mask",
     "circuits",
     "costs",
     "cut",
     "evaluating",
+    "export",
     "filter_logits",
     "greedy_decode",
+    "int8",
     "interop",
     "load_checkpoint",
     "load_corpus",
@@ -128,14 +133,19 @@ __all__ = [
     "numpy_reference",
     "pad_batch",
     "padding_mask",
+    "paged",
     "patch",
     "prefix_mask",
     "record_attention",
     "sample_decode",
     "save_checkpoint",
     "scaled_dot_product_attention",
+    "serving",
     "shift_right",
     "sinusoidal_encoding",
+    "speculative",
+    "speculative_decode",
+    "speculative_sample",
     "train",
     "translation_loss",
 ]

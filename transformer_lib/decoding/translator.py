@@ -23,7 +23,10 @@ from .sampling import greedy_decode
 
 Tokenizer = WordTokenizer | BPETokenizer
 
-TRAINED = {"context": DATA / "context" / "transformer.safetensors"}
+TRAINED = {
+    "context": DATA / "context" / "transformer.safetensors",
+    "draft": DATA / "context" / "draft.safetensors",  # one narrow layer, which drafts for the other
+}
 _BATCH = 250  # sentences decoded together
 
 
@@ -115,9 +118,9 @@ class Translator:
     def save(self, path: str | os.PathLike[str], **provenance: object) -> None:
         """Write model, tokenizers and provenance (JSON data: command, seed, scores) to one safetensors file."""
         if self.src_tokenizer is self.tgt_tokenizer:
-            tokenizers = {"tokenizer": _as_data(self.src_tokenizer)}
+            tokenizers = {"tokenizer": as_data(self.src_tokenizer)}
         else:
-            tokenizers = {"src_words": _as_data(self.src_tokenizer), "tgt_words": _as_data(self.tgt_tokenizer)}
+            tokenizers = {"src_words": as_data(self.src_tokenizer), "tgt_words": as_data(self.tgt_tokenizer)}
         save_checkpoint(path, self.model, extra={**tokenizers, "provenance": provenance})
 
     @classmethod
@@ -145,7 +148,7 @@ def tokenizers_in(extra: dict[str, Any], source: str) -> tuple[Tokenizer, Tokeni
     return _from_data(extra["src_words"]), _from_data(extra["tgt_words"])
 
 
-def _as_data(tokenizer: Tokenizer) -> str | list[str]:
+def as_data(tokenizer: Tokenizer) -> str | list[str]:
     """Return a tokenizer of subwords as text, one of words as the list of its words."""
     if isinstance(tokenizer, BPETokenizer):
         return tokenizer.to_string()
@@ -157,7 +160,7 @@ def _from_data(data: str | list[str]) -> Tokenizer:
 
 
 def load_trained(name: str = "context") -> Translator:
-    """Return the trained English-to-German translator that is included (see data/README.md).
+    """Return the trained English-to-German translator that is included, or its "draft" (see data/README.md).
 
     Raises:
         ValueError: unknown name. FileNotFoundError: the weights are missing.

@@ -5,6 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from .._validate import check_int
+
 
 class KeyValueCache:
     """Keys [batch, n_heads, seq_len, d_k] and values [batch, n_heads, seq_len, d_v] seen so far.
@@ -48,10 +50,21 @@ class KeyValueCache:
         self.length = end
         return self.read()
 
+    def crop(self, length: int) -> None:
+        """Forget all tokens but the first `length`, 0 ≤ length ≤ self.length: a draft's rejected ones."""
+        self.length = check_kept(length, self.length)
+
     def select(self, rows: Tensor) -> None:
         """Keep the batch rows `rows` (repeats allowed), in that order: beam search reorders its hypotheses."""
         if self._keys is not None and self._values is not None:
             self._keys, self._values = self._keys[rows], self._values[rows]
+
+
+def check_kept(length: int, present: int) -> int:
+    """Return `length` if the first so many of the tokens present can be kept."""
+    if check_int("length", length, minimum=0) > present:
+        raise ValueError(f"length must be at most the {present} tokens of the cache, got {length}")
+    return length
 
 
 def _check_fits(name: str, new: Tensor, before: Tensor | None) -> None:
@@ -104,6 +117,13 @@ class DecoderCache:
             raise ValueError(f"ids must have the cache's batch size {len(self.ids)}, got {len(ids)}")
         self.ids = ids if self.ids is None else torch.cat((self.ids, ids), dim=1)
         return self.ids
+
+    def crop(self, length: int) -> None:
+        """Forget all target tokens but the first `length`, in every layer; what is kept of the memory stays."""
+        check_kept(length, self.length)
+        self.ids = None if self.ids is None else self.ids[:, :length]
+        for layer in self.layers:
+            layer.self_attention.crop(length)
 
     def select(self, rows: Tensor) -> None:
         """Keep the batch rows `rows` in every layer."""

@@ -250,6 +250,10 @@ def _tensor_difference(expected: torch.Tensor, got: object, rtol: float | None, 
         return Finding("shape", f"The result has the wrong shape: {shapes}.")
     if not close(expected, got, rtol):
         return _value_difference(expected, got)
+    if expected.dtype == torch.int8 and got.dtype != torch.int8:  # asked for only where bytes are the point
+        size = f"{got.itemsize} bytes" if got.itemsize > 1 else "another kind of byte"
+        text = f"Right values, but as {_dtype(got)}, {size} each; asked for is int8: .to(torch.int8)."
+        return Finding("dtype", text)
     if expected.is_floating_point() and got.dtype != expected.dtype and not any_float:
         text = (
             f"Right values, but as {_dtype(got)} where the inputs are {_dtype(expected)}: "

@@ -4,8 +4,8 @@ When the check of an exercise that is a part of the model passes, `transformer_l
 function over to `keep`, which writes its source, with the imports, constants and helpers that it uses, into
 `mine/my_transformer.py`. `assembled` builds the model from these parts, and from the library's where there are none;
 `by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`; `today`
-computes a `transformer_lib.modern.LanguageModel` with their parts of notebook 20, and `copying` trains two attention
-layers made of their functions.
+computes a `transformer_lib.modern.LanguageModel` with their parts of notebook 20, `copying` trains two attention layers
+made of their functions, and `speculative` decodes with their judgement of drafted tokens.
 The folder `mine` is the learner's: git ignores it, and nothing in it is executed but what they wrote.
 
 The environment variable TRANSFORMER_COURSE_MINE names another folder. With TRANSFORMER_COURSE_STATIC set, or while an
@@ -33,8 +33,9 @@ from .folder import FILE, change, current, folder, functions
 from .in_context import USED, CopierParts, MyCopier
 from .layout import Layout, with_part
 from .library import Parts
-from .parts import BY_HAND, NAMES, PARTS, TODAY, Part, part_of
+from .parts import BY_HAND, NAMES, PARTS, SERVING, TODAY, Part, part_of
 from .source import CannotWrite
+from .speculating import Speculating, speculating_with
 from .stacked import AssembledStack
 from .todays_block import AssembledToday, TodayParts
 from .training_by_hand import in_by_hand
@@ -51,6 +52,7 @@ __all__ = [
     "MyTranslator",
     "Part",
     "Parts",
+    "Speculating",
     "TodayParts",
     "announce",
     "assembled",
@@ -62,6 +64,7 @@ __all__ = [
     "kept",
     "map",
     "reset",
+    "speculative",
     "today",
 ]
 
@@ -201,6 +204,18 @@ def copying(steps: int = 400, *, parts: Collection[str] | None = None) -> MyCopi
     if check_int("steps", steps, minimum=0):
         strings.fit(copier, steps, seed=0)
     return copier
+
+
+def speculative() -> Speculating:
+    """Return a speculative decoder in which the learner's `tokens_that_stand` of notebook 22 judges the draft.
+
+    Until it is accepted, the library's does; `.whose` of what is returned says whose it is. It is called as
+    `speculative_decode`: (target, draft, src, max_new_tokens=…, gamma=…).
+
+    Raises:
+        ValueError: their file cannot be imported.
+    """
+    return speculating_with(functions(folder(), _kept_of(SERVING)))
 
 
 def map() -> View:

@@ -79,6 +79,7 @@ PARTS = (
     _part("rotate_halves(x, positions, base)", TODAY, "turns queries and keys by their positions"),
     _part("induction_score(weights, period)", IN_CONTEXT, "tells which head copies"),
     _part("ablate_head(heads, head)", IN_CONTEXT, "takes a head away"),
+    _part("tokens_that_stand(drafted, checked, eos_id)", SERVING, "keeps the drafted tokens that are the target's"),
 )
 
 NAMES = tuple(part.name for part in PARTS)

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..._files import DATA
 from . import stored
 
-RESULTS, TRICKS = DATA / "bench.json", DATA / "tricks.json"
+RESULTS, TRICKS, DEPLOYED = DATA / "bench.json", DATA / "tricks.json", DATA / "deployed.json"
 BASELINE, OURS, PEER = "torch.nn.Transformer", "transformer_lib", "transformers MarianMT"  # as stored rows are called
 READABLE = f"{OURS}, readable path"
 MIB = 2**20
@@ -94,6 +94,30 @@ def tricks_report(results: dict) -> str:
 def write_tricks(results: dict, root: Path = stored.ROOT) -> None:
     """Write the table of the tricks into docs/speed.md."""
     stored.write_between(root / "docs" / "speed.md", "tricks", tricks_report(results))
+
+
+def deployed_report(results: dict) -> str:
+    """Return, as Markdown, how fast the trained translator is in this library and in CTranslate2."""
+    works, machine = results["work"], results["machine"]
+
+    def cell(row: dict) -> str:
+        return f"{1000 * row['seconds']['median']:.2f} ms, {_ratio(row['ratio'])}"
+
+    names = next(iter(works.values()))
+    rows = [[name, *(cell(found[name]) for found in works.values())] for name in names]
+    versions = ", ".join(f"{name} {machine['versions'][name]}" for name in ("torch", "ctranslate2"))
+    setting = (
+        f"Measured on {results['date']} by `{results['command']}`: {machine['processor']}, {machine['threads']} "
+        f"threads, {versions}. Each cell has the milliseconds for a sentence, and how many times as fast as the "
+        f"readable path that is: median of {results['rounds']} interleaved rounds, and in brackets the 10th to 90th "
+        "percentile."
+    )
+    return f"{setting}\n\n{table(['translator', *works], rows)}"
+
+
+def write_deployed(results: dict, root: Path = stored.ROOT) -> None:
+    """Write the table of the deployed translators into docs/speed.md."""
+    stored.write_between(root / "docs" / "speed.md", "deployed", deployed_report(results))
 
 
 def _share(ratio: dict[str, float] | None) -> str:

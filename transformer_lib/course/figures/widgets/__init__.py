@@ -31,6 +31,7 @@ from .reordering_panel import shuffle
 from .residuals_panel import residual_and_norm
 from .scaling_panel import Saturation, saturation, softmax_saturation
 from .similarity_panel import similarity_weights, token_length
+from .speculation_panel import speculation
 from .splitting_panel import head_splitter
 from .tokens_panel import bpe_stepper
 from .training_panel import training_replay
@@ -79,6 +80,7 @@ __all__ = [
     "similarity_weights",
     "smoothed_target",
     "softmax_saturation",
+    "speculation",
     "step_shapes",
     "switch",
     "token_length",

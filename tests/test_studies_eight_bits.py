@@ -1,0 +1,76 @@
+"""The study of eight bits: a short run repeats, and what is stored holds."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+import transformer_lib as tl
+from transformer_lib.course.studies import eight_bits as study
+
+
+@pytest.fixture(scope="module")
+def stored() -> dict:
+    return study.load_results()
+
+
+def test_a_short_run_repeats_the_stored_one(stored):
+    found = study.short_run(tl.load_corpus("context"))
+    assert found["changed"] == stored["short"]["changed"] and found["sentences"] == 60
+    for name in ("float32", "row"):
+        assert found[name]["right"] == stored["short"][name]["right"]
+        assert found[name]["loss"] == pytest.approx(stored["short"][name]["loss"], abs=1e-4)
+
+
+def test_changed_sentences_are_counted():
+    translator, pairs = tl.load_trained(), tl.load_corpus("context")["heldout"][:31]
+    coarse = study.with_rounded_weights(translator, "tensor", 3)
+    found = study.compare(translator, pairs, {"same": translator, "coarse": coarse})
+    said, other = (one.translate([pair.src for pair in pairs]) for one in (translator, coarse))
+    assert found["changed"] == {"same": 0, "coarse": sum(a != b for a, b in zip(said, other, strict=True))}
+    assert found["changed"]["coarse"] > 10 and found["coarse"]["loss"] > found["float32"]["loss"] + 0.5
+    assert found["same"] == found["float32"]
+    log_probabilities = translator.log_probabilities([p.src for p in pairs], [p.tgt for p in pairs])
+    mean = -log_probabilities.sum() / (log_probabilities != 0).sum()
+    assert found["float32"]["loss"] == pytest.approx(mean.item(), abs=1e-4)
+
+
+def test_every_seed_is_stored(stored):
+    assert stored["command"] == "python -m transformer_lib.course.studies.eight_bits --seeds 0 1 2"
+    assert [run["seed"] for run in stored["runs"]] == [0, 1, 2]
+    assert stored["bytes"] == study.sizes() and stored["bytes"]["row"] < 0.27 * stored["bytes"]["float32"]
+    for run in stored["runs"]:
+        assert list(run["splits"]) == list(study.SPLITS) and [row["bits"] for row in run["fewer"]] == list(study.FEWER)
+
+
+def test_what_the_notebook_says_is_stored(stored):
+    for run in stored["runs"]:
+        for one in run["splits"].values():
+            assert one["changed"]["row"] <= 0.02 * one["sentences"]
+            assert abs(one["row"]["loss"] - one["float32"]["loss"]) < 0.01
+        assert run["splits"]["heldout"]["changed"]["row"] == 0
+        right = [row["row"]["right"] for row in run["fewer"]]
+        assert right[0] == run["splits"]["heldout"]["row"]["right"] and right[-1] < 0.1 * right[0]
+
+
+def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
+    path, ran = tmp_path / "eight_bits.json", []
+    monkeypatch.setattr(study, "short_run", lambda corpus: {})
+    monkeypatch.setattr(study, "translator_of", lambda seed, corpus: ran.append(seed))
+    monkeypatch.setattr(study, "measure", lambda *_: {"splits": {}, "fewer": []})
+    monkeypatch.setattr(sys, "argv", ["eight_bits", "--seeds", "7", "11", "--results", str(path)])
+    study.main()
+    study.main()
+    content = json.loads(path.read_text(encoding="utf-8"))
+    assert ran == [7, 11] and [run["seed"] for run in content["runs"]] == [7, 11]
+
+
+def test_another_seed_is_trained(monkeypatch):
+    asked = []
+    monkeypatch.setattr(study.translators, "train_translator", lambda *_, **options: asked.append(options))
+    corpus = {"train": tl.load_corpus("context")["train"][:50]}
+    found = study.translator_of(3, corpus)
+    assert asked == [{"seed": 3, "progress": False}] and found.model.config.d_model == 96
+    assert study.translator_of(0, corpus).model.config == tl.load_trained().model.config and len(asked) == 1
