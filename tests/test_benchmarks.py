@@ -13,9 +13,10 @@ import torch
 
 import transformer_lib as tl
 from benchmarks import __main__ as command
-from benchmarks import candidates, gpu, measure, memory, run, tricks
+from benchmarks import candidates, deployed, gpu, measure, memory, run, tricks
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
+from transformer_lib._files import DATA
 from transformer_lib.course.studies import speed
 
 NESTED = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -274,3 +275,27 @@ def test_the_table_of_the_tricks_has_a_row_for_each():
     assert set(results["work"]["decoding, greedy"]) == {*tricks.DECODING, tricks.READABLE}
     text = speed.tricks_report(results)
     assert all(f"| {name} |" in text for name in (*tricks.TRAINING, *tricks.DECODING, tricks.READABLE))
+
+
+@pytest.mark.slow
+def test_beside_the_engine_the_same_weights_say_the_same_words():
+    pytest.importorskip("ctranslate2")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(5)
+        with deployed.engines(QUICK) as (ours, opened):
+            src = QUICK.source()
+            for way in ("greedy", "beam"):
+                wanted = deployed.ours_says(ours, way, "readable", src, QUICK.new_tokens)
+                assert deployed.ours_says(ours, way, "fast", src, QUICK.new_tokens) == wanted
+                assert deployed.engine_says(opened[speed.ENGINE], way, src, QUICK) == wanted
+                assert {len(row) for row in wanted} == {QUICK.new_tokens}
+
+
+def test_the_table_beside_the_engine_has_a_row_for_each():
+    results = speed.stored.read(speed.DEPLOYED)
+    assert [*results["decoding"]] == [deployed.name_of(*work) for work in deployed.WORKS]
+    for rows in results["decoding"].values():
+        assert [*rows] == [speed.ENGINE, speed.ENGINE_INT8, speed.OURS, speed.READABLE]
+        assert rows[speed.ENGINE]["ratio"]["median"] == 1 and rows[speed.OURS]["same"] == rows[speed.OURS]["sentences"]
+    page = (DATA.parent / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert speed.deployed_report(results) in page

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from transformer_lib.course.studies import precision, speed, stored
 
-from . import tricks
+from . import deployed, tricks
 from .run import measured
 from .work import FULL, QUICK, Work
 
@@ -21,6 +21,7 @@ def write_tables() -> None:
     """Write docs/speed.md and the README's line from what is stored."""
     speed.write_pages(speed.load_results())
     speed.write_tricks(stored.read(speed.TRICKS))
+    speed.write_deployed(stored.read(speed.DEPLOYED))
     precision.write_pages(stored.read(precision.RESULTS))
     print("written: docs/speed.md, and the line in README.md")
 
@@ -35,6 +36,16 @@ def measure_tricks(work: Work, *, store: bool) -> int:
     return 0
 
 
+def measure_deployed(work: Work, *, store: bool) -> int:
+    """Measure decoding beside CTranslate2; print the table, and write it unless it is only tried."""
+    results = deployed.measured(work)
+    print(f"\n{speed.deployed_report(results)}")
+    if store:
+        stored.save(speed.DEPLOYED, results, indent=1)
+        write_tables()
+    return 0
+
+
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
@@ -42,6 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, help="how often each candidate is measured")
     parser.add_argument("--store", action="store_true", help="write data/bench.json and docs/speed.md")
     parser.add_argument("--tricks", action="store_true", help="what each trick of the fast path is worth; stored, too")
+    parser.add_argument("--deployed", action="store_true", help="decoding beside CTranslate2; stored, too")
     parser.add_argument("--tables", action="store_true", help="only write docs/speed.md, from what is stored")
     parser.add_argument("--results", type=Path, default=BUILD, help="where the JSON goes without --store")
     return parser
@@ -64,6 +76,8 @@ def main(argv: list[str] | None = None) -> int:
     work = replace(work, rounds=given.rounds or work.rounds)
     if given.tricks:
         return measure_tricks(work, store=not given.quick)
+    if given.deployed:
+        return measure_deployed(work, store=not given.quick)
     results = measured(work)
     print(f"\n{speed.report(results)}")
     path = speed.RESULTS if given.store else given.results
