@@ -72,7 +72,7 @@ def ours_says(ours: Ours, way: str, path: str, src: Tensor, new_tokens: int) -> 
 
 def engine_says(engine: tl.export.Exported, way: str, src: Tensor, work: Work) -> list[list[int]]:
     """Return the ids that CTranslate2 says, after as many tokens as ours."""
-    words = [engine.src_tokenizer.tokens([i for i in row if i != PAD]) for row in src.tolist()]
+    words = [[engine.src_tokenizer.words[i] for i in row if i != PAD] for row in src.tolist()]  # any id is a word
     results = engine.engine.translate_batch(
         words,
         beam_size=work.beam_size if way == "beam" else 1,
