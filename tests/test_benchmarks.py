@@ -16,6 +16,7 @@ from benchmarks import __main__ as command
 from benchmarks import candidates, deployed, gpu, measure, memory, run, tricks
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
+from transformer_lib._files import DATA
 from transformer_lib.course.studies import speed
 
 NESTED = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
@@ -276,24 +277,25 @@ def test_the_table_of_the_tricks_has_a_row_for_each():
     assert all(f"| {name} |" in text for name in (*tricks.TRAINING, *tricks.DECODING, tricks.READABLE))
 
 
-def test_the_translator_is_timed_in_all_ways_after_they_said_the_same(tmp_path):
-    pytest.importorskip("ctranslate2", reason='needs pip install -e ".[deploy]"')
-    texts = [pair.src for pair in tl.load_corpus("context")["heldout"][:11]]
-    engines = deployed.opened(tmp_path, threads=1)
-    found = deployed.rows(deployed.candidates(engines, 5, 3), texts, 5, rounds=2)
-    assert list(found) == [deployed.READABLE, deployed.FAST, deployed.FLOAT32, deployed.INT8]
-    assert found[deployed.READABLE]["ratio"] == {"median": 1.0, "low": 1.0, "high": 1.0}
-    assert all(row["seconds"]["low"] > 0 for row in found.values())
-    other = {deployed.READABLE: list, deployed.FAST: lambda texts: [text.upper() for text in texts]}
-    with pytest.raises(AssertionError, match="must say the same, and fast path did not"):
-        deployed.rows(other, texts, 5, rounds=2)
+@pytest.mark.slow
+def test_beside_the_engine_the_same_weights_say_the_same_words():
+    pytest.importorskip("ctranslate2")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(5)
+        with deployed.engines(QUICK) as (ours, opened):
+            src = QUICK.source()
+            for way in ("greedy", "beam"):
+                wanted = deployed.ours_says(ours, way, "readable", src, QUICK.new_tokens)
+                assert deployed.ours_says(ours, way, "fast", src, QUICK.new_tokens) == wanted
+                assert deployed.engine_says(opened[speed.ENGINE], way, src, QUICK) == wanted
+                assert {len(row) for row in wanted} == {QUICK.new_tokens}
 
 
-def test_the_table_of_the_deployed_translators_has_a_row_for_each():
+def test_the_table_beside_the_engine_has_a_row_for_each():
     results = speed.stored.read(speed.DEPLOYED)
-    assert list(results["work"]) == list(deployed.WORKS)
-    text = speed.deployed_report(results)
-    for found in results["work"].values():
-        assert list(found) == [deployed.READABLE, deployed.FAST, deployed.FLOAT32, deployed.INT8]
-    assert all(f"| {name} |" in text for name in found)
-    assert text in (command.ROOT / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert [*results["decoding"]] == [deployed.name_of(*work) for work in deployed.WORKS]
+    for rows in results["decoding"].values():
+        assert [*rows] == [speed.ENGINE, speed.ENGINE_INT8, speed.OURS, speed.READABLE]
+        assert rows[speed.ENGINE]["ratio"]["median"] == 1 and rows[speed.OURS]["same"] == rows[speed.OURS]["sentences"]
+    page = (DATA.parent / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert speed.deployed_report(results) in page

@@ -37,7 +37,7 @@ def measure_tricks(work: Work, *, store: bool) -> int:
 
 
 def measure_deployed(work: Work, *, store: bool) -> int:
-    """Measure the trained translator in both paths and in CTranslate2; print the table, and write it unless tried."""
+    """Measure decoding beside CTranslate2; print the table, and write it unless it is only tried."""
     results = deployed.measured(work)
     print(f"\n{speed.deployed_report(results)}")
     if store:
@@ -53,7 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--rounds", type=int, help="how often each candidate is measured")
     parser.add_argument("--store", action="store_true", help="write data/bench.json and docs/speed.md")
     parser.add_argument("--tricks", action="store_true", help="what each trick of the fast path is worth; stored, too")
-    parser.add_argument("--deployed", action="store_true", help="the translator beside CTranslate2's; stored, too")
+    parser.add_argument("--deployed", action="store_true", help="decoding beside CTranslate2; stored, too")
     parser.add_argument("--tables", action="store_true", help="only write docs/speed.md, from what is stored")
     parser.add_argument("--results", type=Path, default=BUILD, help="where the JSON goes without --store")
     return parser

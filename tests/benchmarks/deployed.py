@@ -1,87 +1,106 @@
-"""The trained translator at work: both paths of the library, and CTranslate2 with four bytes or one for each weight.
-
-All have the same weights and translate the same sentences, from text to text; before anything is timed, those that
-compute in float32 must say the same.
-"""
+"""Decoding beside CTranslate2, the engine that `tl.export` writes translators for: same weights, same sentences."""
 
 from __future__ import annotations
 
-import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from datetime import date
-from functools import partial
-from importlib import metadata
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
+from torch import Tensor
 
 import transformer_lib as tl
-from transformer_lib.decoding import export
+from transformer_lib.course.studies.speed import ENGINE, ENGINE_INT8, OURS, READABLE
+from transformer_lib.data.tokenizers import SPECIAL_TOKENS
 
 from .measure import interleaved, spread, timed, times_faster
-from .run import machine
-from .work import Work
+from .peers import Ours
+from .run import machine, version
+from .work import PAD, Work
 
 COMMAND = "make bench BENCH=--deployed"
-READABLE, FAST, FLOAT32, INT8 = "readable path", "fast path", "CTranslate2, float32", "CTranslate2, int8"
-BEAM = 4
-WORKS = {  # sentences at a time, beams
-    "greedy, 1 sentence": (1, 1),
-    "greedy, 8 sentences": (8, 1),
-    "greedy, 32 sentences": (32, 1),
-    f"beam of {BEAM}, 8 sentences": (8, BEAM),
-}
-SENTENCES = 32
-Translate = Callable[[Sequence[str]], list[str]]
+WORKS = (("greedy", 1), ("greedy", 8), ("greedy", 32), ("beam", 8))  # way, sentences at a time
+INT8 = "int8"
 
 
 def measured(work: Work, say: Callable[[str], None] = print) -> dict:
-    """Return how long each candidate takes for a sentence, and how many times faster than the readable path it is."""
+    """Return, for each way and batch size, how fast each candidate is beside CTranslate2 in float32."""
     torch.set_num_threads(work.threads)
-    texts = [pair.src for pair in tl.load_corpus("context")["heldout"][: 37 * SENTENCES : 37]][:SENTENCES]
-    with tempfile.TemporaryDirectory() as folder:
-        engines = opened(Path(folder), work.threads)
-        found = {}
-        for name, (batch, beam) in WORKS.items():
-            say(f"{name} …")
-            found[name] = rows(candidates(engines, batch, beam), texts, batch, work.rounds)
-    about = machine()
-    about["versions"]["ctranslate2"] = metadata.version("ctranslate2")
-    head = {"command": COMMAND, "date": date.today().isoformat(), "machine": about}
-    return head | {"rounds": work.rounds, "sentences": SENTENCES, "work": found}
-
-
-def opened(folder: Path, threads: int) -> dict[str, export.Exported]:
-    """Return the exported translators."""
-    kinds = {FLOAT32: "float32", INT8: "int8"}
+    torch.manual_seed(0)
+    rows = {}
+    with engines(work) as (ours, opened):
+        for way, batch in WORKS:
+            say(f"{way}, {batch} at a time …")
+            rows[name_of(way, batch)] = _rows(replace(work, decode_batch=batch), way, ours, opened)
     return {
-        name: export.load_ctranslate2(
-            export.to_ctranslate2(tl.load_trained(), folder / kind, quantization=kind), threads=threads
-        )
-        for name, kind in kinds.items()
+        "command": COMMAND,
+        "date": date.today().isoformat(),
+        "machine": machine() | {"ctranslate2": version("ctranslate2")},
+        "work": asdict(work),
+        "decoding": rows,
     }
 
 
-def candidates(engines: dict[str, export.Exported], batch: int, beam: int) -> dict[str, Translate]:
-    """Return what translates so many texts, with a beam of that size."""
-    ours, options = tl.load_trained(), {"beam_size": beam, "length_penalty": 0.0}
-    found: dict[str, Translate] = {
-        READABLE: partial(ours.translate, path="readable", **options),
-        FAST: partial(ours.translate, path="fast", **options),
+def name_of(way: str, batch: int) -> str:
+    """Return the title of a column."""
+    return f"{way}, {batch} at a time"
+
+
+@contextmanager
+def engines(work: Work) -> Iterator[tuple[Ours, dict[str, tl.export.Exported]]]:
+    """Give our model, and CTranslate2 with its weights, in float32 and in int8."""
+    ours = Ours(work)
+    words = tl.WordTokenizer([f"w{i}" for i in range(work.vocabulary - len(SPECIAL_TOKENS))])
+    translator = tl.Translator(ours.model.eval(), words, words)
+    with TemporaryDirectory() as folder:
+        opened = {}
+        for name, quantization in ((ENGINE, "float32"), (ENGINE_INT8, INT8)):
+            where = tl.export.to_ctranslate2(translator, Path(folder) / quantization, quantization=quantization)
+            opened[name] = tl.export.load_ctranslate2(where, threads=work.threads)
+        yield ours, opened
+
+
+def ours_says(ours: Ours, way: str, path: str, src: Tensor, new_tokens: int) -> list[list[int]]:
+    """Return the ids after bos that our model says, one list per sentence."""
+    ours.path = path
+    found = getattr(ours, way)(src, new_tokens)
+    return [row[1:].tolist() for row in found]
+
+
+def engine_says(engine: tl.export.Exported, way: str, src: Tensor, work: Work) -> list[list[int]]:
+    """Return the ids that CTranslate2 says, after as many tokens as ours."""
+    words = [[engine.src_tokenizer.words[i] for i in row if i != PAD] for row in src.tolist()]  # any id is a word
+    results = engine.engine.translate_batch(
+        words,
+        beam_size=work.beam_size if way == "beam" else 1,
+        max_decoding_length=work.new_tokens,
+        max_input_length=0,
+        length_penalty=0.0,
+    )
+    known = {word: i for i, word in enumerate(engine.tgt_tokenizer.words)}
+    return [[known[word] for word in result.hypotheses[0]] for result in results]
+
+
+def _rows(work: Work, way: str, ours: Ours, opened: dict[str, tl.export.Exported]) -> dict[str, dict]:
+    src = work.source()
+    says: dict[str, Callable[[], list[list[int]]]] = {
+        ENGINE: lambda: engine_says(opened[ENGINE], way, src, work),
+        ENGINE_INT8: lambda: engine_says(opened[ENGINE_INT8], way, src, work),
+        OURS: lambda: ours_says(ours, way, "fast", src, work.new_tokens),
+        READABLE: lambda: ours_says(ours, way, "readable", src, work.new_tokens),
     }
-    return found | {name: partial(one.translate, batch_size=batch, **options) for name, one in engines.items()}
-
-
-def rows(translators: dict[str, Translate], texts: Sequence[str], batch: int, rounds: int) -> dict[str, dict]:
-    """Return, for each candidate, the seconds for a sentence and the ratio to the readable path, round by round."""
-    parts = [texts[start : start + batch] for start in range(0, len(texts), batch)]
-    said = {name: [translate(part) for part in parts] for name, translate in translators.items()}
-    different = [name for name in translators if name != INT8 and said[name] != said[READABLE]]
-    if different:
-        raise AssertionError(f"candidates in float32 must say the same, and {', '.join(different)} did not")
-
-    def seconds(translate: Translate) -> float:
-        return timed(lambda: [translate(part) for part in parts]) / len(texts)
-
-    found = interleaved({name: partial(seconds, translate) for name, translate in translators.items()}, rounds)
-    return {name: {"seconds": spread(own), "ratio": times_faster(found[READABLE], own)} for name, own in found.items()}
+    found = {name: say() for name, say in says.items()}
+    assert all(len(row) == work.new_tokens for said in found.values() for row in said), "a sentence ended early"
+    taken = interleaved({name: lambda say=say: timed(say) for name, say in says.items()}, work.rounds)
+    return {
+        name: {
+            "seconds": spread(own),
+            "ratio": times_faster(taken[ENGINE], own),
+            "same": sum(a == b for a, b in zip(found[name], found[OURS], strict=True)),
+            "sentences": len(src),
+        }
+        for name, own in taken.items()
+    }

@@ -11,9 +11,10 @@ from pathlib import Path
 from ..._files import DATA
 from . import stored
 
-RESULTS, TRICKS, DEPLOYED = DATA / "bench.json", DATA / "tricks.json", DATA / "deployed.json"
+RESULTS, TRICKS, DEPLOYED = (DATA / f"{name}.json" for name in ("bench", "tricks", "deployed"))
 BASELINE, OURS, PEER = "torch.nn.Transformer", "transformer_lib", "transformers MarianMT"  # as stored rows are called
 READABLE = f"{OURS}, readable path"
+ENGINE, ENGINE_INT8 = "CTranslate2, float32", "CTranslate2, int8"
 MIB = 2**20
 
 
@@ -97,27 +98,29 @@ def write_tricks(results: dict, root: Path = stored.ROOT) -> None:
 
 
 def deployed_report(results: dict) -> str:
-    """Return, as Markdown, how fast the trained translator is in this library and in CTranslate2."""
-    works, machine = results["work"], results["machine"]
-
-    def cell(row: dict) -> str:
-        return f"{1000 * row['seconds']['median']:.2f} ms, {_ratio(row['ratio'])}"
-
-    names = next(iter(works.values()))
-    rows = [[name, *(cell(found[name]) for found in works.values())] for name in names]
-    versions = ", ".join(f"{name} {machine['versions'][name]}" for name in ("torch", "ctranslate2"))
+    """Return, as Markdown, how fast decoding is beside CTranslate2, and how many sentences are the same."""
+    works, machine, work = results["decoding"], results["machine"], results["work"]
+    names = list(next(iter(works.values())))
+    rows = [[shown(name), *(_beside(rows[name]) for rows in works.values())] for name in names]
     setting = (
         f"Measured on {results['date']} by `{results['command']}`: {machine['processor']}, {machine['threads']} "
-        f"threads, {versions}. Each cell has the milliseconds for a sentence, and how many times as fast as the "
-        f"readable path that is: median of {results['rounds']} interleaved rounds, and in brackets the 10th to 90th "
-        "percentile."
+        f"threads, torch {machine['versions']['torch']}, CTranslate2 {machine['ctranslate2']}; {work['rounds']} "
+        f"interleaved rounds, {work['new_tokens']} new tokens a sentence. Times as fast as CTranslate2 in float32: "
+        "median, and in brackets the 10th to 90th percentile; then the milliseconds, and in how many of the sentences "
+        f"every word is that of {OURS}."
     )
-    return f"{setting}\n\n{table(['translator', *works], rows)}"
+    return f"{setting}\n\n{table(['decoding', *works], rows)}\n\nA beam is {work['beam_size']} wide."
 
 
 def write_deployed(results: dict, root: Path = stored.ROOT) -> None:
-    """Write the table of the deployed translators into docs/speed.md."""
+    """Write the table beside CTranslate2 into docs/speed.md."""
     stored.write_between(root / "docs" / "speed.md", "deployed", deployed_report(results))
+
+
+def _beside(row: dict) -> str:
+    ratio, milliseconds = row["ratio"], row["seconds"]["median"] * 1e3
+    times = f"**{ratio['median']:.2f}** ({ratio['low']:.2f}–{ratio['high']:.2f})"
+    return f"{times}, {milliseconds:,.0f} ms, {row['same']} of {row['sentences']}"
 
 
 def _share(ratio: dict[str, float] | None) -> str:
