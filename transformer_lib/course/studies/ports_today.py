@@ -31,7 +31,7 @@ SENTENCES, SPREAD = 3, 0.2  # the standard deviation of weights drawn anew
 BASES = {"Llama": 5000.0, "Qwen3": 10000.0, "Mistral": 10000.0, "Mixtral": 1000000.0}
 EXPERTS = (5, 2)  # of Mixtral: how many there are, and how many a token goes to
 TRAINED = {"norm": "rms", "feed_forward": "swiglu", "d_ff": 128, "n_kv_heads": 2, "pairs": "halves", "window": 4}
-STEPS, TRAINED_SEEDS, SAMPLES = 400, (0, 1, 2), 200
+STEPS, TRAINED_SEEDS, SAMPLES = 2000, (0, 1, 2), 200
 
 
 def new_theirs(kind: str, number: int) -> nn.Module:
