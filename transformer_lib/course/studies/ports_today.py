@@ -1,6 +1,6 @@
 """Llama, Qwen3, Mistral and Mixtral of `transformers` in this library, and what a slip costs (notebook 20).
 
-`python -m transformer_lib.course.studies.ports_today` needs `transformers` (pip install -e ".[peers]"), takes a minute,
+`python -m transformer_lib.course.studies.ports_today` needs `transformers` (pip install -e ".[peers]"), takes minutes,
 and writes data/ports_today.json: the largest difference of any logit for random weights, the same with one thing
 wrong, and what two of these slips do to a trained model, which goes on writing sentences.
 """
