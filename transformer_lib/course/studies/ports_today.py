@@ -1,6 +1,6 @@
 """Llama, Qwen3, Mistral and Mixtral of `transformers` in this library, and what a slip costs (notebook 20).
 
-`python -m transformer_lib.course.studies.ports_today` needs `transformers` (pip install -e ".[peers]"), takes a minute,
+`python -m transformer_lib.course.studies.ports_today` needs `transformers` (pip install -e ".[peers]"), takes minutes,
 and writes data/ports_today.json: the largest difference of any logit for random weights, the same with one thing
 wrong, and what two of these slips do to a trained model, which goes on writing sentences.
 """
@@ -31,7 +31,7 @@ SENTENCES, SPREAD = 3, 0.2  # the standard deviation of weights drawn anew
 BASES = {"Llama": 5000.0, "Qwen3": 10000.0, "Mistral": 10000.0, "Mixtral": 1000000.0}
 EXPERTS = (5, 2)  # of Mixtral: how many there are, and how many a token goes to
 TRAINED = {"norm": "rms", "feed_forward": "swiglu", "d_ff": 128, "n_kv_heads": 2, "pairs": "halves", "window": 4}
-STEPS, TRAINED_SEEDS, SAMPLES = 400, (0, 1, 2), 200
+STEPS, TRAINED_SEEDS, SAMPLES = 2000, (0, 1, 2), 200
 
 
 def new_theirs(kind: str, number: int) -> nn.Module:
