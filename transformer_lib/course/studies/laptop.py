@@ -3,15 +3,15 @@
 `python -m transformer_lib.course.studies.laptop` takes about five minutes and writes data/laptop.json. It measures, in
 one thread, what it takes to read n sentences and to make one step with n of them, and what CTranslate2 takes for a
 batch, if it is installed. From these times it simulates a queue: requests arrive at random, and are answered one at a
-time, in static batches, or in a batch that they join. All times are this machine's, so nothing else should run;
-`--requests 2000 --rounds 2` only tries the command.
+time, in static batches, or in a batch that they join. All times are the processor's own, without what other programs
+take, but best run it when there are none; `--requests 2000 --rounds 2` only tries the command.
 """
 
 from __future__ import annotations
 
 import importlib.util
+import platform
 import random
-import statistics
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -49,14 +49,15 @@ def measure(seeds: Sequence[int], *, requests: int = REQUESTS, rounds: int = ROU
     """Measure this machine, and simulate queues at it.
 
     Args:
-        seeds: of the arrivals. requests: in each queue. rounds: how often everything is timed; the median is kept.
+        seeds: of the arrivals. requests: in each queue. rounds: how often everything is timed; the fastest is kept.
     """
     ours = tl.load_trained()
     texts = [pair.src for pair in tl.load_corpus("context")["heldout"]]
     random.Random(0).shuffle(texts)
     src = [ours.src_tokenizer.encode(text) for text in texts]
-    timed = _medians(rounds, lambda: _seconds(ours.model, src))
-    result: dict[str, Any] = {"threads": torch.get_num_threads(), "requests": requests, "rounds": rounds}
+    timed = _fastest(rounds, lambda: _seconds(ours.model, src))
+    result: dict[str, Any] = {"processor": _processor(), "threads": torch.get_num_threads()}
+    result |= {"requests": requests, "rounds": rounds}
     result |= {name: {str(n): timed[name, n] for n in SIZES} for name in ("read", "step")}
     result["engine"] = _engine_seconds(ours, texts, rounds)
     mixes = lengths_of(ours)
@@ -64,7 +65,8 @@ def measure(seeds: Sequence[int], *, requests: int = REQUESTS, rounds: int = ROU
     result["saturated"] = {
         mix: {way: saturated(result, way, lengths) for way in _ways(result, mix)} for mix, lengths in mixes.items()
     }
-    result["measured"] = {way: _really(ours.model, src, way) for way in (ALONE, STATIC, JOINED)}
+    runs = [{way: _really(ours.model, src, way) for way in (ALONE, STATIC, JOINED)} for _ in range(min(rounds, 3))]
+    result["measured"] = {way: max(run[way] for run in runs) for way in runs[0]}
     return result | {"queue": [row for mix, lengths in mixes.items() for row in queues(result, mix, lengths, seeds)]}
 
 
@@ -145,14 +147,19 @@ def _numbered(seconds: Mapping[str, float]) -> dict[int, float]:
     return {int(n): value for n, value in seconds.items()}
 
 
-def _medians(rounds: int, measure_once: Callable[[], dict[Any, float]]) -> dict[Any, float]:
-    """Return the median of each number over so many rounds, so that a busy moment hits all of one round alike."""
+def _fastest(rounds: int, measure_once: Callable[[], dict[Any, float]]) -> dict[Any, float]:
+    """Return the least of each number over so many rounds: whatever else the machine does can only add to it."""
     found = [measure_once() for _ in range(rounds)]
-    return {name: round(statistics.median(one[name] for one in found), 7) for name in found[0]}
+    return {name: round(min(one[name] for one in found), 7) for name in found[0]}
+
+
+def _quartile(seconds: Sequence[float]) -> float:
+    """Return the time that a quarter of them stay below."""
+    return float(np.quantile(seconds, 0.25))
 
 
 def _seconds(model: tl.Transformer, src: Sequence[list[int]]) -> dict[tuple[str, int], float]:
-    """Return the seconds of reading n sentences and of a step with n of them, for each n: medians of one round."""
+    """Return the seconds of reading n sentences and of a step with n of them, for each n, in one round."""
     found: dict[tuple[str, int], float] = {}
     for n in SIZES:
         read, step = [], []
@@ -161,7 +168,7 @@ def _seconds(model: tl.Transformer, src: Sequence[list[int]]) -> dict[tuple[str,
             read.append(_timed(partial(batch.join, tl.pad_batch(src[start : start + n]))))
             while len(batch) == n:
                 step.append(_timed(batch.step))
-        found["read", n], found["step", n] = statistics.median(read), statistics.median(step)
+        found["read", n], found["step", n] = _quartile(read), _quartile(step)
     return found
 
 
@@ -179,25 +186,36 @@ def _engine_seconds(ours: tl.Translator, texts: Sequence[str], rounds: int) -> d
     for kind in export.QUANTIZATIONS:
         with tempfile.TemporaryDirectory() as folder:
             theirs = export.load_ctranslate2(export.to_ctranslate2(ours, Path(folder) / kind, quantization=kind))
-            timed = _medians(rounds, partial(_batch_seconds, theirs, texts))
+            timed = _fastest(rounds, partial(_batch_seconds, theirs, texts))
         found[kind] = {str(n): seconds for n, seconds in timed.items()}
     return found
 
 
 def _batch_seconds(theirs: export.Exported, texts: Sequence[str]) -> dict[int, float]:
     return {
-        n: statistics.median(
-            _timed(partial(theirs.translate, texts[start : start + n], max_new_tokens=LIMIT, batch_size=n))
-            for start in range(0, 3 * n if n > 8 else 24, n)
+        n: _quartile(
+            [
+                _timed(partial(theirs.translate, texts[start : start + n], max_new_tokens=LIMIT, batch_size=n))
+                for start in range(0, 3 * n if n > 8 else 24, n)
+            ]
         )
         for n in SIZES
     }
 
 
+def _processor() -> str:
+    """Return the processor's name, as far as the system tells."""
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
+    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return named[0] if named else platform.processor() or platform.machine()
+
+
 def _timed(function: Callable[[], object]) -> float:
-    start = time.perf_counter()
+    """Return the processor's time for a call: in one thread all that it takes, and other programs do not count."""
+    start = time.process_time()
     function()
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 def main() -> None:
