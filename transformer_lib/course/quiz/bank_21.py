@@ -68,7 +68,7 @@ NOTEBOOK_21 = (
             ),
             Option(
                 "Yes, if that holds for every string.",
-                "The first head adds almost nothing on every string, and without it the model does not copy.",
+                "On our strings the first head adds almost nothing, and without it the model does not copy.",
             ),
             Option(
                 "No, since the contributions would no longer sum to the logit.",
