@@ -387,6 +387,19 @@ def test_other_kinds_of_results(exercise_id, function, diagnosis):
 # Probes -------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("dtype", "size"), [(torch.int32, "4 bytes"), (torch.int64, "8 bytes"), (torch.int16, "2 bytes")]
+)
+def test_where_bytes_are_the_point_wider_integers_are_refused(dtype, size):
+    def quantize(weight):
+        codes, scales = exercises.get("22.3").reference(weight)
+        return codes.to(dtype), scales
+
+    verdict = exercises.examine(exercises.get("22.3"), quantize)
+    name = str(dtype).removeprefix("torch.")
+    assert verdict.diagnosis == f"codes: Right values, but as {name}, {size} each; asked for is int8: .to(torch.int8)."
+
+
 def test_weights_that_sum_over_the_wrong_axis_or_not_to_one():
     softmax = exercises.get("04.3")
     verdict = examine(softmax, lambda s: torch.softmax(s, -1) * 0.5)
