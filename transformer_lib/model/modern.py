@@ -290,7 +290,7 @@ class Block(nn.Module):
 
 
 class LanguageModel(nn.Module):
-    """Words, `Block`s, a norm and a head: row t gives the logits of word t + 1.
+    """Words, layers of type `Block`, a norm and a head: row t gives the logits of word t + 1.
 
     Args:
         config: a `Config`. With norm="layer", feed_forward="gelu", pairs="neighbours" and embedding_scale=√d_model it

@@ -59,9 +59,6 @@ class AssembledToday(nn.Module):
     Args:
         model: whose weights are used, and trained, as they are. parts: the functions.
 
-    Attributes:
-        whose: a sentence that says which functions are the learner's.
-
     Raises:
         ValueError: the model has another norm, feed-forward network or pairing than the parts.
     """
