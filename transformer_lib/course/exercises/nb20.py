@@ -437,8 +437,7 @@ EXERCISE_3 = Exercise(
         Mistake(
             "inverted mask, with -inf",
             _inverted_with_inf,
-            "The mask is used the wrong way round: True means may see. A query that sees every key has none left, so "
-            "its result is NaN.",
+            "The mask is used the wrong way round: True means may see, and what is False becomes -inf.",
         ),
         Mistake(
             "mask after the softmax",
