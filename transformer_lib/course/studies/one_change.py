@@ -28,7 +28,7 @@ SEEDS = (0, 1, 2, 3, 4)
 FEWER = 3  # how many of them the longer budget and the controls have
 LARGE = 8.0  # times the rate: where the controls of QK-norm are run
 ANOTHER = 1000  # added to a seed where only the weights are drawn anew
-BEST = {400: 2.0, 2000: 1.0}  # times the rate of notebook 19: the best for the base, of ½, 1, 2, 4 and 8
+BEST = {400: 2.0, 2000: 1.0}  # times the rate of notebook 19: the best for the base, of ½, 1, 2, 4 and, at 400 steps, 8
 SHORT = 12  # steps of a run that a test repeats
 D_FF = masks.SIZES[3]
 # The 97.5 % quantile of Student's t, by degrees of freedom.
