@@ -80,6 +80,27 @@ def test_nats_are_a_mean_over_words(monkeypatch):
     assert study.nats(model) == pytest.approx(total / words, rel=1e-5)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("arm", ["base", "QK-norm"])
+def test_score_sizes_are_lengths_of_queries_times_lengths_of_keys(arm, monkeypatch):
+    ids = torch.tensor([[1, 7, 5, 2], [1, 9, 2, masks.PAD]])
+    monkeypatch.setattr(one_stack, "heldout", lambda: ids)
+    model = study.new_model(arm, 0).eval()
+    for parameter in model.parameters():
+        parameter.mul_(1.7)
+    found = study.score_sizes(model)
+    assert not any(norm._forward_hooks for norm in model.modules())
+    x = model.embedding(ids) * model.config.embedding_scale
+    for layer, size in zip(model.layers, found, strict=True):
+        attention, lengths = layer.attention, []
+        for matrix, norm in ((attention.w_q, attention.q_norm), (attention.w_k, attention.k_norm)):
+            vectors = norm(matrix(layer.attention_norm(x)).view(2, 4, 4, 24))
+            real = [vectors[0], vectors[1, :3]]
+            lengths.append(torch.cat(real).pow(2).sum(-1).sqrt().mean().item())
+        assert size == pytest.approx(lengths[0] * lengths[1] / 24**0.5, abs=0.06)
+        x = layer(x)
+
+
 def test_a_run_is_that_of_notebook_19s_loop():
     model = study.new_model("base", 1)
     losses = one_stack.fit(model, study.next_word_loss, 3, seed=1)
@@ -127,6 +148,7 @@ def test_everything_was_run(stored):
     for run in stored["runs"]:
         assert ("loads" in run) == (run["arm"] == "experts")
         assert all(sum(load) == pytest.approx(1, abs=0.01) for load in run.get("loads", []))
+        assert ("scores" in run) == study.has_scores(study.Setup(*(run[name] for name in names)))
     assert stored["seeds"] == list(study.SEEDS)
 
 

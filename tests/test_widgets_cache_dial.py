@@ -39,8 +39,8 @@ def test_the_bytes_are_those_that_a_model_keeps(shape):
 def test_the_named_models_in_numbers_that_can_be_worked_out():
     assert bytes_of(NAMED["Llama 3 8B"], 8192, 2) == 2**30  # 2 · 32 · 8 · 128 · 2^13 · 2
     assert bytes_of(NAMED["Llama 2 7B"], 8192, 2) == 2**32
-    assert bytes_of(NAMED["Mistral 7B"], 8192, 2) == bytes_of(NAMED["Mistral 7B"], 131072, 2) == 2**29
-    assert bytes_of(NAMED["Mistral 7B"], 1024, 2) == 2**27
+    assert bytes_of(NAMED["Mistral 7B v0.1"], 8192, 2) == bytes_of(NAMED["Mistral 7B v0.1"], 131072, 2) == 2**29
+    assert bytes_of(NAMED["Mistral 7B v0.1"], 1024, 2) == 2**27
     assert bytes_of(NAMED["Qwen3 8B"], 8192, 2) == 36 * 2**25
 
 

@@ -271,11 +271,24 @@ def grouped_attention(query, key, value, mask):
     return torch.stack(outputs, dim=1)
 
 
+def _causal(q_len, k_len):
+    return torch.ones(q_len, k_len, dtype=torch.bool).tril(k_len - q_len)
+
+
+def _in_window(q_len, k_len, window=2):
+    return _causal(q_len, k_len).triu(k_len - q_len + 1 - window)
+
+
+def _with_gaps(q_len, k_len):
+    """Every second key, earlier or later, and one's own."""
+    back = torch.arange(k_len - q_len, k_len)[:, None] - torch.arange(k_len)
+    return back % 2 == 0
+
+
 def _grouped_cases():
-    def case(label, seed, n_heads, n_kv_heads, q_len, k_len, d, batch=2):
+    def case(label, seed, n_heads, n_kv_heads, q_len, k_len, d, batch=2, mask=_causal):
         shapes = ((batch, n_heads, q_len, d), (batch, n_kv_heads, k_len, d), (batch, n_kv_heads, k_len, d))
-        mask = torch.ones(q_len, k_len, dtype=torch.bool).tril(k_len - q_len)
-        return Case(label, (*normal(seed, *shapes), mask))
+        return Case(label, (*normal(seed, *shapes), mask(q_len, k_len)))
 
     return [
         case("one sentence, 4 heads of queries, 2 of keys", 2020, 4, 2, 3, 3, 5, batch=1),
@@ -284,6 +297,8 @@ def _grouped_cases():
         case("one head of keys for all 5", 2023, 5, 1, 3, 3, 2),
         case("as many heads of keys as of queries", 2024, 3, 3, 5, 5, 7),
         case("2 new tokens after 5, 4 heads and 2", 2025, 4, 2, 2, 7, 3),
+        case("a window of 2, 4 heads and 2", 2026, 4, 2, 5, 5, 3, mask=_in_window),
+        case("every second key, later ones too, 6 heads and 3", 2027, 6, 3, 5, 5, 2, batch=1, mask=_with_gaps),
     ]
 
 
@@ -308,6 +323,22 @@ def _attended(
         return outputs(torch.nan_to_num(weights) @ values(value, n), key)
 
     return function
+
+
+def _own_mask(scores, mask):
+    return scores.masked_fill(~_causal(*mask.shape), -INF)
+
+
+def _hidden_after_softmax(query, key, value, mask):
+    n = query.shape[1]
+    weights = (query @ _spread(key, n).mT / query.shape[-1] ** 0.5).softmax(-1)
+    return (weights * mask) @ _spread(value, n)
+
+
+def _inverted_with_inf(query, key, value, mask):
+    n = query.shape[1]
+    scores = query @ _spread(key, n).mT / query.shape[-1] ** 0.5
+    return scores.masked_fill(mask, -INF).softmax(-1) @ _spread(value, n)
 
 
 def _one_for_all(x, n_heads):
@@ -391,12 +422,27 @@ EXERCISE_3 = Exercise(
         Mistake(
             "no mask",
             _attended(masked=lambda scores, mask: scores),
-            "The mask is not used: later keys are seen.",
+            "The mask is not used: hidden keys are seen.",
+        ),
+        Mistake(
+            "own causal mask",
+            _attended(masked=_own_mask),
+            "You made a causal mask of your own; use the one that is given, which may be another.",
         ),
         Mistake(
             "inverted mask",
             _attended(masked=lambda scores, mask: scores.masked_fill(mask, -1e9)),
             "The mask is used the wrong way round: True means may see.",
+        ),
+        Mistake(
+            "inverted mask, with -inf",
+            _inverted_with_inf,
+            "The mask is used the wrong way round: True means may see, and what is False becomes -inf.",
+        ),
+        Mistake(
+            "mask after the softmax",
+            _hidden_after_softmax,
+            "You hid weights after the softmax, so the others do not sum to 1; hide scores, before it.",
         ),
         Mistake(
             "zeros for hidden",
@@ -478,13 +524,23 @@ EXERCISE_4 = Exercise(
         ),
         Mistake(
             "one too short",
-            _window(rule=lambda back, window: (back >= 0) & (back < max(window - 1, 1))),
+            _window(rule=lambda back, window: (back >= 0) & (back < window - 1)),
             "Your window is one key too short: a query sees itself and window - 1 earlier tokens, window keys in all.",
         ),
         Mistake(
             "not itself",
             _window(rule=lambda back, window: (back > 0) & (back <= window)),
             "A query does not see itself in your mask; its own token is one of the window.",
+        ),
+        Mistake(
+            "not itself, and one key fewer",
+            _window(rule=lambda back, window: (back > 0) & (back < window)),
+            "A query does not see itself in your mask: back = 0 belongs to the window, too.",
+        ),
+        Mistake(
+            "not causal",
+            _window(rule=lambda back, window: back < window),
+            "All later tokens are seen, too; a key must be at least 0 positions back.",
         ),
         Mistake(
             "both sides",
@@ -649,6 +705,11 @@ EXERCISE_5 = Exercise(
             "backwards",
             _turned(turn=lambda a, b, cos, sin: (a * cos + b * sin, b * cos - a * sin)),
             "You turned the other way: (a cos - b sin, a sin + b cos).",
+        ),
+        Mistake(
+            "the new a",
+            _turned(turn=lambda a, b, cos, sin: (a * cos - b * sin, (a * cos - b * sin) * sin + b * cos)),
+            "The second of the pair uses the a that is turned already; both use the old one.",
         ),
         Mistake(
             "both signs plus",

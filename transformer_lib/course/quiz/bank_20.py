@@ -35,7 +35,7 @@ NOTEBOOK_20 = (
     Choice(
         "20.q2",
         "At eight times the rate the base trains badly, and QK-norm repairs it. “So scores that grew without a bound "
-        "were what went wrong.” Which result of the table speaks against it?",
+        "were what went wrong.” Which result of the table shows that this does not follow?",
         (
             Option(
                 "At the base's own rate QK-norm changes much less.",
@@ -51,8 +51,8 @@ NOTEBOOK_20 = (
             ),
             Option(
                 "A smaller rate for W_V and W_O alone repairs more than half of it.",
-                "These make no scores at all. A bound on the scores is one cure among others, so they cannot be the "
-                "whole cause.",
+                "These make no scores, and yet more than half of the harm is gone. What repairs a failure need not be "
+                "its cause: one has to look at the scores.",
                 right=True,
             ),
         ),
@@ -82,7 +82,8 @@ NOTEBOOK_20 = (
         (
             Option(
                 "Logits that differ by several units.",
-                "So it would with more than 4,096 tokens. In 512, no query has a key that far back.",
+                "For that a query would need a key 4,096 positions back, and in 512 tokens none has one. (Even in a "
+                "longer text, one key among 4,096 may move the logits by much less.)",
             ),
             Option(
                 "Nothing: the logits agree up to rounding.",
@@ -91,7 +92,7 @@ NOTEBOOK_20 = (
             ),
             Option(
                 "Differences of about 0.0001, since one key in 4,096 is little.",
-                "One key too many has a share in the softmax like any other. But in 512 tokens there is no such key.",
+                "In a text longer than 4,096 the difference may well be small. But in 512 tokens there is no such key.",
             ),
             Option(
                 "An error, since the shapes do not fit.",

@@ -28,7 +28,7 @@ SEEDS = (0, 1, 2, 3, 4)
 FEWER = 3  # how many of them the longer budget and the controls have
 LARGE = 8.0  # times the rate: where the controls of QK-norm are run
 ANOTHER = 1000  # added to a seed where only the weights are drawn anew
-BEST = {400: 2.0, 2000: 1.0}  # times the rate of notebook 19: the best for the base, of ½, 1, 2, 4 and 8
+BEST = {400: 2.0, 2000: 1.0}  # times the rate of notebook 19: the best for the base, of ½, 1, 2, 4 and, at 400 steps, 8
 SHORT = 12  # steps of a run that a test repeats
 D_FF = masks.SIZES[3]
 # The 97.5 % quantile of Student's t, by degrees of freedom.
@@ -139,6 +139,8 @@ def run_setup(setup: Setup) -> dict[str, Any]:
     found: dict[str, Any] = {"nats": round(nats(model), 4), "loss": round(sum(losses[-20:]) / len(losses[-20:]), 4)}
     if setup.arm == "experts":
         found["loads"] = [loads_of(layer.feed_forward) for layer in model.layers]
+    if has_scores(setup):
+        found["scores"] = score_sizes(model)
     print(setup, found, flush=True)
     return found
 
@@ -147,6 +149,33 @@ def loads_of(experts: modern.MixtureOfExperts) -> list[float]:
     """Return the share of all choices that went to each expert in the last forward pass."""
     assert experts.loads is not None
     return [round(share, 3) for share in experts.loads.tolist()]
+
+
+def has_scores(setup: Setup) -> bool:
+    """Return True for the runs whose scores are looked at: the controls of QK-norm, and the base at its best rate."""
+    base = Setup("base", STEPS[0], setup.seed, BEST[STEPS[0]])
+    return setup.seed < FEWER and (setup.rate == LARGE or setup == base)
+
+
+@torch.no_grad()
+def score_sizes(model: modern.LanguageModel) -> list[float]:
+    """Return, for each layer, the mean |q| times the mean |k| over √d: how large scores may be, at held-out words.
+
+    Rotary positions change no length, so both are taken before them, and after QK-norm where there is one.
+    """
+    ids = one_stack.heldout()
+    lengths: list[float] = []  # of queries and of keys, layer by layer
+
+    def measure(_: nn.Module, __: Any, vectors: Tensor) -> None:
+        lengths.append(vectors.norm(dim=-1).transpose(1, 2)[ids != masks.PAD].mean().item())
+
+    norms = [norm for layer in model.layers for norm in (layer.attention.q_norm, layer.attention.k_norm)]
+    hooks = [norm.register_forward_hook(measure) for norm in norms]
+    model(ids)
+    for hook in hooks:
+        hook.remove()
+    root = math.sqrt(model.config.head_width)
+    return [round(q * k / root, 1) for q, k in zip(lengths[::2], lengths[1::2], strict=True)]
 
 
 def short_run(arm: str) -> list[float]:

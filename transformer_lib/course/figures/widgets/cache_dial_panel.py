@@ -26,7 +26,7 @@ NAMED = {
     "Llama 2 7B": Shape(32, 32, 128),
     "Llama 3 8B": Shape(32, 8, 128),
     "Qwen3 8B": Shape(36, 8, 128),
-    "Mistral 7B": Shape(32, 8, 128, 4096),
+    "Mistral 7B v0.1": Shape(32, 8, 128, 4096),
 }
 HEADS = (1, 2, 4, 8, 16, 32, 64)
 WINDOWS = (None, 1024, 4096, 16384)
