@@ -13,10 +13,10 @@ NOTEBOOK_21 = (
             Option(
                 "The earlier k: it matches, and its value tells what came next.",
                 "It does match. But the value of k is made of the letter k, and by the causal mask it could not see "
-                "the letter behind it anyway.",
+                "the letter after it anyway.",
             ),
             Option(
-                "The one behind the earlier k, but nothing in it says that a k stood before it.",
+                "The one after the earlier k, but nothing in it says that a k stood before it.",
                 "Its value is the right letter. To be found by k, its key would have to say what stood before it. "
                 "Another layer can write that there first.",
                 right=True,
