@@ -6,6 +6,7 @@ import json
 import sys
 
 import pytest
+import torch
 
 from transformer_lib.course.studies import copying
 from transformer_lib.course.studies import order as study
@@ -33,7 +34,7 @@ def test_crossings_of_straight_and_crooked_curves():
 @pytest.mark.parametrize("norms", [False, True])
 def test_a_short_run_repeats_the_stored_one(stored, norms):
     found = study.short_run(norms)
-    assert set(found) == {"loss", "previous", "induction"} and len(found["loss"]) == study.SHORT + 1
+    assert set(found) == {"loss", *study.SCORES} and len(found["loss"]) == study.SHORT + 1
     for name, curve in stored["short"][str(norms)].items():
         assert found[name] == pytest.approx(curve, abs=5e-3)
 
@@ -43,10 +44,14 @@ def test_the_curves_are_measured_on_the_right_layers():
     ids, periods = (each[: study.TESTED] for each in copying.tested())
     run = study.circuits.trace(model, ids)
     found = study.curves(study.Setup(1e-3, norm_first=False, seed=0), 3, 3)
-    assert [len(curve) for curve in found.values()] == [2, 2, 2]
+    assert [len(curve) for curve in found.values()] == [2] * 4
     rows = range(1, copying.LENGTH)
     previous = sum(run.weights[0][:, 0, t, t - 1].sum().item() for t in rows) / (len(rows) * len(ids))
     assert found["previous"][0] == pytest.approx(previous, abs=1e-4)
+    first = [
+        run.weights[0][row, 0, t, t - 1].item() for row, period in enumerate(periods.tolist()) for t in range(1, period)
+    ]
+    assert found["first time"][0] == pytest.approx(sum(first) / len(first), abs=1e-4)
     read = [
         run.weights[1][row, 0, t, t - period + 1].item()
         for row, period in enumerate(periods.tolist())
@@ -56,11 +61,11 @@ def test_the_curves_are_measured_on_the_right_layers():
 
 
 def test_every_set_up_is_stored(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.order --seeds 0 1 2 3 4"
+    assert stored["command"] == "python -m transformer_lib.course.studies.order --seeds 0 1 2"
     assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
     for run in stored["runs"]:
         assert len(run["previous"]) == study.BUDGETS[run["rate"]] // run["every"] + 1 > study.MEASUREMENTS
-        for name in ("previous", "induction"):
+        for name in study.SCORES:
             for share in study.SHARES:
                 wanted = run["every"] * study.crossings(run[name], share)
                 assert run[f"{name} crosses"][str(share)] == pytest.approx(wanted, abs=0.06)
@@ -70,8 +75,18 @@ def test_leads_are_differences_of_crossings(stored):
     leads = study.leads(stored, 0.5, rate=3e-3, norm_first=False)
     runs = [run for run in stored["runs"] if run["rate"] == 3e-3 and not run["norm_first"]]
     wanted = [run["previous crosses"]["0.5"] - run["induction crosses"]["0.5"] for run in runs]
-    assert len(leads) == 5 and leads == pytest.approx(wanted, abs=0.06)
-    assert len(study.leads(stored)) == 20
+    assert len(leads) == 3 and leads == pytest.approx(wanted, abs=0.06)
+    assert len(study.leads(stored)) == 12
+    last = stored["runs"][-1]
+    wanted = last["first time crosses"]["0.25"] - last["induction crosses"]["0.25"]
+    assert study.leads(stored, 0.25, "first time")[-1] == pytest.approx(wanted, abs=0.06)
+
+
+def test_the_first_time_counts_rows_before_the_repeat():
+    weights = torch.rand(3, 2, 7, 7, generator=torch.Generator().manual_seed(0))
+    counted = [(0, 1), (0, 2), (1, 1), (1, 2), (1, 3), (1, 4), (2, 1)]
+    wanted = [sum(weights[b, head, t, t - 1].item() for b, t in counted) / len(counted) for head in range(2)]
+    assert study.first_time(weights, torch.tensor([3, 5, 2])).tolist() == pytest.approx(wanted)
 
 
 def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
@@ -87,7 +102,8 @@ def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
 
 def test_a_set_up_is_trained_and_measured(monkeypatch):
     monkeypatch.setattr(study, "curves", lambda setup, steps, every: {"loss": [1.0], **{
-        "previous": [0.0, 0.0, 1.0], "induction": [0.0, 1.0, 1.0]}})  # fmt: skip
+        "previous": [0.0, 0.0, 1.0], "first time": [0.0, 0.5, 1.0], "induction": [0.0, 1.0, 1.0]}})  # fmt: skip
     found = study.run_setup(study.Setup(1e-3, norm_first=False, seed=0))
-    assert found["every"] == 12 and found["previous crosses"] == {"0.25": 15.0, "0.5": 18.0}
-    assert found["induction crosses"] == {"0.25": 3.0, "0.5": 6.0}
+    assert found["every"] == 6 and found["previous crosses"] == {"0.25": 7.5, "0.5": 9.0}
+    assert found["first time crosses"] == {"0.25": 3.0, "0.5": 6.0}
+    assert found["induction crosses"] == {"0.25": 1.5, "0.5": 3.0}

@@ -78,12 +78,12 @@ EXERCISE_1 = Exercise(
             "the same letter",
             _scored(key=lambda t, period: t - period),
             "You took the key one period back, where the same letter stands; an induction head looks at the one "
-            "behind it.",
+            "after it.",
         ),
         Mistake(
             "the letter before",
             _scored(key=lambda t, period: t - period - 1),
-            "Your key stands before the earlier letter; an induction head looks at the one behind it, t - period + 1.",
+            "Your key stands before the earlier letter; an induction head looks at the one after it, t - period + 1.",
         ),
         Mistake(
             "one query too early",
@@ -109,7 +109,7 @@ EXERCISE_1 = Exercise(
         Mistake(
             "swapped",
             lambda weights, period: _scored()(weights.mT, period),
-            "Queries and keys are swapped; rows are queries, and a causal head gives no weight to later keys.",
+            "All your scores are 0. A causal head gives no weight to later keys; rows are queries, columns are keys.",
         ),
         Mistake(
             "previous token",
@@ -154,7 +154,7 @@ EXERCISE_1 = Exercise(
         Mistake(
             "every repetition",
             _all_repetitions,
-            "You added the weights behind every earlier occurrence; only the newest one, a single period back, counts.",
+            "You added the weights after every earlier occurrence; only the newest one, a single period back, counts.",
         ),
         Mistake(
             "how often it is first",
@@ -494,9 +494,9 @@ EXERCISE_3 = Exercise(
 def bigram_in_context(ids, vocab_size):
     """Return probabilities [batch, seq_len, vocab_size] of the next letter, counted within the sequence itself.
 
-    ids: [batch, seq_len]. At position t, let n be how often the letter ids[t] was followed by another one so far, and
-    c(a) how often by a; position t itself is the last that has been read. Then the letter a has the probability
-    (c(a) + 1) / (n + vocab_size).
+    ids: [batch, seq_len]. At position t, let n be how often the letter ids[t] has been followed by any letter so far,
+    itself included, and c(a) how often by a; position t itself is the last that has been read. Then the letter a has
+    the probability (c(a) + 1) / (n + vocab_size).
     """
     batch, seq_len = ids.shape
     found = torch.ones(batch, seq_len, vocab_size)
@@ -579,6 +579,30 @@ def _batch_pooled(ids, vocab_size):
     return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
 
 
+def _never_reset(ids, vocab_size):
+    """One table for all sequences, filled one sequence after the other."""
+    table, found = torch.zeros(vocab_size, vocab_size), torch.empty(*ids.shape, vocab_size)
+    for b, row in enumerate(ids.tolist()):
+        for t, letter in enumerate(row):
+            if t > 0:
+                table[row[t - 1], letter] += 1
+            found[b, t] = (table[letter] + 1) / (table[letter].sum() + vocab_size)
+    return found
+
+
+def _wrapped(ids, vocab_size):
+    """At t = 0 the letter before is taken to be the last one, ids[:, -1]."""
+    c = _counts(ids, vocab_size)
+    letters = _one_hot(ids, vocab_size)
+    c = c + letters[:, :1] * (ids == ids[:, -1:])[..., None]
+    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
+
+
+def _itself(ids, vocab_size):
+    c = _counts(ids, vocab_size).sum(-1, keepdim=True) * _one_hot(ids, vocab_size)
+    return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
+
+
 def _presence(ids, vocab_size):
     c = (_counts(ids, vocab_size) > 0).to(torch.get_default_dtype())
     return (c + 1) / (c.sum(-1, keepdim=True) + vocab_size)
@@ -627,7 +651,7 @@ EXERCISE_4 = Exercise(
         Mistake(
             "unigram",
             _unigram,
-            "You count the letters, whatever stands before them; only those behind an occurrence of ids[t] count.",
+            "You count the letters, whatever stands before them; only those after an occurrence of ids[t] count.",
         ),
         Mistake(
             "backwards",
@@ -643,6 +667,11 @@ EXERCISE_4 = Exercise(
             "n + 1",
             _counted(total=lambda c, v: c.sum(-1, keepdim=True) + 1),
             "You divide by n + 1; since 1 is added to each of the vocab_size counts, divide by n + vocab_size.",
+        ),
+        Mistake(
+            "the present one in n",
+            _counted(total=lambda c, v: c.sum(-1, keepdim=True) + 1 + v),
+            "Your n counts the present occurrence, too, which nothing has followed yet.",
         ),
         Mistake(
             "not divided",
@@ -663,6 +692,21 @@ EXERCISE_4 = Exercise(
             "the batch as one text",
             _batch_pooled,
             "Your counts are those of all sequences together; each sequence has its own.",
+        ),
+        Mistake(
+            "never reset",
+            _never_reset,
+            "Your table goes on from one sequence to the next; each begins with nothing counted.",
+        ),
+        Mistake(
+            "wrapped round",
+            _wrapped,
+            "You count a pair at t = 0, of the last letter and the first: the index t - 1 is -1 there.",
+        ),
+        Mistake(
+            "the letter itself",
+            _itself,
+            "You count the letter ids[t] in place of the one that followed it.",
         ),
         Mistake(
             "whether, not how often",

@@ -13,10 +13,10 @@ NOTEBOOK_21 = (
             Option(
                 "The earlier k: it matches, and its value tells what came next.",
                 "It does match. But the value of k is made of the letter k, and by the causal mask it could not see "
-                "the letter behind it anyway.",
+                "the letter after it anyway.",
             ),
             Option(
-                "The one behind the earlier k, but nothing in it says that a k stood before it.",
+                "The one after the earlier k, but nothing in it says that a k stood before it.",
                 "Its value is the right letter. To be found by k, its key would have to say what stood before it. "
                 "Another layer can write that there first.",
                 right=True,
@@ -68,7 +68,8 @@ NOTEBOOK_21 = (
             ),
             Option(
                 "Yes, if that holds for every string.",
-                "On our strings the first head adds almost nothing, and without it the model does not copy.",
+                "On our strings the first head adds next to nothing to the right letter, and without it the model "
+                "does not copy.",
             ),
             Option(
                 "No, since the contributions would no longer sum to the logit.",
@@ -83,24 +84,24 @@ NOTEBOOK_21 = (
     ),
     Choice(
         "21.q4",
-        "We follow both scores through training. Which one rises first?",
+        "The second head needs what the first one writes. How do their two scores rise in training?",
         (
             Option(
-                "That of the previous-token head: the other needs what it writes.",
+                "First that of the previous-token head; the other begins when it is done.",
                 "So it is often told, and it sounds necessary. But a head that does its work only a little is already "
                 "of some use to the other.",
             ),
             Option(
-                "That of the induction head, or both at once.",
+                "Both together; which is a little ahead depends on how we count.",
                 "The cell below shows it, for this task, these sizes and these learning rates.",
                 right=True,
             ),
             Option(
-                "Sometimes one and sometimes the other, as the seed will have it.",
-                "That would be a fair guess without any measurement; the runs agree.",
+                "One long before the other, but which one depends on the seed.",
+                "That would be a fair guess without any measurement. But the leads are short, and the seeds agree.",
             ),
             Option(
-                "None: both rise evenly from the first step to the last.",
+                "Both evenly, from the first step to the last.",
                 "For some time almost nothing happens, and then both rise within a few dozen steps.",
             ),
         ),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..._files import DATA
 from ...model import circuits
@@ -21,8 +21,9 @@ from . import copying, stored
 
 RESULTS = DATA / "order.json"
 BUDGETS = {3e-3: 400, 1e-3: 1000}  # peak rate: steps
-MEASUREMENTS = 80  # in each run, at least
+MEASUREMENTS = 160  # in each run, at least
 SHARES = (0.25, 0.5)  # of a score's rise
+SCORES = ("previous", "first time", "induction")
 TESTED = 128  # sequences of those of `copying`
 SHORT = 6  # steps of a run that a test repeats
 
@@ -41,13 +42,24 @@ def setups(seeds: Sequence[int]) -> list[Setup]:
     return [Setup(rate, norms, seed) for seed in seeds for norms in (False, True) for rate in BUDGETS]
 
 
+def first_time(weights: Tensor, periods: Tensor) -> Tensor:
+    """Return each head's previous-token score before anything repeats: the mean over queries 0 < t < period.
+
+    Args:
+        weights: [batch, n_heads, seq_len, seq_len]. periods: [batch].
+    """
+    before = torch.arange(1, weights.shape[-1]) < periods[:, None, None]  # [batch, 1, seq_len - 1]
+    return (weights.diagonal(-1, -2, -1) * before).sum((0, 2)) / before.sum()
+
+
 def curves(setup: Setup, steps: int, every: int) -> dict[str, list[float]]:
     """Train a set-up; return loss and scores every so many steps, the first ones from before the first step.
 
-    "previous" is the previous-token score of the first layer, "induction" the induction score of the second.
+    "previous" is the previous-token score of the first layer over all queries, "first time" the same before anything
+    repeats, "induction" the induction score of the second layer.
     """
     ids, periods = (each[:TESTED] for each in copying.tested())
-    found: dict[str, list[float]] = {"loss": [], "previous": [], "induction": []}
+    found: dict[str, list[float]] = {name: [] for name in ("loss", *SCORES)}
 
     def watch(step: int, model: nn.Module) -> None:
         if step % every:
@@ -56,6 +68,7 @@ def curves(setup: Setup, steps: int, every: int) -> dict[str, list[float]]:
         scores = {
             "loss": copying.repeat_loss(run.logits, ids, periods),
             "previous": circuits.previous_token_score(run.weights[0]),
+            "first time": first_time(run.weights[0], periods),
             "induction": circuits.induction_score(run.weights[1], periods),
         }
         for name, score in scores.items():
@@ -83,9 +96,9 @@ def run_setup(setup: Setup) -> dict[str, Any]:
     steps = BUDGETS[setup.rate]
     every = steps // MEASUREMENTS
     found: dict[str, Any] = {"every": every} | curves(setup, steps, every)
-    for name in ("previous", "induction"):
+    for name in SCORES:
         found[f"{name} crosses"] = {str(share): round(every * crossings(found[name], share), 1) for share in SHARES}
-    print(setup, found["loss"][-1], found["previous crosses"], found["induction crosses"], flush=True)
+    print(setup, found["loss"][-1], *(found[f"{name} crosses"] for name in SCORES), flush=True)
     return found
 
 
@@ -100,14 +113,15 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
     return stored.fill(content, path, setups(seeds), run_setup)
 
 
-def leads(results: dict[str, Any], share: float = 0.5, **fields: Any) -> list[float]:
-    """Return by how many steps the induction score crosses before the previous-token score, one for each run.
+def leads(results: dict[str, Any], share: float = 0.5, score: str = "previous", **fields: Any) -> list[float]:
+    """Return by how many steps the induction score crosses before a previous-token score, one for each run.
 
     Args:
-        share: one of SHARES. fields: of the set-ups that count, such as rate=3e-3 or norm_first=False.
+        share: one of SHARES. score: "previous" or "first time".
+        fields: of the set-ups that count, such as rate=3e-3 or norm_first=False.
     """
     runs = [run for run in results["runs"] if all(run[name] == value for name, value in fields.items())]
-    return [round(run["previous crosses"][str(share)] - run["induction crosses"][str(share)], 1) for run in runs]
+    return [round(run[f"{score} crosses"][str(share)] - run["induction crosses"][str(share)], 1) for run in runs]
 
 
 def load_results(path: Path = RESULTS) -> dict[str, Any]:
@@ -118,7 +132,7 @@ def load_results(path: Path = RESULTS) -> dict[str, Any]:
 def main() -> None:
     """Run the command line."""
     torch.set_num_threads(1)
-    run(*stored.arguments(__doc__, RESULTS, seeds=range(5)))
+    run(*stored.arguments(__doc__, RESULTS, seeds=range(3)))
 
 
 if __name__ == "__main__":
