@@ -309,6 +309,7 @@ NOTEBOOKS = (
         exercises=5,
         quizzes=4,
         widgets=("W32",),
+        optional=("22.5",),
         optional_minutes=20,
     ),
     Notebook(
