@@ -269,6 +269,22 @@ def test_no_cell_is_run_when_the_time_is_over(tmp_path):
     assert "the time for the whole notebook was over" in output.evalue
 
 
+def test_a_long_line_costs_the_other_cells_nothing(tmp_path):
+    """Joined by a quadratic pattern, the first line alone would take a quarter of an hour."""
+    printed = "print('A' * 3_000_000)\nprint('the end')"
+    bar = "import sys\nprint(1, end='\\r'); print(2, end='\\r'); print('done')\nprint('b', file=sys.stderr)\nprint('c')"
+    sources = [printed, "'B' * 3_000_000", bar, "1 + 1"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbformat.write(notebook, tmp_path / "n.ipynb")
+    run.run(tmp_path / "n.ipynb", cell_seconds=20, notebook_seconds=120)
+    long, shown, streams, last = (cell.outputs for cell in nbformat.read(tmp_path / "n.ipynb", as_version=4).cells)
+    assert len(long) == 1 and long[0].text.startswith("AAA") and long[0].text.endswith("A\nthe end\n")
+    assert "\n… 2980009 characters left out …\n" in long[0].text and len(long[0].text) < run.LONGEST + 50
+    assert "characters left out" in shown[0].data["text/plain"]
+    assert {output.name: output.text for output in streams} == {"stdout": "done\nc\n", "stderr": "b\n"}
+    assert last[0].data["text/plain"] == "2"
+
+
 # The steps that the course adds to nbgrader.
 
 

@@ -26,6 +26,7 @@ ENVIRONMENT = {
     "TRANSFORMER_COURSE_GRADER": "apart",
 }
 FIRST_SECONDS = 300  # for the kernel and the first code cell: they load the libraries, slowly on a busy machine
+LONGEST = 20_000  # characters of a text that a cell prints or shows; what is between its ends is left out
 TIMED_OUT = {
     "ename": "CellTimeout",
     "evalue": "the cell took too long and was interrupted",
@@ -55,6 +56,39 @@ def not_run(why: str) -> NotebookNode:
     return nbformat.v4.new_output("error", ename="NotRun", evalue=why, traceback=[f"NotRun: {why}"])
 
 
+def tidy(outputs: list[NotebookNode]) -> list[NotebookNode]:
+    """Return the outputs of a cell, one for each stream, with texts of at most `LONGEST` characters.
+
+    A line that was overwritten by a carriage return, as a progress bar's, is left out. (nbclient joins streams itself,
+    but by a pattern that takes minutes for a line of a few hundred thousand characters.)
+    """
+    parts: dict[str, list[str]] = {}
+    kept = []
+    for output in outputs:
+        if output.output_type == "stream":
+            if output.name not in parts:
+                kept.append(output)
+            parts.setdefault(output.name, []).append(output.text)
+        else:
+            data = output.get("data", {})
+            if "text/plain" in data:
+                data["text/plain"] = shortened(data["text/plain"])
+            kept.append(output)
+    for output in kept:
+        if output.output_type == "stream":
+            lines = "".join(parts[output.name]).replace("\r\n", "\n").split("\n")
+            output.text = shortened("\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines))
+    return kept
+
+
+def shortened(text: str) -> str:
+    """Return the two ends of a text that is too long to be read; a shorter one as it is."""
+    if len(text) <= LONGEST:
+        return text
+    half = LONGEST // 2
+    return f"{text[:half]}\n… {len(text) - 2 * half} characters left out …\n{text[-half:]}"
+
+
 def show_error(cell: NotebookNode, cell_index: int, execute_reply: dict) -> None:
     """Add the error of a cell that was interrupted: nbclient only passes it on."""
     reply = execute_reply["content"]
@@ -78,7 +112,6 @@ def _execute(notebook: NotebookNode, folder: Path, cell_seconds: int, deadline: 
         error_on_timeout=TIMED_OUT,
         allow_errors=True,
         record_timing=False,
-        coalesce_streams=True,
         shutdown_kernel="immediate",
         startup_timeout=FIRST_SECONDS,
         resources={"metadata": {"path": str(folder)}},
@@ -91,6 +124,8 @@ def _execute(notebook: NotebookNode, folder: Path, cell_seconds: int, deadline: 
                 if time.monotonic() > deadline:
                     return place, "the time for the whole notebook was over before this cell"
                 client.execute_cell(cell, place)
+                if cell.cell_type == "code":
+                    cell.outputs = tidy(cell.outputs)
     except DeadKernelError:
         return place, "the kernel had died: a cell above ended the process, or used too much memory"
     except Exception as error:  # a kernel can answer with anything, and what it did before still counts
