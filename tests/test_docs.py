@@ -18,7 +18,7 @@ pytestmark = pytest.mark.fast
 ROOT = Path(__file__).parents[1]
 WRITTEN = ("README.md", "docs/speed.md", "docs/multi30k.md")  # by studies, between marks
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")),
+    *(ROOT / name for name in ("README.md", "AGENTS.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")),
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if "hub" not in path.parts),
 ]
 NOW = [page for page in PAGES if page.name != "CHANGELOG.md"]  # it also names what was
@@ -79,6 +79,22 @@ def test_files_and_modules_are_there(page):
     assert [name for name in files - IN_A_WHEEL if not (ROOT / name).exists()] == []
     modules = {name.rstrip(".") for name in MODULE.findall(text) if not ANY.search(name)}
     assert [name for name in modules if importlib.util.find_spec(name) is None] == []
+
+
+def test_what_a_tutor_is_told_to_run_works_and_records_nothing(monkeypatch, tmp_path, capsys):
+    monkeypatch.setenv("TRANSFORMER_COURSE_PROGRESS", str(tmp_path / "progress.json"))
+    monkeypatch.setenv("TRANSFORMER_COURSE_MINE", str(tmp_path / "mine"))
+    monkeypatch.delenv("TRANSFORMER_COURSE_STATIC", raising=False)
+    [code] = re.findall(r"^```python\n(.*?)^```$", text_of(ROOT / "AGENTS.md"), re.MULTILINE | re.DOTALL)
+    exec(compile(code, "AGENTS.md", "exec"), {})
+    assert "✗ 01.2 The softmax" in capsys.readouterr().out  # summed over the wrong axis
+    exec(compile(code.replace("sum(dim=0)", "sum(dim=-1, keepdim=True)"), "AGENTS.md", "exec"), {})
+    assert "✓ 01.2" in capsys.readouterr().out
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_readme_leads_an_assistant_to_its_page():
+    assert "](AGENTS.md)" in text_of(ROOT / "README.md")
 
 
 def test_the_readme_draws_the_tree_as_it_is():

@@ -61,3 +61,22 @@ def test_cells_and_links_exist(page):
     text, cells = page.read_text("utf-8"), {cell for entry in NOTEBOOKS for cell in section_of(read(entry)[0])}
     assert [name for name in CELL.findall(text) if name not in cells] == []
     assert [link for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) if not (GUIDE / link).exists()] == []
+
+
+def test_the_first_lesson_adds_up():
+    page = (GUIDE / "start.md").read_text("utf-8")
+    [total] = re.findall(r"^\| \*\*(\d+)\*\* \|", page, re.MULTILINE)
+    assert sum(map(int, re.findall(r"^\| (\d+) \|", page, re.MULTILINE))) == int(total)
+    assert f"takes {total} minutes" in page and len(page.split()) < 600  # short
+
+
+def test_the_guide_begins_with_the_page_to_start_from():
+    assert re.search(r"\]\((.+?)\)", (GUIDE / "index.md").read_text("utf-8"))[1] == "start.md"
+
+
+def test_a_rubric_has_a_text_for_every_mark_and_adds_up():
+    rubrics = re.split(r"^## ", (GUIDE / "rubrics.md").read_text("utf-8"), flags=re.MULTILINE)[1:3]
+    for rubric in rubrics:
+        rows = re.findall(r"^\| \*\*.+\|$", rubric, re.MULTILINE)
+        assert all(row.count("|") == 6 and all(cell.strip() for cell in row.split("|")[1:-1]) for row in rows)
+        assert f"\n{3 * len(rows)} marks." in rubric
