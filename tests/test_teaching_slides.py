@@ -27,6 +27,7 @@ from transformer_lib.course.teaching.slides import (
 )
 from transformer_lib.course.teaching.slides.markdown import Section, sections
 from transformer_lib.course.teaching.slides.plan import Piece, Slide
+from transformer_lib.course.teaching.slides.symbols import KEPT, typeset
 
 PICTURE = '<p><b>says</b> <strong>0.5</strong></p><img alt="A &lt;bar&gt;" src="data:,x"><details>data</details>'
 QUIZ = (
@@ -254,16 +255,52 @@ def test_long_code_loses_assertions_then_its_end():
     assert len(printed) == slides_outputs.OUTPUT_LINES and printed[-1] == "…"
 
 
+# Symbols.
+
+D_K = "<i>d</i><sub>k</sub>"
+
+
+@pytest.mark.parametrize(
+    ("written", "set_"),
+    [
+        ("the square root of d_k?", f"the square root of {D_K}?"),
+        ("× √d_k² ω_1", f'× √<span class="root">{D_K}</span>² <i>ω</i><sub>1</sub>'),
+        ("<li>W_O&#x27;s d_model</li>", "<li><i>W</i><sub>O</sub>&#x27;s <i>d</i><sub>model</sub></li>"),
+        ("10000^(−2/4)", "10000<sup>−2/4</sup>"),
+        ("n_heads of tl.causal_mask.", "<code>n_heads</code> of <code>tl.causal_mask</code>."),
+        ("[d_k](06_some_name.ipynb)", f"[{D_K}](06_some_name.ipynb)"),
+    ],
+)
+def test_letters_with_an_index_are_symbols_and_names_are_code(written, set_):
+    assert typeset(written) == set_
+
+
+@pytest.mark.parametrize(
+    "kept",
+    ["`d_k`", "$d_k$", "$$\nd_k\n$$", "```py\nd_k = 1\n```", '<img alt="d_k">', "<code>d_k</code>", "a_-004"],
+)
+def test_code_formulas_and_tags_stay_as_they_are(kept):
+    assert typeset(f"{kept} and d_k") == f"{kept} and {D_K}"
+    assert typeset(typeset(f"{kept} and d_k")) == f"{kept} and {D_K}", "what has been set is left alone"
+
+
+@pytest.mark.parametrize("entry", LESSONS, ids=lambda entry: entry.id)
+def test_no_index_is_left_as_written_in_code(entry):
+    texts = [KEPT.sub(" ", one.source) for one in slides.as_notebook(deck(entry), "t").cells]
+    assert [found for text in texts for found in re.findall(r"[^\W\d]_[^\W_]+", text)] == []
+
+
 # The pages.
 
 
 def test_a_page_names_no_address_and_keeps_its_notes():
     links = "[next](05_tokens_and_embeddings.ipynb), [06 §2](06_positional_encoding.ipynb#cell-id=06-015)"
     pieces = [Piece("$x_1 < 2$ and `y`"), Piece(links, step=True)]
-    slide = Slide("A & B", 2, pieces, ["Say."])
+    slide = Slide("A & B of d_k", 2, pieces, ["Say."])
     page = slides.render([Slide("Why?", 1, [Piece("p")]), slide], "99 · Toy")
     assert not re.search(r"https?://(?!www\.w3\.org)|require|unpkg", page)
     assert "<title>99 · Toy</title>" in page and "A &amp; B" in page and "$x_1 &lt; 2$" in page
+    assert f"of {D_K}</h2>" in page
     assert '<a href="05_tokens_and_embeddings.html">' in page and '<a href="06_positional_encoding.html">' in page
     notes, fragment = page.index('<aside class="notes">', page.index("A &amp; B")), page.index('class="fragment"')
     assert page.index("Say.") > notes and fragment > notes
@@ -301,12 +338,13 @@ def test_build_writes_decks_and_their_list(packages, tmp_path, capsys):
 def test_one_deck_leaves_the_others_and_the_list(packages, tmp_path, monkeypatch, capsys):
     toys = tuple(course.Notebook(name, "toy", f"Toy {name}", 1, "x", exercises=1) for name in ("01", "02", "03"))
     monkeypatch.setattr(course, "NOTEBOOKS", toys)
-    monkeypatch.setattr(slides, "deck_of", lambda entry: [Slide(f"Why {entry.id}?", 1)])
+    monkeypatch.setattr(slides, "deck_of", lambda entry: [Slide(f"Why <{entry.id}> d_k?", 1)])
     listed = []
     for name in ("02", "01"):
         slides.main([name, "--out", str(tmp_path)])
         listed.append(re.findall(r'href="(\d\d)_toy.html"', (tmp_path / "index.html").read_text(encoding="utf-8")))
     assert listed == [["02"], ["01", "02"]]
+    assert f"Why &lt;02&gt; {D_K}?" in (tmp_path / "index.html").read_text(encoding="utf-8")
     slides.main(["--out", str(tmp_path)])
     assert f"3 decks; open {tmp_path / 'index.html'}" in capsys.readouterr().out
 

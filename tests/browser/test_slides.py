@@ -11,6 +11,7 @@ pytest.importorskip("nbconvert", reason="nbconvert is not installed")
 
 from transformer_lib.course import notebooks
 from transformer_lib.course.teaching.slides import build as slides
+from transformer_lib.course.teaching.slides.plan import Piece, Slide
 
 # One call looks at every slide of a deck, laid out as deck.js measures them.
 EXAMINE = r"""() => {
@@ -42,6 +43,10 @@ EXAMINE = r"""() => {
         while (text.nextNode()) {
             if (text.currentNode.data.includes('$') && !text.currentNode.parentElement.closest('pre, code')) {
                 say(`unset formula: ${text.currentNode.data}`);
+            }
+            const raw = /[\p{L}\d]_[\p{L}\d]/u.test(text.currentNode.data);
+            if (raw && !text.currentNode.parentElement.closest('pre, code, mjx-container')) {
+                say(`unset index: ${text.currentNode.data}`);
             }
         }
     });
@@ -95,6 +100,24 @@ def test_every_slide_of_every_deck_fits(deck_page, tmp_path):
     assert not problems, "\n".join(problems)
     few = {stem for stem, count in formulas.items() if count < 3}
     assert few <= {"17_bug_clinic"}, formulas  # a clinic has measurements
+
+
+def test_short_output_grows_into_the_room_that_is_left(deck_page, tmp_path):
+    build(tmp_path, "A")
+    lines = {"short": 4 * ["a line of thirty characters …"], "tall": 14 * ["x"], "wide": 2 * [60 * "a "]}
+    printed = '<div class="printed">\n\n```text\n{}\n```\n\n</div>'
+    found = [Slide(name, 2, [Piece(printed.format("\n".join(text)))]) for name, text in lines.items()]
+    crowded = [Piece("Words. " * 60), found[1].pieces[0]]
+    page = tmp_path / "toy.html"
+    page.write_text(
+        slides.render([Slide("Toy", 1, [Piece("t")]), *found, Slide("crowded", 2, crowded)], "Toy"), "utf-8"
+    )
+    show(deck_page, page)
+    sizes = "() => [...document.querySelectorAll('pre')].map(pre => parseFloat(getComputedStyle(pre).fontSize))"
+    short, tall, wide, crowded_size = deck_page.evaluate(sizes)
+    assert short == pytest.approx(21 * 1.25 * 1.4, abs=0.1)
+    assert wide < tall < short and crowded_size < tall
+    assert [said for said in deck_page.evaluate(EXAMINE) if "no notes" not in said] == []
 
 
 def test_keys_notes_and_print(deck_page, tmp_path):

@@ -21,6 +21,7 @@ from traitlets.config import Config
 from ... import notebooks
 from ..notebook_files import MATHJAX, carried
 from .plan import Slide, plan, read
+from .symbols import typeset
 
 TEMPLATE = Path(__file__).with_name("template")
 VENDORED = {
@@ -49,7 +50,7 @@ def as_notebook(slides: Sequence[Slide], title: str) -> nbformat.NotebookNode:
         heading = f"{'#' * slide.level} {slide.title}"
         kinds = [("slide", heading), ("notes", _notes(slide))]
         kinds += [("fragment" if piece.step else "-", piece.text) for piece in slide.pieces]
-        cells += [_cell(kind, _link_decks(text)) for kind, text in kinds]
+        cells += [_cell(kind, typeset(_link_decks(text))) for kind, text in kinds]
     return nbformat.v4.new_notebook(cells=cells, metadata={"title": title})
 
 
@@ -102,7 +103,8 @@ def build(folder: Path, entries: Sequence[notebooks.Notebook] = notebooks.NOTEBO
         if entry in entries:
             path.write_text(render(slides, f"{entry.id} · {entry.title}"), encoding="utf-8")
             decks.append(path)
-        rows.append((entry, slides[0].title, path.name, len(slides)))
+        question = typeset(html.escape(slides[0].title))
+        rows.append((entry, question, path.name, len(slides)))
     environment = Environment(loader=FileSystemLoader(TEMPLATE), autoescape=True)
     page = environment.get_template("overview.html.j2").render(rows=rows)
     (folder / "index.html").write_text(page, encoding="utf-8")

@@ -1,12 +1,12 @@
 // Starts a deck: formulas first, then every slide is fitted into its frame, then reveal.js.
 (() => {
-  const WIDTH = 1280, HEIGHT = 720, LARGEST = 1.25, SMALLEST = 0.7, STEP = 0.05, LEGIBLE = 16;
+  const WIDTH = 1280, HEIGHT = 720, LARGEST = 1.25, SMALLEST = 0.7, STEP = 0.05, LEGIBLE = 16, ZOOM = 1.4;
   const query = new URLSearchParams(location.search);
   const dark = on => document.documentElement.classList.toggle('dark', on);
   dark(query.get('theme') === 'dark');
 
   // Code and formulas that are too wide shrink alone; pictures get the height that the text leaves; where that is
-  // too little, all text of the slide shrinks, in small steps.
+  // too little, all text of the slide shrinks, in small steps. Short code and short output grow where room is left.
   const narrow = part => {
     part.style.removeProperty('font-size');
     part.classList.remove('wrapped');
@@ -21,7 +21,17 @@
     }
   };
   const fits = slide => slide.scrollHeight <= HEIGHT && slide.scrollWidth <= WIDTH;
+  const zoom = slide => {
+    const blocks = [...slide.querySelectorAll('pre')];
+    if (!blocks.length || blocks.some(block => block.style.fontSize)) return;  // one is too wide already
+    for (let larger = ZOOM; larger > 1; larger -= STEP) {
+      slide.style.setProperty('--zoom', larger.toFixed(2));
+      if (fits(slide) && blocks.every(block => block.scrollWidth <= block.clientWidth)) return;
+    }
+    slide.style.removeProperty('--zoom');
+  };
   const fit = slide => {
+    slide.style.removeProperty('--zoom');
     const pictures = [...slide.querySelectorAll('.pictures')];
     for (let scale = LARGEST; scale >= SMALLEST; scale -= STEP) {
       slide.style.setProperty('--scale', scale.toFixed(2));
@@ -30,7 +40,7 @@
       const room = (HEIGHT - slide.scrollHeight) / (pictures.length || 1);
       const wanted = pictures.length ? Math.min(...pictures.map(needed)) : 0;
       pictures.forEach(box => box.style.setProperty('height', `${Math.max(0, Math.floor(room) - 2)}px`));
-      if (room >= wanted && fits(slide)) return;
+      if (room >= wanted && fits(slide)) return pictures.length ? undefined : zoom(slide);
     }
   };
   const needed = box => Math.min(400, ...[...box.querySelectorAll('img')].map(image => image.naturalHeight * 0.8));
