@@ -8,6 +8,8 @@ import torch
 
 from .model import Case, Exercise, Mistake, normal
 
+F = torch.nn.functional
+
 INF = float("inf")
 
 
@@ -206,7 +208,7 @@ EXERCISE_2 = Exercise(
         Mistake("gelu", _gated(gate=F.gelu), "Your gate is a GELU; here it is silu(z) = z · sigmoid(z)."),
         Mistake(
             "gelu by tanh",
-            _gated(gate=lambda z: torch.nn.functional.gelu(z, approximate="tanh")),
+            _gated(gate=lambda z: F.gelu(z, approximate="tanh")),
             "Your gate is a GELU, approximated by tanh; here it is silu(z) = z · sigmoid(z).",
         ),
         Mistake("tanh", _gated(gate=torch.tanh), "Your gate is tanh; here it is silu(z) = z · sigmoid(z)."),
@@ -238,7 +240,7 @@ EXERCISE_2 = Exercise(
         ),
         Mistake(
             "without W_down",
-            lambda x, W_gate, W_up, W_down: torch.nn.functional.silu(x @ W_gate) * (x @ W_up),
+            lambda x, W_gate, W_up, W_down: F.silu(x @ W_gate) * (x @ W_up),
             "That is the hidden layer, d_ff wide; multiply it by W_down to come back to d_model.",
         ),
         Mistake(
