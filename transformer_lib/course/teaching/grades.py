@@ -1,0 +1,223 @@
+"""Marks of each exercise from a course's gradebook, as files that Canvas and Moodle import.
+
+    python -m transformer_lib.course.teaching.grades build/course --roster export-of-the-platform.csv
+
+Tells apart what was not handed in, what could not be graded, and what got no points. The gradebook is only read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import re
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+
+GRADED, NOT_GRADED, NOT_GRADABLE = "graded", "not graded yet", "not gradable"
+NOT_HANDED_IN = "not handed in"
+STATES = (GRADED, NOT_GRADED, NOT_GRADABLE, NOT_HANDED_IN)
+CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
+MOODLE = ("First name", "Last name", "ID number", "Email address", "Username")
+NAMES = ("SIS Login ID", "Username", "SIS User ID", "ID number", "Email address", "ID")
+"""Columns of a roster that may hold the names of the folders in submitted/."""
+
+TASKS = """
+SELECT assignment.name, base_cell.name, grade_cells.max_score
+FROM grade_cells JOIN base_cell USING (id) JOIN notebook ON notebook.id = base_cell.notebook_id
+JOIN assignment ON assignment.id = notebook.assignment_id ORDER BY assignment.name, base_cell.rowid
+"""
+MARKS = """
+SELECT student_id, assignment.name, base_cell.name,
+  coalesce(grade.manual_score, grade.auto_score, 0) + coalesce(grade.extra_credit, 0)
+FROM grade JOIN base_cell ON base_cell.id = grade.cell_id
+JOIN submitted_notebook ON submitted_notebook.id = grade.notebook_id
+JOIN submitted_assignment ON submitted_assignment.id = submitted_notebook.assignment_id
+JOIN assignment ON assignment.id = submitted_assignment.assignment_id
+"""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What gives points: an exercise in an assignment."""
+
+    assignment: str
+    cell: str
+    maximum: float
+
+    @property
+    def title(self) -> str:
+        """Its column: "Exercise 01.2", or for an assignment of one's own the names of the assignment and the cell."""
+        found = re.fullmatch(r"check-(\w+)-(\w+)", self.cell)
+        return f"Exercise {found[1]}.{found[2]}" if found else f"{self.assignment} {self.cell}"
+
+
+@dataclass
+class Course:
+    """What gradebook and folders of a course say."""
+
+    tasks: list[Task]
+    students: dict[str, tuple[str, str, str]]
+    """{student: first name, last name, address}"""
+    states: dict[tuple[str, str], str]
+    """{(student, assignment): one of STATES}; what is not in it was not handed in"""
+    points: dict[tuple[str, Task], float] = field(default_factory=dict)
+    """Only of what is graded."""
+
+    def state(self, student: str, assignment: str) -> str:
+        """Return what became of a student's assignment."""
+        return self.states.get((student, assignment), NOT_HANDED_IN)
+
+    def mark(self, student: str, task: Task, *, zero_missing: bool = False) -> str:
+        """Return the points as a file has them: nothing where none were given; 0 for what is missing, if wanted."""
+        if zero_missing and self.state(student, task.assignment) == NOT_HANDED_IN:
+            return "0"
+        points = self.points.get((student, task))
+        return "" if points is None else f"{points:g}"
+
+
+def read_course(folder: Path) -> Course:
+    """Return what a course's gradebook and folders say; neither is changed.
+
+    Raises:
+        FileNotFoundError: if there is no gradebook.
+        ValueError: if the file is no gradebook, or no assignment in it gives points.
+    """
+    gradebook = folder / "gradebook.db"
+    if not gradebook.is_file():
+        raise FileNotFoundError(f"folder must be a course that was graded, with a gradebook.db, got {folder}")
+    try:
+        with closing(sqlite3.connect(f"{gradebook.resolve().as_uri()}?mode=ro", uri=True)) as database:
+            tasks = [Task(*row) for row in database.execute(TASKS)]
+            marks = database.execute(MARKS).fetchall()
+            people = database.execute("SELECT id, first_name, last_name, email FROM student").fetchall()
+    except sqlite3.Error as error:
+        raise ValueError(f"gradebook must be one of nbgrader's, got {gradebook} ({error})") from error
+    if not tasks:
+        raise ValueError(f"gradebook must have an assignment with points, got none in {gradebook}")
+    states = _states(folder, {(student, name) for student, name, *_ in marks}, {task.assignment for task in tasks})
+    students = {student: (first or "", last or "", address or "") for student, first, last, address in people}
+    students |= {student: ("", "", "") for student, _ in states if student not in students}
+    by_name = {(task.assignment, task.cell): task for task in tasks}
+    points = {(row[0], by_name[row[1], row[2]]): row[3] for row in marks if states.get((row[0], row[1])) == GRADED}
+    return Course(tasks, dict(sorted(students.items())), states, points)
+
+
+def _states(folder: Path, tried: set[tuple[str, str]], assignments: set[str]) -> dict[tuple[str, str], str]:
+    """Return {(student, assignment): state}; nbgrader removes from autograded/ what it could not grade."""
+    states = {}
+    for place in sorted((folder / "submitted").glob("*/*")):
+        student, name = pair = (place.parent.name, place.name)
+        if name in assignments and any(path.is_file() for path in place.rglob("*")):
+            done = any((folder / "autograded" / student / name).glob("*.ipynb"))
+            states[pair] = GRADED if done and pair in tried else NOT_GRADABLE if pair in tried else NOT_GRADED
+    return states
+
+
+def read_roster(file: Path, students: Iterable[str]) -> tuple[dict[str, dict[str, str]], str]:
+    """Return the people in a CSV file that Canvas or Moodle exported, and the column with their names in submitted/.
+
+    Raises:
+        FileNotFoundError: if there is no such file.
+        ValueError: if no column holds the name of a student who has handed something in.
+    """
+    with file.open(encoding="utf-8-sig", newline="") as opened:
+        rows = list(csv.DictReader(opened))
+    known = set(students)
+    hits = {name: sum(row.get(name) in known for row in rows) for name in NAMES}
+    column = max(hits, key=lambda name: hits[name])
+    if not hits[column]:
+        raise ValueError(f"roster must name students as submitted/ does, in a column of {', '.join(NAMES)}, got {file}")
+    return {row[column]: row for row in rows if row.get(column)}, column
+
+
+def canvas(course: Course, people: dict[str, dict[str, str]], *, zero_missing: bool = False) -> Iterator[list[str]]:
+    """Yield the rows of a gradebook that Canvas imports."""
+    yield [*CANVAS, *(task.title for task in course.tasks)]
+    yield ["    Points Possible", "", "", "", "", *(f"{task.maximum:g}" for task in course.tasks)]
+    for student, (first, last, _) in course.students.items():
+        own = {"Student": ", ".join(filter(None, (last, first))) or student, "SIS Login ID": student}
+        found = people.get(student, own)
+        head = [found.get(name) or "" for name in CANVAS]
+        yield [*head, *(course.mark(student, task, zero_missing=zero_missing) for task in course.tasks)]
+
+
+def moodle(course: Course, people: dict[str, dict[str, str]], *, zero_missing: bool = False) -> Iterator[list[str]]:
+    """Yield the rows of a grade file that Moodle imports."""
+    yield [*MOODLE, *(task.title for task in course.tasks)]
+    for student, (first, last, address) in course.students.items():
+        own = {"First name": first, "Last name": last, "Email address": address, "Username": student}
+        found = people.get(student, own)
+        head = [found.get(name) or "" for name in MOODLE]
+        yield [*head, *(course.mark(student, task, zero_missing=zero_missing) for task in course.tasks)]
+
+
+def listed(course: Course) -> Iterator[list[str]]:
+    """Yield a row for each student and exercise, which says in words what became of it."""
+    yield ["student", "assignment", "exercise", "state", "points", "maximum"]
+    for student in course.students:
+        for task in course.tasks:
+            state, mark = course.state(student, task.assignment), course.mark(student, task)
+            yield [student, task.assignment, task.title.removeprefix("Exercise "), state, mark, f"{task.maximum:g}"]
+
+
+def overview(course: Course) -> str:
+    """Return a table: of each assignment, how many are graded, and who has to be looked at."""
+    lines = []
+    for name in dict.fromkeys(task.assignment for task in course.tasks):
+        of_state = {state: [each for each in course.students if course.state(each, name) == state] for state in STATES}
+        lines.append(f"{name}: " + ", ".join(f"{len(who)} {state}" for state, who in of_state.items()))
+        lines += [f"  {state}: {', '.join(of_state[state])}" for state in STATES[1:] if of_state[state]]
+    return "\n".join(lines)
+
+
+def write(folder: Path, *, roster: Path | None = None, zero_missing: bool = False) -> tuple[Course, list[Path]]:
+    """Write canvas.csv, moodle.csv and exercises.csv into the folder `grades` of a course.
+
+    Args:
+        folder: of the course.
+        roster: the export of a platform, with everybody in the class; by default those whom the gradebook knows.
+        zero_missing: write 0 for what was not handed in, instead of nothing.
+
+    Raises:
+        FileNotFoundError: if there is no gradebook, or no roster.
+        ValueError: if one of them is of another kind.
+    """
+    course = read_course(folder)
+    people = read_roster(roster, course.students)[0] if roster else {}
+    course.students = {student: ("", "", "") for student in people} | course.students
+    tables = {
+        "canvas.csv": canvas(course, people, zero_missing=zero_missing),
+        "moodle.csv": moodle(course, people, zero_missing=zero_missing),
+        "exercises.csv": listed(course),
+    }
+    (folder / "grades").mkdir(exist_ok=True)
+    for name, rows in tables.items():
+        with (folder / "grades" / name).open("w", encoding="utf-8", newline="") as opened:
+            csv.writer(opened).writerows(rows)
+    return course, [folder / "grades" / name for name in tables]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Parse the command line, write the files, and say what is graded."""
+    parser = argparse.ArgumentParser(
+        prog="python -m transformer_lib.course.teaching.grades",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("course", type=Path, help="the course folder, such as build/course")
+    parser.add_argument("--roster", type=Path, help="CSV that the platform exported: everybody in the class")
+    parser.add_argument("--zero-missing", action="store_true", help="0 for what was not handed in, instead of nothing")
+    given = parser.parse_args(arguments)
+    try:
+        course, paths = write(given.course, roster=given.roster, zero_missing=given.zero_missing)
+    except (ValueError, FileNotFoundError) as error:
+        parser.error(str(error))
+    print(overview(course))
+    print("\n".join(map(str, paths)))
+
+
+if __name__ == "__main__":
+    main()
