@@ -1,6 +1,6 @@
 # lab: open your copy of the course, in mine/ · lint: what can be known without running · quick: lint and the unit tests, in minutes
 # test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
-# site: pages to read, in build/site · slides [NN=04]: decks for lectures, in build/slides
+# site [SITE=--for-students]: pages to read, in build/site · slides [NN=04]: decks for lectures, in build/slides
 # assignments [NN="01 04"] [ONLY="01.2 04.1"]: an nbgrader course with its student versions
 # grade [GRADE=--force]: what was handed in
 PYTHON ?= python3
@@ -36,7 +36,7 @@ bench: .venv/bench.stamp
 	cd tests && ../$(BIN)/python -m benchmarks $(BENCH)
 
 site: .venv/site.stamp
-	$(BIN)/python docs/build_site.py
+	$(BIN)/python docs/build_site.py $(SITE)
 
 slides: .venv/slides.stamp
 	$(BIN)/python -m transformer_lib.course.teaching.slides $(NN)

@@ -1,5 +1,7 @@
 """Build the reading site: `make site`, or `python docs/build_site.py`; nothing is executed or downloaded.
 
+`make site SITE=--for-students` leaves the teaching guide out.
+
 The pages are prepared in a folder that mirrors the repository, so that links among its files hold on the site as well.
 """
 
@@ -25,6 +27,7 @@ from site_pages import (  # noqa: E402
     page_of,
     picture_of,
     studies_reference,
+    without_guide,
 )
 
 from transformer_lib.course.notebooks import NOTEBOOKS, file_of, notebook  # noqa: E402
@@ -39,32 +42,39 @@ def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def filled(name: str, mark: str, text: str, path: Path) -> None:
-    """Write a page of docs/ with a text, made from the library, where its mark stands."""
-    write(path, (DOCS / name).read_text("utf-8").replace(mark, text))
-
-
-def prepare(source: Path) -> None:
-    """Write what Sphinx reads."""
+def prepare(source: Path, *, for_students: bool = False) -> None:
+    """Write what Sphinx reads; for students, without the teaching guide and all that leads to it."""
     for entry in NOTEBOOKS:
-        write(source / "notebooks" / entry.filename, json.dumps(page_of(read(file_of(entry)), entry)))
-    pages = sorted((DOCS / "teaching").glob("*.md"))
-    for page in pages:
-        listed = contents(pages) if page.stem == "index" else ""
-        write(source / "docs" / "teaching" / page.name, guide_page(page.read_text("utf-8")) + listed)
-    for page in (*DOCS.glob("*.md"), ROOT / "data" / "README.md"):
-        if page.name != "index.md":  # that one is the front page
-            write(source / page.relative_to(ROOT), page.read_text("utf-8"))
-    for folder in ("api", "teaching/hub"):
-        shutil.copytree(DOCS / folder, source / "docs" / folder)
-    filled("glossary.md", "<!-- glossary -->", glossary(), source / "docs" / "glossary.md")
-    filled("references.md", "<!-- references -->", bibliography(), source / "docs" / "references.md")
-    filled("api/studies.md", "<!-- studies -->", studies_reference(), source / "docs" / "api" / "studies.md")
-    filled("index.md", "<!-- map -->", course_map(), source / "index.md")
+        made = page_of(read(file_of(entry)), entry, for_students=for_students)
+        write(source / "notebooks" / entry.filename, json.dumps(made))
+    from_the_library = {
+        "<!-- glossary -->": glossary(),
+        "<!-- references -->": bibliography(),
+        "<!-- studies -->": studies_reference(),
+        "<!-- map -->": course_map(),
+    }
+    for page in (*DOCS.glob("*.md"), *(DOCS / "api").glob("*.md"), ROOT / "data" / "README.md"):
+        text = page.read_text("utf-8")
+        text = without_guide(text) if for_students else text
+        for mark, section in from_the_library.items():
+            text = text.replace(mark, section)
+        front = page == DOCS / "index.md"
+        write(source / ("index.md" if front else page.relative_to(ROOT)), text)
+    if not for_students:
+        prepare_guide(source / "docs" / "teaching")
     write(source / "transformer.svg", picture_of(read(file_of(notebook(FRONT_PICTURE[0]))), FRONT_PICTURE[1]))
 
 
-def build(out: Path, work: Path) -> int:
+def prepare_guide(folder: Path) -> None:
+    """Write the teaching guide, with the files for a class's JupyterHub that it links to."""
+    pages = sorted((DOCS / "teaching").glob("*.md"))
+    for page in pages:
+        listed = contents(pages) if page.stem == "index" else ""
+        write(folder / page.name, guide_page(page.read_text("utf-8")) + listed)
+    shutil.copytree(DOCS / "teaching" / "hub", folder / "hub")
+
+
+def build(out: Path, work: Path, *, for_students: bool = False) -> int:
     """Prepare the pages, run Sphinx, lay the notebooks beside their pages; returns Sphinx's exit status.
 
     `out` is replaced only by a site that was built without a warning.
@@ -74,7 +84,7 @@ def build(out: Path, work: Path) -> int:
 
     shutil.rmtree(work, ignore_errors=True)
     pages = work / "html"
-    prepare(work / "source")
+    prepare(work / "source", for_students=for_students)
     options = ["-b", "html", "-q", "-W", "--keep-going", "-E", "-j", "auto"]  # every processor works
     options += ["-c", str(DOCS), "-d", str(work / "doctrees")]
     status = build_main([*options, str(work / "source"), str(pages)])
@@ -98,11 +108,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Build the reading site; nothing is executed or downloaded.")
     place = ROOT / "build" / "site"
     parser.add_argument("--out", type=Path, default=place, help="its folder; an earlier build in it is replaced")
-    out = parser.parse_args(arguments).out.resolve()
+    parser.add_argument("--for-students", action="store_true", help="leave the teaching guide out, with its answers")
+    options = parser.parse_args(arguments)
+    out = options.out.resolve()
     if not replaceable(out):
         parser.error(f"--out must be a new folder or an earlier build of the site, got {out}")
     try:
-        status = build(out, out.parent / f"{out.name}-work")
+        status = build(out, out.parent / f"{out.name}-work", for_students=options.for_students)
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         parser.error(str(error))
     print(f"built: {out / 'index.html'}" if status == 0 else "not built: see the messages above")

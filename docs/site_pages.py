@@ -24,6 +24,8 @@ CELL_LINK = re.compile(r"\]\(((?:\d\d|A|B)_\w+)\.ipynb#cell-id=([\w-]+)\)")
 HREF = re.compile(r'href="((?:\d\d|A|B)_\w+)\.ipynb(?:#cell-id=([\w-]+))?"')
 CELL_NAME = re.compile(r"`((\d\d|a_|A|B)-(?:\d{3,4}|[a-z]+-\d+))`")
 FORMULA = re.compile(r"\$([^$\n]+)\$")
+GUIDE = re.compile(r"\bteaching/")
+ITEM = re.compile(r"(^- .*\n(?:  .*\n)*|^\|.*\n|^/docs/teaching/.*\n)", re.MULTILINE)
 PROGRESS = 'aria-label="Your progress in notebook'
 IN_LAB = '<p class="in-lab">A stored picture. In JupyterLab it answers to its controls.</p>'
 
@@ -66,14 +68,27 @@ def strip(here: Notebook) -> str:
     return f'<nav class="course-strip" aria-label="The course"><p>{" ".join(items)}</p><p>{says}</p></nav>'
 
 
-def top_links(here: Notebook) -> str:
-    """Return the line under the title: open, download, and the page for teachers."""
+def top_links(here: Notebook, *, for_students: bool = False) -> str:
+    """Return the line under the title: open, download, and, unless it is for students, the page for teachers."""
     name = here.filename
-    guide = f"../docs/teaching/{here.stem}.html"
+    guide = "" if for_students else f' <a href="../docs/teaching/{here.stem}.html">For teachers</a>'
     return (
         f'\n\n<p class="notebook-links"><a href="{LAB}/notebooks/{name}">Open in your JupyterLab</a> '
-        f'<a href="{name}" download>Download the notebook</a> <a href="{guide}">For teachers</a></p>\n\n'
+        f'<a href="{name}" download>Download the notebook</a>{guide}</p>\n\n'
     )
+
+
+def without_guide(text: str) -> str:
+    """Return a page without the items, the rows of tables and the contents that lead to the teaching guide.
+
+    Raises:
+        ValueError: if the page names the guide anywhere else, where leaving a line out would spoil a sentence.
+    """
+    kept = "".join(part for part in ITEM.split(text) if not (ITEM.fullmatch(part) and GUIDE.search(part)))
+    if found := GUIDE.search(kept):
+        line = kept[: found.end()].splitlines()[-1]
+        raise ValueError(f"text must lead to the teaching guide from an item, a row or the contents, got {line!r}")
+    return kept
 
 
 def shown(output: dict, here: Notebook, tags: set[str]) -> dict:
@@ -88,8 +103,8 @@ def shown(output: dict, here: Notebook, tags: set[str]) -> dict:
     return output
 
 
-def page_of(stored: dict, here: Notebook) -> dict:
-    """Return the notebook as the site's source for its page."""
+def page_of(stored: dict, here: Notebook, *, for_students: bool = False) -> dict:
+    """Return the notebook as the site's source for its page; for students, without a link to the guide."""
     cells = []
     for cell in stored["cells"]:
         source, place = source_of(cell), anchor(cell["id"])
@@ -97,7 +112,7 @@ def page_of(stored: dict, here: Notebook) -> dict:
             source = in_html(linked_markdown(source))
             if not cells:  # the title comes first
                 title, _, rest = source.partition("\n")
-                source, place = title + top_links(here) + rest, ""
+                source, place = title + top_links(here, for_students=for_students) + rest, ""
             cells.append({**cell, "source": place + source})
             continue
         tags = set(tags_of(cell))

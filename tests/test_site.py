@@ -181,6 +181,8 @@ def test_the_search_knows_the_words(site):
     index = (site / "searchindex.js").read_text("utf-8")
     assert index.startswith("Search.setIndex(")
     assert all(f'"{word}"' in index for word in ("softmax", "causal", "bleu", "scaled_dot_product_attention"))
+    scorer = (ROOT / "docs" / "search_scorer.js").read_text("utf-8")
+    assert scorer in (site / "_static" / "language_data.js").read_text("utf-8"), "Sphinx's own order would hold"
 
 
 # Its parts -----------------------------------------------------------------------------------------------
@@ -196,6 +198,27 @@ def test_links_to_cells():
     assert site_pages.linked_html(text) == (
         '<a href="10_encoder.html">a</a> <a href="A_claims.html#cell-a_-1">b</a> <a href="other.ipynb">c</a>'
     )
+
+
+def test_what_students_read_has_no_page_for_teachers_and_no_way_to_one(tmp_path):
+    build_site.prepare(tmp_path / "all")
+    build_site.prepare(tmp_path / "students", for_students=True)
+    every, fewer = (
+        {path.relative_to(tmp_path / name) for path in (tmp_path / name).rglob("*") if path.is_file()}
+        for name in ("all", "students")
+    )
+    left_out = every - fewer
+    assert fewer < every and left_out and all(path.parts[:2] == ("docs", "teaching") for path in left_out)
+    texts = {path: (tmp_path / "students" / path).read_text("utf-8") for path in fewer}
+    assert [path for path, text in texts.items() if re.search(r"\bteaching/|>For teachers<", text)] == []
+    assert "[The glossary](/docs/glossary.md)" in texts[Path("index.md")]
+
+
+def test_a_page_for_students_loses_whole_items_rows_and_contents():
+    page = "- [a](teaching/a.md) b\n  c\n- d\n\n| [e](teaching/e.md) |\n| f |\n/docs/teaching/index\n/docs/g\n"
+    assert site_pages.without_guide(page) == "- d\n\n| f |\n/docs/g\n"
+    with pytest.raises(ValueError, match="from an item, a row or the contents, got 'See .a.*teaching/'"):
+        site_pages.without_guide("Text.\nSee [a](teaching/a.md).\n")
 
 
 def test_formulas_in_blocks_of_html():
@@ -290,7 +313,7 @@ def command(monkeypatch):
         return result["status"]
 
     monkeypatch.setattr(cmd, "build_main", sphinx)
-    monkeypatch.setattr(build_site, "prepare", lambda source: None)
+    monkeypatch.setattr(build_site, "prepare", lambda source, *, for_students: None)
     return lambda out, status=0: result.update(status=status) or build_site.main(["--out", str(out)])
 
 
