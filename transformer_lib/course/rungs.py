@@ -109,15 +109,7 @@ def sentence(content: dict[str, Any], notebook: str) -> str:
     for passes, here, there in ((less, early, late), (most, late, early)):
         if only := [name for name in late if here[name] and here[name] != there[name]]:
             lines.append(f"After {passes} passes alone, the seeds also agree on {steps(only, passes)}.")
-    lines.append(_longer(content, rung.id))
     return "\n".join([*lines, *NOTES.get(notebook, ()), *(_in_order(content) if notebook == "12" else ())])
-
-
-def _longer(content: dict[str, Any], name: str) -> str:
-    """Say where a rung comes to in more passes than the table has."""
-    found = content["longer"][name].values()
-    loss, exact = (_short(mean(scores[measure] for scores in found)) for measure in ("loss", "exact match"))
-    return f"After {study.LONGER} passes, {name} has a loss of {loss}, and {exact} exactly right."
 
 
 def _in_order(content: dict[str, Any]) -> list[str]:
