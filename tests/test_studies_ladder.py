@@ -266,7 +266,9 @@ def test_what_is_stored_is_complete(stored):
     assert {name: list(losses) for name, losses in stored["order"].items()} == dict.fromkeys(
         study.SWEPT_ONCE, list("012")
     )
-    assert {name: list(found) for name, found in stored["longer"].items()} == dict.fromkeys(ids, ["0"])
+    assert {name: list(found) for name, found in stored["longer"].items()} == dict.fromkeys(
+        [rung.id for rung in study.RUNGS], ["0"]
+    )
     for name, sweeps in stored["sweep"].items():
         assert {f"{rate:g}" for rate in study.RATES} <= set(sweeps["1"])
         if name in study.SWEPT_ONCE:

@@ -349,7 +349,8 @@ def _order(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Ite
 
 def _longer(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
     """Add what is measured after LONGER passes, seed by seed, that `content` lacks."""
-    for seed, name in itertools.product(seeds, TRAINED):
+    rungs = (rung.id for rung in RUNGS if rung.id in TRAINED)
+    for seed, name in itertools.product(seeds, rungs):
         names = [name, *(rung.id for rung in RUNGS if rung.trained_as == name)]
         found = {each: content.setdefault("longer", {}).setdefault(each, {}) for each in names}
         if str(seed) in found[name]:
