@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from factories import make_config, random_ids, randomise
+from transformer_lib._files import DATA
 from transformer_lib.course.studies import ladder as study
 from transformer_lib.course.studies.ladder_models import PARTS, Reader, read_evenly
 from transformer_lib.data.corpora import Corpus, load_corpus
@@ -237,7 +238,8 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     assert content["command"].endswith("ladder --seeds 7 11") and list(content["sweep"]) == ["02", "11 without 09"]
     assert list(content["order"]["11 without 09"]) == ["7", "11"] and list(content["sweep"]["11 without 09"]) == ["1"]
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == len(set(printed)) == 3 + 6 + 2 * 4  # short runs, rates, seeds of four rungs: nothing twice
+    assert len(printed) == len(set(printed)) == 3 + 6 + 2 * 4 + 3  # short runs, rates, seeds of rungs: nothing twice
+    assert {name: list(found) for name, found in content["longer"].items()} == dict.fromkeys(("02", "13", "14"), ["7"])
 
 
 def test_a_run_at_another_rate_than_the_chosen_one_is_run_again(tiny, monkeypatch):
@@ -264,6 +266,9 @@ def test_what_is_stored_is_complete(stored):
     assert {name: list(losses) for name, losses in stored["order"].items()} == dict.fromkeys(
         study.SWEPT_ONCE, list("012")
     )
+    assert {name: list(found) for name, found in stored["longer"].items()} == dict.fromkeys(
+        [rung.id for rung in study.RUNGS], ["0"]
+    )
     for name, sweeps in stored["sweep"].items():
         assert {f"{rate:g}" for rate in study.RATES} <= set(sweeps["1"])
         if name in study.SWEPT_ONCE:
@@ -276,6 +281,11 @@ def test_what_is_stored_is_complete(stored):
             assert list(run["scores"]) == [str(passes) for passes in study.PASSES], name
             assert all(list(scores) == list(study.MEASURES) for scores in run["scores"].values())
             assert len(run["curves"][str(study.PASSES[-1])]) == 4  # quarters
+
+
+def test_the_page_has_the_longer_runs(stored):
+    page = (DATA / "README.md").read_text(encoding="utf-8")
+    assert study.longer_table(stored) in page
 
 
 def test_no_rate_was_chosen_at_the_edge_of_the_sweep(stored):

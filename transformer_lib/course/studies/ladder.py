@@ -37,6 +37,7 @@ from .ladder_models import PARTS, Reader, read_evenly, without_residuals_and_nor
 
 RESULTS = DATA / "ladder.json"
 PASSES = (2, 4)  # over the corpus: half of the course's number and all of it, to see how much the rest still changes
+LONGER = 8  # passes of one more run with the first seed, to see how far from its end a rung was
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)  # the learning rates that every rung tries for one pass, with the seed 100
 HIGHER = (3e-2, 1e-1)  # tried, one after the other, only where the highest so far is the best
 SWEPT = ((1, 100), (PASSES[-1], 0))  # passes and seed: of all rates, then of the best and the next lower one
@@ -276,7 +277,7 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
     if "dictionary" not in content:
         content["dictionary"] = scores_of(DictionaryBaseline(corpus["train"]).translate, corpus["validation"])
     parts = (_short_runs(corpus, content), _sweep(corpus, content))
-    parts += (_climb_all(corpus, seeds, content), _order(corpus, seeds, content))
+    parts += (_climb_all(corpus, seeds, content), _order(corpus, seeds, content), _longer(corpus, seeds[:1], content))
     for said in itertools.chain(*parts):
         stored.save(path, content)
         print(*said, flush=True)
@@ -346,14 +347,44 @@ def _order(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Ite
             yield name, seed, losses[str(seed)]
 
 
+def _longer(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
+    """Add what is measured after LONGER passes, seed by seed, that `content` lacks."""
+    rungs = (rung.id for rung in RUNGS if rung.id in TRAINED)
+    for seed, name in itertools.product(seeds, rungs):
+        names = [name, *(rung.id for rung in RUNGS if rung.trained_as == name)]
+        found = {each: content.setdefault("longer", {}).setdefault(each, {}) for each in names}
+        if str(seed) in found[name]:
+            continue
+        translator = new_translator(corpus, name, seed)
+        climb(translator, name, corpus["train"], seed, learning_rate=chosen_rate(content, name), epochs=LONGER)
+        for each in names:
+            found[each][str(seed)] = measure(translator, corpus["validation"], beam_size=find(each).beam_size)
+            yield "longer", each, seed, found[each][str(seed)]
+
+
 def load_results(path: Path = RESULTS) -> dict[str, Any]:
     """Return what the command of this module wrote."""
     return stored.read(path)
 
 
+def longer_table(content: dict[str, Any]) -> str:
+    """Return, as Markdown, the share exactly right of every rung with the first seed, after each number of passes."""
+    lines = [f"| rung | {' | '.join(f'{passes} passes' for passes in (*PASSES, LONGER))} |", "|---|" + "---:|" * 3]
+    for rung in RUNGS:
+        first = content["runs"][rung.id][0]
+        found = [first["scores"][str(passes)] for passes in PASSES]
+        found.append(content["longer"][rung.id][str(first["seed"])])
+        cells = " | ".join(f"{scores['exact match']:.3f}" for scores in found)
+        lines.append(f"| {rung.id} {rung.part} | {cells} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+    seeds, path = stored.arguments(__doc__, RESULTS)
+    content = run(seeds, path)
+    if path == RESULTS:
+        stored.write_between(DATA / "README.md", "ladder", longer_table(content))
 
 
 if __name__ == "__main__":
