@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from transformer_lib.course.studies import precision, speed, stored
 
 from . import deployed, tricks
 from .run import measured
-from .work import FULL, QUICK, Work
+from .work import FULL, QUICK
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "bench.json"
@@ -26,22 +27,11 @@ def write_tables() -> None:
     print("written: docs/speed.md, and the line in README.md")
 
 
-def measure_tricks(work: Work, *, store: bool) -> int:
-    """Measure the fast path without each of its tricks; print the table, and write it unless it is only tried."""
-    results = tricks.measured(work)
-    print(f"\n{speed.tricks_report(results)}")
+def show(results: dict, report: Callable[[dict], str], path: Path, *, store: bool) -> int:
+    """Print the table of what was measured, and write it unless it was only tried."""
+    print(f"\n{report(results)}")
     if store:
-        stored.save(speed.TRICKS, results, indent=1)
-        write_tables()
-    return 0
-
-
-def measure_deployed(work: Work, *, store: bool) -> int:
-    """Measure decoding beside CTranslate2; print the table, and write it unless it is only tried."""
-    results = deployed.measured(work)
-    print(f"\n{speed.deployed_report(results)}")
-    if store:
-        stored.save(speed.DEPLOYED, results, indent=1)
+        stored.save(path, results, indent=1)
         write_tables()
     return 0
 
@@ -75,9 +65,9 @@ def main(argv: list[str] | None = None) -> int:
     work = QUICK if given.quick else FULL
     work = replace(work, rounds=given.rounds or work.rounds)
     if given.tricks:
-        return measure_tricks(work, store=not given.quick)
+        return show(tricks.measured(work), speed.tricks_report, speed.TRICKS, store=not given.quick)
     if given.deployed:
-        return measure_deployed(work, store=not given.quick)
+        return show(deployed.measured(work), speed.deployed_report, speed.DEPLOYED, store=not given.quick)
     results = measured(work)
     print(f"\n{speed.report(results)}")
     path = speed.RESULTS if given.store else given.results

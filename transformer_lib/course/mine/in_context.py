@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from ..._validate import check_ids, check_int
 from ...model import circuits
 from ...model.multihead import MultiHeadAttention
-from .library import Parts
+from .library import Parts, whose
 
 USED = (
     *("softmax", "similarity", "project", "masked_attention", "causal_mask", "split_heads", "merge_heads"),
@@ -56,10 +56,7 @@ class MyCopier(nn.Module):
     @property
     def whose(self) -> str:
         """Which of its functions are the learner's, in a sentence."""
-        names = list(self.parts.theirs)
-        if not names:
-            return f"All {len(USED)} functions are the library's; each of yours takes its place once it is accepted."
-        return f"{len(names)} of {len(USED)} functions {'is' if len(names) == 1 else 'are'} yours: {', '.join(names)}."
+        return whose(self.parts.theirs, len(USED))
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return logits [batch, seq_len, vocab_size] of ids [batch, seq_len]."""

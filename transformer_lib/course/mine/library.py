@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, cast
 
 import torch
@@ -15,6 +15,13 @@ from ...model.positional import sinusoidal_encoding
 from ...training.loss import translation_loss
 
 Function = Callable[..., Any]
+
+
+def whose(theirs: Collection[str], total: int) -> str:
+    """Say in a sentence which of `total` functions are the learner's, by the names of their parts."""
+    if not theirs:
+        return f"All {total} functions are the library's; each of yours takes its place once it is accepted."
+    return f"{len(theirs)} of {total} functions {'is' if len(theirs) == 1 else 'are'} yours: {', '.join(theirs)}."
 
 
 class Parts:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from ..._validate import check_ids
 from ...model import modern
-from .library import Function
+from .library import Function, whose
 from .parts import PARTS, TODAY
 
 NAMES = tuple(part.name for part in PARTS if part.notebook == TODAY)
@@ -74,10 +74,7 @@ class AssembledToday(nn.Module):
     @property
     def whose(self) -> str:
         """Which of the functions are the learner's."""
-        names = list(self.parts.theirs)
-        if not names:
-            return f"All {len(NAMES)} functions are the library's; each of yours takes its place once it is accepted."
-        return f"{len(names)} of {len(NAMES)} functions {'is' if len(names) == 1 else 'are'} yours: {', '.join(names)}."
+        return whose(self.parts.theirs, len(NAMES))
 
     def forward(self, ids: Tensor) -> Tensor:
         """Return logits [batch, seq_len, vocab_size] of ids [batch, seq_len]."""

@@ -9,6 +9,7 @@ from typing import Any
 
 from ... import by_hand
 from ...by_hand import Array, Parameters, Saved
+from .library import whose
 
 Function = Callable[..., Any]
 
@@ -69,11 +70,4 @@ def in_by_hand(theirs: Mapping[str, Function]) -> Iterator[str]:
     """Let `by_hand` compute with the learner's functions, by the names of their parts; say whose they are."""
     places = [(PLACES[name], function) for name, function in theirs.items()]
     with by_hand.replaced(**{name: partial(adapter, function) for (name, adapter), function in places}):
-        yield _whose(list(theirs))
-
-
-def _whose(names: list[str]) -> str:
-    if not names:
-        return f"All {len(PLACES)} functions are the library's; each of yours takes its place once it is accepted."
-    verb = "is" if len(names) == 1 else "are"
-    return f"{len(names)} of {len(PLACES)} functions {verb} yours: {', '.join(names)}."
+        yield whose(theirs, len(PLACES))

@@ -252,7 +252,6 @@ def load_results(path: Path = RESULTS) -> dict[str, Any]:
 
 def main() -> None:
     """Run the command line."""
-    torch.set_num_threads(1)
     run(*stored.arguments(__doc__, RESULTS, seeds=range(5)))
 
 
