@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 from ... import by_hand
 from ...by_hand import Array, Parameters, Saved
-from .library import whose
-
-Function = Callable[..., Any]
+from .library import Function, whose
 
 
 def linear_backward(theirs: Function, g_y: Array, saved: Saved) -> tuple[Array, Array, Array | None]:
