@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from ..._files import DATA
 from ..._validate import check_ids
 from ...model.circuits import AttentionOnly
-from ...training.schedules import make_schedule
 from . import stored
+from .descending import Watch, descend
 
 RESULTS = DATA / "chains.json"
 STATES, LENGTH = 3, 64
@@ -131,7 +131,7 @@ def fit(
     seed: int = 0,
     rate: float = RATE,
     *,
-    watch: Callable[[int, nn.Module], None] | None = None,
+    watch: Watch | None = None,
 ) -> list[float]:
     """Train a model by Adam, with warm-up and a cosine to zero; return the loss of each step.
 
@@ -139,23 +139,13 @@ def fit(
         model: ids [batch, LENGTH] -> logits [batch, LENGTH, STATES]. rate: the peak.
         watch: called with the number of steps done, from 0, and the model, before each step and after the last.
     """
-    adam, losses = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), fused=True), []
-    schedule = make_schedule("cosine", total_steps=steps, learning_rate=rate, warmup_steps=WARMUP, d_model=D_MODEL)
     generator = torch.Generator().manual_seed(seed)
-    for step in range(1, steps + 1):
-        if watch:
-            watch(step - 1, model)
-        for group in adam.param_groups:
-            group["lr"] = schedule(step)
+
+    def loss_of() -> Tensor:
         ids, _ = batch(BATCH_SIZE, generator)
-        loss = next_loss(model(ids), ids)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        losses.append(loss.item())
-    if watch:
-        watch(steps, model)
-    return losses
+        return next_loss(model(ids), ids)
+
+    return descend(model, loss_of, steps, rate, WARMUP, watch)
 
 
 def tested() -> tuple[Tensor, Tensor]:
@@ -214,7 +204,7 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
 
 def runs_of(results: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
     """Return the stored runs whose set-up has these fields, such as n_layers=2, steps=1500, rate=3e-3."""
-    return [run for run in results["runs"] if all(run[name] == value for name, value in fields.items())]
+    return stored.runs_of(results, **fields)
 
 
 def load_results(path: Path = RESULTS) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ from torch import Tensor, nn
 from ..._files import DATA
 from ...model import circuits
 from ...model.circuits import AttentionOnly
-from ...training.schedules import make_schedule
 from . import stored
+from .descending import Watch, descend
 
 RESULTS = DATA / "copying.json"
 LETTERS, LENGTH = 26, 32
@@ -99,7 +99,7 @@ def fit(
     rate: float = RATE,
     *,
     distinct: bool = False,
-    watch: Callable[[int, nn.Module], None] | None = None,
+    watch: Watch | None = None,
 ) -> list[float]:
     """Train a model on the repeat by Adam, with warm-up and a cosine to zero; return the loss of each step.
 
@@ -107,23 +107,13 @@ def fit(
         model: ids [batch, LENGTH] -> logits [batch, LENGTH, LETTERS]. rate: the peak. distinct: as for `batch`.
         watch: called with the number of steps done, from 0, and the model, before each step and after the last.
     """
-    adam, losses = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), fused=True), []
-    schedule = make_schedule("cosine", total_steps=steps, learning_rate=rate, warmup_steps=WARMUP, d_model=D_MODEL)
     generator = torch.Generator().manual_seed(seed)
-    for step in range(1, steps + 1):
-        if watch:
-            watch(step - 1, model)
-        for group in adam.param_groups:
-            group["lr"] = schedule(step)
+
+    def loss_of() -> Tensor:
         ids, periods = batch(BATCH_SIZE, generator, distinct=distinct)
-        loss = repeat_loss(model(ids), ids, periods)
-        adam.zero_grad()
-        loss.backward()
-        adam.step()
-        losses.append(loss.item())
-    if watch:
-        watch(steps, model)
-    return losses
+        return repeat_loss(model(ids), ids, periods)
+
+    return descend(model, loss_of, steps, rate, WARMUP, watch)
 
 
 def tested(periods: Sequence[int] = PERIODS, *, distinct: bool = False) -> tuple[Tensor, Tensor]:
@@ -241,8 +231,7 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
 
 def runs_of(results: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
     """Return the stored runs whose set-up has these fields, such as n_layers=2, n_heads=1, steps=400."""
-    wanted = {"distinct": False} | fields
-    return [run for run in results["runs"] if all(run[name] == value for name, value in wanted.items())]
+    return stored.runs_of(results, **{"distinct": False} | fields)
 
 
 def load_results(path: Path = RESULTS) -> dict[str, Any]:

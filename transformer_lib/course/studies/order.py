@@ -120,8 +120,10 @@ def leads(results: dict[str, Any], share: float = 0.5, score: str = "previous", 
         share: one of SHARES. score: "previous" or "first time".
         fields: of the set-ups that count, such as rate=3e-3 or norm_first=False.
     """
-    runs = [run for run in results["runs"] if all(run[name] == value for name, value in fields.items())]
-    return [round(run[f"{score} crosses"][str(share)] - run["induction crosses"][str(share)], 1) for run in runs]
+    return [
+        round(run[f"{score} crosses"][str(share)] - run["induction crosses"][str(share)], 1)
+        for run in stored.runs_of(results, **fields)
+    ]
 
 
 def load_results(path: Path = RESULTS) -> dict[str, Any]:

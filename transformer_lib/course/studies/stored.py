@@ -105,6 +105,11 @@ def fill(
     return read(path)
 
 
+def runs_of(results: dict[str, Any], **wanted: Any) -> list[dict[str, Any]]:
+    """Return the records of `results["runs"]` whose set-up has these fields."""
+    return [run for run in results["runs"] if all(run[name] == value for name, value in wanted.items())]
+
+
 def measure_and_save(
     name: str,
     seeds: Sequence[int],
