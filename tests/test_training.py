@@ -21,6 +21,7 @@ from transformer_lib.training.evaluation import loss_per_token
 from transformer_lib.training.gradients import count_targets
 from transformer_lib.training.loss import TrainingLoss
 from transformer_lib.training.options import TrainingOptions
+from transformer_lib.training.precision import bfloat16_units, choose_precision
 from transformer_lib.training.schedules import make_schedule
 
 pytestmark = pytest.mark.fast
@@ -252,7 +253,7 @@ def test_a_keyboard_interrupt_ends_the_run_and_keeps_it():
         ({"learning_rate": -1.0}, ValueError, "learning_rate must be positive, got -1.0"),
         ({"warmup_steps": 0}, ValueError, "warmup_steps must be at least 1, got 0"),
         ({"accumulate": 0}, ValueError, "accumulate must be at least 1, got 0"),
-        ({"precision": "float16"}, ValueError, "precision must be one of 'float32', 'bfloat16', got 'float16'"),
+        ({"precision": "float16"}, ValueError, "precision must be one of 'float32', 'bfloat16', 'auto', got 'float16'"),
         ({"time_limit": 0.0}, ValueError, "time_limit must be positive, got 0.0"),
         ({"speed": 3}, TypeError, "options must be among epochs, .*, got speed"),
     ],
@@ -313,6 +314,47 @@ def test_in_bfloat16_the_weights_stay_in_float32_and_learn_alike():
     assert {parameter.dtype for parameter in models[1].parameters()} == {torch.float32}
     assert found.loss[0] != wanted.loss[0] and found.loss[0] == pytest.approx(wanted.loss[0], rel=0.01)
     assert np.mean(found.loss[-8:]) < 0.6 * np.mean(found.loss[:8])
+
+
+def with_units(monkeypatch, **found: bool) -> None:
+    """Let the processor have just these capabilities."""
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: found, raising=False)
+
+
+def test_units_for_bfloat16_are_looked_up(monkeypatch):
+    for found, wanted in (
+        ({"avx2": True}, None),
+        ({"amx_bf16": False, "avx512_bf16": True}, True),
+        ({"amx_bf16": False, "avx512_bf16": False}, False),
+        ({"bf16": True}, True),
+    ):
+        with_units(monkeypatch, **found)
+        assert bfloat16_units() is wanted
+        assert choose_precision("auto") == ("bfloat16" if wanted else "float32")
+        assert [choose_precision(asked) for asked in ("float32", "bfloat16")] == ["float32", "bfloat16"]
+    monkeypatch.delattr(torch.cpu, "get_capabilities")  # an older torch
+    assert bfloat16_units() is None and choose_precision("auto") == "float32"
+
+
+@pytest.mark.parametrize(("units", "wanted"), [(True, "bfloat16"), (False, "float32")])
+def test_auto_computes_as_what_it_chose_and_says_so(units, wanted, monkeypatch, capsys):
+    with_units(monkeypatch, avx512_bf16=units)
+    chosen, asked = (
+        learn(make_learner(), epochs=1, precision=precision, progress=precision == "auto")
+        for precision in ("auto", wanted)
+    )
+    assert chosen == asked and chosen.precision == wanted
+    assert f"{wanted}: 100%" in capsys.readouterr().err
+
+
+def test_a_run_goes_on_in_the_precision_that_auto_chose_when_it_began(tmp_path, monkeypatch):
+    options = {"precision": "auto", "checkpoint": tmp_path / "run.safetensors"}
+    with_units(monkeypatch, avx512_bf16=True)
+    learn(make_learner(), epochs=1, **options)
+    with_units(monkeypatch, avx512_bf16=False)  # now on another machine
+    model = make_learner()
+    assert learn(model, epochs=2, **options).precision == "bfloat16"
+    assert learn(model, epochs=3, **options | {"precision": "float32"}).precision == "float32"
 
 
 # The average of the weights.
@@ -631,5 +673,5 @@ def test_a_loss_is_of_some_token_and_of_a_known_precision():
     model, src = make_learner(), torch.tensor([[3, 4]])
     with pytest.raises(ValueError, match="batches must have a real target token, got none"):
         loss_per_token(model, [(src, torch.tensor([[1, 0]]))])
-    with pytest.raises(ValueError, match="precision must be one of 'float32', 'bfloat16', got 'bf16'"):
+    with pytest.raises(ValueError, match="precision must be one of 'float32', 'bfloat16', 'auto', got 'bf16'"):
         loss_per_token(model, [(src, torch.tensor([[1, 3, 2]]))], precision="bf16")

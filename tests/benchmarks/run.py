@@ -13,6 +13,7 @@ from pathlib import Path
 import torch
 
 from transformer_lib.course.studies.speed import BASELINE
+from transformer_lib.training.precision import bfloat16_units
 
 from . import candidates, gpu, measure, memory
 from .candidates import Entries
@@ -93,14 +94,6 @@ def processor() -> str:
     lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
     named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
     return named[0] if named else platform.processor() or platform.machine()
-
-
-def bfloat16_units() -> bool | None:
-    """Return whether this processor multiplies bfloat16 in hardware (AMX, AVX-512, ARM's); None if it does not say."""
-    ask = getattr(torch.cpu, "get_capabilities", None)  # not in every version of torch
-    found = ask() if ask is not None else {}
-    known = [bool(found[name]) for name in ("amx_bf16", "avx512_bf16", "bf16") if name in found]  # the last is ARM's
-    return any(known) if known else None
 
 
 def version(package: str) -> str | None:

@@ -25,7 +25,8 @@ from ..training.checkpoint import load_weights, read_checkpoint, save_checkpoint
 from ..training.distributed import rank
 from ..training.evaluation import loss_per_token
 from ..training.loop import train
-from ..training.options import History, Precision
+from ..training.options import History
+from ..training.precision import Precision
 from .arguments import begin_folder, training_options
 from .preparation import Data
 

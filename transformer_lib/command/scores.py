@@ -93,6 +93,7 @@ def describe(arguments: argparse.Namespace, argv: Sequence[str], data: Data, lea
         "python": platform.python_version(),
         "processes": int(os.environ.get("WORLD_SIZE", 1)),
         "threads": torch.get_num_threads(),
+        "precision": history.precision,
         "device": next(learned.model.parameters()).device.type,
     }
 

@@ -1,6 +1,6 @@
 """How a model learns: `loop` trains it, and `options` lists the settings of a run.
 
 `loss` is the cross-entropy under teacher forcing, `evaluation` the same on other pairs, `schedules` the learning rate,
-`gradients` the gradient of a batch, whole or in parts; `checkpoint` and `resuming` write a model or a whole run to a
-file, `distributed` lets processes train together.
+`precision` whether 16 or 32 bits, `gradients` the gradient of a batch, whole or in parts; `checkpoint` and `resuming`
+write a model or a whole run to a file, `distributed` lets processes train together.
 """

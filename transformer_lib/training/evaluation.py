@@ -10,9 +10,9 @@ from torch import Tensor
 from .._paths import PathName
 from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
-from .gradients import computing, count_targets
+from .gradients import count_targets
 from .loss import TrainingLoss
-from .options import Precision
+from .precision import Precision, computing
 
 
 @torch.no_grad()

@@ -5,23 +5,15 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-import torch
 from torch import Tensor, nn
 
-from .._validate import check_choice
 from . import distributed
-from .options import PRECISIONS, Precision
+from .precision import Precision, computing
 
 
 def count_targets(tgt: Tensor, pad_id: int) -> int:
     """Return how many tokens of tgt [batch, tgt_len] count in its loss: the real ones after bos."""
     return int((tgt[:, 1:] != pad_id).sum())
-
-
-def computing(precision: Precision, device: torch.device) -> torch.autocast:
-    """Return the context of a forward pass: PyTorch's autocast for "bfloat16", for "float32" nothing special."""
-    check_choice("precision", precision, PRECISIONS)
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=precision == "bfloat16")
 
 
 class BatchGradient:

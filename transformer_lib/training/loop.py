@@ -19,6 +19,7 @@ from . import distributed
 from .gradients import BatchGradient
 from .loss import TrainingLoss
 from .options import History, TrainingOptions, takes_options
+from .precision import Chosen, choose_precision
 from .resuming import read_run, write_run
 from .schedules import make_schedule, make_timed_schedule
 
@@ -95,19 +96,28 @@ class _Run:
         self.optimizer = torch.optim.Adam(self.parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
         self.total_steps = None if options.time_limit is not None else (options.epochs or 1) * len(batches)
         self.rate = self._schedule()
-        self.gradient = BatchGradient(
-            TrainingLoss(model, options.label_smoothing, path=options.path),
-            pad_id=model.config.pad_id,
-            accumulate=options.accumulate,
-            precision=options.precision,
-        )
         if distributed.rank() > 0:
             torch.manual_seed(torch.initial_seed() + distributed.rank())  # each drops out for itself
         self.history = History()
         if options.checkpoint is not None:
             self.history = read_run(options.checkpoint, model, self.optimizer, average)
         self.step = len(self.history.steps)
+        self.history.precision = self._precision()
+        self.gradient = BatchGradient(
+            TrainingLoss(model, options.label_smoothing, path=options.path),
+            pad_id=model.config.pad_id,
+            accumulate=options.accumulate,
+            precision=self.history.precision,
+        )
         self.started = time.monotonic() - self.history.seconds
+
+    def _precision(self) -> Chosen:
+        """Return what all processes compute in; a run that was begun with "auto" goes on as it began."""
+        if self.options.precision == "auto" and self.step > 0:
+            return self.history.precision
+        device = next(self.model.parameters()).device
+        chosen = distributed.gather(choose_precision(self.options.precision, device))
+        return "float32" if "float32" in chosen else "bfloat16"  # auto: every process has to have the units
 
     def _schedule(self) -> Callable[[int, float], float]:
         """Return (step, fraction of the time) -> rate."""
@@ -126,7 +136,11 @@ class _Run:
         """Train from the current step to the last."""
         first = distributed.rank() == 0
         with tqdm(
-            total=self.total_steps, initial=self.step, unit="step", disable=not (first and self.options.progress)
+            total=self.total_steps,
+            initial=self.step,
+            unit="step",
+            desc=self.history.precision if self.options.precision == "auto" else None,
+            disable=not (first and self.options.progress),
         ) as bar:
             epoch = self.step // len(self.batches)
             if on_epoch is not None and epoch > len(self.history.epochs):

@@ -8,14 +8,12 @@ import os
 import textwrap
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, field, fields
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, TypeVar
 
 from .._paths import PATHS, PathName
 from .._validate import check_choice, check_flag, check_fraction, check_int, check_positive
+from .precision import PRECISIONS, Chosen, Precision
 from .schedules import SCHEDULES, ScheduleName
-
-Precision = Literal["float32", "bfloat16"]
-PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
@@ -44,7 +42,9 @@ class TrainingOptions:
         1, "parts into which a batch is cut, one after the other: less memory, the same step, apart from dropout"
     )
     precision: Precision = option(
-        "float32", "'bfloat16' computes the forward pass in 16 bits where autocast finds that safe"
+        "float32",
+        "'bfloat16' computes the forward pass in 16 bits where autocast finds that safe; 'auto' does so where the "
+        "device has units for it, and history.precision says what it chose",
     )
     path: PathName = option(
         "readable", "'fast' runs a faster implementation of a plain Transformer: same loss, different dropout"
@@ -107,5 +107,6 @@ class History:
     loss: list[float] = field(default_factory=list)  # smoothed cross-entropy per target token, in nats
     rate: list[float] = field(default_factory=list)  # learning rate
     epochs: list[dict[str, float] | None] = field(default_factory=list)  # what `on_epoch` returned
+    precision: Chosen = "float32"  # in which the forward pass was computed
     interrupted: bool = False  # by the keyboard (JupyterLab's stop button)
     seconds: float = field(default=0.0, compare=False)  # spent in `train`, evaluations included; no two runs agree
