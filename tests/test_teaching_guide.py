@@ -49,7 +49,12 @@ def test_a_page_fits_its_notebook(entry):
     assert f"{stated[1]} minutes to read and run, {stated[2]} for" in page
     asked = re.findall(r"^\d+\. \*\*(.+?)\*\*, before `(.+?)`: .+ \*Expect:\* .+ \*Typical:\* .+$", page, re.MULTILINE)
     assert len(asked) >= 3 and [heading for heading, _ in asked] == [sections[cell] for _, cell in asked]
+    code = {cell["id"] for cell in notebook.cells if cell["cell_type"] == "code"}
+    assert [cell for _, cell in asked if cell not in code] == []
     tasks = re.findall(r"^### Exercise (.+?) · (.+) \((\d+) minutes, (.+)\)$", notebook.prose, re.MULTILINE)
+    if with_time := re.search(r"to read and run,? (\d+) minutes for (?:the )?(\w+) exercises[.,]", notebook.prose):
+        count = ["one", "two", "three", "four", "five", "six"].index(with_time[2]) + 1  # those behind it are optional
+        assert sum(int(minutes) for _, _, minutes, _ in tasks[:count]) == int(with_time[1])
     assert [f"{i} {title}, {minutes} min {stars}" for i, title, minutes, stars in tasks] == re.findall(
         r"^\| (.+ min [★☆]+) \|", page, re.MULTILINE
     )
@@ -61,6 +66,20 @@ def test_cells_and_links_exist(page):
     text, cells = page.read_text("utf-8"), {cell for entry in NOTEBOOKS for cell in section_of(read(entry)[0])}
     assert [name for name in CELL.findall(text) if name not in cells] == []
     assert [link for link in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", text) if not (GUIDE / link).exists()] == []
+
+
+def test_the_plans_name_exercises_that_exist():
+    there = {part for entry in NOTEBOOKS for kind, part in entry.parts if kind in ("exercise", "case")}
+    named = re.findall(r"(?<![\d.])(?:[0-2]\d|A)\.[1-9A-Z](?!\w)", (GUIDE / "index.md").read_text("utf-8"))
+    assert len(named) > 50 and set(named) <= there
+
+
+def test_the_map_adds_up():
+    rows = re.findall(
+        r"^\| [^|]*\| [^|]+ \| (\**\d+\**) \| (\**\d+\**) \|", (GUIDE / "index.md").read_text("utf-8"), re.MULTILINE
+    )
+    *found, total = [[int(cell.strip("*")) for cell in row] for row in rows]
+    assert len(found) == len(NOTEBOOKS) and total == [sum(column) for column in zip(*found, strict=True)]
 
 
 def test_the_first_lesson_adds_up():
