@@ -2,7 +2,7 @@
 
 >>> import transformer_lib as tl
 >>> picture = tl.course.ladder("02")  # doctest: +ELLIPSIS
-The translator with the parts learned so far, after 4 passes over the corpus:
+The translator with the parts learned so far, after 8 passes over the corpus:
 ...
 
 The numbers are those of the study `studies.ladder`.
@@ -91,10 +91,11 @@ def _short(number: float) -> str:
 def sentence(content: dict[str, Any], notebook: str) -> str:
     """Return what the rung of a notebook bought and what it cost, against the rung before.
 
-    A measure counts as changed where every seed of one rung is better than every seed of the other, after both budgets.
+    A measure counts as changed where every seed of one rung is better than every seed of the other, after the two
+    largest budgets.
     """
     before, rung = up_to(notebook)[-2:]
-    less, most = content["passes"]
+    less, most = content["passes"][-2:]
     early, late = (_changes(content, before.id, rung.id, passes) for passes in (less, most))
 
     def steps(measures: Sequence[str], passes: int) -> str:
@@ -138,8 +139,9 @@ def _step(content: dict[str, Any], before: str, after: str, measure: str, passes
 
 
 def picture(content: dict[str, Any], climbed: Sequence[study.Rung]) -> plotting.Shown:
-    """Draw the rungs from top to bottom, the last one marked: loss and exact match after both budgets, then senses."""
-    budgets = content["passes"][::-1]
+    """Draw the rungs from top to bottom, the last one marked: loss and exact match after the two largest budgets, then
+    the senses after the largest."""
+    budgets = content["passes"][:-3:-1]
     names, now = [f"{rung.id} {rung.part}" for rung in climbed], f"{climbed[-1].id} {climbed[-1].part}"
 
     def after(measure: str, passes: int) -> list[list[float]]:

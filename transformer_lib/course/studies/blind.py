@@ -62,7 +62,7 @@ def measure(seeds: Sequence[int]) -> dict[str, Any]:
 def sighted(results: dict[str, Any]) -> list[list[float]]:
     """Return the losses of the same translators with their sources, from the ladder: [seed][passes]."""
     runs = ladder.load_results()["runs"][RUNG]
-    return [[run["curves"]["4"][str(passes)] for passes in results["passes"]] for run in runs]
+    return [[run["curves"][str(ladder.PASSES[-1])][str(passes)] for passes in results["passes"]] for run in runs]
 
 
 def load_results(path: Path = RESULTS) -> dict[str, Any]:

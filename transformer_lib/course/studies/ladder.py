@@ -36,11 +36,10 @@ from . import stored, translators
 from .ladder_models import PARTS, Reader, read_evenly, without_residuals_and_norms
 
 RESULTS = DATA / "ladder.json"
-PASSES = (2, 4)  # over the corpus: half of the course's number and all of it, to see how much the rest still changes
-LONGER = 8  # passes of one more run with the first seed, to see how far from its end a rung was
+PASSES = (2, 4, 8)  # over the corpus: the course's number, half and twice of it, to see how much the rest still changes
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)  # the learning rates that every rung tries for one pass, with the seed 100
 HIGHER = (3e-2, 1e-1)  # tried, one after the other, only where the highest so far is the best
-SWEPT = ((1, 100), (PASSES[-1], 0))  # passes and seed: of all rates, then of the best and the next lower one
+SWEPT = ((1, 100), (4, 0))  # passes and seed: of all rates, then of the best and the next lower one
 PLAIN: dict[str, Any] = {"schedule": "constant", "warmup_steps": 1, "label_smoothing": 0.0}
 RECIPE = {name: value for name, value in translators.TRAINING.items() if name != "epochs"}
 KINDS = ("nouns", "it")  # of ambiguous words
@@ -168,23 +167,23 @@ def measure(translator: Translator, pairs: Sequence[Pair], *, beam_size: int = 1
 
 
 class Climb:
-    """What is measured of one rung while it is trained: the loss after each quarter, and all after each budget.
+    """What is measured of one rung while it is trained: the loss after 1, 2, 4, 8, … passes, and all after each budget.
 
     Args:
         names: of the rungs that this translator is: the trained one, and those that only decode it otherwise.
-        quarter: passes from one measurement of the loss to the next. budgets: passes after which all is measured.
+        budgets: passes after which all is measured.
     """
 
     def __init__(
-        self, translator: Translator, pairs: Sequence[Pair], names: Sequence[str], quarter: int, budgets: Sequence[int]
+        self, translator: Translator, pairs: Sequence[Pair], names: Sequence[str], budgets: Sequence[int]
     ) -> None:
-        self.translator, self.pairs, self.quarter, self.budgets = translator, pairs, quarter, budgets
+        self.translator, self.pairs, self.budgets = translator, pairs, budgets
         self.curve: dict[int, float] = {}
         self.scores: dict[str, dict[int, dict[str, float]]] = {name: {} for name in names}
 
     def look(self, passes: int) -> None:
         """Measure after so many passes, if it is time."""
-        if passes % self.quarter == 0:
+        if passes.bit_count() == 1:  # a power of two
             self.curve[passes] = loss_of(self.translator, self.pairs)
         if passes in self.budgets:
             for name, scores in self.scores.items():
@@ -194,15 +193,15 @@ class Climb:
 def run_seed(corpus: Corpus, name: str, seed: int, **options: Any) -> dict[str, dict[str, Any]]:
     """Train one rung with one seed; return what was measured for it and for the rungs that only decode it otherwise.
 
-    At a constant rate the smaller budget is met on the way to the larger; a schedule that ends with the budget is run
-    once for each.
+    At a constant rate the smaller budgets are met on the way to the largest; a schedule that ends with the budget is
+    run once for each.
     """
     names = [name, *(rung.id for rung in RUNGS if rung.trained_as == name)]
     outcome: dict[str, dict[str, Any]] = {each: {"seed": seed, "scores": {}, "curves": {}} for each in names}
     on_the_way = find(name).training["schedule"] == "constant"
     for budgets in [PASSES] if on_the_way else [(passes,) for passes in PASSES]:
         translator = new_translator(corpus, name, seed)
-        climbing = Climb(translator, corpus["validation"], names, max(1, budgets[-1] // 4), budgets)
+        climbing = Climb(translator, corpus["validation"], names, budgets)
         climb(translator, name, corpus["train"], seed, epochs=budgets[-1], on_epoch=climbing.look, **options)
         for each, scores in climbing.scores.items():
             outcome[each]["scores"] |= {str(passes): found for passes, found in scores.items()}
@@ -277,7 +276,7 @@ def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
     if "dictionary" not in content:
         content["dictionary"] = scores_of(DictionaryBaseline(corpus["train"]).translate, corpus["validation"])
     parts = (_short_runs(corpus, content), _sweep(corpus, content))
-    parts += (_climb_all(corpus, seeds, content), _order(corpus, seeds, content), _longer(corpus, seeds[:1], content))
+    parts += (_climb_all(corpus, seeds, content), _order(corpus, seeds, content))
     for said in itertools.chain(*parts):
         stored.save(path, content)
         print(*said, flush=True)
@@ -328,7 +327,11 @@ def _climb_all(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) ->
     controls = {rung.id for rung in CONTROLS}
     for control, seed, name in itertools.product((False, True), seeds, TRAINED):
         rate = chosen_rate(content, name)
-        done = [(one["seed"], one["rate"]) for one in content["runs"].get(name, [])]
+        done = [
+            (one["seed"], one["rate"])
+            for one in content["runs"].get(name, [])
+            if all(str(passes) in one["scores"] for passes in PASSES)
+        ]
         if (name in controls) != control or (seed, rate) in done:
             continue
         outcomes = run_seed(corpus, name, seed, learning_rate=rate)
@@ -347,35 +350,18 @@ def _order(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Ite
             yield name, seed, losses[str(seed)]
 
 
-def _longer(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Add what is measured after LONGER passes, seed by seed, that `content` lacks."""
-    rungs = (rung.id for rung in RUNGS if rung.id in TRAINED)
-    for seed, name in itertools.product(seeds, rungs):
-        names = [name, *(rung.id for rung in RUNGS if rung.trained_as == name)]
-        found = {each: content.setdefault("longer", {}).setdefault(each, {}) for each in names}
-        if str(seed) in found[name]:
-            continue
-        translator = new_translator(corpus, name, seed)
-        climb(translator, name, corpus["train"], seed, learning_rate=chosen_rate(content, name), epochs=LONGER)
-        for each in names:
-            found[each][str(seed)] = measure(translator, corpus["validation"], beam_size=find(each).beam_size)
-            yield "longer", each, seed, found[each][str(seed)]
-
-
 def load_results(path: Path = RESULTS) -> dict[str, Any]:
     """Return what the command of this module wrote."""
     return stored.read(path)
 
 
-def longer_table(content: dict[str, Any]) -> str:
-    """Return, as Markdown, the share exactly right of every rung with the first seed, after each number of passes."""
-    lines = [f"| rung | {' | '.join(f'{passes} passes' for passes in (*PASSES, LONGER))} |", "|---|" + "---:|" * 3]
+def passes_table(content: dict[str, Any]) -> str:
+    """Return, as Markdown, the mean share exactly right of every rung after each number of passes."""
+    lines = [f"| rung | {' | '.join(f'{passes} passes' for passes in PASSES)} |", "|---|" + "---:|" * len(PASSES)]
     for rung in RUNGS:
-        first = content["runs"][rung.id][0]
-        found = [first["scores"][str(passes)] for passes in PASSES]
-        found.append(content["longer"][rung.id][str(first["seed"])])
-        cells = " | ".join(f"{scores['exact match']:.3f}" for scores in found)
-        lines.append(f"| {rung.id} {rung.part} | {cells} |")
+        runs = [run["scores"] for run in content["runs"][rung.id]]
+        cells = (f"{mean(scores[str(passes)]['exact match'] for scores in runs):.3f}" for passes in PASSES)
+        lines.append(f"| {rung.id} {rung.part} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
@@ -384,7 +370,7 @@ def main() -> None:
     seeds, path = stored.arguments(__doc__, RESULTS)
     content = run(seeds, path)
     if path == RESULTS:
-        stored.write_between(DATA / "README.md", "ladder", longer_table(content))
+        stored.write_between(DATA / "README.md", "ladder", passes_table(content))
 
 
 if __name__ == "__main__":

@@ -27,6 +27,7 @@ RESULTS = DATA / "peeking.json"
 WORDS = ("show", "me", "the", "money", "not", "on", "your", "life")
 INPUTS = 8  # a sentence has one word more, and the last one is only predicted
 WIDTH, BATCH_SIZE = 32, 64
+PASSES = (2, 4)  # of a translator over the corpus
 BUDGETS = (250, 1250)  # steps; the notebook trains for 400
 RATES = (2e-3, 5e-3, 1e-2)
 LAST_AT = range(3, 11)  # positions of the last of four words; those from INPUTS on are never trained
@@ -185,7 +186,7 @@ def new_peeker(corpus: Corpus, seed: int) -> Translator:
     return Translator(model, found.src_tokenizer, found.tgt_tokenizer)
 
 
-def run_peeker(corpus: Corpus, seed: int, passes: Sequence[int] = ladder.PASSES) -> dict[str, Any]:
+def run_peeker(corpus: Corpus, seed: int, passes: Sequence[int] = PASSES) -> dict[str, Any]:
     """Train the translator without the mask as rung 07 is trained; return its scores after each budget and samples."""
     translator, scores = new_peeker(corpus, seed), {}
     pairs = corpus["validation"]
