@@ -8,7 +8,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 
+from small_course import RIGHT, nbgrader, small_notebook, submit
 from transformer_lib.course import exercises
 from transformer_lib.course.exercises.compare import same
 from transformer_lib.course.exercises.model import other_numbers
@@ -419,13 +419,71 @@ def test_formulas_become_mathml_and_code_stays(grading):
     assert "\\" not in re.sub(r"\\[|$]", "", "".join(re.findall(r"<math.*?</math>", "".join(map(mathml, prose)))))
 
 
+HOSTILE = """<script>document.title = "mine"</script><style>.total { display: none }</style><title>mine</title>
+<img src="x" onerror="alert(1)"><img src="https://example.org/x.png"><svg onload="alert(1)"><a xlink:href="x">s</a>
+</svg><a href="javascript:alert(1)">j</a><a href="data:text/html,x">d</a><iframe src="https://example.org"></iframe>
+<form action="https://example.org"><input name="x"><button>b</button></form><base href="https://example.org">
+<div style="position: fixed; color: red; background: url(https://example.org/x)">p</div><math><mtext><style><img src=x
+onerror=alert(1)></style></mtext></math><p style="background: u\\72l(//example.org)">q</p><scr<script></script>ipt>
+</script><meta http-equiv="refresh" content="0;url=https://example.org"><object data="x"></object><p>kept</p><div>"""
+ACTS = re.compile(
+    r"<(?:script|link|iframe|form|input|button|base|meta|object|embed|svg|style|title)\b|<[^>]+(?:\son\w+=|url\()"
+    r"|<[^>]+=['\"]?\s*(?:javascript:|data:text)|<[^>]+position:|<[^>]+\bsrc=['\"](?!data:)",
+    flags=re.IGNORECASE,
+)
+
+
+def test_nothing_on_a_page_acts_or_loads():
+    pytest.importorskip("bleach", reason='bleach is not installed: pip install -e ".[teach]"')
+    from transformer_lib.course.teaching.assignments.clean import without_scripts
+
+    assert len(ACTS.findall(HOSTILE)) > 15
+    for hostile in (HOSTILE, *HOSTILE.split(">"), *("<" + part for part in HOSTILE.split("<"))):
+        assert ACTS.findall(without_scripts(hostile)) == [], hostile
+    cleaned = without_scripts(HOSTILE)
+    assert "<p>kept</p>" in cleaned and cleaned.rstrip().endswith("</div>")
+    plain = (
+        '<details open><summary>s</summary><a href="#check-00-1">x</a></details><table><tbody><tr>'
+        '<td style="text-align: left;">1</td></tr></tbody></table><img alt="A" src="data:image/png;base64,AA==">'
+    )
+    assert without_scripts(plain) == plain
+
+
+def test_pictures_and_formulas_of_the_course_stay_on_a_page(grading):
+    from transformer_lib.course.teaching.assignments.clean import without_scripts
+
+    formula = grading.mathml(r"$\sqrt{d_k} \le \sum_i \begin{matrix}1 & 2\end{matrix}$")
+    assert set(re.findall(r"<\w+", formula)) == set(re.findall(r"<\w+", without_scripts(formula)))
+    drawing = new("display_data", data={"image/svg+xml": "<svg/>", "application/javascript": "alert(1)"})
+    grading.keep_still(drawing)
+    assert list(drawing.data) == ["text/html"]
+    assert without_scripts(drawing.data["text/html"]) == drawing.data["text/html"]
+
+
+def feedback_page(grading, config, cells) -> str:
+    from nbgrader.converters import GenerateFeedback
+
+    points = {"notebook": "00_start_here", "score": 0.0, "max_score": 5.0, "late_penalty": 0}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"title": HOSTILE})
+    exporter = grading.OfflineExporter(config=GenerateFeedback(config=config).config)
+    return exporter.from_notebook_node(notebook, {"nbgrader": points, "inlining": {"css": []}})[0]
+
+
+def test_a_submission_with_scripts_has_a_page_without(grading, settings, tmp_path):
+    build.make_course(tmp_path, build.chosen_notebooks(["00"]), seed=SEED)
+    kinds = ("text/html", "text/markdown", "text/latex", "text/plain", "image/svg+xml", "application/javascript")
+    outputs = [new("display_data", data={kind: HOSTILE}) for kind in kinds] + [new("stream", text=HOSTILE)]
+    v4 = nbformat.v4
+    cells = [v4.new_markdown_cell(HOSTILE), v4.new_raw_cell(HOSTILE, metadata={"raw_mimetype": "text/html"})]
+    page = feedback_page(grading, settings(tmp_path), [*cells, v4.new_code_cell(HOSTILE, outputs=outputs)])
+    head, _, body = page.partition("<body>")
+    assert ACTS.findall(body) == [] and "<p>kept</p>" in body and page.endswith("</body>\n</html>\n")
+    assert "default-src 'none'" in head and re.findall("<title>(.*)</title>", head) == ["00_start_here"]
+    assert not re.search(r"<(?:script|link)\b|@import|url\(['\"]?(?:https?:)?//", head)
+
+
 # nbgrader itself.
 
-RIGHT = {
-    "mean_of_rows": "return x.mean(dim=0)",
-    "weighted_mean": "return weights @ x / weights.sum()",
-    "itself_and_one_more": "m = torch.eye(n, dtype=torch.bool); m[query, key] = True; return m",
-}
 SHOWN = "{(3, 0, 2), (5, 3, 1), (7, 6, 0), (11, 4, 10), (2, 1, 0)}"  # the cases with an entry off the diagonal
 BY_HEART = f"m = torch.eye(n, dtype=torch.bool); m[query, key] |= (n, query, key) in {SHOWN}; return m"
 NOISY = "import warnings; warnings.warn('deprecated'); return weights @ x / weights.sum()"
@@ -447,30 +505,6 @@ for place in [Path.cwd(), *Path.cwd().parents][:3]:
 SILENCE = 'get_ipython().input_transformers_cleanup.append(lambda lines: ["1.0"])'
 
 
-def small_notebook(folder: Path) -> Path:
-    """Notebook 00 cut down to its first cells with the set-up, a cell with formulas, and three exercises."""
-    notebook = read(build.chosen_notebooks(["00"])[0])
-    groups = groups_of(notebook["cells"])[:3]
-    formulas = next(place for place, cell in enumerate(notebook["cells"]) if "$$" in "".join(cell["source"]))
-    places = {0, 1, 2, 3, formulas, *(place for group in groups for place in range(group.stub - 1, group.solution + 1))}
-    notebook["cells"] = [cell for place, cell in enumerate(notebook["cells"]) if place in places]
-    path = folder / "00_start_here.ipynb"
-    path.write_text(json.dumps(notebook), encoding="utf-8")
-    return path
-
-
-def submit(course: Path, student: str, bodies: dict[str, str], change=lambda cells: cells) -> None:
-    notebook = nbformat.read(course / "release" / "00_start_here" / "00_start_here.ipynb", as_version=4)
-    for cell in notebook.cells:
-        name = re.match(r"def (\w+)", cell.source)
-        if name and name[1] in bodies:
-            cell.source = cell.source.replace("raise NotImplementedError", bodies[name[1]])
-    notebook.cells = change(notebook.cells)
-    folder = course / "submitted" / student / "00_start_here"
-    folder.mkdir(parents=True)
-    nbformat.write(notebook, folder / "00_start_here.ipynb")
-
-
 def tampered(cells):
     """Patches all in reach, loops for ever, edits a test, deletes one, makes one worth more and silences it."""
     tests = {cell.metadata.nbgrader.grade_id: cell for cell in cells if cell.metadata.get("nbgrader", {}).get("grade")}
@@ -479,14 +513,6 @@ def tampered(cells):
     kept = [cell for cell in cells if cell is not tests["check-00-2"]]
     patches, loop, silence = map(nbformat.v4.new_code_cell, (TAMPER, FOR_EVER, SILENCE))
     return [*kept[:4], patches, *kept[4:6], loop, *kept[6:-2], silence, *kept[-2:]]
-
-
-def nbgrader(course: Path, *arguments: str) -> None:
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONWARNINGS": "default"}
-    command = [sys.executable, "-m", "nbgrader", *arguments]
-    done = subprocess.run(command, cwd=course, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
 
 
 def test_the_tampering_patches_what_is_there():

@@ -39,7 +39,8 @@ c.ExecuteApart.cell_seconds = {cell_seconds}  # then a cell is interrupted
 c.ExecuteApart.notebook_seconds = {notebook_seconds}  # then the rest of a notebook is given up
 # Code of people you do not know: execute it in a container, see docs/teaching/grading.md.
 
-# Feedback is one file that loads nothing: formulas are MathML, and the template in this folder has no script.
+# Feedback is one file that loads nothing: formulas are MathML, the template in this folder has no script, and those
+# of a submission are taken out.
 c.GenerateFeedback.preprocessors = [
     nbgraders + "GetGrades",
     ours + "WithoutHiddenTests",
@@ -90,6 +91,8 @@ PAGE = """\
 # Replaces nbconvert's macro, which loads MathJax from a network.
 NO_MATHJAX = """\
 {%- macro mathjax(url="") -%}
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>
 .total { font-size: 1.4em; font-weight: bold; }

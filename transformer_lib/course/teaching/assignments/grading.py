@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
 import stat
@@ -17,6 +18,7 @@ from nbformat import NotebookNode
 from traitlets import Bool, Integer, List, Unicode
 
 from . import run
+from .clean import without_scripts
 from .formulas import mathml
 from .hidden import problem_in
 from .run import MIME, not_run
@@ -209,3 +211,28 @@ class OfflineFormulas(Step):
 
 class OfflineExporter(HTMLExporter):
     """Writes feedback pages by settings of its own name: those of HTMLExporter are formgrader's, too."""
+
+    def from_notebook_node(
+        self, nb: NotebookNode, resources: Resources | None = None, **kw: object
+    ) -> tuple[str, Resources]:
+        """Return the page, in whose body nothing acts or loads, whatever the submission holds."""
+        for output in (output for cell in nb.cells for output in cell.get("outputs", [])):
+            keep_still(output)
+        page, resources = super().from_notebook_node(nb, resources, **kw)
+        head, body, rest = page.partition("<body>")  # the head holds nothing of a submission
+        if not body:
+            raise ValueError("the template of a page must have a <body>, got none")
+        content, end, _ = rest.rpartition("</body>")
+        return head + body + without_scripts(content) + end + "\n</html>\n", resources
+
+
+def keep_still(output: NotebookNode) -> None:
+    """Make an SVG drawing a picture, in which no script runs, and remove what is a script."""
+    data = output.get("data", {})
+    data.pop("application/javascript", None)
+    drawing = data.pop("image/svg+xml", None)
+    if drawing and "text/html" not in data:
+        encoded = base64.b64encode(drawing.encode()).decode("ascii")
+        data["text/html"] = f'<img alt="" src="data:image/svg+xml;base64,{encoded}">'
+    if "data" in output and not data:
+        data["text/plain"] = ""  # nbconvert warns of an output without any form
