@@ -19,12 +19,18 @@ c = get_config()
 # Keep secret, seed of the hidden cases: {seed}
 c.CourseDirectory.course_id = {course_id!r}
 c.ClearSolutions.code_stub = {{"python": "raise NotImplementedError"}}
-c.OverwriteCells.add_missing_cells = True  # a check that was deleted is put back
 
 # A submission is executed in a folder and a process of its own; then its answers are compared here.
 # The steps are named, not imported: one that is not installed stops the grading, not the reading of this file,
 # after which nbgrader would go on with steps of its own.
 nbgraders, ours = "nbgrader.preprocessors.", "transformer_lib.course.teaching.assignments.grading."
+c.Autograde.sanitize_preprocessors = [
+    "transformer_lib.course.teaching.assignments.repair.RepairCells",  # a check that was deleted is put back
+    nbgraders + "ClearOutput",
+    nbgraders + "OverwriteKernelspec",
+    nbgraders + "OverwriteCells",
+    nbgraders + "CheckCellMetadata",
+]
 c.Autograde.autograde_preprocessors = [
     ours + "ExecuteApart",
     ours + "CompareAnswers",
