@@ -29,6 +29,7 @@ from transformer_lib.course.teaching.assignments import (
     hidden as assignments_hidden,
 )
 from transformer_lib.course.teaching.assignments.cases import MORE, unseen_cases
+from transformer_lib.course.teaching.assignments.config import assignment_seed
 from transformer_lib.course.teaching.assignments.source import course_source, groups_of
 from transformer_lib.course.teaching.notebook_files import read, source_of, tags_of
 
@@ -140,10 +141,21 @@ def test_the_command_makes_a_course_that_keeps_its_seed(tmp_path, capsys):
         seeds += set(re.findall(r"seed=(\d+)", source.read_text(encoding="utf-8")))
     assert source.stem == source.parent.name == "03_queries_keys_values"
     assert seeds[0] == seeds[1] != seeds[2] and min(map(int, seeds)) >= 10**6
+    assert seeds[2] not in (out / "nbgrader_config.py").read_text(encoding="utf-8")
     ast.parse((out / "nbgrader_config.py").read_text(encoding="utf-8"))
     with pytest.raises(SystemExit):
         build.main(["--out", str(tmp_path), "--only", "99.1"])
     assert "only must name exercises of the chosen notebooks, got ['99.1']" in capsys.readouterr().err
+
+
+def test_each_assignment_has_a_seed_of_its_own_that_does_not_tell_the_secret(tmp_path):
+    for secret in (SEED, SEED + 1):
+        build.make_course(tmp_path, build.chosen_notebooks(["00", "01"]), seed=secret)
+        texts = [path.read_text(encoding="utf-8") for path in sorted(tmp_path.glob("source/*/*.ipynb"))]
+        first, second = ([int(seed) for seed in set(re.findall(r"seed=(\d+)", text))] for text in texts)
+        expected = [assignment_seed(secret, name) for name in ("00_start_here", "01_attention_is_a_lookup")]
+        assert [*first, *second] == expected and len({secret, *expected}) == 3
+    assert assignment_seed(SEED, "00_start_here") != assignment_seed(SEED + 1, "00_start_here") >= 10**6
 
 
 # Hidden cases.
@@ -245,6 +257,19 @@ def test_what_is_no_answer_is_not_right(forged):
 # The program that executes.
 
 FOR_EVER = "import time\nwhile True:\n    time.sleep(0.05)"
+
+
+def test_a_submission_finds_no_file_with_its_checks_and_no_link_of_its_leads_out(tmp_path):
+    """The checks hold the seed; and a link in the place of the file would have the result written where it leads."""
+    (tmp_path / "theirs").write_text("untouched", encoding="utf-8")
+    (tmp_path / "run").mkdir()
+    sources = ["import os; os.listdir()", "os.symlink('../theirs', 'n.ipynb')"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbformat.write(notebook, tmp_path / "run" / "n.ipynb")
+    run.run(tmp_path / "run" / "n.ipynb", cell_seconds=20, notebook_seconds=120)
+    listed, linked = nbformat.read(tmp_path / "run" / "n.ipynb", as_version=4).cells
+    assert listed.outputs[0].data["text/plain"] == "[]" and linked.outputs == []
+    assert (tmp_path / "theirs").read_text(encoding="utf-8") == "untouched"
 
 
 def test_a_cell_without_end_is_interrupted_and_a_dead_kernel_keeps_what_was_done(tmp_path):
@@ -391,6 +416,16 @@ def test_a_command_that_does_not_start_is_no_fault_of_a_submission(grading, comm
         grading.ExecuteApart(command=command)(notebook, {})
 
 
+def test_a_seed_is_masked_whatever_stands_between_its_digits(grading):
+    shown = ("7654321", "7,654,321", "<b>76</b>543 <i>21</i>", "[&#39;7&#39;, &#39;6&#39;, 5, 4, 3, 2, 1]", "7_654_321")
+    for text in shown:
+        masked = grading.masked(f"<p>seed: {text}.</p>", {"7654321"})
+        assert re.sub(r"<[^>]*>|&#39;|[\W_]", "", masked.replace("…", "")) == "seed", masked
+        assert re.findall(r"<[^>]*>", masked) == re.findall(r"<[^>]*>", f"<p>{text}</p>")
+    for text in ("17654321", "76543210", "7654320"):
+        assert grading.masked(text, {"7654321"}) == text
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such links and pipes")
 @pytest.mark.parametrize("place", ["os.mkfifo(f)", "os.symlink('moved', f)", "os.mkdir(f)"])
 def test_what_a_submission_puts_in_the_place_of_its_file_is_not_waited_for(grading, place):
@@ -502,17 +537,18 @@ h.grade = lambda *a, **k: display(dict([("{MIME}", [answer] * 5)]), raw=True)
 for place in [Path.cwd(), *Path.cwd().parents][:3]:
     (place / "gradebook.db").exists() and (place / "gradebook.db").write_bytes(b"")
 """
+PEEK = "print([cell for cell in In if 'grade(' in cell])"
 SILENCE = 'get_ipython().input_transformers_cleanup.append(lambda lines: ["1.0"])'
 
 
 def tampered(cells):
-    """Patches all in reach, loops for ever, edits a test, deletes one, makes one worth more and silences it."""
+    """Patches all in reach, loops for ever, edits a test, deletes one, shows the seed, raises points, silences one."""
     tests = {cell.metadata.nbgrader.grade_id: cell for cell in cells if cell.metadata.get("nbgrader", {}).get("grade")}
     tests["check-00-1"].source = "1.0"
     tests["check-00-3"].metadata.nbgrader.points = 100
     kept = [cell for cell in cells if cell is not tests["check-00-2"]]
-    patches, loop, silence = map(nbformat.v4.new_code_cell, (TAMPER, FOR_EVER, SILENCE))
-    return [*kept[:4], patches, *kept[4:6], loop, *kept[6:-2], silence, *kept[-2:]]
+    patches, loop, peek, silence = map(nbformat.v4.new_code_cell, (TAMPER, FOR_EVER, PEEK, SILENCE))
+    return [*kept[:4], patches, *kept[4:6], loop, *kept[6:-2], peek, silence, *kept[-2:]]
 
 
 def test_the_tampering_patches_what_is_there():
@@ -524,14 +560,15 @@ def test_the_tampering_patches_what_is_there():
     assert all(map(callable, replaced))
 
 
-def test_nbgrader_gives_every_submission_what_it_deserves(grading, tmp_path):
-    course = tmp_path / "course"
-    [source] = build.make_course(course, [small_notebook(tmp_path)], cell_seconds=20, notebook_seconds=600)
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """A small course with five submissions, graded by nbgrader, and {student: page}."""
+    for module in ("nbgrader", "latex2mathml"):
+        pytest.importorskip(module, reason=f'{module} is not installed: pip install -e ".[teach]"')
+    folder = tmp_path_factory.mktemp("graded")
+    course = folder / "course"
+    [source] = build.make_course(course, [small_notebook(folder)], cell_seconds=20, notebook_seconds=600)
     nbgrader(course, "generate_assignment", "00_start_here")
-    release = (course / "release" / "00_start_here" / "00_start_here.ipynb").read_text(encoding="utf-8")
-    assert release.count("raise NotImplementedError") >= 3
-    assert not any(word in release for word in ("SOLUTION", "HIDDEN", "_solution(", "seed=", "x.mean(dim=0)\\n"))
-
     (course / "submitted" / "reference").mkdir(parents=True)
     shutil.copytree(source.parent, course / "submitted" / "reference" / "00_start_here")
     submit(course, "blank", {})
@@ -539,10 +576,23 @@ def test_nbgrader_gives_every_submission_what_it_deserves(grading, tmp_path):
     wrong = {"mean_of_rows": "return x.mean(dim=1)", "itself_and_one_more": BY_HEART, "weighted_mean": NOISY}
     submit(course, "mistaken", wrong)
     submit(course, "tampering", {}, tampered)
+    for name in ("torch.py", "sitecustomize.py", "more/numpy.py"):
+        place = course / "submitted" / "mistaken" / "00_start_here" / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("raise SystemExit", encoding="utf-8")
     nbgrader(course, "autograde", "00_start_here")
     nbgrader(course, "generate_feedback", "00_start_here")
+    return course, {page.parts[-3]: page.read_text(encoding="utf-8") for page in course.glob("feedback/*/*/*.html")}
 
-    pages = {page.parts[-3]: page.read_text(encoding="utf-8") for page in course.glob("feedback/*/*/*.html")}
+
+def test_the_student_version_that_nbgrader_makes_holds_no_solution(graded):
+    release = (graded[0] / "release" / "00_start_here" / "00_start_here.ipynb").read_text(encoding="utf-8")
+    assert release.count("raise NotImplementedError") >= 3
+    assert not any(word in release for word in ("SOLUTION", "HIDDEN", "_solution(", "seed=", "x.mean(dim=0)\\n"))
+
+
+def test_nbgrader_gives_every_submission_what_it_deserves(graded):
+    pages = graded[1]
     total = re.compile(r'class="total">([\d.]+) of\s+([\d.]+) points')
     points = {name: total.search(page).groups() for name, page in pages.items()}
     expected = {"reference": 5, "blank": 0, "half": 3, "mistaken": 2, "tampering": 0}  # points are the stars
@@ -550,7 +600,23 @@ def test_nbgrader_gives_every_submission_what_it_deserves(grading, tmp_path):
     assert "You averaged along each row, one number a token; average over the rows, axis 0." in pages["mistaken"]
     assert "not right in a case that was not shown" in pages["mistaken"]
     assert "the cell took too long and was interrupted" in pages["tampering"]
+
+
+def test_what_goes_back_to_students_is_a_page_that_loads_nothing_and_nothing_else(graded):
+    course, pages = graded
     loads = re.compile(r"<(?:script|link|iframe)\b|@import|url\(['\"]?(?:https?:)?//|\bsrc=['\"](?!data:)")
     for page in pages.values():
-        assert "<math" in page and "seed=" not in page.replace("seed=…", "")
-        assert loads.findall(page) == []
+        assert "<math" in page and loads.findall(page) == []
+    files = [path.relative_to(course / "feedback") for path in course.glob("feedback/**/*") if path.is_file()]
+    assert {path.parts[1:] for path in files} == {("00_start_here", "00_start_here.html")}
+
+
+def test_a_seed_that_a_submission_prints_is_not_on_its_page(graded):
+    course, pages = graded
+    source = (course / "source" / "00_start_here" / "00_start_here.ipynb").read_text(encoding="utf-8")
+    [seed] = set(re.findall(r"seed=(\d+)", source))
+    notebook = nbformat.read(course / "autograded/tampering/00_start_here/00_start_here.ipynb", as_version=4)
+    [printed] = [cell.outputs[0].text for cell in notebook.cells if cell.source == PEEK]
+    assert seed in printed
+    for page in pages.values():
+        assert seed not in page and "seed=" not in page.replace("seed=…", "")

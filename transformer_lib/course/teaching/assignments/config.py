@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 from pathlib import Path
 
-SEED_LINE = re.compile(r"^# Keep secret, seed of the hidden cases: (\d+)$", flags=re.MULTILINE)
+from ...exercises.model import SMALLEST_SEED
+
+SECRET_LINE = re.compile(r"^# Keep secret, the seeds of the hidden cases follow from it: (\d+)$", flags=re.MULTILINE)
 
 CONFIG = '''"""nbgrader's settings for this course; its commands are run in this folder."""
 
@@ -16,7 +19,7 @@ import nbgrader
 
 c = get_config()
 
-# Keep secret, seed of the hidden cases: {seed}
+# Keep secret, the seeds of the hidden cases follow from it: {secret}
 c.CourseDirectory.course_id = {course_id!r}
 c.ClearSolutions.code_stub = {{"python": "raise NotImplementedError"}}
 
@@ -48,6 +51,7 @@ c.ExecuteApart.notebook_seconds = {notebook_seconds}  # then the rest of a noteb
 # Feedback is one file that loads nothing: formulas are MathML, the template in this folder has no script, and those
 # of a submission are taken out.
 c.GenerateFeedback.preprocessors = [
+    ours + "WithoutOtherFiles",
     nbgraders + "GetGrades",
     ours + "WithoutHiddenTests",
     ours + "OfflineFormulas",
@@ -120,6 +124,17 @@ FILES = {
     "templates/offline/page.html.j2": PAGE,
     "templates/offline/mathjax.html.j2": NO_MATHJAX,
 }
+
+
+def assignment_seed(secret: int, name: str) -> int:
+    """Return the seed of an assignment's hidden cases; whoever sees one can tell neither the secret nor the others.
+
+    Args:
+        secret: of the course; its length is what makes it hard to guess.
+        name: of the assignment.
+    """
+    digest = hmac.digest(str(secret).encode(), name.encode(), "sha256")
+    return SMALLEST_SEED + int.from_bytes(digest[:8], "big") % 10**9
 
 
 def write_settings(out: Path, **settings: object) -> None:

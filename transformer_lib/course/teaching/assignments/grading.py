@@ -9,12 +9,14 @@ import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
 from nbconvert.exporters import HTMLExporter
 from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
+from nbgrader.coursedir import CourseDirectory
 from traitlets import Bool, Integer, List, Unicode
 
 from . import run
@@ -191,12 +193,45 @@ def short(output: NotebookNode) -> NotebookNode:
 
 
 class WithoutHiddenTests(Step):
-    """Removes the hidden tests, and with them their seed, from what a student gets back."""
+    """Removes the hidden tests from what a student gets back, and tells the exporter their seeds, which it masks."""
+
+    def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
+        """Replace the region of each test, and remember its seed."""
+        tests = [cell for cell in nb.cells if cell.metadata.get("nbgrader", {}).get("grade")]
+        resources["seeds"] = {found["seed"] for cell in tests for found in HIDDEN.finditer(cell.source)}
+        return super().preprocess(nb, resources)
 
     def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
         """Replace the region of one cell."""
         cell.source = REGION.sub("# … and cases that are not shown", cell.source)
         return cell, resources
+
+
+def masked(html: str, numbers: Iterable[str]) -> str:
+    """Return part of a page with an ellipsis for each digit of these numbers, whatever stands between the digits."""
+    for number in numbers:
+        spread = r"(?:<[^>]*>|&#?\w+;|[^\w<]|_){0,8}".join(number)
+        html = re.sub(rf"(?<!\d){spread}(?!\d)", _without_digits, html)
+    return html
+
+
+def _without_digits(found: re.Match) -> str:
+    return re.sub(r"(<[^>]*>|&#?\w+;)|\d", lambda part: part[1] or "…", found[0])
+
+
+class WithoutOtherFiles(Step):
+    """Removes the student's other files from a feedback folder, into which nbgrader has copied them."""
+
+    def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
+        """Keep the pages, and nbgrader's note of when the notebook was handed in."""
+        course, names = CourseDirectory(parent=self), resources["nbgrader"]
+        folder = Path(course.format_path(course.feedback_directory, names["student"], names["assignment"]))
+        for path in sorted(folder.rglob("*"), reverse=True):  # what is in a folder comes before it
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            elif path.parent != folder or not (path.suffix == ".html" or path.name == "timestamp.txt"):
+                path.unlink()
+        return nb, resources
 
 
 class OfflineFormulas(Step):
@@ -215,7 +250,7 @@ class OfflineExporter(HTMLExporter):
     def from_notebook_node(
         self, nb: NotebookNode, resources: Resources | None = None, **kw: object
     ) -> tuple[str, Resources]:
-        """Return the page, in whose body nothing acts or loads, whatever the submission holds."""
+        """Return the page; nothing in its body acts, loads or shows a seed, whatever the submission holds."""
         for output in (output for cell in nb.cells for output in cell.get("outputs", [])):
             keep_still(output)
         page, resources = super().from_notebook_node(nb, resources, **kw)
@@ -223,7 +258,8 @@ class OfflineExporter(HTMLExporter):
         if not body:
             raise ValueError("the template of a page must have a <body>, got none")
         content, end, _ = rest.rpartition("</body>")
-        return head + body + without_scripts(content) + end + "\n</html>\n", resources
+        content = masked(without_scripts(content), resources.get("seeds", ()))
+        return head + body + content + end + "\n</html>\n", resources
 
 
 def keep_still(output: NotebookNode) -> None:
