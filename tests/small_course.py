@@ -47,8 +47,10 @@ def submit(course: Path, student: str, bodies: dict[str, str], change=lambda cel
 
 
 def nbgrader(course: Path, *arguments: str) -> None:
+    """Run one of nbgrader's commands; these submissions may be graded as root, as whom a container often runs."""
+    as_root = ["--ExecuteApart.allow_root=True"] if arguments[0] == "autograde" else []
     environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
     environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONWARNINGS": "default"}
-    command = [sys.executable, "-m", "nbgrader", *arguments]
+    command = [sys.executable, "-m", "nbgrader", *arguments, *as_root]
     done = subprocess.run(command, cwd=course, env=environment, capture_output=True, text=True, timeout=1800)
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]

@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import nbformat
 import numpy as np
 import pytest
 import torch
+import traitlets.config
 
 from small_course import RIGHT, nbgrader, small_notebook, submit
 from transformer_lib.course import exercises
@@ -257,8 +259,40 @@ def test_what_is_no_answer_is_not_right(forged):
 # The program that executes.
 
 FOR_EVER = "import time\nwhile True:\n    time.sleep(0.05)"
+LEAVES = """
+import os, subprocess
+sleeper = ["sleep", "900"]
+left = [subprocess.Popen(sleeper), subprocess.Popen(sleeper, start_new_session=True, env={})]
+orphan = subprocess.run(["sh", "-c", "setsid sleep 900 > /dev/null 2>&1 & echo $!"], capture_output=True, text=True)
+print(*(process.pid for process in left), orphan.stdout)
+"""
 
 
+def execute(file: Path, *arguments: str) -> None:
+    """Run the program as it is run for a submission: as a process of its own."""
+    subprocess.run([sys.executable, run.__file__, str(file), *arguments], check=True, timeout=600)
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans to another process than the first")
+@pytest.mark.parametrize("end", ["", "os._exit(1)"])
+def test_a_submission_leaves_no_process_running(tmp_path, end):
+    cells = [nbformat.v4.new_code_cell(source) for source in (LEAVES, end)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "n.ipynb")
+    execute(tmp_path / "n.ipynb")
+    [printed] = nbformat.read(tmp_path / "n.ipynb", as_version=4).cells[0].outputs
+    processes = [int(word) for word in printed.text.split()]
+    assert len(processes) == 3 and not any(map(is_running, processes))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such links and pipes")
 def test_a_submission_finds_no_file_with_its_checks_and_no_link_of_its_leads_out(tmp_path):
     """The checks hold the seed; and a link in the place of the file would have the result written where it leads."""
     (tmp_path / "theirs").write_text("untouched", encoding="utf-8")
@@ -277,7 +311,7 @@ def test_a_cell_without_end_is_interrupted_and_a_dead_kernel_keeps_what_was_done
     sources = ["1 + 1", FOR_EVER, told, "os._exit(1)", "print('never')"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     nbformat.write(notebook, tmp_path / "n.ipynb")
-    run.main([str(tmp_path / "n.ipynb"), "--cell-seconds", "9", "--notebook-seconds", "600"])
+    execute(tmp_path / "n.ipynb", "--cell-seconds", "9", "--notebook-seconds", "600")
     cells = nbformat.read(tmp_path / "n.ipynb", as_version=4).cells
     assert cells[0].outputs[0].data["text/plain"] == "2"
     assert "CellTimeout" in {output.get("ename") for output in cells[1].outputs}
@@ -414,6 +448,25 @@ def test_a_command_that_does_not_start_is_no_fault_of_a_submission(grading, comm
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1")])
     with pytest.raises(grading.NotStarted, match=r"ExecuteApart\.command|command ended with 125"):
         grading.ExecuteApart(command=command)(notebook, {})
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows stops no processes")
+def test_a_program_that_was_stopped_is_ended_when_the_time_is_over(grading, tmp_path):
+    program = "import os; open('pid', 'w').write(str(os.getpid())); os.kill(os.getpid(), 19)"
+    with pytest.raises(subprocess.TimeoutExpired):
+        grading._run([sys.executable, "-c", program], tmp_path, 5)
+    assert not is_running(int((tmp_path / "pid").read_text()))
+
+
+def test_root_grades_only_when_told_to(grading, monkeypatch, caplog):
+    monkeypatch.setattr(grading, "is_root", lambda: True)
+    told = traitlets.config.Config({"ExecuteApart": {"allow_root": True}})
+    assert grading.SubmissionExporter(config=told)
+    with pytest.raises(SystemExit, match="2"):
+        grading.SubmissionExporter()
+    assert "put the line c.ExecuteApart.allow_root = True into own_config.py" in caplog.text
+    monkeypatch.setattr(grading, "is_root", lambda: False)
+    assert grading.SubmissionExporter()
 
 
 def test_a_seed_is_masked_whatever_stands_between_its_digits(grading):

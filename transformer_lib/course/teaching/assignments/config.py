@@ -27,6 +27,7 @@ c.ClearSolutions.code_stub = {{"python": "raise NotImplementedError"}}
 # The steps are named, not imported: one that is not installed stops the grading, not the reading of this file,
 # after which nbgrader would go on with steps of its own.
 nbgraders, ours = "nbgrader.preprocessors.", "transformer_lib.course.teaching.assignments.grading."
+c.Autograde.exporter_class = ours + "SubmissionExporter"
 c.Autograde.sanitize_preprocessors = [
     "transformer_lib.course.teaching.assignments.repair.RepairCells",  # a check that was deleted is put back
     nbgraders + "ClearOutput",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
-from nbconvert.exporters import HTMLExporter
+from nbconvert.exporters import HTMLExporter, NotebookExporter
 from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
@@ -31,6 +32,11 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FILE = "submission.ipynb"
 LARGEST = 200_000_000  # bytes that a submission may make of its file
 NOT_STARTED = (125, 126, 127)  # exit codes of docker, timeout and shells that could not start the program
+AS_ROOT = (
+    "Nothing was graded: a submission would run as root, and could change everything on this machine. Grade as another "
+    "user. Where root is harmless, as in a machine that is thrown away afterwards, put the line "
+    "c.ExecuteApart.allow_root = True into own_config.py, after c = get_config()."
+)
 Resources = dict
 
 
@@ -42,6 +48,21 @@ class Step(Preprocessor):
     """A step that is taken without being switched on; nbconvert's own are off by default."""
 
     enabled = Bool(True).tag(config=True)
+
+
+class SubmissionExporter(NotebookExporter):
+    """Reads and writes submissions; as root it does nothing, unless it is told to."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**settings)
+        if is_root() and not ExecuteApart(parent=self).allow_root:
+            self.log.critical(AS_ROOT)
+            raise SystemExit(2)
+
+
+def is_root() -> bool:
+    """Return whether this process may do everything."""
+    return os.name != "nt" and os.geteuid() == 0
 
 
 class ExecuteApart(Step):
@@ -62,6 +83,7 @@ class ExecuteApart(Step):
     ).tag(config=True)
     cell_seconds = Integer(120, help="Seconds after which a cell is interrupted.").tag(config=True)
     notebook_seconds = Integer(1200, help="Seconds after which the rest of a notebook is given up.").tag(config=True)
+    allow_root = Bool(False, help="Whether to grade as root, whom nothing on the machine resists.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
         """Execute, or say in every code cell why that was not possible.
@@ -94,24 +116,35 @@ class ExecuteApart(Step):
 
 
 def _run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
-    """Run a program; its exit code, and the end of what it wrote to stderr."""
+    """Run a program in a session of its own; its exit code, and the end of what it wrote to stderr."""
     if not command:
         raise NotStarted("ExecuteApart.command must name a program, got an empty list (see the messages above)")
     with tempfile.TemporaryFile() as stderr:  # a pipe would stay open as long as what a submission leaves running
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": stderr}
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=stderr,
-                timeout=seconds,
-                check=False,
-                cwd=folder,
-            )
+            process = subprocess.Popen(command, cwd=folder, start_new_session=True, **streams)
         except OSError as error:
             raise NotStarted(f"ExecuteApart.command: {error}") from error
+        try:
+            code = process.wait(seconds)
+        except BaseException:  # the time is over, or the teacher has stopped the grading
+            _end(process)
+            raise
         stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - 500))
-        return done.returncode, stderr.read().decode("utf-8", errors="replace")
+        return code, stderr.read().decode("utf-8", errors="replace")
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Ask a program to end, so that it can end what it has started; after ten seconds, no longer ask."""
+    if os.name == "nt":  # which has no sessions
+        return process.kill()
+    os.killpg(process.pid, signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGCONT)  # a submission can stop the program that runs it
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def read_back(file: Path) -> NotebookNode:

@@ -7,11 +7,14 @@ be put into a container of its own; `grading` calls it and reads the file afterw
 from __future__ import annotations
 
 import argparse
+import ctypes
 import os
+import signal
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import nbformat
@@ -27,6 +30,7 @@ ENVIRONMENT = {
     "TRANSFORMER_COURSE_GRADER": "apart",
 }
 FIRST_SECONDS = 300  # for the kernel and the first code cell: they load the libraries, slowly on a busy machine
+PR_SET_CHILD_SUBREAPER = 36  # of linux/prctl.h
 LONGEST = 20_000  # characters of a text that a cell prints or shows; what is between its ends is left out
 TIMED_OUT = {
     "ename": "CellTimeout",
@@ -137,6 +141,34 @@ def _execute(notebook: NotebookNode, folder: Path, cell_seconds: int, deadline: 
     return len(notebook.cells), ""
 
 
+def adopt_orphans() -> None:
+    """Become the parent of each process whose own has ended, whatever its session; Linux alone can do it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_children(seconds: float = 10.0) -> None:
+    """End the children of this process, then those that it adopts by that, until there are none or the time is over."""
+    deadline = time.monotonic() + seconds
+    while (left := children()) and time.monotonic() < deadline:
+        for child in left:
+            with suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+            with suppress(ChildProcessError):
+                os.waitpid(child, os.WNOHANG)
+        time.sleep(0.02)
+
+
+def children() -> list[int]:
+    """Return the children of this process, as Linux lists them in /proc; elsewhere none."""
+    found = []
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):  # it has ended
+            parent = file.read_bytes().rpartition(b")")[2].split()[1]
+            found += [int(file.parent.name)] if int(parent) == os.getpid() else []
+    return found
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line and run."""
     parser = argparse.ArgumentParser(prog="python run.py", description=__doc__)
@@ -144,7 +176,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--cell-seconds", type=int, default=120)
     parser.add_argument("--notebook-seconds", type=int, default=1200)
     given = parser.parse_args(arguments)
-    run(given.file, cell_seconds=given.cell_seconds, notebook_seconds=given.notebook_seconds)
+    adopt_orphans()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    try:
+        run(given.file, cell_seconds=given.cell_seconds, notebook_seconds=given.notebook_seconds)
+    finally:
+        end_children()
 
 
 if __name__ == "__main__":
