@@ -566,7 +566,8 @@ def test_a_submission_with_scripts_has_a_page_without(grading, settings, tmp_pat
     page = feedback_page(grading, settings(tmp_path), [*cells, v4.new_code_cell(HOSTILE, outputs=outputs)])
     head, _, body = page.partition("<body>")
     assert ACTS.findall(body) == [] and "<p>kept</p>" in body and page.endswith("</body>\n</html>\n")
-    assert "default-src 'none'" in head and re.findall("<title>(.*)</title>", head) == ["00_start_here"]
+    assert "default-src 'none'" in head and "position: static !important" in head
+    assert re.findall("<title>(.*)</title>", head) == ["00_start_here"]
     assert not re.search(r"<(?:script|link)\b|@import|url\(['\"]?(?:https?:)?//", head)
 
 

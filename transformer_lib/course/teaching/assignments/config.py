@@ -106,7 +106,7 @@ NO_MATHJAX = """\
   content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>
-.total { font-size: 1.4em; font-weight: bold; }
+body > .container > .total { font-size: 1.4em; font-weight: bold; }
 .scores { columns: 14em; list-style: none; padding: 0; margin-bottom: 2em; }
 div.prompt { display: none; }
 summary { display: list-item; cursor: pointer; }
@@ -115,6 +115,7 @@ div.input_area pre, div.output_area pre { white-space: pre-wrap; overflow-wrap: 
 .rendered_html img, .output_area img, .output_area svg { max-width: 100%; height: auto; }
 .rendered_html th, .rendered_html td { padding: .2em .8em .2em 0; text-align: left; vertical-align: top; }
 .rendered_html table { display: block; margin-bottom: 1em; max-width: 100%; overflow-x: auto; }
+:not(sub, sup) { position: static !important; } /* no class of a submission lays anything over the points */
 math[display=block] { margin: .8em 0; max-width: 100%; overflow-x: auto; }
 </style>
 {%- endmacro %}
