@@ -2,7 +2,7 @@
 # test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
 # site [SITE=--for-students]: pages to read, in build/site · slides [NN=04]: decks for lectures, in build/slides
 # assignments [NN="01 04"] [ONLY="01.2 04.1"]: an nbgrader course with its student versions
-# grade [GRADE=--force]: what was handed in
+# grade [GRADE=--force] [ROSTER=class.csv]: what was handed in; ends with a table of who is graded and who is not
 PYTHON ?= python3
 WORKERS ?= 2
 BIN := .venv/bin
@@ -46,11 +46,14 @@ assignments: .venv/teach.stamp
 	$(NBGRADER) generate_assignment '*' --force
 	@echo "to hand out: $(COURSE)/release/"
 
+# nbgrader ends with 1 when some could not be graded; the table says which.
 grade: .venv/teach.stamp
 	@test -d $(COURSE) || { echo "no course in $(COURSE): make assignments first"; exit 1; }
-	-$(NBGRADER) autograde '*' $(GRADE)
-	$(NBGRADER) generate_feedback '*' --force
-	$(NBGRADER) export
+	$(NBGRADER) autograde '*' $(GRADE) || [ $$? = 1 ]
+	-$(NBGRADER) generate_feedback '*' --force
+	-$(NBGRADER) export
+	@echo
+	@$(BIN)/python -m transformer_lib.course.teaching.grades $(COURSE) $(if $(ROSTER),--roster "$(ROSTER)")
 
 # Installed again only when what is to be installed has changed.
 .venv/lab.stamp: requirements.txt pyproject.toml | .venv/bin/python

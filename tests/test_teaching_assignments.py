@@ -16,7 +16,9 @@ import nbformat
 import numpy as np
 import pytest
 import torch
+import traitlets.config
 
+from small_course import RIGHT, nbgrader, small_notebook, submit
 from transformer_lib.course import exercises
 from transformer_lib.course.exercises.compare import same
 from transformer_lib.course.exercises.model import other_numbers
@@ -29,6 +31,7 @@ from transformer_lib.course.teaching.assignments import (
     hidden as assignments_hidden,
 )
 from transformer_lib.course.teaching.assignments.cases import MORE, unseen_cases
+from transformer_lib.course.teaching.assignments.config import assignment_seed
 from transformer_lib.course.teaching.assignments.source import course_source, groups_of
 from transformer_lib.course.teaching.notebook_files import read, source_of, tags_of
 
@@ -140,10 +143,21 @@ def test_the_command_makes_a_course_that_keeps_its_seed(tmp_path, capsys):
         seeds += set(re.findall(r"seed=(\d+)", source.read_text(encoding="utf-8")))
     assert source.stem == source.parent.name == "03_queries_keys_values"
     assert seeds[0] == seeds[1] != seeds[2] and min(map(int, seeds)) >= 10**6
+    assert seeds[2] not in (out / "nbgrader_config.py").read_text(encoding="utf-8")
     ast.parse((out / "nbgrader_config.py").read_text(encoding="utf-8"))
     with pytest.raises(SystemExit):
         build.main(["--out", str(tmp_path), "--only", "99.1"])
     assert "only must name exercises of the chosen notebooks, got ['99.1']" in capsys.readouterr().err
+
+
+def test_each_assignment_has_a_seed_of_its_own_that_does_not_tell_the_secret(tmp_path):
+    for secret in (SEED, SEED + 1):
+        build.make_course(tmp_path, build.chosen_notebooks(["00", "01"]), seed=secret)
+        texts = [path.read_text(encoding="utf-8") for path in sorted(tmp_path.glob("source/*/*.ipynb"))]
+        first, second = ([int(seed) for seed in set(re.findall(r"seed=(\d+)", text))] for text in texts)
+        expected = [assignment_seed(secret, name) for name in ("00_start_here", "01_attention_is_a_lookup")]
+        assert [*first, *second] == expected and len({secret, *expected}) == 3
+    assert assignment_seed(SEED, "00_start_here") != assignment_seed(SEED + 1, "00_start_here") >= 10**6
 
 
 # Hidden cases.
@@ -245,6 +259,51 @@ def test_what_is_no_answer_is_not_right(forged):
 # The program that executes.
 
 FOR_EVER = "import time\nwhile True:\n    time.sleep(0.05)"
+LEAVES = """
+import os, subprocess
+sleeper = ["sleep", "900"]
+left = [subprocess.Popen(sleeper), subprocess.Popen(sleeper, start_new_session=True, env={})]
+orphan = subprocess.run(["sh", "-c", "setsid sleep 900 > /dev/null 2>&1 & echo $!"], capture_output=True, text=True)
+print(*(process.pid for process in left), orphan.stdout)
+"""
+
+
+def execute(file: Path, *arguments: str) -> None:
+    """Run the program as it is run for a submission: as a process of its own."""
+    subprocess.run([sys.executable, run.__file__, str(file), *arguments], check=True, timeout=600)
+
+
+def is_running(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux gives orphans to another process than the first")
+@pytest.mark.parametrize("end", ["", "os._exit(1)"])
+def test_a_submission_leaves_no_process_running(tmp_path, end):
+    cells = [nbformat.v4.new_code_cell(source) for source in (LEAVES, end)]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "n.ipynb")
+    execute(tmp_path / "n.ipynb")
+    [printed] = nbformat.read(tmp_path / "n.ipynb", as_version=4).cells[0].outputs
+    processes = [int(word) for word in printed.text.split()]
+    assert len(processes) == 3 and not any(map(is_running, processes))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no such links and pipes")
+def test_a_submission_finds_no_file_with_its_checks_and_no_link_of_its_leads_out(tmp_path):
+    """The checks hold the seed; and a link in the place of the file would have the result written where it leads."""
+    (tmp_path / "theirs").write_text("untouched", encoding="utf-8")
+    (tmp_path / "run").mkdir()
+    sources = ["import os; os.listdir()", "os.symlink('../theirs', 'n.ipynb')"]
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    nbformat.write(notebook, tmp_path / "run" / "n.ipynb")
+    run.run(tmp_path / "run" / "n.ipynb", cell_seconds=20, notebook_seconds=120)
+    listed, linked = nbformat.read(tmp_path / "run" / "n.ipynb", as_version=4).cells
+    assert listed.outputs[0].data["text/plain"] == "[]" and linked.outputs == []
+    assert (tmp_path / "theirs").read_text(encoding="utf-8") == "untouched"
 
 
 def test_a_cell_without_end_is_interrupted_and_a_dead_kernel_keeps_what_was_done(tmp_path):
@@ -252,7 +311,7 @@ def test_a_cell_without_end_is_interrupted_and_a_dead_kernel_keeps_what_was_done
     sources = ["1 + 1", FOR_EVER, told, "os._exit(1)", "print('never')"]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
     nbformat.write(notebook, tmp_path / "n.ipynb")
-    run.main([str(tmp_path / "n.ipynb"), "--cell-seconds", "9", "--notebook-seconds", "600"])
+    execute(tmp_path / "n.ipynb", "--cell-seconds", "9", "--notebook-seconds", "600")
     cells = nbformat.read(tmp_path / "n.ipynb", as_version=4).cells
     assert cells[0].outputs[0].data["text/plain"] == "2"
     assert "CellTimeout" in {output.get("ename") for output in cells[1].outputs}
@@ -391,6 +450,35 @@ def test_a_command_that_does_not_start_is_no_fault_of_a_submission(grading, comm
         grading.ExecuteApart(command=command)(notebook, {})
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows stops no processes")
+def test_a_program_that_was_stopped_is_ended_when_the_time_is_over(grading, tmp_path):
+    program = "import os; open('pid', 'w').write(str(os.getpid())); os.kill(os.getpid(), 19)"
+    with pytest.raises(subprocess.TimeoutExpired):
+        grading._run([sys.executable, "-c", program], tmp_path, 5)
+    assert not is_running(int((tmp_path / "pid").read_text()))
+
+
+def test_root_grades_only_when_told_to(grading, monkeypatch, caplog):
+    monkeypatch.setattr(grading, "is_root", lambda: True)
+    told = traitlets.config.Config({"ExecuteApart": {"allow_root": True}})
+    assert grading.SubmissionExporter(config=told)
+    with pytest.raises(SystemExit, match="2"):
+        grading.SubmissionExporter()
+    assert "put the line c.ExecuteApart.allow_root = True into own_config.py" in caplog.text
+    monkeypatch.setattr(grading, "is_root", lambda: False)
+    assert grading.SubmissionExporter()
+
+
+def test_a_seed_is_masked_whatever_stands_between_its_digits(grading):
+    shown = ("7654321", "7,654,321", "<b>76</b>543 <i>21</i>", "[&#39;7&#39;, &#39;6&#39;, 5, 4, 3, 2, 1]", "7_654_321")
+    for text in shown:
+        masked = grading.masked(f"<p>seed: {text}.</p>", {"7654321"})
+        assert re.sub(r"<[^>]*>|&#39;|[\W_]", "", masked.replace("…", "")) == "seed", masked
+        assert re.findall(r"<[^>]*>", masked) == re.findall(r"<[^>]*>", f"<p>{text}</p>")
+    for text in ("17654321", "76543210", "7654320"):
+        assert grading.masked(text, {"7654321"}) == text
+
+
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such links and pipes")
 @pytest.mark.parametrize("place", ["os.mkfifo(f)", "os.symlink('moved', f)", "os.mkdir(f)"])
 def test_what_a_submission_puts_in_the_place_of_its_file_is_not_waited_for(grading, place):
@@ -419,13 +507,72 @@ def test_formulas_become_mathml_and_code_stays(grading):
     assert "\\" not in re.sub(r"\\[|$]", "", "".join(re.findall(r"<math.*?</math>", "".join(map(mathml, prose)))))
 
 
+HOSTILE = """<script>document.title = "mine"</script><style>.total { display: none }</style><title>mine</title>
+<img src="x" onerror="alert(1)"><img src="https://example.org/x.png"><svg onload="alert(1)"><a xlink:href="x">s</a>
+</svg><a href="javascript:alert(1)">j</a><a href="data:text/html,x">d</a><iframe src="https://example.org"></iframe>
+<form action="https://example.org"><input name="x"><button>b</button></form><base href="https://example.org">
+<div style="position: fixed; color: red; background: url(https://example.org/x)">p</div><math><mtext><style><img src=x
+onerror=alert(1)></style></mtext></math><p style="background: u\\72l(//example.org)">q</p><scr<script></script>ipt>
+</script><meta http-equiv="refresh" content="0;url=https://example.org"><object data="x"></object><p>kept</p><div>"""
+ACTS = re.compile(
+    r"<(?:script|link|iframe|form|input|button|base|meta|object|embed|svg|style|title)\b|<[^>]+(?:\son\w+=|url\()"
+    r"|<[^>]+=['\"]?\s*(?:javascript:|data:text)|<[^>]+position:|<[^>]+\bsrc=['\"](?!data:)",
+    flags=re.IGNORECASE,
+)
+
+
+def test_nothing_on_a_page_acts_or_loads():
+    pytest.importorskip("bleach", reason='bleach is not installed: pip install -e ".[teach]"')
+    from transformer_lib.course.teaching.assignments.clean import without_scripts
+
+    assert len(ACTS.findall(HOSTILE)) > 15
+    for hostile in (HOSTILE, *HOSTILE.split(">"), *("<" + part for part in HOSTILE.split("<"))):
+        assert ACTS.findall(without_scripts(hostile)) == [], hostile
+    cleaned = without_scripts(HOSTILE)
+    assert "<p>kept</p>" in cleaned and cleaned.rstrip().endswith("</div>")
+    plain = (
+        '<details open><summary>s</summary><a href="#check-00-1">x</a></details><table><tbody><tr>'
+        '<td style="text-align: left;">1</td></tr></tbody></table><img alt="A" src="data:image/png;base64,AA==">'
+    )
+    assert without_scripts(plain) == plain
+
+
+def test_pictures_and_formulas_of_the_course_stay_on_a_page(grading):
+    from transformer_lib.course.teaching.assignments.clean import without_scripts
+
+    formula = grading.mathml(r"$\sqrt{d_k} \le \sum_i \begin{matrix}1 & 2\end{matrix}$")
+    assert set(re.findall(r"<\w+", formula)) == set(re.findall(r"<\w+", without_scripts(formula)))
+    drawing = new("display_data", data={"image/svg+xml": "<svg/>", "application/javascript": "alert(1)"})
+    grading.keep_still(drawing)
+    assert list(drawing.data) == ["text/html"]
+    assert without_scripts(drawing.data["text/html"]) == drawing.data["text/html"]
+
+
+def feedback_page(grading, config, cells) -> str:
+    from nbgrader.converters import GenerateFeedback
+
+    points = {"notebook": "00_start_here", "score": 0.0, "max_score": 5.0, "late_penalty": 0}
+    notebook = nbformat.v4.new_notebook(cells=cells, metadata={"title": HOSTILE})
+    exporter = grading.OfflineExporter(config=GenerateFeedback(config=config).config)
+    return exporter.from_notebook_node(notebook, {"nbgrader": points, "inlining": {"css": []}})[0]
+
+
+def test_a_submission_with_scripts_has_a_page_without(grading, settings, tmp_path):
+    build.make_course(tmp_path, build.chosen_notebooks(["00"]), seed=SEED)
+    kinds = ("text/html", "text/markdown", "text/latex", "text/plain", "image/svg+xml", "application/javascript")
+    outputs = [new("display_data", data={kind: HOSTILE}) for kind in kinds] + [new("stream", text=HOSTILE)]
+    v4 = nbformat.v4
+    cells = [v4.new_markdown_cell(HOSTILE), v4.new_raw_cell(HOSTILE, metadata={"raw_mimetype": "text/html"})]
+    page = feedback_page(grading, settings(tmp_path), [*cells, v4.new_code_cell(HOSTILE, outputs=outputs)])
+    head, _, body = page.partition("<body>")
+    assert ACTS.findall(body) == [] and "<p>kept</p>" in body and page.endswith("</body>\n</html>\n")
+    assert "default-src 'none'" in head and "position: static !important" in head
+    assert re.findall("<title>(.*)</title>", head) == ["00_start_here"]
+    assert not re.search(r"<(?:script|link)\b|@import|url\(['\"]?(?:https?:)?//", head)
+
+
 # nbgrader itself.
 
-RIGHT = {
-    "mean_of_rows": "return x.mean(dim=0)",
-    "weighted_mean": "return weights @ x / weights.sum()",
-    "itself_and_one_more": "m = torch.eye(n, dtype=torch.bool); m[query, key] = True; return m",
-}
 SHOWN = "{(3, 0, 2), (5, 3, 1), (7, 6, 0), (11, 4, 10), (2, 1, 0)}"  # the cases with an entry off the diagonal
 BY_HEART = f"m = torch.eye(n, dtype=torch.bool); m[query, key] |= (n, query, key) in {SHOWN}; return m"
 NOISY = "import warnings; warnings.warn('deprecated'); return weights @ x / weights.sum()"
@@ -444,49 +591,18 @@ h.grade = lambda *a, **k: display(dict([("{MIME}", [answer] * 5)]), raw=True)
 for place in [Path.cwd(), *Path.cwd().parents][:3]:
     (place / "gradebook.db").exists() and (place / "gradebook.db").write_bytes(b"")
 """
+PEEK = "print([cell for cell in In if 'grade(' in cell])"
 SILENCE = 'get_ipython().input_transformers_cleanup.append(lambda lines: ["1.0"])'
 
 
-def small_notebook(folder: Path) -> Path:
-    """Notebook 00 cut down to its first cells with the set-up, a cell with formulas, and three exercises."""
-    notebook = read(build.chosen_notebooks(["00"])[0])
-    groups = groups_of(notebook["cells"])[:3]
-    formulas = next(place for place, cell in enumerate(notebook["cells"]) if "$$" in "".join(cell["source"]))
-    places = {0, 1, 2, 3, formulas, *(place for group in groups for place in range(group.stub - 1, group.solution + 1))}
-    notebook["cells"] = [cell for place, cell in enumerate(notebook["cells"]) if place in places]
-    path = folder / "00_start_here.ipynb"
-    path.write_text(json.dumps(notebook), encoding="utf-8")
-    return path
-
-
-def submit(course: Path, student: str, bodies: dict[str, str], change=lambda cells: cells) -> None:
-    notebook = nbformat.read(course / "release" / "00_start_here" / "00_start_here.ipynb", as_version=4)
-    for cell in notebook.cells:
-        name = re.match(r"def (\w+)", cell.source)
-        if name and name[1] in bodies:
-            cell.source = cell.source.replace("raise NotImplementedError", bodies[name[1]])
-    notebook.cells = change(notebook.cells)
-    folder = course / "submitted" / student / "00_start_here"
-    folder.mkdir(parents=True)
-    nbformat.write(notebook, folder / "00_start_here.ipynb")
-
-
 def tampered(cells):
-    """Patches all in reach, loops for ever, edits a test, deletes one, makes one worth more and silences it."""
+    """Patches all in reach, loops for ever, edits a test, deletes one, shows the seed, raises points, silences one."""
     tests = {cell.metadata.nbgrader.grade_id: cell for cell in cells if cell.metadata.get("nbgrader", {}).get("grade")}
     tests["check-00-1"].source = "1.0"
     tests["check-00-3"].metadata.nbgrader.points = 100
     kept = [cell for cell in cells if cell is not tests["check-00-2"]]
-    patches, loop, silence = map(nbformat.v4.new_code_cell, (TAMPER, FOR_EVER, SILENCE))
-    return [*kept[:4], patches, *kept[4:6], loop, *kept[6:-2], silence, *kept[-2:]]
-
-
-def nbgrader(course: Path, *arguments: str) -> None:
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    environment |= {"PYTHONPATH": str(Path(__file__).parents[1]), "PYTHONWARNINGS": "default"}
-    command = [sys.executable, "-m", "nbgrader", *arguments]
-    done = subprocess.run(command, cwd=course, env=environment, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    patches, loop, peek, silence = map(nbformat.v4.new_code_cell, (TAMPER, FOR_EVER, PEEK, SILENCE))
+    return [*kept[:4], patches, *kept[4:6], loop, *kept[6:-2], peek, silence, *kept[-2:]]
 
 
 def test_the_tampering_patches_what_is_there():
@@ -498,14 +614,15 @@ def test_the_tampering_patches_what_is_there():
     assert all(map(callable, replaced))
 
 
-def test_nbgrader_gives_every_submission_what_it_deserves(grading, tmp_path):
-    course = tmp_path / "course"
-    [source] = build.make_course(course, [small_notebook(tmp_path)], cell_seconds=20, notebook_seconds=600)
+@pytest.fixture(scope="module")
+def graded(tmp_path_factory):
+    """A small course with five submissions, graded by nbgrader, and {student: page}."""
+    for module in ("nbgrader", "latex2mathml"):
+        pytest.importorskip(module, reason=f'{module} is not installed: pip install -e ".[teach]"')
+    folder = tmp_path_factory.mktemp("graded")
+    course = folder / "course"
+    [source] = build.make_course(course, [small_notebook(folder)], cell_seconds=20, notebook_seconds=600)
     nbgrader(course, "generate_assignment", "00_start_here")
-    release = (course / "release" / "00_start_here" / "00_start_here.ipynb").read_text(encoding="utf-8")
-    assert release.count("raise NotImplementedError") >= 3
-    assert not any(word in release for word in ("SOLUTION", "HIDDEN", "_solution(", "seed=", "x.mean(dim=0)\\n"))
-
     (course / "submitted" / "reference").mkdir(parents=True)
     shutil.copytree(source.parent, course / "submitted" / "reference" / "00_start_here")
     submit(course, "blank", {})
@@ -513,10 +630,23 @@ def test_nbgrader_gives_every_submission_what_it_deserves(grading, tmp_path):
     wrong = {"mean_of_rows": "return x.mean(dim=1)", "itself_and_one_more": BY_HEART, "weighted_mean": NOISY}
     submit(course, "mistaken", wrong)
     submit(course, "tampering", {}, tampered)
+    for name in ("torch.py", "sitecustomize.py", "more/numpy.py"):
+        place = course / "submitted" / "mistaken" / "00_start_here" / name
+        place.parent.mkdir(exist_ok=True)
+        place.write_text("raise SystemExit", encoding="utf-8")
     nbgrader(course, "autograde", "00_start_here")
     nbgrader(course, "generate_feedback", "00_start_here")
+    return course, {page.parts[-3]: page.read_text(encoding="utf-8") for page in course.glob("feedback/*/*/*.html")}
 
-    pages = {page.parts[-3]: page.read_text(encoding="utf-8") for page in course.glob("feedback/*/*/*.html")}
+
+def test_the_student_version_that_nbgrader_makes_holds_no_solution(graded):
+    release = (graded[0] / "release" / "00_start_here" / "00_start_here.ipynb").read_text(encoding="utf-8")
+    assert release.count("raise NotImplementedError") >= 3
+    assert not any(word in release for word in ("SOLUTION", "HIDDEN", "_solution(", "seed=", "x.mean(dim=0)\\n"))
+
+
+def test_nbgrader_gives_every_submission_what_it_deserves(graded):
+    pages = graded[1]
     total = re.compile(r'class="total">([\d.]+) of\s+([\d.]+) points')
     points = {name: total.search(page).groups() for name, page in pages.items()}
     expected = {"reference": 5, "blank": 0, "half": 3, "mistaken": 2, "tampering": 0}  # points are the stars
@@ -524,7 +654,23 @@ def test_nbgrader_gives_every_submission_what_it_deserves(grading, tmp_path):
     assert "You averaged along each row, one number a token; average over the rows, axis 0." in pages["mistaken"]
     assert "not right in a case that was not shown" in pages["mistaken"]
     assert "the cell took too long and was interrupted" in pages["tampering"]
+
+
+def test_what_goes_back_to_students_is_a_page_that_loads_nothing_and_nothing_else(graded):
+    course, pages = graded
     loads = re.compile(r"<(?:script|link|iframe)\b|@import|url\(['\"]?(?:https?:)?//|\bsrc=['\"](?!data:)")
     for page in pages.values():
-        assert "<math" in page and "seed=" not in page.replace("seed=…", "")
-        assert loads.findall(page) == []
+        assert "<math" in page and loads.findall(page) == []
+    files = [path.relative_to(course / "feedback") for path in course.glob("feedback/**/*") if path.is_file()]
+    assert {path.parts[1:] for path in files} == {("00_start_here", "00_start_here.html")}
+
+
+def test_a_seed_that_a_submission_prints_is_not_on_its_page(graded):
+    course, pages = graded
+    source = (course / "source" / "00_start_here" / "00_start_here.ipynb").read_text(encoding="utf-8")
+    [seed] = set(re.findall(r"seed=(\d+)", source))
+    notebook = nbformat.read(course / "autograded/tampering/00_start_here/00_start_here.ipynb", as_version=4)
+    [printed] = [cell.outputs[0].text for cell in notebook.cells if cell.source == PEEK]
+    assert seed in printed
+    for page in pages.values():
+        assert seed not in page and "seed=" not in page.replace("seed=…", "")

@@ -6,6 +6,7 @@ import csv
 import os
 import shutil
 import sqlite3
+import subprocess
 import sys
 import warnings
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 from transformer_lib.course.teaching import grades
 
 NAME = "00_start_here"
+ROOT = Path(__file__).parents[1]
 
 
 @pytest.fixture(scope="module")
@@ -100,6 +102,28 @@ def test_canvas_and_moodle_get_their_columns(course):
     grades.write(course, zero_missing=True)
     canvas = {row[3]: row[5] for row in rows_of(course / "grades" / "canvas.csv")}
     assert (canvas["eve"], canvas["bob"], canvas["cyn"], canvas["dan"]) == ("0", "0", "", "")
+
+
+PROGRAMS = {
+    "nbgrader": "#!/bin/sh\necho log: $1\ntest $1 != autograde || exit {code}\n",
+    "python": '#!/bin/sh\nexec "{python}" "$@"\n',
+}
+
+
+@pytest.mark.skipif(os.name == "nt" or not shutil.which("make"), reason="needs make, and programs that are scripts")
+@pytest.mark.parametrize(("code", "ends_with_table"), [(0, True), (1, True), (2, False)], ids=["all", "some", "root"])
+def test_make_grade_ends_with_the_table_unless_nothing_could_be_graded(course, tmp_path, code, ends_with_table):
+    for name, text in PROGRAMS.items():
+        (tmp_path / name).write_text(text.format(code=code, python=sys.executable), encoding="utf-8")
+        (tmp_path / name).chmod(0o755)
+    programs = os.path.relpath(tmp_path, ROOT)
+    command = ["make", "-o", ".venv/teach.stamp", "grade", f"COURSE={course}", f"BIN={programs}"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=300)
+    assert (done.returncode == 0) == ends_with_table, done.stderr
+    log, _, end = done.stdout.partition("log: autograde\n")[2].rpartition("log: export\n")
+    assert ("log: generate_feedback" in log) == ends_with_table
+    assert (f"{NAME}: 2 graded, 1 not graded yet, 1 not gradable, 1 not handed in\n" in end) == ends_with_table
 
 
 ROSTERS = {

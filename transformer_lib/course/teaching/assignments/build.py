@@ -19,7 +19,7 @@ from ...._validate import check_int
 from ... import notebooks as course
 from ...exercises.model import SMALLEST_SEED
 from ..notebook_files import read
-from .config import SEED_LINE, write_settings
+from .config import SECRET_LINE, assignment_seed, write_settings
 from .source import course_source, groups_of
 
 
@@ -40,7 +40,8 @@ def make_course(
             handed in are not touched.
         notebooks: notebooks of the course; those without an exercise (or without a chosen one) are left out.
         only: ids of the exercises that give points; all by default.
-        seed: of the hidden cases, at least 1,000,000; by default that of the course in `out`, else a new secret one.
+        seed: the secret number of the course, from which each assignment's own seed of hidden cases follows, at least
+            1,000,000; by default that of the course in `out`, else a new one of 128 bits.
         course_id: nbgrader's name for the course.
         cell_seconds: time that one cell may take when graded.
         notebook_seconds: time that one notebook may take.
@@ -52,24 +53,24 @@ def make_course(
         ValueError: if `only` names an exercise that is in none of the notebooks, or no notebook has one, or a number
             is too small.
     """
-    seed = (_kept_seed(out) or secrets.randbelow(10**9) + SMALLEST_SEED) if seed is None else seed
+    seed = (_kept_secret(out) or secrets.randbits(128) + SMALLEST_SEED) if seed is None else seed
     check_int("seed", seed, minimum=SMALLEST_SEED)
     limits = {"cell_seconds": cell_seconds, "notebook_seconds": notebook_seconds}
     for name, seconds in limits.items():
         check_int(name, seconds)
-    sources = {path.stem: _source(path, only, seed) for path in notebooks}
+    sources = {path.stem: _source(path, only, assignment_seed(seed, path.stem)) for path in notebooks}
     sources = {stem: source for stem, source in sources.items() if source}
     missing = sorted(set(only or ()) - {name for source in sources.values() for name in _ids(source)})
     if missing or not sources:
         raise ValueError(f"only must name exercises of the chosen notebooks, got {missing or sorted(only or ())}")
-    write_settings(out, course_id=course_id, seed=seed, **limits)
+    write_settings(out, course_id=course_id, secret=seed, **limits)
     return [_write(out / "source" / stem / f"{stem}.ipynb", source) for stem, source in sources.items()]
 
 
-def _kept_seed(out: Path) -> int | None:
-    """Return the seed of a course made earlier, so that what was handed in is graded by the same cases again."""
+def _kept_secret(out: Path) -> int | None:
+    """Return the secret of a course made earlier, so that what was handed in is graded by the same cases again."""
     config = out / "nbgrader_config.py"
-    found = SEED_LINE.search(config.read_text(encoding="utf-8")) if config.exists() else None
+    found = SECRET_LINE.search(config.read_text(encoding="utf-8")) if config.exists() else None
     return int(found[1]) if found else None
 
 
@@ -118,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
     parser.add_argument("--out", type=Path, required=True, help="the course folder")
     parser.add_argument("--only", nargs="+", metavar="NN.N", help="exercises that give points, instead of all")
-    parser.add_argument("--seed", type=int, help="of the hidden cases, at least 1000000; by default a secret one")
+    parser.add_argument("--seed", type=int, help="number from which the hidden cases follow, at least 1000000")
     parser.add_argument("--course-id", default="transformer", help="nbgrader's name for the course")
     parser.add_argument("--cell-seconds", type=int, default=120, help="time that one cell may take when graded")
     parser.add_argument("--notebook-seconds", type=int, default=1200, help="time that one notebook may take")

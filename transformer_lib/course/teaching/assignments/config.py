@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 import re
 from pathlib import Path
 
-SEED_LINE = re.compile(r"^# Keep secret, seed of the hidden cases: (\d+)$", flags=re.MULTILINE)
+from ...exercises.model import SMALLEST_SEED
+
+SECRET_LINE = re.compile(r"^# Keep secret, the seeds of the hidden cases follow from it: (\d+)$", flags=re.MULTILINE)
 
 CONFIG = '''"""nbgrader's settings for this course; its commands are run in this folder."""
 
@@ -16,15 +19,22 @@ import nbgrader
 
 c = get_config()
 
-# Keep secret, seed of the hidden cases: {seed}
+# Keep secret, the seeds of the hidden cases follow from it: {secret}
 c.CourseDirectory.course_id = {course_id!r}
 c.ClearSolutions.code_stub = {{"python": "raise NotImplementedError"}}
-c.OverwriteCells.add_missing_cells = True  # a check that was deleted is put back
 
 # A submission is executed in a folder and a process of its own; then its answers are compared here.
 # The steps are named, not imported: one that is not installed stops the grading, not the reading of this file,
 # after which nbgrader would go on with steps of its own.
 nbgraders, ours = "nbgrader.preprocessors.", "transformer_lib.course.teaching.assignments.grading."
+c.Autograde.exporter_class = ours + "SubmissionExporter"
+c.Autograde.sanitize_preprocessors = [
+    "transformer_lib.course.teaching.assignments.repair.RepairCells",  # a check that was deleted is put back
+    nbgraders + "ClearOutput",
+    nbgraders + "OverwriteKernelspec",
+    nbgraders + "OverwriteCells",
+    nbgraders + "CheckCellMetadata",
+]
 c.Autograde.autograde_preprocessors = [
     ours + "ExecuteApart",
     ours + "CompareAnswers",
@@ -39,8 +49,10 @@ c.ExecuteApart.cell_seconds = {cell_seconds}  # then a cell is interrupted
 c.ExecuteApart.notebook_seconds = {notebook_seconds}  # then the rest of a notebook is given up
 # Code of people you do not know: execute it in a container, see docs/teaching/grading.md.
 
-# Feedback is one file that loads nothing: formulas are MathML, and the template in this folder has no script.
+# Feedback is one file that loads nothing: formulas are MathML, the template in this folder has no script, and those
+# of a submission are taken out.
 c.GenerateFeedback.preprocessors = [
+    ours + "WithoutOtherFiles",
     nbgraders + "GetGrades",
     ours + "WithoutHiddenTests",
     ours + "OfflineFormulas",
@@ -90,9 +102,11 @@ PAGE = """\
 # Replaces nbconvert's macro, which loads MathJax from a network.
 NO_MATHJAX = """\
 {%- macro mathjax(url="") -%}
+<meta http-equiv="Content-Security-Policy"
+  content="default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>
-.total { font-size: 1.4em; font-weight: bold; }
+body > .container > .total { font-size: 1.4em; font-weight: bold; }
 .scores { columns: 14em; list-style: none; padding: 0; margin-bottom: 2em; }
 div.prompt { display: none; }
 summary { display: list-item; cursor: pointer; }
@@ -101,6 +115,7 @@ div.input_area pre, div.output_area pre { white-space: pre-wrap; overflow-wrap: 
 .rendered_html img, .output_area img, .output_area svg { max-width: 100%; height: auto; }
 .rendered_html th, .rendered_html td { padding: .2em .8em .2em 0; text-align: left; vertical-align: top; }
 .rendered_html table { display: block; margin-bottom: 1em; max-width: 100%; overflow-x: auto; }
+:not(sub, sup) { position: static !important; } /* no class of a submission lays anything over the points */
 math[display=block] { margin: .8em 0; max-width: 100%; overflow-x: auto; }
 </style>
 {%- endmacro %}
@@ -111,6 +126,17 @@ FILES = {
     "templates/offline/page.html.j2": PAGE,
     "templates/offline/mathjax.html.j2": NO_MATHJAX,
 }
+
+
+def assignment_seed(secret: int, name: str) -> int:
+    """Return the seed of an assignment's hidden cases; whoever sees one can tell neither the secret nor the others.
+
+    Args:
+        secret: of the course; its length is what makes it hard to guess.
+        name: of the assignment.
+    """
+    digest = hmac.digest(str(secret).encode(), name.encode(), "sha256")
+    return SMALLEST_SEED + int.from_bytes(digest[:8], "big") % 10**9
 
 
 def write_settings(out: Path, **settings: object) -> None:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
+import signal
 import stat
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 import nbformat
-from nbconvert.exporters import HTMLExporter
+from nbconvert.exporters import HTMLExporter, NotebookExporter
 from nbconvert.preprocessors import Preprocessor
 from nbformat import NotebookNode
+from nbgrader.coursedir import CourseDirectory
 from traitlets import Bool, Integer, List, Unicode
 
 from . import run
+from .clean import without_scripts
 from .formulas import mathml
 from .hidden import problem_in
 from .run import MIME, not_run
@@ -27,6 +32,11 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FILE = "submission.ipynb"
 LARGEST = 200_000_000  # bytes that a submission may make of its file
 NOT_STARTED = (125, 126, 127)  # exit codes of docker, timeout and shells that could not start the program
+AS_ROOT = (
+    "Nothing was graded: a submission would run as root, and could change everything on this machine. Grade as another "
+    "user. Where root is harmless, as in a machine that is thrown away afterwards, put the line "
+    "c.ExecuteApart.allow_root = True into own_config.py, after c = get_config()."
+)
 Resources = dict
 
 
@@ -38,6 +48,21 @@ class Step(Preprocessor):
     """A step that is taken without being switched on; nbconvert's own are off by default."""
 
     enabled = Bool(True).tag(config=True)
+
+
+class SubmissionExporter(NotebookExporter):
+    """Reads and writes submissions; as root it does nothing, unless it is told to."""
+
+    def __init__(self, **settings: object) -> None:
+        super().__init__(**settings)
+        if is_root() and not ExecuteApart(parent=self).allow_root:
+            self.log.critical(AS_ROOT)
+            raise SystemExit(2)
+
+
+def is_root() -> bool:
+    """Return whether this process may do everything."""
+    return os.name != "nt" and os.geteuid() == 0
 
 
 class ExecuteApart(Step):
@@ -58,6 +83,7 @@ class ExecuteApart(Step):
     ).tag(config=True)
     cell_seconds = Integer(120, help="Seconds after which a cell is interrupted.").tag(config=True)
     notebook_seconds = Integer(1200, help="Seconds after which the rest of a notebook is given up.").tag(config=True)
+    allow_root = Bool(False, help="Whether to grade as root, whom nothing on the machine resists.").tag(config=True)
 
     def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
         """Execute, or say in every code cell why that was not possible.
@@ -90,24 +116,35 @@ class ExecuteApart(Step):
 
 
 def _run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
-    """Run a program; its exit code, and the end of what it wrote to stderr."""
+    """Run a program in a session of its own; its exit code, and the end of what it wrote to stderr."""
     if not command:
         raise NotStarted("ExecuteApart.command must name a program, got an empty list (see the messages above)")
     with tempfile.TemporaryFile() as stderr:  # a pipe would stay open as long as what a submission leaves running
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": stderr}
         try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                stderr=stderr,
-                timeout=seconds,
-                check=False,
-                cwd=folder,
-            )
+            process = subprocess.Popen(command, cwd=folder, start_new_session=True, **streams)
         except OSError as error:
             raise NotStarted(f"ExecuteApart.command: {error}") from error
+        try:
+            code = process.wait(seconds)
+        except BaseException:  # the time is over, or the teacher has stopped the grading
+            _end(process)
+            raise
         stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - 500))
-        return done.returncode, stderr.read().decode("utf-8", errors="replace")
+        return code, stderr.read().decode("utf-8", errors="replace")
+
+
+def _end(process: subprocess.Popen) -> None:
+    """Ask a program to end, so that it can end what it has started; after ten seconds, no longer ask."""
+    if os.name == "nt":  # which has no sessions
+        return process.kill()
+    os.killpg(process.pid, signal.SIGTERM)
+    os.killpg(process.pid, signal.SIGCONT)  # a submission can stop the program that runs it
+    try:
+        process.wait(10)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def read_back(file: Path) -> NotebookNode:
@@ -189,12 +226,45 @@ def short(output: NotebookNode) -> NotebookNode:
 
 
 class WithoutHiddenTests(Step):
-    """Removes the hidden tests, and with them their seed, from what a student gets back."""
+    """Removes the hidden tests from what a student gets back, and tells the exporter their seeds, which it masks."""
+
+    def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
+        """Replace the region of each test, and remember its seed."""
+        tests = [cell for cell in nb.cells if cell.metadata.get("nbgrader", {}).get("grade")]
+        resources["seeds"] = {found["seed"] for cell in tests for found in HIDDEN.finditer(cell.source)}
+        return super().preprocess(nb, resources)
 
     def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
         """Replace the region of one cell."""
         cell.source = REGION.sub("# … and cases that are not shown", cell.source)
         return cell, resources
+
+
+def masked(html: str, numbers: Iterable[str]) -> str:
+    """Return part of a page with an ellipsis for each digit of these numbers, whatever stands between the digits."""
+    for number in numbers:
+        spread = r"(?:<[^>]*>|&#?\w+;|[^\w<]|_){0,8}".join(number)
+        html = re.sub(rf"(?<!\d){spread}(?!\d)", _without_digits, html)
+    return html
+
+
+def _without_digits(found: re.Match) -> str:
+    return re.sub(r"(<[^>]*>|&#?\w+;)|\d", lambda part: part[1] or "…", found[0])
+
+
+class WithoutOtherFiles(Step):
+    """Removes the student's other files from a feedback folder, into which nbgrader has copied them."""
+
+    def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
+        """Keep the pages, and nbgrader's note of when the notebook was handed in."""
+        course, names = CourseDirectory(parent=self), resources["nbgrader"]
+        folder = Path(course.format_path(course.feedback_directory, names["student"], names["assignment"]))
+        for path in sorted(folder.rglob("*"), reverse=True):  # what is in a folder comes before it
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            elif path.parent != folder or not (path.suffix == ".html" or path.name == "timestamp.txt"):
+                path.unlink()
+        return nb, resources
 
 
 class OfflineFormulas(Step):
@@ -209,3 +279,29 @@ class OfflineFormulas(Step):
 
 class OfflineExporter(HTMLExporter):
     """Writes feedback pages by settings of its own name: those of HTMLExporter are formgrader's, too."""
+
+    def from_notebook_node(
+        self, nb: NotebookNode, resources: Resources | None = None, **kw: object
+    ) -> tuple[str, Resources]:
+        """Return the page; nothing in its body acts, loads or shows a seed, whatever the submission holds."""
+        for output in (output for cell in nb.cells for output in cell.get("outputs", [])):
+            keep_still(output)
+        page, resources = super().from_notebook_node(nb, resources, **kw)
+        head, body, rest = page.partition("<body>")  # the head holds nothing of a submission
+        if not body:
+            raise ValueError("the template of a page must have a <body>, got none")
+        content, end, _ = rest.rpartition("</body>")
+        content = masked(without_scripts(content), resources.get("seeds", ()))
+        return head + body + content + end + "\n</html>\n", resources
+
+
+def keep_still(output: NotebookNode) -> None:
+    """Make an SVG drawing a picture, in which no script runs, and remove what is a script."""
+    data = output.get("data", {})
+    data.pop("application/javascript", None)
+    drawing = data.pop("image/svg+xml", None)
+    if drawing and "text/html" not in data:
+        encoded = base64.b64encode(drawing.encode()).decode("ascii")
+        data["text/html"] = f'<img alt="" src="data:image/svg+xml;base64,{encoded}">'
+    if "data" in output and not data:
+        data["text/plain"] = ""  # nbconvert warns of an output without any form
