@@ -31,11 +31,9 @@ class Measure:
     def lines(self) -> int:
         return sum(self.code)
 
-    def minutes(self, exercises: Iterable[str] | None = None) -> float:
-        """Reading time, and that of these exercises; of all when none are named."""
-        chosen = self.exercises if exercises is None else {*exercises} & set(self.exercises)
-        work = sum(self.exercises[name] for name in chosen)
-        return self.words / WORDS_A_MINUTE + self.lines / LINES_A_MINUTE + work
+    def minutes(self) -> float:
+        """Reading time with exercises."""
+        return self.words / WORDS_A_MINUTE + self.lines / LINES_A_MINUTE + sum(self.exercises.values())
 
 
 def source(cell: dict) -> str:

@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import nbformat
@@ -101,6 +102,14 @@ def test_points_are_stars_and_a_choice_leaves_the_others_for_practice():
     assert [marks_of(cell)["grade_id"] for cell in chosen if marks_of(cell).get("grade")] == ["check-04-2"]
     assert sum(source_of(cell).startswith("check(") for cell in chosen) == 6
     assert "| 04.2 | " in source_of(chosen[1]) and "04.3" not in source_of(chosen[1])
+
+
+def test_the_page_says_how_many_points_a_notebook_has():
+    points = Counter()
+    for exercise in ALL:
+        points[exercise.notebook] += exercise.difficulty
+    page = (Path(__file__).parents[1] / "docs" / "teaching" / "grading.md").read_text(encoding="utf-8")
+    assert f"A notebook has {min(points.values())} to {max(points.values())} points." in page
 
 
 def test_the_attempt_that_is_wrong_on_purpose_raises_no_error():

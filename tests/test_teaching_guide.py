@@ -82,6 +82,35 @@ def test_the_map_adds_up():
     assert len(found) == len(NOTEBOOKS) and total == [sum(column) for column in zip(*found, strict=True)]
 
 
+def test_needed_by_is_the_inverse_of_builds_on():
+    rows = re.findall(
+        r"^\| (\w+) \| [^|]+ \| \d+ \| \d+ \| ([^|]+) \| ([^|]+) \|$",
+        (GUIDE / "index.md").read_text("utf-8"),
+        re.MULTILINE,
+    )
+    builds_on = {number: notebooks_in(text) for number, text, _ in rows}
+    assert len(rows) == len(NOTEBOOKS) and builds_on["12"] == {f"{number:02}" for number in range(4, 12)}
+    for number, _, needed_by in rows[1:]:  # all need 00
+        assert notebooks_in(needed_by) == {other for other in builds_on if number in builds_on[other]}, number
+
+
+def notebooks_in(text: str) -> set[str]:
+    """The numbers of notebooks in a cell of the map; "04 to 06" is three."""
+    ids = [entry.id for entry in NOTEBOOKS]
+    ends = re.findall(r"\b(\d\d|A|B)(?: to (\d\d))?\b", text)
+    return {each for first, last in ends for each in ids[ids.index(first) : ids.index(last or first) + 1]}
+
+
+def test_the_term_has_every_exercise_of_part_one_or_says_that_it_leaves_it_out():
+    term = (GUIDE / "index.md").read_text("utf-8").partition("## One term")[2].partition("\n## ")[0]
+    named = set()
+    for first, last in re.findall(r"\b((?:\d\d|A)\.[1-9A-Z])(?: to (?:\d\d|A)\.([1-9A-Z]))?", term):
+        named |= {f"{first[:-1]}{chr(end)}" for end in range(ord(first[-1]), ord(last or first[-1]) + 1)}
+    part_one = [entry for entry in NOTEBOOKS if "00" < entry.id <= "17"]  # 00 is done whole
+    tasks = {part for entry in part_one for kind, part in entry.parts if kind in ("exercise", "case")}
+    assert tasks - named - {part for entry in part_one for part in entry.optional} == set()
+
+
 def test_the_first_lesson_adds_up():
     page = (GUIDE / "start.md").read_text("utf-8")
     [total] = re.findall(r"^\| \*\*(\d+)\*\* \|", page, re.MULTILINE)

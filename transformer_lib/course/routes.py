@@ -13,7 +13,8 @@ class Stop:
 
     Args:
         id: the notebook's number.
-        minutes: for reading these sections and doing the exercises in `tasks`.
+        minutes: for reading these sections, as the notebook's page in the teaching guide has them, and doing the
+            exercises in `tasks`.
         sections: their headings without numbers, in order; none stands for the whole notebook.
         tasks: ids of what to pass in these sections, such as "01.1", "01.q1" and "W1"; none stands for every task of
             the notebook.
@@ -66,7 +67,7 @@ EVENING = Route(
     (
         Stop(
             "00",
-            23,
+            26,
             (
                 "One word decides another",
                 "Where is it decided?",
@@ -78,7 +79,7 @@ EVENING = Route(
         ),
         Stop(
             "01",
-            41,
+            52,
             (
                 "A dictionary, and where it stops",
                 "The soft lookup",
@@ -90,13 +91,13 @@ EVENING = Route(
         ),
         Stop(
             "03",
-            10,
+            14,
             ("Three roles, by hand", "One matrix for each role"),
             ("03.1", "03.q1", "03.q2", "W16"),
         ),
         Stop(
             "04",
-            16,
+            24,
             (
                 "Two tokens by hand",
                 "From pairs to one line",
@@ -113,7 +114,7 @@ EVENING = Route(
         ),
         Stop(
             "12",
-            32,
+            35,
             (
                 "A translator made of your functions",
                 "Once through the model",
@@ -125,13 +126,13 @@ EVENING = Route(
         ),
         Stop(
             "13",
-            6,
+            8,
             ("When is by heart not enough?", "The full run"),
             ("W11",),
         ),
         Stop(
             "14",
-            19,
+            21,
             (
                 "By hand: the probability of a whole sentence",
                 "The loop: choose, append, repeat",
