@@ -37,6 +37,8 @@ EXAMINE = r"""() => {
             if (!image.alt.trim()) say('a picture without a description');
             if (!image.naturalWidth || image.clientHeight < 150) say(`a picture ${image.clientHeight} pixels high`);
         }
+        const scale = parseFloat(slide.style.getPropertyValue('--scale'));
+        if (scale < 0.8) say(`crowded: all set at ${scale} of its size`);
         if (!notes?.textContent.includes('Cells:')) say('no notes');
         if (slide.querySelector('mjx-merror')) say('a formula with an error');
         const text = document.createTreeWalker(slide, NodeFilter.SHOW_TEXT);

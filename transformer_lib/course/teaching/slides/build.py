@@ -21,6 +21,7 @@ from traitlets.config import Config
 from ... import notebooks
 from ..notebook_files import MATHJAX, carried
 from .plan import Slide, plan, read
+from .room import divided
 from .symbols import typeset
 
 TEMPLATE = Path(__file__).with_name("template")
@@ -40,7 +41,7 @@ def deck_of(entry: notebooks.Notebook) -> list[Slide]:
     Raises:
         FileNotFoundError: if the notebook is neither beside the package nor in the working directory.
     """
-    return plan(read(notebooks.file_of(entry)), f"Notebook {entry.id} · {html.escape(entry.title)}")
+    return divided(plan(read(notebooks.file_of(entry)), f"Notebook {entry.id} · {html.escape(entry.title)}"))
 
 
 def as_notebook(slides: Sequence[Slide], title: str) -> nbformat.NotebookNode:

@@ -5,18 +5,20 @@ from __future__ import annotations
 import functools
 import html
 import re
+import textwrap
 
 from bs4 import BeautifulSoup, Tag
 
 from ..notebook_files import html_of, text_of
+from .long_lines import LEGIBLE, WIDTH, broken
 
 PLAIN_LINES, CODE_LINES, OUTPUT_LINES = 8, 16, 14
 CUT = "…"
 
 
 def source_lines(source: str, *, full: bool = False) -> str:
-    """Return the source in at most CODE_LINES lines: beyond PLAIN_LINES without its assertions, then cut."""
-    lines = source.strip().splitlines()
+    """Return the source, long lines broken, in at most CODE_LINES lines: without its assertions, then cut."""
+    lines = broken(source.strip())
     if full or len(lines) <= PLAIN_LINES:
         return "\n".join(lines)
     kept = _without_assertions(lines)
@@ -52,10 +54,17 @@ def printed(cell: dict) -> str:
         data = output.get("data", {})
         text = output.get("text") or ("" if "text/html" in data else data.get("text/plain", ""))
         found.append(text_of(text).rstrip())
-    lines = "\n".join(filter(None, found)).splitlines()
+    lines = [part for line in "\n".join(filter(None, found)).splitlines() for part in _wrapped(line)]
     if len(lines) > OUTPUT_LINES:
         lines = [*lines[: OUTPUT_LINES - 1], CUT]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _wrapped(line: str) -> list[str]:
+    """Return a long line as several; one with columns, which have wider gaps, stays while it is legible."""
+    if len(line) <= (LEGIBLE if "  " in line.strip() else WIDTH):
+        return [line]
+    return textwrap.wrap(line, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def stored_html(cell: dict) -> str:

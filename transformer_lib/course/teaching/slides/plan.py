@@ -32,13 +32,17 @@ class Piece:
 
 @dataclass
 class Slide:
-    """A slide: its heading, its pieces, the speaker notes, and the ids of the cells it shows."""
+    """A slide: its title, its pieces, the speaker notes, and the ids of the cells it shows.
+
+    `topic` is the heading above a slide that has a title of its own: what the slide goes on with is below that.
+    """
 
     title: str
     level: int = 2
     pieces: list[Piece] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     cells: list[str] = field(default_factory=list)
+    topic: str = ""
 
 
 def read(path: Path) -> list[dict]:
@@ -108,13 +112,13 @@ class _Deck:
                 self._add_section(cell, section, place, continued=continued and last)
 
     def _add_section(self, cell: dict, section: Section, place: str, *, continued: bool) -> None:
-        text, answer = texts.split_answer(section.text)
+        text, answer = texts.split_answer(texts.without_reading(section.text))
         shown = text if "slide-full" in tags_of(cell) else texts.condense(text, accompanied=continued)
         if section.level == 1:
             self.slides.append(Slide(section.title, 1, [Piece(f'<p class="subtitle">{self._subtitle}</p>')]))
             self._note(cell["id"], text)
-            self._heading = replace(section, title="Goals", level=2)
             shown = "\n\n".join(block.text for block in blocks(text) if _is_goal(block))
+            self._heading = replace(section, title="Goals" if shown else section.title, level=2)
         shown = shown if continued else texts.without_lead_in(shown)
         self._put(cell["id"], place, shown, "" if section.level == 1 else section.text)
         if answer and place != "slide-notes":
@@ -144,7 +148,7 @@ class _Deck:
         else:
             pieces, title, notes = self._pieces(cell, place, following), self._heading.title, ""
         if place == "slide" or not self.slides:
-            self.slides.append(Slide(title))
+            self.slides.append(Slide(title, topic=self._heading.title))
         if place != "slide-notes":
             self.slides[-1].pieces += pieces
         self._note(cell["id"], notes)

@@ -11,6 +11,7 @@ from .markdown import Section, blocks, kind_of, sentences
 
 LEFT_OUT = re.compile(r"Exercise |Terms$|What the sources claim")
 MISCONCEPTIONS = re.compile(r"\*\*(Common m|M)isconceptions[.:]?\*\*[.:]?\s*")
+READING = re.compile(r"^\*\*Further reading\.?\*\*.*?(?=^\*\*|\Z)", re.DOTALL | re.MULTILINE)
 ANSWER = re.compile(r"<details>\s*<summary>[^<]*(?:[Aa]nswer|[Cc]ompare)[^<]*</summary>(.*?)</details>", re.DOTALL)
 DETAILS = re.compile(r"<details>.*?</details>", re.DOTALL)
 LABEL = re.compile(r"(\*{1,2})[^*]+[.:]?\1[.:]?")
@@ -43,6 +44,11 @@ def split_answer(text: str) -> tuple[str, str]:
     """Take the folded answer out of a text: (text without any folded part, the answer or nothing)."""
     answers = [found[1].strip() for found in ANSWER.finditer(text)]
     return DETAILS.sub("", text).strip(), "\n\n".join(answers)
+
+
+def without_reading(text: str) -> str:
+    """Drop the list of further reading, or its heading where the notebook's next cell has the list."""
+    return READING.sub("", text).strip()
 
 
 def condense(text: str, *, accompanied: bool = False) -> str:
