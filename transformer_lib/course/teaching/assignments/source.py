@@ -2,7 +2,8 @@
 
 Each exercise is a stub, a check, hints, a folded solution and often a check of that solution. In the source the
 stub holds the solution between nbgrader's marks, so that a student version gets the stub back; the check is a
-locked test with points and hidden cases; the solution and its check are gone, and the hints stay.
+locked test with points and hidden cases; the solution and its check are gone, and the hints stay. A cell elsewhere
+that spells out the answer to an exercise with points is run without being shown.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 
 from ...exercises import Exercise, get
 from ..notebook_files import source_of, tags_of
+from .covered import covering
 
 STUB = "raise NotImplementedError"
 CHECK = re.compile(r'^check\("(?P<id>[^"]+)", (?P<name>\w+)\)\s*$')
@@ -69,7 +71,8 @@ def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None =
     chosen = [group for group in groups if graded is None or group.exercise.id in graded]
     if not chosen:
         raise ValueError(f"graded must be some of {[g.exercise.id for g in groups]}, got {graded!r}")
-    cells: dict[int, dict | None] = dict(enumerate(result["cells"]))
+    ids = {group.exercise.id for group in chosen}
+    cells: dict[int, dict | None] = {place: covering(cell, ids) for place, cell in enumerate(result["cells"])}
     for group in groups:
         cells[group.stub] = _stub_with_solution(result["cells"], groups, group)
         cells[group.check] = _test(cells[group.check], group, seed) if group in chosen else cells[group.check]
