@@ -3,6 +3,7 @@
     python -m transformer_lib.course.teaching.assignments --out build/course           # every notebook
     python -m transformer_lib.course.teaching.assignments --out build/course 01 04     # two of them
     python -m transformer_lib.course.teaching.assignments --out build/course --only 01.2 01.4 04.1
+    python -m transformer_lib.course.teaching.assignments --out build/course --hints 1 04
 
 `docs/teaching/grading.md` says what to do with it. Needs the extra `teach`: pip install -e ".[teach]".
 """
@@ -28,6 +29,7 @@ def make_course(
     notebooks: Sequence[Path],
     *,
     only: Collection[str] | None = None,
+    hints: int | None = None,
     seed: int | None = None,
     course_id: str = "transformer",
     cell_seconds: int = 120,
@@ -40,6 +42,7 @@ def make_course(
             handed in are not touched.
         notebooks: notebooks of the course; those without an exercise (or without a chosen one) are left out.
         only: ids of the exercises that give points; all by default.
+        hints: how many hints of each exercise stay, 0 for none; all by default.
         seed: of the hidden cases, at least 1,000,000; by default that of the course in `out`, else a new secret one.
         course_id: nbgrader's name for the course.
         cell_seconds: time that one cell may take when graded.
@@ -57,7 +60,9 @@ def make_course(
     limits = {"cell_seconds": cell_seconds, "notebook_seconds": notebook_seconds}
     for name, seconds in limits.items():
         check_int(name, seconds)
-    sources = {path.stem: _source(path, only, seed) for path in notebooks}
+    if hints is not None:
+        check_int("hints", hints, minimum=0)
+    sources = {path.stem: _source(path, only, seed, hints) for path in notebooks}
     sources = {stem: source for stem, source in sources.items() if source}
     missing = sorted(set(only or ()) - {name for source in sources.values() for name in _ids(source)})
     if missing or not sources:
@@ -73,12 +78,12 @@ def _kept_seed(out: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _source(path: Path, only: Collection[str] | None, seed: int) -> dict | None:
+def _source(path: Path, only: Collection[str] | None, seed: int, hints: int | None) -> dict | None:
     """Return the source of one assignment; None when the notebook has no exercise that gives points."""
     notebook = read(path)
     found = {group.exercise.id for group in groups_of(notebook["cells"])}
     chosen = found if only is None else found & set(only)
-    return course_source(notebook, seed=seed, graded=chosen) if chosen else None
+    return course_source(notebook, seed=seed, graded=chosen, hints=hints) if chosen else None
 
 
 def _ids(source: dict) -> list[str]:
@@ -118,6 +123,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
     parser.add_argument("--out", type=Path, required=True, help="the course folder")
     parser.add_argument("--only", nargs="+", metavar="NN.N", help="exercises that give points, instead of all")
+    parser.add_argument("--hints", type=int, help="how many hints of each exercise stay, 0 for none; all by default")
     parser.add_argument("--seed", type=int, help="of the hidden cases, at least 1000000; by default a secret one")
     parser.add_argument("--course-id", default="transformer", help="nbgrader's name for the course")
     parser.add_argument("--cell-seconds", type=int, default=120, help="time that one cell may take when graded")

@@ -2,8 +2,8 @@
 
 Each exercise is a stub, a check, hints, a folded solution and often a check of that solution. In the source the
 stub holds the solution between nbgrader's marks, so that a student version gets the stub back; the check is a
-locked test with points and hidden cases; the solution and its check are gone, and the hints stay. A cell elsewhere
-that spells out the answer to an exercise with points is run without being shown.
+locked test with points and hidden cases; the solution and its check are gone, and the hints stay, all or the first of
+them. A cell elsewhere that spells out the answer to an exercise with points is run without being shown.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from .covered import covering
 
 STUB = "raise NotImplementedError"
 CHECK = re.compile(r'^check\("(?P<id>[^"]+)", (?P<name>\w+)\)\s*$')
+HINT = re.compile(r"<details><summary>Hint \d+</summary>")  # each stands inside the one before
 CHECK_SOLUTION = re.compile(r'^check_solution\("[^"]+", \w+_solution\)\s*$')
 WRONG_ON_PURPOSE = re.compile(r'^check_solution\("(?P<id>[^"]+)", (?P<name>\w+)\)$', flags=re.MULTILINE)
 
@@ -55,13 +56,16 @@ def _group(cells: list[dict], start: int, end: int) -> Group:
     return Group(get(found["id"]), found["name"], start, code[0], code[1], after)
 
 
-def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None = None) -> dict:
+def course_source(
+    notebook: dict, *, seed: int, graded: Collection[str] | None = None, hints: int | None = None
+) -> dict:
     """Return the source of an assignment, as a notebook with nbgrader's metadata (schema version 3).
 
     Args:
         notebook: a notebook of the course, in nbformat 4; it is not changed.
         seed: of the hidden cases, at least 1,000,000.
         graded: ids of the exercises that give points; the others stay for practice. All by default.
+        hints: how many hints of each exercise stay; all by default.
 
     Raises:
         ValueError: if an exercise is not complete, or `graded` names none of this notebook.
@@ -76,6 +80,8 @@ def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None =
     for group in groups:
         cells[group.stub] = _stub_with_solution(result["cells"], groups, group)
         cells[group.check] = _test(cells[group.check], group, seed) if group in chosen else cells[group.check]
+        for place in range(group.check + 1, group.solution):
+            cells[place] = _with_hints(result["cells"][place], hints)
         cells[group.solution] = _right_answer(result["cells"], group)
         if group.solution_check is not None:
             cells[group.solution_check] = None
@@ -87,6 +93,16 @@ def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None =
 def points_of(exercise: Exercise) -> int:
     """Return one point for each star of difficulty."""
     return exercise.difficulty
+
+
+def _with_hints(cell: dict, hints: int | None) -> dict | None:
+    """Return the cell below a check with its first hints; None when no text is left."""
+    text = source_of(cell)
+    starts = [found.start() for found in HINT.finditer(text)]
+    if hints is None or len(starts) <= hints:
+        return cell
+    kept = text[: starts[hints]].rstrip()
+    return cell | {"source": f"{kept}\n{'</details>' * hints}"} if kept else None
 
 
 def _nbgrader(cell: dict, kind: str, exercise: Exercise, **settings: object) -> dict:
