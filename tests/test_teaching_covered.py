@@ -7,8 +7,10 @@ import re
 from functools import cache
 
 import pytest
+import torch
 
-from transformer_lib.course.exercises import all_exercises
+from transformer_lib.course.exercises import all_exercises, get
+from transformer_lib.course.studies import counting
 from transformer_lib.course.teaching.assignments import build
 from transformer_lib.course.teaching.assignments.covered import answered_by, run_covered
 from transformer_lib.course.teaching.assignments.source import course_source, groups_of
@@ -53,6 +55,18 @@ def test_a_covered_cell_leaves_what_it_defines_and_its_result_is_the_same(capsys
         results.append((capsys.readouterr().out, names["output"].tolist(), set(names)))
     assert results[0][:2] == results[1][:2] and results[0][0].startswith("x [2, 5, 11]")
     assert results[0][2] <= results[1][2]
+
+
+def test_the_answer_that_notebook_16_goes_on_with_holds_no_grid_of_scores():
+    """Its cells measure what an assignment puts in the place of the learner's function."""
+    reference = get("16.4").reference
+
+    def blockwise(Q, K, V):
+        return torch.cat([reference(rows, K.split(64), V.split(64)) for rows in Q.split(64)])
+
+    Q, K, V = torch.randn(3, 512, 64)
+    assert counting.largest_tensor(blockwise, Q, K, V) == Q.nbytes
+    assert counting.multiply_adds(blockwise, Q, K, V) == 2 * 512**2 * 64
 
 
 def test_what_cannot_be_run_is_named(tmp_path, monkeypatch):
