@@ -1,7 +1,7 @@
 # lab: open your copy of the course, in mine/ · lint: what can be known without running · quick: lint and the unit tests, in minutes
 # test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
 # site [SITE=--for-students]: pages to read, in build/site · slides [NN=04]: decks for lectures, in build/slides
-# assignments [NN="01 04"] [ONLY="01.2 04.1"]: an nbgrader course with its student versions
+# assignments [NN="01 04"] [ONLY="01.2 04.1"] [HINTS=1] [VARIANT="04.1"]: an nbgrader course with its student versions
 # grade [GRADE=--force] [ROSTER=class.csv]: what was handed in; ends with a table of who is graded and who is not
 PYTHON ?= python3
 WORKERS ?= 2
@@ -42,7 +42,8 @@ slides: .venv/slides.stamp
 	$(BIN)/python -m transformer_lib.course.teaching.slides $(NN)
 
 assignments: .venv/teach.stamp
-	$(BIN)/python -m transformer_lib.course.teaching.assignments --out $(COURSE) $(NN) $(if $(ONLY),--only $(ONLY))
+	$(BIN)/python -m transformer_lib.course.teaching.assignments --out $(COURSE) $(NN) $(if $(ONLY),--only $(ONLY)) $(if $(HINTS),--hints $(HINTS)) \
+		$(if $(VARIANT),--variant $(filter-out all,$(VARIANT)))
 	$(NBGRADER) generate_assignment '*' --force
 	@echo "to hand out: $(COURSE)/release/"
 

@@ -44,6 +44,7 @@ TAGS = {
     "optional",
 }
 CLAIM = re.compile(r"claim:C\d{3}")
+ANSWERS = re.compile(r"answers:(\d\d|A)\.\d+")
 SECOND_EDITION = (*(f"{number:02}" for number in range(23)), "A")  # kept to the proportions below
 MINUTES, MINUTES_OF_00 = 75, 40  # of the spine, with its exercises; cells tagged `optional` are counted apart
 WORDS, LINES = 2600, 220
@@ -141,7 +142,8 @@ def unchecked_output_asserts(nb: Notebook) -> Iterator[str]:
 def known_tags(nb: Notebook) -> Iterator[str]:
     for number, cell in enumerate(nb.cells):
         for tag in tags(cell):
-            if tag not in TAGS and not CLAIM.fullmatch(tag) and not tag.startswith("approx:"):
+            known = tag in TAGS or CLAIM.fullmatch(tag) or ANSWERS.fullmatch(tag) or tag.startswith("approx:")
+            if not known:
                 yield f"cell {number} has the unknown tag {tag!r}"
         if cell["cell_type"] == "code" and re.search(r"#\s*(NBVAL|PYTEST_VALIDATE)_", source(cell)):
             yield f"cell {number} steers nbval by a comment; use a tag"

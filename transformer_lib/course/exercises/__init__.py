@@ -7,7 +7,7 @@ a tuple `EXERCISES`; it is found by its name.
 """
 
 from .model import Case, Endless, Exercise, Mistake
-from .registry import all_exercises, get, stub
+from .registry import all_exercises, all_variants, get, stub
 from .runner import CheckFailed, Verdict, check, check_solution, examine
 
 __all__ = [
@@ -18,6 +18,7 @@ __all__ = [
     "Mistake",
     "Verdict",
     "all_exercises",
+    "all_variants",
     "check",
     "check_solution",
     "examine",

@@ -57,6 +57,7 @@ class Exercise:
         probes: extra questions about a wrong result that no known mistake explains.
         rtol: relative tolerance; by default 1e-4 in float32 and 1e-7 in float64.
         part: of a keystone, the part of the learner's own Transformer that it is (`transformer_lib.course.mine`).
+        original: of a variant, the id of the exercise that it changes (`variants`).
     """
 
     id: str
@@ -71,6 +72,7 @@ class Exercise:
     probes: tuple[Probe, ...] = ()
     rtol: float | None = None
     part: str = ""
+    original: str = ""
 
     @property
     def notebook(self) -> str:

@@ -515,7 +515,13 @@ def blockwise_attention(query, key_blocks, value_blocks):
     query: [q_len, d_k]. key_blocks: a list of [block, d_k], value_blocks: a list of [block, d_v], the keys and values
     in pieces, whose lengths may differ. Returns [q_len, d_v]. Scores may be in the thousands.
     """
-    return torch.softmax(query @ torch.cat(key_blocks).T / query.shape[1] ** 0.5, -1) @ torch.cat(value_blocks)
+    outputs, totals = [], []  # of each block alone: what its softmax gives, and the logarithm of its sum
+    for keys, values in zip(key_blocks, value_blocks, strict=True):
+        scores = query @ keys.T / query.shape[1] ** 0.5
+        outputs.append(torch.softmax(scores, -1) @ values)
+        totals.append(torch.logsumexp(scores, -1))
+    shares = torch.softmax(torch.stack(totals), 0)  # [n_blocks, q_len]
+    return (shares[..., None] * torch.stack(outputs)).sum(0)
 
 
 def _block_cases():

@@ -68,9 +68,10 @@ def check(exercise_id: str, function: Callable[..., object], *, time_limit: floa
         CheckFailed: if the check does not pass and the environment variable NBGRADER_EXECUTION is set.
     """
     verdict = check_solution(exercise_id, function, time_limit=time_limit)
-    if verdict:
+    exercise = get(exercise_id)
+    if verdict and not exercise.original:  # variants are no part of the course
         closing = progress.passed("exercise", exercise_id)
-        mine.announce(get(exercise_id).part, function)
+        mine.announce(exercise.part, function)
         if closing:
             progress.show(closing)
     return verdict

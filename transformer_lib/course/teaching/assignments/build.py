@@ -3,6 +3,7 @@
     python -m transformer_lib.course.teaching.assignments --out build/course           # every notebook
     python -m transformer_lib.course.teaching.assignments --out build/course 01 04     # two of them
     python -m transformer_lib.course.teaching.assignments --out build/course --only 01.2 01.4 04.1
+    python -m transformer_lib.course.teaching.assignments --out build/course --hints 1 04
 
 `docs/teaching/grading.md` says what to do with it. Needs the extra `teach`: pip install -e ".[teach]".
 """
@@ -17,8 +18,10 @@ from pathlib import Path
 
 from ...._validate import check_int
 from ... import notebooks as course
+from ...exercises import all_variants, get
 from ...exercises.model import SMALLEST_SEED
 from ..notebook_files import read
+from .changed import variant_of
 from .config import SECRET_LINE, assignment_seed, write_settings
 from .source import course_source, groups_of
 
@@ -28,6 +31,8 @@ def make_course(
     notebooks: Sequence[Path],
     *,
     only: Collection[str] | None = None,
+    hints: int | None = None,
+    variant: Collection[str] | None = None,
     seed: int | None = None,
     course_id: str = "transformer",
     cell_seconds: int = 120,
@@ -40,6 +45,9 @@ def make_course(
             handed in are not touched.
         notebooks: notebooks of the course; those without an exercise (or without a chosen one) are left out.
         only: ids of the exercises that give points; all by default.
+        hints: how many hints of each exercise stay, 0 for none; all by default.
+        variant: ids of exercises in whose place their variant stands; an empty list for all that have one. None by
+            default.
         seed: the secret number of the course, from which each assignment's own seed of hidden cases follows, at least
             1,000,000; by default that of the course in `out`, else a new one of 128 bits.
         course_id: nbgrader's name for the course.
@@ -50,19 +58,26 @@ def make_course(
         The source notebooks.
 
     Raises:
-        ValueError: if `only` names an exercise that is in none of the notebooks, or no notebook has one, or a number
-            is too small.
+        ValueError: if `only` or `variant` names an exercise that is in none of the notebooks or gives no points, or has
+            no variant, or a number is too small.
     """
     seed = (_kept_secret(out) or secrets.randbits(128) + SMALLEST_SEED) if seed is None else seed
     check_int("seed", seed, minimum=SMALLEST_SEED)
     limits = {"cell_seconds": cell_seconds, "notebook_seconds": notebook_seconds}
     for name, seconds in limits.items():
         check_int(name, seconds)
-    sources = {path.stem: _source(path, only, assignment_seed(seed, path.stem)) for path in notebooks}
+    if hints is not None:
+        check_int("hints", hints, minimum=0)
+    changed = all_variants() if variant == [] else [variant_of(name).exercise.original for name in variant or ()]
+    sources = {path.stem: _source(path, only, assignment_seed(seed, path.stem), hints, changed) for path in notebooks}
     sources = {stem: source for stem, source in sources.items() if source}
-    missing = sorted(set(only or ()) - {name for source in sources.values() for name in _ids(source)})
+    graded = {name for source in sources.values() for name in _ids(source)}
+    missing = sorted(set(only or ()) - {get(name).original or name for name in graded})
     if missing or not sources:
         raise ValueError(f"only must name exercises of the chosen notebooks, got {missing or sorted(only or ())}")
+    without = sorted(name for name in variant or () if f"{name}b" not in graded)
+    if without:
+        raise ValueError(f"variant must name exercises that give points in the chosen notebooks, got {without}")
     write_settings(out, course_id=course_id, secret=seed, **limits)
     return [_write(out / "source" / stem / f"{stem}.ipynb", source) for stem, source in sources.items()]
 
@@ -74,12 +89,14 @@ def _kept_secret(out: Path) -> int | None:
     return int(found[1]) if found else None
 
 
-def _source(path: Path, only: Collection[str] | None, seed: int) -> dict | None:
+def _source(
+    path: Path, only: Collection[str] | None, seed: int, hints: int | None, changed: Collection[str]
+) -> dict | None:
     """Return the source of one assignment; None when the notebook has no exercise that gives points."""
     notebook = read(path)
     found = {group.exercise.id for group in groups_of(notebook["cells"])}
     chosen = found if only is None else found & set(only)
-    return course_source(notebook, seed=seed, graded=chosen) if chosen else None
+    return course_source(notebook, seed=seed, graded=chosen, hints=hints, variants=changed) if chosen else None
 
 
 def _ids(source: dict) -> list[str]:
@@ -119,6 +136,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
     parser.add_argument("--out", type=Path, required=True, help="the course folder")
     parser.add_argument("--only", nargs="+", metavar="NN.N", help="exercises that give points, instead of all")
+    parser.add_argument("--hints", type=int, help="how many hints of each exercise stay, 0 for none; all by default")
+    parser.add_argument(
+        "--variant", nargs="*", metavar="NN.N", help="exercises to change; all that can be if none is named"
+    )
     parser.add_argument("--seed", type=int, help="number from which the hidden cases follow, at least 1000000")
     parser.add_argument("--course-id", default="transformer", help="nbgrader's name for the course")
     parser.add_argument("--cell-seconds", type=int, default=120, help="time that one cell may take when graded")

@@ -30,7 +30,7 @@ def unseen_cases(exercise: Exercise, seed: int) -> list[Case]:
     """
     with other_numbers(seed):
         cases = exercise.cases()
-    draw, rng = MORE.get(exercise.id), random.Random(f"{exercise.id} {seed}")
+    draw, rng = MORE.get(exercise.original or exercise.id), random.Random(f"{exercise.id} {seed}")
     if draw is None:
         return cases
     return cases + [Case(f"another one, {number}", draw(rng)) for number in range(1, DRAWS + 1)]

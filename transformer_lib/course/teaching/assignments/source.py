@@ -2,7 +2,9 @@
 
 Each exercise is a stub, a check, hints, a folded solution and often a check of that solution. In the source the
 stub holds the solution between nbgrader's marks, so that a student version gets the stub back; the check is a
-locked test with points and hidden cases; the solution and its check are gone, and the hints stay.
+locked test with points and hidden cases; the solution and its check are gone, and the hints stay, all or the first of
+them. A cell elsewhere that spells out the answer to an exercise with points is run without being shown. A variant may
+stand in the place of an exercise.
 """
 
 from __future__ import annotations
@@ -11,13 +13,16 @@ import ast
 import re
 from collections.abc import Collection
 from copy import deepcopy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...exercises import Exercise, get
 from ..notebook_files import source_of, tags_of
+from .changed import stub_and_body, told, variant_of
+from .covered import covering
 
 STUB = "raise NotImplementedError"
 CHECK = re.compile(r'^check\("(?P<id>[^"]+)", (?P<name>\w+)\)\s*$')
+HINT = re.compile(r"<details><summary>Hint \d+</summary>")  # each stands inside the one before
 CHECK_SOLUTION = re.compile(r'^check_solution\("[^"]+", \w+_solution\)\s*$')
 WRONG_ON_PURPOSE = re.compile(r'^check_solution\("(?P<id>[^"]+)", (?P<name>\w+)\)$', flags=re.MULTILINE)
 
@@ -53,37 +58,63 @@ def _group(cells: list[dict], start: int, end: int) -> Group:
     return Group(get(found["id"]), found["name"], start, code[0], code[1], after)
 
 
-def course_source(notebook: dict, *, seed: int, graded: Collection[str] | None = None) -> dict:
+def course_source(
+    notebook: dict,
+    *,
+    seed: int,
+    graded: Collection[str] | None = None,
+    hints: int | None = None,
+    variants: Collection[str] = (),
+) -> dict:
     """Return the source of an assignment, as a notebook with nbgrader's metadata (schema version 3).
 
     Args:
         notebook: a notebook of the course, in nbformat 4; it is not changed.
         seed: of the hidden cases, at least 1,000,000.
         graded: ids of the exercises that give points; the others stay for practice. All by default.
+        hints: how many hints of each exercise stay; all by default.
+        variants: ids of graded exercises in whose place a variant stands, without hints.
 
     Raises:
-        ValueError: if an exercise is not complete, or `graded` names none of this notebook.
+        ValueError: if an exercise is not complete, or `graded` names none of this notebook, or one of `variants` has
+            no variant.
     """
     result = deepcopy(notebook)
     groups = groups_of(result["cells"])
     chosen = [group for group in groups if graded is None or group.exercise.id in graded]
     if not chosen:
         raise ValueError(f"graded must be some of {[g.exercise.id for g in groups]}, got {graded!r}")
-    cells: dict[int, dict | None] = dict(enumerate(result["cells"]))
+    ids = {group.exercise.id for group in chosen}
+    cells: dict[int, dict | None] = {place: covering(cell, ids) for place, cell in enumerate(result["cells"])}
     for group in groups:
         cells[group.stub] = _stub_with_solution(result["cells"], groups, group)
-        cells[group.check] = _test(cells[group.check], group, seed) if group in chosen else cells[group.check]
+        cells[group.check] = _test(result["cells"][group.check], group, seed) if group in chosen else cells[group.check]
+        for place in range(group.check + 1, group.solution):
+            cells[place] = _with_hints(result["cells"][place], hints)
         cells[group.solution] = _right_answer(result["cells"], group)
         if group.solution_check is not None:
             cells[group.solution_check] = None
+        if group in chosen and group.exercise.id in variants:
+            cells |= _changed(result["cells"], group, seed)
     result["cells"] = [_plain(cell) for cell in cells.values() if cell]
-    result["cells"].insert(1, _notice(chosen))
+    given = [variant_of(each.id).exercise if each.id in variants else each for each in (g.exercise for g in chosen)]
+    result["cells"].insert(1, _notice(given))
     return result
 
 
 def points_of(exercise: Exercise) -> int:
     """Return one point for each star of difficulty."""
     return exercise.difficulty
+
+
+def _with_hints(cell: dict, hints: int | None) -> dict | None:
+    """Return the cell below a check with its first hints; None when no text is left."""
+    text = source_of(cell)
+    starts = [found.start() for found in HINT.finditer(text)]
+    if hints is None or len(starts) <= hints:
+        return cell
+    kept = text[: starts[hints]].rstrip()
+    return cell | {"source": f"{kept}\n{'</details>' * hints}"} if kept else None
 
 
 def _nbgrader(cell: dict, kind: str, exercise: Exercise, **settings: object) -> dict:
@@ -129,6 +160,25 @@ def _test(cell: dict, group: Group, seed: int) -> dict:
     return _nbgrader(cell, "check", group.exercise, grade=True, locked=True, points=points_of(group.exercise))
 
 
+def _changed(cells: list[dict], group: Group, seed: int) -> dict[int, dict | None]:
+    """Return the cells of an exercise that are others when its variant is asked, by their places."""
+    variant = variant_of(group.exercise.id)
+    head, body = stub_and_body(variant)
+    stub, check = deepcopy(cells[group.stub]), deepcopy(cells[group.check])
+    stub["source"] = f"{head}\n    ### BEGIN SOLUTION\n{body}\n    ### END SOLUTION"
+    check["source"] = f'check("{variant.exercise.id}", {group.name})'
+    changed = replace(group, exercise=variant.exercise)
+    above = next(
+        place for place in range(group.stub - 1, -1, -1) if f"Exercise {group.exercise.id}" in source_of(cells[place])
+    )
+    hints: dict[int, dict | None] = dict.fromkeys(range(group.check + 1, group.solution))
+    return hints | {
+        above: told(cells[above], variant),
+        group.stub: _nbgrader(stub, "exercise", variant.exercise, solution=True),
+        group.check: _test(check, changed, seed),
+    }
+
+
 def _right_answer(cells: list[dict], group: Group) -> dict | None:
     """Return a line that gives the solution's name to the library's answer where later cells use it; else nothing."""
     name = f"{group.name}_solution"
@@ -156,9 +206,9 @@ def _plain(cell: dict) -> dict:
     return cell | {"source": source, "outputs": [], "execution_count": None}
 
 
-def _notice(chosen: list[Group]) -> dict:
-    rows = [f"| {g.exercise.id} | {g.exercise.title} | {points_of(g.exercise)} |" for g in chosen]
-    total = sum(points_of(group.exercise) for group in chosen)
+def _notice(given: list[Exercise]) -> dict:
+    rows = [f"| {each.id} | {each.title} | {points_of(each)} |" for each in given]
+    total = sum(map(points_of, given))
     text = [
         "**This is an assignment.** Replace each `raise NotImplementedError` below; the check under it says at once "
         "whether your answer is right, and what is wrong with it. Cells of your own are welcome; the checks "
