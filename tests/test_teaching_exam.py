@@ -25,8 +25,26 @@ def test_questions_are_drawn_evenly_by_the_seed_and_without_those_left_out():
     assert len({tuple(ids(seed)) for seed in range(10)}) > 1
     out = ids(7)[0]
     assert out not in ids(7, leave_out=[out])
-    everything = exam.drawn([], len(QUESTIONS), 7)
+    everything = exam.drawn([], len(QUESTIONS), 7, beside_notebook=True)
     assert {each.id for each in everything} == {each.id for each in QUESTIONS}
+
+
+def test_what_continues_an_example_is_drawn_only_when_asked_for(tmp_path, capsys):
+    alone = {each.id for each in QUESTIONS if each.alone}
+    assert {each.id for each in exam.drawn([], len(alone), 7)} == alone
+    assert {"12.q2", "17.q4", "19.q1", "22.q2"} <= {each.id for each in QUESTIONS} - alone
+    command = ["--notebooks", "19", "--count", "5", "--seed", "7", "--out", str(tmp_path)]
+    with pytest.raises(SystemExit):
+        exam.main(command)
+    message = "count must be at most 2, the questions of these notebooks that stand alone, got 5"
+    assert message in capsys.readouterr().err
+    exam.main([*command, "--beside-notebook"])
+    assert "5 questions; " in capsys.readouterr().out
+
+
+def test_a_question_that_points_at_its_notebook_does_not_stand_alone():
+    pointing = re.compile(r"\b([Tt]wo such|of the nine|[Rr]esult of the table|[Tt]he writer|[Tt]he second head)\b")
+    assert [each.id for each in QUESTIONS if each.alone and pointing.search(each.prompt)] == []
 
 
 @pytest.mark.parametrize(
@@ -34,7 +52,7 @@ def test_questions_are_drawn_evenly_by_the_seed_and_without_those_left_out():
     [
         (["99"], 1, [], "notebook_id must be one of"),
         (["03"], 0, [], "count must be at least 1, got 0"),
-        (["03", "03"], 50, [], r"count must be at most \d, the questions of these notebooks, got 50"),
+        (["03", "03"], 50, [], r"count must be at most \d, the questions of these notebooks that stand alone, got 50"),
         (["03"], 1, ["03.q99"], "question_id must be one of"),
     ],
 )
@@ -83,7 +101,7 @@ def test_variants_ask_the_same_in_another_order_and_the_key_is_right_for_each(tm
 
 
 def test_the_key_gives_the_reason_for_each_answer():
-    questions = exam.drawn([], len(QUESTIONS), 7)
+    questions = exam.drawn([], len(QUESTIONS), 7, beside_notebook=True)
     key = exam.key({"A": exam.paper(questions, "A", 7)})
     for each in questions:
         why = each.why if isinstance(each, Number) else next(option.why for option in each.options if option.right)

@@ -65,6 +65,7 @@ NOTEBOOK_02 = (
                 "Each stays a mean of the tokens, so the end is a point in their hull. In general that is not zero.",
             ),
         ),
+        alone=False,
     ),
     Choice(
         "02.q4",

@@ -25,6 +25,7 @@ NOTEBOOK_08 = (
                 "Whatever W_V makes of the two words, equal weights add the two results in either order.",
             ),
         ),
+        alone=False,
     ),
     Number(
         "08.q2",

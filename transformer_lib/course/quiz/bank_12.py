@@ -46,6 +46,7 @@ NOTEBOOK_12 = (
                 "hide these.",
             ),
         ),
+        alone=False,
     ),
     Choice(
         "12.q3",
@@ -84,5 +85,6 @@ NOTEBOOK_12 = (
             ),
             Option("Neither.", "Without both, not one sentence is right after one pass."),
         ),
+        alone=False,
     ),
 )

@@ -75,6 +75,7 @@ NOTEBOOK_15 = (
                 "the cue's row itself. How much that gives is an open question.",
             ),
         ),
+        alone=False,
     ),
     Choice(
         "15.q4",

@@ -60,6 +60,7 @@ NOTEBOOK_16 = (
             Option("They are multiplied by exp(2).", "That would measure them from 1."),
             Option("They are computed again from their scores.", "One factor is enough; the scores may be forgotten."),
         ),
+        alone=False,
     ),
     Choice(
         "16.q4",

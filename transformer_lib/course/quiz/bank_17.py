@@ -77,5 +77,6 @@ NOTEBOOK_17 = (
         "A fault is flagged if it breaks a property: no leak, sums of one, right scales, every tensor moves.",
         tolerance=0.2,
         high=9.0,
+        alone=False,
     ),
 )

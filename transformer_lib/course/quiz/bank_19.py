@@ -28,6 +28,7 @@ NOTEBOOK_19 = (
                 "In the first layer the, for example, takes the mean of 1, 2 and 3, with the new cell or without.",
             ),
         ),
+        alone=False,
     ),
     Choice(
         "19.q2",
@@ -54,6 +55,7 @@ NOTEBOOK_19 = (
                 "That would be the probability of a translation. The writer has no source, and does not need one.",
             ),
         ),
+        alone=False,
     ),
     Choice(
         "19.q3",
@@ -79,6 +81,7 @@ NOTEBOOK_19 = (
                 right=True,
             ),
         ),
+        alone=False,
     ),
     Choice(
         "19.q4",

@@ -56,6 +56,7 @@ NOTEBOOK_20 = (
                 right=True,
             ),
         ),
+        alone=False,
     ),
     Choice(
         "20.q3",

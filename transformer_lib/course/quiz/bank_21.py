@@ -31,6 +31,7 @@ NOTEBOOK_21 = (
                 "The weights were fixed before the string was drawn. All that is known of it stands in the string.",
             ),
         ),
+        alone=False,
     ),
     Choice(
         "21.q2",
@@ -56,6 +57,7 @@ NOTEBOOK_21 = (
                 "So it is offered. But the story needs it in one place only, and that makes the story refutable.",
             ),
         ),
+        alone=False,
     ),
     Choice(
         "21.q3",
@@ -105,5 +107,6 @@ NOTEBOOK_21 = (
                 "For some time almost nothing happens, and then both rise within a few dozen steps.",
             ),
         ),
+        alone=False,
     ),
 )

@@ -54,6 +54,7 @@ NOTEBOOK_22: tuple[Question, ...] = (
                 "The target disagrees with Feder (feather). It would not have written it, nor what follows it.",
             ),
         ),
+        alone=False,
     ),
     Choice(
         "22.q3",
@@ -80,6 +81,7 @@ NOTEBOOK_22: tuple[Question, ...] = (
                 "Then that word would come too often. We want draws from p, not its maximum.",
             ),
         ),
+        alone=False,
     ),
     Choice(
         "22.q4",

@@ -38,11 +38,18 @@ class Choice:
     """A question with options A, B, C, …, one of which is right.
 
     The options are shuffled, the same way every time, so that no letter gives the answer away.
+
+    Args:
+        id: such as "04.q1".
+        prompt: the question.
+        options: the answers to choose from.
+        alone: whether it can be understood without its notebook, as on a paper; False where it continues an example.
     """
 
     id: str
     prompt: str
     options: tuple[Option, ...]
+    alone: bool = True
 
     def __post_init__(self) -> None:
         """Put the options in their order."""
@@ -83,6 +90,7 @@ class Number:
         tolerance: how far off an answer may be.
         low: smallest number that can be entered.
         high: largest number that can be entered.
+        alone: whether it can be understood without its notebook, as on a paper; False where it continues an example.
     """
 
     id: str
@@ -94,6 +102,7 @@ class Number:
     tolerance: float
     low: float = 0.0
     high: float = 1.0
+    alone: bool = True
 
     def reply(self, answer: Answer) -> Feedback:
         """Judge a number.

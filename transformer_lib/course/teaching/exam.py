@@ -41,7 +41,9 @@ class Item:
         return LETTERS[next(place for place, option in enumerate(self.options) if option.right)]
 
 
-def drawn(names: Sequence[str], count: int, seed: int, *, leave_out: Collection[str] = ()) -> list[Question]:
+def drawn(
+    names: Sequence[str], count: int, seed: int, *, leave_out: Collection[str] = (), beside_notebook: bool = False
+) -> list[Question]:
     """Return questions drawn from the quizzes of notebooks, from each as many as from any other while they last.
 
     Args:
@@ -49,6 +51,7 @@ def drawn(names: Sequence[str], count: int, seed: int, *, leave_out: Collection[
         count: how many questions.
         seed: another seed draws other questions.
         leave_out: ids of questions that are not to be drawn.
+        beside_notebook: whether to draw also those that continue an example of their notebook.
 
     Raises:
         ValueError: if there is no such notebook or question, or fewer questions than `count`.
@@ -60,12 +63,13 @@ def drawn(names: Sequence[str], count: int, seed: int, *, leave_out: Collection[
     of_each = []
     for entry in dict.fromkeys(course.chosen(names)):
         ids = [f"{entry.id}.q{number}" for number in range(1, entry.quizzes + 1)]
-        left = [each for each in ids if each not in leave_out]
+        left = [each for each in ids if each not in leave_out and (beside_notebook or question(each).alone)]
         of_each.append(random.sample(left, len(left)))
     random.shuffle(of_each)
     in_turn = [each for turn in zip_longest(*of_each) for each in turn if each is not None]
     if count > len(in_turn):
-        raise ValueError(f"count must be at most {len(in_turn)}, the questions of these notebooks, got {count}")
+        which = "the questions of these notebooks" + ("" if beside_notebook else " that stand alone")
+        raise ValueError(f"count must be at most {len(in_turn)}, {which}, got {count}")
     return [question(each) for each in sorted(in_turn[:count])]
 
 
@@ -185,10 +189,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, required=True, help="what is drawn; keep it secret before the examination")
     parser.add_argument("--variants", nargs="+", default=["A"], metavar="NAME", help="of the paper (default: A)")
     parser.add_argument("--leave-out", nargs="+", default=[], metavar="NN.qN", help="questions not to be drawn")
+    parser.add_argument(
+        "--beside-notebook", action="store_true", help="draw also what continues an example of its notebook"
+    )
     parser.add_argument("--out", type=Path, default=Path("build/exam"), help="folder to write into")
     given = parser.parse_args(arguments)
     try:
-        questions = drawn(given.notebooks, given.count, given.seed, leave_out=given.leave_out)
+        questions = drawn(
+            given.notebooks,
+            given.count,
+            given.seed,
+            leave_out=given.leave_out,
+            beside_notebook=given.beside_notebook,
+        )
         paths = write(given.out, questions, given.variants, given.seed)
     except ValueError as error:
         parser.error(str(error))
