@@ -1,5 +1,6 @@
 // What the search shows first: a learner who looks for a word wants its explanation, the notebooks and the glossary,
-// before functions of the library and before pages for teachers. Within each group, Sphinx's own order holds.
+// before the register of claims, functions of the library and pages for teachers. Within each group, Sphinx's own
+// order holds.
 // A name as in code, such as scaled_dot_product_attention, finds the library first.
 var Scorer = {
   // Sphinx's numbers
@@ -7,7 +8,9 @@ var Scorer = {
   title: 15, partialTitle: 7, term: 5, partialTerm: 2,
 
   // the start of a page's name, and what is added for it; more than any score that Sphinx gives
-  groups: [["notebooks/", 2000], ["docs/glossary", 2000], ["docs/api/", 0], ["docs/teaching/", -1000]],
+  groups: [
+    ["notebooks/B_", 1500], ["notebooks/", 2000], ["docs/glossary", 2000], ["docs/api/", 0], ["docs/teaching/", -1000],
+  ],
   score: ([page, , , , score]) => {
     const asked = new URLSearchParams(window.location.search).get("q") ?? "";
     const named = /[\p{L}\d][_.][\p{L}\d]/u.test(asked);

@@ -1,4 +1,4 @@
-"""The reading site, built once for all workers of a test run."""
+"""The reading site, built once for all workers of a test run; and the one for students."""
 
 from __future__ import annotations
 
@@ -13,16 +13,18 @@ from filelock import FileLock
 ROOT = Path(__file__).parents[1]
 
 
-def built(factory: pytest.TempPathFactory) -> Path:
+def built(factory: pytest.TempPathFactory, *, for_students: bool = False) -> Path:
     """Return the site's folder; the first caller builds it, in a separate process, and the others wait."""
+    name = "students" if for_students else "site"
     for package in ("sphinx_book_theme", "myst_nb"):
         pytest.importorskip(package, reason='the site needs pip install -e ".[site]"')
     base = factory.getbasetemp()
     shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    log = shared / "site.log"
-    with FileLock(shared / "site.lock"):
+    log = shared / f"{name}.log"
+    with FileLock(shared / f"{name}.lock"):
         if not log.exists():
-            command = [sys.executable, ROOT / "docs" / "build_site.py", "--out", shared / "site"]
+            command = [sys.executable, ROOT / "docs" / "build_site.py", "--out", shared / name]
+            command += ["--for-students"] if for_students else []
             environment = {name: value for name, value in os.environ.items() if not name.startswith("SITE_")}
             done = subprocess.run(
                 command, env=environment, capture_output=True, encoding="utf-8", errors="replace", check=False
@@ -30,4 +32,4 @@ def built(factory: pytest.TempPathFactory) -> Path:
             log.write_text(f"{done.returncode}\n{done.stdout}{done.stderr}", encoding="utf-8")
     status, _, said = log.read_text(encoding="utf-8").partition("\n")
     assert status == "0", f"the site was not built, or with warnings:\n{said}"
-    return shared / "site"
+    return shared / name

@@ -6,6 +6,7 @@ import base64
 import copy
 import functools
 import html
+import json
 import pkgutil
 import re
 import runpy
@@ -183,6 +184,31 @@ def test_the_search_knows_the_words(site):
     assert all(f'"{word}"' in index for word in ("softmax", "causal", "bleu", "scaled_dot_product_attention"))
     scorer = (ROOT / "docs" / "search_scorer.js").read_text("utf-8")
     assert scorer in (site / "_static" / "language_data.js").read_text("utf-8"), "Sphinx's own order would hold"
+
+
+@pytest.mark.slow
+def test_students_find_no_page_for_teachers(tmp_path_factory, site):
+    """Neither as a page, nor by a link, nor by the search: what only the guide says is not in the index."""
+    students = built_site.built(tmp_path_factory, for_students=True)
+    assert not list(students.rglob("*teaching/*"))
+    links = {link for page in pages(students).values() for link in page.links}
+    assert [link for link in links if "docs/teaching" in link] == []
+    every, fewer = (search_index(each) for each in (site, students))
+    left_out = set(every["docnames"]) - set(fewer["docnames"])
+    assert left_out == {f"docs/teaching/{page.stem}" for page in GUIDE}
+    guide = {number for number, name in enumerate(every["docnames"]) if name in left_out}
+    for kind in ("terms", "titleterms"):
+        only_there = {word for word, found in every[kind].items() if numbers(found) <= guide}
+        assert len(only_there) > 10 and only_there & set(fewer[kind]) == set()
+
+
+def search_index(site: Path) -> dict:
+    return json.loads((site / "searchindex.js").read_text("utf-8").removeprefix("Search.setIndex(").removesuffix(")"))
+
+
+def numbers(found: int | list[int]) -> set[int]:
+    """Return the pages of a word; Sphinx writes a single one without a list."""
+    return set(found) if isinstance(found, list) else {found}
 
 
 # Its parts -----------------------------------------------------------------------------------------------

@@ -47,6 +47,8 @@ SHORTEN = """() => {  // axe looks at every word of code: keep the sections with
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
 # What scrolls in the new layout is told to the keyboard after the next frame (docs/_static/site.js).
 LAID_OUT = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+SEARCHED = "() => document.querySelector('.search-summary')?.textContent.includes('Search finished')"
+HITS = "() => [...document.querySelectorAll('ul.search > li > a')].map(link => link.getAttribute('href'))"
 FOCUSED = "() => document.activeElement.textContent.trim()"
 RING = "() => { const ring = getComputedStyle(document.activeElement); return [ring.outlineStyle, ring.outlineWidth]; }"
 
@@ -167,6 +169,19 @@ def test_the_search_finds_a_page_by_keyboard(visit):
     hit.focus()
     page.keyboard.press("Enter")
     page.wait_for_url("**/07_masking_and_teacher_forcing.html*")
+
+
+def test_the_search_shows_what_explains_a_word_first(visit):
+    page = visit("index.html")
+    for word in ("softmax", "teacher forcing", "KV cache", "RMSNorm", "beam search", "mask"):
+        page.goto(f"{page.url.rpartition('/')[0]}/search.html?q={quote(word)}")
+        page.wait_for_function(SEARCHED)
+        hits = page.evaluate(HITS)
+        glossary, notebook, *others = (name.partition("#")[0] for name in hits)
+        assert glossary == "docs/glossary.html" and notebook.startswith("notebooks/"), (word, hits)
+        assert not notebook.startswith("notebooks/B_"), (word, hits)
+        groups = ["docs/teaching/" in name for name in others]
+        assert groups == sorted(groups), f"{word}: a page for teachers before another: {hits}"
 
 
 def test_a_cell_named_in_the_guide_is_in_sight(visit):
