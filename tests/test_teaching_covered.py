@@ -69,6 +69,11 @@ def test_the_answer_that_notebook_16_goes_on_with_holds_no_grid_of_scores():
     assert counting.multiply_adds(blockwise, Q, K, V) == 2 * 512**2 * 64
 
 
+def test_the_answer_that_notebook_12_goes_on_with_copes_with_its_largest_vocabulary():
+    logits = torch.zeros(160, 10_000)
+    torch.testing.assert_close(get("12.4").reference(logits), torch.tensor(10_000.0).log())
+
+
 def test_what_cannot_be_run_is_named(tmp_path, monkeypatch):
     with pytest.raises(ValueError, match=r"cell_id must be a cell of 08_multi_head_attention\.ipynb, got '08-999'"):
         run_covered("08", "08-999", {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from html import unescape
 
@@ -153,6 +154,17 @@ def test_aiken_holds_every_question_with_options():
         assert prompt == each.prompt
         assert rows == [f"{letter}. {o.text}" for letter, o in zip(each.letters, each.options, strict=True)]
         assert each.reply(last.removeprefix("ANSWER: ")).right
+
+
+def test_a_live_quiz_gets_every_question_with_its_answers_a_time_and_the_right_one():
+    head, *rows = csv.reader(exam.live(QUESTIONS).splitlines())
+    assert head == ["Question", *(f"Answer {n}" for n in (1, 2, 3, 4)), "Time limit", "Correct answer"]
+    choices = [each for each in QUESTIONS if isinstance(each, Choice) and len(each.options) <= 4]
+    assert len(choices) > 0.9 * sum(isinstance(each, Choice) for each in QUESTIONS)
+    for each, (prompt, *answers, seconds, right) in zip(choices, rows, strict=True):
+        assert prompt == each.prompt and int(seconds) == 60 and len(answers) == 4
+        assert [text for text in answers if text] == [option.text for option in each.options]
+        assert each.options[int(right) - 1].right
 
 
 def test_signs_of_markdown_and_gift_lose_their_meaning():

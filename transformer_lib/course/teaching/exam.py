@@ -8,6 +8,8 @@ All variants ask the same questions; the order of questions and options differs.
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -159,6 +161,23 @@ def aiken(questions: Sequence[Question]) -> str:
     return "\n".join(blocks)
 
 
+LIVE = ("Question", "Answer 1", "Answer 2", "Answer 3", "Answer 4", "Time limit", "Correct answer")
+SECONDS = 60
+
+
+def live(questions: Sequence[Question]) -> str:
+    """Return the questions with two to four options as CSV for a live quiz: seconds to answer, number of the answer."""
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(LIVE)
+    for each in questions:
+        if isinstance(each, Choice) and len(each.options) <= 4:
+            answers = [option.text for option in each.options]
+            right = 1 + next(place for place, option in enumerate(each.options) if option.right)
+            rows.writerow([each.prompt, *answers, *[""] * (4 - len(answers)), SECONDS, right])
+    return text.getvalue()
+
+
 def write(out: Path, questions: Sequence[Question], variants: Sequence[str], seed: int) -> list[Path]:
     """Write a paper for each variant, the key, and the files to import; returns them.
 
@@ -170,7 +189,8 @@ def write(out: Path, questions: Sequence[Question], variants: Sequence[str], see
         raise ValueError(f"variants must be different words of letters and digits, got {list(variants)}")
     papers = {variant: paper(questions, variant, seed) for variant in variants}
     texts = {f"exam_{variant}.md": sheet(items, variant) for variant, items in papers.items()}
-    texts |= {"key.md": key(papers), "questions.gift.txt": gift(questions), "questions.aiken.txt": aiken(questions)}
+    texts |= {"key.md": key(papers), "questions.live.csv": live(questions)}
+    texts |= {"questions.gift.txt": gift(questions), "questions.aiken.txt": aiken(questions)}
     out.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")
@@ -206,7 +226,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except ValueError as error:
         parser.error(str(error))
     numbers = sum(isinstance(each, Number) for each in questions)
-    print(f"{len(questions)} questions; {numbers} of them ask for a number, which {paths[-1].name} cannot hold")
+    print(f"{len(questions)} questions; {numbers} of them ask for a number, which Aiken and live quizzes cannot hold")
     print("\n".join(map(str, paths)))
 
 

@@ -16,6 +16,8 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from .groups import by_member, read_groups
+
 GRADED, NOT_GRADED, NOT_GRADABLE = "graded", "not graded yet", "not gradable"
 NOT_HANDED_IN = "not handed in"
 STATES = (GRADED, NOT_GRADED, NOT_GRADABLE, NOT_HANDED_IN)
@@ -173,19 +175,23 @@ def overview(course: Course) -> str:
     return "\n".join(lines)
 
 
-def write(folder: Path, *, roster: Path | None = None, zero_missing: bool = False) -> tuple[Course, list[Path]]:
+def write(
+    folder: Path, *, roster: Path | None = None, groups: Path | None = None, zero_missing: bool = False
+) -> tuple[Course, list[Path]]:
     """Write canvas.csv, moodle.csv and exercises.csv into the folder `grades` of a course.
 
     Args:
         folder: of the course.
         roster: the export of a platform, with everybody in the class; by default those whom the gradebook knows.
+        groups: a CSV file with the columns group and member; what a group got, its members get.
         zero_missing: write 0 for what was not handed in, instead of nothing.
 
     Raises:
-        FileNotFoundError: if there is no gradebook, or no roster.
-        ValueError: if one of them is of another kind.
+        FileNotFoundError: if there is no gradebook, or no roster, or no file of groups.
+        ValueError: if one of them is of another kind, or a member of a group has handed an assignment in twice.
     """
     course = read_course(folder)
+    course = by_member(course, read_groups(groups)) if groups else course
     people = read_roster(roster, course.students)[0] if roster else {}
     course.students = {student: ("", "", "") for student in people} | course.students
     tables = {
@@ -209,10 +215,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("course", type=Path, help="the course folder, such as build/course")
     parser.add_argument("--roster", type=Path, help="CSV that the platform exported: everybody in the class")
+    parser.add_argument("--groups", type=Path, help="CSV with the columns group and member: who handed in together")
     parser.add_argument("--zero-missing", action="store_true", help="0 for what was not handed in, instead of nothing")
     given = parser.parse_args(arguments)
     try:
-        course, paths = write(given.course, roster=given.roster, zero_missing=given.zero_missing)
+        course, paths = write(given.course, roster=given.roster, groups=given.groups, zero_missing=given.zero_missing)
     except (ValueError, FileNotFoundError) as error:
         parser.error(str(error))
     print(overview(course))
