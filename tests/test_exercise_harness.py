@@ -355,6 +355,28 @@ def test_a_function_that_sleeps_is_tried_in_a_thread_and_given_up():
     assert "did not come to an end" in verdict.diagnosis
 
 
+@copies
+def test_on_a_busy_machine_a_function_gets_the_time_that_it_computes(monkeypatch):
+    """Here it hardly got the processor: when its limit is over by the clock, it has computed for no time at all."""
+    monkeypatch.setattr(worker, "_asleep", lambda process: False)
+    monkeypatch.setattr(worker, "_seconds_computed", lambda process: 0.0)
+
+    def slow(query, key):
+        time.sleep(0.7 if query.shape == (3, 7) else 0)
+        return right(query, key)
+
+    assert examine(SCORES, slow, time_limit=0.5).status == "passed"
+    monkeypatch.setattr(worker, "_seconds_computed", lambda process: time.monotonic())
+    assert "did not come to an end" in examine(SCORES, slow, time_limit=0.5).diagnosis
+
+
+def test_torch_does_not_warn_above_a_diagnosis(place, capsys):
+    check_solution("02.1", lambda query, key: query @ key.T, time_limit=PATIENT)
+    printed = capsys.readouterr()
+    assert "swap the last two only" in printed.out
+    assert "Warning" not in printed.out + printed.err
+
+
 def test_plain_data_stays_and_the_rest_becomes_a_stranger():
     kept = [None, True, 2, 2.5, 1j, "text", (1, [2]), np.float64(3), ...]
     assert plain(kept) == kept

@@ -43,6 +43,11 @@ EXERCISE_1 = Exercise(
             "You divided by the length of a row; divide by the number of rows, x.shape[0].",
         ),
         Mistake(
+            "four",
+            lambda x: x.sum(dim=0) / 4,
+            "You divided by 4, the number of rows in our example; take it from the tensor: x.shape[0].",
+        ),
+        Mistake(
             "kept",
             lambda x: x.mean(dim=0, keepdim=True),
             "You kept the row axis with length 1: the result is a vector [d_model].",
@@ -290,6 +295,16 @@ def _first_gain(count_right, n):
     return None
 
 
+def _only_a_gain(count_right, n):
+    best, pair = count_right(_eye(n)), None
+    for i in range(n):
+        for j in range(n):
+            count = count_right(itself_and_one_more(n, i, j))
+            if i != j and count > best:
+                best, pair = count, (i, j)
+    return pair
+
+
 EXERCISE_4 = Exercise(
     "00.4",
     "Which connection is enough?",
@@ -368,6 +383,11 @@ EXERCISE_4 = Exercise(
             "first gain",
             _first_gain,
             "You stopped at the first connection that helps; go through all of them and keep the best.",
+        ),
+        Mistake(
+            "only a gain",
+            _only_a_gain,
+            "You kept a connection only if it beats none at all; return the best one even if it is worse.",
         ),
     ),
     returns=("query", "key"),

@@ -191,6 +191,11 @@ EXERCISE_2 = Exercise(
             "You divided by the sum of the absolute values; the length is the root of the sum of squares.",
         ),
         Mistake(
+            "all axes",
+            lambda X, T: torch.softmax(_unit(X) @ _all_axes(_unit(X)) / T, dim=-1),
+            "Right for one sentence; with axes in front swap the last two only: X.transpose(-2, -1).",
+        ),
+        Mistake(
             "axis 1 of the lengths",
             lambda X, T: torch.softmax(_dots(_unit(X, 1)) / T, dim=-1),
             "Right for one sentence; with a batch in front the features are no longer axis 1: normalise along dim=-1.",

@@ -59,6 +59,12 @@ EXERCISE_1 = Exercise(
             "You divided by the root of the first axis, which is the batch where there is one; d_k is the last axis.",
         ),
         Mistake(
+            "axis 1",
+            lambda q, k: q @ k.mT / q.shape[1] ** 0.5,
+            "Right for one sentence; with a batch in front axis 1 counts queries, or heads. d_k is the last axis, "
+            "query.shape[-1].",
+        ),
+        Mistake(
             "whole root",
             lambda q, k: q @ k.mT / int(q.shape[-1] ** 0.5),
             "√d_k need not be an integer: do not round it.",
@@ -266,6 +272,12 @@ EXERCISE_3 = Exercise(
             "(0 / 0 is NaN, too): subtract each row's largest score first.",
         ),
         Mistake(
+            "nan replaced",
+            lambda s: _exp_share(lambda s: 0.0)(s).nan_to_num(0.0),
+            "You replaced NaN by 0 afterwards, so such a row has no weights at all. Subtract each row's largest score "
+            "before exp.",
+        ),
+        Mistake(
             "mean",
             _exp_share(lambda s: s.mean(-1, keepdim=True)),
             "You subtracted the mean of each row; only subtracting the largest score keeps exp at most 1 "
@@ -407,6 +419,11 @@ def _rescaled(factor):
     return function
 
 
+def _output_emptied(query, key, value, mask):
+    weights = torch.softmax(_masked(scaled_scores(query, key), mask, -1e9), -1)
+    return (weights @ value).masked_fill(~mask.any(-1, keepdim=True), 0.0), weights
+
+
 EXERCISE_4 = Exercise(
     "04.4",
     "Attention under a mask",
@@ -468,6 +485,11 @@ EXERCISE_4 = Exercise(
             _attend(lambda s, m: torch.softmax(_masked(s, m, -1e9), -1)),
             "Right where there is something to attend to; but with a large negative number in place of -inf, "
             "a row that may attend to nothing spreads its weight over all keys. Its weights must be zero.",
+        ),
+        Mistake(
+            "output emptied",
+            _output_emptied,
+            "The output of a row that may attend to nothing is zero, but its weights are not: set them to 0, too.",
         ),
         Mistake(
             "nan gradient",
@@ -643,6 +665,17 @@ def _backward(jacobian=softmax_backward, swap=lambda m: m.mT, swap_weights=lambd
     return function
 
 
+def _one_unscaled(index):
+    """Return the backward pass with the factor forgotten in one of its gradients."""
+
+    def function(query, key, value, grad_output):
+        gradients = list(attention_backward(query, key, value, grad_output))
+        gradients[index] = gradients[index] * query.shape[-1] ** 0.5
+        return tuple(gradients)
+
+    return function
+
+
 EXERCISE_6 = Exercise(
     "04.6",
     "Attention's backward pass",
@@ -655,6 +688,16 @@ EXERCISE_6 = Exercise(
             "unscaled",
             _backward(power=0.0),
             "The scores were divided by √d_k, so grad_query and grad_key are too: the factor is missing.",
+        ),
+        Mistake(
+            "query unscaled",
+            _one_unscaled(0),
+            "grad_query lacks the factor 1 / √d_k: divide it, as you did grad_key.",
+        ),
+        Mistake(
+            "key unscaled",
+            _one_unscaled(1),
+            "grad_key lacks the factor 1 / √d_k: divide it, as you did grad_query.",
         ),
         Mistake("twice", _backward(power=1.0), "You divided by √d_k twice: once on the way back is enough."),
         Mistake(

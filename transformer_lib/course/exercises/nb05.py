@@ -386,6 +386,8 @@ def _encode_cases():
         Case("one letter", ("s", learned)),
         Case("no merges", ("seal", [])),
         Case("three of a kind", ("baaa", [("a", "a"), ("b", "aa")])),
+        Case("a word with its mark", ("▁the", [("h", "e"), ("▁", "t"), ("▁t", "he")])),
+        Case("the mark stays alone", ("▁river", [("r", "i"), ("e", "r")])),
     ]
 
 
@@ -406,6 +408,13 @@ def _leftmost(word, merges):
     tokens = list(word)
     while pair := next((p for p in zip(tokens[:-1], tokens[1:], strict=True) if p in merges), None):
         tokens = merge_pair(tokens, pair)
+    return tokens
+
+
+def _last_learned(word, merges):
+    rank, tokens = {pair: i for i, pair in enumerate(merges)}, list(word)
+    while known := [pair for pair in itertools.pairwise(tokens) if pair in rank]:
+        tokens = merge_pair(tokens, max(known, key=rank.__getitem__))
     return tokens
 
 
@@ -449,6 +458,11 @@ EXERCISE_3 = Exercise(
             "You applied the last learned merge first; the first learned comes first.",
         ),
         Mistake(
+            "last learned",
+            _last_learned,
+            "Of the pairs that are merges you joined the one learned last; the first learned comes first.",
+        ),
+        Mistake(
             "longest match",
             _longest_match,
             "You took the longest known token from the left; BPE replays its merges in order.",
@@ -467,6 +481,16 @@ EXERCISE_3 = Exercise(
             "with a mark",
             lambda word, merges: bpe_encode("▁" + word, merges),
             "You put a ▁ in front; here `word` is taken as it is, its mark included.",
+        ),
+        Mistake(
+            "mark dropped",
+            lambda word, merges: [rest for token in bpe_encode(word, merges) if (rest := token.replace("▁", ""))],
+            "You dropped the mark ▁; it is the first character of the word, and part of its tokens.",
+        ),
+        Mistake(
+            "mark off first",
+            lambda word, merges: bpe_encode(word.removeprefix("▁"), merges),
+            "You took off the mark ▁ before the merges; some of them join it.",
         ),
         Mistake(
             "one text",
@@ -583,6 +607,11 @@ EXERCISE_4 = Exercise(
             "axis 1 of the result",
             _picked(lambda ids, table: table[ids].shape[1] ** 0.5),
             "Right for one sentence. In a batch, axis 1 of the result is the sentence; d_model is the last axis.",
+        ),
+        Mistake(
+            "nested list",
+            lambda ids, table: table[ids.tolist()] * _root(ids, table),
+            "Right for one sentence. A nested list indexes several axes at once: index with the tensor ids itself.",
         ),
         Mistake(
             "single precision",

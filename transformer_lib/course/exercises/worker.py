@@ -31,6 +31,7 @@ from .model import Case
 from .plain import Printed, plain_outcome, remembered, stranger
 from .sandbox import Outcome, run_directly, run_guarded
 
+PATIENCE = 12  # a call that computes is waited for up to so many times its limit by the clock
 MEMORY = 2**30  # bytes that a learner's functions may take beyond those of the notebook
 Function = Callable[..., object]
 Guarded = Callable[[Function, tuple[Any, ...]], Outcome]
@@ -51,8 +52,7 @@ def guarded_calls(
     """
 
     def in_thread(function: Function, args: tuple[Any, ...]) -> Outcome:
-        printed = Printed()
-        with redirect_stdout(printed), redirect_stderr(printed):
+        with _captured() as printed:
             outcome = run_guarded(function, args, names, time_limit)
         return replace(plain_outcome(outcome, learners), printed=printed.text)
 
@@ -65,6 +65,15 @@ def guarded_calls(
         yield call
     finally:
         worker.end()
+
+
+@contextmanager
+def _captured() -> Iterator[Printed]:
+    """Keep what a function prints, without torch's warnings: they have several lines, and a verdict follows anyway."""
+    printed = Printed()
+    with redirect_stdout(printed), redirect_stderr(printed), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield printed
 
 
 def can_copy_a_process() -> bool:
@@ -96,7 +105,7 @@ class _Worker:
             return None
         try:
             line.send_bytes(request)
-            if line.poll(time_limit):
+            if self._came(line, time_limit):
                 return _unpacked(line.recv_bytes())
         except (EOFError, OSError, pickle.UnpicklingError):  # it is gone
             self.end()
@@ -104,6 +113,19 @@ class _Worker:
         self.usable = not _asleep(self.process)
         self.end()
         return Outcome("endless") if self.usable else None
+
+    def _came(self, line: Connection, time_limit: float) -> bool:
+        """Return True when the answer is there; wait until the function has computed for `time_limit` seconds.
+
+        On a busy machine that takes longer by the clock. One that sleeps, or stalls otherwise, is not waited for.
+        """
+        began, latest = _seconds_computed(self.process), time.monotonic() + PATIENCE * time_limit
+        left = time_limit
+        while not line.poll(left):
+            left = time_limit - (_seconds_computed(self.process) - began)
+            if left < 0.1 * time_limit or time.monotonic() > latest or _asleep(self.process):
+                return False
+        return True
 
     def _request(self, function: Function, args: tuple[Any, ...]) -> bytes | None:
         try:
@@ -147,11 +169,20 @@ class _Worker:
 def _asleep(process: int) -> bool:
     """Return True if the process only waits, for a sleep or for a lock that a copied thread will never give back."""
     for _ in range(5):
-        # The state is the first letter after the name, which stands in brackets.
-        if Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "S":
+        if _status(process)[0] != "S":
             return False
         time.sleep(0.01)
     return True
+
+
+def _seconds_computed(process: int) -> float:
+    user, system = _status(process)[11:13]
+    return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
+
+
+def _status(process: int) -> list[str]:
+    """Return what the system says of a process after its name, which stands in brackets: first a letter, its state."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
 
 
 def _serve(line: Connection, worker: _Worker) -> None:
@@ -182,8 +213,7 @@ def _limit_memory() -> None:
 
 
 def _answer(function: Function, args: tuple[Any, ...], worker: _Worker) -> bytes:
-    printed = Printed()
-    with redirect_stdout(printed), redirect_stderr(printed):
+    with _captured() as printed:
         outcome = run_directly(function, args, worker.names)
     outcome = replace(plain_outcome(outcome, worker.learners), printed=printed.text)
     try:

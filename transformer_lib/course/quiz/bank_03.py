@@ -13,6 +13,7 @@ NOTEBOOK_03 = (
         "exp(3) / (exp(3) + 3 · exp(0)) = 20.1 / 23.1 = 0.87.",
         (
             (1.0, "The softmax leaves something for the three keys that score 0: exp(0) = 1 each."),
+            (0.9, "Nearly: give two decimals."),
             (0.95, "That is 20.1 / 21.1, against one other key; there are three."),
             (0.25, "That is an equal share; it takes four equal scores."),
             (0.75, "That would be shares in proportion to 3 and 1; the softmax takes exponentials."),

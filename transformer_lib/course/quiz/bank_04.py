@@ -30,7 +30,7 @@ NOTEBOOK_04 = (
         (
             (0.881, "That is softmax(6, 4): the division by √16 = 4 is missing."),
             (0.531, "You divided by d_k = 16; the formula divides by √d_k = 4."),
-            (0.6, "That is 6 / (6 + 4): the exponential is missing."),
+            (0.6, "That is 6 / (6 + 4), without the exponential. Or did you round? Give two decimals."),
             (0.378, "That is the weight of the second key."),
         ),
         "Divide both by √16, take exponentials, and divide the first by their sum.",

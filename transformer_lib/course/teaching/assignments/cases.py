@@ -99,11 +99,11 @@ def _pair(rng: random.Random) -> tuple:
 
 
 def _merges(rng: random.Random) -> tuple:
-    tokens, merges = ["a", "b", "c"], []
+    tokens, merges = ["▁", "a", "b", "c"], []
     for _ in range(7):
         merges.append((rng.choice(tokens), rng.choice(tokens)))
         tokens.append("".join(merges[-1]))
-    return "".join(rng.choices("abc", k=17)), list(dict.fromkeys(merges))
+    return "▁" + "".join(rng.choices("abc", k=17)), list(dict.fromkeys(merges))
 
 
 def _encoding(position: int, d_model: int) -> torch.Tensor:
