@@ -66,7 +66,7 @@ from .training.loop import train
 from .training.loss import TrainingLoss, shift_right, translation_loss
 from .training.options import History, TrainingOptions
 
-__version__ = "0.2.0"
+__version__ = "1.0.0"
 
 # Where the course's wing keeps what notebooks call tl.plotting, tl.widgets, …
 COURSE = {
