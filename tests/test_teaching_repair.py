@@ -90,11 +90,19 @@ DAMAGED += [GIVEN["check-1"].marks | {"schema_version": version, "points": "many
 @pytest.mark.parametrize("damaged", DAMAGED, ids=str)
 def test_a_cell_with_damaged_metadata_is_known_by_its_id(damaged):
     cells = whole()
+    cells[1].source = "check-1 as"  # without its hidden tests
     for one in cells[:2]:
         one.metadata["nbgrader"] = damaged
     assert names_and_sources(cells) == EXPECTED
     marks = repaired(submission(cells), GIVEN).cells[1].metadata.nbgrader
     assert (marks.points, marks.schema_version) == (2, 3)
+
+
+def test_an_answer_with_the_id_of_a_check_is_not_replaced_by_it():
+    cells = whole()
+    cells[0].id, cells[0].metadata = cells[1].id, {}
+    cells[1].id, cells[1].metadata = "another", {}
+    assert (None, "as handed in") in names_and_sources(cells) and EXPECTED[1] in names_and_sources(cells)
 
 
 def test_a_cell_of_another_type_is_code_again_and_one_whose_other_metadata_are_wrong_loses_them():

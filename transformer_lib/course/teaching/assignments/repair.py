@@ -37,6 +37,10 @@ class Given:
         """Whether it is put back: an answer is not, since a function may stand anywhere."""
         return any(self.marks[kind] for kind in ("locked", "grade", "task"))
 
+    def would_replace(self, cell: NotebookNode) -> bool:
+        """Whether the cell, as this one, would lose a text of the student's own."""
+        return bool(self.marks["locked"]) and not self.source.startswith(str(cell.source).strip())
+
 
 class RepairCells(Step):
     """Recognises the cells that were handed out, makes all others the student's own, and puts back what is missing.
@@ -117,8 +121,9 @@ def named_cells(cells: list[NotebookNode], given: dict[str, Given]) -> dict[int,
     of_id = {cell.cell_id: name for name, cell in given.items() if cell.cell_id}
     found: dict[str, int] = {}
     for place, cell in enumerate(cells):
-        if cell.get("id") in of_id:
-            found.setdefault(of_id[cell.id], place)
+        name = of_id.get(cell.get("id"))
+        if name and (grade_id(cell) == name or not given[name].would_replace(cell)):
+            found.setdefault(name, place)
     for place, cell in enumerate(cells):
         name = grade_id(cell)
         if name in given and place not in found.values():
