@@ -419,9 +419,14 @@ def _rescaled(factor):
     return function
 
 
-def _output_emptied(query, key, value, mask):
-    weights = torch.softmax(_masked(scaled_scores(query, key), mask, -1e9), -1)
-    return (weights @ value).masked_fill(~mask.any(-1, keepdim=True), 0.0), weights
+def _output_emptied(weigh):
+    """Return attention with the weights `weigh(scaled scores, mask)`, whose output alone is 0 for an empty row."""
+
+    def function(query, key, value, mask):
+        weights = weigh(scaled_scores(query, key), mask)
+        return (weights @ value).masked_fill(~mask.any(-1, keepdim=True), 0.0), weights
+
+    return function
 
 
 EXERCISE_4 = Exercise(
@@ -488,8 +493,14 @@ EXERCISE_4 = Exercise(
         ),
         Mistake(
             "output emptied",
-            _output_emptied,
+            _output_emptied(lambda s, m: torch.softmax(_masked(s, m, -1e9), -1)),
             "The output of a row that may attend to nothing is zero, but its weights are not: set them to 0, too.",
+        ),
+        Mistake(
+            "output emptied, finite scores",
+            _output_emptied(lambda s, m: torch.softmax(_masked(s, m | ~m.any(-1, keepdim=True)), -1)),
+            "You emptied the output of a row that may attend to nothing, but not its weights: set them to 0 after the "
+            "softmax, and the output follows.",
         ),
         Mistake(
             "nan gradient",
