@@ -337,6 +337,7 @@ def _nucleus_cases():
         Case("p = 1 keeps every token", (normal(14, (5,))[0], 1.0, 0.7)),
         Case("a very small p", (normal(15, (5,))[0], 0.01, 1.5)),
         Case("the sum just reaches p", (torch.tensor([0.0625, 0.25, 0.1875, 0.5]).log(), 0.7499, 1.0)),
+        Case("the best alone is p to the last digit", (torch.tensor([0.25, 0.15, 0.5, 0.1]).log(), 0.5, 1.0)),
         Case(
             "a nucleus that grows with the temperature", (torch.tensor([0.01, 0.9, 0.04, 0.03, 0.02]).log(), 0.9, 1.2)
         ),
@@ -404,6 +405,11 @@ EXERCISE_3 = Exercise(
             "one more",
             _nucleus(lambda s, total, p: total - s - s.roll(1) * (torch.arange(len(s)) > 0) < p),
             "You kept one token too many: stop as soon as the sum has reached p.",
+        ),
+        Mistake(
+            "one more where p is met",
+            _nucleus(lambda s, total, p: total - s <= p),
+            "Where the sum is exactly p you keep one token too many: at least p is enough, so compare with <.",
         ),
         Mistake(
             "no sort",
