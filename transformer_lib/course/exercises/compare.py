@@ -176,7 +176,8 @@ def _tuple_difference(
     if not isinstance(got, list | tuple):
         return Finding("results", f"{wanted} {describe(got)}.")
     if len(got) != len(expected):
-        return Finding("results", f"{wanted} {len(got)}.")
+        numbers = isinstance(got, list) and all(map(is_number, got))
+        return Finding("results", f"{wanted} one list of {len(got)} numbers." if numbers else f"{wanted} {len(got)}.")
     for name, one, other in zip(names, expected, got, strict=True):
         found = difference(one, other, rtol=rtol, any_float=any_float)
         if other is None:

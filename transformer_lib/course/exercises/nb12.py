@@ -135,6 +135,18 @@ def _run(masks=_both, encode=True, hide_src=True, hide_memory=True, finish=lambd
     return function
 
 
+def _source_hides_later(in_encoder):
+    """Return the right way but for a causal mask on the source, in the encoder or over the memory."""
+
+    def function(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id):
+        src_mask, tgt_mask = _both(src, tgt_in, pad_id)
+        causal = torch.ones(src.shape[1] if in_encoder else tgt_in.shape[1], src.shape[1]).tril().bool()
+        memory = encoder(embed_src(src), src_mask & causal if in_encoder else src_mask)
+        return head(decoder(embed_tgt(tgt_in), memory, tgt_mask, src_mask if in_encoder else src_mask & causal))
+
+    return function
+
+
 EXERCISE_1 = Exercise(
     "12.1",
     "From ids to logits",
@@ -207,6 +219,21 @@ EXERCISE_1 = Exercise(
             "inverted",
             _run(lambda s, t, p: tuple(~mask for mask in _both(s, t, p))),
             "Your masks are the wrong way round: True means may attend.",
+        ),
+        Mistake(
+            "source inverted",
+            _run(lambda s, t, p: (~_both(s, t, p)[0], _both(s, t, p)[1])),
+            "Your source mask is the wrong way round: it is True at the padding, and True means may attend.",
+        ),
+        Mistake(
+            "causal source",
+            _source_hides_later(in_encoder=True),
+            "You gave the encoder a causal mask; a source word may read all words of its sentence.",
+        ),
+        Mistake(
+            "causal memory",
+            _source_hides_later(in_encoder=False),
+            "You put a causal mask over the memory; a target word may read the whole source sentence.",
         ),
         Mistake(
             "no encoder",

@@ -532,6 +532,13 @@ def _best_of_each(added_first, ranked):
     return function
 
 
+def _best_of_the_best(scores, next_log_probs, beam_size):
+    """Keep beam_size of the best continuations, one from each beam."""
+    best, tokens = (scores[:, None] + next_log_probs).max(dim=1)
+    totals, parents = best.topk(beam_size)
+    return totals, parents, tokens[parents]
+
+
 def _as_probabilities(scores, next_log_probs, beam_size):
     totals, *rest = beam_step(scores, next_log_probs, beam_size)
     return totals.exp(), *rest
@@ -585,6 +592,16 @@ EXERCISE_4 = Exercise(
             _best_of_each(added_first=True, ranked=False),
             "You kept the best sum of each beam, in the order of the beams; choose among the sums of all "
             "beams, the best first: a good beam may keep several.",
+        ),
+        Mistake(
+            "the best beam_size, one of each",
+            _best_of_the_best,
+            "You took one continuation from each beam, and the best of these; the best two may continue the same beam.",
+        ),
+        Mistake(
+            "tokens by beams",
+            _beam(lambda s, z: s + z.T),
+            "Your table is [vocab_size, n_beams], so the flat index counts the other way: put the beams in the rows.",
         ),
         Mistake(
             "best of each beam, one after the other",

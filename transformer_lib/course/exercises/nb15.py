@@ -529,6 +529,18 @@ def _kept_scored(score, heads, n):
     return _pruned(lambda score, order, head: _speaking(score, order, head, heads))(score, heads, n)
 
 
+def _from_0(score, heads, n):
+    """Look for the best score from 0 on, which none exceeds."""
+    order = []
+    for _ in range(n):
+        best, chosen = 0, None
+        for head in heads:
+            if head not in order and score([*order, head]) > best:
+                best, chosen = score([*order, head]), head
+        order.append(chosen)
+    return order
+
+
 def _best_set(score, heads, n):
     """The best n heads together, in the order of heads."""
     return list(max(itertools.combinations(heads, n), key=score))
@@ -596,6 +608,12 @@ EXERCISE_4 = Exercise(
             "with the same head again",
             lambda score, heads, n: [prune(score, heads, 1)[0]] * n if n else [],
             "The same head comes again and again; a silent head cannot be silenced twice.",
+        ),
+        Mistake(
+            "best from 0 on",
+            _from_0,
+            "Your best score begins at 0, and all scores are negative, so no head is ever chosen (None): begin at "
+            "-inf, or use max.",
         ),
         Mistake("best set", _best_set, "Other heads are silent: begin with none, and silence them one by one."),
         Mistake("heads emptied", _emptied, "You removed heads from the list that you were given; work on a copy."),
