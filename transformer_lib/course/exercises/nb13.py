@@ -118,6 +118,11 @@ EXERCISE_1 = Exercise(
             "That is minus the mean probability; take the logarithm of each probability before the mean.",
         ),
         Mistake(
+            "the logarithm of the mean",
+            lambda z, y, pad: -_right(z, y).exp()[y != pad].mean().log(),
+            "That is the logarithm of the mean probability; take the logarithm of each probability, then the mean.",
+        ),
+        Mistake(
             "logit",
             lambda z, y, pad: -z.gather(-1, y[..., None])[..., 0][y != pad].mean(),
             "You took the logit itself; take the logarithm of its softmax, log_softmax.",
@@ -436,6 +441,11 @@ EXERCISE_3 = Exercise(
     _smoothing_cases,
     (
         Mistake("none", _smoothed(lambda e, n: 1.0, lambda e, n: 0.0), "You did not smooth: epsilon has no effect."),
+        Mistake(
+            "always a tenth",
+            lambda z, y, e: label_smoothed_loss(z, y, 0.1),
+            "You took .1 for epsilon; use the one that is given.",
+        ),
         Mistake(
             "others only",
             _smoothed(lambda e, n: 1 - e, lambda e, n: e / (n - 1)),

@@ -304,6 +304,11 @@ def _from_one(width, heads, n_heads):
     return _of_heads(width, [(head - 1) % n_heads for head in heads], n_heads)
 
 
+def _none_for_0(width, heads, n_heads):
+    """Take the columns (head - 1) · d to head · d, of which there are none for head 0."""
+    return _of_heads(width, [head - 1 for head in heads if head], n_heads)
+
+
 def _in_place(x, other, heads, n_heads):
     chosen = _of_heads(x.shape[-1], heads, n_heads)
     x[..., chosen] = other[..., chosen]
@@ -371,6 +376,11 @@ EXERCISE_3 = Exercise(
             "The roles are swapped: the heads in the list come from other, the rest from x.",
         ),
         Mistake("counts from 1", _replaced(_from_one), "Neighbouring heads were replaced: heads counts from 0."),
+        Mistake(
+            "columns from 1",
+            _replaced(_none_for_0),
+            "You counted the heads from 1; head 0 has the columns 0 to d − 1.",
+        ),
         Mistake(
             "dealt in turn",
             _replaced(_interleaved),

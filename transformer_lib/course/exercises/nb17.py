@@ -1064,6 +1064,11 @@ EXERCISE_5 = Exercise(
             _signed_change,
             "Without the absolute value a change downwards goes unseen.",
         ),
+        Mistake(
+            "signed, from 0 on",
+            lambda *given: max(0.0, _signed_change(*given)),
+            "A change downwards counts as much as one upwards: take the absolute value.",
+        ),
         Mistake("mean", _mean_change, "That is a mean; take the largest change."),
         Mistake(
             "greater",
