@@ -726,6 +726,7 @@ def _difference_cases():
         "the block itself, not what is inside": (_block(2.0, 3.0, 2.0), _block(2.0, 3.0)),
         "one entry of the second row, higher": (_three(_Times(1.0, -1000 * lower)), _three(_Times(1.0))),
         "all entries, lower": (_three(_Times(1.0, -0.5)), _three(_Times(1.0))),
+        "large outputs that differ by little": (_three(_Times(0.0, 5000.02)), _three(_Times(0.0, 5000.0))),
         "the two rows swapped": (_three(_Order([1, 0])), _three(_Order([0, 1]))),
     }
     cases = [Case(label, (*pair, (x,), 1e-5)) for label, pair in models.items()]
@@ -843,6 +844,11 @@ EXERCISE_4 = Exercise(
             "no tolerance",
             _by_outputs(far=lambda a, b, tolerance: not torch.equal(a, b)),
             "You compared every digit; differences up to tolerance do not count.",
+        ),
+        Mistake(
+            "relative tolerance",
+            _by_outputs(far=lambda a, b, tolerance: not torch.allclose(a, b, atol=tolerance)),
+            "torch.allclose also allows a share of the values, which is much for large ones: set rtol=0.",
         ),
         Mistake(
             "default tolerance",
