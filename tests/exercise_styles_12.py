@@ -62,6 +62,11 @@ def blind_loss_in_float64(logits):
     return (shifted.exp().sum(dim=1).log() - shifted.mean(dim=1)).mean()
 
 
+def blind_loss_by_hand(logits):
+    grown = (logits - logits.amax(dim=1, keepdim=True)).exp().sum(dim=1, keepdim=True)
+    return (logits.amax(dim=1, keepdim=True) + grown.log() - logits).mean()
+
+
 STYLES = [
     ("12.1", ids_to_logits),
     ("12.1", ids_to_logits_by_the_library),
@@ -72,4 +77,5 @@ STYLES = [
     ("12.4", blind_loss),
     ("12.4", blind_loss_by_labels),
     ("12.4", blind_loss_in_float64),
+    ("12.4", blind_loss_by_hand),
 ]

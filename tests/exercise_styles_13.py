@@ -82,6 +82,11 @@ def grouped_interval_in_float32(right, groups, draws):
     return shares.float().quantile(torch.tensor([0.025, 0.975]))
 
 
+def grouped_interval_of_rounded_shares(right, groups, draws):
+    rows = [torch.cat([right[groups == group] for group in row]).float().mean() for row in draws]
+    return torch.quantile(torch.stack(rows).double(), torch.tensor([0.025, 0.975]).double())
+
+
 STYLES = [
     ("13.1", masked_cross_entropy),
     ("13.1", masked_cross_entropy_by_weights),
@@ -93,4 +98,5 @@ STYLES = [
     ("13.4", grouped_interval),
     ("13.4", grouped_interval_by_loops),
     ("13.4", grouped_interval_in_float32),
+    ("13.4", grouped_interval_of_rounded_shares),
 ]

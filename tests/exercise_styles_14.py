@@ -54,6 +54,14 @@ def nucleus_in_a_loop(logits, p, temperature):
     return torch.from_numpy(kept / kept.sum()).to(logits.dtype)
 
 
+def nucleus_by_searching(logits, p, temperature):
+    probabilities, order = (logits / temperature).log_softmax(0).exp().sort(descending=True)
+    count = int(torch.searchsorted(probabilities.cumsum(0), p)) + 1
+    kept = torch.zeros_like(logits)
+    kept[order[:count]] = probabilities[:count] / probabilities[:count].sum()
+    return kept
+
+
 def beam_step(scores, next_log_probs, beam_size):
     totals = scores.unsqueeze(1) + next_log_probs
     order = totals.flatten().argsort(descending=True)[:beam_size]
@@ -92,6 +100,7 @@ STYLES = [
     ("14.2", cached_attention_token_by_token),
     ("14.3", nucleus),
     ("14.3", nucleus_in_a_loop),
+    ("14.3", nucleus_by_searching),
     ("14.4", beam_step),
     ("14.5", most_probable),
     ("14.5", most_probable_with_a_stack),

@@ -288,12 +288,20 @@ def test_right_and_wrong_names_with_the_same_weak_evidence_get_the_same_answer()
     assert "14 others of the catalogue" in judged("B", "healthy", "repeat").text
 
 
+def test_evidence_within_the_range_of_the_others_names_the_one_that_comes_nearest():
+    near = judged("A", patients.case_of("A").name, "order")
+    assert near and near.text.endswith("nearest among the others: causal mask upside down, 0.23 to 0.42.")
+    clear = judged("B", patients.case_of("B").name, "row sums")
+    assert "in all other models" in clear.text and "nearest" not in clear.text
+
+
 def test_evidence_must_be_read_rightly():
     wrong = diagnosis.judge(tl.clinic.admit("B"), patients.case_of("B"), "positions lost", {"row sums": 1.0})
     assert wrong.status == "misread" and "row sums shows 3.52 here, and you have written 1.0" in wrong.text
     dropout = tl.clinic.admit("C")  # another number each time
     drawn = diagnosis.judge(dropout, patients.case_of("C"), "dropout in evaluation", {"repeat": 3.0})
     assert drawn and "repeat 3.00, another number each time: with this fault" in drawn.text
+    assert "on five seeds, each read once, in all other models" in drawn.text
     zero = diagnosis.judge(dropout, patients.case_of("C"), "dropout in evaluation", {"repeat": 0.0})
     assert zero.status == "misread"
 
@@ -345,7 +353,7 @@ def test_an_unknown_diagnosis_is_answered_with_the_known_ones():
     assert (bool(verdict), verdict.status) == (False, "unknown")
     assert "the catalogue has no 'No positions'. Did you mean 'positions lost'?" in verdict.text
     assert all(name in verdict.text for name in diagnosis.CATALOGUE)
-    assert "Did you mean" not in judged("G", "flu").text
+    assert all("Did you mean" not in judged("G", name).text for name in ("flu", "label smoothing"))
 
 
 PARTING = {"D", "F", "I"}

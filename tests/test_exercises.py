@@ -374,6 +374,8 @@ def test_several_results_are_shown_by_name():
         ("11.4", lambda w, s, t: [["nein", "me"]], "The list has 1 pairs; expected 2."),
         ("11.4", lambda w, s, t: [["?", "?"] for _ in t[1:]], "The pairs differ from index 0 on (counted from 0)."),
         ("05.3", lambda *args: "tokens", "Return a list of tokens; you returned a str."),
+        ("14.5", lambda *args: [1, 5, 2], "(ids, log_probability); you returned one list of 3 numbers."),
+        ("12.2", lambda *args: {"embed"}, "Return a list of names; you returned a set."),
         ("14.1", lambda f, b, e, n: "ids", "Return a list of integers; you returned a str."),
         ("14.1", lambda f, b, e, n: [1], "The list has 1 entries; expected"),
         ("14.1", lambda f, b, e, n: [-1, *exercises.get("14.1").reference(f, b, e, n)[1:]], "from index 0 on (counted"),

@@ -99,6 +99,8 @@ def test_top_k_keeps_the_largest():
     assert torch.equal(tl.filter_logits(logits, top_k=2), wanted)
     assert torch.equal(tl.filter_logits(logits, top_k=99), logits)
     assert torch.equal(tl.filter_logits(logits, top_p=1.0), logits)
+    far_apart = torch.tensor([10.0, 0.0, -50.0, -100.0])
+    assert torch.equal(tl.filter_logits(far_apart, top_p=1.0), far_apart)
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,8 @@ def filter_logits(
 
     Args:
         temperature: > 0; below one sharpens, above one flattens.
-        top_k: keep the k largest. top_p: keep the fewest largest whose probabilities sum to at least top_p, in (0, 1].
+        top_k: keep the k largest, and those equal to the last of them.
+        top_p: keep the fewest largest whose probabilities sum to at least top_p, in (0, 1]; 1 keeps all.
 
     Raises:
         TypeError, ValueError: one of them is out of range.
@@ -86,9 +87,9 @@ def filter_logits(
     if top_k is not None:
         keep = min(check_int("top_k", top_k), logits.shape[-1])
         logits = logits.masked_fill(logits < logits.topk(keep).values[..., -1:], -math.inf)
-    if top_p is not None:
-        if not 0 < check_not_negative("top_p", top_p) <= 1:
-            raise ValueError(f"top_p must lie in (0, 1], got {top_p}")
+    if top_p is not None and not 0 < check_not_negative("top_p", top_p) <= 1:
+        raise ValueError(f"top_p must lie in (0, 1], got {top_p}")
+    if top_p is not None and top_p < 1:  # rounded sums reach 1 before the last token
         ordered, order = logits.sort(dim=-1, descending=True)
         probabilities = ordered.softmax(dim=-1)
         before = probabilities.cumsum(dim=-1) - probabilities  # mass of the tokens ranked above

@@ -159,7 +159,7 @@ _MARKS = {"right": "✓", "wrong": "✗", "open": "○"}
 
 def _unknown(where: str, name: object, known: tuple[str, ...]) -> str:
     """Say that there is no such name, which one is near, and which there are."""
-    near = get_close_matches(str(name).lower(), known, n=1, cutoff=0.4)
+    near = get_close_matches(str(name).lower(), known, n=1, cutoff=0.6)
     meant = f" Did you mean {near[0]!r}?" if near else ""
     return f"the {where} has no {name!r}.{meant}\n  It has: {', '.join(known)}."
 
@@ -238,11 +238,26 @@ def _would_show(name: str, values: Mapping[str, float]) -> str:
 def _evidence(name: str, instrument: str, value: float) -> str:
     rest = [other for other in CATALOGUE if other != name]
     low, high = (f(range_of(other, instrument)[i] for other in rest) for i, f in ((0, min), (1, max)))
-    drawn = ", another number each time" if name == "dropout in evaluation" and instrument in DRAWN else ""
+    drawn = name == "dropout in evaluation" and instrument in DRAWN
+    read_once = (", another number each time", ", each read once") if drawn else ("", "")
+    others = f"in all other models {low:.2f} to {high:.2f}"
+    if low <= value <= high:
+        others = _nearest(rest, instrument, value)
     return (
-        f"{instrument} {value:.2f}{drawn}: with this fault {_range(name, instrument)} on five seeds, "
-        f"in all other models {low:.2f} to {high:.2f}."
+        f"{instrument} {value:.2f}{read_once[0]}: with this fault {_range(name, instrument)} on five seeds"
+        f"{read_once[1]}, {others}."
     )
+
+
+def _nearest(names: list[str], instrument: str, value: float) -> str:
+    """Say which of these faults shows a number nearest to the value."""
+
+    def distance(name: str) -> float:
+        low, high = range_of(name, instrument)
+        return max(low - value, value - high, 0.0)
+
+    nearest = min(names, key=distance)
+    return f"nearest among the others: {nearest}, {_range(nearest, instrument)}"
 
 
 def _range(name: str, instrument: str) -> str:

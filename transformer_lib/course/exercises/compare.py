@@ -124,7 +124,12 @@ class Finding:
 
 
 def difference(
-    expected: object, got: object, names: tuple[str, ...] = (), rtol: float | None = None, any_float: bool = False
+    expected: object,
+    got: object,
+    names: tuple[str, ...] = (),
+    rtol: float | None = None,
+    any_float: bool = False,
+    items: str = "tokens",
 ) -> Finding | None:
     """Say how `got` differs from `expected`; None when it is right.
 
@@ -136,6 +141,7 @@ def difference(
         names: what the parts of a tuple are called.
         rtol: relative tolerance.
         any_float: any floating-point dtype will do.
+        items: what the strings of a list are.
 
     Raises:
         TypeError: if `expected` is something else.
@@ -145,7 +151,7 @@ def difference(
     if isinstance(expected, tuple):
         return _tuple_difference(expected, got, names, rtol, any_float)
     if isinstance(expected, list):
-        return _list_difference(expected, got)
+        return _list_difference(expected, got, items)
     if isinstance(expected, str):
         came = cut(repr(got)) if isinstance(got, str) else describe(got)
         return None if got == expected else Finding("text", f"Expected {cut(repr(expected))}; you returned {came}.")
@@ -170,7 +176,8 @@ def _tuple_difference(
     if not isinstance(got, list | tuple):
         return Finding("results", f"{wanted} {describe(got)}.")
     if len(got) != len(expected):
-        return Finding("results", f"{wanted} {len(got)}.")
+        numbers = isinstance(got, list) and all(map(is_number, got))
+        return Finding("results", f"{wanted} one list of {len(got)} numbers." if numbers else f"{wanted} {len(got)}.")
     for name, one, other in zip(names, expected, got, strict=True):
         found = difference(one, other, rtol=rtol, any_float=any_float)
         if other is None:
@@ -180,8 +187,8 @@ def _tuple_difference(
     return None
 
 
-def _list_difference(expected: list[object], got: object) -> Finding | None:
-    kinds, short = _what_is_listed(expected)
+def _list_difference(expected: list[object], got: object, items: str) -> Finding | None:
+    kinds, short = _what_is_listed(expected, items)
     if isinstance(got, torch.Tensor | np.ndarray) and got.ndim == 1 and not _has_no_values(got):
         got = got.tolist()
     if not isinstance(got, list | tuple):
@@ -203,9 +210,9 @@ def _has_no_values(got: object) -> bool:
     return isinstance(got, torch.Tensor) and got.is_meta
 
 
-def _what_is_listed(expected: list[object]) -> tuple[str, str]:
+def _what_is_listed(expected: list[object], items: str) -> tuple[str, str]:
     """Say what a list holds, in words that fit after "a list of" and after a number."""
-    named: dict[type[object], str] = {tuple: "pairs", str: "tokens", list: "lists"}
+    named: dict[type[object], str] = {tuple: "pairs", str: items, list: "lists"}
     kinds = {named.get(type(item), "integers") for item in expected}
     word = kinds.pop() if len(kinds) == 1 else "integers"
     return word, "entries" if word == "integers" else word

@@ -50,7 +50,12 @@ def finding(exercise: Exercise, expected: object, outcome: Outcome, names: tuple
         return Finding(type(outcome.error).__name__, said)
     try:
         found = difference(
-            expected, outcome.value, names or exercise.returns, exercise.rtol, any_float=not exercise.gradients
+            expected,
+            outcome.value,
+            names or exercise.returns,
+            exercise.rtol,
+            any_float=not exercise.gradients,
+            items=exercise.items,
         )
     except Exception as error:  # a learner may return an object that cannot even be compared
         name = type(error).__name__

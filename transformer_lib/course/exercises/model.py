@@ -55,6 +55,7 @@ class Exercise:
         gradients: names of the arguments whose gradients are compared too.
         returns: names of the results when there is more than one.
         probes: extra questions about a wrong result that no known mistake explains.
+        items: what the strings are, where a list of strings is returned.
         rtol: relative tolerance; by default 1e-4 in float32 and 1e-7 in float64.
         part: of a keystone, the part of the learner's own Transformer that it is (`transformer_lib.course.mine`).
         original: of a variant, the id of the exercise that it changes (`variants`).
@@ -70,6 +71,7 @@ class Exercise:
     gradients: tuple[str, ...] = ()
     returns: tuple[str, ...] = ()
     probes: tuple[Probe, ...] = ()
+    items: str = "tokens"
     rtol: float | None = None
     part: str = ""
     original: str = ""

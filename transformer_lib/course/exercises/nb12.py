@@ -135,6 +135,18 @@ def _run(masks=_both, encode=True, hide_src=True, hide_memory=True, finish=lambd
     return function
 
 
+def _source_hides_later(in_encoder):
+    """Return the right way but for a causal mask on the source, in the encoder or over the memory."""
+
+    def function(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id):
+        src_mask, tgt_mask = _both(src, tgt_in, pad_id)
+        causal = torch.ones(src.shape[1] if in_encoder else tgt_in.shape[1], src.shape[1]).tril().bool()
+        memory = encoder(embed_src(src), src_mask & causal if in_encoder else src_mask)
+        return head(decoder(embed_tgt(tgt_in), memory, tgt_mask, src_mask if in_encoder else src_mask & causal))
+
+    return function
+
+
 EXERCISE_1 = Exercise(
     "12.1",
     "From ids to logits",
@@ -207,6 +219,21 @@ EXERCISE_1 = Exercise(
             "inverted",
             _run(lambda s, t, p: tuple(~mask for mask in _both(s, t, p))),
             "Your masks are the wrong way round: True means may attend.",
+        ),
+        Mistake(
+            "source inverted",
+            _run(lambda s, t, p: (~_both(s, t, p)[0], _both(s, t, p)[1])),
+            "Your source mask is the wrong way round: it is True at the padding, and True means may attend.",
+        ),
+        Mistake(
+            "causal source",
+            _source_hides_later(in_encoder=True),
+            "You gave the encoder a causal mask; a source word may read all words of its sentence.",
+        ),
+        Mistake(
+            "causal memory",
+            _source_hides_later(in_encoder=False),
+            "You put a causal mask over the memory; a target word may read the whole source sentence.",
         ),
         Mistake(
             "no encoder",
@@ -314,6 +341,15 @@ def _growing(names, logits_with):
     return [name for n, name in enumerate(names) if not ((logits_with(names[: n + 1]) - right).abs() < ENOUGH).all()]
 
 
+def _each_step(names, logits_with):
+    runs = [logits_with(names[:n]) for n in range(len(names) + 1)]
+    return [
+        name
+        for name, now, before in zip(names, runs[1:], runs, strict=False)
+        if not ((now - before).abs() < ENOUGH).all()
+    ]
+
+
 def _left_out(names, logits_with):
     right = logits_with([])
     return [
@@ -389,6 +425,12 @@ EXERCISE_2 = Exercise(
             "You judge by the mean difference, in which higher and lower logits cancel; look at the largest one.",
         ),
         Mistake(
+            "sum of the differences",
+            _judged(lambda z, right: not abs((z - right).sum()) < ENOUGH),
+            "You judge by the sum of the differences, in which higher and lower logits cancel; look at the largest "
+            "one, without its sign.",
+        ),
+        Mistake(
             "mean absolute difference",
             _judged(lambda z, right: not (z - right).abs().mean() < ENOUGH),
             "You judge by the mean of the differences, in which a single wrong logit is lost; look at the largest one.",
@@ -412,6 +454,12 @@ EXERCISE_2 = Exercise(
             "one more each time",
             _growing,
             "You add one part after the other, so those after a wrong one look wrong too; try each part alone.",
+        ),
+        Mistake(
+            "each step",
+            _each_step,
+            "You add one part after the other and compare with the model before; after a NaN every later part looks "
+            "wrong. Try each part alone.",
         ),
         Mistake(
             "all but one",
@@ -446,6 +494,7 @@ EXERCISE_2 = Exercise(
             "These are the right names in alphabetical order; keep the order of names.",
         ),
     ),
+    items="names",
 )
 
 
@@ -649,6 +698,8 @@ def _blind_cases():
         return Case(label, (spread * normal(seed, (positions, vocab_size))[0] + shift,))
 
     equal = torch.zeros(3, 11)
+    apart = normal(145, (2, 5))[0] + torch.tensor([0.0, -160.0, 40.0, 20.0, -40.0])
+    apart[1] -= 110  # so that the largest logit of all is far above this row
     far = normal(143, (5, 7))[0] + torch.tensor([[0.0], [5.0], [-5.0], [20.0], [-20.0]])
     return [
         case("2 positions, 3 words", 140, 2, 3),
@@ -657,7 +708,13 @@ def _blind_cases():
         case("one position", 142, 1, 13),
         Case("positions at different heights", (far,)),
         case("logits in the thousands", 144, 3, 5, 1000.0, 3000.0),
+        Case("logits 200 apart", (apart,)),
     ]
+
+
+def _ratios(z):
+    """Return the logarithm of the shares of exp(z), taken one after the other."""
+    return (z.exp() / z.exp().sum(dim=-1, keepdim=True)).log()
 
 
 def _blind(of):
@@ -732,8 +789,32 @@ EXERCISE_4 = Exercise(
         Mistake(
             "overflow",
             _blind(lambda z, log_p: (z.exp().sum(dim=-1).log() - z.mean(dim=-1)).mean()),
-            "For logits in the thousands exp is infinite, and the softmax of all but the largest exactly 0; subtract "
-            "the largest logit first, or use torch.logsumexp or torch.log_softmax.",
+            "For logits in the thousands exp is infinite; subtract each position's largest logit first, or use "
+            "torch.logsumexp or torch.log_softmax.",
+        ),
+        Mistake(
+            "overflow, then a ratio",
+            _blind(lambda z, log_p: -_ratios(z).mean()),
+            "For logits in the thousands exp is infinite, and a ratio of infinities NaN; use torch.log_softmax or "
+            "torch.logsumexp, which never form it.",
+        ),
+        Mistake(
+            "the logarithm of a softmax",
+            _blind(lambda z, log_p: -z.softmax(dim=-1).log().mean()),
+            "The softmax of all but the largest logits is exactly 0 for logits far apart, and the logarithm of 0 is "
+            "−∞: never form it, but use torch.log_softmax or torch.logsumexp.",
+        ),
+        Mistake(
+            "one maximum for all",
+            _blind(lambda z, log_p: ((z - z.max()).exp().sum(dim=-1).log() - (z - z.max()).mean(dim=-1)).mean()),
+            "You subtracted the largest logit of all positions, so that every exp of a lower position becomes 0; each "
+            "position has its own largest: amax(dim=-1, keepdim=True).",
+        ),
+        Mistake(
+            "one maximum for all, then a ratio",
+            _blind(lambda z, log_p: -_ratios(z - z.max()).mean()),
+            "You subtracted the largest logit of all positions, and 0/0 is NaN in the lower ones; use "
+            "torch.log_softmax or torch.logsumexp, position by position.",
         ),
         Mistake(
             "an epsilon",

@@ -118,6 +118,11 @@ EXERCISE_1 = Exercise(
             "That is minus the mean probability; take the logarithm of each probability before the mean.",
         ),
         Mistake(
+            "the logarithm of the mean",
+            lambda z, y, pad: -_right(z, y).exp()[y != pad].mean().log(),
+            "That is the logarithm of the mean probability; take the logarithm of each probability, then the mean.",
+        ),
+        Mistake(
             "logit",
             lambda z, y, pad: -z.gather(-1, y[..., None])[..., 0][y != pad].mean(),
             "You took the logit itself; take the logarithm of its softmax, log_softmax.",
@@ -437,6 +442,11 @@ EXERCISE_3 = Exercise(
     (
         Mistake("none", _smoothed(lambda e, n: 1.0, lambda e, n: 0.0), "You did not smooth: epsilon has no effect."),
         Mistake(
+            "always a tenth",
+            lambda z, y, e: label_smoothed_loss(z, y, 0.1),
+            "You took .1 for epsilon; use the one that is given.",
+        ),
+        Mistake(
             "others only",
             _smoothed(lambda e, n: 1 - e, lambda e, n: e / (n - 1)),
             "You spread epsilon over the other tokens only; here the right one gets its share too: "
@@ -689,6 +699,7 @@ EXERCISE_4 = Exercise(
             "The two ends are swapped: the lower one comes first.",
         ),
     ),
+    rtol=1e-5,  # shares may be kept in float32, whatever the quantiles are
 )
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

@@ -337,6 +337,7 @@ def _nucleus_cases():
         Case("p = 1 keeps every token", (normal(14, (5,))[0], 1.0, 0.7)),
         Case("a very small p", (normal(15, (5,))[0], 0.01, 1.5)),
         Case("the sum just reaches p", (torch.tensor([0.0625, 0.25, 0.1875, 0.5]).log(), 0.7499, 1.0)),
+        Case("the best alone is p to the last digit", (torch.tensor([0.25, 0.15, 0.5, 0.1]).log(), 0.5, 1.0)),
         Case(
             "a nucleus that grows with the temperature", (torch.tensor([0.01, 0.9, 0.04, 0.03, 0.02]).log(), 0.9, 1.2)
         ),
@@ -404,6 +405,11 @@ EXERCISE_3 = Exercise(
             "one more",
             _nucleus(lambda s, total, p: total - s - s.roll(1) * (torch.arange(len(s)) > 0) < p),
             "You kept one token too many: stop as soon as the sum has reached p.",
+        ),
+        Mistake(
+            "one more where p is met",
+            _nucleus(lambda s, total, p: total - s <= p),
+            "Where the sum is exactly p you keep one token too many: at least p is enough, so compare with <.",
         ),
         Mistake(
             "no sort",
@@ -526,6 +532,13 @@ def _best_of_each(added_first, ranked):
     return function
 
 
+def _best_of_the_best(scores, next_log_probs, beam_size):
+    """Keep beam_size of the best continuations, one from each beam."""
+    best, tokens = (scores[:, None] + next_log_probs).max(dim=1)
+    totals, parents = best.topk(beam_size)
+    return totals, parents, tokens[parents]
+
+
 def _as_probabilities(scores, next_log_probs, beam_size):
     totals, *rest = beam_step(scores, next_log_probs, beam_size)
     return totals.exp(), *rest
@@ -579,6 +592,16 @@ EXERCISE_4 = Exercise(
             _best_of_each(added_first=True, ranked=False),
             "You kept the best sum of each beam, in the order of the beams; choose among the sums of all "
             "beams, the best first: a good beam may keep several.",
+        ),
+        Mistake(
+            "the best beam_size, one of each",
+            _best_of_the_best,
+            "You took one continuation from each beam, and the best of these; the best two may continue the same beam.",
+        ),
+        Mistake(
+            "tokens by beams",
+            _beam(lambda s, z: s + z.T),
+            "Your table is [vocab_size, n_beams], so the flat index counts the other way: put the beams in the rows.",
         ),
         Mistake(
             "best of each beam, one after the other",

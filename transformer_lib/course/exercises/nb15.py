@@ -304,6 +304,11 @@ def _from_one(width, heads, n_heads):
     return _of_heads(width, [(head - 1) % n_heads for head in heads], n_heads)
 
 
+def _none_for_0(width, heads, n_heads):
+    """Take the columns (head - 1) · d to head · d, of which there are none for head 0."""
+    return _of_heads(width, [head - 1 for head in heads if head], n_heads)
+
+
 def _in_place(x, other, heads, n_heads):
     chosen = _of_heads(x.shape[-1], heads, n_heads)
     x[..., chosen] = other[..., chosen]
@@ -371,6 +376,11 @@ EXERCISE_3 = Exercise(
             "The roles are swapped: the heads in the list come from other, the rest from x.",
         ),
         Mistake("counts from 1", _replaced(_from_one), "Neighbouring heads were replaced: heads counts from 0."),
+        Mistake(
+            "columns from 1",
+            _replaced(_none_for_0),
+            "You counted the heads from 1; head 0 has the columns 0 to d − 1.",
+        ),
         Mistake(
             "dealt in turn",
             _replaced(_interleaved),
@@ -529,6 +539,18 @@ def _kept_scored(score, heads, n):
     return _pruned(lambda score, order, head: _speaking(score, order, head, heads))(score, heads, n)
 
 
+def _from_0(score, heads, n):
+    """Look for the best score from 0 on, which none exceeds."""
+    order = []
+    for _ in range(n):
+        best, chosen = 0, None
+        for head in heads:
+            if head not in order and score([*order, head]) > best:
+                best, chosen = score([*order, head]), head
+        order.append(chosen)
+    return order
+
+
 def _best_set(score, heads, n):
     """The best n heads together, in the order of heads."""
     return list(max(itertools.combinations(heads, n), key=score))
@@ -596,6 +618,12 @@ EXERCISE_4 = Exercise(
             "with the same head again",
             lambda score, heads, n: [prune(score, heads, 1)[0]] * n if n else [],
             "The same head comes again and again; a silent head cannot be silenced twice.",
+        ),
+        Mistake(
+            "best from 0 on",
+            _from_0,
+            "Your best score begins at 0, and all scores are negative, so no head is ever chosen (None): begin at "
+            "-inf, or use max.",
         ),
         Mistake("best set", _best_set, "Other heads are silent: begin with none, and silence them one by one."),
         Mistake("heads emptied", _emptied, "You removed heads from the list that you were given; work on a copy."),

@@ -116,6 +116,16 @@ EXERCISE_1 = Exercise(
             "Only one projection acts on src_len rows in your count; keys and values are both made from the memory.",
         ),
         Mistake(
+            "own pairs once",
+            _layer(pairs=1),
+            "The pairs of the self-attention are used twice, in the scores and in the blend.",
+        ),
+        Mistake(
+            "network over the source",
+            lambda t, s, m, f: _layer(ff=0)(t, s, m, f) + 2 * s * m * f,
+            "Your feed-forward network works on src_len rows; that of a decoder layer works on its tgt_len rows.",
+        ),
+        Mistake(
             "no cross pairs",
             _layer(mixed=0),
             "The pairs of the cross-attention are missing: tgt_len · src_len, for the scores and for the blend.",
@@ -798,6 +808,10 @@ def joined_gradient(gradients, counts):
     return total / float(counts.sum())
 
 
+def _counts_on_the_parameters(gradients, counts):
+    return (gradients * counts).sum(0) / counts.sum()
+
+
 def _gradient_cases():
     def case(label, seed, counts, n_parameters, zero=()):
         gradients = normal(seed, (len(counts), n_parameters), dtype=torch.float64)[0]
@@ -863,6 +877,11 @@ EXERCISE_5 = Exercise(
             "sum over all tokens",
             lambda g, c: g.sum(0) / c.sum(),
             "You divided by all tokens but did not multiply each gradient by its own: a mean times its count is a sum.",
+        ),
+        Mistake(
+            "counts on the parameters",
+            _counts_on_the_parameters,
+            "Your counts went along the parameters; they belong to the rows, counts[:, None].",
         ),
         Mistake(
             "divided by the mean count",

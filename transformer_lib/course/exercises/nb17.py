@@ -277,6 +277,28 @@ def _signed_effect(model, tokens, other):
     return max(change[:, :t].max().item() for t, change in _changes(model, tokens, other))
 
 
+def _signed_from_0(model, tokens, other):
+    return max(0.0, _signed_effect(model, tokens, other))
+
+
+def _sum_of_effects(model, tokens, other):
+    return sum(_largest(change[:, :t]) for t, change in _changes(model, tokens, other))
+
+
+def _from_2_on(model, tokens, other):
+    return max([0.0, *(_largest(change[:, :t]) for t, change in _changes(model, tokens, other)[1:])])
+
+
+def _without_the_last(model, tokens, other):
+    return max([0.0, *(_largest(change[:, :t]) for t, change in _changes(model, tokens, other)[:-1])])
+
+
+def _written_into(model, tokens, other):
+    """Replace in the tokens themselves: after the first round all from 1 on are gone for good."""
+    t, change = _changes(model, tokens, other)[0]
+    return _largest(change[:, : tokens.shape[1] - t])
+
+
 def _mean_effect(model, tokens, other):
     return max(change[:, :t].abs().mean().item() for t, change in _changes(model, tokens, other))
 
@@ -341,6 +363,31 @@ EXERCISE_2 = Exercise(
             "signed",
             _signed_effect,
             "Without the absolute value a change downwards goes unseen.",
+        ),
+        Mistake(
+            "signed, from 0 on",
+            _signed_from_0,
+            "A logit that falls counts as much as one that rises: take the absolute value.",
+        ),
+        Mistake(
+            "sum",
+            _sum_of_effects,
+            "You added the changes of all t; asked for is the largest of them.",
+        ),
+        Mistake(
+            "from 2 on",
+            _from_2_on,
+            "You left out t = 1; replace all tokens but the first, too.",
+        ),
+        Mistake(
+            "the last left out",
+            _without_the_last,
+            "You stop before the last t; replace the last token alone, too.",
+        ),
+        Mistake(
+            "written into tokens",
+            _written_into,
+            "You write into tokens, so what was replaced stays replaced: take a fresh copy for each t, tokens.clone().",
         ),
         Mistake(
             "mean",
@@ -562,6 +609,7 @@ EXERCISE_3 = Exercise(
             "You sorted the names; they should come in the order of model.named_parameters().",
         ),
     ),
+    items="names",
 )
 
 
@@ -678,6 +726,7 @@ def _difference_cases():
         "the block itself, not what is inside": (_block(2.0, 3.0, 2.0), _block(2.0, 3.0)),
         "one entry of the second row, higher": (_three(_Times(1.0, -1000 * lower)), _three(_Times(1.0))),
         "all entries, lower": (_three(_Times(1.0, -0.5)), _three(_Times(1.0))),
+        "large outputs that differ by little": (_three(_Times(0.0, 5000.02)), _three(_Times(0.0, 5000.0))),
         "the two rows swapped": (_three(_Order([1, 0])), _three(_Order([0, 1]))),
     }
     cases = [Case(label, (*pair, (x,), 1e-5)) for label, pair in models.items()]
@@ -797,6 +846,11 @@ EXERCISE_4 = Exercise(
             "You compared every digit; differences up to tolerance do not count.",
         ),
         Mistake(
+            "relative tolerance",
+            _by_outputs(far=lambda a, b, tolerance: not torch.allclose(a, b, atol=tolerance)),
+            "torch.allclose also allows a share of the values, which is much for large ones: set rtol=0.",
+        ),
+        Mistake(
             "default tolerance",
             lambda model, reference, inputs, tolerance: first_difference(model, reference, inputs, 1e-5),
             "You compared with 1e-5; take the tolerance that is given.",
@@ -886,6 +940,7 @@ def _padding_cases():
         Case("padding is id 3 and is masked", (_mixer(1754, 3, masked=True), _ids(1754, [7, 2], 7, 3), 3, 11)),
         Case("only the last position changes", (last_row, _ids(1755, [2, 3, 5], 7, 0), 0, 2)),
         Case("only the last position changes, real in one row", (last_row, _ids(1760, [7, 3], 7, 0), 0, 2)),
+        Case("only the last position changes, real in the second row", (last_row, _ids(1761, [3, 7], 7, 0), 0, 2)),
         Case("padding is id 3, only the last position changes", (last_row, _ids(1757, [2, 3, 5], 7, 3), 3, 2)),
         Case("the later sentences change most", (heavier, _ids(1758, [5, 3, 2], 5, 0), 0, 3)),
         Case("all rows fall", (falling, _ids(1756, [3, 2], 3, 0), 0, 7)),
@@ -927,6 +982,10 @@ def _real_is_not_0(model, ids, pad_id, extra):
 
 def _first_sentence(model, ids, pad_id, extra):
     return _largest(_change(model, ids, _longer(ids, pad_id, extra))[:1][ids[:1] != pad_id])
+
+
+def _positions_of_the_first(model, ids, pad_id, extra):
+    return _largest(_change(model, ids, _longer(ids, pad_id, extra))[:, ids[0] != pad_id])
 
 
 def _one_padding_token(model, ids, pad_id, extra):
@@ -985,6 +1044,11 @@ EXERCISE_5 = Exercise(
             "You looked at the first sentence of the batch only.",
         ),
         Mistake(
+            "the first row's positions",
+            _positions_of_the_first,
+            "You took the real positions of the first row for all rows; each row has its own.",
+        ),
+        Mistake(
             "one token",
             _one_padding_token,
             "You put one padding token behind, not as many as extra says.",
@@ -1005,6 +1069,11 @@ EXERCISE_5 = Exercise(
             "signed",
             _signed_change,
             "Without the absolute value a change downwards goes unseen.",
+        ),
+        Mistake(
+            "signed, from 0 on",
+            lambda *given: max(0.0, _signed_change(*given)),
+            "A change downwards counts as much as one upwards: take the absolute value.",
         ),
         Mistake("mean", _mean_change, "That is a mean; take the largest change."),
         Mistake(
