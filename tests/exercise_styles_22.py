@@ -91,7 +91,7 @@ def append_by_where(pages, table, length, free, row):
 def block_gradients(g, query, key, value, log_totals, shared, first_query, first_key):
     root = math.sqrt(query.shape[1])
     seen = torch.ones(len(query), len(key), dtype=torch.bool).tril(first_query - first_key)
-    weights = torch.exp(query @ key.T / root - log_totals[:, None]) * seen
+    weights = torch.where(seen, torch.exp(query @ key.T / root - log_totals[:, None]), 0.0)
     g_scores = weights * (g @ value.T - shared[:, None]) / root
     return g_scores @ key, g_scores.T @ query, weights.T @ g
 

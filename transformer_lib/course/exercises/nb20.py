@@ -113,6 +113,21 @@ EXERCISE_1 = Exercise(
             "eps is left out; add it to the mean square, before the root.",
         ),
         Mistake(
+            "an eps of one's own",
+            _normed(root=lambda square, eps: (square + 1e-6).sqrt()),
+            "You took an eps of your own; it is an argument.",
+        ),
+        Mistake(
+            "the length of the whole tensor",
+            lambda x, gain, eps: x / x.norm() * gain,
+            "x.norm() is one length for the whole tensor; each token has its own root mean square, over its features.",
+        ),
+        Mistake(
+            "over axis 1",
+            _normed(square=lambda x: x.square().mean(1, keepdim=True)),
+            "The mean runs over the last axis, the features, however many axes come before it.",
+        ),
+        Mistake(
             "over the whole tensor",
             _normed(square=lambda x: x.square().mean()),
             "All tokens share one root mean square; each has its own: mean(dim=-1, keepdim=True).",
@@ -300,7 +315,16 @@ def _grouped_cases():
         case("2 new tokens after 5, 4 heads and 2", 2025, 4, 2, 2, 7, 3),
         case("a window of 2, 4 heads and 2", 2026, 4, 2, 5, 5, 3, mask=_in_window),
         case("every second key, later ones too, 6 heads and 3", 2027, 6, 3, 5, 5, 2, batch=1, mask=_with_gaps),
+        _low_case(),
     ]
+
+
+def _low_case():
+    """Return a case with scores near -100 for keys that may be seen, and near 70 for a hidden one."""
+    query, key, value = normal(2028, (1, 2, 3, 3), (1, 1, 3, 3), (1, 1, 3, 3))
+    aim, scores = torch.tensor([1.0, 0.0, 0.0]), torch.tensor([-101.0, -100.0, 70.0])
+    query, key = 10 * aim + 0.1 * query, scores[:, None] * math.sqrt(3) / 10 * aim + 0.1 * key
+    return Case("readable scores near -100, and a hidden one of 70", (query, key, value, _causal(3, 3)))
 
 
 def _spread(x, n_heads):
@@ -444,6 +468,11 @@ EXERCISE_3 = Exercise(
             "mask after the softmax",
             _hidden_after_softmax,
             "You hid weights after the softmax, so the others do not sum to 1; hide scores, before it.",
+        ),
+        Mistake(
+            "-100 for hidden",
+            _attended(masked=lambda scores, mask: scores.masked_fill(~mask, -100.0)),
+            "You filled hidden scores with a number that others fall below; -∞ is below every score.",
         ),
         Mistake(
             "zeros for hidden",
@@ -736,6 +765,16 @@ EXERCISE_5 = Exercise(
             "exponent j / d",
             _turned(angles=lambda p, base, d: p[:, None] * base ** (-torch.arange(d // 2) / d)),
             "Your angles shrink too slowly: the exponent is -2 j / d.",
+        ),
+        Mistake(
+            "exponent 4 j / d",
+            _turned(angles=lambda p, base, d: p[:, None] * base ** (-4 * torch.arange(d // 2) / d)),
+            "Your angles shrink too fast: the exponent is -2 j / d.",
+        ),
+        Mistake(
+            "pairs from 1",
+            _turned(angles=lambda p, base, d: p[:, None] * base ** (-2 * torch.arange(1, d // 2 + 1) / d)),
+            "You count the pairs from 1; j begins at 0, so that the first pair turns by p itself.",
         ),
         Mistake(
             "growing angles",

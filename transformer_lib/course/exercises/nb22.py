@@ -281,6 +281,11 @@ EXERCISE_2 = Exercise(
             "The residual does not sum to 1; divide it by its sum.",
         ),
         Mistake(
+            "never normalised",
+            lambda p, q: (_accept(p, q), (p - q).clamp(min=0)),
+            "The residual does not sum to 1; divide it by its sum. Where that is 0, return p.",
+        ),
+        Mistake(
             "absolute differences",
             lambda p, q: (_accept(p, q), _normalised((p - q).abs(), p)),
             "The residual has tokens of which the draft has too much: take max(0, p - q), not |p - q|.",
@@ -316,6 +321,12 @@ EXERCISE_2 = Exercise(
             "The quotient is upside down: a token is refused when the draft has more of it than the target, so p / q.",
         ),
         Mistake(
+            "upside down, and 0 / 0",
+            lambda p, q: ((q / p).clamp(max=1), _residual(p, q)),
+            "The quotient is upside down: a token is refused when the draft has more of it than the target, so p / q, "
+            "and 1 where q is 0.",
+        ),
+        Mistake(
             "the smaller of the two",
             lambda p, q: (torch.minimum(p, q), _residual(p, q)),
             "min(p, q) is how often a token is drafted and stands. accept is asked for the tokens that have been "
@@ -347,6 +358,11 @@ EXERCISE_2 = Exercise(
             "0 where it is never drafted",
             lambda p, q: (torch.where(q > 0, _accept(p, q), 0.0), _residual(p, q)),
             "accept is 0 where q is 0; return 1 there.",
+        ),
+        Mistake(
+            "0 where neither has it",
+            lambda p, q: ((p / q).clamp(max=1).nan_to_num(0.0), _residual(p, q)),
+            "accept is 0 where neither has the word; where q is 0, return 1.",
         ),
         Mistake(
             "nothing missing",
@@ -637,6 +653,17 @@ EXERCISE_4 = Exercise(
             "You take a new page when the row fills the last one; wait until the next token needs it.",
         ),
         Mistake(
+            "no first page",
+            _page(full=lambda length, size: length > 0 and length % size == 0),
+            "At length 0 there is no page yet: a sentence's first token needs one, too.",
+        ),
+        Mistake(
+            "a page one token off",
+            _page(full=lambda length, size: (length + 1) % size == 0),
+            "You compare length + 1 with the page's size. The pages are full where length is a multiple of it, and at "
+            "length 0 there is none yet.",
+        ),
+        Mistake(
             "in the page of the same number",
             _page(place=lambda table, length, size: (length // size, length % size)),
             "You write into page number length // page_size of the memory; that is the place in the table, which "
@@ -753,6 +780,15 @@ def _block_case(label, seed, length, queries, keys, d_k=3, d_v=5):
     return Case(label, (*block, queries[0], keys[0]))
 
 
+def _overflowing_case():
+    """Return a block whose last key is hidden from every query, with scores of 2,000: e^2000 is infinite."""
+    case = _block_case("a later key with scores of 2,000", 2247, 7, (2, 5), (3, 6))
+    g, query, key, *others = case.args
+    key = key.clone()
+    key[-1] = torch.linalg.solve(query, torch.full((3,), 2000 * math.sqrt(3), dtype=key.dtype))
+    return Case(case.label, (g, query, key, *others))
+
+
 def _block_cases():
     return [
         _block_case("queries 4 to 6, keys 0 to 2: all in the past", 2240, 7, (4, 7), (0, 3)),
@@ -762,6 +798,7 @@ def _block_cases():
         _block_case("the whole sentence as one block", 2244, 5, (0, 5), (0, 5), 5, 2),
         _block_case("a single query", 2245, 11, (7, 8), (5, 10), 2, 7),
         _block_case("queries and keys 3 to 5, d_k = d_v", 2246, 8, (3, 6), (3, 6), 3, 3),
+        _overflowing_case(),
     ]
 
 
@@ -790,6 +827,14 @@ def _block(
     return function
 
 
+def _hidden_too_late(g, query, key, value, log_totals, shared, first_query, first_key):
+    root = math.sqrt(query.shape[1])
+    seen = ~_later(len(query), len(key), first_query, first_key)
+    weights = (query @ key.T / root - log_totals[:, None]).exp() * seen
+    g_scores = weights * (g @ value.T - shared[:, None]) / root
+    return g_scores @ key, g_scores.T @ query, weights.T @ g
+
+
 def _softmax_in_block(scores, log_totals):
     return scores.softmax(-1).nan_to_num(0.0)
 
@@ -806,6 +851,11 @@ EXERCISE_5 = Exercise(
             "no mask",
             _block(mask=torch.zeros_like),
             "Queries see later keys: position first_query + i may see first_key + j only up to its own position.",
+        ),
+        Mistake(
+            "hidden after the exponential",
+            _hidden_too_late,
+            "exp of a later key's score overflows, and inf · 0 is NaN: hide it before the exponential.",
         ),
         Mistake(
             "a mask from the block's corner",

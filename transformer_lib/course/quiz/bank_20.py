@@ -50,8 +50,8 @@ NOTEBOOK_20 = (
                 "This fits the sentence: matrices that move more slowly let the scores grow more slowly.",
             ),
             Option(
-                "A smaller rate for W_V and W_O alone repairs more than half of it.",
-                "These make no scores, and yet more than half of the harm is gone. What repairs a failure need not be "
+                "A smaller rate for W_V and W_O alone repairs about half of it.",
+                "These make no scores, and yet about half of the harm is gone. What repairs a failure need not be "
                 "its cause: one has to look at the scores.",
                 right=True,
             ),
