@@ -108,6 +108,20 @@ def test_a_heading_after_the_question_closes_it_and_one_before_it_does_not():
     assert outputs_of(prose("Unpredictable.", "m"), code("1", name="c")) == {"c": True}
 
 
+def test_a_question_hides_the_results_that_would_answer_it():
+    cells = [code("0", name="before"), code('quiz("01.q1")', "quiz", name="q"), code("1", name="answer")]
+    cells += [prose("It is so, since …", "m1"), code("2", name="after"), prose("## Next", "m2"), code("3", name="next")]
+    assert outputs_of(*cells) == {"before": True, "q": True, "answer": False, "after": False, "next": True}
+
+
+@pytest.mark.parametrize(
+    "source",
+    ['progress.banner("01")', "tl.progress.course_map()", "tl.mine.map()", "with tl.mine.by_hand() as whose:\n    1"],
+)
+def test_what_tells_of_a_learners_own_work_is_not_told_before(source):
+    assert outputs_of(code(source, name="c"), code("tl.mine.assembled()", name="d")) == {"c": False, "d": True}
+
+
 @pytest.mark.parametrize("tag", ["check", "exercise", "solution"])
 def test_what_a_learner_does_is_not_done_already(tag):
     assert outputs_of(code("1", tag, name="c"), code("2", name="d")) == {"c": False, "d": True}

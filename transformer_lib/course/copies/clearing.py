@@ -14,15 +14,15 @@ _WAITS = {"exercise", "check", "solution", "nbval-ignore-output"}
 _QUIZ = re.compile(r"^(tl\.quiz\.)?quiz\(", re.MULTILINE)
 _ASKS = re.compile(r"\bpredict", re.IGNORECASE)
 _HEADING = re.compile(r"^#{1,6} ", re.MULTILINE)
-_PERSONAL = re.compile(r"\bprogress\.(banner|course_map)\(|\bmine\.map\(")
+_PERSONAL = re.compile(r"\bprogress\.(banner|course_map)\(|\bmine\.(map|by_hand|speculative)\(")
 _KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
 def for_learner(notebook: Json) -> Json:
     """Return a copy in which no code cell counts as run, and those whose result is asked for show none.
 
-    Cleared is what follows a prediction, up to the next heading; stubs, checks and solutions; and what shows a
-    learner's own progress. Panels and questions keep one line that says how to wake them.
+    Cleared is what follows a prediction or a question of the quiz, up to the next heading; stubs, checks and solutions;
+    and what shows a learner's own progress. Panels and questions keep one line that says how to wake them.
     """
     notebook = copy.deepcopy(notebook)
     asked = False
@@ -31,6 +31,7 @@ def for_learner(notebook: Json) -> Json:
             asked = _still_asked(source_of(cell), asked)
         elif cell["cell_type"] == "code":
             cell["execution_count"] = None
+            asked = asked or _is_question(cell)
             cell["outputs"] = _outputs(cell, asked)
     notebook["metadata"] |= {"kernelspec": dict(_KERNEL), "language_info": language_info()}
     return notebook
@@ -39,6 +40,11 @@ def for_learner(notebook: Json) -> Json:
 def source_of(cell: Json) -> str:
     """Return a cell's source, which a file may hold as one text or as a list of lines."""
     return "".join(cell["source"])
+
+
+def _tags_of(cell: Json) -> set[str]:
+    """Return a cell's tags."""
+    return set(cell["metadata"].get("tags", ()))
 
 
 def _still_asked(text: str, asked: bool) -> bool:
@@ -50,9 +56,13 @@ def _still_asked(text: str, asked: bool) -> bool:
     return asked or bool(asks)
 
 
+def _is_question(cell: Json) -> bool:
+    return "quiz" in _tags_of(cell) or bool(_QUIZ.search(source_of(cell)))
+
+
 def _outputs(cell: Json, asked: bool) -> list[Json]:
-    source, tags = source_of(cell), set(cell["metadata"].get("tags", ()))
-    if "quiz" in tags or _QUIZ.search(source):
+    source, tags = source_of(cell), _tags_of(cell)
+    if _is_question(cell):
         return [wake_line("to answer")]
     if "widget" in tags:
         return [wake_line("to get the controls")]
