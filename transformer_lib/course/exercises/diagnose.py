@@ -24,6 +24,11 @@ from .model import Case, Exercise, Probe
 from .patterns import shared_claim
 from .sandbox import Outcome, run_directly
 
+_ENDLESS = (
+    "Your function did not come to an end in time: does every loop reach its last step? (If the computer is busy with "
+    "something else, run the check again.)"
+)
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -44,7 +49,7 @@ def problem_of(exercise: Exercise, expected: object, outcome: Outcome, names: tu
 def finding(exercise: Exercise, expected: object, outcome: Outcome, names: tuple[str, ...] = ()) -> Finding | None:
     """Do the same as `problem_of`, with the kind of error."""
     if outcome.kind == "endless":
-        return Finding("endless", "Your function did not come to an end: does every loop reach its last step?")
+        return Finding("endless", _ENDLESS)
     if outcome.error is not None:
         said = explained(outcome.error, outcome.line, exercise.gradients, arrays=holds_arrays(expected))
         return Finding(type(outcome.error).__name__, said)

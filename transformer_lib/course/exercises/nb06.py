@@ -208,6 +208,16 @@ EXERCISE_2 = Exercise(
             "You are one row too late: the first token gets row start itself.",
         ),
         Mistake(
+            "a row early",
+            lambda X, table, start: X + table[max(start - 1, 0) : max(start - 1, 0) + X.shape[1]],
+            "You are one row too early: the first token gets row start itself, counted from 0.",
+        ),
+        Mistake(
+            "slice up to the length",
+            lambda X, table, start: X + table[start : X.shape[1]],
+            "A slice ends before its second number: write table[start : start + seq_len].",
+        ),
+        Mistake(
             "last rows",
             lambda X, table, start: X + table[-X.shape[1] :],
             "You took the last rows of the table; take those from start on.",
@@ -396,10 +406,10 @@ def _offset_cases():
         case(4, 5, 3, 7),
         case(4, 13, -2, 11),
         case(6, 7, 29, 47),
-        case(4, 1013, -997, 1009),
+        case(4, 1013, -397, 401),
         case(10, 101, -61, 211),
         case(4, 3, 0, 5),
-        case(4, 2, 499, 1009),
+        case(4, 2, 359, 401),
         case(6, 17, 13, 13),
         case(6, 23, -13, 13),
         case(8, 30000, 5, 11),
@@ -564,6 +574,14 @@ def _overwritten(x, positions):
     return x
 
 
+def _row_numbers(x, positions):
+    omega = 10000.0 ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])  # in float32, as learners write it
+    angles = torch.arange(x.shape[-2])[:, None] * omega
+    c, s = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+    a, b = x[..., 0::2], x[..., 1::2]
+    return torch.stack((a * c - b * s, a * s + b * c), dim=-1).flatten(-2)
+
+
 EXERCISE_5 = Exercise(
     "06.5",
     "Rotary positions",
@@ -625,7 +643,7 @@ EXERCISE_5 = Exercise(
         ),
         Mistake(
             "row numbers",
-            lambda x, p: rotary(x, torch.arange(x.shape[-2])),
+            _row_numbers,
             "You counted the rows from 0; use the positions that are given.",
         ),
     ),

@@ -64,6 +64,11 @@ EXERCISE_1 = Exercise(
             "Each token sees one token too many, the next one: the very token that it has to predict.",
         ),
         Mistake(
+            "diagonal",
+            lambda n: torch.eye(n, dtype=torch.bool),
+            "Each token sees itself alone; it may see those before it as well.",
+        ),
+        Mistake(
             "everything",
             lambda n: torch.ones(n, n, dtype=torch.bool),
             "Every token sees every other: nothing is masked.",
@@ -159,6 +164,23 @@ EXERCISE_2 = Exercise(
             "You also hid the rows of the padding. The mask asks about keys alone: its query axis has length 1.",
         ),
         Mistake("numbers", lambda ids, pad: _real(ids, pad).float(), "Right entries, but as numbers: return booleans."),
+        Mistake(
+            "as many from the left",
+            lambda ids, pad: (torch.arange(ids.shape[1]) < (ids != pad).sum(dim=1, keepdim=True))[:, None, None],
+            "You marked as many places from the left as there are real tokens; padding may stand anywhere, so compare "
+            "each id with pad_id.",
+        ),
+        Mistake(
+            "up to the first padding",
+            lambda ids, pad: ((ids == pad).cumsum(dim=1) == 0)[:, None, None],
+            "You stop at the first padding; real tokens may follow it, so compare each id with pad_id.",
+        ),
+        Mistake(
+            "up to the last real token",
+            lambda ids, pad: ((ids != pad).flip(1).cumsum(dim=1) > 0).flip(1)[:, None, None],
+            "You marked everything up to the last real token; padding may stand before it, so compare each id with "
+            "pad_id.",
+        ),
     ),
     part="padding_mask",
 )
@@ -251,6 +273,11 @@ def _future_erased(logits_of, tgt):
     return torch.nn.functional.cross_entropy(rows, tgt[1:])
 
 
+def _all_rows(logits_of, tgt):
+    prefixes = range(1, len(tgt))
+    return sum(torch.nn.functional.cross_entropy(logits_of(tgt[:n]), tgt[1 : n + 1]) for n in prefixes) / len(prefixes)
+
+
 def _last_token_alone(logits_of, tgt):
     steps = [torch.stack([logits_of(tgt[t : t + 1])[-1]]) for t in range(len(tgt) - 1)]
     return torch.nn.functional.cross_entropy(torch.cat(steps), tgt[1:])
@@ -315,6 +342,16 @@ EXERCISE_3 = Exercise(
             "no first step",
             _loss(start=1),
             "The first step is missing: after bos alone the model must predict the first word.",
+        ),
+        Mistake(
+            "no last step",
+            lambda f, tgt: _loss()(f, tgt[:-1]),
+            "You left out the last step, whose label is the last token of tgt: there are len(tgt) − 1 steps.",
+        ),
+        Mistake(
+            "all rows of each prefix",
+            _all_rows,
+            "You averaged all rows of each prefix; only the last one is new.",
         ),
         Mistake(
             "no softmax",

@@ -396,6 +396,11 @@ EXERCISE_3 = Exercise(
             "You took d_model / n_heads for d_k, which need not be so; take the last axis of Q after the split.",
         ),
         Mistake(
+            "d_model over n_heads, rounded down",
+            lambda X, Q, K, V, W_O, h: _mha(scale=lambda X, W: (X.shape[-1] // h) ** 0.5)(X, Q, K, V, W_O, h),
+            "You took d_model // n_heads for d_k, which need not be so; take the last axis of Q after the split.",
+        ),
+        Mistake(
             "multiplied",
             lambda *a: _attended(*a, lambda s, d: torch.softmax(s * d**0.5, -1)),
             "You multiplied the scores by √d_k; divide by it.",

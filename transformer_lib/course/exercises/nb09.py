@@ -98,6 +98,12 @@ EXERCISE_1 = Exercise(
             "You added x: that is the residual connection, which belongs to the block, not to this layer.",
         ),
         Mistake("absolute", _ffn(activate=torch.abs), "You took absolute values; negative numbers become 0."),
+        Mistake(
+            "Python's max",
+            lambda x, W_1, b_1, W_2, b_2: max(0, x @ W_1 + b_1) @ W_2 + b_2,
+            "Python's `max` and `if` ask a whole tensor for one yes or no; torch.relu and .clamp(min=0) take each entry"
+            " by itself.",
+        ),
     ),
     gradients=("x", "W_1", "b_1", "W_2", "b_2"),
     part="feed_forward",
@@ -695,6 +701,12 @@ EXERCISE_5 = Exercise(
             "neighbours",
             _neighbours,
             "You took only sub-layers that follow each other; a path may skip those in between.",
+        ),
+        Mistake(
+            "neighbours, several identities",
+            lambda J, k: _neighbours(J, k) * (1 if k else len(J) + 1),
+            "You took only runs of sub-layers that follow each other, and for length 0 one at each place; a path may "
+            "pass by those in between, and there is one that takes none.",
         ),
         Mistake(
             "all",

@@ -125,6 +125,11 @@ EXERCISE_1 = Exercise(
             _pre_norm,
             "That is the pre-norm layer: the norm stands before the sub-layer. Here it follows the sum.",
         ),
+        Mistake(
+            "no norms",
+            lambda x, a, f, n, m: (y := x + a(x)) + f(y),
+            "The norms are missing: norm_1 takes the first sum, norm_2 the second.",
+        ),
         Mistake("no residuals", _no_residual, "The residual sums are missing: each sub-layer's input is added."),
         Mistake("one residual", _one_residual, "x is not added to what the attention returns."),
         Mistake(
@@ -262,6 +267,16 @@ def _faint(size):
     return lambda x: (x * size).sum(dim=0, keepdim=True).expand(len(x), -1)
 
 
+def _faint_in_one_feature(size):
+    """Return an encoder as `_faint`, in which the first feature alone moves."""
+    return lambda x: _faint(size)(x) * torch.eye(x.shape[1])[0].to(x)
+
+
+def _last_feature_read(x):
+    """Encode so that every row is moved by the last feature of any row, and by nothing else."""
+    return x[:, -1:].sum(dim=0).expand(x.shape)
+
+
 def _above_zero(x):
     return torch.relu(x)
 
@@ -286,6 +301,14 @@ def _influence_cases():
         Case("moves of a ten-millionth do not count", (_faint(1e-7), *normal(146, (3, 5)), torch.ones(5))),
         Case("moves of a hundred-thousandth count", (_faint(1e-5), *normal(147, (3, 2)), torch.ones(2))),
         Case("moves of a billionth do not count", (_faint(1e-9), *normal(149, (3, 2)), torch.ones(2))),
+        Case(
+            "a move of a hundred-thousandth in one feature of 20 counts",
+            (_faint_in_one_feature(1e-5), *normal(151, (2, 20)), torch.ones(20)),
+        ),
+        Case(
+            "amount is 0 in the first feature, the last alone is read",
+            (_last_feature_read, *normal(152, (2, 2)), torch.tensor([0.0, 1.0])),
+        ),
         Case("nothing is added", (_encode("all", 148, 3), *normal(148, (2, 3)), torch.zeros(3))),
         Case("numbers above zero alone are read", (_above_zero, torch.full((2, 3), -1.0), torch.full((3,), 1.5))),
         Case(
@@ -425,6 +448,11 @@ EXERCISE_2 = Exercise(
             "You looked at the last feature alone; ask whether any feature of the row has moved.",
         ),
         Mistake(
+            "mean",
+            _judged(lambda d: d.abs().mean(dim=1) > 1e-6),
+            "You took the mean over the features; one number that moves by more than 1e-6 is enough.",
+        ),
+        Mistake(
             "every feature",
             _judged(lambda d: (d.abs() > 1e-6).all(dim=1)),
             "You asked for every feature of the row to move; one is enough.",
@@ -453,6 +481,11 @@ EXERCISE_2 = Exercise(
             "put in place",
             lambda e, x, a: _moved_by(e, x, lambda row: a),
             "You put amount in the place of the row; add it to the row.",
+        ),
+        Mistake(
+            "first number of amount",
+            lambda e, x, a: _moved_by(e, x, lambda row: row + a[0]),
+            "You added the first number of amount alone; the whole of amount is added to the row, feature by feature.",
         ),
         Mistake(
             "plus one",

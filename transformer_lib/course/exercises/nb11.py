@@ -98,6 +98,18 @@ EXERCISE_1 = Exercise(
             _cross(key="x", value="x"),
             "That is self-attention: keys and values must come from memory.",
         ),
+        Mistake(
+            "self-attention without the mask",
+            lambda x, memory, Q, K, V, m: cross_attention(x, x, Q, K, V, torch.ones_like(x[:, None, :, 0]).bool()),
+            "That is self-attention of x: keys and values must come from memory, and memory_mask hides its padding.",
+        ),
+        Mistake(
+            "weights",
+            lambda x, memory, Q, K, V, m: torch.softmax(
+                ((x @ Q) @ (memory @ K).mT / K.shape[1] ** 0.5).masked_fill(~m, -torch.inf), dim=-1
+            ),
+            "You returned the weights; they still have to blend the values, memory W_V.",
+        ),
         Mistake("keys from x", _cross(key="x"), "The keys come from x; x makes the queries only, and memory the keys."),
         Mistake(
             "values from x", _cross(value="x"), "The values come from x; they must come from memory, like the keys."
@@ -313,6 +325,11 @@ EXERCISE_2 = Exercise(
             "no norms",
             lambda x, m, s, c, f, n1, n2, n3: decoder_layer(x, m, s, c, f, *[lambda y: y] * 3),
             "The norms are missing: norm_1, norm_2 and norm_3 each normalise one of the three sums.",
+        ),
+        Mistake(
+            "neither cross-attention nor its norm",
+            lambda x, m, s, c, f, n1, n2, n3: n3((y := n1(x + s(x))) + f(y)),
+            "The cross-attention is missing, and norm_2 with it: memory never enters.",
         ),
         Mistake(
             "feed-forward before cross",
@@ -584,6 +601,11 @@ EXERCISE_3 = Exercise(
             "over the heads",
             _step(axis=1),
             "The softmax runs over the heads (axis 1); it has to run over the memory rows.",
+        ),
+        Mistake(
+            "over the sentences",
+            _step(axis=0),
+            "The softmax runs over the sentences (axis 0); it has to run over the memory rows.",
         ),
         Mistake(
             "no softmax",

@@ -39,6 +39,7 @@ NOTEBOOK_06 = (
             (6.0, "That is the fast pair, j = 0, with ω_0 = 1."),
             (6283.0, "That takes ω = 0.001; here the exponent is −2/4, so ω_1 = 0.01."),
             (62832.0, "That is 2π · 10000, which no pair reaches: the last exponent is −(d_model − 2)/d_model."),
+            (62.83, "That takes 10000^(−1/4) = 0.1; the exponent is −2j/d_model = −2/4."),
             (360.0, "That counts degrees; the angles are radians and a full turn is 2π."),
             (100.0, "That is 1/ω_1, the positions for one radian; a full turn is 2π radians."),
         ),

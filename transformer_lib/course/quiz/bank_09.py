@@ -70,7 +70,7 @@ NOTEBOOK_09 = (
     ),
     Number(
         "09.q4",
-        "LayerNorm (gain 1, bias 0, ε left out) of the token (0, 2, 2, 8): what becomes of the 8?",
+        "LayerNorm (gain 1, bias 0, ε left out) of the token (0, 2, 2, 8): what becomes of the 8? (To two decimals.)",
         5 / 3,
         "The mean is 3, the squared distances are 9, 1, 1, 25, their mean 9, its root 3: (8 − 3)/3 = 1.67.",
         (
@@ -78,9 +78,10 @@ NOTEBOOK_09 = (
             (5.0, "The mean is taken off; now divide by the standard deviation."),
             (8 / 3, "Divided rightly; but first take off the mean, 3."),
             (5 / 9, "That divides by the variance, 9; divide by its root."),
+            (1.7, "Nearly: give two decimals."),
         ),
         "Mean first. Then the mean of the squared distances from it, and its root.",
-        tolerance=0.02,
+        tolerance=0.01,
         high=10.0,
     ),
 )
