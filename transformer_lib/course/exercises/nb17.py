@@ -295,8 +295,11 @@ def _without_the_last(model, tokens, other):
 
 def _written_into(model, tokens, other):
     """Replace in the tokens themselves: after the first round all from 1 on are gone for good."""
-    t, change = _changes(model, tokens, other)[0]
-    return _largest(change[:, : tokens.shape[1] - t])
+    before, found = model(tokens), []
+    for t in range(1, tokens.shape[1]):
+        tokens[:, t:] = other[:, t:]
+        found.append(_largest((model(tokens) - before)[:, :t]))
+    return max(found)
 
 
 def _mean_effect(model, tokens, other):
