@@ -93,6 +93,16 @@ EXERCISE_1 = Exercise(
             "For g_bias you added up over the first axis alone; every axis but the last one holds tokens.",
         ),
         Mistake(
+            "bias over the first axis",
+            _linear_with(g_bias=lambda g, x, w: g.sum(0)),
+            "For g_bias add up over every axis but the last, however many there are: reshape(-1, d_out).sum(0).",
+        ),
+        Mistake(
+            "bias over two axes",
+            _linear_with(g_bias=lambda g, x, w: g.sum((0, 1))),
+            "For g_bias you added up over two axes; there may be one or three of tokens: reshape(-1, d_out).sum(0).",
+        ),
+        Mistake(
             "bias in one number",
             _linear_with(g_bias=lambda g, x, w: g.sum()),
             "Your g_bias is a single number: add up over the tokens, not over the outputs (the last axis).",
@@ -549,6 +559,12 @@ def _pre_norm(g_y, own, cross, fed, norm_1, norm_2, norm_3):
     return g + norm_1(sum(own(g))), g_memory
 
 
+def _norms_after_the_forks(g_y, own, cross, fed, norm_1, norm_2, norm_3):
+    of_queries, g_memory = cross(norm_3(g_y + fed(g_y)))
+    g = norm_2(norm_3(g_y + fed(g_y)) + of_queries)
+    return norm_1(g + sum(own(g))), g_memory
+
+
 def _norm_through_only(g_y, own, cross, fed, norm_1, norm_2, norm_3):
     g = g_y + fed(norm_3(g_y))
     of_queries, g_memory = cross(norm_2(g))
@@ -620,6 +636,11 @@ EXERCISE_4 = Exercise(
             _pre_norm,
             "You let only the sub-layers' results pass the norms. In this layer a norm comes after the sum, so on the "
             "way back the whole gradient passes it first, before the fork.",
+        ),
+        Mistake(
+            "norms after the forks",
+            _norms_after_the_forks,
+            "You add before you go through the norm; the norm comes last on the way forward, so first on the way back.",
         ),
         Mistake(
             "norm on one branch",
@@ -828,6 +849,21 @@ EXERCISE_5 = Exercise(
             "step from 0",
             _with(lambda given: {"step": given["step"] - 1}),
             "You corrected by the step before: `step` counts from 1, so the power is step itself.",
+        ),
+        Mistake(
+            "step from 2",
+            _with(lambda given: {"step": given["step"] + 1}),
+            "You corrected by the step after: `step` counts from 1, so the power is step itself.",
+        ),
+        Mistake(
+            "means swapped",
+            lambda *args: (lambda parameter, mean, square: (parameter, square, mean))(*adam_step(*args)),
+            "The two means are swapped: return (parameter, mean, square).",
+        ),
+        Mistake(
+            "the change alone",
+            lambda *args: (adam_step(*args)[0] - args[0], *adam_step(*args)[1:]),
+            "You returned the change; return the parameter after it.",
         ),
         Mistake(
             "no power",

@@ -355,6 +355,12 @@ def _hiding_case(label, seed, lengths, rate):
     return Case(label, (ids, rate, drawn))
 
 
+def _even_case():
+    """Return a sentence of which one number drawn is the rate itself, so that its word is not hidden."""
+    ids = torch.tensor([[1, 5, 9, 7, 2]])
+    return Case("a number that equals the rate", (ids, 0.5, torch.tensor([[0.1, 0.5, 0.2, 0.9, 0.3]])))
+
+
 def _hiding_cases():
     return [
         _hiding_case("one sentence of 7 tokens", 1940, [7], 0.5),
@@ -362,6 +368,7 @@ def _hiding_cases():
         _hiding_case("hide every word", 1942, [6, 4], 1.0),
         _hiding_case("hide none", 1943, [6, 4], 0.0),
         _hiding_case("8 longer sentences", 1944, [23, 17, 21, 19, 23, 11, 13, 16], 0.15),
+        _even_case(),
     ]
 
 
@@ -425,6 +432,11 @@ EXERCISE_3 = Exercise(
             "nothing hidden",
             lambda ids, rate, drawn: (ids, _hidden()(ids, rate, drawn)[1]),
             "The labels are right, but seen still shows the words that are asked for.",
+        ),
+        Mistake(
+            "not above",
+            _hidden(where=lambda drawn, rate: drawn <= rate),
+            "You hid a word whose number equals the rate; only those below it are hidden.",
         ),
         Mistake(
             "the others hidden",
@@ -550,6 +562,16 @@ EXERCISE_4 = Exercise(
             "queries and keys swapped",
             _ported(order=(1, 0, 2)),
             "Queries and keys are swapped: queries, keys, values stand in this order.",
+        ),
+        Mistake(
+            "queries and keys swapped, but not their biases",
+            _ported(order=(1, 0, 2), bias_order=(0, 1, 2)),
+            "You took the keys for the queries; the first third of the columns makes the queries.",
+        ),
+        Mistake(
+            "biases of queries and keys swapped",
+            _ported(bias_order=(1, 0, 2)),
+            "The biases of queries and keys are swapped: the first third belongs to the queries.",
         ),
         Mistake(
             "keys and values swapped, but not their biases",
