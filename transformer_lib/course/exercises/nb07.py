@@ -486,7 +486,7 @@ def _only_last(logits_of, ids, vocab_size):
 EXERCISE_4 = Exercise(
     "07.4",
     "Find the leak",
-    12,
+    10,
     3,
     leak_map,
     _leak_cases,

@@ -499,7 +499,7 @@ def _interleaved_rows(heads, W_O):
 EXERCISE_4 = Exercise(
     "08.4",
     "What each head adds",
-    10,
+    12,
     2,
     head_contributions,
     _contribution_cases,

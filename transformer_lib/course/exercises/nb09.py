@@ -172,7 +172,7 @@ def _columns_first(table, n_answers):
 EXERCISE_2 = Exercise(
     "09.2",
     "Any table at all",
-    12,
+    14,
     2,
     table_network,
     _table_cases,
