@@ -13,6 +13,13 @@ def first_counterexample(claim, cases):
     return holds.index(False) if False in holds else -1
 
 
+def first_counterexample_by_index(claim, cases):
+    for case in cases:
+        if not claim(case):
+            return cases.index(case)
+    return -1
+
+
 def could_be_printed(printed, exact, decimals):
     return torch.from_numpy(np.isclose(np.round(exact.numpy(), decimals), printed.numpy(), rtol=0, atol=1e-9))
 
@@ -53,6 +60,7 @@ def rounded_and_equal(printed, exact, decimals):
 
 STYLES = [
     ("A.1", first_counterexample),
+    ("A.1", first_counterexample_by_index),
     ("A.2", could_be_printed),
     ("A.2", rounded_and_equal),
     ("A.3", agreeing_entries),

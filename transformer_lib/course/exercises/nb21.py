@@ -83,7 +83,7 @@ EXERCISE_1 = Exercise(
         Mistake(
             "the letter before",
             _scored(key=lambda t, period: t - period - 1),
-            "Your key stands before the earlier letter; an induction head looks at the one after it, t - period + 1.",
+            "Your key stands before the earlier occurrence; an induction head looks at the one after it.",
         ),
         Mistake(
             "one query too early",
@@ -95,6 +95,16 @@ EXERCISE_1 = Exercise(
             "one query too late",
             _scored(first=lambda period: period + 1),
             "Your mean begins one query too late: the first that counts is t = period.",
+        ),
+        Mistake(
+            "without the last query",
+            _scored(reduce=lambda found, weights: found[:, :, : max(1, found.shape[2] - 1)].mean(dim=(0, 2))),
+            "The last query is left out; the mean runs over all t from period to seq_len - 1.",
+        ),
+        Mistake(
+            "the second time alone",
+            lambda weights, period: _scored()(weights[:, :, : 2 * period], period),
+            "You count the second time only, up to 2 · period - 1; every query from period on counts.",
         ),
         Mistake(
             "the sum",
@@ -479,6 +489,11 @@ EXERCISE_3 = Exercise(
             "You took absolute values; a head may also speak against a letter.",
         ),
         Mistake(
+            "log-softmaxed",
+            lambda heads, W_O, W_U, letters: _picked((heads @ _blocks(W_O, len(heads)) @ W_U).log_softmax(-1), letters),
+            "You normalised over the letters; a contribution is the raw sum.",
+        ),
+        Mistake(
             "softmaxed",
             lambda heads, W_O, W_U, letters: _picked((heads @ _blocks(W_O, len(heads)) @ W_U).softmax(-1), letters),
             "You took a softmax of each head's logits; only logits add up.",
@@ -632,6 +647,16 @@ EXERCISE_4 = Exercise(
             _without_adding,
             "The counts are not increased by 1, so a pair that has not come yet gets 0 as soon as its first letter "
             "was followed by another.",
+        ),
+        Mistake(
+            "0 / 0",
+            lambda ids, v: _counts(ids, v) / _counts(ids, v).sum(-1, keepdim=True),
+            "A letter that comes for the first time has n = 0: add 1 to each count, and vocab_size to n.",
+        ),
+        Mistake(
+            "unigram, nothing added",
+            lambda ids, v: _one_hot(ids, v).cumsum(dim=1) / torch.arange(1, ids.shape[1] + 1)[:, None],
+            "That is the unigram predictor; count only what followed the letter that stands at t, and add 1.",
         ),
         Mistake(
             "peeks at the next letter",

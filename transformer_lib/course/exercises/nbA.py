@@ -27,14 +27,15 @@ def _prime(number):
 
 
 def _first_cases():
-    rows = [*normal(3101, (3,), (5,)), torch.tensor([0.5, 2.0]), torch.tensor([1.0, -1.0])]
+    drawn = [tuple(row.tolist()) for row in normal(3101, (3,), (5,))]  # not tensors: index() compares them with ==
+    rows = [*drawn, (0.5, 2.0), (1.0, -1.0)]
     return [
         Case("n is odd: 7, 5, 2, 9", (lambda n: n % 2 == 1, [7, 5, 2, 9])),
         Case("Euler: n² + n + 41 is prime", (lambda n: _prime(n * n + n + 41), list(range(45)))),
         Case("n (n + 1) is even", (lambda n: n * (n + 1) % 2 == 0, list(range(2, 13)))),
         Case("n is greater than 3: 3, 5, 1", (lambda n: n > 3, [3, 5, 1])),
         Case("no cases at all", (lambda n: False, [])),
-        Case("softmax weights never exceed a half", (lambda row: bool((row.softmax(0) <= 0.5).all()), rows)),
+        Case("softmax weights never exceed a half", (lambda row: max(torch.tensor(row).softmax(0)) <= 0.5, rows)),
         Case("n is odd: 1, 3, 5, 4", (lambda n: n % 2 == 1, [1, 3, 5, 4])),
     ]
 
@@ -136,8 +137,10 @@ def _printed_cases():
 
     one_each = torch.tensor([0.84, 0.54, 0.02, -0.42, 0.5], dtype=torch.float64)
     truth = torch.tensor([0.841471, 0.540302, 0.0349, -0.4161, 0.5], dtype=torch.float64)
+    signs = torch.tensor([1.0, -1.0, 1.0, -1.0, -1.0], dtype=torch.float64)
     return [
         Case("five numbers, two decimals", (one_each, truth, 2)),
+        Case("three of five with the wrong sign", (one_each * signs, truth, 2)),
         case("one decimal", 3111, (7,), 1),
         case("a table, three decimals", 3112, (3, 11), 3),
         case("whole numbers", 3113, (13,), 0),
@@ -163,6 +166,21 @@ EXERCISE_2 = Exercise(
             "no abs",
             lambda p, e, d: p - e <= 0.5 * 10.0**-d,
             "You allow any print that is too small: take the absolute value of the difference.",
+        ),
+        Mistake(
+            "abs of each",
+            lambda p, e, d: (p.abs() - e.abs()).abs() <= 0.5 * 10.0**-d,
+            "-0.42 is no print of 0.42: take the absolute value of the difference, not of the numbers.",
+        ),
+        Mistake(
+            "isclose, with its own rtol",
+            lambda p, e, d: torch.isclose(p, e, atol=0.5 * 10.0**-d),
+            "isclose also allows rtol · |exact|; set rtol=0.",
+        ),
+        Mistake(
+            "rounded down",
+            lambda p, e, d: (p - (e * 10.0**d).floor() / 10.0**d).abs() < 1e-9,
+            "You rounded down; a print is rounded to the nearest.",
         ),
         Mistake(
             "one digit further",
@@ -336,6 +354,15 @@ def _point(scores, printed, decimals):
     return both[0], both[0]
 
 
+def _second_weight(scores, printed, half):
+    def width(p):
+        return (float(scores[1] - scores[0]) / math.log(p / (1 - p))) ** 2
+
+    weight = float(printed[1])
+    low = 0.0 if weight + half >= 1 else width(weight + half)
+    return low, math.inf if weight - half <= 0.5 else width(weight - half)
+
+
 def _inverted(scores, printed, decimals):
     low, high = width_range(scores, printed, decimals)
     return (1 / high if high else math.inf), (1 / low if low else math.inf)
@@ -377,6 +404,11 @@ EXERCISE_4 = Exercise(
             "You allow a whole unit of the last digit: half of one is enough.",
         ),
         Mistake("a point", _point, "You return one d_k, for the printed digits as they are; they stand for a range."),
+        Mistake(
+            "the second weight",
+            lambda s, p, d: _second_weight(s, p, 0.5 * 10.0**-d),
+            "The larger weight may come first; printed.max() is it in either order.",
+        ),
         Mistake(
             "no odds",
             lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, odds=False),

@@ -41,7 +41,7 @@ NOTEBOOK_A = (
             Option(
                 "none",
                 "Dividing by a positive number and the softmax both keep the order, so 4.0 cannot get less "
-                "weight than 3.9. No number needs to be computed.",
+                "weight than 3.9. Rounding may make scores equal, but does not reverse them either.",
                 right=True,
             ),
             Option("it depends on the other scores", "They change the sum below both weights, and not their ratio."),
