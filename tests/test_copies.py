@@ -168,7 +168,25 @@ def test_each_notebook_keeps_its_cells_and_loses_what_would_spoil_it(entry):
         if tags & {"check", "exercise", "solution"}:
             assert cell["outputs"] == []
         if tags & {"quiz", "widget"}:
-            assert "▶ Run this cell" in json.dumps(cell["outputs"], ensure_ascii=False)
+            assert wakes(cell)
+    for cell in after_questions(cells):
+        assert wakes(cell) or cell["outputs"] == [], f"{cell['id']} answers a question above it"
+
+
+def wakes(cell):
+    return "▶ Run this cell" in json.dumps(cell["outputs"], ensure_ascii=False)
+
+
+def after_questions(cells):
+    """The code cells below a question of the quiz, up to the next heading."""
+    found, below = [], False
+    for cell in cells:
+        if cell["cell_type"] == "markdown" and any(line.startswith("#") for line in source_of(cell).splitlines()):
+            below = False
+        elif cell["cell_type"] == "code":
+            below = below or 'quiz("' in source_of(cell)
+            found += [cell] * below
+    return found
 
 
 # Updates
@@ -214,6 +232,38 @@ def test_the_new_one_comes_beside_on_request_and_is_not_mentioned_again(course, 
     course.edition("The best text.")
     assert len(updating.update(course.path.parent, place)) == 1
     assert "My own words." in source_of(cell_in(place / "01_small.ipynb", "m1"))
+
+
+def test_an_update_of_the_whole_course_keeps_what_was_edited_and_replaces_the_rest(tmp_path, place):
+    """Every other notebook of an earlier course is edited, the others are only run."""
+    earlier, now = tmp_path / "earlier", copies.course_folder()
+    earlier.mkdir()
+    for source in now.glob("*.ipynb"):
+        (earlier / source.name).write_bytes(source.read_bytes())
+        edit(earlier / source.name, cells_named(source)[0], "# An earlier title")
+    assert updating.update(earlier, place) == []
+    names = [entry.filename for entry in notebooks.NOTEBOOKS]
+    edited = {}
+    for number, name in enumerate(names):
+        run_all(place / name)
+        if number % 2:
+            edit(place / name, cells_named(place / name)[-2], "My own words.")
+            edited[name] = (place / name).read_bytes()
+    (place / "my_transformer.py").write_text("# mine")
+    said = updating.update(now, place)
+    assert [line.split(":")[0] for line in said] == list(edited)
+    for name in names:
+        assert name not in edited or (place / name).read_bytes() == edited[name]
+        shown = place / name
+        if name in edited:
+            shown = place / restoring.beside(now / name, place).split()[0]
+        assert shown.read_bytes() == updating.as_bytes(for_learner(json.loads((now / name).read_bytes())))
+    assert updating.update(now, place) == []
+    assert (place / "my_transformer.py").read_text() == "# mine"
+
+
+def cells_named(path):
+    return [cell["id"] for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]]
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"notebooks": 3}', None])
@@ -305,11 +355,33 @@ def test_a_whole_notebook_comes_back_and_the_learners_is_kept_beside_it(course, 
     assert updating.update(course.path.parent, place) == []
 
 
-def test_every_exercise_of_the_course_can_be_brought_back():
-    for entry in notebooks.NOTEBOOKS:
-        for kind, name in entry.parts:
-            if kind == "exercise":
-                assert "NotImplementedError" in restoring.stub(copies.course_folder() / entry.filename, name)
+@pytest.mark.parametrize("entry", notebooks.NOTEBOOKS, ids=lambda entry: entry.id)
+def test_every_exercise_of_a_notebook_comes_back_and_nothing_else_changes(entry, place):
+    source, target = copies.course_folder() / entry.filename, place / entry.filename
+    restoring.notebook(source, place)
+    names = [name for kind, name in entry.parts if kind == "exercise"]
+    stubs = {restoring.stub_cell(source, name)["id"]: name for name in names}
+    assert len(stubs) == entry.exercises
+    notebook = json.loads(target.read_text(encoding="utf-8"))
+    given = {cell["id"]: source_of(cell) for cell in notebook["cells"]}
+    for cell in notebook["cells"]:
+        cell["source"] = f"My words in {cell['id']}."
+    target.write_text(json.dumps(notebook), encoding="utf-8")
+    for name in names:
+        assert restoring.exercise(source, place, name).startswith(f"{name} is a stub again")
+    for cell in json.loads(target.read_text(encoding="utf-8"))["cells"]:
+        identifier, now = cell["id"], source_of(cell)
+        assert now == (given[identifier] if identifier in stubs else f"My words in {identifier}.")
+        assert identifier not in stubs or "raise NotImplementedError" in now
+    for identifier, name in stubs.items():
+        kept = place / "earlier" / f"{name}_1.py"
+        assert kept.read_text(encoding="utf-8") == f"My words in {identifier}.\n"
+
+
+@pytest.mark.parametrize("wrong", ["99.1", "01.q1", "B.1", "01.77", "01", 1.2])
+def test_an_exercise_that_there_is_not_is_refused_by_its_name(wrong):
+    with pytest.raises(ValueError, match=rf"exercise_id must be that of an exercise, such as '01.2', got {wrong!r}"):
+        copies.bring_back(wrong)
 
 
 def test_in_a_notebook_the_cell_itself_becomes_the_stub(monkeypatch, capsys):
@@ -370,6 +442,14 @@ def test_jupyterlab_opens_where_one_left(tmp_path):
     assert opened(place, root)["--LabApp.default_url"] == "/lab/tree/mine/01_attention_is_a_lookup.ipynb"
     progress.mark("quiz", "02.q1")
     assert opened(place, root) == first  # whose copy is gone
+
+
+def test_jupyterlab_opens_whichever_notebook_was_the_last(tmp_path):
+    for entry in notebooks.NOTEBOOKS:
+        (tmp_path / entry.filename).touch()
+    for entry in notebooks.NOTEBOOKS:
+        progress.banner(entry.id)
+        assert opened(tmp_path, tmp_path)["--LabApp.default_url"] == f"/lab/tree/{entry.filename}"
 
 
 def test_a_folder_elsewhere_is_shown_itself(tmp_path):

@@ -244,6 +244,31 @@ def test_every_task_has_its_place_and_exercises_begin_at_their_stub(entry):
         assert place.kind != "exercise" or "exercise" in tags[cell]
 
 
+@pytest.mark.parametrize("entry", [entry for entry in notebooks.NOTEBOOKS if entry.lesson], ids=lambda entry: entry.id)
+def test_every_notebook_leads_on_in_itself_and_then_to_the_next(entry):
+    *tasks, end = [(place.kind, place.name) for place in places.places_in(entry)]
+    following = notebooks.following(entry)
+    for task, after in zip(tasks, [*tasks[1:], end], strict=True):
+        assert progress.passed(*task) is None
+        assert places.place_to_continue(entry, progress.state()).name == after[1]
+    for shown in (entry, following):  # the one opened next leads back
+        assert repr(progress.banner(shown.id)).endswith(f"▶ continue at {end[1]}")
+    assert f"Next: {following.id} · {following.title}" in repr(progress.passed(*end))
+    assert "continue at" not in repr(progress.banner(entry.id)) + repr(progress.banner(following.id))
+
+
+def test_a_file_of_an_earlier_version_is_read_and_loses_nothing(file):
+    """It knew no chosen route, and not where one had worked last."""
+    file.parent.mkdir(parents=True)
+    kinds = {"case": {}, "exercise": {"04.1": "2025-03-01"}, "notebook": {"04": "2025-03-01"}, "quiz": {}, "widget": {}}
+    file.write_text(json.dumps({"version": 1, "passed": kinds}))
+    assert progress.last() == ()
+    assert "✓ 04.1" in repr(progress.banner("04")) and "▶ continue at 04." in repr(progress.banner("04"))
+    assert progress.last() == ("04",)
+    assert progress.state() == {**kinds, "route": {}}
+    assert not list(file.parent.glob("*.corrupt"))
+
+
 def test_the_last_task_of_a_notebook_closes_it_once():
     entry = notebooks.notebook("04")
     tasks = [part for part in entry.parts if part[0] != "widget"]

@@ -120,6 +120,16 @@ def test_a_first_evening_and_coming_back(learner, make_lab, home):
     cell(page, PANEL).locator(".noUi-handle").first.wait_for()
 
 
+def test_no_notebook_is_changed_by_opening_it(learner, make_lab):
+    page = make_lab()
+    for entry in notebooks.NOTEBOOKS:
+        learner.show(page, f"mine/{entry.filename}")
+        page.wait_for_timeout(500)
+        assert name_of(page) == f"mine/{entry.filename}"
+        assert not page.evaluate(DIRTY), f"opening {entry.id} changed it"
+        assert page.locator(".jp-Dialog").count() == 0
+
+
 def look_at_the_first_notebook(learner, page):
     """It is a copy, not changed by opening, and its predictions are still to be made."""
     assert name_of(page) == f"mine/{FIRST}"

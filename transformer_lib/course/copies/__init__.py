@@ -57,7 +57,7 @@ def bring_back(exercise_id: str) -> None:
         ValueError: there is no such exercise, or the learner's notebook has lost its cell.
         FileNotFoundError: the course is installed without its notebooks. OSError: the file cannot be written.
     """
-    source = _source(exercise_id.split(".")[0])
+    source = _source_of_exercise(exercise_id)
     if not progress.in_kernel():
         print(restoring.exercise(source, folder(), exercise_id))
         return
@@ -98,3 +98,10 @@ def open_lab(arguments: list[str]) -> int:
 
 def _source(notebook_id: str) -> Path:
     return course_folder() / notebooks.notebook(notebook_id).filename
+
+
+def _source_of_exercise(exercise_id: str) -> Path:
+    for entry in notebooks.NOTEBOOKS:
+        if ("exercise", exercise_id) in entry.parts:
+            return _source(entry.id)
+    raise ValueError(f"exercise_id must be that of an exercise, such as '01.2', got {exercise_id!r}")
