@@ -238,19 +238,20 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     assert content["command"].endswith("ladder --seeds 7 11") and list(content["sweep"]) == ["02", "11 without 09"]
     assert list(content["order"]["11 without 09"]) == ["7", "11"] and list(content["sweep"]["11 without 09"]) == ["1"]
     printed = capsys.readouterr().out.splitlines()
-    assert len(printed) == len(set(printed)) == 3 + 6 + 2 * 4 + 3  # short runs, rates, seeds of rungs: nothing twice
-    assert {name: list(found) for name, found in content["longer"].items()} == dict.fromkeys(("02", "13", "14"), ["7"])
+    assert len(printed) == len(set(printed)) == 3 + 6 + 2 * 4  # short runs, rates, seeds of rungs: nothing twice
 
 
-def test_a_run_at_another_rate_than_the_chosen_one_is_run_again(tiny, monkeypatch):
+def test_a_run_at_another_rate_or_without_a_budget_is_run_again(tiny, monkeypatch):
     monkeypatch.setattr(study, "TRAINED", ("02",))
+    monkeypatch.setattr(study, "PASSES", (1, 2))
     monkeypatch.setattr(
         study, "run_seed", lambda corpus, name, seed, learning_rate: {name: {"seed": seed, "scores": {}}}
     )
-    old = [{"seed": 3, "rate": 0.01}, {"seed": 5, "rate": 0.003}]
+    whole, short = {"scores": {"1": {}, "2": {}}}, {"scores": {"1": {}}}
+    old = [{"seed": 3, "rate": 0.01, **whole}, {"seed": 5, "rate": 0.003, **whole}, {"seed": 7, "rate": 0.003, **short}]
     content = {"sweep": {"02": {"4": {"0.003": 1.0, "0.01": 2.0}}}, "runs": {"02": old}}
-    assert [said[:2] for said in study._climb_all(tiny, (5, 3), content)] == [("02", 3)]
-    assert [(run["seed"], run["rate"]) for run in content["runs"]["02"]] == [(3, 0.003), (5, 0.003)]
+    assert [said[:2] for said in study._climb_all(tiny, (5, 3, 7), content)] == [("02", 3), ("02", 7)]
+    assert [(run["seed"], run["rate"]) for run in content["runs"]["02"]] == [(3, 0.003), (5, 0.003), (7, 0.003)]
 
 
 @pytest.mark.parametrize("name", BUILT)
@@ -266,9 +267,6 @@ def test_what_is_stored_is_complete(stored):
     assert {name: list(losses) for name, losses in stored["order"].items()} == dict.fromkeys(
         study.SWEPT_ONCE, list("012")
     )
-    assert {name: list(found) for name, found in stored["longer"].items()} == dict.fromkeys(
-        [rung.id for rung in study.RUNGS], ["0"]
-    )
     for name, sweeps in stored["sweep"].items():
         assert {f"{rate:g}" for rate in study.RATES} <= set(sweeps["1"])
         if name in study.SWEPT_ONCE:
@@ -280,12 +278,12 @@ def test_what_is_stored_is_complete(stored):
             assert run["rate"] == study.chosen_rate(stored, study.find(name).trained_as or name)
             assert list(run["scores"]) == [str(passes) for passes in study.PASSES], name
             assert all(list(scores) == list(study.MEASURES) for scores in run["scores"].values())
-            assert len(run["curves"][str(study.PASSES[-1])]) == 4  # quarters
+            assert list(run["curves"][str(study.PASSES[-1])]) == ["1", "2", "4", "8"], name
 
 
-def test_the_page_has_the_longer_runs(stored):
+def test_the_page_has_the_shares_after_each_budget(stored):
     page = (DATA / "README.md").read_text(encoding="utf-8")
-    assert study.longer_table(stored) in page
+    assert study.passes_table(stored) in page
 
 
 def test_no_rate_was_chosen_at_the_edge_of_the_sweep(stored):
