@@ -184,6 +184,11 @@ def test_the_search_shows_what_explains_a_word_first(visit):
         assert groups == sorted(groups), f"{word}: a page for teachers before another: {hits}"
 
 
+@pytest.mark.parametrize("name", ["docs/api/course.html", "docs/api/decoding.html", "genindex.html"])
+def test_long_names_do_not_widen_the_page(visit, name):
+    assert visit(name, viewport=NARROW).evaluate(TOO_WIDE) <= 0
+
+
 def test_a_cell_named_in_the_guide_is_in_sight(visit):
     page = visit(PAGES[3])
     page.locator("a[href$='#cell-04-034']").first.click()
