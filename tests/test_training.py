@@ -641,7 +641,7 @@ def test_help_shows_every_option_with_its_default():
     parameters = inspect.signature(tl.train).parameters
     for entry in fields(TrainingOptions):
         assert parameters[entry.name].default == entry.default
-        assert f"        {entry.name}: " in tl.train.__doc__
+        assert f"\n    {entry.name}: " in tl.train.__doc__  # among the arguments, with their indentation
     assert parameters["batches"].kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
     assert not any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters.values())
 

@@ -84,14 +84,15 @@ def takes_options(function: AnyFunction) -> AnyFunction:
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
     named = [_parameter(entry) for entry in fields(TrainingOptions)]
-    described = "\n        ".join(_described(entry) for entry in fields(TrainingOptions))
+    described = "\n    ".join(_described(entry) for entry in fields(TrainingOptions))
     function.__signature__ = signature.replace(parameters=[*own, *named])  # type: ignore[attr-defined]
-    function.__doc__ = (function.__doc__ or "").replace("{options}", described)
+    # Python removes the indentation of docstrings itself from 3.13 on; so it is the same in all versions.
+    function.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("{options}", described)
     return function
 
 
 def _described(entry: Field[Any]) -> str:
-    return textwrap.fill(f"{entry.name}: {entry.metadata['help']}.", 108, subsequent_indent=" " * 12)
+    return textwrap.fill(f"{entry.name}: {entry.metadata['help']}.", 108, subsequent_indent=" " * 8)
 
 
 def _parameter(entry: Field[Any]) -> inspect.Parameter:
