@@ -58,6 +58,11 @@ def values(content: dict[str, Any], name: str, measure: str, passes: int) -> lis
     return [run["scores"][str(passes)][measure] for run in content["runs"][name]]
 
 
+def budgets_of(content: dict[str, Any]) -> list[int]:
+    """Return the two largest numbers of passes, by which a rung is judged."""
+    return content["passes"][-2:]
+
+
 def table(content: dict[str, Any], climbed: Sequence[study.Rung]) -> str:
     """Return the rungs as lines of text, the last one marked, with the means of the seeds."""
     head = (
@@ -95,7 +100,7 @@ def sentence(content: dict[str, Any], notebook: str) -> str:
     largest budgets.
     """
     before, rung = up_to(notebook)[-2:]
-    less, most = content["passes"][-2:]
+    less, most = budgets_of(content)
     early, late = (_changes(content, before.id, rung.id, passes) for passes in (less, most))
 
     def steps(measures: Sequence[str], passes: int) -> str:
@@ -141,7 +146,7 @@ def _step(content: dict[str, Any], before: str, after: str, measure: str, passes
 def picture(content: dict[str, Any], climbed: Sequence[study.Rung]) -> plotting.Shown:
     """Draw the rungs from top to bottom, the last one marked: loss and exact match after the two largest budgets, then
     the senses after the largest."""
-    budgets = content["passes"][:-3:-1]
+    budgets = budgets_of(content)[::-1]
     names, now = [f"{rung.id} {rung.part}" for rung in climbed], f"{climbed[-1].id} {climbed[-1].part}"
 
     def after(measure: str, passes: int) -> list[list[float]]:

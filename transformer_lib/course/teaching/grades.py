@@ -199,21 +199,32 @@ def write(
         "moodle.csv": moodle(course, people, zero_missing=zero_missing),
         "exercises.csv": listed(course),
     }
-    (folder / "grades").mkdir(exist_ok=True)
-    for name, rows in tables.items():
-        with (folder / "grades" / name).open("w", encoding="utf-8", newline="") as opened:
-            csv.writer(opened).writerows(rows)
-    return course, [folder / "grades" / name for name in tables]
+    return course, [write_csv(folder, name, rows) for name, rows in tables.items()]
+
+
+def write_csv(folder: Path, name: str, rows: Iterable[Sequence[object]]) -> Path:
+    """Write rows as a file of this name into the folder `grades` of a course, and return it."""
+    path = folder / "grades" / name
+    path.parent.mkdir(exist_ok=True)
+    with path.open("w", encoding="utf-8", newline="") as opened:
+        csv.writer(opened).writerows(rows)
+    return path
+
+
+def parser_of(module: str, description: str | None) -> argparse.ArgumentParser:
+    """Return the command line of a module that reads the gradebook of a course: its folder, so far."""
+    parser = argparse.ArgumentParser(
+        prog=f"python -m transformer_lib.course.teaching.{module}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("course", type=Path, help="the course folder, such as build/course")
+    return parser
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, write the files, and say what is graded."""
-    parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib.course.teaching.grades",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("course", type=Path, help="the course folder, such as build/course")
+    parser = parser_of("grades", __doc__)
     parser.add_argument("--roster", type=Path, help="CSV that the platform exported: everybody in the class")
     parser.add_argument("--groups", type=Path, help="CSV with the columns group and member: who handed in together")
     parser.add_argument("--zero-missing", action="store_true", help="0 for what was not handed in, instead of nothing")

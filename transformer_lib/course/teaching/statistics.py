@@ -7,15 +7,13 @@ Reads the gradebook and the graded notebooks of a course, names nobody, and chan
 
 from __future__ import annotations
 
-import argparse
-import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .grades import GRADED, Course, Task, read_course
+from .grades import GRADED, Course, Task, parser_of, read_course, write_csv
 from .notebook_files import read
 
 NOT_ATTEMPTED = "not attempted"
@@ -128,21 +126,13 @@ def write(folder: Path) -> tuple[list[Summary], Path]:
         FileNotFoundError: if there is no gradebook.
         ValueError: if the file is no gradebook, or no assignment in it gives points.
     """
-    found, path = summaries(folder), folder / "grades" / "statistics.csv"
-    path.parent.mkdir(exist_ok=True)
-    with path.open("w", encoding="utf-8", newline="") as opened:
-        csv.writer(opened).writerows(rows(found))
-    return found, path
+    found = summaries(folder)
+    return found, write_csv(folder, "statistics.csv", rows(found))
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Parse the command line, write the file, and print the table."""
-    parser = argparse.ArgumentParser(
-        prog="python -m transformer_lib.course.teaching.statistics",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("course", type=Path, help="the course folder, such as build/course")
+    parser = parser_of("statistics", __doc__)
     parser.add_argument("--most", type=int, default=3, help="how many diagnoses to print for an exercise (default: 3)")
     given = parser.parse_args(arguments)
     try:
