@@ -111,6 +111,25 @@ def test_a_row_that_sees_nothing_gives_zeros_and_finite_gradients(path, dtype, b
     assert torch.equal(query.grad[:, :, 2], torch.zeros(B, H, D_K, dtype=dtype))
 
 
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("biased", [False, True])
+def test_autocast_on_a_cpu_leaves_the_fused_kernel_in_float32(masked, biased):
+    """What comes in 16 bits is computed on in 32, forward and backward; numbers in 64 bits stay so."""
+    mask = draw_mask(B, 1, Q_LEN, K_LEN) if masked else None
+    bias = torch.randn(H, Q_LEN, K_LEN) if biased else None
+    for dtype, exact in ((torch.bfloat16, torch.float32), (torch.float64, torch.float64)):
+        inputs = draw(dtype, grad=True)
+        widened = [x.detach().to(exact).requires_grad_() for x in inputs]
+        wanted = fused_attention(*widened, mask, bias=None if bias is None else bias.to(exact))
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            found = fused_attention(*inputs, mask, bias=bias)
+        assert found.dtype == exact and torch.equal(found, wanted)
+        found.square().sum().backward()
+        wanted.square().sum().backward()
+        for x, wide in zip(inputs, widened, strict=True):
+            assert torch.equal(x.grad, wide.grad.to(dtype))
+
+
 @PATHS
 def test_nothing_to_see_anywhere(path):
     query, key, value = draw(grad=True)

@@ -278,24 +278,26 @@ def test_the_table_of_the_tricks_has_a_row_for_each():
 
 
 @pytest.mark.slow
-def test_beside_the_engine_the_same_weights_say_the_same_words():
+def test_beside_the_engine_the_same_weights_say_the_same_words(tmp_path):
     pytest.importorskip("ctranslate2")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(5)
-        with deployed.engines(QUICK) as (ours, opened):
-            src = QUICK.source()
+    deployed.export(QUICK, tmp_path)
+    said = {}
+    for name in (speed.ENGINE, speed.ENGINE_SHARED, speed.OURS, speed.READABLE):
+        with deployed.worker(QUICK, name, tmp_path) as requests:
             for way in ("greedy", "beam"):
-                wanted = deployed.ours_says(ours, way, "readable", src, QUICK.new_tokens)
-                assert deployed.ours_says(ours, way, "fast", src, QUICK.new_tokens) == wanted
-                assert deployed.engine_says(opened[speed.ENGINE], way, src, QUICK) == wanted
-                assert {len(row) for row in wanted} == {QUICK.new_tokens}
+                requests.send((way, QUICK.decode_batch))
+                seconds, said[name, way] = requests.recv()
+                assert seconds > 0
+    for (_, way), found in said.items():
+        assert found == said[speed.READABLE, way]
+        assert [len(row) for row in found] == [QUICK.new_tokens] * QUICK.decode_batch
 
 
 def test_the_table_beside_the_engine_has_a_row_for_each():
     results = speed.stored.read(speed.DEPLOYED)
     assert [*results["decoding"]] == [deployed.name_of(*work) for work in deployed.WORKS]
     for rows in results["decoding"].values():
-        assert [*rows] == [speed.ENGINE, speed.ENGINE_INT8, speed.OURS, speed.READABLE]
+        assert [*rows] == [speed.ENGINE, speed.ENGINE_INT8, speed.OURS, speed.READABLE, speed.ENGINE_SHARED]
         assert rows[speed.ENGINE]["ratio"]["median"] == 1 and rows[speed.OURS]["same"] == rows[speed.OURS]["sentences"]
     page = (DATA.parent / "docs" / "speed.md").read_text(encoding="utf-8")
     assert speed.deployed_report(results) in page

@@ -13,6 +13,7 @@ pytestmark = pytest.mark.fast
 
 STEPS = 11
 EXACT = {"rtol": 0, "atol": 1e-11}
+CLOSE = {torch.float64: EXACT, torch.float32: {"rtol": 0, "atol": 1e-4}}
 
 
 def steppers(model, src, max_len=STEPS):
@@ -20,25 +21,28 @@ def steppers(model, src, max_len=STEPS):
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("dtype", CLOSE)
 @pytest.mark.parametrize("norm_first", [False, True])
 @pytest.mark.parametrize("position", POSITIONS)
-def test_logits_equal_the_readable_ones_step_by_step(position, norm_first):
-    model = make_model(position=position, norm_first=norm_first, dtype=torch.float64)
+def test_logits_equal_the_readable_ones_step_by_step(position, norm_first, dtype):
+    model = make_model(position=position, norm_first=norm_first, dtype=dtype)
     src, tgt = random_ids(23, BATCH, 7, padded=True), random_ids(29, BATCH, STEPS, seed=1)
     tgt[2, 3] = tgt[0, 5] = 0  # a model may say <pad> in the middle
     quick, plain = steppers(model, src)
     for length in range(1, STEPS + 1):
-        torch.testing.assert_close(quick.next_logits(tgt[:, :length]), plain.next_logits(tgt[:, :length]), **EXACT)
+        found, wanted = quick.next_logits(tgt[:, :length]), plain.next_logits(tgt[:, :length])
+        torch.testing.assert_close(found, wanted, **CLOSE[dtype])
 
 
 @torch.no_grad()
-def test_so_they_do_with_gelu():
-    model = make_model(dtype=torch.float64)
+@pytest.mark.parametrize("dtype", CLOSE)
+def test_so_they_do_with_gelu(dtype):
+    model = make_model(dtype=dtype)
     for layer in model.decoder.layers:
         layer.feed_forward.activation = "gelu"
     tgt = random_ids(29, BATCH, STEPS, seed=1)
     quick, plain = steppers(model, sources())
-    torch.testing.assert_close(quick.next_logits(tgt), plain.next_logits(tgt), **EXACT)
+    torch.testing.assert_close(quick.next_logits(tgt), plain.next_logits(tgt), **CLOSE[dtype])
 
 
 @torch.no_grad()

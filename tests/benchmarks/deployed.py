@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from datetime import date
+from multiprocessing.connection import Connection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -13,28 +16,31 @@ import torch
 from torch import Tensor
 
 import transformer_lib as tl
-from transformer_lib.course.studies.speed import ENGINE, ENGINE_INT8, OURS, READABLE
+from transformer_lib.course.studies.speed import ENGINE, ENGINE_INT8, ENGINE_SHARED, OURS, READABLE
 from transformer_lib.data.tokenizers import SPECIAL_TOKENS
 
-from .measure import interleaved, spread, timed, times_faster
+from .measure import interleaved, spread, times_faster
 from .peers import Ours
 from .run import machine, version
 from .work import PAD, Work
 
 COMMAND = "make bench BENCH=--deployed"
 WORKS = (("greedy", 1), ("greedy", 8), ("greedy", 32), ("beam", 8))  # way, sentences at a time
-INT8 = "int8"
+QUANTIZATIONS = {ENGINE: "float32", ENGINE_INT8: "int8"}
+PATHS = {OURS: "fast", READABLE: "readable"}
+Says = Callable[[str, Tensor], list[list[int]]]
 
 
 def measured(work: Work, say: Callable[[str], None] = print) -> dict:
     """Return, for each way and batch size, how fast each candidate is beside CTranslate2 in float32."""
-    torch.set_num_threads(work.threads)
-    torch.manual_seed(0)
     rows = {}
-    with engines(work) as (ours, opened):
+    with TemporaryDirectory() as folder, ExitStack() as stack:
+        export(work, Path(folder))
+        places = {name: (work, name, Path(folder)) for name in (ENGINE, ENGINE_INT8, OURS, READABLE, ENGINE_SHARED)}
+        workers = {name: stack.enter_context(worker(*place)) for name, place in places.items()}
         for way, batch in WORKS:
             say(f"{way}, {batch} at a time …")
-            rows[name_of(way, batch)] = _rows(replace(work, decode_batch=batch), way, ours, opened)
+            rows[name_of(way, batch)] = _rows(workers, way, batch, work)
     return {
         "command": COMMAND,
         "date": date.today().isoformat(),
@@ -49,18 +55,66 @@ def name_of(way: str, batch: int) -> str:
     return f"{way}, {batch} at a time"
 
 
-@contextmanager
-def engines(work: Work) -> Iterator[tuple[Ours, dict[str, tl.export.Exported]]]:
-    """Give our model, and CTranslate2 with its weights, in float32 and in int8."""
-    ours = Ours(work)
+def export(work: Work, folder: Path) -> None:
+    """Write our model for CTranslate2, in float32 and in int8."""
     words = tl.WordTokenizer([f"w{i}" for i in range(work.vocabulary - len(SPECIAL_TOKENS))])
-    translator = tl.Translator(ours.model.eval(), words, words)
-    with TemporaryDirectory() as folder:
-        opened = {}
-        for name, quantization in ((ENGINE, "float32"), (ENGINE_INT8, INT8)):
-            where = tl.export.to_ctranslate2(translator, Path(folder) / quantization, quantization=quantization)
-            opened[name] = tl.export.load_ctranslate2(where, threads=work.threads)
-        yield ours, opened
+    translator = tl.Translator(_model(work).model.eval(), words, words)
+    for name, quantization in QUANTIZATIONS.items():
+        tl.export.to_ctranslate2(translator, folder / name, quantization=quantization)
+
+
+def _model(work: Work) -> Ours:
+    """Return our model, with the same weights each time."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return Ours(work)
+
+
+@contextmanager
+def worker(work: Work, name: str, folder: Path) -> Iterator[Connection]:
+    """Start a candidate in a process of its own, and end it afterwards.
+
+    In one process, the waiting threads of PyTorch and of CTranslate2 would be more than there are processors, and each
+    would have to be woken for each of its products.
+    """
+    context = multiprocessing.get_context("spawn")
+    here, there = context.Pipe()
+    process = context.Process(target=serve, args=(there, work, name, folder), daemon=True)
+    process.start()
+    there.close()
+    try:
+        yield here
+    finally:
+        here.close()
+        process.join()
+
+
+def serve(requests: Connection, work: Work, name: str, folder: Path) -> None:
+    """Answer (way, batch) with the seconds it took and the ids that were said, until nobody asks any more."""
+    says = candidate(work, name, folder)
+    while True:
+        try:
+            way, batch = requests.recv()
+        except EOFError:
+            return
+        src = replace(work, decode_batch=batch).source()
+        start = time.perf_counter()
+        found = says(way, src)
+        requests.send((time.perf_counter() - start, found))
+
+
+def candidate(work: Work, name: str, folder: Path) -> Says:
+    """Return (way, src) -> the ids after bos, one list per sentence."""
+    if name in PATHS:
+        torch.set_num_threads(work.threads)
+        ours = _model(work)
+        return lambda way, src: ours_says(ours, way, PATHS[name], src, work.new_tokens)
+    if name == ENGINE_SHARED:
+        torch.set_num_threads(work.threads)
+        torch.ones(999, 999) @ torch.ones(999, 999)  # starts PyTorch's threads
+    exported = ENGINE if name == ENGINE_SHARED else name
+    engine = tl.export.load_ctranslate2(folder / exported, threads=work.threads)
+    return lambda way, src: engine_says(engine, way, src, work)
 
 
 def ours_says(ours: Ours, way: str, path: str, src: Tensor, new_tokens: int) -> list[list[int]]:
@@ -84,23 +138,20 @@ def engine_says(engine: tl.export.Exported, way: str, src: Tensor, work: Work) -
     return [[known[word] for word in result.hypotheses[0]] for result in results]
 
 
-def _rows(work: Work, way: str, ours: Ours, opened: dict[str, tl.export.Exported]) -> dict[str, dict]:
-    src = work.source()
-    says: dict[str, Callable[[], list[list[int]]]] = {
-        ENGINE: lambda: engine_says(opened[ENGINE], way, src, work),
-        ENGINE_INT8: lambda: engine_says(opened[ENGINE_INT8], way, src, work),
-        OURS: lambda: ours_says(ours, way, "fast", src, work.new_tokens),
-        READABLE: lambda: ours_says(ours, way, "readable", src, work.new_tokens),
-    }
-    found = {name: say() for name, say in says.items()}
+def _rows(workers: dict[str, Connection], way: str, batch: int, work: Work) -> dict[str, dict]:
+    def ask(name: str) -> tuple[float, list[list[int]]]:
+        workers[name].send((way, batch))
+        return workers[name].recv()
+
+    found = {name: ask(name)[1] for name in workers}
     assert all(len(row) == work.new_tokens for said in found.values() for row in said), "a sentence ended early"
-    taken = interleaved({name: lambda say=say: timed(say) for name, say in says.items()}, work.rounds)
+    taken = interleaved({name: lambda name=name: ask(name)[0] for name in workers}, work.rounds)
     return {
         name: {
             "seconds": spread(own),
             "ratio": times_faster(taken[ENGINE], own),
             "same": sum(a == b for a, b in zip(found[name], found[OURS], strict=True)),
-            "sentences": len(src),
+            "sentences": batch,
         }
         for name, own in taken.items()
     }

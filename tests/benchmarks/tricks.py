@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib.fast import forward, stepper
+from transformer_lib.fast import forward, products, stepper
 from transformer_lib.fast.packing import RealTokens
 from transformer_lib.training import loss
 
@@ -39,20 +39,38 @@ def padded_states(model, src: Tensor, tgt_in: Tensor, counted: Tensor) -> Tensor
         return forward.decoder_states(model, src, tgt_in, counted)[counted.flatten()]
 
 
-class HeadFromTheRight(stepper.FastStepper):
-    def _logits(self, states: Tensor) -> Tensor:
-        return F.linear(states, self.head)
+class Separate(products.Product):
+    """The sum and ReLU by operations of their own."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> None:
+        super().__init__(weight, bias)
+        self.cut = relu
+
+    def __call__(self, x: Tensor) -> Tensor:
+        product = super().__call__(x)
+        return F.relu(product) if self.cut else product
+
+    def plus(self, x: Tensor, other: Tensor) -> Tensor:
+        return self(x) + other
+
+
+def with_modules(residual):
+    """Normalise by calling the module."""
+    if residual.norm_first:
+        return lambda x, sublayer: sublayer(residual.norm(x), x)
+    return lambda x, sublayer: residual.norm(sublayer(x, x))
 
 
 TRAINING = {
     "padding left out": [patch.object(loss, "decoder_states", padded_states)],
     "head and loss in one": [patch.object(loss, "head_loss", separate_head)],
     "dropout from 16 bits": [patch.object(forward, "drop", lambda module, x: module(x))],
-    "queries, keys, values by one product": [patch.object(forward, "_project", separate_projections)],
+    "queries, keys, values by one product": [patch.object(forward, "project", separate_projections)],
 }
 DECODING = {
-    "no modules around the sub-layers": [patch.object(stepper, "_residual", lambda residual: residual.forward)],
-    "the head from the left": [patch("transformer_lib.decoding.stepping.FastStepper", HeadFromTheRight)],
+    "weights laid out for few rows": [patch.object(products, "packs", lambda weight: False)],
+    "sums and ReLU within the products": [patch.object(stepper, "Product", Separate)],
+    "no modules around the sub-layers": [patch.object(stepper, "_residual", with_modules)],
 }
 
 

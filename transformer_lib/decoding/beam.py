@@ -39,6 +39,9 @@ def length_normaliser(length: int, alpha: float) -> float:
     return ((5 + length) / 6) ** alpha
 
 
+_Continuation = tuple[float, int, int]  # summed log-probability, beam of the sentence, next token
+
+
 @dataclass
 class _Sentence:
     """The beams of one source sentence."""
@@ -51,18 +54,16 @@ class _Sentence:
     finished: list[Hypothesis] = field(default_factory=list)
     leading: float | None = None  # the best beam's log-probability, if it was among the beam_size best continuations
 
-    def extend(self, scores: list[float], places: list[int], vocab_size: int, eos_id: int) -> list[int]:
+    def extend(self, best: list[_Continuation], eos_id: int) -> list[int]:
         """Keep the best continuations, and return which old beam each one extends.
 
         Args:
-            scores: the summed log-probabilities of the 2 · beam_size best, best first: at most beam_size end in eos.
-            places: of each of these, beam · vocab_size + token.
+            best: the 2 · beam_size best, best first: at most beam_size end in eos.
         """
         kept: list[tuple[tuple[int, ...], float]] = []
         parents: list[int] = []
         self.leading = None
-        for rank, (score, place) in enumerate(zip(scores, places, strict=True)):
-            parent, token = divmod(place, vocab_size)
+        for rank, (score, parent, token) in enumerate(best):
             ids = (*self.beams[parent][0], token)
             if token == eos_id:
                 if rank < self.beam_size:
@@ -131,11 +132,11 @@ def _step(
 ) -> list[_Sentence]:
     """Extend every active sentence by one token and return those that go on; the stepper's rows follow the beams."""
     tgt = stepper.src.new_tensor([ids for s in active for ids, _ in s.beams])  # [beams of all sentences, tgt_len]
-    log_probs = stepper.next_logits(tgt).log_softmax(dim=-1)
+    logits = stepper.next_logits(tgt)
     rows, first = [], 0
-    for sentence, scores, places in zip(active, *_best_continuations(log_probs, active), strict=True):
+    for sentence, best in zip(active, _best_continuations(logits, active), strict=True):
         width, ended = len(sentence.beams), len(sentence.finished)
-        parents = sentence.extend(scores, places, log_probs.shape[1], eos_id)
+        parents = sentence.extend(best, eos_id)
         if not sentence.done:
             rows += [first + parent for parent in parents]
         first += width
@@ -145,19 +146,25 @@ def _step(
     return [s for s in active if not s.done]
 
 
-def _best_continuations(log_probs: Tensor, active: list[_Sentence]) -> tuple[list[list[float]], list[list[int]]]:
-    """Return each sentence's best scores and their places, as `_Sentence.extend` wants them.
+def _best_continuations(logits: Tensor, active: list[_Sentence]) -> list[list[_Continuation]]:
+    """Return the 2 · beam_size best continuations of each sentence, best first.
+
+    They are among the best of each beam, so only these get a log-probability: logit − log Σ exp(logits).
 
     Args:
-        log_probs: of the next token after each beam, [beams of all sentences, vocab_size].
+        logits: of the next token after each beam, [beams of all sentences, vocab_size].
     """
-    totals = log_probs + log_probs.new_tensor([score for s in active for _, score in s.beams])[:, None]
-    widths = [len(s.beams) for s in active]
-    same = len(set(widths)) == 1  # almost always; then one call serves all sentences
-    groups = [totals.view(len(active), -1)] if same else [part.view(1, -1) for part in totals.split(widths)]
-    found = [group.topk(min(2 * active[0].beam_size, group.shape[1])) for group in groups]
-    scores, places = ([row for best in found for row in best[i].tolist()] for i in range(2))
-    return scores, places
+    wanted = 2 * active[0].beam_size
+    so_far = logits.new_tensor([score for s in active for _, score in s.beams])
+    candidates = logits.topk(min(wanted, logits.shape[1]))
+    totals = candidates.values + (so_far - logits.logsumexp(dim=-1))[:, None]
+    beams = iter(zip(totals.tolist(), candidates.indices.tolist(), strict=True))  # scores and tokens of each
+    found = []
+    for sentence in active:
+        own = enumerate(next(beams) for _ in sentence.beams)
+        every = [(score, beam, token) for beam, pairs in own for score, token in zip(*pairs, strict=True)]
+        found.append(sorted(every, key=lambda continuation: -continuation[0])[:wanted])
+    return found
 
 
 def beam_search(

@@ -42,7 +42,7 @@ def greedy_decode(
             cannot take it, with the reason.
     """
     stepping: dict[str, Any] = {"max_new_tokens": max_new_tokens, "use_cache": use_cache, "path": path}
-    return _extend(model, src, lambda logits: logits.max(dim=-1).indices, stop_at_eos, **stepping)
+    return _extend(model, src, lambda logits: logits.argmax(dim=-1), stop_at_eos, **stepping)
 
 
 @torch.no_grad()

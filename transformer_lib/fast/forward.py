@@ -36,7 +36,7 @@ def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Ten
     source = RealTokens(src != config.pad_id)
     awaited = counted.flip(1).cummax(1).values.flip(1)  # a token that no counted one follows is read by nobody
     target = RealTokens(awaited)
-    memory = _encode(model, src, source)
+    memory = encode(model, src, source)
     x = _embed(model, model.tgt_embedding, tgt_in, target)
     tgt_mask, memory_mask = model.tgt_mask(tgt_in, tgt_len), model.memory_mask(src, tgt_in, tgt_len)
     for layer in cast("Iterable[DecoderLayer]", model.decoder.layers):
@@ -48,7 +48,7 @@ def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Ten
     return x if torch.equal(awaited, counted) else x[counted[awaited]]
 
 
-def _encode(model: Transformer, src: Tensor, source: RealTokens) -> Tensor:
+def encode(model: Transformer, src: Tensor, source: RealTokens) -> Tensor:
     """Return the memory's rows of the real source tokens, [tokens, d_model]."""
     x, mask = _embed(model, model.src_embedding, src, source), model.src_mask(src)
     for layer in cast("Iterable[EncoderLayer]", model.encoder.layers):
@@ -74,17 +74,17 @@ def _attention(
 
     def attend(x: Tensor) -> Tensor:
         if memory is None or keys is None:
-            q, k, v = _project(attention, x, queries, attention.w_q, attention.w_k, attention.w_v)
+            q, k, v = project(attention, x, queries, attention.w_q, attention.w_k, attention.w_v)
         else:
-            (q,) = _project(attention, x, queries, attention.w_q)
-            k, v = _project(attention, memory, keys, attention.w_k, attention.w_v)
+            (q,) = project(attention, x, queries, attention.w_q)
+            k, v = project(attention, memory, keys, attention.w_k, attention.w_v)
         heads = attention.attend(attention.rotate(q), attention.rotate(k), v, mask)
         return attention.w_o(queries.pick(attention.join_heads(heads)))  # [tokens, d_model]
 
     return attend
 
 
-def _project(attention: MultiHeadAttention, x: Tensor, where: RealTokens, *maps: nn.Linear) -> tuple[Tensor, ...]:
+def project(attention: MultiHeadAttention, x: Tensor, where: RealTokens, *maps: nn.Linear) -> tuple[Tensor, ...]:
     """Return what each of the maps makes of x [tokens, d_model], by one product: [batch, n_heads, seq_len, d_k]."""
     joint = F.linear(x, torch.cat([linear.weight for linear in maps]))  # [tokens, maps · n_heads · d_k]
     return tuple(attention.split_heads(part) for part in where.pad(joint).chunk(len(maps), dim=-1))

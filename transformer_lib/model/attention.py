@@ -73,7 +73,19 @@ def fused_attention(
     if bias is not None:
         check_score_bias(bias, (*query.shape[:-1], key.shape[-2]))
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)  # the kernel takes one of the two
+    if query.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+        return _without_autocast(query, key, value, mask, dropout)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+
+
+def _without_autocast(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
+    """Return the kernel's output in float32 at least: its backward pass is several times as slow in bfloat16."""
+    exact = torch.promote_types(query.dtype, torch.float32)
+    query, key, value = (x.to(exact) for x in (query, key, value))
+    if mask is not None and mask.is_floating_point():
+        mask = mask.to(exact)
+    with torch.autocast("cpu", enabled=False):
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
 
 
 def check_score_bias(bias: Tensor, scores_shape: tuple[int, ...]) -> Tensor:

@@ -15,6 +15,7 @@ RESULTS, TRICKS, DEPLOYED = (DATA / f"{name}.json" for name in ("bench", "tricks
 BASELINE, OURS, PEER = "torch.nn.Transformer", "transformer_lib", "transformers MarianMT"  # as stored rows are called
 READABLE = f"{OURS}, readable path"
 ENGINE, ENGINE_INT8 = "CTranslate2, float32", "CTranslate2, int8"
+ENGINE_SHARED = f"{ENGINE}, in one process with PyTorch"
 MIB = 2**20
 
 
