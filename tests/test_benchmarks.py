@@ -13,7 +13,7 @@ import torch
 
 import transformer_lib as tl
 from benchmarks import __main__ as command
-from benchmarks import candidates, deployed, gpu, measure, memory, run, tricks
+from benchmarks import candidates, deployed, gpu, measure, memory, run, shared, tricks
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
 from transformer_lib._files import DATA
@@ -297,7 +297,20 @@ def test_the_table_beside_the_engine_has_a_row_for_each():
     results = speed.stored.read(speed.DEPLOYED)
     assert [*results["decoding"]] == [deployed.name_of(*work) for work in deployed.WORKS]
     for rows in results["decoding"].values():
-        assert [*rows] == [speed.ENGINE, speed.ENGINE_INT8, speed.OURS, speed.READABLE, speed.ENGINE_SHARED]
+        assert [*rows] == [*deployed.NAMES]
         assert rows[speed.ENGINE]["ratio"]["median"] == 1 and rows[speed.OURS]["same"] == rows[speed.OURS]["sentences"]
     page = (DATA.parent / "docs" / "speed.md").read_text(encoding="utf-8")
     assert speed.deployed_report(results) in page
+
+
+@pytest.mark.slow
+def test_learners_train_at_the_same_time():
+    assert all(steps >= 1 for steps in shared.together(2, 1, seconds=0.5))
+
+
+def test_the_table_of_several_learners_has_each_number_of_them():
+    results = speed.stored.read(speed.SHARED)
+    pairs = [(row["learners"], row["threads"]) for row in results["rows"]]
+    assert pairs == [(n, threads) for n in shared.LEARNERS for threads in shared.THREADS]
+    page = (DATA.parent / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert speed.shared_report(results) in page

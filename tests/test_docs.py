@@ -11,12 +11,12 @@ import pytest
 
 from transformer_lib import __version__
 from transformer_lib.course import studies
-from transformer_lib.course.studies import multi30k, precision, speed, stored
+from transformer_lib.course.studies import multi30k, precision, processes, speed, stored
 
 pytestmark = pytest.mark.fast
 
 ROOT = Path(__file__).parents[1]
-WRITTEN = ("README.md", "docs/speed.md", "docs/multi30k.md")  # by studies, between marks
+WRITTEN = ("README.md", "docs/speed.md", "docs/multi30k.md", "docs/scale.md")  # by studies, between marks
 PAGES = [
     *(ROOT / name for name in ("README.md", "AGENTS.md", "CONTRIBUTING.md", "CHANGELOG.md", "data/README.md")),
     *sorted(path for path in (ROOT / "docs").rglob("*.md") if "hub" not in path.parts),
@@ -41,13 +41,15 @@ def text_of(page: Path) -> str:
 # What stands between marks ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("study", [speed, multi30k, precision], ids=lambda study: study.__name__.rpartition(".")[2])
+@pytest.mark.parametrize(
+    "study", [speed, multi30k, precision, processes], ids=lambda study: study.__name__.rpartition(".")[2]
+)
 def test_the_pages_show_what_is_stored(study, tmp_path):
     (tmp_path / "docs").mkdir()
     for name in WRITTEN:
         shutil.copyfile(ROOT / name, tmp_path / name)
     study.write_pages(stored.read(study.RESULTS), tmp_path)
-    again = "make bench BENCH=--tables and python -m transformer_lib.course.studies.multi30k write the pages again"
+    again = "make bench BENCH=--tables and python -m transformer_lib.course.studies.multi30k (processes --tables) do"
     assert [name for name in WRITTEN if text_of(tmp_path / name) != text_of(ROOT / name)] == [], again
 
 

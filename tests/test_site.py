@@ -93,7 +93,7 @@ def test_everything_has_its_page(site):
     expected = {f"notebooks/{entry.stem}.html" for entry in NOTEBOOKS} | {"index.html", "search.html"}
     expected |= {f"docs/teaching/{page.stem}.html" for page in GUIDE}
     expected |= {f"docs/api/{page.stem}.html" for page in (ROOT / "docs" / "api").glob("*.md")}
-    expected |= {"data/README.html", "docs/editors.html", "docs/multi30k.html", "docs/speed.html"}
+    expected |= {"data/README.html", "docs/editors.html", "docs/multi30k.html", "docs/scale.html", "docs/speed.html"}
     expected |= {"docs/glossary.html", "docs/references.html"}
     assert {name for name in expected if not (site / name).is_file()} == set()
     for entry in NOTEBOOKS:

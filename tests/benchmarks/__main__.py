@@ -10,7 +10,7 @@ from pathlib import Path
 
 from transformer_lib.course.studies import precision, speed, stored
 
-from . import deployed, tricks
+from . import deployed, shared, tricks
 from .run import measured
 from .work import FULL, QUICK
 
@@ -23,6 +23,7 @@ def write_tables() -> None:
     speed.write_pages(speed.load_results())
     speed.write_tricks(stored.read(speed.TRICKS))
     speed.write_deployed(stored.read(speed.DEPLOYED))
+    speed.write_shared(stored.read(speed.SHARED))
     precision.write_pages(stored.read(precision.RESULTS))
     print("written: docs/speed.md, and the line in README.md")
 
@@ -44,6 +45,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--store", action="store_true", help="write data/bench.json and docs/speed.md")
     parser.add_argument("--tricks", action="store_true", help="what each trick of the fast path is worth; stored, too")
     parser.add_argument("--deployed", action="store_true", help="decoding beside CTranslate2; stored, too")
+    parser.add_argument("--shared", action="store_true", help="several learners on one machine; stored, too")
     parser.add_argument("--tables", action="store_true", help="only write docs/speed.md, from what is stored")
     parser.add_argument("--results", type=Path, default=BUILD, help="where the JSON goes without --store")
     return parser
@@ -68,6 +70,9 @@ def main(argv: list[str] | None = None) -> int:
         return show(tricks.measured(work), speed.tricks_report, speed.TRICKS, store=not given.quick)
     if given.deployed:
         return show(deployed.measured(work), speed.deployed_report, speed.DEPLOYED, store=not given.quick)
+    if given.shared:
+        times = {"seconds": 1.0, "rounds": 1} if given.quick else {"rounds": given.rounds or shared.ROUNDS}
+        return show(shared.measured(**times), speed.shared_report, speed.SHARED, store=not given.quick)
     results = measured(work)
     print(f"\n{speed.report(results)}")
     path = speed.RESULTS if given.store else given.results

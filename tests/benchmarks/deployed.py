@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 import transformer_lib as tl
-from transformer_lib.course.studies.speed import ENGINE, ENGINE_INT8, ENGINE_SHARED, OURS, READABLE
+from transformer_lib.course.studies.speed import ENGINE, ENGINE_INT8, ENGINE_INT8_ALONE, ENGINE_SHARED, OURS, READABLE
 from transformer_lib.data.tokenizers import SPECIAL_TOKENS
 
 from .measure import interleaved, spread, times_faster
@@ -26,7 +26,9 @@ from .work import PAD, Work
 
 COMMAND = "make bench BENCH=--deployed"
 WORKS = (("greedy", 1), ("greedy", 8), ("greedy", 32), ("beam", 8))  # way, sentences at a time
+NAMES = (ENGINE, ENGINE_INT8, ENGINE_INT8_ALONE, OURS, READABLE, ENGINE_SHARED)
 QUANTIZATIONS = {ENGINE: "float32", ENGINE_INT8: "int8"}
+EXPORTED = {ENGINE_SHARED: ENGINE, ENGINE_INT8_ALONE: ENGINE_INT8}  # what is not exported under its own name
 PATHS = {OURS: "fast", READABLE: "readable"}
 Says = Callable[[str, Tensor], list[list[int]]]
 
@@ -36,8 +38,7 @@ def measured(work: Work, say: Callable[[str], None] = print) -> dict:
     rows = {}
     with TemporaryDirectory() as folder, ExitStack() as stack:
         export(work, Path(folder))
-        places = {name: (work, name, Path(folder)) for name in (ENGINE, ENGINE_INT8, OURS, READABLE, ENGINE_SHARED)}
-        workers = {name: stack.enter_context(worker(*place)) for name, place in places.items()}
+        workers = {name: stack.enter_context(worker(work, name, Path(folder))) for name in NAMES}
         for way, batch in WORKS:
             say(f"{way}, {batch} at a time …")
             rows[name_of(way, batch)] = _rows(workers, way, batch, work)
@@ -112,8 +113,8 @@ def candidate(work: Work, name: str, folder: Path) -> Says:
     if name == ENGINE_SHARED:
         torch.set_num_threads(work.threads)
         torch.ones(999, 999) @ torch.ones(999, 999)  # starts PyTorch's threads
-    exported = ENGINE if name == ENGINE_SHARED else name
-    engine = tl.export.load_ctranslate2(folder / exported, threads=work.threads)
+    threads = 1 if name == ENGINE_INT8_ALONE else work.threads
+    engine = tl.export.load_ctranslate2(folder / EXPORTED.get(name, name), threads=threads)
     return lambda way, src: engine_says(engine, way, src, work)
 
 

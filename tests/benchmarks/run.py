@@ -5,13 +5,13 @@ from __future__ import annotations
 import platform
 import statistics
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import date
 from importlib import metadata
-from pathlib import Path
 
 import torch
 
+from transformer_lib.course.studies import stored
 from transformer_lib.course.studies.speed import BASELINE
 from transformer_lib.training.precision import bfloat16_units
 
@@ -48,16 +48,19 @@ def measured(work: Work, say: Callable[[str], None] = print) -> dict:
 def trained(work: Work) -> dict:
     """Return the rows of the training step, and the rate of the machine's matrix products between the rounds."""
     found, products = candidates.training(work), measure.products(work)
-    works = {name: entry.seconds for name, entry in found.entries.items()} | products
+    low = {f"{shape}, bfloat16": rate for shape, rate in measure.products(replace(work, bfloat16=True)).items()}
+    works = {name: entry.seconds for name, entry in found.entries.items()} | products | low
     seconds = measure.interleaved(works, work.rounds)
-    rates = {shape: statistics.median(seconds.pop(shape)) for shape in products}
+    rates, low_rates = ({shape: statistics.median(seconds.pop(shape)) for shape in own} for own in (products, low))
     best = max(rates.values())
     result = table(found, seconds)
     for row in result["rows"]:
         counted = row["counted_flops"]
         row["share_of_product_rate"] = round(counted / row["seconds"]["median"] / best, 3) if counted else None
     gigaflops = {shape: round(rate / 1e9, 1) for shape, rate in rates.items()}
-    return result | {"flops": work.flops(), "product_gigaflops": gigaflops, "best_gigaflops": round(best / 1e9, 1)}
+    peaks = {"best_gigaflops": best, "best_bfloat16_gigaflops": max(low_rates.values())}
+    peaks = {name: round(rate / 1e9, 1) for name, rate in peaks.items()}
+    return result | {"flops": work.flops(), "product_gigaflops": gigaflops} | peaks
 
 
 def decoded(work: Work) -> dict:
@@ -80,20 +83,12 @@ def machine() -> dict:
     """Return what the numbers depend on: processor, threads, units for bfloat16, versions."""
     packages = ("torch", "transformers", "x-transformers")
     return {
-        "processor": processor(),
+        "processor": stored.processor(),
         "threads": torch.get_num_threads(),
         "bfloat16_units": bfloat16_units(),
         "python": platform.python_version(),
         "versions": {name: version(name) for name in packages},
     }
-
-
-def processor() -> str:
-    """Return the processor's name, as far as the system tells."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
 
 
 def version(package: str) -> str | None:

@@ -53,7 +53,8 @@ def jupyter_folders(spawner) -> str:
 c.Spawner.environment = {
     "JUPYTER_CONFIG_PATH": jupyter_folders,
     "NBGRADER_EXCHANGE": str(CLASS / "exchange"),
-    "OMP_NUM_THREADS": str(c.Spawner.cpu_limit),  # PyTorch would else start a thread for every core, for every student
+    # PyTorch would else start a thread for every core, for every student: together they would be many times slower.
+    "OMP_NUM_THREADS": "1",
 }
 
 # A server that nobody has used for an hour is stopped: its files stay, its memory is free again.

@@ -10,7 +10,6 @@ take, but best run it when there are none; `--requests 2000 --rounds 2` only tri
 from __future__ import annotations
 
 import importlib.util
-import platform
 import random
 import tempfile
 import time
@@ -56,7 +55,7 @@ def measure(seeds: Sequence[int], *, requests: int = REQUESTS, rounds: int = ROU
     random.Random(0).shuffle(texts)
     src = [ours.src_tokenizer.encode(text) for text in texts]
     timed = _fastest(rounds, lambda: _seconds(ours.model, src))
-    result: dict[str, Any] = {"processor": _processor(), "threads": torch.get_num_threads()}
+    result: dict[str, Any] = {"processor": stored.processor(), "threads": torch.get_num_threads()}
     result |= {"requests": requests, "rounds": rounds}
     result |= {name: {str(n): timed[name, n] for n in SIZES} for name in ("read", "step")}
     result["engine"] = _engine_seconds(ours, texts, rounds)
@@ -201,14 +200,6 @@ def _batch_seconds(theirs: export.Exported, texts: Sequence[str]) -> dict[int, f
         )
         for n in SIZES
     }
-
-
-def _processor() -> str:
-    """Return the processor's name, as far as the system tells."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
 
 
 def _timed(function: Callable[[], object]) -> float:

@@ -11,11 +11,11 @@ from pathlib import Path
 from ..._files import DATA
 from . import stored
 
-RESULTS, TRICKS, DEPLOYED = (DATA / f"{name}.json" for name in ("bench", "tricks", "deployed"))
+RESULTS, TRICKS, DEPLOYED, SHARED = (DATA / f"{name}.json" for name in ("bench", "tricks", "deployed", "shared"))
 BASELINE, OURS, PEER = "torch.nn.Transformer", "transformer_lib", "transformers MarianMT"  # as stored rows are called
 READABLE = f"{OURS}, readable path"
 ENGINE, ENGINE_INT8 = "CTranslate2, float32", "CTranslate2, int8"
-ENGINE_SHARED = f"{ENGINE}, in one process with PyTorch"
+ENGINE_SHARED, ENGINE_INT8_ALONE = f"{ENGINE}, in one process with PyTorch", f"{ENGINE_INT8}, one thread"
 MIB = 2**20
 
 
@@ -118,6 +118,30 @@ def write_deployed(results: dict, root: Path = stored.ROOT) -> None:
     stored.write_between(root / "docs" / "speed.md", "deployed", deployed_report(results))
 
 
+def shared_report(results: dict) -> str:
+    """Return, as Markdown, how many steps several learners on one machine take together."""
+    rates = {(row["learners"], row["threads"]): row["steps_a_second"] for row in results["rows"]}
+    threads = list(dict.fromkeys(number for _, number in rates))
+    alone = rates[1, 1]
+    rows = [
+        [str(n), *(f"**{rates[n, number] / alone:.2f}** ({rates[n, number]:.1f} a second)" for number in threads)]
+        for n in dict.fromkeys(n for n, _ in rates)
+    ]
+    machine = results["machine"]
+    setting = (
+        f"Measured on {results['date']} by `{results['command']}`: {machine['processor']}, {machine['processors']} "
+        f"processors. Training steps of all learners together in {results['seconds']:.0f} seconds, by the recipe of "
+        f"notebook 13, as multiples of those of one learner with one thread; medians of {results['rounds']} rounds."
+    )
+    named = {1: "one thread each", 2: "two threads each"}
+    return f"{setting}\n\n{table(['learners at once', *(named[number] for number in threads)], rows)}"
+
+
+def write_shared(results: dict, root: Path = stored.ROOT) -> None:
+    """Write the table of several learners into docs/speed.md."""
+    stored.write_between(root / "docs" / "speed.md", "shared", shared_report(results))
+
+
 def _beside(row: dict) -> str:
     ratio, milliseconds = row["ratio"], row["seconds"]["median"] * 1e3
     times = f"**{ratio['median']:.2f}** ({ratio['low']:.2f}–{ratio['high']:.2f})"
@@ -156,12 +180,28 @@ def _training(results: dict) -> str:
         "what differs",
     ]
     rows = [[*_row_start(row), _percent(row["share_of_product_rate"]), row["note"]] for row in training["rows"]]
-    rate = (
-        f"The machine's product rate, {training['best_gigaflops']:,.0f} GFLOP/s, is that of the fastest matrix product "
-        "of the step, measured alone in the same rounds. The share counts the products that a candidate really "
-        "computes (without those inside a fused attention)."
+    return f"{table(head, rows)}\n\n{_products(training)}"
+
+
+def _products(training: dict) -> str:
+    """Return how fast the products are alone, and how far bfloat16 can get with them."""
+    best, low = training["best_gigaflops"], training["best_bfloat16_gigaflops"]
+    text = (
+        f"The machine's product rate, {best:,.0f} GFLOP/s in float32 and {low:,.0f} in bfloat16, is that of the "
+        "fastest matrix product of the step, measured alone in the same rounds. The share is of the rate in float32, "
+        "and counts the products that a candidate really computes (without those inside a fused attention)."
     )
-    return table(head, rows) + "\n\n" + rate
+    rows = {row["name"]: row for row in training["rows"]}
+    full, half = rows.get(OURS), rows.get(f"{OURS}, bfloat16")
+    if full is None or half is None:
+        return text
+    share = full["share_of_product_rate"]
+    limit = 1 / (1 - share + share * best / low)  # Amdahl's law
+    times = full["seconds"]["median"] / half["seconds"]["median"]
+    return (
+        f"{text} Products are {share:.0%} of the fast path's step in float32 and {low / best:.1f} times as fast in "
+        f"bfloat16, so that by them alone the step would be {limit:.2f} times as fast. It is {times:.2f} times."
+    )
 
 
 def _decoding(results: dict) -> str:
