@@ -30,7 +30,7 @@ ROWS = tomllib.loads(literature.REFERENCES.read_text(encoding="utf-8"))
 # Citations that stand for more than one paper.
 SEVERAL = {"Nadaraya and Watson 1964": ("nadaraya1964", "watson1964")}  # two papers of one year, found independently
 
-NAME = r"[A-Z][a-zà-ž]+(?:[-'][A-Z]?[a-zà-ž]+)?"
+NAME = r"(?:Mc)?[A-Z][a-zà-ž]+(?:[-'][A-Z]?[a-zà-ž]+)?"
 CITATION = re.compile(rf"\b({NAME}(?:(?:, {NAME})* and {NAME}|,? et al\.)?),? \(?((?:18|19|20)\d\d)\b(?![-–]\d)")
 NO_NAMES = {
     *("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November"),

@@ -279,7 +279,8 @@ def kept_report() -> str:
     rows = []
     for name, parameters in MODELS.items():
         sizes = [kept_by_each(parameters, 1), *(kept_by_each(parameters, n, shared) for n, _, shared in ways)]
-        rows.append([name, f"{parameters / 1e6:,.0f} M", *(f"{size / 2**30:,.1f}" for size in sizes)])
+        shown = (f"{size / 2**30:,.0f}" if size >= 10 * 2**30 else f"{size / 2**30:.2f}" for size in sizes)
+        rows.append([name, f"{parameters / 1e6:,.0f} M", *shown])
     return f"GiB of weights, gradients and Adam's two averages in each process, in float32:\n\n{table(head, rows)}"
 
 
