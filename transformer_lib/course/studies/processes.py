@@ -265,7 +265,7 @@ def report(results: dict[str, Any]) -> str:
         f"Measured on {results['date']} by `{results['command']}`: {results['processor']}, {results['processors']} "
         f"processors, torch {results['torch']}; {results['rounds']} rounds, medians. A step of the model of "
         f"{parameters / 1e6:.1f} million parameters on {SENTENCES} × {LENGTH} tokens in float32, readable path. "
-        "“Computed” is what all processes of a group send by the formulas below, “counted” what passed through the "
+        "“Computed” is what all processes of a group send by the formulas above, “counted” what passed through the "
         "loopback interface, and the last column the time in which the group adds up so many numbers when it does "
         f"nothing else. The losses of all groups are those of the first to {apart:.0e}."
     )
