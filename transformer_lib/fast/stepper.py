@@ -104,8 +104,8 @@ class _LayerState:
         self.around_feed_forward = _residual(layer.feed_forward_residual)
         keys, values = (x.contiguous() for x in project(cross, memory, source, cross.w_k, cross.w_v))
         self.memory_keys, self.memory_values = keys, values  # [batch, n_heads, src_len, d_k]
-        self.own = keys.new_empty(max_len, len(keys), self.n_heads, 2, self.d_k)  # keys and values
-        self.spare = self.own.new_empty(0)  # where `select` writes, in turn with `own`
+        self.cached = keys.new_empty(max_len, len(keys), self.n_heads, 2, self.d_k)  # the layer's own keys and values
+        self.spare = self.cached.new_empty(0)  # where `select` writes, in turn with `cached`
 
     def step(self, x: Tensor, position: int, bias: Tensor | None, memory_bias: Tensor | None) -> Tensor:
         """Return x [batch, d_model], the token at `position`, after the layer."""
@@ -117,12 +117,12 @@ class _LayerState:
         joint = self.own_maps(x).view(len(x), self.n_heads, 3, self.d_k)
         q = self.attention.rotate(joint[:, :, :1], position)  # [batch, n_heads, 1, d_k]
         if self.attention.position is None:
-            self.own[position] = joint[:, :, 1:]
+            self.cached[position] = joint[:, :, 1:]
         else:
-            self.own[position, :, :, 0] = self.attention.rotate(joint[:, :, 1:2], position)[:, :, 0]
-            self.own[position, :, :, 1] = joint[:, :, 2]
+            self.cached[position, :, :, 0] = self.attention.rotate(joint[:, :, 1:2], position)[:, :, 0]
+            self.cached[position, :, :, 1] = joint[:, :, 2]
         end = position + 1
-        keys, values = self.own[:end].permute(1, 2, 3, 0, 4).unbind(2)  # [batch, n_heads, end, d_k] each
+        keys, values = self.cached[:end].permute(1, 2, 3, 0, 4).unbind(2)  # [batch, n_heads, end, d_k] each
         relative = self.attention.score_bias(1, end)  # [n_heads, 1, end] or None
         if relative is not None:
             bias = relative[None] if bias is None else bias + relative
@@ -136,10 +136,10 @@ class _LayerState:
 
     def select(self, rows: Tensor, length: int, *, memory: bool) -> None:
         """Keep the rows of these sentences, of `length` tokens so far, and of the memory if it is other sentences'."""
-        shape = (len(self.own), len(rows), *self.own.shape[2:])
-        selected = self.spare if self.spare.shape == shape else self.own.new_empty(shape)
-        torch.index_select(self.own[:length], 1, rows, out=selected[:length])
-        self.own, self.spare = selected, self.own
+        shape = (len(self.cached), len(rows), *self.cached.shape[2:])
+        selected = self.spare if self.spare.shape == shape else self.cached.new_empty(shape)
+        torch.index_select(self.cached[:length], 1, rows, out=selected[:length])
+        self.cached, self.spare = selected, self.cached
         if memory:
             self.memory_keys, self.memory_values = self.memory_keys[rows], self.memory_values[rows]
 
