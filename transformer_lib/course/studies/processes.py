@@ -40,8 +40,8 @@ from . import stored
 from .speed import table
 
 RESULTS = DATA / "processes.json"
-ALONE, TWO_THREADS = "one process, one thread", "one process, two threads"
-WHOLE, SHARDED = "the whole model in each", "sharded"
+ALONE, TWO_THREADS = "alone, one thread", "alone, two threads"
+WHOLE, SHARDED = "whole", "sharded"
 GROUPS = ((ALONE, 1, 1, WHOLE), (TWO_THREADS, 1, 2, WHOLE)) + tuple(
     (f"{n} processes, {way}", n, 1, way) for n in (2, 4) for way in (WHOLE, SHARDED)
 )  # name, processes, threads of each, way
@@ -260,14 +260,15 @@ def report(results: dict[str, Any]) -> str:
                 f"{row['exchange'] * 1e3:.0f}" if processes > 1 else "",
             ]
         )
-    head = ["", "ms a step", "× as fast", "share of the parameters kept", "MiB computed", "MiB counted"]
+    head = ["", "ms a step", "× as fast", "share kept", "MiB computed", "MiB counted"]
     setting = (
         f"Measured on {results['date']} by `{results['command']}`: {results['processor']}, {results['processors']} "
         f"processors, torch {results['torch']}; {results['rounds']} rounds, medians. A step of the model of "
         f"{parameters / 1e6:.1f} million parameters on {SENTENCES} × {LENGTH} tokens in float32, readable path. "
-        "“Computed” is what all processes of a group send by the formulas above, “counted” what passed through the "
-        "loopback interface, and the last column the time in which the group adds up so many numbers when it does "
-        f"nothing else. The losses of all groups are those of the first to {apart:.0e}."
+        "Each process has the model whole or sharded, and keeps a share of the parameters. “Computed” is what all "
+        "processes of a group send by the formulas above, “counted” what passed through the loopback interface, "
+        "and the last column the time in which the group adds up so many numbers when it does nothing else. "
+        f"The losses of all groups are those of the first to {apart:.0e}."
     )
     return f"{setting}\n\n{table([*head, 'ms to exchange'], rows)}"
 
@@ -275,13 +276,14 @@ def report(results: dict[str, Any]) -> str:
 def kept_report() -> str:
     """Return, as Markdown, what a process keeps of models of several sizes, in GiB."""
     ways = [(n, name, shared) for n in (8, 64) for name, shared in (("Adam", ("Adam",)), ("all", tuple(BYTES)))]
-    head = ["", "parameters", "alone", *(f"{n} processes, {name} sharded" for n, name, _ in ways)]
+    head = ["", "parameters", "alone", *(f"{name} in {n} parts" for n, name, _ in ways)]
     rows = []
     for name, parameters in MODELS.items():
         sizes = [kept_by_each(parameters, 1), *(kept_by_each(parameters, n, shared) for n, _, shared in ways)]
         shown = (f"{size / 2**30:,.0f}" if size >= 10 * 2**30 else f"{size / 2**30:.2f}" for size in sizes)
         rows.append([name, f"{parameters / 1e6:,.0f} M", *shown])
-    return f"GiB of weights, gradients and Adam's two averages in each process, in float32:\n\n{table(head, rows)}"
+    what = "GiB of weights, gradients and Adam's two averages in each process, in float32"
+    return f"{what} (base and big: Vaswani et al. 2017):\n\n{table(head, rows)}"
 
 
 def balance_report(results: dict[str, Any]) -> str:
@@ -312,10 +314,10 @@ def paper_parameters(d_model: int, n_heads: int, d_ff: int) -> int:
 
 
 MODELS = {
-    "base (Vaswani et al. 2017)": paper_parameters(512, 8, 2048),
-    "big (Vaswani et al. 2017)": paper_parameters(1024, 16, 4096),
-    "a model of 7 billion": 7e9,
-    "a model of 70 billion": 70e9,
+    "base": paper_parameters(512, 8, 2048),
+    "big": paper_parameters(1024, 16, 4096),
+    "7 billion": 7e9,
+    "70 billion": 70e9,
 }
 
 
