@@ -199,8 +199,8 @@ def _products(training: dict) -> str:
     limit = 1 / (1 - share + share * best / low)  # Amdahl's law
     times = full["seconds"]["median"] / half["seconds"]["median"]
     return (
-        f"{text} Products are {share * 100:.0f} % of the fast path's step in float32 and {low / best:.1f} times as fast "
-        f"in bfloat16, so that by them alone the step would be {limit:.2f} times as fast. It is {times:.2f} times."
+        f"{text} Products are {share * 100:.0f} % of the fast path's step in float32 and {low / best:.1f} times as "
+        f"fast in bfloat16, so that by them alone the step would be {limit:.2f} times as fast. It is {times:.2f} times."
     )
 
 
