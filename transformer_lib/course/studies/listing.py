@@ -42,7 +42,9 @@ UNSAID = {
     "claims.json": _BY_HAND,
     "digits.npz": _PUBLISHED,
     "glossary.toml": _BY_HAND,
-    "multi30k.json": Made("python -m transformer_lib.course.studies.multi30k runs/ours runs/torch", (0,)),
+    "multi30k.json": Made(
+        "python -m transformer_lib.course.studies.multi30k runs/ours-0 runs/ours-1 runs/torch-0 runs/torch-1", (0, 1)
+    ),
     "nile.csv": _PUBLISHED,
     "references.toml": _BY_HAND,
     "ward.safetensors": Made(seeds=(0,)),
