@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import math
+import os
 import re
 from dataclasses import replace
 
@@ -13,7 +14,7 @@ import torch
 
 import transformer_lib as tl
 from benchmarks import __main__ as command
-from benchmarks import candidates, deployed, gpu, measure, memory, run, shared, tricks
+from benchmarks import candidates, deployed, gpu, held, measure, memory, run, shared, tricks
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
 from transformer_lib._files import DATA
@@ -314,3 +315,24 @@ def test_the_table_of_several_learners_has_each_number_of_them():
     assert pairs == [(n, threads) for n in shared.LEARNERS for threads in shared.THREADS]
     page = (DATA.parent / "docs" / "speed.md").read_text(encoding="utf-8")
     assert speed.shared_report(results) in page
+
+
+@pytest.mark.slow
+def test_a_held_process_has_older_instructions_and_this_one_keeps_its_own(monkeypatch):
+    monkeypatch.setenv("ATEN_CPU_CAPABILITY", "default")
+    with held.environment(held.HELD):
+        assert os.environ["ATEN_CPU_CAPABILITY"] == "avx2" and "ONEDNN_MAX_CPU_ISA" in os.environ
+    assert os.environ["ATEN_CPU_CAPABILITY"] == "default" and "ONEDNN_MAX_CPU_ISA" not in os.environ
+    found = held.measured(QUICK, lambda text: None)
+    assert found["machine"]["instructions"] in ("AVX2", "DEFAULT", "NEON")  # of processors without AVX2, their own
+    assert {row["name"] for row in found["decoding"]["rows"]} >= {speed.BASELINE, speed.OURS}
+
+
+def test_the_table_of_the_held_processor_has_a_row_for_each():
+    results = speed.stored.read(speed.HELD)
+    assert results["machine"]["instructions"] == "AVX2"
+    for part, names in (("training", candidates.TRAINED), ("decoding", candidates.DECODING)):
+        assert {row["name"] for row in results[part]["rows"]} == set(names)
+    text = speed.held_report(results)
+    assert all(f"| {speed.shown(name)} |" in text for name in (*candidates.TRAINED, *candidates.DECODING))
+    assert text in (DATA.parent / "docs" / "speed.md").read_text(encoding="utf-8")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from transformer_lib.course.studies import precision, speed, stored
 
-from . import deployed, shared, tricks
+from . import deployed, held, shared, tricks
 from .run import measured
 from .work import FULL, QUICK
 
@@ -24,6 +24,7 @@ def write_tables() -> None:
     speed.write_tricks(stored.read(speed.TRICKS))
     speed.write_deployed(stored.read(speed.DEPLOYED))
     speed.write_shared(stored.read(speed.SHARED))
+    speed.write_held(stored.read(speed.HELD))
     precision.write_pages(stored.read(precision.RESULTS))
     print("written: docs/speed.md, and the line in README.md")
 
@@ -46,6 +47,7 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--tricks", action="store_true", help="what each trick of the fast path is worth; stored, too")
     parser.add_argument("--deployed", action="store_true", help="decoding beside CTranslate2; stored, too")
     parser.add_argument("--shared", action="store_true", help="several learners on one machine; stored, too")
+    parser.add_argument("--held", action="store_true", help="as if the processor had AVX2 and no more; stored, too")
     parser.add_argument("--tables", action="store_true", help="only write docs/speed.md, from what is stored")
     parser.add_argument("--results", type=Path, default=BUILD, help="where the JSON goes without --store")
     return parser
@@ -73,6 +75,8 @@ def main(argv: list[str] | None = None) -> int:
     if given.shared:
         times = {"seconds": 1.0, "rounds": 1} if given.quick else {"rounds": given.rounds or shared.ROUNDS}
         return show(shared.measured(**times), speed.shared_report, speed.SHARED, store=not given.quick)
+    if given.held:
+        return show(held.measured(work), speed.held_report, speed.HELD, store=not given.quick)
     results = measured(work)
     print(f"\n{speed.report(results)}")
     path = speed.RESULTS if given.store else given.results

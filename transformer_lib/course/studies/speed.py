@@ -11,7 +11,8 @@ from pathlib import Path
 from ..._files import DATA
 from . import stored
 
-RESULTS, TRICKS, DEPLOYED, SHARED = (DATA / f"{name}.json" for name in ("bench", "tricks", "deployed", "shared"))
+RESULTS, TRICKS, DEPLOYED = (DATA / f"{name}.json" for name in ("bench", "tricks", "deployed"))
+SHARED, HELD = DATA / "shared.json", DATA / "held.json"
 BASELINE, OURS, PEER = "torch.nn.Transformer", "transformer_lib", "transformers MarianMT"  # as stored rows are called
 READABLE = f"{OURS}, readable path"
 ENGINE, ENGINE_INT8 = "CTranslate2, float32", "CTranslate2, int8"
@@ -140,6 +141,33 @@ def shared_report(results: dict) -> str:
 def write_shared(results: dict, root: Path = stored.ROOT) -> None:
     """Write the table of several learners into docs/speed.md."""
     stored.write_between(root / "docs" / "speed.md", "shared", shared_report(results))
+
+
+def held_report(results: dict) -> str:
+    """Return, as Markdown, the ratios of a processor held to older instructions."""
+    parts = ("training", "decoding")
+    found = [{row["name"]: row for row in results[part]["rows"]} for part in parts]
+    names = [name for name in dict.fromkeys(name for rows in found for name in rows) if name != BASELINE]
+    rows = [[shown(name), *(_timed(part.get(name)) for part in found)] for name in [BASELINE, *names]]
+    machine, training = results["machine"], results["training"]
+    setting = (
+        f"Measured on {results['date']} by `{results['command']}`: {machine['processor']}, held to "
+        f"{machine['instructions']}, {machine['threads']} threads, torch {machine['versions']['torch']}. Times as fast "
+        f"as {BASELINE}, of {results['rounds']} interleaved rounds: median, and in brackets the 10th to 90th "
+        "percentile; then the milliseconds. The fastest product of the training step reaches "
+        f"{training['best_gigaflops']:,.0f} GFLOP/s in float32 and {training['best_bfloat16_gigaflops']:,.0f} in "
+        "bfloat16."
+    )
+    return f"{setting}\n\n{table(['held to older instructions', 'training step', 'decoding'], rows)}"
+
+
+def write_held(results: dict, root: Path = stored.ROOT) -> None:
+    """Write the table of a processor held to older instructions into docs/speed.md."""
+    stored.write_between(root / "docs" / "speed.md", "held", held_report(results))
+
+
+def _timed(row: dict | None) -> str:
+    return "" if row is None else f"{_ratio(row['ratio'])}, {1000 * row['seconds']['median']:,.0f} ms"
 
 
 def _beside(row: dict) -> str:
