@@ -21,10 +21,9 @@ from transformer_lib.data.tokenizers import SPECIAL_TOKENS
 
 from .measure import interleaved, spread, times_faster
 from .peers import Ours
-from .run import machine, version
+from .run import command, machine, version
 from .work import PAD, Work
 
-COMMAND = "make bench BENCH=--deployed"
 WORKS = (("greedy", 1), ("greedy", 8), ("greedy", 32), ("beam", 8))  # way, sentences at a time
 NAMES = (ENGINE, ENGINE_INT8, ENGINE_INT8_ALONE, OURS, READABLE, ENGINE_SHARED)
 QUANTIZATIONS = {ENGINE: "float32", ENGINE_INT8: "int8"}
@@ -43,7 +42,7 @@ def measured(work: Work, say: Callable[[str], None] = print) -> dict:
             say(f"{way}, {batch} at a time …")
             rows[name_of(way, batch)] = _rows(workers, way, batch, work)
     return {
-        "command": COMMAND,
+        "command": command("--deployed", work),
         "date": date.today().isoformat(),
         "machine": machine() | {"ctranslate2": version("ctranslate2")},
         "work": asdict(work),

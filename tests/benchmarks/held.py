@@ -5,17 +5,17 @@ from __future__ import annotations
 import multiprocessing
 import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import date
 from multiprocessing.connection import Connection
+from unittest import mock
 
 import torch
 
-from .run import decoded, machine, trained
-from .work import FULL, Work
+from .run import command, decoded, machine, trained
+from .work import Work
 
-COMMAND = "make bench BENCH=--held"
 # Read once, when a process first computes: by PyTorch's own kernels, by oneDNN, and by MKL.
 HELD = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
 
@@ -30,38 +30,28 @@ def measured(work: Work, say: Callable[[str], None] = print) -> dict:
         process.start()
     there.close()
     try:
-        instructions, rows = here.recv()
+        found = here.recv()
     except EOFError:
         raise RuntimeError("the process that is held to AVX2 has failed; see above") from None
     finally:
         process.join()
     return {
-        "command": COMMAND if work.rounds == FULL.rounds else f'make bench BENCH="--held --rounds {work.rounds}"',
+        "command": command("--held", work),
         "date": date.today().isoformat(),
-        "machine": machine() | {"bfloat16_units": False, "instructions": instructions},
         "rounds": work.rounds,
-        **rows,
+        **found,
     }
 
 
 def answer(channel: Connection, work: Work) -> None:
-    """Send what PyTorch says it is held to, and the rows."""
+    """Send the machine as this process sees it, with what PyTorch says it is held to, and the rows."""
     warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors")
     torch.set_num_threads(work.threads)
     torch.manual_seed(0)
-    rows = {"training": trained(work), "decoding": decoded(work)}
-    channel.send((torch.backends.cpu.get_cpu_capability(), rows))
+    held = {"bfloat16_units": False, "instructions": torch.backends.cpu.get_cpu_capability()}
+    channel.send({"machine": machine() | held, "training": trained(work), "decoding": decoded(work)})
 
 
-@contextmanager
-def environment(values: dict[str, str]) -> Iterator[None]:
+def environment(values: dict[str, str]) -> AbstractContextManager:
     """Set environment variables for the processes that are started meanwhile."""
-    before = {name: os.environ.get(name) for name in values}
-    os.environ.update(values)
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+    return mock.patch.dict(os.environ, values)

@@ -19,7 +19,11 @@ from . import candidates, gpu, measure, memory
 from .candidates import Entries
 from .work import FULL, Work
 
-COMMAND = "make bench BENCH=--store"  # with the rounds of work.FULL
+
+def command(option: str, work: Work) -> str:
+    """Return the command that measures so, with --rounds unless they are those of work.FULL."""
+    rounds = "" if work.rounds == FULL.rounds else f" --rounds {work.rounds}"
+    return f'make bench BENCH="{option}{rounds}"' if rounds else f"make bench BENCH={option}"
 
 
 def measured(work: Work, say: Callable[[str], None] = print) -> dict:
@@ -33,7 +37,7 @@ def measured(work: Work, say: Callable[[str], None] = print) -> dict:
     say("memory …")
     peaks = memory.measured(work.memory_lengths)
     return {
-        "command": COMMAND if work.rounds == FULL.rounds else f'make bench BENCH="--store --rounds {work.rounds}"',
+        "command": command("--store", work),
         "date": date.today().isoformat(),
         "machine": machine(),
         "work": asdict(work),

@@ -17,11 +17,10 @@ from transformer_lib.training import loss
 
 from .measure import interleaved, timed, times_faster
 from .peers import Ours
-from .run import machine
+from .run import command, machine
 from .work import Work
 
 WHOLE, READABLE = "all of it", "the whole fast path"
-COMMAND = "make bench BENCH=--tricks"
 
 
 def separate_projections(attention, x: Tensor, where: RealTokens, *maps) -> tuple[Tensor, ...]:
@@ -94,7 +93,7 @@ def measured(work: Work, say: Callable[[str], None] = print) -> dict:
     for way in ("greedy", "beam"):
         say(f"decoding, {way} …")
         found[f"decoding, {way}"] = _ratios(work, DECODING, _decoding(work, way))
-    return {"command": COMMAND, "date": date.today().isoformat(), "machine": machine(), "work": found}
+    return {"command": command("--tricks", work), "date": date.today().isoformat(), "machine": machine(), "work": found}
 
 
 def _ratios(work: Work, tricks: dict[str, list], seconds: Callable[[str], float]) -> dict[str, dict[str, float]]:
