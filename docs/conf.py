@@ -18,6 +18,7 @@ PARAMETER = re.compile(r"<(/?)d[ld]>")
 
 project = "The Transformer, from one lookup to a translator"
 html_title = "The Transformer"
+author = "the authors of this course"
 copyright = "the authors, MIT licence"  # noqa: A001
 language = "en"
 smartquotes_action = "D"  # dashes; quotation marks and dots stay as written

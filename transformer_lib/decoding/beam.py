@@ -149,15 +149,15 @@ def _step(
 def _best_continuations(logits: Tensor, active: list[_Sentence]) -> list[list[_Continuation]]:
     """Return the 2 · beam_size best continuations of each sentence, best first.
 
-    They are among the best of each beam, so only these get a log-probability: logit − log Σ exp(logits).
+    They are among the best of each beam.
 
     Args:
         logits: of the next token after each beam, [beams of all sentences, vocab_size].
     """
     wanted = 2 * active[0].beam_size
     so_far = logits.new_tensor([score for s in active for _, score in s.beams])
-    candidates = logits.topk(min(wanted, logits.shape[1]))
-    totals = candidates.values + (so_far - logits.logsumexp(dim=-1))[:, None]
+    candidates = logits.log_softmax(dim=-1).topk(min(wanted, logits.shape[1]))
+    totals = candidates.values + so_far[:, None]
     beams = iter(zip(totals.tolist(), candidates.indices.tolist(), strict=True))  # scores and tokens of each
     found = []
     for sentence in active:

@@ -58,8 +58,10 @@ class FastStepper:
         """Keep the batch rows `rows` (repeats allowed), in that order."""
         sentence = self.sentence[rows]
         same_sources = torch.equal(sentence, self.sentence)  # beams of one sentence share its memory
+        first = torch.arange(self.length, device=rows.device) * len(self.sentence)  # of each position's tokens
+        places = (first[:, None] + rows).flatten()  # [length · rows]
         for layer in self.layers:
-            layer.select(rows, self.length, memory=not same_sources)
+            layer.select(rows, places, memory=not same_sources)
         if not same_sources:
             self.sentence, self.src = sentence, self.src[rows]
             self.memory_bias = self._bias(self.src)
@@ -134,11 +136,12 @@ class _LayerState:
         heads = F.scaled_dot_product_attention(q, self.memory_keys, self.memory_values, attn_mask=bias)
         return self.cross_output.plus(heads.view(x.shape), plus)
 
-    def select(self, rows: Tensor, length: int, *, memory: bool) -> None:
-        """Keep the rows of these sentences, of `length` tokens so far, and of the memory if it is other sentences'."""
+    def select(self, rows: Tensor, places: Tensor, *, memory: bool) -> None:
+        """Keep these rows, whose tokens so far are `places` in position · batch, and the memory's if it changes."""
         shape = (len(self.cached), len(rows), *self.cached.shape[2:])
         selected = self.spare if self.spare.shape == shape else self.cached.new_empty(shape)
-        torch.index_select(self.cached[:length], 1, rows, out=selected[:length])
+        # Along one axis, as several threads then share the copying.
+        torch.index_select(self.cached.flatten(0, 1), 0, places, out=selected.flatten(0, 1)[: len(places)])
         self.cached, self.spare = selected, self.cached
         if memory:
             self.memory_keys, self.memory_values = self.memory_keys[rows], self.memory_values[rows]
