@@ -25,16 +25,10 @@ def numbers(*shape, dtype, seed=0):
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("rows", [1, 7, 101])
 def test_a_product_is_linear(monkeypatch, rows, has_bias, dtype, onednn):
-    shapes = [(D_OUT, D_IN), (rows, D_IN), (rows, D_OUT)]
-    weight, x, other = (numbers(*shape, dtype=dtype, seed=seed) for seed, shape in enumerate(shapes))
+    weight, x = (numbers(*shape, dtype=dtype, seed=seed) for seed, shape in enumerate([(D_OUT, D_IN), (rows, D_IN)]))
     bias = numbers(D_OUT, dtype=dtype, seed=3) if has_bias else None
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", onednn)
-    plain, cut = Product(weight, bias), Product(weight, bias, relu=True)
-    wanted, kept = F.linear(x, weight, bias), (x.clone(), other.clone())
-    torch.testing.assert_close(plain(x), wanted, **CLOSE[dtype])
-    torch.testing.assert_close(cut(x), F.relu(wanted), **CLOSE[dtype])
-    torch.testing.assert_close(plain.plus(x, other), wanted + other, **CLOSE[dtype])
-    assert torch.equal(x, kept[0]) and torch.equal(other, kept[1])  # the sum is a tensor of its own
+    torch.testing.assert_close(Product(weight, bias)(x), F.linear(x, weight, bias), **CLOSE[dtype])
 
 
 def test_only_float32_is_laid_out_and_only_by_onednn(monkeypatch):

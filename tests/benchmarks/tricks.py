@@ -38,26 +38,11 @@ def padded_states(model, src: Tensor, tgt_in: Tensor, counted: Tensor) -> Tensor
         return forward.decoder_states(model, src, tgt_in, counted)[counted.flatten()]
 
 
-class Separate(products.Product):
-    """The sum and ReLU by operations of their own."""
-
-    def __init__(self, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> None:
-        super().__init__(weight, bias)
-        self.cut = relu
-
-    def __call__(self, x: Tensor) -> Tensor:
-        product = super().__call__(x)
-        return F.relu(product) if self.cut else product
-
-    def plus(self, x: Tensor, other: Tensor) -> Tensor:
-        return self(x) + other
-
-
 def with_modules(residual):
     """Normalise by calling the module."""
     if residual.norm_first:
-        return lambda x, sublayer: sublayer(residual.norm(x), x)
-    return lambda x, sublayer: residual.norm(sublayer(x, x))
+        return lambda x, sublayer: x + sublayer(residual.norm(x))
+    return lambda x, sublayer: residual.norm(x + sublayer(x))
 
 
 TRAINING = {
@@ -68,7 +53,6 @@ TRAINING = {
 }
 DECODING = {
     "weights laid out for few rows": [patch.object(products, "packs", lambda weight: False)],
-    "sums and ReLU within the products": [patch.object(stepper, "Product", Separate)],
     "no modules around the sub-layers": [patch.object(stepper, "_residual", with_modules)],
 }
 

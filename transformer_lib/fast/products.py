@@ -16,31 +16,19 @@ class Product:
     """x [rows, d_in] -> x Wᵀ + b [rows, d_out], for a weight [d_out, d_in] that does not change meanwhile.
 
     With few rows, the time goes into reading the weight. On an x86 processor and in float32, oneDNN gets a copy of it
-    in an order that is read without jumps, and adds or cuts off at zero before it writes the result.
-
-    Args:
-        relu: whether what is negative becomes 0.
+    in an order that is read without jumps.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor | None = None, *, relu: bool = False) -> None:
-        self.weight, self.bias, self.relu = weight.detach(), None if bias is None else bias.detach(), relu
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
         self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, _ROWS) if packs(weight) else None
 
     def __call__(self, x: Tensor) -> Tensor:
-        """Return x Wᵀ + b, with 0 for what is negative if that was asked for."""
-        if self.packed is not None:
-            after = "relu" if self.relu else "none"
-            product: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self.packed, self.bias, after, [], "")
-            return product
-        product = F.linear(x, self.weight, self.bias)
-        return F.relu(product) if self.relu else product
-
-    def plus(self, x: Tensor, other: Tensor) -> Tensor:
-        """Return x Wᵀ + b + other, for `other` [rows, d_out]."""
-        if self.packed is not None:
-            total: Tensor = torch.ops.mkldnn._linear_pointwise.binary(x, other, self.packed, self.bias, "add")
-            return total
-        return F.linear(x, self.weight, self.bias) + other
+        """Return x Wᵀ + b."""
+        if self.packed is None:
+            return F.linear(x, self.weight, self.bias)
+        product: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self.packed, self.bias, "none", [], "")
+        return product
 
 
 def packs(weight: Tensor) -> bool:

@@ -1,8 +1,8 @@
 """Step-by-step decoding arranged for speed: the numbers of `Transformer.decode` with its cache, in fewer operations.
 
 A step has one query per sentence: its time goes into starting operations and reading weights, hardly into arithmetic.
-So weights are laid out for quick reading, queries, keys and values come from one product, sums and ReLU are part of the
-product before them, keys and values are written into buffers of full length, and the checks of modules are left out.
+So weights are laid out for quick reading, queries, keys and values come from one product, keys and values are written
+into buffers of full length, and the checks of modules are left out.
 """
 
 from __future__ import annotations
@@ -111,11 +111,11 @@ class _LayerState:
 
     def step(self, x: Tensor, position: int, bias: Tensor | None, memory_bias: Tensor | None) -> Tensor:
         """Return x [batch, d_model], the token at `position`, after the layer."""
-        x = self.around_own(x, lambda y, plus: self._attend_own(y, plus, position, bias))
-        x = self.around_cross(x, lambda y, plus: self._attend_memory(y, plus, memory_bias))
+        x = self.around_own(x, lambda y: self._attend_own(y, position, bias))
+        x = self.around_cross(x, lambda y: self._attend_memory(y, memory_bias))
         return self.around_feed_forward(x, self.feed_forward)
 
-    def _attend_own(self, x: Tensor, plus: Tensor, position: int, bias: Tensor | None) -> Tensor:
+    def _attend_own(self, x: Tensor, position: int, bias: Tensor | None) -> Tensor:
         joint = self.own_maps(x).view(len(x), self.n_heads, 3, self.d_k)
         q = self.attention.rotate(joint[:, :, :1], position)  # [batch, n_heads, 1, d_k]
         if self.attention.position is None:
@@ -129,12 +129,12 @@ class _LayerState:
         if relative is not None:
             bias = relative[None] if bias is None else bias + relative
         heads = F.scaled_dot_product_attention(q, keys, values, attn_mask=bias)  # [batch, n_heads, 1, d_k]
-        return self.own_output.plus(heads.view(x.shape), plus)
+        return self.own_output(heads.view(x.shape))
 
-    def _attend_memory(self, x: Tensor, plus: Tensor, bias: Tensor | None) -> Tensor:
+    def _attend_memory(self, x: Tensor, bias: Tensor | None) -> Tensor:
         q = self.cross_query(x).view(len(x), self.n_heads, 1, self.d_k)
         heads = F.scaled_dot_product_attention(q, self.memory_keys, self.memory_values, attn_mask=bias)
-        return self.cross_output.plus(heads.view(x.shape), plus)
+        return self.cross_output(heads.view(x.shape))
 
     def select(self, rows: Tensor, places: Tensor, *, memory: bool) -> None:
         """Keep these rows, whose tokens so far are `places` in position · batch, and the memory's if it changes."""
@@ -147,21 +147,17 @@ class _LayerState:
             self.memory_keys, self.memory_values = self.memory_keys[rows], self.memory_values[rows]
 
 
-def _residual(residual: Residual) -> Callable[[Tensor, Callable[[Tensor, Tensor], Tensor]], Tensor]:
-    """Return `Residual.forward` in evaluation mode, without a module's checks; sublayer(y, x) adds x itself."""
+def _residual(residual: Residual) -> Callable[[Tensor, Callable[[Tensor], Tensor]], Tensor]:
+    """Return `Residual.forward` in evaluation mode, without a module's checks."""
     norm = residual.norm
     shape, weight, bias, eps = norm.weight.shape, norm.weight, norm.bias, norm.eps
     if residual.norm_first:
-        return lambda x, sublayer: sublayer(F.layer_norm(x, shape, weight, bias, eps), x)
-    return lambda x, sublayer: F.layer_norm(sublayer(x, x), shape, weight, bias, eps)
+        return lambda x, sublayer: x + sublayer(F.layer_norm(x, shape, weight, bias, eps))
+    return lambda x, sublayer: F.layer_norm(x + sublayer(x), shape, weight, bias, eps)
 
 
-def _feed_forward(module: FeedForward) -> Callable[[Tensor, Tensor], Tensor]:
-    """Return (x, plus) -> FFN(x) + plus."""
-    relu = module.activation == "relu"
-    expand = Product(module.expand.weight, module.expand.bias, relu=relu)
-    contract = Product(module.contract.weight, module.contract.bias)
-    if relu:
-        return lambda x, plus: contract.plus(expand(x), plus)
+def _feed_forward(module: FeedForward) -> Callable[[Tensor], Tensor]:
+    """Return x -> FFN(x)."""
+    expand, contract = (Product(linear.weight, linear.bias) for linear in (module.expand, module.contract))
     activation = ACTIVATIONS[module.activation]
-    return lambda x, plus: contract.plus(activation(expand(x)), plus)
+    return lambda x: contract(activation(expand(x)))
