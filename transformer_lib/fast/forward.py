@@ -20,7 +20,7 @@ from ..model.encoder import EncoderLayer
 from ..model.layers import Residual
 from ..model.multihead import MultiHeadAttention
 from ..model.transformer import Transformer
-from .packing import RealTokens
+from .packing import RealTokens, row_multiple
 
 
 def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Tensor) -> Tensor:
@@ -33,9 +33,10 @@ def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Ten
     config, tgt_len = model.config, tgt_in.shape[1]
     check_ids("src", src, config.src_vocab_size, max_len=config.max_len)
     check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len)
-    source = RealTokens(src != config.pad_id)
+    multiple = row_multiple(src.device)
+    source = RealTokens(src != config.pad_id, multiple=multiple)
     awaited = counted.flip(1).cummax(1).values.flip(1)  # a token that no counted one follows is read by nobody
-    target = RealTokens(awaited)
+    target = RealTokens(awaited, multiple=multiple)
     memory = encode(model, src, source)
     x = _embed(model, model.tgt_embedding, tgt_in, target)
     tgt_mask, memory_mask = model.tgt_mask(tgt_in, tgt_len), model.memory_mask(src, tgt_in, tgt_len)
@@ -44,7 +45,7 @@ def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Ten
         cross = _attention(layer.cross_attention, target, memory_mask, memory, source)
         x = _residual(layer.cross_attention_residual, x, cross)
         x = _residual(layer.feed_forward_residual, x, layer.feed_forward)
-    x = model.decoder.norm(x)
+    x = model.decoder.norm(x)[: target.count]
     return x if torch.equal(awaited, counted) else x[counted[awaited]]
 
 

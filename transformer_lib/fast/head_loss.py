@@ -6,9 +6,11 @@ import math
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from .._validate import check_fraction, check_tensor
+from .packing import row_multiple
 
 # Logits held at a time: 28 MiB in float32, so that products are large enough to be fast; on a GPU half a GiB, as
 # launching many small ones would cost more.
@@ -49,14 +51,17 @@ class _HeadLoss(torch.autograd.Function):
         at_once = CHUNK_ENTRIES if states.device.type == "cpu" else GPU_ENTRIES
         count = max(1, math.ceil(len(states) * len(weight) / at_once))
         parts = zip(*(x.chunk(count) for x in (states, labels[:, None], d_states)), strict=True)
+        multiple = row_multiple(states.device)
         with torch.autocast(states.device.type, enabled=False):
             for x, label, d_x in parts:  # [rows, d_model], [rows, 1], [rows, d_model]
+                if len(x) % multiple:
+                    x = F.pad(x, (0, 0, 0, -len(x) % multiple))  # zeros, whose logits and gradients are zeros, too
                 logits = (x @ weight.T).to(exact)  # [rows, vocab_size]
-                total += _loss_and_gradient(logits, label, smoothing)
+                total += _loss_and_gradient(logits[: len(label)], label, smoothing)
                 if not wanted:
                     continue
                 gradient = logits.to(states.dtype)
-                torch.mm(gradient, weight, out=d_x)
+                d_x.copy_((gradient @ weight)[: len(label)])
                 if exact == states.dtype:
                     torch.addmm(d_weight, gradient.T, x, out=d_weight)
                 else:

@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
 
 from .._validate import check_tensor
+
+# In bfloat16 on a CPU, oneDNN writes and keeps a program for each new shape of a product, which takes longer than the
+# product itself. Nearly every batch has another number of real tokens, but few multiples of this one occur.
+ROWS = 32
+
+
+def row_multiple(device: torch.device) -> int:
+    """Return the number of which the rows of products should be multiples, as things stand: 1 if any will do."""
+    return ROWS if device.type == "cpu" and torch.is_autocast_enabled("cpu") else 1
 
 
 class RealTokens:
@@ -12,20 +22,25 @@ class RealTokens:
 
     Args:
         real: boolean [batch, seq_len].
+        multiple: as many tokens of padding follow the real ones as make the number of tokens a multiple of this, or
+            all padding, if it is less. No real token attends to them, so that they change nothing.
     """
 
-    def __init__(self, real: Tensor) -> None:
+    def __init__(self, real: Tensor, *, multiple: int = 1) -> None:
         self.real = check_tensor("real", real, rank=2)
-        self.rows = real.flatten().nonzero()[:, 0]  # [tokens], numbers in the flattened batch
-        self.all = len(self.rows) == real.numel()  # no padding, as in batches of one length
+        rows = real.flatten().nonzero()[:, 0]
+        self.count = len(rows)  # real tokens
+        self.all = self.count == real.numel()  # no padding, as in batches of one length
+        padding = (~real).flatten().nonzero()[: -self.count % multiple, 0] if multiple > 1 else rows[:0]
+        self.rows = torch.cat((rows, padding))  # [tokens], numbers in the flattened batch
 
     def pick(self, x: Tensor) -> Tensor:
-        """Return the real tokens [tokens, width] of x [batch, seq_len, width], one sentence after the other."""
+        """Return the tokens [tokens, width] of x [batch, seq_len, width], one sentence after the other."""
         flat = x.flatten(0, 1)
         return flat if self.all else flat.index_select(0, self.rows)
 
     def pad(self, x: Tensor) -> Tensor:
-        """Return x [tokens, width] with zeros for padding, [batch, seq_len, width]."""
+        """Return x [tokens, width] with zeros between, [batch, seq_len, width]."""
         if len(x) != len(self.rows):
             raise ValueError(f"x must have one row for each of the {len(self.rows)} real tokens, got {len(x)}")
         if not self.all:
