@@ -16,7 +16,7 @@ import transformer_lib as tl
 from benchmarks import __main__ as command
 from benchmarks import candidates, deployed, gpu, held, measure, memory, run, shared, tricks
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
-from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Repeat
+from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Given
 from transformer_lib._files import DATA
 from transformer_lib.course.studies import speed
 
@@ -120,7 +120,7 @@ def test_work_has_padding_and_the_first_sentence_has_none():
 
 def test_repeat_is_enough_for_training():
     model = tl.Transformer(QUICK.config())
-    history = tl.train(model, Repeat(QUICK.pair(), 3), progress=False)
+    history = tl.train(model, Given([QUICK.pair()] * 3), progress=False)
     assert history.steps == [1, 2, 3]
 
 
@@ -262,7 +262,7 @@ def test_every_trick_can_be_taken_out_alone_and_changes_no_number():
         src, tgt = work.pair()
         wanted = tl.TrainingLoss(peer.model, path="fast")(src, tgt)
         ids = peer.greedy(work.source(), work.new_tokens)
-        for patches in tricks.TRAINING.values():
+        for patches in (tricks.TRAINING | tricks.ROWS).values():
             with tricks.without(patches):
                 torch.testing.assert_close(tl.TrainingLoss(peer.model, path="fast")(src, tgt), wanted)
         for patches in tricks.DECODING.values():
@@ -270,12 +270,23 @@ def test_every_trick_can_be_taken_out_alone_and_changes_no_number():
                 assert torch.equal(peer.greedy(work.source(), work.new_tokens), ids)
 
 
+def test_batches_of_many_lengths_differ_and_recur():
+    (src, tgt), (other, _) = (FULL.other_pair(number) for number in (3, 4))
+    assert (src != 0).sum() != (other != 0).sum() and torch.equal(FULL.other_pair(3)[0], src)
+    assert (tgt[:, 0] == 1).all() and tgt.shape == (FULL.batch, FULL.length + 1)
+    shares = [(ids != 0).double().mean(dim=1) for ids in (src, tgt)]
+    assert all(share.min() >= 0.5 and share.max() < 0.95 for share in shares)
+    peer = tricks.Varied(QUICK)
+    assert not torch.equal(*(peer.batches(1).pairs[0][0] for _ in range(2)))
+
+
 def test_the_table_of_the_tricks_has_a_row_for_each():
     results = speed.stored.read(speed.TRICKS)
     assert set(results["work"]["training, float32"]) == {*tricks.TRAINING, tricks.READABLE}
+    assert set(results["work"]["training, bfloat16, batches of many lengths"]) == {*tricks.ROWS, tricks.READABLE}
     assert set(results["work"]["decoding, greedy"]) == {*tricks.DECODING, tricks.READABLE}
     text = speed.tricks_report(results)
-    assert all(f"| {name} |" in text for name in (*tricks.TRAINING, *tricks.DECODING, tricks.READABLE))
+    assert all(f"| {name} |" in text for name in (*tricks.TRAINING, *tricks.ROWS, *tricks.DECODING, tricks.READABLE))
 
 
 @pytest.mark.slow
@@ -283,7 +294,7 @@ def test_beside_the_engine_the_same_weights_say_the_same_words(tmp_path):
     pytest.importorskip("ctranslate2")
     deployed.export(QUICK, tmp_path)
     said = {}
-    for name in (speed.ENGINE, speed.ENGINE_SHARED, speed.OURS, speed.READABLE):
+    for name in (speed.ENGINE, speed.ENGINE_ALONE, speed.ENGINE_SHARED, speed.OURS, speed.READABLE):
         with deployed.worker(QUICK, name, tmp_path) as requests:
             for way in ("greedy", "beam"):
                 requests.send((way, QUICK.decode_batch))
@@ -299,9 +310,37 @@ def test_the_table_beside_the_engine_has_a_row_for_each():
     assert [*results["decoding"]] == [deployed.name_of(*work) for work in deployed.WORKS]
     for rows in results["decoding"].values():
         assert [*rows] == [*deployed.NAMES]
-        assert rows[speed.ENGINE]["ratio"]["median"] == 1 and rows[speed.OURS]["same"] == rows[speed.OURS]["sentences"]
+        engine = [rows[name] for name in (speed.ENGINE, speed.ENGINE_ALONE)]
+        seconds = [row["seconds"]["median"] for row in engine]
+        assert engine[seconds.index(min(seconds))]["ratio"] == {"median": 1, "low": 1, "high": 1}
+        assert rows[speed.OURS]["same"] == rows[speed.OURS]["sentences"]
     page = (DATA.parent / "docs" / "speed.md").read_text(encoding="utf-8")
     assert speed.deployed_report(results) in page
+
+
+def on(processor, number):
+    return {"machine": {"processor": processor}, "number": number}
+
+
+def test_what_another_processor_has_measured_is_kept(tmp_path):
+    path, elsewhere = tmp_path / "bench.json", tmp_path / "elsewhere.json"
+    for number, processor in enumerate(["A", "A", "B", "A", "C"]):
+        speed.store(path, on(processor, number), elsewhere)
+    assert speed.stored.read(path) == on("C", 4)
+    assert speed.stored.read(elsewhere) == {"A": {"bench": on("A", 3)}, "B": {"bench": on("B", 2)}}
+    speed.store(tmp_path / "deployed.json", on("A", 5), elsewhere)
+    speed.store(tmp_path / "deployed.json", on("B", 6), elsewhere)
+    assert speed.stored.read(elsewhere)["A"] == {"bench": on("A", 3), "deployed": on("A", 5)}
+
+
+def test_the_page_shows_what_other_processors_have_measured():
+    kept = speed.stored.read(speed.ELSEWHERE)
+    page = (DATA.parent / "docs" / "speed.md").read_text(encoding="utf-8")
+    assert speed.elsewhere_report(kept) in page
+    for processor, found in kept.items():
+        training = {row["name"]: row["ratio"] for row in found["bench"]["training"]["rows"]}
+        assert f"{processor}, 2 threads" in page
+        assert f"training step is **{training[speed.OURS]['median']:.2f}**" in page
 
 
 @pytest.mark.slow

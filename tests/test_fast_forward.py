@@ -6,13 +6,17 @@ import pytest
 import torch
 from torch import nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import FlopCounterMode
 
 import transformer_lib as tl
 from factories import BATCH, POSITIONS, make_model, random_ids
+from transformer_lib.fast import forward
 from transformer_lib.fast.eligibility import obstacle
 from transformer_lib.fast.forward import decoder_states, drop
 from transformer_lib.fast.head_loss import head_loss
+from transformer_lib.fast.packing import ROWS
+from transformer_lib.training.gradients import BatchGradient
 
 pytestmark = pytest.mark.fast
 
@@ -47,6 +51,42 @@ def test_loss_and_gradients_equal_the_readable_ones(position, norm_first, gaps):
     quick, plain = both_ways(model, *batch(gaps))
     torch.testing.assert_close(quick, plain, **EXACT)
     assert all(gradient.abs().max() > 1e-6 for gradient in plain[1])
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize("position", POSITIONS)
+def test_rows_of_padding_among_the_real_ones_change_nothing(monkeypatch, position, gaps):
+    monkeypatch.setattr(forward, "row_multiple", lambda device: 13)
+    model = make_model(position=position, dtype=torch.float64)
+    quick, plain = both_ways(model, *batch(gaps))
+    torch.testing.assert_close(quick, plain, **EXACT)
+
+
+class _Products(TorchDispatchMode):
+    """Notes the sizes of every product of matrices."""
+
+    def __init__(self):
+        super().__init__()
+        self.sizes = set()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func in (torch.ops.aten.mm.default, torch.ops.aten.addmm.default):
+            self.sizes.update(size for matrix in args[-2:] for size in matrix.shape)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("precision, multiples", [("float32", False), ("bfloat16", True)])
+def test_in_bfloat16_the_numbers_of_rows_recur(precision, multiples):
+    """Each new one would cost more than its product."""
+    model = make_model()
+    config = model.config
+    widths = {config.d_model, config.d_ff, config.tgt_vocab_size, *(k * config.d_model for k in (2, 3))}
+    src, tgt = random_ids(23, 17, 7, padded=True), random_ids(29, 17, 12, seed=1, padded=True)
+    gradient = BatchGradient(tl.TrainingLoss(model, path="fast"), pad_id=0, precision=precision)
+    with _Products() as products:
+        gradient.add(src, tgt)
+    rows = products.sizes - widths
+    assert rows and all(size % ROWS == 0 for size in rows) == multiples
 
 
 def test_it_multiplies_less_where_there_is_padding():

@@ -1,4 +1,4 @@
-"""Products with a weight laid out once are those of `F.linear`, whether or not the machine can lay it out."""
+"""Products with a weight laid out once are those of `F.linear`, in whatever order the weight lies."""
 
 from __future__ import annotations
 
@@ -7,33 +7,77 @@ import torch
 import torch.nn.functional as F
 
 from transformer_lib.fast import products
-from transformer_lib.fast.products import Product
+from transformer_lib.fast.products import Product, order
 
 pytestmark = pytest.mark.fast
 
 D_IN, D_OUT = 37, 53
 # The sums of 37 products of about one: float32 rounds each to 6e-8 of its size.
 CLOSE = {torch.float32: {"rtol": 0, "atol": 1e-5}, torch.float64: {"rtol": 0, "atol": 1e-12}}
+needs_onednn = pytest.mark.skipif(not products._ONEDNN, reason="oneDNN has no order of its own here")
+ORDERS = ["as it is", "columns", pytest.param("onednn", marks=needs_onednn)]
 
 
 def numbers(*shape, dtype, seed=0):
     return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
 
 
-@pytest.mark.parametrize("onednn", [True, False])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def on(monkeypatch, *, intel, onednn=True):
+    monkeypatch.setattr(products, "made_by_intel", lambda: intel)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: True)
+    monkeypatch.setattr(products, "_ONEDNN", onednn)
+
+
 @pytest.mark.parametrize("has_bias", [True, False])
-@pytest.mark.parametrize("rows", [1, 7, 101])
-def test_a_product_is_linear(monkeypatch, rows, has_bias, dtype, onednn):
-    weight, x = (numbers(*shape, dtype=dtype, seed=seed) for seed, shape in enumerate([(D_OUT, D_IN), (rows, D_IN)]))
-    bias = numbers(D_OUT, dtype=dtype, seed=3) if has_bias else None
-    monkeypatch.setattr(torch.backends.mkldnn, "enabled", onednn)
-    torch.testing.assert_close(Product(weight, bias)(x), F.linear(x, weight, bias), **CLOSE[dtype])
-
-
-def test_only_float32_is_laid_out_and_only_by_onednn(monkeypatch):
+@pytest.mark.parametrize("arranged", ORDERS)
+def test_a_product_is_linear_for_any_number_of_rows(monkeypatch, arranged, has_bias):
+    monkeypatch.setattr(products, "order", lambda weight: arranged)
     weight = numbers(D_OUT, D_IN, dtype=torch.float32)
-    assert (Product(weight).packed is not None) == products._ONEDNN
-    assert Product(weight.double()).packed is None
+    bias = numbers(D_OUT, dtype=torch.float32, seed=1) if has_bias else None
+    product = Product(weight, bias)
+    for rows in (7, 1, 101, 2):  # sentences end and beams begin, so that the same product sees all of them
+        x = numbers(rows, D_IN, dtype=torch.float32, seed=rows)
+        torch.testing.assert_close(product(x), F.linear(x, weight, bias), **CLOSE[torch.float32])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("rows", [1, 7])
+def test_it_is_in_the_order_of_this_machine_too(rows, dtype):
+    weight, x = (numbers(*shape, dtype=dtype, seed=seed) for seed, shape in enumerate([(D_OUT, D_IN), (rows, D_IN)]))
+    torch.testing.assert_close(Product(weight)(x), F.linear(x, weight), **CLOSE[dtype])
+
+
+def test_the_order_follows_the_processor(monkeypatch):
+    weight = numbers(D_OUT, D_IN, dtype=torch.float32)
+    on(monkeypatch, intel=True)
+    assert order(weight) == "columns"
+    on(monkeypatch, intel=False)
+    assert order(weight) == "onednn"
+    on(monkeypatch, intel=False, onednn=False)
+    assert order(weight) == "as it is"
+
+
+@pytest.mark.parametrize("intel", [True, False])
+def test_only_float32_on_a_cpu_is_laid_out(monkeypatch, intel):
+    on(monkeypatch, intel=intel)
+    assert order(numbers(D_OUT, D_IN, dtype=torch.float64)) == "as it is"
+    assert order(torch.empty(D_OUT, D_IN, device="meta")) == "as it is"
+
+
+def test_without_onednn_or_mkl_the_weight_stays_as_it_is(monkeypatch):
+    weight = numbers(D_OUT, D_IN, dtype=torch.float32)
+    on(monkeypatch, intel=False)
     monkeypatch.setattr(torch.backends.mkldnn, "enabled", False)
-    assert Product(weight).packed is None
+    assert order(weight) == "as it is"
+    monkeypatch.setattr(products, "made_by_intel", lambda: True)
+    monkeypatch.setattr(torch.backends.mkl, "is_available", lambda: False)
+    assert order(weight) == "as it is"
+
+
+def test_one_row_needs_no_copy(monkeypatch):
+    on(monkeypatch, intel=True)
+    product = Product(numbers(D_OUT, D_IN, dtype=torch.float32))
+    product(numbers(1, D_IN, dtype=torch.float32))
+    assert product.copy is None
+    product(numbers(2, D_IN, dtype=torch.float32))
+    assert product.copy is not None and product.copy.is_contiguous()

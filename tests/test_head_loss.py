@@ -23,10 +23,12 @@ def reference(states, weight, labels, smoothing):
     return F.cross_entropy(states @ weight.T, labels, label_smoothing=smoothing, reduction="sum")
 
 
+@pytest.mark.parametrize("multiple", [1, 8])
 @pytest.mark.parametrize("rows", [TOKENS, 7, 1])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_and_gradients_equal_those_of_separate_steps(monkeypatch, rows, smoothing):
+def test_loss_and_gradients_equal_those_of_separate_steps(monkeypatch, rows, smoothing, multiple):
     monkeypatch.setattr(losses, "CHUNK_ENTRIES", rows * WORDS)
+    monkeypatch.setattr(losses, "row_multiple", lambda device: multiple)
     states, weight, labels = inputs()
     found = head_loss(states, weight, labels, label_smoothing=smoothing)
     wanted = reference(states, weight, labels, smoothing)

@@ -62,3 +62,26 @@ def test_without_padding_nothing_is_moved():
     picked = where.pick(x)
     assert torch.equal(picked, x.flatten(0, 1)) and picked.data_ptr() == x.data_ptr()
     assert where.pad(picked).data_ptr() == x.data_ptr()
+
+
+@pytest.mark.parametrize("multiple, padding", [(1, 0), (2, 0), (3, 1), (5, 2), (11, 3), (13, 5), (97, 7)])
+def test_some_padding_makes_the_number_of_rows_a_multiple(multiple, padding):
+    """At most all of it: of the fifteen tokens, seven are padding."""
+    where, x = RealTokens(REAL, multiple=multiple), values(3, 5, 7)
+    picked = where.pick(x)
+    assert (where.count, len(picked)) == (8, 8 + padding)
+    assert torch.equal(picked[:8], x[REAL]) and torch.equal(picked[8:], x[~REAL][:padding])
+    padded = where.pad(picked)
+    assert torch.equal(padded[REAL], x[REAL]) and torch.equal(padded[~REAL][:padding], x[~REAL][:padding])
+    assert not padded[~REAL][padding:].any()
+
+
+def test_gradients_pass_through_those_rows_too():
+    where = RealTokens(REAL, multiple=11)
+    assert torch.autograd.gradcheck(lambda x: where.pad(where.pick(x)), values(3, 5, 2))
+
+
+@pytest.mark.parametrize("multiple", [1, 4])
+def test_without_padding_there_is_none_to_add(multiple):
+    where = RealTokens(torch.ones(3, 5, dtype=torch.bool), multiple=multiple)
+    assert where.all and len(where.rows) == where.count == 15

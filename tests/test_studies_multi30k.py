@@ -15,6 +15,7 @@ SCORES = {
     "epochs": 5.25,
     "minutes": 22.01,
     "threads": 2,
+    "processor": "Processor X",
     "scores": {
         "val, greedy": {"BLEU": [1, 1, 1], "BLEU, lower-cased": [1, 1, 1], "chrF": [1, 1, 1]},
         "test_2016_flickr, beam 5": {
@@ -66,7 +67,7 @@ def test_folders_become_a_table(tmp_path):
     scores = "**38.5** (38.2, 38.8) | **100.0** (100.0, 100.0) | **61.0** (61.0, 61.0)"
     assert f"| `tl.Transformer`, beam 5 | 2,311 | 5.2 | {scores} |" in text
     assert "greedy" not in text  # of the validation set
-    assert "1,013 test sentences" in text
+    assert "1,013 test sentences" in text and "on 2 threads of Processor X" in text
     assert [run["model"] for run in multi30k.load_results(results)["runs"]] == ["ours", "ours", "torch", "torch"]
 
 

@@ -25,6 +25,7 @@ def write_tables() -> None:
     speed.write_deployed(stored.read(speed.DEPLOYED))
     speed.write_shared(stored.read(speed.SHARED))
     speed.write_held(stored.read(speed.HELD))
+    speed.write_elsewhere(stored.read(speed.ELSEWHERE))
     precision.write_pages(stored.read(precision.RESULTS))
     print("written: docs/speed.md, and the line in README.md")
 
@@ -33,7 +34,21 @@ def show(results: dict, report: Callable[[dict], str], path: Path, *, store: boo
     """Print the table of what was measured, and write it unless it was only tried."""
     print(f"\n{report(results)}")
     if store:
+        speed.store(path, results)
+        write_tables()
+    return 0
+
+
+def save(results: dict, path: Path, *, store: bool) -> int:
+    """Write what was measured: into the file, or with `store` into data/bench.json and the pages."""
+    path = speed.RESULTS if store else path
+    if store:
+        speed.store(path, results)
+    else:
+        path.parent.mkdir(parents=True, exist_ok=True)
         stored.save(path, results, indent=1)
+    print(f"\nwritten: {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
+    if store:
         write_tables()
     return 0
 
@@ -79,13 +94,7 @@ def main(argv: list[str] | None = None) -> int:
         return show(held.measured(work), speed.held_report, speed.HELD, store=not given.quick)
     results = measured(work)
     print(f"\n{speed.report(results)}")
-    path = speed.RESULTS if given.store else given.results
-    path.parent.mkdir(parents=True, exist_ok=True)
-    stored.save(path, results, indent=1)
-    print(f"\nwritten: {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
-    if given.store:
-        write_tables()
-    return 0
+    return save(results, given.results, store=given.store)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import transformer_lib as tl
 from transformer_lib.baselines import TorchTranslator
 
-from .work import BOS, EOS, PAD, Repeat, Work
+from .work import BOS, EOS, PAD, Given, Work
 
 FUSED = "fused Adam"
 
@@ -87,10 +87,14 @@ class Ours(Peer):
             losses.append(loss)
             clock.append(time.perf_counter())
 
-        batches = Repeat(self.pair, steps)
+        batches = self.batches(steps)
         same = {"label_smoothing": 0.0, "clip_norm": None}
         tl.train(self.model, batches, on_step=note_step, progress=False, **same, **self.options)
         return losses, clock
+
+    def batches(self, steps: int) -> Given:
+        """Return what is trained on."""
+        return Given([self.pair] * steps)
 
     def greedy(self, src: Tensor, new_tokens: int) -> Tensor:
         return tl.greedy_decode(self.model, src, max_new_tokens=new_tokens, stop_at_eos=False, path=self.path)

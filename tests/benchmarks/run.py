@@ -11,7 +11,7 @@ from importlib import metadata
 
 import torch
 
-from transformer_lib.course.studies import stored
+from transformer_lib._machine import processor
 from transformer_lib.course.studies.speed import BASELINE
 from transformer_lib.training.precision import bfloat16_units
 
@@ -87,7 +87,7 @@ def machine() -> dict:
     """Return what the numbers depend on: processor, threads, units for bfloat16, versions."""
     packages = ("torch", "transformers", "x-transformers")
     return {
-        "processor": stored.processor(),
+        "processor": processor(),
         "threads": torch.get_num_threads(),
         "bfloat16_units": bfloat16_units(),
         "python": platform.python_version(),

@@ -11,14 +11,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib.fast import forward, products, stepper
+from transformer_lib.fast import forward, head_loss, products, stepper
 from transformer_lib.fast.packing import RealTokens
 from transformer_lib.training import loss
 
 from .measure import interleaved, timed, times_faster
 from .peers import Ours
 from .run import command, machine
-from .work import Work
+from .work import Given, Work
 
 WHOLE, READABLE = "all of it", "the whole fast path"
 
@@ -34,7 +34,7 @@ def separate_head(states: Tensor, weight: Tensor, labels: Tensor, *, label_smoot
 
 def padded_states(model, src: Tensor, tgt_in: Tensor, counted: Tensor) -> Tensor:
     """Compute on padding, too. (For targets whose padding comes last, as in the work here.)"""
-    with patch.object(forward, "RealTokens", lambda real: RealTokens(torch.ones_like(real))):
+    with patch.object(forward, "RealTokens", lambda real, multiple: RealTokens(torch.ones_like(real))):
         return forward.decoder_states(model, src, tgt_in, counted)[counted.flatten()]
 
 
@@ -51,8 +51,12 @@ TRAINING = {
     "dropout from 16 bits": [patch.object(forward, "drop", lambda module, x: module(x))],
     "queries, keys, values by one product": [patch.object(forward, "project", separate_projections)],
 }
+# Matters where batches differ in length, and in bfloat16.
+ROWS = {
+    "rows by multiples of 32": [patch.object(part, "row_multiple", lambda device: 1) for part in (forward, head_loss)],
+}
 DECODING = {
-    "weights laid out for few rows": [patch.object(products, "packs", lambda weight: False)],
+    "weights laid out for few rows": [patch.object(products, "order", lambda weight: "as it is")],
     "no modules around the sub-layers": [patch.object(stepper, "_residual", with_modules)],
 }
 
@@ -73,7 +77,9 @@ def measured(work: Work, say: Callable[[str], None] = print) -> dict:
     found = {}
     for precision in ("float32", "bfloat16"):
         say(f"training, {precision} …")
-        found[f"training, {precision}"] = _ratios(work, TRAINING, _training(work, precision))
+        found[f"training, {precision}"] = _ratios(work, TRAINING, _training(Ours, work, precision))
+    say("training, bfloat16, batches of many lengths …")
+    found["training, bfloat16, batches of many lengths"] = _ratios(work, ROWS, _training(Varied, work, "bfloat16"))
     for way in ("greedy", "beam"):
         say(f"decoding, {way} …")
         found[f"decoding, {way}"] = _ratios(work, DECODING, _decoding(work, way))
@@ -94,8 +100,18 @@ def _ratios(work: Work, tricks: dict[str, list], seconds: Callable[[str], float]
     return {name: times_faster(taken[WHOLE], own) for name, own in taken.items() if name != WHOLE}
 
 
-def _training(work: Work, precision: str) -> Callable[[str], float]:
-    peers = {path: Ours(work, precision=precision, path=path) for path in ("fast", "readable")}
+class Varied(Ours):
+    """Trains on a new batch at each step, as one does: nearly each has another number of real tokens."""
+
+    seen = 0
+
+    def batches(self, steps: int) -> Given:
+        self.seen += steps
+        return Given([self.work.other_pair(number) for number in range(self.seen - steps, self.seen)])
+
+
+def _training(kind: type[Ours], work: Work, precision: str) -> Callable[[str], float]:
+    peers = {path: kind(work, precision=precision, path=path) for path in ("fast", "readable")}
 
     def seconds(path: str) -> float:
         _, clock = peers[path].train(work.steps + 1)

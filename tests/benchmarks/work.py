@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -62,6 +62,16 @@ class Work:
         src, tgt = (self._padded(self.batch, self.length, seed) for seed in (0, 1))
         return src, torch.cat((tgt.new_full((self.batch, 1), BOS), tgt), dim=1)
 
+    def other_pair(self, number: int) -> tuple[Tensor, Tensor]:
+        """Return a pair of the same size, with other tokens and from a tenth to half of each sentence padding."""
+        generator = torch.Generator().manual_seed(number)
+        src, tgt = self.pair()
+        for ids in (src, tgt):
+            for row in ids[:, 1:]:
+                row.random_(EOS + 1, self.vocabulary, generator=generator)
+                row[-int(torch.randint(self.length // 10, self.length // 2, (), generator=generator)) - 1 :] = PAD
+        return src, tgt
+
     def source(self) -> Tensor:
         """Return what is translated: ids [decode_batch, length]."""
         return self._padded(self.decode_batch, self.length, 2)
@@ -79,18 +89,18 @@ class Work:
         return 3 * 2 * self.batch * tl.costs.transformer_cost(self.config(), self.length, self.length).total
 
 
-class Repeat:
-    """One batch, `steps` times: as much of `tl.Batches` as `tl.train` needs."""
+class Given:
+    """One batch after the other, as given: as much of `tl.Batches` as `tl.train` needs."""
 
-    def __init__(self, pair: tuple[Tensor, Tensor], steps: int) -> None:
-        self.pair, self.steps = pair, steps
+    def __init__(self, pairs: Sequence[tuple[Tensor, Tensor]]) -> None:
+        self.pairs = pairs
 
     def __len__(self) -> int:
-        return self.steps
+        return len(self.pairs)
 
     def epoch(self, number: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield the batch again and again."""
-        yield from [self.pair] * self.steps
+        """Yield (src, tgt)."""
+        yield from self.pairs
 
 
 FULL = Work()

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 
 from .._files import write_atomically
+from .._machine import processor
 from .._paths import PathName
 from ..baselines import count_parameters
 from ..data.corpora import Pair
@@ -95,6 +96,7 @@ def describe(arguments: argparse.Namespace, argv: Sequence[str], data: Data, lea
         "threads": torch.get_num_threads(),
         "precision": history.precision,
         "device": next(learned.model.parameters()).device.type,
+        "processor": processor(),
     }
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import platform
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+
+from .._machine import made_by_intel
 
 # oneDNN's order of a weight is made for products of about so many rows; from 1 to 100 rows, no other was quicker.
 _ROWS = 8
@@ -15,26 +18,38 @@ _ROWS = 8
 class Product:
     """x [rows, d_in] -> x Wᵀ + b [rows, d_out], for a weight [d_out, d_in] that does not change meanwhile.
 
-    With few rows, the time goes into reading the weight. On an x86 processor and in float32, oneDNN gets a copy of it
-    in an order that is read without jumps.
+    With few rows, the time goes into reading the weight, so it is kept in the order that `order` names: as it is; by
+    columns, as a transposed copy, which one row does not need; or in oneDNN's own.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
         self.weight, self.bias = weight.detach(), None if bias is None else bias.detach()
-        self.packed = torch.ops.mkldnn._reorder_linear_weight(self.weight, _ROWS) if packs(weight) else None
+        self.order = order(weight)
+        self.copy = torch.ops.mkldnn._reorder_linear_weight(self.weight, _ROWS) if self.order == "onednn" else None
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return x Wᵀ + b."""
-        if self.packed is None:
+        if self.order == "onednn":
+            product: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self.copy, self.bias, "none", [], "")
+            return product
+        if self.order == "as it is" or len(x) == 1:
             return F.linear(x, self.weight, self.bias)
-        product: Tensor = torch.ops.mkldnn._linear_pointwise.default(x, self.packed, self.bias, "none", [], "")
-        return product
+        if self.copy is None:
+            self.copy = self.weight.t().contiguous()  # [d_in, d_out]
+        return x @ self.copy if self.bias is None else torch.addmm(self.bias, x, self.copy)
 
 
-def packs(weight: Tensor) -> bool:
-    """Return whether oneDNN can take a weight in an order of its own, and that was seen to be quicker."""
-    ready = _ONEDNN and bool(torch.backends.mkldnn.enabled)
-    return ready and weight.device.type == "cpu" and weight.dtype == torch.float32
+def order(weight: Tensor) -> Literal["as it is", "columns", "onednn"]:
+    """Return the order of a weight that was quickest, with up to 100 rows, on processors such as this one.
+
+    In float32, PyTorch multiplies with MKL. On Intel's own processors, MKL reads columns quickly, and needs less to
+    begin a product than oneDNN. On other x86 processors it is the other way round.
+    """
+    if weight.device.type != "cpu" or weight.dtype != torch.float32:
+        return "as it is"
+    if torch.backends.mkl.is_available() and made_by_intel():
+        return "columns"
+    return "onednn" if _ONEDNN and torch.backends.mkldnn.enabled else "as it is"
 
 
 _ONEDNN = (

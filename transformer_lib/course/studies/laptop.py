@@ -24,6 +24,7 @@ import torch
 import transformer_lib as tl
 
 from ..._files import DATA
+from ..._machine import processor
 from ...decoding import export, serving
 from ...decoding.serving import Costs
 from . import stored
@@ -55,7 +56,7 @@ def measure(seeds: Sequence[int], *, requests: int = REQUESTS, rounds: int = ROU
     random.Random(0).shuffle(texts)
     src = [ours.src_tokenizer.encode(text) for text in texts]
     timed = _fastest(rounds, lambda: _seconds(ours.model, src))
-    result: dict[str, Any] = {"processor": stored.processor(), "threads": torch.get_num_threads()}
+    result: dict[str, Any] = {"processor": processor(), "threads": torch.get_num_threads()}
     result |= {"requests": requests, "rounds": rounds}
     result |= {name: {str(n): timed[name, n] for n in SIZES} for name in ("read", "step")}
     result["engine"] = _engine_seconds(ours, texts, rounds)

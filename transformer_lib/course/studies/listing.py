@@ -41,6 +41,7 @@ UNSAID = {
     **{f"context/{name}.tsv": _CORPUS for name in ("compositional", "hard", "heldout", "train", "validation")},
     "claims.json": _BY_HAND,
     "digits.npz": _PUBLISHED,
+    "elsewhere.json": Made(how="`make bench`, on another processor"),
     "glossary.toml": _BY_HAND,
     "multi30k.json": Made(
         "python -m transformer_lib.course.studies.multi30k runs/ours-0 runs/ours-1 runs/torch-0 runs/torch-1", (0, 1)

@@ -27,7 +27,7 @@ from . import stored
 RESULTS = DATA / "multi30k.json"
 NAMES = {"ours": "`tl.Transformer`", "torch": "`torch.nn.Transformer`"}
 # What all runs must share, of scores.json and of their options. With these, models may have learned differently.
-CONDITIONS = ("threads", "processes", "device", "torch", "length_penalty", "pairs")
+CONDITIONS = ("threads", "processes", "processor", "device", "torch", "length_penalty", "pairs")
 SHARED = ("corpus", "minutes")
 TOKENISED = "BLEU, tokenised and lower-cased"
 METRICS = ("BLEU", TOKENISED, "chrF")
@@ -116,8 +116,8 @@ def _conditions(runs: Sequence[dict]) -> str:
         f"{first['pairs']['test']:,} test sentences (test_2016_flickr); means of the seeds, and in brackets each. BLEU "
         "and chrF by sacrebleu, detokenised, case kept; where it says tokenised, as in most papers on this corpus, on "
         f"text in small letters that Moses has tokenised. {first['minutes']:.0f} minutes of training each, evaluations "
-        f"included, on {first['threads']} threads. `torch.nn.Transformer` also drops attention weights and entries of "
-        f"the hidden layer, and has biases in attention. Made by\n\n{commands}"
+        f"included, on {first['threads']} threads of {first['processor']}. `torch.nn.Transformer` also drops attention "
+        f"weights and entries of the hidden layer, and has biases in attention. Made by\n\n{commands}"
     )
 
 
@@ -140,7 +140,7 @@ def headline(results: dict) -> str:
     ]
     return (
         f"[On real sentences](docs/multi30k.md), {first['minutes']:.0f} minutes of training on {first['threads']} "
-        f"threads give, from English to German and with a beam, BLEU {' and '.join(best)} on "
+        f"threads ({first['processor']}) give, from English to German and with a beam, BLEU {' and '.join(best)} on "
         f"{first['pairs']['test']:,} test sentences."
     )
 

@@ -28,6 +28,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from ..._files import DATA, write_atomically
+from ..._machine import processor
 from ...baselines import count_parameters
 from ...costs import transformer_cost
 from ...model.config import TransformerConfig
@@ -238,7 +239,7 @@ def tokens_to_balance(flops_per_second: float, bytes_per_second: float, processe
 def described() -> dict[str, Any]:
     """Return what the stored file begins with: how it was made, when, and on what machine."""
     command = "python -m transformer_lib.course.studies.processes"
-    machine = {"processor": stored.processor(), "processors": os.cpu_count(), "torch": torch.__version__}
+    machine = {"processor": processor(), "processors": os.cpu_count(), "torch": torch.__version__}
     return {"command": command, "date": date.today().isoformat()} | machine
 
 

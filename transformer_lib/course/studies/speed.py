@@ -12,12 +12,24 @@ from ..._files import DATA
 from . import stored
 
 RESULTS, TRICKS, DEPLOYED = (DATA / f"{name}.json" for name in ("bench", "tricks", "deployed"))
-SHARED, HELD = DATA / "shared.json", DATA / "held.json"
+SHARED, HELD, ELSEWHERE = (DATA / f"{name}.json" for name in ("shared", "held", "elsewhere"))
 BASELINE, OURS, PEER = "torch.nn.Transformer", "transformer_lib", "transformers MarianMT"  # as stored rows are called
 READABLE = f"{OURS}, readable path"
 ENGINE, ENGINE_INT8 = "CTranslate2, float32", "CTranslate2, int8"
-ENGINE_SHARED, ENGINE_INT8_ALONE = f"{ENGINE}, in one process with PyTorch", f"{ENGINE_INT8}, one thread"
+ENGINE_ALONE, ENGINE_INT8_ALONE = (f"{name}, one thread" for name in (ENGINE, ENGINE_INT8))
+ENGINE_SHARED = f"{ENGINE}, in one process with PyTorch"
+PARTS = ("training", "decoding")
 MIB = 2**20
+
+
+def store(path: Path, results: dict, elsewhere: Path = ELSEWHERE) -> None:
+    """Write what was measured; what another processor had measured stays in `elsewhere`, by that processor's name."""
+    before = stored.read(path) if path.exists() else None
+    if before is not None and before["machine"]["processor"] != results["machine"]["processor"]:
+        kept = stored.read(elsewhere) if elsewhere.exists() else {}
+        kept.setdefault(before["machine"]["processor"], {})[path.stem] = before
+        stored.save(elsewhere, kept, indent=1)
+    stored.save(path, results, indent=1)
 
 
 def load_results(path: Path = RESULTS) -> dict:
@@ -31,7 +43,7 @@ def ratios(results: dict, part: str) -> dict[str, tuple[float, float, float]]:
     Args:
         part: "training" or "decoding".
     """
-    if part not in ("training", "decoding"):
+    if part not in PARTS:
         raise ValueError(f"part must be 'training' or 'decoding', got {part!r}")
     rows = results[part]["rows"]
     return {row["name"]: (row["ratio"]["low"], row["ratio"]["median"], row["ratio"]["high"]) for row in rows}
@@ -60,8 +72,7 @@ def report(results: dict) -> str:
 def headline(results: dict) -> str:
     """Return the numbers for whoever reads no table: both paths and one other program beside the baseline."""
     (fast, readable, peer), (fast_decoding, readable_decoding, peer_decoding) = (
-        [f"{ratios(results, part)[name][1]:.2f}" for name in (OURS, READABLE, PEER)]
-        for part in ("training", "decoding")
+        [f"{ratios(results, part)[name][1]:.2f}" for name in (OURS, READABLE, PEER)] for part in PARTS
     )
     machine, baseline = results["machine"], f"`{results['baseline']}`"
     return (
@@ -104,12 +115,13 @@ def deployed_report(results: dict) -> str:
     works, machine, work = results["decoding"], results["machine"], results["work"]
     names = list(next(iter(works.values())))
     rows = [[shown(name), *(_beside(rows[name]) for rows in works.values())] for name in names]
+    threads = f" with one thread or {machine['threads']}, whichever is faster" if ENGINE_ALONE in names else ""
     setting = (
         f"Measured on {results['date']} by `{results['command']}`: {machine['processor']}, {machine['threads']} "
         f"threads, torch {machine['versions']['torch']}, CTranslate2 {machine['ctranslate2']}; {work['rounds']} "
-        f"interleaved rounds, {work['new_tokens']} new tokens a sentence. Times as fast as CTranslate2 in float32: "
-        "median, and in brackets the 10th to 90th percentile; then the milliseconds, and in how many of the sentences "
-        f"every word is that of {OURS}."
+        f"interleaved rounds, {work['new_tokens']} new tokens a sentence. Times as fast as CTranslate2 in "
+        f"float32{threads}: median, and in brackets the 10th to 90th percentile; then the milliseconds, and in how "
+        f"many of the sentences every word is that of {OURS}."
     )
     return f"{setting}\n\n{table(['decoding', *works], rows)}\n\nA beam is {work['beam_size']} wide."
 
@@ -117,6 +129,31 @@ def deployed_report(results: dict) -> str:
 def write_deployed(results: dict, root: Path = stored.ROOT) -> None:
     """Write the table beside CTranslate2 into docs/speed.md."""
     stored.write_between(root / "docs" / "speed.md", "deployed", deployed_report(results))
+
+
+def elsewhere_report(kept: dict) -> str:
+    """Return, as Markdown, what other processors measured: the main ratios, and decoding beside CTranslate2."""
+    return "\n\n".join(part for found in kept.values() for part in _elsewhere(found))
+
+
+def _elsewhere(found: dict) -> list[str]:
+    parts = []
+    if "bench" in found:
+        results, low = found["bench"], f"{OURS}, bfloat16"
+        training, decoding = ({row["name"]: _ratio(row["ratio"]) for row in results[part]["rows"]} for part in PARTS)
+        parts.append(
+            f'{_setting(results)} With path="fast", a training step is {training[OURS]} times as fast in float32 and '
+            f"{training[low]} in bfloat16, greedy decoding {decoding[OURS]} times, and a beam "
+            f"{decoding[f'{OURS}, beam']} times."
+        )
+    if "deployed" in found:
+        parts.append(deployed_report(found["deployed"]))
+    return parts
+
+
+def write_elsewhere(kept: dict, root: Path = stored.ROOT) -> None:
+    """Write what other processors measured into docs/speed.md."""
+    stored.write_between(root / "docs" / "speed.md", "elsewhere", elsewhere_report(kept))
 
 
 def shared_report(results: dict) -> str:
@@ -145,8 +182,7 @@ def write_shared(results: dict, root: Path = stored.ROOT) -> None:
 
 def held_report(results: dict) -> str:
     """Return, as Markdown, the ratios of a processor held to older instructions."""
-    parts = ("training", "decoding")
-    found = [{row["name"]: row for row in results[part]["rows"]} for part in parts]
+    found = [{row["name"]: row for row in results[part]["rows"]} for part in PARTS]
     names = [name for name in dict.fromkeys(name for rows in found for name in rows) if name != BASELINE]
     rows = [[shown(name), *(_timed(part.get(name)) for part in found)] for name in [BASELINE, *names]]
     machine, training = results["machine"], results["training"]
@@ -171,9 +207,7 @@ def _timed(row: dict | None) -> str:
 
 
 def _beside(row: dict) -> str:
-    ratio, milliseconds = row["ratio"], row["seconds"]["median"] * 1e3
-    times = f"**{ratio['median']:.2f}** ({ratio['low']:.2f}–{ratio['high']:.2f})"
-    return f"{times}, {milliseconds:,.0f} ms, {row['same']} of {row['sentences']}"
+    return f"{_timed(row)}, {row['same']} of {row['sentences']}"
 
 
 def _share(ratio: dict[str, float] | None) -> str:

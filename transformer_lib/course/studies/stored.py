@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import platform
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from datetime import date
@@ -77,14 +76,6 @@ def command(name: str, seeds: Sequence[int]) -> str:
 def head(name: str, seeds: Sequence[int]) -> dict[str, Any]:
     """Return what every stored study begins with: its command, today's date, the seeds."""
     return {"command": command(name, seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
-
-
-def processor() -> str:
-    """Return the processor's name, as far as the system tells."""
-    info = Path("/proc/cpuinfo")
-    lines = info.read_text(encoding="utf-8").splitlines() if info.exists() else []
-    named = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return named[0] if named else platform.processor() or platform.machine()
 
 
 def setup_of(kind: type[Setup], record: dict[str, Any]) -> Setup:
