@@ -55,11 +55,22 @@ def test_loss_and_gradients_equal_the_readable_ones(position, norm_first, gaps):
 
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("position", POSITIONS)
-def test_rows_of_padding_among_the_real_ones_change_nothing(monkeypatch, position, gaps):
+def test_rows_of_padding_behind_the_real_ones_change_nothing(monkeypatch, position, gaps):
     monkeypatch.setattr(forward, "row_multiple", lambda device: 13)
     model = make_model(position=position, dtype=torch.float64)
     quick, plain = both_ways(model, *batch(gaps))
     torch.testing.assert_close(quick, plain, **EXACT)
+
+
+@pytest.mark.parametrize("multiple", [13, 97])
+def test_nor_do_they_where_a_sentence_is_padding_alone(monkeypatch, multiple):
+    """The whole batch has fewer than 97 tokens, so that all its padding is there."""
+    monkeypatch.setattr(forward, "row_multiple", lambda device: multiple)
+    model, (src, tgt) = make_model(dtype=torch.float64), batch()
+    src[1] = tgt[2, 1:] = 0
+    quick, plain = both_ways(model, src, tgt)
+    torch.testing.assert_close(quick, plain, **EXACT)
+    assert all(gradient.isfinite().all() for gradient in quick[1])
 
 
 class _Products(TorchDispatchMode):
@@ -148,7 +159,9 @@ def test_a_source_of_padding_alone_makes_no_nan():
     assert all(gradient.isfinite().all() for gradient in quick[1])
 
 
-def test_only_the_counted_positions_come_back():
+@pytest.mark.parametrize("multiple", [1, 13])
+def test_only_the_counted_positions_come_back(monkeypatch, multiple):
+    monkeypatch.setattr(forward, "row_multiple", lambda device: multiple)
     model, (src, tgt) = make_model(dtype=torch.float64), batch()
     tgt_in = tgt[:, :-1]
     counted = torch.zeros(tgt_in.shape, dtype=torch.bool)

@@ -53,7 +53,7 @@ def test_a_mask_of_another_rank_is_refused():
 
 @pytest.mark.parametrize("rows", [0, 7, 11])
 def test_another_number_of_tokens_is_refused(rows):
-    with pytest.raises(ValueError, match=f"x must have one row for each of the 8 real tokens, got {rows}"):
+    with pytest.raises(ValueError, match=f"x must have one row for each of the 8 tokens, got {rows}"):
         RealTokens(REAL).pad(values(rows, 7))
 
 

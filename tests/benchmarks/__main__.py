@@ -39,20 +39,6 @@ def show(results: dict, report: Callable[[dict], str], path: Path, *, store: boo
     return 0
 
 
-def save(results: dict, path: Path, *, store: bool) -> int:
-    """Write what was measured: into the file, or with `store` into data/bench.json and the pages."""
-    path = speed.RESULTS if store else path
-    if store:
-        speed.store(path, results)
-    else:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        stored.save(path, results, indent=1)
-    print(f"\nwritten: {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
-    if store:
-        write_tables()
-    return 0
-
-
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command line."""
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
@@ -93,8 +79,12 @@ def main(argv: list[str] | None = None) -> int:
     if given.held:
         return show(held.measured(work), speed.held_report, speed.HELD, store=not given.quick)
     results = measured(work)
-    print(f"\n{speed.report(results)}")
-    return save(results, given.results, store=given.store)
+    if not given.store:
+        given.results.parent.mkdir(parents=True, exist_ok=True)
+        stored.save(given.results, results, indent=1)
+        path = given.results
+        print(f"\nwritten: {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
+    return show(results, speed.report, speed.RESULTS, store=given.store)
 
 
 if __name__ == "__main__":

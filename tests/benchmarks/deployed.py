@@ -36,11 +36,8 @@ from .work import PAD, Work
 WORKS = (("greedy", 1), ("greedy", 8), ("greedy", 32), ("beam", 8))  # way, sentences at a time
 NAMES = (ENGINE, ENGINE_ALONE, ENGINE_INT8, ENGINE_INT8_ALONE, OURS, READABLE, ENGINE_SHARED)
 QUANTIZATIONS = {ENGINE: "float32", ENGINE_INT8: "int8"}
-EXPORTED = {
-    ENGINE_ALONE: ENGINE,
-    ENGINE_SHARED: ENGINE,
-    ENGINE_INT8_ALONE: ENGINE_INT8,
-}  # what is not exported under its own name
+# What is not exported under its own name.
+EXPORTED = {ENGINE_ALONE: ENGINE, ENGINE_SHARED: ENGINE, ENGINE_INT8_ALONE: ENGINE_INT8}
 PATHS = {OURS: "fast", READABLE: "readable"}
 Says = Callable[[str, Tensor], list[list[int]]]
 
@@ -159,7 +156,8 @@ def _rows(workers: dict[str, Connection], way: str, batch: int, work: Work) -> d
     found = {name: ask(name)[1] for name in workers}
     assert all(len(row) == work.new_tokens for said in found.values() for row in said), "a sentence ended early"
     taken = interleaved({name: lambda name=name: ask(name)[0] for name in workers}, work.rounds)
-    engine = min((ENGINE, ENGINE_ALONE), key=lambda name: statistics.median(taken[name]))  # as its users would have it
+    # With the better number of threads for this work.
+    engine = min((ENGINE, ENGINE_ALONE), key=lambda name: statistics.median(taken[name]))
     return {
         name: {
             "seconds": spread(own),

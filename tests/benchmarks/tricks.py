@@ -103,7 +103,9 @@ def _ratios(work: Work, tricks: dict[str, list], seconds: Callable[[str], float]
 class Varied(Ours):
     """Trains on a new batch at each step, as one does: nearly each has another number of real tokens."""
 
-    seen = 0
+    def __init__(self, *args, **options) -> None:
+        super().__init__(*args, **options)
+        self.seen = 0
 
     def batches(self, steps: int) -> Given:
         self.seen += steps

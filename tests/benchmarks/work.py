@@ -63,13 +63,16 @@ class Work:
         return src, torch.cat((tgt.new_full((self.batch, 1), BOS), tgt), dim=1)
 
     def other_pair(self, number: int) -> tuple[Tensor, Tensor]:
-        """Return a pair of the same size, with other tokens and from a tenth to half of each sentence padding."""
+        """Return a pair of the same size with other tokens, and padding of at least one token in each sentence."""
         generator = torch.Generator().manual_seed(number)
-        src, tgt = self.pair()
-        for ids in (src, tgt):
-            for row in ids[:, 1:]:
-                row.random_(EOS + 1, self.vocabulary, generator=generator)
-                row[-int(torch.randint(self.length // 10, self.length // 2, (), generator=generator)) - 1 :] = PAD
+        most = int(torch.randint(1, self.length // 2, (), generator=generator))  # of padding
+        pair = []
+        for length in (self.length, self.length + 1):
+            ids = torch.randint(EOS + 1, self.vocabulary, (self.batch, length), generator=generator)
+            padding = torch.randint(1, most + 1, (self.batch, 1), generator=generator)
+            pair.append(ids.masked_fill_(torch.arange(length) >= length - padding, PAD).to(self.device))
+        src, tgt = pair
+        tgt[:, 0] = BOS
         return src, tgt
 
     def source(self) -> Tensor:

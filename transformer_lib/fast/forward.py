@@ -1,7 +1,8 @@
 """The training pass without padding: `Transformer.forward` up to the output head, with the same numbers.
 
-Everything but attention treats each token alone, so the real tokens stand in one list, [tokens, d_model]. Padding comes
-back only where queries must meet the keys of their own sentence. Dropout draws other numbers than the readable pass.
+Everything but attention treats each token alone, so the real tokens stand in one list, [tokens, d_model], in bfloat16
+followed by a few others (see `packing`). Padding comes back only where queries must meet the keys of their own
+sentence. Dropout draws other numbers than the readable pass.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Ten
     check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len)
     multiple = row_multiple(src.device)
     source = RealTokens(src != config.pad_id, multiple=multiple)
+    # Those that may follow the real ones are hidden from them: padding by the masks, what is not awaited by causality.
     awaited = counted.flip(1).cummax(1).values.flip(1)  # a token that no counted one follows is read by nobody
     target = RealTokens(awaited, multiple=multiple)
     memory = encode(model, src, source)
@@ -50,7 +52,7 @@ def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Ten
 
 
 def encode(model: Transformer, src: Tensor, source: RealTokens) -> Tensor:
-    """Return the memory's rows of the real source tokens, [tokens, d_model]."""
+    """Return the memory's rows of the source's tokens, [tokens, d_model]."""
     x, mask = _embed(model, model.src_embedding, src, source), model.src_mask(src)
     for layer in cast("Iterable[EncoderLayer]", model.encoder.layers):
         x = _residual(layer.self_attention_residual, x, _attention(layer.self_attention, source, mask))
@@ -59,7 +61,7 @@ def encode(model: Transformer, src: Tensor, source: RealTokens) -> Tensor:
 
 
 def _embed(model: Transformer, table: nn.Embedding, ids: Tensor, where: RealTokens) -> Tensor:
-    """Return the real tokens' embeddings with positions, [tokens, d_model]."""
+    """Return the tokens' embeddings with positions, [tokens, d_model]."""
     x = model.position(table(ids) * math.sqrt(model.config.d_model))  # [batch, seq_len, d_model]
     return drop(model.dropout, where.pick(x))
 

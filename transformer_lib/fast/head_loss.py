@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import torch
@@ -45,28 +44,27 @@ class _HeadLoss(torch.autograd.Function):
     def forward(ctx: Any, states: Tensor, weight: Tensor, labels: Tensor, smoothing: float, wanted: bool) -> Tensor:
         ctx.dtypes, ctx.taken = (states.dtype, weight.dtype), False
         states, weight = (x.to(_product_dtype(x)) for x in (states, weight))
+        multiple = row_multiple(states.device)
+        states = F.pad(states, (0, 0, 0, -len(states) % multiple))  # with rows of zeros, whose logits are 0
         exact = torch.promote_types(states.dtype, torch.float32)  # sums in 16 bits would lose their small terms
         total, d_states = states.new_zeros((), dtype=exact), torch.empty_like(states)
         d_weight = torch.zeros_like(weight, dtype=exact)
         at_once = CHUNK_ENTRIES if states.device.type == "cpu" else GPU_ENTRIES
-        count = max(1, math.ceil(len(states) * len(weight) / at_once))
-        parts = zip(*(x.chunk(count) for x in (states, labels[:, None], d_states)), strict=True)
-        multiple = row_multiple(states.device)
+        rows = max(1, at_once // len(weight) // multiple) * multiple
+        parts = zip(*(x.split(rows) for x in (states, labels[:, None], d_states)), strict=True)
         with torch.autocast(states.device.type, enabled=False):
             for x, label, d_x in parts:  # [rows, d_model], [rows, 1], [rows, d_model]
-                if len(x) % multiple:
-                    x = F.pad(x, (0, 0, 0, -len(x) % multiple))  # zeros, whose logits and gradients are zeros, too
                 logits = (x @ weight.T).to(exact)  # [rows, vocab_size]
-                total += _loss_and_gradient(logits[: len(label)], label, smoothing)
+                total += _loss_and_gradient(logits[: len(label)], label, smoothing)  # below, 0 is left as gradient
                 if not wanted:
                     continue
                 gradient = logits.to(states.dtype)
-                d_x.copy_((gradient @ weight)[: len(label)])
+                torch.mm(gradient, weight, out=d_x)
                 if exact == states.dtype:
                     torch.addmm(d_weight, gradient.T, x, out=d_weight)
                 else:
                     d_weight += gradient.T @ x
-        ctx.save_for_backward(d_states, d_weight)
+        ctx.save_for_backward(d_states[: len(labels)], d_weight)
         return total
 
     @staticmethod

@@ -13,8 +13,11 @@ ROWS = 32
 
 
 def row_multiple(device: torch.device) -> int:
-    """Return the number of which the rows of products should be multiples, as things stand: 1 if any will do."""
-    return ROWS if device.type == "cpu" and torch.is_autocast_enabled("cpu") else 1
+    """Return of which number the rows of products should be a multiple: `ROWS` where autocast computes in bfloat16 on
+    a CPU, else 1.
+    """
+    autocast = device.type == "cpu" and torch.is_autocast_enabled("cpu")
+    return ROWS if autocast and torch.get_autocast_dtype("cpu") == torch.bfloat16 else 1
 
 
 class RealTokens:
@@ -22,17 +25,17 @@ class RealTokens:
 
     Args:
         real: boolean [batch, seq_len].
-        multiple: as many tokens of padding follow the real ones as make the number of tokens a multiple of this, or
-            all padding, if it is less. No real token attends to them, so that they change nothing.
+        multiple: as many other tokens follow the real ones as make the number of tokens a multiple of this, or all
+            others, if there are fewer. Masks must hide them from the real ones.
     """
 
     def __init__(self, real: Tensor, *, multiple: int = 1) -> None:
         self.real = check_tensor("real", real, rank=2)
-        rows = real.flatten().nonzero()[:, 0]
-        self.count = len(rows)  # real tokens
+        self.rows = real.flatten().nonzero()[:, 0]  # [tokens], numbers in the flattened batch
+        self.count = len(self.rows)  # real tokens
         self.all = self.count == real.numel()  # no padding, as in batches of one length
-        padding = (~real).flatten().nonzero()[: -self.count % multiple, 0] if multiple > 1 else rows[:0]
-        self.rows = torch.cat((rows, padding))  # [tokens], numbers in the flattened batch
+        if missing := -self.count % multiple:
+            self.rows = torch.cat((self.rows, (~real).flatten().nonzero()[:missing, 0]))
 
     def pick(self, x: Tensor) -> Tensor:
         """Return the tokens [tokens, width] of x [batch, seq_len, width], one sentence after the other."""
@@ -40,9 +43,9 @@ class RealTokens:
         return flat if self.all else flat.index_select(0, self.rows)
 
     def pad(self, x: Tensor) -> Tensor:
-        """Return x [tokens, width] with zeros between, [batch, seq_len, width]."""
+        """Return x [tokens, width] with zeros elsewhere, [batch, seq_len, width]."""
         if len(x) != len(self.rows):
-            raise ValueError(f"x must have one row for each of the {len(self.rows)} real tokens, got {len(x)}")
+            raise ValueError(f"x must have one row for each of the {len(self.rows)} tokens, got {len(x)}")
         if not self.all:
             x = x.new_zeros(self.real.numel(), x.shape[1]).index_copy(0, self.rows, x)
         return x.unflatten(0, self.real.shape)

@@ -19,7 +19,7 @@ class Product:
     """x [rows, d_in] -> x Wᵀ + b [rows, d_out], for a weight [d_out, d_in] that does not change meanwhile.
 
     With few rows, the time goes into reading the weight, so it is kept in the order that `order` names: as it is; by
-    columns, as a transposed copy, which one row does not need; or in oneDNN's own.
+    columns, as a transposed copy, which is made at the first product of more than one row; or in oneDNN's own.
     """
 
     def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
@@ -42,8 +42,8 @@ class Product:
 def order(weight: Tensor) -> Literal["as it is", "columns", "onednn"]:
     """Return the order of a weight that was quickest, with up to 100 rows, on processors such as this one.
 
-    In float32, PyTorch multiplies with MKL. On Intel's own processors, MKL reads columns quickly, and needs less to
-    begin a product than oneDNN. On other x86 processors it is the other way round.
+    On x86, PyTorch can multiply with MKL or with oneDNN. MKL was quicker, with columns, on a processor of Intel's,
+    and oneDNN on one of AMD's. Elsewhere, and in other dtypes, the weight stays as it is.
     """
     if weight.device.type != "cpu" or weight.dtype != torch.float32:
         return "as it is"

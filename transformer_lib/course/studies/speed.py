@@ -19,16 +19,18 @@ ENGINE, ENGINE_INT8 = "CTranslate2, float32", "CTranslate2, int8"
 ENGINE_ALONE, ENGINE_INT8_ALONE = (f"{name}, one thread" for name in (ENGINE, ENGINE_INT8))
 ENGINE_SHARED = f"{ENGINE}, in one process with PyTorch"
 PARTS = ("training", "decoding")
+KEPT = ("bench", "deployed")  # what the page shows of other processors, too
 MIB = 2**20
 
 
 def store(path: Path, results: dict, elsewhere: Path = ELSEWHERE) -> None:
-    """Write what was measured; what another processor had measured stays in `elsewhere`, by that processor's name."""
-    before = stored.read(path) if path.exists() else None
-    if before is not None and before["machine"]["processor"] != results["machine"]["processor"]:
-        kept = stored.read(elsewhere) if elsewhere.exists() else {}
-        kept.setdefault(before["machine"]["processor"], {})[path.stem] = before
-        stored.save(elsewhere, kept, indent=1)
+    """Write what was measured; of `KEPT`, what another processor had measured stays in `elsewhere`, by its name."""
+    kept, name = stored.read(elsewhere), path.stem
+    if name in KEPT and path.exists():
+        before = stored.read(path)
+        kept.setdefault(before["machine"]["processor"], {})[name] = before
+        kept.get(results["machine"]["processor"], {}).pop(name, None)  # that is this one's again
+        stored.save(elsewhere, {processor: found for processor, found in kept.items() if found}, indent=1)
     stored.save(path, results, indent=1)
 
 
