@@ -80,9 +80,9 @@ def main(argv: list[str] | None = None) -> int:
         return show(held.measured(work), speed.held_report, speed.HELD, store=not given.quick)
     results = measured(work)
     if not given.store:
-        given.results.parent.mkdir(parents=True, exist_ok=True)
-        stored.save(given.results, results, indent=1)
         path = given.results
+        path.parent.mkdir(parents=True, exist_ok=True)
+        stored.save(path, results, indent=1)
         print(f"\nwritten: {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
     return show(results, speed.report, speed.RESULTS, store=given.store)
 

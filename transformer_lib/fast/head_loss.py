@@ -45,7 +45,8 @@ class _HeadLoss(torch.autograd.Function):
         ctx.dtypes, ctx.taken = (states.dtype, weight.dtype), False
         states, weight = (x.to(_product_dtype(x)) for x in (states, weight))
         multiple = row_multiple(states.device)
-        states = F.pad(states, (0, 0, 0, -len(states) % multiple))  # with rows of zeros, whose logits are 0
+        if missing := -len(states) % multiple:
+            states = F.pad(states, (0, 0, 0, missing))  # with rows of zeros, whose logits are 0
         exact = torch.promote_types(states.dtype, torch.float32)  # sums in 16 bits would lose their small terms
         total, d_states = states.new_zeros((), dtype=exact), torch.empty_like(states)
         d_weight = torch.zeros_like(weight, dtype=exact)
