@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
+
 import pytest
 
 from transformer_lib import _machine
@@ -35,3 +40,33 @@ def test_other_systems_tell_both_in_one(monkeypatch, tmp_path):
 def test_what_nobody_tells_is_the_architecture(monkeypatch, tmp_path):
     assert told(monkeypatch, tmp_path, "CPU implementer\t: 0x41\n") is False
     assert _machine.processor() == _machine.platform.machine()
+
+
+FREEING = """
+import resource, torch
+from transformer_lib._machine import keep_freed_memory
+
+def pages():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    tensors = [torch.zeros(2**18) for _ in range(101)]  # 1 MiB each
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+print([pages() for _ in range(3)][-1])
+keep_freed_memory()
+print([pages() for _ in range(3)][-1])
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only the GNU C library is told")
+def test_memory_that_was_freed_is_kept_for_the_next_tensors():
+    at_first = {"MALLOC_MMAP_THRESHOLD_": "131072"}  # so every one of these tensors is given back
+    command = [sys.executable, "-c", FREEING]
+    told = subprocess.run(command, capture_output=True, text=True, check=True, env=os.environ | at_first).stdout
+    given_back, kept = map(int, told.split())
+    assert given_back > 1000 and kept < given_back / 10
+
+
+def test_without_the_gnu_c_library_nothing_is_told(monkeypatch):
+    monkeypatch.setattr(_machine.platform, "libc_ver", lambda: ("", ""))
+    monkeypatch.setattr(_machine.ctypes, "CDLL", lambda name: pytest.fail("asked for the C library"))
+    _machine.keep_freed_memory()

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
+from .._machine import keep_freed_memory
 from ..training import distributed
 from .arguments import add_train, add_translate, folder_problem, training_options
 from .learning import learn, model_config
@@ -59,6 +60,7 @@ def _train(arguments: argparse.Namespace, argv: list[str]) -> int:
     model_config(arguments, arguments.vocab)
     if arguments.threads is not None:
         torch.set_num_threads(arguments.threads)
+    keep_freed_memory()
     device = _device(arguments.device)
     with distributed.process_group("nccl" if device.type == "cuda" else "gloo"):
         first = distributed.rank() == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -80,12 +80,13 @@ def new_average(model: nn.Module, decay: float) -> AveragedModel | None:
     if not decay:
         return None
 
-    def mix(averaged: Tensor, current: Tensor, n: Tensor | int) -> Tensor:
+    def mix(averaged: Iterable[Tensor], current: Iterable[Tensor], n: Tensor | int) -> None:
         updates = torch.as_tensor(n)  # a tensor still, so that a GPU need not wait
-        kept = ((1 + updates) / (10 + updates)).clamp(max=decay)
-        return torch.lerp(averaged, current, (1 - kept).to(averaged.dtype))
+        share = 1 - ((1 + updates) / (10 + updates)).clamp(max=decay)
+        for average, weight in zip(averaged, current, strict=True):
+            average.lerp_(weight, share.to(average.dtype))
 
-    return AveragedModel(model, avg_fn=mix)
+    return AveragedModel(model, multi_avg_fn=mix)
 
 
 class Validation:

@@ -112,5 +112,6 @@ def drop(module: nn.Dropout, x: Tensor) -> Tensor:
     bits = torch.empty(-(-x.numel() // 4), dtype=torch.int64, device=x.device).random_(
         -(2**63), None
     )  # None: to the largest int64
-    kept = bits.view(torch.int16)[: x.numel()].view(x.shape) >= dropped - 2**15
-    return x * kept.to(x.dtype).mul_(1 / (1 - dropped / 2**16))
+    kept = torch.empty_like(x)  # 1 or 0
+    torch.ge(bits.view(torch.int16)[: x.numel()].view(x.shape), dropped - 2**15, out=kept)
+    return x * kept.mul_(1 / (1 - dropped / 2**16))

@@ -47,5 +47,5 @@ class RealTokens:
         if len(x) != len(self.rows):
             raise ValueError(f"x must have one row for each of the {len(self.rows)} tokens, got {len(x)}")
         if not self.all:
-            x = x.new_zeros(self.real.numel(), x.shape[1]).index_copy(0, self.rows, x)
+            x = x.new_zeros(self.real.numel(), x.shape[1]).index_copy_(0, self.rows, x)
         return x.unflatten(0, self.real.shape)
