@@ -103,9 +103,17 @@ def run(out, *options):
     return status, json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
 
 
-def test_from_sentences_to_scores(multi30k, tmp_path, capsys):
+@pytest.fixture(autouse=True)
+def memory(monkeypatch):
+    """The calls that would change how this process manages memory."""
+    calls = []
+    monkeypatch.setattr(command, "keep_freed_memory", lambda: calls.append("keep"))
+    return calls
+
+
+def test_from_sentences_to_scores(multi30k, tmp_path, capsys, memory):
     status, found = run(tmp_path / "out", "--epochs", "3", "--learning-rate", "0.01", "--beam", "2")
-    assert status == 0
+    assert status == 0 and memory == ["keep"]
     assert found["pairs"] == {"train": 36, "validation": 6, "test": 4}
     assert found["command"].startswith("transformer-lib train --corpus multi30k --vocab 300")
     assert found["epochs"] == 3 and found["steps"] % 3 == 0 and found["minutes"] >= 0

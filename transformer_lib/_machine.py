@@ -1,4 +1,4 @@
-"""Which processor this is, as far as the system tells, and what its memory manager is told."""
+"""Which processor this is, as far as the system tells, and how this process keeps freed memory."""
 
 from __future__ import annotations
 
@@ -24,15 +24,23 @@ def made_by_intel() -> bool:
 
 
 def keep_freed_memory() -> None:
-    """Have this process keep up to 1 GiB of the memory it frees for its next tensors; only with the GNU C library.
+    """Have this process keep up to 1 GiB of freed memory for its next tensors, where the GNU C library provides it.
 
     That library otherwise gives memory back to the system after one training step and gets it anew in the next, page by
-    page and filled with zeros.
+    page and filled with zeros. Overrides `MALLOC_MMAP_THRESHOLD_` and `MALLOC_TRIM_THRESHOLD_` of the environment.
     """
-    if platform.libc_ver()[0] == "glibc":
-        library = ctypes.CDLL(None)
-        library.mallopt(_MMAP_THRESHOLD, 32 * 2**20)  # the largest value it takes: below, memory comes from one heap
-        library.mallopt(_TRIM_THRESHOLD, 2**30)  # free bytes at the heap's end that it keeps
+    if not uses_glibc():
+        return
+    library = ctypes.CDLL(None)
+    # Smaller blocks come from the heap; every 64-bit version takes this value. The second setting alone would do harm:
+    # it turns off the library's own adjustment of the first.
+    if library.mallopt(_MMAP_THRESHOLD, 32 * 2**20):
+        library.mallopt(_TRIM_THRESHOLD, 2**30)  # as many free bytes stay at the heap's end
+
+
+def uses_glibc() -> bool:
+    """Return whether the GNU C library is this process's own."""
+    return platform.system() == "Linux" and platform.libc_ver()[0] == "glibc"
 
 
 def _told() -> list[tuple[str, str]]:
