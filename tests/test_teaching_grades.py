@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from transformer_lib.course.teaching import grades
+from transformer_lib.course.teaching import gradebook, grades
 
 NAME = "00_start_here"
 ROOT = Path(__file__).parents[1]
@@ -163,10 +163,10 @@ def test_what_is_no_course_and_no_roster_is_refused(course, tmp_path, capsys):
         grades.main([str(tmp_path / "nowhere")])
     assert "folder must be a course that was graded, with a gradebook.db" in capsys.readouterr().err
     (tmp_path / "other").mkdir()
-    gradebook = tmp_path / "other" / "gradebook.db"
-    gradebook.write_text("no database, but a text that is longer than its head" * 9, encoding="utf-8")
+    database = tmp_path / "other" / "gradebook.db"
+    database.write_text("no database, but a text that is longer than its head" * 9, encoding="utf-8")
     with pytest.raises(ValueError, match="gradebook must be one of nbgrader's"):
-        grades.read_course(gradebook.parent)
+        gradebook.read_course(database.parent)
 
 
 def test_a_gradebook_without_assignments_is_refused(course):
@@ -175,4 +175,4 @@ def test_a_gradebook_without_assignments_is_refused(course):
     database.commit()
     database.close()
     with pytest.raises(ValueError, match="gradebook must have an assignment with points"):
-        grades.read_course(course)
+        gradebook.read_course(course)

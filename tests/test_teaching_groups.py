@@ -6,21 +6,21 @@ import csv
 
 import pytest
 
-from transformer_lib.course.teaching import grades
+from transformer_lib.course.teaching import gradebook, grades
 from transformer_lib.course.teaching.groups import by_member, read_groups
 
 pytestmark = pytest.mark.fast
 
-FIRST, SECOND = grades.Task("03_keys", "check-03-1", 2), grades.Task("04_scaled", "check-04-1", 1)
+FIRST, SECOND = gradebook.Task("03_keys", "check-03-1", 2), gradebook.Task("04_scaled", "check-04-1", 1)
 GROUPS = {"team-1": ["ann", "bob"], "team-2": ["cyn"]}
 
 
 def a_course():
     """Team 1 and dan handed in 03, team 1 got its points; bob handed in 04 alone; team 2 handed in nothing."""
     students = {"team-1": ("", "", ""), "dan": ("", "", ""), "bob": ("Bob", "B", "b@example.org")}
-    states = {("team-1", "03_keys"): grades.GRADED, ("dan", "03_keys"): grades.NOT_GRADABLE}
-    states[("bob", "04_scaled")] = grades.GRADED
-    return grades.Course([FIRST, SECOND], students, states, {("team-1", FIRST): 1.5, ("bob", SECOND): 1})
+    states = {("team-1", "03_keys"): gradebook.GRADED, ("dan", "03_keys"): gradebook.NOT_GRADABLE}
+    states[("bob", "04_scaled")] = gradebook.GRADED
+    return gradebook.Course([FIRST, SECOND], students, states, {("team-1", FIRST): 1.5, ("bob", SECOND): 1})
 
 
 def test_members_get_what_their_group_got():
@@ -28,15 +28,15 @@ def test_members_get_what_their_group_got():
     assert list(course.students) == ["ann", "bob", "cyn", "dan"] and course.students["bob"][0] == "Bob"
     marks = {student: [course.mark(student, task) for task in course.tasks] for student in course.students}
     assert marks == {"ann": ["1.5", ""], "bob": ["1.5", "1"], "cyn": ["", ""], "dan": ["", ""]}
-    assert course.state("ann", "03_keys") == course.state("bob", "04_scaled") == grades.GRADED
-    assert course.state("cyn", "03_keys") == course.state("ann", "04_scaled") == grades.NOT_HANDED_IN
-    assert course.state("dan", "03_keys") == grades.NOT_GRADABLE
+    assert course.state("ann", "03_keys") == course.state("bob", "04_scaled") == gradebook.GRADED
+    assert course.state("cyn", "03_keys") == course.state("ann", "04_scaled") == gradebook.NOT_HANDED_IN
+    assert course.state("dan", "03_keys") == gradebook.NOT_GRADABLE
 
 
 @pytest.mark.parametrize("second", ["bob", "team-2"])
 def test_nobody_hands_in_twice(second):
     course = a_course()
-    course.states[second, "03_keys"] = grades.GRADED
+    course.states[second, "03_keys"] = gradebook.GRADED
     with pytest.raises(ValueError, match=f"groups: bob must hand 03_keys in once, got it from .*{second}"):
         by_member(course, {"team-1": ["ann", "bob"], "team-2": ["cyn", "bob"]})
 

@@ -6,9 +6,11 @@ exercise to notebook 05, write a reference, its cases and its mistakes in a modu
 a tuple `EXERCISES`; it is found by its name.
 """
 
+from .lookup import get, stub
 from .model import Case, Endless, Exercise, Mistake
-from .registry import all_exercises, all_variants, get, stub
+from .registry import all_exercises
 from .runner import CheckFailed, Verdict, check, check_solution, examine
+from .variants import all_variants
 
 __all__ = [
     "Case",

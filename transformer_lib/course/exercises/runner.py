@@ -24,7 +24,7 @@ from .errors import error_text, left_over
 from .look import say
 from .model import Case, Exercise
 from .plain import Printed
-from .registry import get
+from .lookup import get
 from .report import example
 from .sandbox import Outcome, copy_of, preserved_state, run_directly, with_gradients
 from .worker import Guarded, guarded_calls

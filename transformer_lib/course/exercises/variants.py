@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 
 import torch
 
 from .model import Case, Exercise, Mistake
-from .registry import get
+from .registry import published
 
 
 @dataclass(frozen=True)
@@ -163,7 +164,7 @@ def _variant(
     change: Callable[[tuple], tuple] = lambda args: args,
 ) -> Variant:
     """Return a variant of an exercise; `old` says what the published version does, `change` makes its inputs."""
-    original = get(name)
+    original = published(name)
     said = f"This answers {name} as the published notebook asks it: {old} Read once more what this version asks."
     exercise = replace(
         original,
@@ -293,3 +294,9 @@ VARIANTS = (
         "your label gets its part of epsilon, too.",
     ),
 )
+
+
+@cache
+def all_variants() -> dict[str, Variant]:
+    """Return the variants, {id of the exercise that is changed: variant}."""
+    return {variant.exercise.original: variant for variant in VARIANTS}

@@ -9,10 +9,8 @@ import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from .grades import Course
+from .gradebook import Course
 
 COLUMNS = ("group", "member")
 

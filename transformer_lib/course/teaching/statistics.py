@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .grades import GRADED, Course, Task, parser_of, read_course, write_csv
+from ..._streams import run_command
+from .gradebook import GRADED, Course, Task, read_course
+from .grades import parser_of, write_csv
 from .notebook_files import read
 
 NOT_ATTEMPTED = "not attempted"
@@ -144,4 +146,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -6,8 +6,7 @@ import ast
 import inspect
 
 from ...exercises import get
-from ...exercises.registry import all_variants
-from ...exercises.variants import Variant
+from ...exercises.variants import Variant, all_variants
 from ..notebook_files import source_of
 
 
