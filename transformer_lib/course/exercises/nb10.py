@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, Mistake, normal
+from .model import Case, Exercise, normal
+from .slips import slips
 
 # 10.1 One encoder layer ----------------------------------------------------------------------------------------------
 
@@ -66,147 +67,57 @@ def _layer_cases():
     ]
 
 
-def _post_norm(x, first, second, norm_1, norm_2):
-    middle = norm_1(x + first(x))
-    return norm_2(middle + second(middle))
-
-
-def _no_residual(x, attention, feed_forward, norm_1, norm_2):
-    return norm_2(feed_forward(norm_1(attention(x))))
-
-
-def _pre_norm(x, attention, feed_forward, norm_1, norm_2):
-    middle = x + attention(norm_1(x))
-    return middle + feed_forward(norm_2(middle))
-
-
-def _one_residual(x, attention, feed_forward, norm_1, norm_2):
-    return norm_2(x + feed_forward(norm_1(attention(x))))
-
-
-def _residual_from_x(x, attention, feed_forward, norm_1, norm_2):
-    return norm_2(x + feed_forward(norm_1(x + attention(x))))
-
-
-def _sum_carried_on(x, attention, feed_forward, norm_1, norm_2):
-    middle = x + attention(x)
-    return norm_2(middle + feed_forward(norm_1(middle)))
-
-
-def _side_by_side(x, attention, feed_forward, norm_1, norm_2):
-    return norm_2(norm_1(x + attention(x)) + feed_forward(x))
-
-
-def _norm_before_sum(x, attention, feed_forward, norm_1, norm_2):
-    middle = x + norm_1(attention(x))
-    return middle + norm_2(feed_forward(middle))
-
-
-def _last_norm_missing(x, attention, feed_forward, norm_1, norm_2):
-    middle = norm_1(x + attention(x))
-    return middle + feed_forward(middle)
-
-
-def _first_norm_missing(x, attention, feed_forward, norm_1, norm_2):
-    middle = x + attention(x)
+_LAYER = """
+    summed = x + attention(x)
+    middle = norm_1(summed)
     return norm_2(middle + feed_forward(middle))
+"""
 
+_LAYER_AS_A_LOOP = """
+    for sublayer, norm in ((attention, norm_1), (feed_forward, norm_2)):
+        x = norm(x + sublayer(x))
+    return x
+"""
 
 EXERCISE_1 = Exercise(
-    "10.1",
-    "One encoder layer",
-    5,
-    1,
-    encoder_layer,
-    _layer_cases,
-    (
-        Mistake(
-            "pre-norm",
-            _pre_norm,
-            "That is the pre-norm layer: the norm stands before the sub-layer. Here it follows the sum.",
-        ),
-        Mistake(
-            "no norms",
-            lambda x, a, f, n, m: (y := x + a(x)) + f(y),
-            "The norms are missing: norm_1 takes the first sum, norm_2 the second.",
-        ),
-        Mistake("no residuals", _no_residual, "The residual sums are missing: each sub-layer's input is added."),
-        Mistake("one residual", _one_residual, "x is not added to what the attention returns."),
-        Mistake(
-            "from x",
-            _residual_from_x,
-            "The second sum adds x; it must add what the feed-forward network was given, the first norm's output.",
-        ),
-        Mistake(
-            "no second residual",
-            lambda x, a, f, n, m: m(f(n(x + a(x)))),
-            "What the feed-forward network was given is not added to its result.",
-        ),
-        Mistake(
-            "sum carried on",
-            _sum_carried_on,
-            "You added the sum before its norm; the second residual adds what norm_1 returned.",
-        ),
-        Mistake(
-            "side by side", _side_by_side, "The feed-forward network read x; it reads what the first norm returned."
-        ),
-        Mistake("norm before sum", _norm_before_sum, "You normalised the sub-layer's output; normalise the sum."),
-        Mistake("no last norm", _last_norm_missing, "The norm after the second sum is missing."),
-        Mistake("no first norm", _first_norm_missing, "The norm after the first sum is missing."),
-        Mistake(
-            "half a layer",
-            lambda x, a, f, n, m: n(x + a(x)),
-            "That is the first sub-layer; the feed-forward network follows, with a sum and a norm of its own.",
-        ),
-        Mistake(
-            "before its norm",
-            lambda x, a, f, n, m: m(n(x + a(x)) + f(x + a(x))),
-            "The feed-forward network read the first sum before its norm; it reads what norm_1 returned.",
-        ),
-        Mistake(
-            "adds the attention",
-            lambda x, a, f, n, m: m(a(x) + f(n(x + a(x)))),
-            "The second sum adds what attention returned; it must add what the feed-forward network was given.",
-        ),
-        Mistake(
-            "second norm before sum",
-            lambda x, a, f, n, m: (y := n(x + a(x))) + m(f(y)),
-            "You normalised what the feed-forward network returned; norm_2 normalises the second sum.",
-        ),
-        Mistake(
-            "first norm before sum",
-            lambda x, a, f, n, m: m((y := x + n(a(x))) + f(y)),
-            "You normalised what attention returned; norm_1 normalises the first sum.",
-        ),
-        Mistake(
-            "x once more",
-            lambda x, a, f, n, m: m(x + (y := n(x + a(x))) + f(y)),
-            "x is added a second time; the second sum has two terms.",
-        ),
-        Mistake(
-            "one norm twice",
-            lambda x, a, f, n, m: _post_norm(x, a, f, n, n),
-            "norm_1 is used twice; the second sum has a norm of its own, norm_2.",
-        ),
-        Mistake(
-            "swapped sub-layers",
-            lambda x, a, f, n, m: _post_norm(x, f, a, n, m),
-            "The feed-forward network comes first; attention must.",
-        ),
-        Mistake(
-            "swapped norms",
-            lambda x, a, f, n, m: _post_norm(x, a, f, m, n),
-            "The two norms are swapped; each has a gain of its own.",
-        ),
-        Mistake(
-            "no first residual",
-            lambda x, a, f, n, m: m((y := n(a(x))) + f(y)),
-            "What attention was given, x, is not added to its result.",
-        ),
+    "10.1", "One encoder layer", 5, 1, encoder_layer, _layer_cases,
+    slips(
+        "x, attention, feed_forward, norm_1, norm_2", _LAYER_AS_A_LOOP,
+        ("pre-norm", "norm(x + sublayer(x))", "x + sublayer(norm(x))",
+         "That is the pre-norm layer: the norm comes before the sub-layer. Here it follows the sum."),
+        ("no norms", "norm(x + sublayer(x))", "x + sublayer(x)",
+         "The norms are missing: norm_1 takes the first sum, norm_2 the second."),
+        ("no residuals", "x + sublayer(x)", "sublayer(x)",
+         "The residual sums are missing: each sub-layer's input is added."),
+        ("norm before sum", "norm(x + sublayer(x))", "x + norm(sublayer(x))",
+         "You normalised the sub-layer's output; normalise the sum."),
+        ("one norm twice", "norm_2", "norm_1", "norm_1 is used twice; the second sum has a norm of its own, norm_2."),
+        ("swapped sub-layers", "attention, norm_1), (feed_forward", "feed_forward, norm_1), (attention",
+         "The feed-forward network comes first; attention must."),
+        ("swapped norms", "norm_1), (feed_forward, norm_2)", "norm_2), (feed_forward, norm_1)",
+         "The two norms are swapped; each has a gain of its own."),
+    )
+    + slips(
+        "x, attention, feed_forward, norm_1, norm_2", _LAYER,
+        ("from x", "middle + ", "x + ",
+         "The second sum adds x; it must add the feed-forward network's input, the first norm's output."),
+        ("no second residual", "middle + ", "", "The feed-forward network's input is not added to its result."),
+        ("sum carried on", "middle + ", "summed + ",
+         "You added the sum before its norm; the second residual adds what norm_1 returned."),
+        ("side by side", "feed_forward(middle)", "feed_forward(x)",
+         "The feed-forward network read x; it reads what the first norm returned."),
+        ("no last norm", "norm_2(middle + feed_forward(middle))", "middle + feed_forward(middle)",
+         "The norm after the second sum is missing."),
+        ("no first norm", "norm_1(summed)", "summed", "The norm after the first sum is missing."),
+        ("half a layer", "norm_2(middle + feed_forward(middle))", "middle",
+         "That is the first sub-layer; the feed-forward network follows, with a sum and a norm of its own."),
+        ("before its norm", "feed_forward(middle)", "feed_forward(summed)",
+         "The feed-forward network read the first sum before its norm; it reads what norm_1 returned."),
+        ("no first residual", "x + attention(x)", "attention(x)",
+         "The input of attention, x, is not added to its result."),
     ),
-    gradients=("x",),
-    part="encoder_layer",
-)
+    gradients=("x",), part="encoder_layer",
+)  # fmt: skip
 
 
 # 10.2 Who reads whom? ------------------------------------------------------------------------------------------------
@@ -322,194 +233,48 @@ def _influence_cases():
     ]
 
 
-def _perturb(encode, x, amount, spread):
+_CHANGES = """
     before = encode(x)
-    return [encode(x + spread(j, x)[:, None] * amount) - before for j in range(len(x))]
-
-
-def _one(j, x):
-    return (torch.arange(len(x)) == j).to(x)
-
-
-def _grid(encode, x, amount, spread=_one, reduce=torch.any):
-    return torch.stack([reduce(d.abs() > 1e-6, dim=1) for d in _perturb(encode, x, amount, spread)], dim=1)
-
-
-def _judged(moved):
-    """Return the right grid, but for what is asked of each output's change."""
-    return lambda e, x, a: torch.stack([moved(d) for d in _perturb(e, x, a, _one)], dim=1)
-
-
-def _compared_with_x(encode, x, amount):
-    changed = [encode(x + _one(j, x)[:, None] * amount) for j in range(len(x))]
-    return torch.stack([((y - x).abs() > 1e-6).any(dim=1) for y in changed], dim=1)
-
-
-def _compared_with_the_last(encode, x, amount):
-    before, columns = encode(x), []
+    columns = []
     for j in range(len(x)):
-        now = encode(x + _one(j, x)[:, None] * amount)
-        columns.append(((now - before).abs() > 1e-6).any(dim=1))
-        before = now
+        changed = x.clone()
+        changed[j] += amount
+        difference = (encode(changed) - before).abs()
+        columns.append((difference > 1e-6).any(dim=1))
     return torch.stack(columns, dim=1)
-
-
-def _moved_by(encode, x, change):
-    """Return the grid when each row in turn is replaced by `change(row)`."""
-    before, columns = encode(x), []
-    for j in range(len(x)):
-        other = torch.cat([x[:j], change(x[j])[None], x[j + 1 :]])
-        columns.append(((encode(other) - before).abs() > 1e-6).any(dim=1))
-    return torch.stack(columns, dim=1)
-
-
-def _slopes(encode, x, amount):
-    """Return the grid of what has a slope, by autograd, in place of what moves."""
-    slopes = torch.autograd.functional.jacobian(encode, x)  # [output, feature, input, feature]
-    return (slopes.abs() > 1e-6).any(dim=3).any(dim=1)
-
-
-def _kept_changes(encode, x, amount):
-    return _grid(encode, x, amount, lambda j, x: (torch.arange(len(x)) <= j).to(x))
-
+"""
 
 EXERCISE_2 = Exercise(
-    "10.2",
-    "Who reads whom?",
-    12,
-    3,
-    influence,
-    _influence_cases,
-    (
-        Mistake(
-            "transposed",
-            lambda e, x, a: _grid(e, x, a).T,
-            "Your grid is transposed: row i is the output, column j the input that was changed.",
-        ),
-        Mistake(
-            "keeps changes",
-            _kept_changes,
-            "Earlier changes stay in x while you make the next: begin each time from the given x.",
-        ),
-        Mistake(
-            "all rows",
-            lambda e, x, a: _grid(e, x, a, lambda j, x: torch.ones(len(x)).to(x)),
-            "You changed every row at once; change one row j at a time.",
-        ),
-        Mistake(
-            "any row",
-            _judged(lambda d: (d.abs() > 1e-6).any().expand(len(d))),
-            "You asked whether any row has moved; ask it for every row on its own, .any(dim=1).",
-        ),
-        Mistake(
-            "diagonal",
-            lambda e, x, a: _grid(e, x, a) & torch.eye(len(x), dtype=torch.bool),
-            "Only the changed row itself is looked at; ask every output row.",
-        ),
-        Mistake(
-            "not the diagonal",
-            lambda e, x, a: _grid(e, x, a) & ~torch.eye(len(x), dtype=torch.bool),
-            "A row may influence its own output too; the diagonal counts.",
-        ),
-        Mistake(
-            "always the diagonal",
-            lambda e, x, a: _grid(e, x, a) | torch.eye(len(x), dtype=torch.bool),
-            "A row need not have an influence on its own output; measure the diagonal as well.",
-        ),
-        Mistake(
-            "compared with the last change",
-            _compared_with_the_last,
-            "You compared with the result of the change before; compare with encode(x), the unchanged x, each time.",
-        ),
-        Mistake("unchanged", lambda e, x, a: ~_grid(e, x, a), "True must mean that the output changed."),
-        Mistake(
-            "compared with x",
-            _compared_with_x,
-            "You compared with x itself; compare with encode(x), the result before the change.",
-        ),
-        Mistake(
-            "no abs",
-            _judged(lambda d: (d > 1e-6).any(dim=1)),
-            "A number may also move downwards: take the absolute value before you compare with 1e-6.",
-        ),
-        Mistake(
-            "sum",
-            _judged(lambda d: d.sum(dim=1).abs() > 1e-6),
-            "Changes of different features can cancel in a sum; ask whether any feature has moved.",
-        ),
-        Mistake(
-            "first feature",
-            _judged(lambda d: d[:, 0].abs() > 1e-6),
-            "You looked at the first feature alone; ask whether any feature of the row has moved.",
-        ),
-        Mistake(
-            "last feature",
-            _judged(lambda d: d[:, -1].abs() > 1e-6),
-            "You looked at the last feature alone; ask whether any feature of the row has moved.",
-        ),
-        Mistake(
-            "mean",
-            _judged(lambda d: d.abs().mean(dim=1) > 1e-6),
-            "You took the mean over the features; one number that moves by more than 1e-6 is enough.",
-        ),
-        Mistake(
-            "every feature",
-            _judged(lambda d: (d.abs() > 1e-6).all(dim=1)),
-            "You asked for every feature of the row to move; one is enough.",
-        ),
-        Mistake(
-            "by feature",
-            _judged(lambda d: d.abs() > 1e-6),
-            "There is a value per feature; ask whether any feature of the row has moved.",
-        ),
-        Mistake(
-            "how much",
-            _judged(lambda d: d.abs().amax(dim=1)),
-            "Those are the sizes of the changes; asked for is whether they exceed 1e-6.",
-        ),
-        Mistake(
-            "any difference",
-            _judged(lambda d: (d != 0).any(dim=1)),
-            "You count every difference; moves of 1e-6 and less do not count.",
-        ),
-        Mistake(
-            "coarse",
-            _judged(lambda d: (d.abs() > 1e-2).any(dim=1)),
-            "Your tolerance is too large: a move counts from 1e-6 on.",
-        ),
-        Mistake(
-            "put in place",
-            lambda e, x, a: _moved_by(e, x, lambda row: a),
-            "You put amount in the place of the row; add it to the row.",
-        ),
-        Mistake(
-            "first number of amount",
-            lambda e, x, a: _moved_by(e, x, lambda row: row + a[0]),
-            "You added the first number of amount alone; the whole of amount is added to the row, feature by feature.",
-        ),
-        Mistake(
-            "plus one",
-            lambda e, x, a: _moved_by(e, x, lambda row: row + 1),
-            "You added a number of your own; add the amount that is given.",
-        ),
-        Mistake(
-            "times two",
-            lambda e, x, a: _moved_by(e, x, lambda row: 2 * row),
-            "You multiplied the row; add amount to it.",
-        ),
-        Mistake(
-            "subtracted",
-            lambda e, x, a: _moved_by(e, x, lambda row: row - a),
-            "You subtracted amount; add it.",
-        ),
-        Mistake("slopes", _slopes, "Those are slopes at x; add amount, which may be large, and compare the results."),
-        Mistake(
-            "set to zero",
-            lambda e, x, a: _moved_by(e, x, torch.zeros_like),
-            "You set the row to zero; add amount to it.",
-        ),
+    "10.2", "Who reads whom?", 12, 3, influence, _influence_cases,
+    slips(
+        "encode, x, amount", _CHANGES,
+        ("transposed", "columns, dim=1", "columns, dim=0",
+         "Your grid is transposed: row i is the output, column j the input that was changed."),
+        ("keeps changes", "x.clone()", "x",
+         "Earlier changes stay in x while you make the next: start from the given x each time."),
+        ("all rows", "changed[j] += amount", "changed += amount",
+         "You changed every row at once; change one row j at a time."),
+        ("any row", ".any(dim=1)", ".any().expand(len(x))",
+         "You asked whether any row has moved; ask that of each row separately, with .any(dim=1)."),
+        ("not the diagonal", "return torch.stack(columns, dim=1)",
+         "return torch.stack(columns, dim=1) & ~torch.eye(len(x), dtype=torch.bool)",
+         "A row may influence its own output too; the diagonal counts."),
+        ("compared with x", "before = encode(x)", "before = x",
+         "You compared with x itself; compare with encode(x), the result before the change."),
+        ("no abs", ".abs()", "",
+         "A number may also move downwards: take the absolute value before you compare with 1e-6."),
+        ("sum", "(difference > 1e-6).any(dim=1)", "(encode(changed) - before).sum(dim=1).abs() > 1e-6",
+         "Changes of different features can cancel in a sum; ask whether any feature has moved."),
+        ("mean", "(difference > 1e-6).any(dim=1)", "difference.mean(dim=1) > 1e-6",
+         "You took the mean over the features; one number that moves by more than 1e-6 is enough."),
+        ("every feature", ".any(dim=1)", ".all(dim=1)",
+         "You asked for every feature of the row to move; one is enough."),
+        ("by feature", ".any(dim=1)", "",
+         "There is a value per feature; ask whether any feature of the row has moved."),
+        ("any difference", " > 1e-6", " != 0", "You count every difference; moves of 1e-6 and less do not count."),
+        ("put in place", "+= amount", "= amount", "You replaced the row by amount; add it to the row."),
     ),
-)
+)  # fmt: skip
 
 
 # 10.3 Reach ----------------------------------------------------------------------------------------------------------
@@ -556,139 +321,68 @@ def _reach_cases():
     ]
 
 
-def _steps(mask, n_layers, own=True, at_start=True):
-    """Return the reach by a loop; `own`: a layer keeps what a token knew; `at_start`: it begins with itself."""
+_STEPS = """
     eye = torch.eye(len(mask), dtype=torch.bool)
-    step = (mask | eye if own else mask).double()
-    known = (eye if at_start else mask).double()
+    step = mask | eye
+    known = eye
     for _ in range(n_layers):
-        known = ((step @ known) > 0).double()
-    return known.bool()
-
-
-def _squared(mask, n_layers):
-    known = mask | torch.eye(len(mask), dtype=torch.bool)
-    for _ in range(n_layers):
-        known = (known.double() @ known.double()) > 0
+        known = (step.double() @ known.double()) > 0
     return known
+"""
 
+_POWER = """
+    eye = torch.eye(len(mask), dtype=torch.bool)
+    return torch.linalg.matrix_power((mask | eye).double(), n_layers) > 0
+"""
 
-def _in_place(mask, n_layers):
+_ROW_BY_ROW = """
     known = torch.eye(len(mask), dtype=torch.bool)
     for _ in range(n_layers):
-        for i in range(len(mask)):
-            for j in range(len(mask)):
-                if mask[i, j]:
-                    known[i] |= known[j]
+        before = known.clone()
+        for i, j in mask.nonzero().tolist():
+            known[i] |= before[j]
     return known
-
-
-def _diagonal_at_the_end(mask, n_layers):
-    return _steps(mask, n_layers, own=False) | torch.eye(len(mask), dtype=torch.bool)
-
-
-def _counted(mask, n_layers):
-    """Return the numbers of paths."""
-    return torch.linalg.matrix_power((mask | torch.eye(len(mask), dtype=torch.bool)).double(), n_layers)
-
-
-def _overflowing(mask, n_layers):
-    step = (mask | torch.eye(len(mask), dtype=torch.bool)).long()
-    known = torch.eye(len(mask), dtype=torch.long)
-    for _ in range(n_layers):
-        known = step @ known
-    return known > 0
-
+"""
 
 EXERCISE_3 = Exercise(
-    "10.3",
-    "Reach",
-    10,
-    2,
-    reach,
-    _reach_cases,
-    (
-        Mistake(
-            "not itself",
-            lambda m, n: _steps(m, n, own=False),
-            "You follow paths of exactly n_layers steps; a residual connection lets information also stay where it is.",
-        ),
-        Mistake(
-            "without the diagonal",
-            lambda m, n: _steps(m, n) & ~torch.eye(len(m), dtype=torch.bool),
-            "A token keeps its own information, whatever the mask says: the diagonal is True.",
-        ),
-        Mistake(
-            "transposed",
-            lambda m, n: _steps(m, n).T,
-            "Your grid is transposed: the row is the token that reads, the column the one that is read.",
-        ),
-        Mistake(
-            "one layer", lambda m, n: _steps(m, min(n, 1)), "That is the reach of one layer, however many there are."
-        ),
-        Mistake(
-            "the mask", lambda m, n: m, "That is the mask itself; n_layers and the residual connection are not used."
-        ),
-        Mistake(
-            "one layer too many",
-            lambda m, n: _steps(m, n + 1),
-            "One layer too many: with no layer at all, each token knows itself alone.",
-        ),
-        Mistake(
-            "one layer too few",
-            lambda m, n: _steps(m, max(n - 1, 0)),
-            "One layer too few: each of the n_layers layers takes one step.",
-        ),
-        Mistake(
-            "starts from the mask",
-            lambda m, n: _steps(m, n, at_start=False),
-            "You began with the mask and then took n_layers steps more; begin with each token knowing itself.",
-        ),
-        Mistake(
-            "at least one layer",
-            lambda m, n: _steps(m, max(n, 1)),
-            "With no layer at all nobody has read anything: each token knows itself alone. Begin there.",
-        ),
-        Mistake(
-            "diagonal at the end",
-            _diagonal_at_the_end,
-            "You followed paths of exactly n_layers steps, and added the diagonal at the end; information can stay "
-            "where it is in every layer.",
-        ),
-        Mistake(
-            "in place",
-            _in_place,
-            "Within a layer you use rows that the same layer has changed; all tokens read what was known before it.",
-        ),
-        Mistake(
-            "squared",
-            _squared,
-            "You square the grid each time, which doubles the steps; each layer adds a single step.",
-        ),
-        Mistake(
-            "all the way",
-            lambda m, n: _steps(m, len(m)),
-            "You followed the paths to their end; n_layers layers take n_layers steps.",
-        ),
-        Mistake(
-            "both ways",
-            lambda m, n: _steps(m | m.T, n),
-            "You let tokens be read back: mask[i, j] does not say that j may read i.",
-        ),
-        Mistake("paths", _counted, "Those are numbers of paths; asked for is whether there is any."),
-        Mistake(
-            "overflow",
-            _overflowing,
-            "The numbers of paths have outgrown the integers; ask after every layer whether there is any path.",
-        ),
-        Mistake(
-            "one path only",
-            lambda m, n: _counted(m, n) == 1,
-            "You ask for exactly one path; several will do as well.",
-        ),
-        Mistake("unreached", lambda m, n: ~_steps(m, n), "True must mean that the input can have an influence."),
+    "10.3", "Reach", 10, 2, reach, _reach_cases,
+    slips(
+        "mask, n_layers", _STEPS,
+        ("not itself", "mask | eye", "mask",
+         "You follow paths of exactly n_layers steps; a residual connection lets information also stay where it is."),
+        ("without the diagonal", "return known", "return known & ~eye",
+         "A token keeps its own information, whatever the mask says: the diagonal is True."),
+        ("transposed", "return known", "return known.T",
+         "Your grid is transposed: the row is the token that reads, the column the one that is read."),
+        ("one layer too many", "range(n_layers)", "range(n_layers + 1)",
+         "One layer too many: with no layers at all, each token knows only itself."),
+        ("one layer too few", "range(n_layers)", "range(n_layers - 1)",
+         "One layer too few: each of the n_layers layers takes one step."),
+        ("starts from the mask", "known = eye", "known = mask",
+         "You began with the mask and then took n_layers steps more; begin with each token knowing itself."),
+        ("at least one layer", "range(n_layers)", "range(max(n_layers, 1))",
+         "With no layers at all, no token has read anything: each knows only itself. Begin there."),
+        ("squared", "eye\nfor _ in range(n_layers):\n    known = (step.",
+         "step\nfor _ in range(n_layers):\n    known = (known.",
+         "You square the grid each time, which doubles the steps; each layer adds a single step."),
+        ("all the way", "range(n_layers)", "range(len(mask))",
+         "You followed the paths to their end; n_layers layers take n_layers steps."),
+    )
+    + slips(
+        "mask, n_layers", _POWER,
+        ("diagonal at the end", "((mask | eye).double(), n_layers)", "(mask.double(), n_layers) + eye",
+         "You followed paths of exactly n_layers steps, and added the diagonal at the end; information can stay "
+         "where it is in every layer."),
+        ("paths", " > 0", "", "Those are numbers of paths; return whether there is any."),
+        ("overflow", ".double()", ".long()",
+         "The numbers of paths have outgrown the integers; ask after every layer whether there is any path."),
+    )
+    + slips(
+        "mask, n_layers", _ROW_BY_ROW,
+        ("in place", "known.clone()", "known",
+         "Within a layer you use rows that the same layer has changed; all tokens read what was known before it."),
     ),
-)
+)  # fmt: skip
 
 
 # 10.4 The mean of the others -----------------------------------------------------------------------------------------
@@ -725,128 +419,49 @@ def _mean_cases():
     ]
 
 
-def _without(weigh, count=lambda kept, real: kept.sum(dim=1)):
-    """Return a mean with other weights, weigh(kept, real), and another count; both are [batch, src_len, 1]."""
+_KEPT = """
+    kept = mask[:, 0, 0].clone()
+    kept[torch.arange(len(x)), places] = False
+    count = kept.sum(dim=1, keepdim=True).clamp(min=1)
+    return (x * kept[:, :, None]).sum(dim=1) / count
+"""
 
-    def function(x, mask, places):
-        real = mask[:, 0, 0, :, None].to(x)
-        kept = real.clone()
-        kept[torch.arange(len(x)), places] = 0
-        return (x * weigh(kept, real)).sum(dim=1) / count(kept, real)
-
-    return function
-
-
-def _kept(kept, real):
-    return kept
-
-
-def _struck_from_all(x, mask, places):
-    kept = mask[:, 0, 0, :, None].to(x)
-    kept[:, places] = 0
-    return (x * kept).sum(dim=1) / kept.sum(dim=1).clamp(min=1)
-
-
-def _counted_from_one(x, mask, places):
-    kept = mask[:, 0, 0] & (torch.arange(x.shape[1]) != places[:, None] - 1)
-    return (x * kept[..., None]).sum(dim=1) / kept.sum(dim=1, keepdim=True)
-
-
-def _moved_place(shift):
-    def function(x, mask, places):
-        return _without(_kept)(x, mask, (places + shift) % x.shape[1])
-
-    return function
-
+_BY_DIFFERENCE = """
+    real = mask[:, 0, 0, :, None]
+    token = x[torch.arange(len(x)), places]
+    return ((x * real).sum(dim=1) - token) / (real.sum(dim=1) - 1)
+"""
 
 EXERCISE_4 = Exercise(
-    "10.4",
-    "The mean of the others",
-    8,
-    2,
-    mean_of_others,
-    _mean_cases,
-    (
-        Mistake(
-            "with the token",
-            _without(lambda kept, real: real, lambda kept, real: real.sum(dim=1)),
-            "The token at places is still in your mean.",
-        ),
-        Mistake(
-            "with the padding",
-            _without(lambda kept, real: kept + 1 - real, lambda kept, real: (kept + 1 - real).sum(dim=1)),
-            "The padding's vectors are in your mean; mask is True at the real tokens.",
-        ),
-        Mistake(
-            "divided by src_len",
-            _without(_kept, lambda kept, real: real.shape[1]),
-            "You divided by src_len; divide by the number of tokens that you kept.",
-        ),
-        Mistake(
-            "divided by all real tokens",
-            _without(_kept, lambda kept, real: real.sum(dim=1)),
-            "You divided by the number of real tokens; one of them was left out.",
-        ),
-        Mistake(
-            "divided by all but one",
-            _without(_kept, lambda kept, real: real.shape[1] - 1),
-            "You divided by src_len − 1; sentences have padding, so count the tokens that you kept.",
-        ),
-        Mistake(
-            "whole batch",
-            _without(_kept, lambda kept, real: kept.sum() / len(kept)),
-            "You divided every sentence by the mean count of the batch; each has its own.",
-        ),
-        Mistake("no division", _without(_kept, lambda kept, real: 1), "That is the sum; divide it by the count."),
-        Mistake(
-            "inverted",
-            _without(lambda kept, real: 1 - real, lambda kept, real: (1 - real).sum(dim=1).clamp(min=1)),
-            "You averaged the padding: True marks the real tokens.",
-        ),
-        Mistake(
-            "the token itself",
-            _without(lambda kept, real: real - kept, lambda kept, real: 1),
-            "That is the vector of the token to leave out; asked for is the mean of the others.",
-        ),
-        Mistake(
-            "struck from all",
-            _struck_from_all,
-            "kept[:, places] strikes out the places of all sentences in every sentence; index the batch as well.",
-        ),
-        Mistake(
-            "one place for all",
-            lambda x, m, p: _without(_kept)(x, m, p[:1].expand(len(p))),
-            "You left out the first sentence's place in every sentence.",
-        ),
-        Mistake(
-            "plain mean",
-            lambda x, m, p: x.mean(dim=1),
-            "That is the mean of all rows, with the padding and the token at places.",
-        ),
-        Mistake(
-            "padding in the sum",
-            _without(lambda kept, real: kept + 1 - real),
-            "The padding's vectors are in your sum; the count is right.",
-        ),
-        Mistake(
-            "subtracted from the mean",
-            lambda x, m, p: _without(lambda k, r: r, lambda k, r: r.sum(dim=1))(x, m, p) - x[torch.arange(len(x)), p],
-            "You subtracted the token's vector from the mean; take it out of the sum, and divide by one less.",
-        ),
-        Mistake(
-            "counted from 1, nothing for 0",
-            _counted_from_one,
-            "You left out the token before, or none where the place is 0: places count from 0.",
-        ),
-        Mistake("counted from 1", _moved_place(-1), "You left out the token before: places count from 0."),
-        Mistake("the token after", _moved_place(1), "You left out the token after the one at places."),
-        Mistake(
-            "zeros count",
-            lambda x, m, p: _without(_kept)(x, m, p) * 0 + _without(_kept)(x, m, p).mean(dim=1, keepdim=True),
-            "You averaged over the features as well; the tokens are axis 1.",
-        ),
+    "10.4", "The mean of the others", 8, 2, mean_of_others, _mean_cases,
+    slips(
+        "x, mask, places", _KEPT,
+        ("with the token", "kept[torch.arange(len(x)), places] = False\n", "",
+         "The token at places is still in your mean."),
+        ("with the padding", "mask[:, 0, 0].clone()", "torch.ones_like(mask[:, 0, 0])",
+         "The padding's vectors are in your mean; mask is True at the real tokens."),
+        ("divided by src_len", " / count", " / x.shape[1]",
+         "You divided by src_len; divide by the number of tokens that you kept."),
+        ("divided by all but one", " / count", " / (x.shape[1] - 1)",
+         "You divided by src_len − 1; sentences have padding, so count the tokens that you kept."),
+        ("no division", " / count", "", "That is the sum; divide it by the count."),
+        ("inverted", "mask[:, 0, 0].clone()", "~mask[:, 0, 0]",
+         "You averaged the padding: True marks the real tokens."),
+        ("struck from all", "[torch.arange(len(x)), places]", "[:, places]",
+         "kept[:, places] strikes out the places of all sentences in every sentence; index the batch as well."),
+        ("plain mean", "(x * kept[:, :, None]).sum(dim=1) / count", "x.mean(dim=1)",
+         "That is the mean of all rows, with the padding and the token at places."),
+        ("counted from 1", "places]", "places - 1]", "You left out the token before: places count from 0."),
+    )
+    + slips(
+        "x, mask, places", _BY_DIFFERENCE,
+        ("divided by all real tokens", "(real.sum(dim=1) - 1)", "real.sum(dim=1)",
+         "You divided by the number of real tokens; one of them was left out."),
+        ("padding in the sum", "(x * real)", "x", "The padding's vectors are in your sum; the count is right."),
+        ("subtracted from the mean", " - token) / (real.sum(dim=1) - 1)", ") / real.sum(dim=1) - token",
+         "You subtracted the token's vector from the mean; take it out of the sum, and divide by one less."),
     ),
     gradients=("x",),
-)
+)  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

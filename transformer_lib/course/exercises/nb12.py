@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from .model import Case, Exercise, Mistake, integers, normal
+from .model import Case, Exercise, integers, normal
+from .slips import slips
 
 INF = float("inf")
 
@@ -98,165 +99,54 @@ def _cases():
     ]
 
 
-def _both(src, tgt_in, pad_id, causal=True, padding=True):
-    """Return the two masks, with a part left out."""
+_LOGITS = """
     n = tgt_in.shape[1]
-    seen = torch.ones(n, n).tril().bool() if causal else torch.ones(n, n).bool()
-    real = (tgt_in != pad_id)[:, None, None] if padding else torch.ones(len(tgt_in), 1, 1, n).bool()
-    return (src != pad_id)[:, None, None], real & seen
-
-
-def _turned(tgt_in, pad_id, turn):
-    n = tgt_in.shape[1]
-    return (tgt_in != pad_id)[:, None, None] & turn(torch.ones(n, n)).bool()
-
-
-def _joined_by_or(src, tgt_in, pad_id):
-    n = tgt_in.shape[1]
-    return (src != pad_id)[:, None, None], (tgt_in != pad_id)[:, None, None] | torch.ones(n, n).tril().bool()
-
-
-def _hidden_rows(src, tgt_in, pad_id):
-    n = tgt_in.shape[1]
-    return (src != pad_id)[:, None, None], (tgt_in != pad_id)[:, None, :, None] & torch.ones(n, n).tril().bool()
-
-
-def _run(masks=_both, encode=True, hide_src=True, hide_memory=True, finish=lambda z: z, last=False, tgt_side=1):
-    """Return the right way with one step replaced."""
-
-    def function(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id):
-        src_mask, tgt_mask = masks(src, tgt_in, pad_id)
-        x = embed_src(src)
-        memory = encoder(x, src_mask if hide_src else None) if encode else x
-        y = (embed_src, embed_tgt)[tgt_side](tgt_in)
-        hidden = decoder(y, memory, tgt_mask, src_mask if hide_memory else None)
-        return finish(head(hidden[:, -1:] if last else hidden))
-
-    return function
-
-
-def _source_hides_later(in_encoder):
-    """Return the right way but for a causal mask on the source, in the encoder or over the memory."""
-
-    def function(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id):
-        src_mask, tgt_mask = _both(src, tgt_in, pad_id)
-        causal = torch.ones(src.shape[1] if in_encoder else tgt_in.shape[1], src.shape[1]).tril().bool()
-        memory = encoder(embed_src(src), src_mask & causal if in_encoder else src_mask)
-        return head(decoder(embed_tgt(tgt_in), memory, tgt_mask, src_mask if in_encoder else src_mask & causal))
-
-    return function
-
+    causal = torch.ones(n, n).tril().bool()
+    src_mask = (src != pad_id)[:, None, None]
+    tgt_mask = (tgt_in != pad_id)[:, None, None] & causal
+    memory = encoder(embed_src(src), src_mask)
+    hidden = decoder(embed_tgt(tgt_in), memory, tgt_mask, src_mask)
+    return head(hidden)
+"""
 
 EXERCISE_1 = Exercise(
-    "12.1",
-    "From ids to logits",
-    15,
-    2,
-    ids_to_logits,
-    _cases,
-    (
-        Mistake(
-            "no source mask",
-            _run(hide_src=False),
-            "The encoder may see the source's padding: give it the source mask.",
-        ),
-        Mistake(
-            "no memory mask",
-            _run(hide_memory=False),
-            "The decoder reads memory rows of padding: the cross-attention needs the source mask as well.",
-        ),
-        Mistake(
-            "no masks at all for the source",
-            _run(hide_src=False, hide_memory=False),
-            "The source's padding is hidden nowhere: its mask belongs in the encoder and in the decoder.",
-        ),
-        Mistake(
-            "no causal",
-            _run(lambda s, t, p: _both(s, t, p, causal=False)),
-            "The target mask hides padding only: each position reads the words that it has to predict.",
-        ),
-        Mistake(
-            "no target padding",
-            _run(lambda s, t, p: _both(s, t, p, padding=False)),
-            "The target mask hides later tokens, but not the padding; join both masks with &.",
-        ),
-        Mistake(
-            "either mask",
-            _run(_joined_by_or),
-            "You joined the target's two masks with |; a key has to pass both, so join them with &.",
-        ),
-        Mistake(
-            "no target mask",
-            _run(lambda s, t, p: (_both(s, t, p)[0], None)),
-            "The target has no mask at all, so each position reads the words that it has to predict.",
-        ),
-        Mistake(
-            "no mask at all",
-            _run(lambda s, t, p: (None, None)),
-            "You gave no masks at all: padding is read, and each position reads the words that it has to predict.",
-        ),
-        Mistake(
-            "later words only",
-            _run(lambda s, t, p: (_both(s, t, p)[0], _turned(t, p, lambda m: m.triu()))),
-            "Your causal mask is upside down: a word may read itself and earlier ones (tril), not later ones.",
-        ),
-        Mistake(
-            "not itself",
-            _run(lambda s, t, p: (_both(s, t, p)[0], _turned(t, p, lambda m: m.tril(-1)))),
-            "Your causal mask hides the diagonal; a word may read itself, and the first has nothing else.",
-        ),
-        Mistake(
-            "padding as queries",
-            _run(_hidden_rows),
-            "You hid what the target's padding may read, its rows; hide the padding as keys, along the columns.",
-        ),
-        Mistake(
-            "log-probabilities",
-            _run(finish=lambda z: z.log_softmax(-1)),
-            "You returned log-probabilities; logits are the scores before the softmax.",
-        ),
-        Mistake(
-            "inverted",
-            _run(lambda s, t, p: tuple(~mask for mask in _both(s, t, p))),
-            "Your masks are the wrong way round: True means may attend.",
-        ),
-        Mistake(
-            "source inverted",
-            _run(lambda s, t, p: (~_both(s, t, p)[0], _both(s, t, p)[1])),
-            "Your source mask is the wrong way round: it is True at the padding, and True means may attend.",
-        ),
-        Mistake(
-            "causal source",
-            _source_hides_later(in_encoder=True),
-            "You gave the encoder a causal mask; a source word may read all words of its sentence.",
-        ),
-        Mistake(
-            "causal memory",
-            _source_hides_later(in_encoder=False),
-            "You put a causal mask over the memory; a target word may read the whole source sentence.",
-        ),
-        Mistake(
-            "no encoder",
-            _run(encode=False),
-            "The decoder reads the embedded source; the encoder has to work on it first.",
-        ),
-        Mistake("source table", _run(tgt_side=0), "You embedded the target with embed_src; it has embed_tgt."),
-        Mistake(
-            "softmax",
-            _run(finish=lambda z: z.softmax(-1)),
-            "You returned probabilities; logits are the scores before the softmax.",
-        ),
-        Mistake(
-            "last", _run(last=True), "You returned the last position only; training needs logits at every position."
-        ),
-        Mistake(
-            "padding id 0",
-            lambda src, tgt, *parts: ids_to_logits(src, tgt, *parts[:-1], 0),
-            "You took 0 for the padding id; use pad_id.",
-        ),
+    "12.1", "From ids to logits", 15, 2, ids_to_logits, _cases,
+    slips(
+        "src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id", _LOGITS,
+        ("no source mask", "embed_src(src), src_mask", "embed_src(src), None",
+         "The encoder may see the source's padding: give it the source mask."),
+        ("no memory mask", "tgt_mask, src_mask)", "tgt_mask, None)",
+         "The decoder reads memory rows of padding: the cross-attention needs the source mask as well."),
+        ("no masks at all for the source", "(src != pad_id)[:, None, None]", "None",
+         "The source's padding is hidden nowhere: its mask belongs in the encoder and in the decoder."),
+        ("no causal", " & causal", "",
+         "The target mask hides padding only: each position reads the words that it has to predict."),
+        ("no target padding", "(tgt_in != pad_id)[:, None, None] & causal", "causal[None, None]",
+         "The target mask hides later tokens, but not the padding; join both masks with &."),
+        ("either mask", " & causal", " | causal",
+         "You joined the target's two masks with |; a key has to pass both, so join them with &."),
+        ("later words only", ".tril()", ".triu()",
+         "Your causal mask is upside down: a word may read itself and earlier ones (tril), not later ones."),
+        ("not itself", ".tril()", ".tril(-1)",
+         "Your causal mask hides the diagonal; a word may read itself, and the first has nothing else."),
+        ("padding as queries", "(tgt_in != pad_id)[:, None, None]", "(tgt_in != pad_id)[:, None, :, None]",
+         "You hid what the target's padding may read, its rows; hide the padding as keys, along the columns."),
+        ("log-probabilities", "head(hidden)", "head(hidden).log_softmax(-1)",
+         "You returned log-probabilities; logits are the scores before the softmax."),
+        ("inverted", "memory = encoder(", "src_mask, tgt_mask = ~src_mask, ~tgt_mask\nmemory = encoder(",
+         "Your masks are the wrong way round: True means may attend."),
+        ("no encoder", "encoder(embed_src(src), src_mask)", "embed_src(src)",
+         "The decoder reads the embedded source; the encoder has to work on it first."),
+        ("source table", "embed_tgt(tgt_in)", "embed_src(tgt_in)",
+         "You embedded the target with embed_src; it has embed_tgt."),
+        ("softmax", "head(hidden)", "head(hidden).softmax(-1)",
+         "You returned probabilities; logits are the scores before the softmax."),
+        ("last", "head(hidden)", "head(hidden[:, -1:])",
+         "You returned the last position only; training needs logits at every position."),
+        ("padding id 0", "n = tgt_in", "pad_id = 0\nn = tgt_in", "You took 0 for the padding id; use pad_id."),
     ),
     part="ids_to_logits",
-)
+)  # fmt: skip
 
 
 # 12.2 Find the wrong parts --------------------------------------------------------------------------------------------
@@ -322,180 +212,48 @@ def _parts_cases():
     ]
 
 
-def _large(difference):
-    return bool((difference.abs() > ENOUGH).any())
-
-
-def _judged(wrong):
-    """Return the loop over single parts with another judgement of (logits, right logits)."""
-
-    def function(names, logits_with):
-        right = logits_with([])
-        return [name for name in names if wrong(logits_with([name]), right)]
-
-    return function
-
-
-def _growing(names, logits_with):
+_EACH_ALONE = """
     right = logits_with([])
-    return [name for n, name in enumerate(names) if not ((logits_with(names[: n + 1]) - right).abs() < ENOUGH).all()]
-
-
-def _each_step(names, logits_with):
-    runs = [logits_with(names[:n]) for n in range(len(names) + 1)]
-    return [
-        name
-        for name, now, before in zip(names, runs[1:], runs, strict=False)
-        if not ((now - before).abs() < ENOUGH).all()
-    ]
-
-
-def _left_out(names, logits_with):
-    right = logits_with([])
-    return [
-        name
-        for name in names
-        if ((logits_with([other for other in names if other != name]) - right).abs() < ENOUGH).all()
-    ]
-
-
-def _against_all(names, logits_with):
-    theirs = logits_with(names)
-    return [name for name in names if not ((logits_with([name]) - theirs).abs() < ENOUGH).all()]
-
-
-def _against_the_last(names, logits_with):
-    last, found = logits_with([]), []
+    found = []
     for name in names:
-        now = logits_with([name])
-        if not ((now - last).abs() < ENOUGH).all():
+        logits = logits_with([name])
+        if not ((logits - right).abs() < 1e-4).all():
             found.append(name)
-        last = now
     return found
-
-
-def _each_change(names, logits_with):
-    theirs = logits_with(names)
-    rest = {name: [other for other in names if other != name] for name in names}
-    return [name for name in names if not ((logits_with(rest[name]) - theirs).abs() < ENOUGH).all()]
-
+"""
 
 EXERCISE_2 = Exercise(
-    "12.2",
-    "Find the wrong parts",
-    10,
-    2,
-    wrong_parts,
-    _parts_cases,
-    (
-        Mistake(
-            "NaN is not large",
-            _judged(lambda z, right: _large(z - right)),
-            "A part that returns NaN slips through: a comparison with NaN is False, so ask whether all differences "
-            "are small.",
-        ),
-        Mistake(
-            "exactly equal",
-            _judged(lambda z, right: not torch.equal(z, right)),
-            "You find parts wrong that are right but for rounding; let every single logit move by up to 1e-4 (atol).",
-        ),
-        Mistake(
-            "best words only",
-            _judged(lambda z, right: not torch.equal(z.argmax(dim=-1), right.argmax(dim=-1))),
-            "You compare the best words only; they can stay the same while the logits are wrong.",
-        ),
-        Mistake(
-            "probabilities",
-            _judged(lambda z, right: not ((z.softmax(-1) - right.softmax(-1)).abs() < ENOUGH).all()),
-            "You compare probabilities, and a softmax hides what moves all logits alike; compare the logits.",
-        ),
-        Mistake(
-            "without abs",
-            _judged(lambda z, right: not (z - right < ENOUGH).all()),
-            "Logits that are too low slip through; take the absolute difference.",
-        ),
-        Mistake(
-            "without abs, and NaN",
-            _judged(lambda z, right: bool((z - right > ENOUGH).any())),
-            "Logits that are too low slip through, and so does NaN: ask whether all absolute differences are small.",
-        ),
-        Mistake(
-            "mean difference",
-            _judged(lambda z, right: not abs((z - right).mean()) < ENOUGH),
-            "You judge by the mean difference, in which higher and lower logits cancel; look at the largest one.",
-        ),
-        Mistake(
-            "sum of the differences",
-            _judged(lambda z, right: not abs((z - right).sum()) < ENOUGH),
-            "You judge by the sum of the differences, in which higher and lower logits cancel; look at the largest "
-            "one, without its sign.",
-        ),
-        Mistake(
-            "mean absolute difference",
-            _judged(lambda z, right: not (z - right).abs().mean() < ENOUGH),
-            "You judge by the mean of the differences, in which a single wrong logit is lost; look at the largest one.",
-        ),
-        Mistake(
-            "too coarse",
-            _judged(lambda z, right: not ((z - right).abs() < 1e-2).all()),
-            "You allow more than rounding needs, so that small errors slip through; allow 1e-4.",
-        ),
-        Mistake(
-            "the model before",
-            _against_the_last,
-            "You compare each model with the one before it, which may be wrong itself; compare with logits_with([]).",
-        ),
-        Mistake(
-            "all logits off",
-            _judged(lambda z, right: not ((z - right).abs() < ENOUGH).any()),
-            "You count a part as wrong only if every logit moves; one is enough.",
-        ),
-        Mistake(
-            "one more each time",
-            _growing,
-            "You add one part after the other, so those after a wrong one look wrong too; try each part alone.",
-        ),
-        Mistake(
-            "each step",
-            _each_step,
-            "You add one part after the other and compare with the model before; after a NaN every later part looks "
-            "wrong. Try each part alone.",
-        ),
-        Mistake(
-            "all but one",
-            _left_out,
-            "You leave out one part and ask whether all is right then; with two wrong parts it never is. Try each "
-            "part alone.",
-        ),
-        Mistake(
-            "against all parts",
-            _against_all,
-            "You compare with the model of all the learner's parts; compare with the library's, logits_with([]).",
-        ),
-        Mistake(
-            "what one part changes",
-            _each_change,
-            "You take one part out of the learner's model, where another wrong part may already give NaN; put each "
-            "part alone into the library's.",
-        ),
-        Mistake(
-            "first only",
-            lambda names, logits_with: wrong_parts(names, logits_with)[:1],
-            "You stop at the first wrong part; there may be more.",
-        ),
-        Mistake(
-            "the right ones",
-            lambda names, logits_with: [n for n in names if n not in wrong_parts(names, logits_with)],
-            "You return the parts that are right; asked for are the wrong ones.",
-        ),
-        Mistake(
-            "in another order",
-            lambda names, logits_with: sorted(wrong_parts(names, logits_with)),
-            "These are the right names in alphabetical order; keep the order of names.",
-        ),
+    "12.2", "Find the wrong parts", 10, 2, wrong_parts, _parts_cases,
+    slips(
+        "names, logits_with", _EACH_ALONE,
+        ("NaN is not large", "not ((logits - right).abs() < 1e-4).all()", "((logits - right).abs() > 1e-4).any()",
+         "A part that returns NaN slips through: a comparison with NaN is False, so ask whether all differences "
+         "are small."),
+        ("exactly equal", "((logits - right).abs() < 1e-4).all()", "torch.equal(logits, right)",
+         "You call parts wrong that are right except for rounding; allow each logit to move by up to 1e-4 (atol)."),
+        ("best words only", "((logits - right).abs() < 1e-4).all()", "torch.equal(logits.argmax(-1), right.argmax(-1))",
+         "You compare the best words only; they can stay the same while the logits are wrong."),
+        ("probabilities", "logits - right", "logits.softmax(-1) - right.softmax(-1)",
+         "You compare probabilities, and a softmax hides a shift of all logits; compare the logits."),
+        ("without abs", ".abs()", "", "Logits that are too low slip through; take the absolute difference."),
+        ("without abs, and NaN", "not ((logits - right).abs() < 1e-4).all()", "(logits - right > 1e-4).any()",
+         "Logits that are too low slip through, and so does NaN: ask whether all absolute differences are small."),
+        ("mean difference", "((logits - right).abs() < 1e-4).all()", "(logits - right).mean().abs() < 1e-4",
+         "You judge by the mean difference, in which higher and lower logits cancel; look at the largest one."),
+        ("mean absolute difference", "((logits - right).abs() < 1e-4).all()", "(logits - right).abs().mean() < 1e-4",
+         "You judge by the mean of the differences, in which a single wrong logit is lost; look at the largest one."),
+        ("too coarse", "1e-4", "1e-2",
+         "You allow more than rounding needs, so that small errors slip through; allow 1e-4."),
+        ("all logits off", ".all()", ".any()", "You count a part as wrong only if every logit moves; one is enough."),
+        ("one more each time", "[name]", "names[: names.index(name) + 1]",
+         "You add one part after the other, so those after a wrong one look wrong too; try each part alone."),
+        ("all but one", "[name])\n    if not (", "[other for other in names if other != name])\n    if (",
+         "You leave out one part and ask whether all is right then; with two wrong parts it never is. Try each "
+         "part alone."),
+        ("first only", "return found", "return found[:1]", "You stop at the first wrong part; there may be more."),
     ),
     items="names",
-)
+)  # fmt: skip
 
 
 # 12.3 Count the parameters -------------------------------------------------------------------------------------------
@@ -527,154 +285,48 @@ def _count_cases():
     ]
 
 
-def _count(
-    attentions=3,
-    matrices=4,
-    attention_biases=0,
-    ff_matrices=2,
-    ff_biases=True,
-    ff=2,
-    norms=5,
-    norm=2,
-    last=0,
-    tables=None,
-):
-    """Return the count with one term replaced; attentions, ff and norms are those of both layers together."""
-
-    def function(d, f, n, src, tgt, tied):
-        attention = matrices * d * d + attention_biases * d
-        feed_forward = ff_matrices * d * f + (d + f) * ff_biases
-        rows = tables(src, tgt, tied) if tables else (src if tied else src + 2 * tgt)
-        return n * (attentions * attention + ff * feed_forward + norms * norm * d) + last * norm * d + rows * d
-
-    return function
-
-
-def _each_side_half(d, f, n, src, tgt, tied):
-    rows = src if tied else src + 2 * tgt
-    return (_count()(d, f, n, src, tgt, tied) - rows * d) // 2 + rows * d
-
+_COUNT = """
+    attention = 4 * d_model**2
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model
+    norm = 2 * d_model
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = 2 * attention + feed_forward + 3 * norm
+    rows = src_vocab_size if tied else src_vocab_size + 2 * tgt_vocab_size
+    return n_layers * (encoder_layer + decoder_layer) + rows * d_model
+"""
 
 EXERCISE_3 = Exercise(
-    "12.3",
-    "Count the parameters",
-    10,
-    2,
-    parameters,
-    _count_cases,
-    (
-        Mistake(
-            "one attention in the decoder",
-            _count(attentions=2),
-            "A decoder layer has two attentions, one for its own words and one for the memory; you counted one.",
-        ),
-        Mistake("no W_O", _count(matrices=3), "Each attention has a fourth matrix, the output projection W_O."),
-        Mistake(
-            "attention biases",
-            _count(attention_biases=4),
-            "You counted biases in the attention; here it has none.",
-        ),
-        Mistake(
-            "two norms in the decoder",
-            _count(norms=4),
-            "A decoder layer has three norms, one for each sub-layer; you counted two.",
-        ),
-        Mistake("no norms", _count(norms=0), "The norms are missing: a gain and a bias of d_model numbers each."),
-        Mistake("gains only", _count(norm=1), "Each norm has a gain and a bias; you counted one of the two."),
-        Mistake(
-            "final norms",
-            _count(last=2),
-            "You counted a norm at the end of each stack; here the last layer ends in its own norm.",
-        ),
-        Mistake(
-            "no feed-forward biases",
-            _count(ff_biases=False),
-            "The biases of the feed-forward networks are missing: d_ff for the first matrix, d_model for the second.",
-        ),
-        Mistake(
-            "d_ff biases twice",
-            lambda d, f, n, src, tgt, tied: _count()(d, f, n, src, tgt, tied) + 2 * n * (f - d),
-            "You counted d_ff biases for both matrices; the second gives d_model numbers, so it has d_model biases.",
-        ),
-        Mistake(
-            "d_model biases twice",
-            lambda d, f, n, src, tgt, tied: _count()(d, f, n, src, tgt, tied) + 2 * n * (d - f),
-            "You counted d_model biases for both matrices; the first gives d_ff numbers, so it has d_ff biases.",
-        ),
-        Mistake(
-            "one layer on each side",
-            lambda d, f, n, src, tgt, tied: _count()(d, f, 1, src, tgt, tied),
-            "You counted one layer on each side; there are n_layers.",
-        ),
-        Mistake(
-            "no tables",
-            _count(tables=lambda src, tgt, tied: 0),
-            "The tables are missing: source, target and output head, each with d_model numbers for every word.",
-        ),
-        Mistake(
-            "rows only",
-            lambda d, f, n, src, tgt, tied: (
-                _count(tables=lambda *given: 0)(d, f, n, src, tgt, tied) + (src if tied else src + 2 * tgt)
-            ),
-            "You counted the rows of the tables; each row has d_model numbers.",
-        ),
-        Mistake(
-            "one feed-forward matrix",
-            _count(ff_matrices=1),
-            "Each feed-forward network has two matrices, d_model x d_ff and d_ff x d_model.",
-        ),
-        Mistake(
-            "one feed-forward network",
-            _count(ff=1),
-            "There is a feed-forward network in the encoder layers and in the decoder layers; you counted one.",
-        ),
-        Mistake(
-            "n_layers in all",
-            _each_side_half,
-            "There are n_layers layers on each side; you counted half as many.",
-        ),
-        Mistake(
-            "no head",
-            _count(tables=lambda src, tgt, tied: src if tied else src + tgt),
-            "Untied, the output head is a third table, with tgt_vocab_size rows; it is missing.",
-        ),
-        Mistake(
-            "head of the source",
-            _count(tables=lambda src, tgt, tied: src if tied else 2 * src + tgt),
-            "The output head scores target words, so it has tgt_vocab_size rows.",
-        ),
-        Mistake(
-            "tied head apart",
-            _count(tables=lambda src, tgt, tied: 2 * src if tied else src + 2 * tgt),
-            "With tied, the output head is the same table too; you counted two tables.",
-        ),
-        Mistake(
-            "never tied",
-            _count(tables=lambda src, tgt, tied: src + 2 * tgt),
-            "With tied, one table does all three jobs and counts once.",
-        ),
-        Mistake(
-            "always tied",
-            _count(tables=lambda src, tgt, tied: src),
-            "You counted one table always; without tied there are three.",
-        ),
-        Mistake(
-            "flag the wrong way round",
-            _count(tables=lambda src, tgt, tied: src + 2 * tgt if tied else src),
-            "You took tied the wrong way round: with it there is one table, without it there are three.",
-        ),
-        Mistake(
-            "head with biases",
-            lambda d, f, n, src, tgt, tied: _count()(d, f, n, src, tgt, tied) + tgt,
-            "You gave the output head biases; it has none.",
-        ),
-        Mistake(
-            "four times d_model",
-            lambda d, f, n, src, tgt, tied: _count()(d, 4 * d, n, src, tgt, tied),
-            "You took d_ff = 4 d_model, as in the paper; use the d_ff that is given.",
-        ),
+    "12.3", "Count the parameters", 10, 2, parameters, _count_cases,
+    slips(
+        "d_model, d_ff, n_layers, src_vocab_size, tgt_vocab_size, tied", _COUNT,
+        ("one attention in the decoder", "2 * attention", "attention",
+         "A decoder layer has two attentions, one for its own words and one for the memory; you counted one."),
+        ("attention biases", "4 * d_model**2", "4 * d_model**2 + 4 * d_model",
+         "You counted biases in the attention; here it has none."),
+        ("two norms in the decoder", "3 * norm", "2 * norm",
+         "A decoder layer has three norms, one for each sub-layer; you counted two."),
+        ("no norms", "norm = 2 * d_model", "norm = 0",
+         "The norms are missing: a gain and a bias of d_model numbers each."),
+        ("gains only", "norm = 2 * d_model", "norm = d_model",
+         "Each norm has a gain and a bias; you counted one of the two."),
+        ("final norms", "rows * d_model", "rows * d_model + 2 * norm",
+         "You counted a norm at the end of each stack; here the last layer ends in its own norm."),
+        ("no feed-forward biases", " + d_ff + d_model", "",
+         "The biases of the feed-forward networks are missing: d_ff for the first matrix, d_model for the second."),
+        ("d_ff biases twice", "d_ff + d_model", "d_ff + d_ff",
+         "You counted d_ff biases for both matrices; the second gives d_model numbers, so it has d_model biases."),
+        ("d_model biases twice", "d_ff + d_model", "d_model + d_model",
+         "You counted d_model biases for both matrices; the first gives d_ff numbers, so it has d_ff biases."),
+        ("one layer on each side", "n_layers * ", "", "You counted one layer on each side; there are n_layers."),
+        ("no head", "2 * tgt_vocab_size", "tgt_vocab_size",
+         "Untied, the output head is a third table, with tgt_vocab_size rows; it is missing."),
+        ("head of the source", "src_vocab_size + 2 * tgt_vocab_size", "2 * src_vocab_size + tgt_vocab_size",
+         "The output head scores target words, so it has tgt_vocab_size rows."),
+        ("tied head apart", "src_vocab_size if tied", "2 * src_vocab_size if tied",
+         "With tied, the output head is the same table too; you counted two tables."),
+        ("never tied", "src_vocab_size if tied else ", "", "With tied, one table does all three jobs and counts once."),
     ),
-)
+)  # fmt: skip
 
 
 # 12.4 The loss of a blind model --------------------------------------------------------------------------------------
@@ -714,131 +366,59 @@ def _blind_cases():
     ]
 
 
-def _ratios(z):
-    """Return the logarithm of the shares of exp(z), taken one after the other."""
-    return (z.exp() / z.exp().sum(dim=-1, keepdim=True)).log()
+_LOG_SOFTMAX = """
+    log_p = logits.log_softmax(dim=-1)
+    return -log_p.mean(dim=-1).mean()
+"""
 
+_LOG_SUM = "return (logits.logsumexp(dim=-1) - logits.mean(dim=-1)).mean()"
 
-def _blind(of):
-    """Return the loss as another function of the logits."""
-    return lambda logits: of(logits, logits.log_softmax(dim=-1))
-
+_SHIFTED = """
+    shifted = logits - logits.amax(dim=-1, keepdim=True)
+    return (shifted.exp().sum(dim=-1).log() - shifted.mean(dim=-1)).mean()
+"""
 
 EXERCISE_4 = Exercise(
-    "12.4",
-    "The loss of a blind model",
-    10,
-    2,
-    blind_loss,
-    _blind_cases,
-    (
-        Mistake(
-            "entropy",
-            _blind(lambda z, log_p: -(log_p.exp() * log_p).sum(dim=-1).mean()),
-            "You weighted the words by p, as if the model drew the label itself; here each word has the weight 1/V.",
-        ),
-        Mistake(
-            "ln V",
-            _blind(lambda z, log_p: z.new_tensor(math.log(z.shape[-1]))),
-            "That is ln V, which holds only if all logits of a position are equal. (The logarithm of the mean "
-            "probability is always −ln V; asked for is the mean of the logarithms.)",
-        ),
-        Mistake(
-            "without the label",
-            _blind(lambda z, log_p: z.logsumexp(dim=-1).mean()),
-            "The second term is missing: −ln p(y) is ln Σ exp(z_v) − z_y, and the mean of z_y is that of the logits.",
-        ),
-        Mistake(
-            "the best word",
-            _blind(lambda z, log_p: -log_p.amax(dim=-1).mean()),
-            "You took the best word of each position for the label; every word is equally likely to be it.",
-        ),
-        Mistake(
-            "the label plus",
-            _blind(lambda z, log_p: (z.logsumexp(dim=-1) + z.mean(dim=-1)).mean()),
-            "The label's logit is subtracted, not added: −ln p(y) is ln Σ exp(z_v) − z_y.",
-        ),
-        Mistake(
-            "negative",
-            _blind(lambda z, log_p: log_p.mean()),
-            "The sign is missing: the loss is −ln p.",
-        ),
-        Mistake(
-            "sum over words",
-            _blind(lambda z, log_p: -log_p.sum(dim=-1).mean()),
-            "You summed over the words; each has the probability 1/V, so take the mean.",
-        ),
-        Mistake(
-            "sum over positions",
-            _blind(lambda z, log_p: -log_p.mean(dim=-1).sum()),
-            "You summed over the positions; take the mean.",
-        ),
-        Mistake(
-            "per position",
-            _blind(lambda z, log_p: -log_p.mean(dim=-1)),
-            "You returned a loss for each position; take their mean.",
-        ),
-        Mistake(
-            "other axis",
-            _blind(lambda z, log_p: -z.log_softmax(dim=0).mean()),
-            "Your softmax runs over the positions; the words are the last axis.",
-        ),
-        Mistake(
-            "one sum for all",
-            _blind(lambda z, log_p: z.flatten().logsumexp(dim=0) - z.mean()),
-            "Your sum of exponentials goes over all positions; each position has its own.",
-        ),
-        Mistake(
-            "overflow",
-            _blind(lambda z, log_p: (z.exp().sum(dim=-1).log() - z.mean(dim=-1)).mean()),
-            "For logits in the thousands exp is infinite; subtract each position's largest logit first, or use "
-            "torch.logsumexp or torch.log_softmax.",
-        ),
-        Mistake(
-            "overflow, then a ratio",
-            _blind(lambda z, log_p: -_ratios(z).mean()),
-            "For logits in the thousands exp is infinite, and a ratio of infinities NaN; use torch.log_softmax or "
-            "torch.logsumexp, which never form it.",
-        ),
-        Mistake(
-            "the logarithm of a softmax",
-            _blind(lambda z, log_p: -z.softmax(dim=-1).log().mean()),
-            "The softmax of all but the largest logits is exactly 0 for logits far apart, and the logarithm of 0 is "
-            "−∞: never form it, but use torch.log_softmax or torch.logsumexp.",
-        ),
-        Mistake(
-            "one maximum for all",
-            _blind(lambda z, log_p: ((z - z.max()).exp().sum(dim=-1).log() - (z - z.max()).mean(dim=-1)).mean()),
-            "You subtracted the largest logit of all positions, so that every exp of a lower position becomes 0; each "
-            "position has its own largest: amax(dim=-1, keepdim=True).",
-        ),
-        Mistake(
-            "one maximum for all, then a ratio",
-            _blind(lambda z, log_p: -_ratios(z - z.max()).mean()),
-            "You subtracted the largest logit of all positions, and 0/0 is NaN in the lower ones; use "
-            "torch.log_softmax or torch.logsumexp, position by position.",
-        ),
-        Mistake(
-            "an epsilon",
-            _blind(lambda z, log_p: -(z.softmax(dim=-1) + 1e-9).log().mean()),
-            "Adding 1e-9 to the probabilities cuts every loss off at 20.7; use torch.logsumexp or torch.log_softmax.",
-        ),
-        Mistake(
-            "shifted once",
-            _blind(lambda z, log_p: ((z - z.amax(-1, keepdim=True)).logsumexp(dim=-1) - z.mean(dim=-1)).mean()),
-            "You subtracted the largest logit in the first term only; subtract it in both, or in neither.",
-        ),
-        Mistake(
-            "sum over all",
-            _blind(lambda z, log_p: -log_p.sum()),
-            "You summed over words and positions; take the mean over both.",
-        ),
-        Mistake(
-            "half the variance",
-            _blind(lambda z, log_p: math.log(z.shape[-1]) + z.var(dim=-1, correction=0).mean() / 2),
-            "That is ln V + σ²/2, which holds about for many small logits; the exact loss is asked for.",
-        ),
+    "12.4", "The loss of a blind model", 10, 2, blind_loss, _blind_cases,
+    slips(
+        "logits", _LOG_SOFTMAX,
+        ("entropy", "log_p.mean(dim=-1)", "(log_p.exp() * log_p).sum(dim=-1)",
+         "You weighted the words by p, as if the model drew the label itself; here each word has the weight 1/V."),
+        ("ln V", "-log_p.mean(dim=-1).mean()", "logits.new_tensor(math.log(logits.shape[-1]))",
+         "That is ln V, which holds only if all logits of a position are equal. (The logarithm of the mean "
+         "probability is always −ln V; here you need the mean of the logarithms.)"),
+        ("negative", "return -", "return ", "The sign is missing: the loss is −ln p."),
+        ("sum over words", "log_p.mean(", "log_p.sum(",
+         "You summed over the words; each has the probability 1/V, so take the mean."),
+        ("per position", ".mean()", "", "You returned a loss for each position; take their mean."),
+        ("other axis", "log_softmax(dim=-1)", "log_softmax(dim=0)",
+         "Your softmax runs over the positions; the words are the last axis."),
+        ("overflow, then a ratio", "logits.log_softmax(dim=-1)",
+         "(logits.exp() / logits.exp().sum(dim=-1, keepdim=True)).log()",
+         "For logits in the thousands exp is infinite, and a ratio of infinities NaN; use torch.log_softmax or "
+         "torch.logsumexp, which never form it."),
+        ("the logarithm of a softmax", "log_softmax(dim=-1)", "softmax(dim=-1).log()",
+         "For logits far apart the softmax of all but the largest is exactly 0, and the logarithm of 0 is −∞: use "
+         "torch.log_softmax or torch.logsumexp."),
+        ("an epsilon", "logits.log_softmax(dim=-1)", "(logits.softmax(dim=-1) + 1e-9).log()",
+         "Adding 1e-9 to the probabilities cuts every loss off at 20.7; use torch.logsumexp or torch.log_softmax."),
+    )
+    + slips(
+        "logits", _LOG_SUM,
+        ("without the label", " - logits.mean(dim=-1)", "",
+         "The second term is missing: −ln p(y) is ln Σ exp(z_v) − z_y, and the mean of z_y is that of the logits."),
+    )
+    + slips(
+        "logits", _SHIFTED,
+        ("overflow", " - logits.amax(dim=-1, keepdim=True)", "",
+         "For logits in the thousands exp is infinite; subtract each position's largest logit first, or use "
+         "torch.logsumexp or torch.log_softmax."),
+        ("one maximum for all", "logits.amax(dim=-1, keepdim=True)", "logits.max()",
+         "You subtracted the largest logit of all positions, so that every exp of a lower position becomes 0; each "
+         "position has its own largest: amax(dim=-1, keepdim=True)."),
+        ("shifted once", "shifted.mean", "logits.mean",
+         "You subtracted the largest logit in the first term only; subtract it in both, or in neither."),
     ),
-)
+)  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

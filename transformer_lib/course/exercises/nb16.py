@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, Mistake, normal
+from .model import Case, Exercise, normal
+from .slips import slips
 
 # 16.1 Multiply-adds of a decoder layer -------------------------------------------------------------------------------
 
@@ -33,138 +34,48 @@ def _layer_cases():
     ]
 
 
-def _layer(
-    own=4,
-    pairs=2,
-    cross=lambda t, s, m: 2 * t * m * m + 2 * s * m * m,
-    mixed=2,
-    ff=2,
-    own_pairs=lambda t, s, m: t * t * m,
-):
-    def function(t, s, m, f):
-        return own * t * m * m + pairs * own_pairs(t, s, m) + cross(t, s, m) + mixed * t * s * m + ff * t * m * f
-
-    return function
-
+_COUNTED = """
+    own_rows, cross_rows = 4 * tgt_len, 2 * tgt_len + 2 * src_len
+    pairs = 2 * tgt_len**2 + 2 * tgt_len * src_len
+    network = 2 * tgt_len * d_model * d_ff
+    return (own_rows + cross_rows) * d_model**2 + pairs * d_model + network
+"""
 
 EXERCISE_1 = Exercise(
-    "16.1",
-    "Multiply-adds of a decoder layer",
-    8,
-    1,
-    decoder_layer_multiply_adds,
-    _layer_cases,
-    (
-        Mistake(
-            "no cross-attention",
-            _layer(cross=lambda t, s, m: 0, mixed=0),
-            "That is an encoder layer; the cross-attention is missing, projections and pairs.",
-        ),
-        Mistake(
-            "no cross projections",
-            _layer(cross=lambda t, s, m: 0),
-            "The cross-attention has four projections of its own.",
-        ),
-        Mistake(
-            "all from the target",
-            _layer(cross=lambda t, s, m: 4 * t * m * m),
-            "You projected tgt_len rows four times in the cross-attention; its keys and values are made from "
-            "the src_len rows of memory.",
-        ),
-        Mistake(
-            "all from the source",
-            _layer(cross=lambda t, s, m: 4 * s * m * m),
-            "You projected src_len rows four times in the cross-attention; its queries and its output have "
-            "tgt_len rows.",
-        ),
-        Mistake(
-            "square of the source",
-            lambda t, s, m, f: _layer(mixed=0)(t, s, m, f) + 2 * s * s * m,
-            "The pairs of the cross-attention are tgt_len · src_len: every target token with every row.",
-        ),
-        Mistake(
-            "no blends",
-            _layer(pairs=1, mixed=1),
-            "The pairs are used twice, in the scores and in the blend of the values.",
-        ),
-        Mistake(
-            "half of the pairs",
-            _layer(own_pairs=lambda t, s, m: t * (t + 1) / 2 * m),
-            "You left out the pairs behind the causal mask; here they are computed, and then hidden.",
-        ),
-        Mistake("one matrix", _layer(ff=1), "The feed-forward network has two matrices, d_model × d_ff and back."),
-        Mistake(
-            "no output projections",
-            _layer(own=3, cross=lambda t, s, m: t * m * m + 2 * s * m * m),
-            "Two projections of tgt_len rows are missing. Each of the two attentions has a W_Q and a W_O, which act on "
-            "tgt_len rows.",
-        ),
-        Mistake(
-            "one projection of the target missing",
-            _layer(cross=lambda t, s, m: t * m * m + 2 * s * m * m),
-            "One projection of tgt_len rows is missing: the cross-attention has a W_Q and a W_O, too.",
-        ),
-        Mistake(
-            "output projection on the source",
-            _layer(cross=lambda t, s, m: t * m * m + 3 * s * m * m),
-            "In your count, three projections of the cross-attention act on src_len rows; queries and output have "
-            "tgt_len rows.",
-        ),
-        Mistake(
-            "values from the target",
-            _layer(cross=lambda t, s, m: 3 * t * m * m + s * m * m),
-            "Only one projection acts on src_len rows in your count; keys and values are both made from the memory.",
-        ),
-        Mistake(
-            "own pairs once",
-            _layer(pairs=1),
-            "The pairs of the self-attention are used twice, in the scores and in the blend.",
-        ),
-        Mistake(
-            "network over the source",
-            lambda t, s, m, f: _layer(ff=0)(t, s, m, f) + 2 * s * m * f,
-            "Your feed-forward network works on src_len rows; that of a decoder layer works on its tgt_len rows.",
-        ),
-        Mistake(
-            "no cross pairs",
-            _layer(mixed=0),
-            "The pairs of the cross-attention are missing: tgt_len · src_len, for the scores and for the blend.",
-        ),
-        Mistake(
-            "cross pairs once",
-            _layer(mixed=1),
-            "The pairs of the cross-attention are used twice, in the scores and in the blend.",
-        ),
-        Mistake("no network", _layer(ff=0), "The feed-forward network is missing."),
-        Mistake(
-            "pairs without width",
-            lambda t, s, m, f: (6 * t + 2 * s) * m * m + 2 * t * (t + s) + 2 * t * m * f,
-            "A pair does not take one multiply-add: its score is a sum over d_model products, and so is its blend.",
-        ),
-        Mistake(
-            "cross-attention over all rows",
-            lambda t, s, m, f: (6 * t + 2 * s) * m * m + 2 * (t + s) ** 2 * m + 2 * t * m * f,
-            "You paired all rows with all rows. There are two grids: tgt_len · tgt_len and tgt_len · src_len.",
-        ),
-        Mistake(
-            "source through the network",
-            lambda t, s, m, f: _layer()(t, s, m, f) + 2 * s * m * f,
-            "The feed-forward network of a decoder layer works on its tgt_len rows. The memory gives keys and "
-            "values, no more.",
-        ),
-        Mistake(
-            "an encoder layer for the source",
-            lambda t, s, m, f: 4 * (t + s) * m * m + 2 * (t * t + s * s) * m + 2 * t * m * f,
-            "You gave the memory a self-attention. In the cross-attention the queries are the tgt_len rows, and only "
-            "keys and values come from the src_len rows.",
-        ),
-        Mistake(
-            "twice",
-            lambda *a: 2 * _layer()(*a),
-            "You counted multiplications and additions apart: a multiply-add is one.",
-        ),
+    "16.1", "Multiply-adds of a decoder layer", 8, 1, decoder_layer_multiply_adds, _layer_cases,
+    slips(
+        "tgt_len, src_len, d_model, d_ff", _COUNTED,
+        ("no cross-attention", "2 * tgt_len + 2 * src_len\npairs = 2 * tgt_len**2 + 2 * tgt_len * src_len",
+         "0\npairs = 2 * tgt_len**2",
+         "That is an encoder layer; the cross-attention is missing, projections and pairs."),
+        ("no cross projections", "(own_rows + cross_rows)", "own_rows",
+         "The cross-attention has four projections of its own."),
+        ("all from the target", "+ 2 * src_len", "+ 2 * tgt_len",
+         "You projected tgt_len rows four times in the cross-attention; its keys and values are made from "
+         "the src_len rows of memory."),
+        ("all from the source", ", 2 * tgt_len", ", 2 * src_len",
+         "You projected src_len rows four times in the cross-attention; its queries and its output have "
+         "tgt_len rows."),
+        ("square of the source", "2 * tgt_len * src_len", "2 * src_len**2",
+         "The pairs of the cross-attention are tgt_len · src_len: every target token with every row."),
+        ("no blends", "2 * tgt_len**2 + 2 * tgt_len * src_len", "tgt_len**2 + tgt_len * src_len",
+         "The pairs are used twice, in the scores and in the blend of the values."),
+        ("half of the pairs", "2 * tgt_len**2", "tgt_len * (tgt_len + 1)",
+         "You left out the pairs behind the causal mask; here they are computed, and then hidden."),
+        ("one matrix", "2 * tgt_len * d_model", "tgt_len * d_model",
+         "The feed-forward network has two matrices, d_model × d_ff and back."),
+        ("no output projections", "4 * tgt_len, 2 * tgt_len", "3 * tgt_len, tgt_len",
+         "Two projections of tgt_len rows are missing. Each of the two attentions has a W_Q and a W_O, which act on "
+         "tgt_len rows."),
+        ("no cross pairs", " + 2 * tgt_len * src_len", "",
+         "The pairs of the cross-attention are missing: tgt_len · src_len, for the scores and for the blend."),
+        ("pairs without width", "pairs * d_model", "pairs",
+         "A pair does not take one multiply-add: its score is a sum over d_model products, and so is its blend."),
+        ("twice", "(own_rows + cross_rows) * d_model**2 + pairs * d_model + network",
+         "2 * ((own_rows + cross_rows) * d_model**2 + pairs * d_model + network)",
+         "You counted multiplications and additions separately: a multiply-add is one."),
     ),
-)
+)  # fmt: skip
 
 
 # 16.2 Where the pairs take over --------------------------------------------------------------------------------------
@@ -194,96 +105,39 @@ def _crossover_cases():
     ]
 
 
+_CROSSED = """
+    rest = 4 * d_model * d_attention + 2 * d_model * d_ff  # per token
+    return rest // (2 * d_attention) + 1
+"""
+
 EXERCISE_2 = Exercise(
-    "16.2",
-    "Where the pairs take over",
-    8,
-    2,
-    crossover_length,
-    _crossover_cases,
-    (
-        Mistake(
-            "equal",
-            lambda m, a, f: 2 * m + m * f // a,
-            "One too small: the pairs must take more than the rest, not as much.",
-        ),
-        Mistake(
-            "rounded up",
-            lambda m, a, f: -(-(2 * m * a + m * f) // a),
-            "Right where the two sides are equal between two whole lengths; where they are equal at a whole length, go "
-            "one further.",
-        ),
-        Mistake(
-            "projections alone",
-            lambda m, a, f: 2 * m + 1,
-            "That is where the pairs overtake the projections; the feed-forward network is missing.",
-        ),
-        Mistake(
-            "same width",
-            lambda m, a, f: 2 * m + f + 1,
-            "That is right for d_attention = d_model only. The pairs take 2n² · d_attention, the projections "
-            "4n · d_model · d_attention, and the feed-forward network 2n · d_model · d_ff, whatever the heads.",
-        ),
-        Mistake(
-            "scores alone",
-            lambda m, a, f: 2 * (2 * m + m * f / a) // 1 + 1,
-            "The pairs take 2n² · d_attention, for scores and blend. (Is one of the two missing, or a division by 2?)",
-        ),
-        Mistake(
-            "one matrix",
-            lambda m, a, f: 2 * m + m * f // (2 * a) + 1,
-            "The feed-forward network has two matrices of d_model · d_ff.",
-        ),
-        Mistake(
-            "widths of attention",
-            lambda m, a, f: 2 * a + f + 1,
-            "Two widths are confused: the pairs take 2n² · d_attention, a projection n · d_model · d_attention, the "
-            "feed-forward network 2n · d_model · d_ff.",
-        ),
-        Mistake(
-            "same width, equal",
-            lambda m, a, f: 2 * m + f,
-            "That is where the two sides are equal if d_attention is d_model. Write both sides with d_attention, and "
-            "then go one further.",
-        ),
-        Mistake(
-            "divided too early",
-            lambda m, a, f: 2 * m + m * (f // a) + 1,
-            "You rounded d_ff / d_attention before multiplying by d_model; round once, at the end.",
-        ),
-        Mistake(
-            "square projections",
-            lambda m, a, f: (2 * m * m + m * f) // a + 1,
-            "A projection is no square matrix here: it has d_model · d_attention numbers.",
-        ),
-        Mistake(
-            "three projections",
-            lambda m, a, f: (3 * m * a + 2 * m * f) // (2 * a) + 1,
-            "There are four projections: for queries, keys, values, and the output.",
-        ),
-        Mistake(
-            "not whole",
-            lambda m, a, f: 2 * m + m * f / a,
-            "That is where both sides are equal. Return the first whole number above it.",
-        ),
-        Mistake(
-            "one more",
-            lambda m, a, f: 2 * m + m * f / a + 1,
-            "You added 1 to where both sides are equal; return the first whole number above it.",
-        ),
-        Mistake(
-            "nearest",
-            lambda m, a, f: round(2 * m + m * f / a),
-            "You rounded where both sides are equal to the nearest whole number; return the first one above it.",
-        ),
-        Mistake(
-            "rounded to the nearest",
-            lambda m, a, f: round(2 * m + m * f / a) + 1,
-            "You rounded where both sides are equal, and added 1. Where it was rounded up, that is one too many: round "
-            "down first.",
-        ),
+    "16.2", "Where the pairs take over", 8, 2, crossover_length, _crossover_cases,
+    slips(
+        "d_model, d_attention, d_ff", _CROSSED,
+        ("equal", " + 1", "", "One too small: the pairs must take more than the rest, not as much."),
+        ("rounded up", "rest // (2 * d_attention) + 1", "math.ceil(rest / (2 * d_attention))",
+         "Right where the two sides are equal between two whole lengths; where they are equal at a whole length, go "
+         "one further."),
+        ("projections alone", " + 2 * d_model * d_ff", "",
+         "That is where the pairs overtake the projections; the feed-forward network is missing."),
+        ("same width", "rest // (2 * d_attention) + 1", "2 * d_model + d_ff + 1",
+         "That is right for d_attention = d_model only. The pairs take 2n² · d_attention, the projections "
+         "4n · d_model · d_attention, and the feed-forward network 2n · d_model · d_ff, whatever the heads."),
+        ("scores alone", "(2 * d_attention)", "d_attention",
+         "The pairs take 2n² · d_attention, for scores and blend. (Is one of the two missing, or a division by 2?)"),
+        ("one matrix", "2 * d_model * d_ff", "d_model * d_ff",
+         "The feed-forward network has two matrices of d_model · d_ff."),
+        ("divided too early", "rest // (2 * d_attention) + 1", "2 * d_model + d_model * (d_ff // d_attention) + 1",
+         "You rounded d_ff / d_attention before multiplying by d_model; round once, at the end."),
+        ("square projections", "4 * d_model * d_attention", "4 * d_model**2",
+         "A projection is not a square matrix here: it has d_model · d_attention numbers."),
+        ("three projections", "4 *", "3 *", "There are four projections: for queries, keys, values, and the output."),
+        ("not whole", "// (2 * d_attention) + 1", "/ (2 * d_attention)",
+         "That is where both sides are equal. Return the first whole number above it."),
+        ("nearest", "rest // (2 * d_attention) + 1", "round(rest / (2 * d_attention))",
+         "You rounded where both sides are equal to the nearest whole number; return the first one above it."),
     ),
-)
+)  # fmt: skip
 
 
 # 16.3 Join two blocks ------------------------------------------------------------------------------------------------
@@ -334,186 +188,48 @@ def _merge_cases():
     ]
 
 
-def _merge(largest=torch.maximum, total=None, blend=None):
-    """Return the merge with one part replaced: functions of (first, second, right result)."""
-
-    def function(first, second):
-        right = merge_blocks(first, second)
-        result = [largest(first[0], second[0]), right[1], right[2]]
-        if total:
-            result[1] = total(first, second, right)
-        if blend:
-            result[2] = blend(first, second, right)
-        return tuple(result)
-
-    return function
-
-
-def _exponentials(first, second):
-    grown = [part[0].exp() for part in (first, second)]
-    largest = torch.maximum(first[0], second[0])
-    scale = 1 / largest.exp()
-    return (
-        largest,
-        (first[1] * grown[0] + second[1] * grown[1]) * scale,
-        (first[2] * grown[0] + second[2] * grown[1]) * scale,
-    )
-
-
-def _measured_from(reference, *, largest=None):
-    """Return the merge measured from `reference(m, m2)`; `largest` is what it returns as the largest score."""
-
-    def function(first, second):
-        base = reference(first[0], second[0])
-        grown = [(part[0] - base).exp() for part in (first, second)]
-        sums = [sum(part[i] * by for part, by in zip((first, second), grown, strict=True)) for i in (1, 2)]
-        return (base if largest is None else largest(first[0], second[0]), *sums)
-
-    return function
-
-
-def _factors(first, second):
-    largest = torch.maximum(first[0], second[0])
-    return largest, (first[0] - largest).exp(), (second[0] - largest).exp()
-
-
-def _swapped_factors(first, second):
-    largest, mine, other = _factors(first, second)
-    return largest, first[1] * other + second[1] * mine, first[2] * other + second[2] * mine
-
-
-def _common_factor(first, second):
-    largest, mine, other = _factors(first, second)
-    return largest, (first[1] + second[1]) * mine * other, (first[2] + second[2]) * mine * other
-
-
-def _differences(first, second):
-    largest = torch.maximum(first[0], second[0])
-    mine, other = first[0] - largest, second[0] - largest
-    return largest, first[1] * mine + second[1] * other, first[2] * mine + second[2] * other
-
-
-def _divided_first(first, second):
-    largest, mine, other = _factors(first, second)
-    return largest, merge_blocks(first, second)[1], first[2] / first[1] * mine + second[2] / second[1] * other
-
-
-def _weighted(first, second):
-    largest = torch.maximum(first[0], second[0])
-    shares = [part[1] * (part[0] - largest).exp() for part in (first, second)]
-    return (shares[0] * first[2] + shares[1] * second[2]) / sum(shares)
-
+_JOINED = """
+    (m, s, o), (m_2, s_2, o_2) = first, second
+    largest = torch.maximum(m, m_2)
+    factor, factor_2 = (m - largest).exp(), (m_2 - largest).exp()
+    total = s * factor + s_2 * factor_2
+    blend = o * factor + o_2 * factor_2
+    return largest, total, blend
+"""
 
 EXERCISE_3 = Exercise(
-    "16.3",
-    "Join two blocks",
-    10,
-    2,
-    merge_blocks,
-    _merge_cases,
-    (
-        Mistake(
-            "sums added",
-            _merge(total=lambda a, b, r: a[1] + b[1], blend=lambda a, b, r: a[2] + b[2]),
-            "You added the sums as they are, but each is measured from its own largest score. Rescale both "
-            "to the common one first.",
-        ),
-        Mistake(
-            "total not rescaled",
-            _merge(total=lambda a, b, r: a[1] + b[1]),
-            "The blend is right; the total must be rescaled in the same way.",
-        ),
-        Mistake(
-            "blend not rescaled",
-            _merge(blend=lambda a, b, r: a[2] + b[2]),
-            "The total is right; the blend must be rescaled in the same way.",
-        ),
-        Mistake(
-            "divided",
-            _merge(blend=lambda a, b, r: r[2] / r[1]),
-            "You divided the blend by the total; that comes once, at the very end.",
-        ),
-        Mistake(
-            "second only",
-            lambda a, b: (
-                torch.maximum(a[0], b[0]),
-                a[1] * (a[0] - torch.maximum(a[0], b[0])).exp() + b[1],
-                a[2] * (a[0] - torch.maximum(a[0], b[0])).exp() + b[2],
-            ),
-            "You rescaled the first block only; right if the second has the larger scores, but either may.",
-        ),
-        Mistake(
-            "first kept",
-            lambda a, b: (
-                torch.maximum(a[0], b[0]),
-                *(a[i] + b[i] * (b[0] - torch.maximum(a[0], b[0])).exp() for i in (1, 2)),
-            ),
-            "You rescaled the second block only; right if the first has the larger scores, but either may.",
-        ),
-        Mistake(
-            "upside down",
-            lambda a, b: (
-                torch.maximum(a[0], b[0]),
-                *(
-                    a[i] * (torch.maximum(a[0], b[0]) - a[0]).exp() + b[i] * (torch.maximum(a[0], b[0]) - b[0]).exp()
-                    for i in (1, 2)
-                ),
-            ),
-            "Your factors are larger than 1: it is exp(old largest − new largest), at most 1.",
-        ),
-        Mistake(
-            "overflow",
-            _exponentials,
-            "exp of a score of 1000 is infinite. Use differences from the new largest score, which are never positive.",
-        ),
-        Mistake(
-            "sum of the largest",
-            lambda a, b: (a[0] + b[0], *merge_blocks(a, b)[1:]),
-            "The largest score of both blocks is the larger of the two, not their sum.",
-        ),
-        Mistake(
-            "blends as means",
-            lambda a, b: (*merge_blocks(a, b)[:2], _weighted(a, b)),
-            "You took each blend for a mean; it is the sum before it is divided by the total. Rescale both and add.",
-        ),
-        Mistake(
-            "each divided first",
-            _divided_first,
-            "You divided each blend by its own total before adding; only the joined blend is divided, at the very end.",
-        ),
-        Mistake(
-            "factors swapped",
-            _swapped_factors,
-            "The factors are right, but each is at the other block: a block takes exp(own largest − common largest).",
-        ),
-        Mistake(
-            "one factor for both",
-            _common_factor,
-            "You shrank both blocks by the same factor. The block with the larger scores keeps its sums as they are.",
-        ),
-        Mistake(
-            "no exponential",
-            _differences,
-            "You multiplied by a difference of scores; the factor is its exponential.",
-        ),
-        Mistake(
-            "measured from the first",
-            _measured_from(lambda m, m2: m),
-            "You measured both blocks from the first one's largest score; larger ones in the second may overflow.",
-        ),
-        Mistake(
-            "measured from the second",
-            _measured_from(lambda m, m2: m2, largest=torch.maximum),
-            "You measured both blocks from the second one's largest score. Take the larger of the two.",
-        ),
-        Mistake(
-            "measured from the smaller",
-            _measured_from(torch.minimum),
-            "You measured both blocks from the smaller of the two largest scores, which can overflow. Take the larger.",
-        ),
+    "16.3", "Join two blocks", 10, 2, merge_blocks, _merge_cases,
+    slips(
+        "first, second", _JOINED,
+        ("sums added", "s * factor + s_2 * factor_2\nblend = o * factor + o_2 * factor_2", "s + s_2\nblend = o + o_2",
+         "You added the sums as they are, but each is measured from its own largest score. Rescale both "
+         "to the common one first."),
+        ("total not rescaled", "s * factor + s_2 * factor_2", "s + s_2",
+         "The blend is right; the total must be rescaled in the same way."),
+        ("blend not rescaled", "o * factor + o_2 * factor_2", "o + o_2",
+         "The total is right; the blend must be rescaled in the same way."),
+        ("divided", "total, blend", "total, blend / total",
+         "You divided the blend by the total; that comes once, at the very end."),
+        ("second only", "(m_2 - largest).exp()", "1.0",
+         "You rescaled the first block only; right if the second has the larger scores, but either may."),
+        ("first kept", "(m - largest).exp()", "1.0",
+         "You rescaled the second block only; right if the first has the larger scores, but either may."),
+        ("upside down", "(m - largest).exp(), (m_2 - largest).exp()", "(largest - m).exp(), (largest - m_2).exp()",
+         "Your factors are larger than 1: it is exp(old largest − new largest), at most 1."),
+        ("overflow", "(m - largest).exp(), (m_2 - largest).exp()",
+         "m.exp() / largest.exp(), m_2.exp() / largest.exp()",
+         "exp of a score of 1000 is infinite. Use differences from the new largest score, which are never positive."),
+        ("each divided first", "o * factor + o_2 * factor_2", "o / s * factor + o_2 / s_2 * factor_2",
+         "You divided each blend by its own total before adding; only the joined blend is divided, at the very end."),
+        ("factors swapped", "factor, factor_2 =", "factor_2, factor =",
+         "The factors are right, but swapped: a block takes exp(own largest − common largest)."),
+        ("no exponential", "(m - largest).exp(), (m_2 - largest).exp()", "m - largest, m_2 - largest",
+         "You multiplied by a difference of scores; the factor is its exponential."),
+        ("measured from the first", "torch.maximum(m, m_2)", "m",
+         "You measured both blocks from the first one's largest score; larger ones in the second may overflow."),
     ),
     returns=("largest", "total", "blend"),
-)
+)  # fmt: skip
 
 
 # 16.4 Attention, block by block --------------------------------------------------------------------------------------
@@ -556,241 +272,80 @@ def _block_cases():
     ]
 
 
-def _blocks(query, key_blocks, scale=None):
-    return [query @ key.T * (query.shape[1] ** -0.5 if scale is None else scale(query)) for key in key_blocks]
-
-
-def _mean_of_blocks(query, key_blocks, value_blocks):
-    each = [scores.softmax(-1) @ v for scores, v in zip(_blocks(query, key_blocks), value_blocks, strict=True)]
-    return torch.stack(each).mean(0)
-
-
-def _sum_of_blocks(query, key_blocks, value_blocks):
-    return len(key_blocks) * _mean_of_blocks(query, key_blocks, value_blocks)
-
-
-def _running(
-    query, key_blocks, value_blocks, *, total=True, blend=True, scale=None, axis=-1, divide=True, start=-torch.inf
-):
-    """Return the running sums; `total` and `blend` say which of the two are rescaled when the largest score grows."""
-    largest = torch.full((len(query), 1), start, dtype=query.dtype)
-    s, o = 0.0, 0.0
-    for scores, value in zip(_blocks(query, key_blocks, scale), value_blocks, strict=True):
-        new = torch.maximum(largest, scores.amax(axis, keepdim=True) if axis == -1 else scores.max())
-        grown, shrink = (scores - new).exp(), (largest - new).exp()
-        s = s * (shrink if total else 1.0) + grown.sum(-1, keepdim=True)
-        o = o * (shrink if blend else 1.0) + grown @ value
+_RUNNING = """
+    largest = torch.full((len(query), 1), -torch.inf, dtype=query.dtype)
+    total, blend = 0.0, 0.0
+    for keys, values in zip(key_blocks, value_blocks):
+        scores = query @ keys.T / query.shape[1] ** 0.5
+        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+        terms, shrink = (scores - new).exp(), (largest - new).exp()
+        total = total * shrink + terms.sum(-1, keepdim=True)
+        blend = blend * shrink + terms @ values
         largest = new
-    return o / s if divide else o
+    return blend / total
+"""
 
-
-def _loop(step, divide=True):
-    """Return the loop over blocks with this step, (largest, total, blend, scores, value) -> (largest, total, blend)."""
-
-    def function(query, key_blocks, value_blocks):
-        state = torch.full((len(query), 1), -torch.inf, dtype=query.dtype), 0.0, 0.0
-        for scores, value in zip(_blocks(query, key_blocks), value_blocks, strict=True):
-            state = step(*state, scores, value)
-        return state[2] / state[1] if divide else state[2]
-
-    return function
-
-
-def _new(m, scores):
-    """Return the new largest score, the factor for the old sums, and the new exponentials with their sum."""
-    new = torch.maximum(m, scores.amax(-1, keepdim=True))
-    grown = (scores - new).exp()
-    return new, (m - new).exp(), grown, grown.sum(-1, keepdim=True)
-
-
-def _upside_down(m, s, o, scores, value):
-    new, shrink, grown, row = _new(m, scores)
-    return new, s / shrink + row, o / shrink + grown @ value
-
-
-def _largest_kept(m, s, o, scores, value):
-    _, shrink, grown, row = _new(m, scores)
-    return m, s * shrink + row, o * shrink + grown @ value
-
-
-def _largest_of_the_block(m, s, o, scores, value):
-    new = scores.amax(-1, keepdim=True)
-    shrink, grown = (m - new).exp(), (scores - new).exp()
-    return new, s * shrink + grown.sum(-1, keepdim=True), o * shrink + grown @ value
-
-
-def _block_by_its_own(m, s, o, scores, value):
-    new, shrink, _, _ = _new(m, scores)
-    grown = (scores - scores.amax(-1, keepdim=True)).exp()
-    return new, s * shrink + grown.sum(-1, keepdim=True), o * shrink + grown @ value
-
-
-def _all_shrunk(m, s, o, scores, value):
-    new, shrink, grown, row = _new(m, scores)
-    return new, (s + row) * shrink, (o + grown @ value) * shrink
-
-
-def _blend_replaced(m, s, o, scores, value):
-    new, shrink, grown, row = _new(m, scores)
-    return new, s * shrink + row, grown @ value
-
-
-def _total_of_all_queries(m, s, o, scores, value):
-    new, shrink, grown, _ = _new(m, scores)
-    return new, s * shrink + grown.sum(), o * shrink + grown @ value
-
-
-def _divided_each_time(m, s, o, scores, value):
-    new, shrink, grown, row = _new(m, scores)
-    total = s * shrink + row
-    return new, total, (o * shrink + grown @ value) / total
-
-
-def _without_largest(query, key_blocks, value_blocks):
-    grown = [scores.exp() for scores in _blocks(query, key_blocks)]
-    blend = sum(g @ v for g, v in zip(grown, value_blocks, strict=True))
-    return blend / sum(g.sum(-1, keepdim=True) for g in grown)
-
-
-def _own_largest(query, key_blocks, value_blocks):
-    """Shift each block by its own largest score, and add the sums as they are."""
-    grown = [(scores - scores.amax(-1, keepdim=True)).exp() for scores in _blocks(query, key_blocks)]
-    blend = sum(g @ v for g, v in zip(grown, value_blocks, strict=True))
-    return blend / sum(g.sum(-1, keepdim=True) for g in grown)
-
+_BY_SHARES = """
+    outputs, totals = [], []
+    for keys, values in zip(key_blocks, value_blocks):
+        scores = query @ keys.T / query.shape[1] ** 0.5
+        outputs.append(scores.softmax(-1) @ values)
+        totals.append(scores.logsumexp(-1, keepdim=True))
+    shares = torch.stack(totals).softmax(0)
+    return (shares * torch.stack(outputs)).sum(0)
+"""
 
 EXERCISE_4 = Exercise(
-    "16.4",
-    "Attention, block by block",
-    15,
-    3,
-    blockwise_attention,
-    _block_cases,
-    (
-        Mistake(
-            "mean of blocks",
-            _mean_of_blocks,
-            "You averaged the outputs of the blocks; a block counts by its share of the exponentials.",
-        ),
-        Mistake(
-            "sum of blocks",
-            _sum_of_blocks,
-            "You added the outputs of the blocks, each with weights that sum to one of their own.",
-        ),
-        Mistake(
-            "own largest",
-            _own_largest,
-            "Each block's sums are measured from its own largest score; rescale before you add.",
-        ),
-        Mistake(
-            "total not rescaled",
-            lambda *a: _running(*a, total=False),
-            "You rescale the blend but not the total when the largest score grows.",
-        ),
-        Mistake(
-            "blend not rescaled",
-            lambda *a: _running(*a, blend=False),
-            "You rescale the total but not the blend when the largest score grows.",
-        ),
-        Mistake("not divided", lambda *a: _running(*a, divide=False), "The blend was never divided by the total."),
-        Mistake("no largest", _without_largest, "exp of large scores overflows: subtract the running largest score."),
-        Mistake(
-            "no scaling", lambda *a: _running(*a, scale=lambda query: 1.0), "You did not divide the scores by √d_k."
-        ),
-        Mistake("last block lost", lambda q, k, v: _running(q, k[:-1] or k, v[:-1] or v), "The last block is missing."),
-        Mistake(
-            "starts at 0",
-            lambda *a: _running(*a, start=0.0),
-            "Your largest score begins at a finite number. Where all scores lie far below it every exp is 0, and 0/0 "
-            "is NaN: begin at −∞.",
-        ),
-        Mistake(
-            "blend and total not rescaled",
-            lambda *a: _running(*a, total=False, blend=False),
-            "When the largest score grows, what was summed so far must be rescaled: the total and the blend.",
-        ),
-        Mistake(
-            "factor upside down",
-            _loop(_upside_down),
-            "Every entry is NaN: infinity met 0, or another infinity. (Is your factor exp(old − new), and do the sums "
-            "start at 0?)",
-        ),
-        Mistake(
-            "old largest kept",
-            _loop(_largest_kept),
-            "Only the last block is left in your sums. (Are they set up before the loop, and is the largest score "
-            "updated at the end of each step?)",
-        ),
-        Mistake(
-            "forgets the larger one",
-            _loop(_largest_of_the_block),
-            "You took the largest score of the new block alone. If an earlier block had a larger one, the factor "
-            "exceeds 1 and can overflow; take the larger of the two.",
-        ),
-        Mistake(
-            "block by its own largest",
-            _loop(_block_by_its_own),
-            "The sums so far are rescaled rightly, but the terms of the new block are measured from its own largest "
-            "score; measure them from the common one.",
-        ),
-        Mistake(
-            "new terms shrunk too",
-            _loop(_all_shrunk),
-            "The factor belongs to the old sums alone; the new block's terms are measured from the new largest score "
-            "already.",
-        ),
-        Mistake(
-            "blend replaced",
-            _loop(_blend_replaced),
-            "The blend of each block replaces the one before; add it to the rescaled old one.",
-        ),
-        Mistake(
-            "first block alone",
-            lambda q, k, v: blockwise_attention(q, k[:1], v[:1]),
-            "Only the first block is used. (Is the return inside the loop?)",
-        ),
-        Mistake(
-            "total over all queries",
-            _loop(_total_of_all_queries),
-            "You summed the exponentials over all queries; each query has its own total: sum over the last axis.",
-        ),
-        Mistake(
-            "mean by length",
-            lambda q, k, v: (
-                sum(len(part) * blockwise_attention(q, [part], [own]) for part, own in zip(k, v, strict=True))
-                / sum(map(len, k))
-            ),
-            "You averaged the outputs of the blocks by their lengths; a block counts by its share of the exponentials.",
-        ),
-        Mistake(
-            "divided at each block",
-            _loop(_divided_each_time, divide=False),
-            "You divided the blend by the total at every block; divide once, after the last.",
-        ),
-        Mistake(
-            "one largest for all queries",
-            lambda *a: _running(*a, axis=None),
-            "Each query needs a largest score of its own: where another query's scores are far larger, every exp of "
-            "this one is 0, and 0/0 is NaN.",
-        ),
-        Mistake(
-            "divided by d_k",
-            lambda *a: _running(*a, scale=lambda query: 1 / query.shape[1]),
-            "You divided the scores by d_k; divide by its root.",
-        ),
-        Mistake(
-            "root of the queries",
-            lambda *a: _running(*a, scale=lambda query: len(query) ** -0.5),
-            "You divided by the root of the number of queries; d_k is the width, query.shape[1].",
-        ),
-        Mistake(
-            "detached values",
-            lambda q, k, v: blockwise_attention(q, k, [value.detach() for value in v]),
-            "The values are right, but the gradient must reach the values too: detach nothing.",
-        ),
+    "16.4", "Attention, block by block", 15, 3, blockwise_attention, _block_cases,
+    slips(
+        "query, key_blocks, value_blocks", _RUNNING,
+        ("total not rescaled", "total * shrink", "total",
+         "You rescale the blend but not the total when the largest score grows."),
+        ("blend not rescaled", "blend * shrink", "blend",
+         "You rescale the total but not the blend when the largest score grows."),
+        ("not divided", " / total", "", "The blend was never divided by the total."),
+        ("no largest", "(scores - new).exp(), (largest - new).exp()", "scores.exp(), 1.0",
+         "exp of large scores overflows: subtract the running largest score."),
+        ("no scaling", " / query.shape[1] ** 0.5", "", "You did not divide the scores by √d_k."),
+        ("starts at 0", "-torch.inf", "0.0",
+         "Your largest score begins at a finite number. Where all scores lie far below it every exp is 0, and 0/0 "
+         "is NaN: begin at −∞."),
+        ("blend and total not rescaled", "(largest - new).exp()", "1.0",
+         "When the largest score grows, what was summed so far must be rescaled: the total and the blend."),
+        ("factor upside down", "(largest - new)", "(new - largest)",
+         "Every entry is NaN: infinity met 0, or another infinity. (Is your factor exp(old − new), and do the sums "
+         "start at 0?)"),
+        ("old largest kept", "    largest = new\n", "",
+         "Only the last block is left in your sums. (Are they set up before the loop, and is the largest score "
+         "updated at the end of each step?)"),
+        ("forgets the larger one", "torch.maximum(largest, scores.amax(-1, keepdim=True))",
+         "scores.amax(-1, keepdim=True)",
+         "You took the largest score of the new block alone. If an earlier block had a larger one, the factor "
+         "exceeds 1 and can overflow; take the larger of the two."),
+        ("block by its own largest", "(scores - new)", "(scores - scores.amax(-1, keepdim=True))",
+         "The sums so far are rescaled rightly, but the terms of the new block are measured from its own largest "
+         "score; measure them from the common one."),
+        ("first block alone", "\nreturn", "\n    return",
+         "Only the first block is used. (Is the return inside the loop?)"),
+        ("divided at each block", "blend * shrink + terms @ values\n    largest = new\nreturn blend / total",
+         "(blend * shrink + terms @ values) / total\n    largest = new\nreturn blend",
+         "You divided the blend by the total at every block; divide once, after the last."),
+        ("one largest for all queries", "scores.amax(-1, keepdim=True)", "scores.max()",
+         "Each query needs a largest score of its own: where another query's scores are far larger, every exp of "
+         "this one is 0, and 0/0 is NaN."),
+        ("divided by d_k", " ** 0.5", "", "You divided the scores by d_k; divide by its root."),
+    )
+    + slips(
+        "query, key_blocks, value_blocks", _BY_SHARES,
+        ("mean of blocks", "(shares * torch.stack(outputs)).sum(0)", "torch.stack(outputs).mean(0)",
+         "You averaged the outputs of the blocks; a block counts by its share of the exponentials."),
+        ("sum of blocks", "(shares * torch.stack(outputs)).sum(0)", "torch.stack(outputs).sum(0)",
+         "You added the outputs of the blocks, each with weights that sum to one of their own."),
+        ("own largest", "scores.logsumexp(", "(scores - scores.amax(-1, keepdim=True)).logsumexp(",
+         "Each block's sums are measured from its own largest score; rescale before you add."),
     ),
     gradients=("query", "key_blocks", "value_blocks"),
-)
+)  # fmt: skip
 
 
 # 16.5 One gradient from uneven parts ---------------------------------------------------------------------------------
@@ -806,10 +361,6 @@ def joined_gradient(gradients, counts):
     for gradient, count in zip(gradients, counts, strict=True):
         total = total + gradient * float(count)
     return total / float(counts.sum())
-
-
-def _counts_on_the_parameters(gradients, counts):
-    return (gradients * counts).sum(0) / counts.sum()
 
 
 def _gradient_cases():
@@ -830,91 +381,39 @@ def _gradient_cases():
     ]
 
 
+_SHARED = """
+    shares = counts / counts.sum()
+    return (shares[:, None] * gradients).sum(0)
+"""
+
 EXERCISE_5 = Exercise(
-    "16.5",
-    "One gradient from uneven parts",
-    10,
-    2,
-    joined_gradient,
-    _gradient_cases,
-    (
-        Mistake(
-            "mean",
-            lambda g, c: g.mean(0),
-            "A plain mean counts every part alike, so a token in a short part weighs more: weight by tokens.",
-        ),
-        Mistake(
-            "sum",
-            lambda g, c: g.sum(0),
-            "You added the gradients of means; weight each by its tokens and divide by all tokens.",
-        ),
-        Mistake(
-            "not divided",
-            lambda g, c: (g * c[:, None]).sum(0),
-            "That is the gradient of the summed loss; divide by the number of all tokens.",
-        ),
-        Mistake(
-            "divided by the parts",
-            lambda g, c: (g * c[:, None]).mean(0),
-            "You divided by the number of parts; divide by the number of all tokens.",
-        ),
-        Mistake(
-            "inverse",
-            lambda g, c: (g / c.clamp(min=1)[:, None]).sum(0),
-            "You divided each gradient by its count; it is a mean already. Undo that mean: multiply.",
-        ),
-        Mistake(
-            "non-empty parts",
-            lambda g, c: g.sum(0) / (c > 0).sum(),
-            "You left out the parts without tokens, and then counted the others alike. Weight by tokens.",
-        ),
-        Mistake(
-            "largest",
-            lambda g, c: (g * c[:, None]).sum(0) / c.max(),
-            "You divided by the longest part's tokens; divide by the number of all tokens.",
-        ),
-        Mistake(
-            "sum over all tokens",
-            lambda g, c: g.sum(0) / c.sum(),
-            "You divided by all tokens but did not multiply each gradient by its own: a mean times its count is a sum.",
-        ),
-        Mistake(
-            "counts on the parameters",
-            _counts_on_the_parameters,
-            "Your counts went along the parameters; they belong to the rows, counts[:, None].",
-        ),
-        Mistake(
-            "divided by the mean count",
-            lambda g, c: (g * c[:, None]).sum(0) / c.double().mean(),
-            "You divided by the mean number of tokens of a part; divide by the number of all tokens.",
-        ),
-        Mistake(
-            "divided twice",
-            lambda g, c: (g * c[:, None]).sum(0) / c.sum() ** 2,
-            "You divided by the number of all tokens twice.",
-        ),
-        Mistake(
-            "softmax of the counts",
-            lambda g, c: c.double().softmax(0) @ g,
-            "The shares are counts divided by their sum, with no exponential.",
-        ),
-        Mistake(
-            "whole shares",
-            lambda g, c: ((c // c.sum())[:, None] * g).sum(0),
-            "Your shares were rounded down to whole numbers: use / and not //.",
-        ),
-        Mistake(
-            "longest part alone",
-            lambda g, c: g[c.argmax()],
-            "You returned the gradient of the longest part; the others count by their tokens too.",
-        ),
-        Mistake(
-            "shares of the others",
-            lambda g, c: (1 - c / c.sum()).to(g) @ g,
-            "Each part got the share of the other parts.",
-        ),
+    "16.5", "One gradient from uneven parts", 10, 2, joined_gradient, _gradient_cases,
+    slips(
+        "gradients, counts", _SHARED,
+        ("mean", "(shares[:, None] * gradients).sum(0)", "gradients.mean(0)",
+         "A plain mean counts every part alike, so a token in a short part weighs more: weight by tokens."),
+        ("sum", "(shares[:, None] * gradients).sum(0)", "gradients.sum(0)",
+         "You added the gradients of means; weight each by its tokens and divide by all tokens."),
+        ("not divided", " / counts.sum()", "",
+         "That is the gradient of the summed loss; divide by the number of all tokens."),
+        ("divided by the parts", "counts.sum()", "len(counts)",
+         "You divided by the number of parts; divide by the number of all tokens."),
+        ("inverse", "counts / counts.sum()", "1 / counts.clamp(min=1)",
+         "You divided each gradient by its count; it is a mean already. Undo that mean: multiply."),
+        ("non-empty parts", "counts / counts.sum()", "(counts > 0) / (counts > 0).sum()",
+         "You left out the parts without tokens, and then counted the others alike. Weight by tokens."),
+        ("sum over all tokens", "(shares[:, None] * gradients).sum(0)", "gradients.sum(0) / counts.sum()",
+         "You divided by all tokens but did not multiply each gradient by its own: a mean times its count is a sum."),
+        ("counts on the parameters", "[:, None]", "",
+         "Your counts went along the parameters; they belong to the rows, counts[:, None]."),
+        ("softmax of the counts", "counts / counts.sum()", "counts.double().softmax(0)",
+         "The shares are counts divided by their sum, with no exponential."),
+        ("whole shares", "counts / counts", "counts // counts",
+         "Your shares were rounded down to whole numbers: use / and not //."),
+        ("longest part alone", "(shares[:, None] * gradients).sum(0)", "gradients[counts.argmax()]",
+         "You returned the gradient of the longest part; the others count by their tokens too."),
     ),
     rtol=1e-5,  # shares of counts are float32 unless one asks for more
-)
+)  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from .model import Case, Exercise, Mistake, integers, normal
+from .model import Case, Exercise, integers, normal
+from .slips import slips
 
 # 17.1 The same every time? -------------------------------------------------------------------------------------------
 
@@ -63,80 +64,38 @@ def _repeat_cases():
     ]
 
 
-def _repeats(training=False, alike=torch.equal, seeded=False, calls=lambda times: times):
-    def function(forward, x, times):
-        outputs = []
-        for _ in range(calls(times)):
-            if seeded:
-                torch.default_generator.manual_seed(0)
-            outputs.append(forward(x, training))
-        return "same" if all(alike(outputs[0], output) for output in outputs[1:]) else "random"
-
-    return function
-
-
-def _swapped_words(forward, x, times):
-    return {"same": "random", "random": "same"}[same_every_time(forward, x, times)]
-
+_REPEATED = """
+    outputs = []
+    for _ in range(times):
+        outputs.append(forward(x, False))
+    alike = all(torch.equal(outputs[0], output) for output in outputs[1:])
+    return "same" if alike else "random"
+"""
 
 EXERCISE_1 = Exercise(
-    "17.1",
-    "The same every time?",
-    6,
-    1,
-    same_every_time,
-    _repeat_cases,
-    (
-        Mistake(
-            "in training",
-            _repeats(training=True),
-            "You called it with training=True; dropout is right there. Ask for evaluation.",
-        ),
-        Mistake(
-            "seeded",
-            _repeats(seeded=True),
-            "You set the seed before each call, so that chance repeats itself and cannot be seen.",
-        ),
-        Mistake(
-            "two calls",
-            _repeats(calls=lambda times: 2),
-            "Two calls may agree by luck: call it as often as times says.",
-        ),
-        Mistake(
-            "sums",
-            _repeats(alike=lambda a, b: bool(torch.isclose(a.sum(), b.sum()))),
-            "You compared one number of each output, such as its sum; entries that are swapped leave that as it is.",
-        ),
-        Mistake(
-            "first row",
-            _repeats(alike=lambda a, b: torch.equal(a[0], b[0])),
-            "You compared only the beginning of the outputs; compare all entries.",
-        ),
-        Mistake(
-            "coarse",
-            _repeats(alike=lambda a, b: torch.allclose(a, b, atol=1e-2)),
-            "Your tolerance hides small differences; outputs that are the same agree in every digit.",
-        ),
-        Mistake(
-            "always same",
-            lambda forward, x, times: "same",
-            'You say "same" whatever comes: see that the outputs of two calls are really compared.',
-        ),
-        Mistake(
-            "always random",
-            lambda forward, x, times: "random",
-            'You say "random" whatever comes: compare the numbers, for example with torch.equal.',
-        ),
-        Mistake("exchanged", _swapped_words, "The two words are exchanged."),
-        Mistake(
-            "with the input",
-            lambda forward, x, times: same_every_time(
-                lambda _, t: forward(x, t) if torch.equal(forward(x, t), x) else torch.rand(2), x, times
-            ),
-            "You compared the output with the input; compare outputs with one another.",
-        ),
+    "17.1", "The same every time?", 6, 1, same_every_time, _repeat_cases,
+    slips(
+        "forward, x, times", _REPEATED,
+        ("in training", "False", "True",
+         "You called it with training=True, where dropout belongs. Ask for evaluation."),
+        ("seeded", "    outputs.append", "    torch.default_generator.manual_seed(0)\n    outputs.append",
+         "You set the seed before each call, so that chance repeats itself and cannot be seen."),
+        ("two calls", "range(times)", "range(2)", "Two calls may agree by luck: call it as often as times says."),
+        ("sums", "torch.equal(outputs[0], output)", "torch.isclose(outputs[0].sum(), output.sum())",
+         "You compared one number of each output, such as its sum; entries that are swapped leave that as it is."),
+        ("first row", "torch.equal(outputs[0], output)", "torch.equal(outputs[0][0], output[0])",
+         "You compared only the beginning of the outputs; compare all entries."),
+        ("coarse", "torch.equal(outputs[0], output)", "torch.allclose(outputs[0], output, atol=1e-2)",
+         "Your tolerance hides small differences; outputs that are the same agree in every digit."),
+        ("always same", "outputs[1:]", "outputs[:1]",
+         'You return "same" whatever happens: make sure that the outputs of two calls are really compared.'),
+        ("always random", "torch.equal(outputs[0], output)", "outputs[0] is output",
+         'You return "random" whatever happens: compare the numbers, for example with torch.equal.'),
+        ("exchanged", '"same" if alike else "random"', '"random" if alike else "same"', "The two words are exchanged."),
+        ("with the input", "torch.equal(outputs[0], output)", "torch.equal(x, output)",
+         "You compared the output with the input; compare outputs with one another."),
     ),
-)
+)  # fmt: skip
 
 
 # 17.2 Does the future leak? ------------------------------------------------------------------------------------------
@@ -216,195 +175,48 @@ def _future_cases():
     ]
 
 
-def _largest(change):
-    return change.abs().max().item()
-
-
-def _spliced(first, second, t):
-    """Return one sentence up to position t and the other from there on."""
-    return torch.cat([first[:, :t], second[:, t:]], dim=1)
-
-
-def _changes(model, tokens, other):
-    """Return pairs of t and the change of all rows when the tokens from t on are replaced."""
-    before = model(tokens)
-    return [(t, model(_spliced(tokens, other, t)) - before) for t in range(1, tokens.shape[1])]
-
-
-def _all_rows(model, tokens, other):
-    return max(_largest(change) for _, change in _changes(model, tokens, other))
-
-
-def _one_row_too_many(model, tokens, other):
-    return max(_largest(change[:, : t + 1]) for t, change in _changes(model, tokens, other))
-
-
-def _past_replaced(model, tokens, other):
-    before, places = model(tokens), range(1, tokens.shape[1])
-    return max(_largest((model(_spliced(other, tokens, t)) - before)[:, :t]) for t in places)
-
-
-def _effect_of_the_past(model, tokens, other):
-    before, places = model(tokens), range(1, tokens.shape[1])
-    return max(_largest((model(_spliced(other, tokens, t)) - before)[:, t:]) for t in places)
-
-
-def _last_token_only(model, tokens, other):
-    t, change = _changes(model, tokens, other)[-1]
-    return _largest(change[:, :t])
-
-
-def _one_token_at_a_time(model, tokens, other):
-    before, found = model(tokens), []
+_LEAKED = """
+    before, changes = model(tokens), []
     for t in range(1, tokens.shape[1]):
-        changed = tokens.clone()
-        changed[:, t] = other[:, t]
-        found.append(_largest((model(changed) - before)[:, :t]))
-    return max(found)
-
-
-def _one_token_too_late(model, tokens, other):
-    before, places = model(tokens), range(1, tokens.shape[1])
-    return max(_largest((model(_spliced(tokens, other, t + 1)) - before)[:, :t]) for t in places)
-
-
-def _second_token_on_only(model, tokens, other):
-    t, change = _changes(model, tokens, other)[0]
-    return _largest(change[:, :t])
-
-
-def _signed_effect(model, tokens, other):
-    return max(change[:, :t].max().item() for t, change in _changes(model, tokens, other))
-
-
-def _signed_from_0(model, tokens, other):
-    return max(0.0, _signed_effect(model, tokens, other))
-
-
-def _sum_of_effects(model, tokens, other):
-    return sum(_largest(change[:, :t]) for t, change in _changes(model, tokens, other))
-
-
-def _from_2_on(model, tokens, other):
-    return max([0.0, *(_largest(change[:, :t]) for t, change in _changes(model, tokens, other)[1:])])
-
-
-def _without_the_last(model, tokens, other):
-    return max([0.0, *(_largest(change[:, :t]) for t, change in _changes(model, tokens, other)[:-1])])
-
-
-def _written_into(model, tokens, other):
-    """Replace in the tokens themselves: after the first round all from 1 on are gone for good."""
-    before, found = model(tokens), []
-    for t in range(1, tokens.shape[1]):
-        tokens[:, t:] = other[:, t:]
-        found.append(_largest((model(tokens) - before)[:, :t]))
-    return max(found)
-
-
-def _mean_effect(model, tokens, other):
-    return max(change[:, :t].abs().mean().item() for t, change in _changes(model, tokens, other))
-
+        replaced = torch.cat([tokens[:, :t], other[:, t:]], dim=1)
+        change = (model(replaced) - before)[:, :t]
+        changes.append(change.abs().max().item())
+    return max(changes)
+"""
 
 EXERCISE_2 = Exercise(
-    "17.2",
-    "Does the future leak?",
-    10,
-    2,
-    future_effect,
-    _future_cases,
-    (
-        Mistake(
-            "all rows",
-            _all_rows,
-            "You look at all rows; those from t on have read a replaced token and may change.",
-        ),
-        Mistake(
-            "rows from t on",
-            lambda model, tokens, other: max(_largest(change[:, t:]) for t, change in _changes(model, tokens, other)),
-            "You look at the rows from t on, which may change; look at those before t.",
-        ),
-        Mistake(
-            "the row before t",
-            lambda model, tokens, other: max(
-                _largest(change[:, t - 1 : t]) for t, change in _changes(model, tokens, other)
-            ),
-            "You look at row t - 1 only; all rows before t count.",
-        ),
-        Mistake(
-            "one row too many",
-            _one_row_too_many,
-            "One row too many: position t has read the replaced token itself. Look at the positions before t.",
-        ),
-        Mistake(
-            "past replaced",
-            _past_replaced,
-            "You replaced the earlier tokens; leave these and replace those from t on.",
-        ),
-        Mistake(
-            "later rows of an earlier change",
-            _effect_of_the_past,
-            "That is how much the past acts on later rows, as it should; ask it the other way round.",
-        ),
-        Mistake(
-            "last token only",
-            _last_token_only,
-            "You replaced the last token only; a leak between earlier positions goes unseen.",
-        ),
-        Mistake(
-            "one token at a time",
-            _one_token_at_a_time,
-            "You replaced token t alone; replace all from t on, so that their effects come together.",
-        ),
-        Mistake(
-            "one token too late",
-            _one_token_too_late,
-            "You kept token t too; the first one to replace is t itself.",
-        ),
-        Mistake("second token on only", _second_token_on_only, "You tried t = 1 only; every t has to be tried."),
-        Mistake(
-            "signed",
-            _signed_effect,
-            "Without the absolute value a change downwards goes unseen.",
-        ),
-        Mistake(
-            "signed, from 0 on",
-            _signed_from_0,
-            "A logit that falls counts as much as one that rises: take the absolute value.",
-        ),
-        Mistake(
-            "sum",
-            _sum_of_effects,
-            "You added the changes of all t; asked for is the largest of them.",
-        ),
-        Mistake(
-            "from 2 on",
-            _from_2_on,
-            "You left out t = 1; replace all tokens but the first, too.",
-        ),
-        Mistake(
-            "the last left out",
-            _without_the_last,
-            "You stop before the last t; replace the last token alone, too.",
-        ),
-        Mistake(
-            "written into tokens",
-            _written_into,
-            "You write into tokens, so what was replaced stays replaced: take a fresh copy for each t, tokens.clone().",
-        ),
-        Mistake(
-            "mean",
-            _mean_effect,
-            "That is a mean change; one row that leaks is enough, so take the largest.",
-        ),
-        Mistake(
-            "first sentence",
-            lambda model, tokens, other: future_effect(model, tokens[:1], other[:1]),
-            "You looked at the first sentence of the batch only.",
-        ),
+    "17.2", "Does the future leak?", 10, 2, future_effect, _future_cases,
+    slips(
+        "model, tokens, other", _LEAKED,
+        ("all rows", "before)[:, :t]", "before)",
+         "You look at all rows; those from t on have read a replaced token and may change."),
+        ("rows from t on", "before)[:, :t]", "before)[:, t:]",
+         "You look at the rows from t on, which may change; look at those before t."),
+        ("one row too many", "before)[:, :t]", "before)[:, : t + 1]",
+         "One row too many: position t has read the replaced token itself. Look at the positions before t."),
+        ("past replaced", "tokens[:, :t], other[:, t:]", "other[:, :t], tokens[:, t:]",
+         "You replaced the earlier tokens; leave these and replace those from t on."),
+        ("last token only", "range(1, tokens.shape[1])", "[tokens.shape[1] - 1]",
+         "You replaced the last token only; a leak between earlier positions goes unseen."),
+        ("one token at a time", "other[:, t:]", "other[:, t : t + 1], tokens[:, t + 1 :]",
+         "You replaced token t alone; replace all from t on, so that their effects come together."),
+        ("one token too late", "tokens[:, :t], other[:, t:]", "tokens[:, : t + 1], other[:, t + 1 :]",
+         "You kept token t too; the first one to replace is t itself."),
+        ("signed", ".abs()", "", "Without the absolute value a change downwards goes unseen."),
+        ("signed, from 0 on", ".abs().max()", ".max().clamp(min=0)",
+         "A logit that falls counts as much as one that rises: take the absolute value."),
+        ("sum", "max(changes)", "sum(changes)",
+         "You added the changes of all t; the exercise asks for the largest of them."),
+        ("the last left out", "tokens.shape[1])", "tokens.shape[1] - 1)",
+         "You stop before the last t; replace the last token alone, too."),
+        ("written into tokens", "torch.cat([tokens[:, :t], other[:, t:]], dim=1)",
+         "tokens\n    replaced[:, t:] = other[:, t:]",
+         "You write into tokens, so what was replaced stays replaced: take a fresh copy for each t, tokens.clone()."),
+        ("mean", ".abs().max()", ".abs().mean()",
+         "That is a mean change; one row that leaks is enough, so take the largest."),
     ),
     rtol=1e-5,
-)
+)  # fmt: skip
 
 
 # 17.3 What stands still? ---------------------------------------------------------------------------------------------
@@ -514,106 +326,37 @@ def _still_cases():
     ]
 
 
-def _kept_by_name(model, step):
-    before = dict(model.named_parameters())
+_STILL = """
+    weights = dict(model.named_parameters())
+    before = {name: weight.detach().clone() for name, weight in weights.items()}
     step()
-    return [name for name, weight in model.named_parameters() if torch.equal(weight, before[name])]
-
-
-def _compared(same=torch.equal, named=lambda model: model.named_parameters(), steps=1):
-    """Return the answer of whoever compares copies by `same`, of what `named` gives, after so many steps."""
-
-    def function(model, step):
-        before = {name: weight.detach().clone() for name, weight in named(model)}
-        for _ in range(steps):
-            step()
-        return [name for name, weight in named(model) if same(weight, before[name])]
-
-    return function
-
-
-def _without_gradient(model, step):
-    step()
-    return [name for name, weight in model.named_parameters() if weight.grad is None]
-
-
-def _with_zero_gradient(model, step):
-    step()
-    return [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
-
+    return [name for name, weight in weights.items() if torch.equal(weight, before[name])]
+"""
 
 EXERCISE_3 = Exercise(
-    "17.3",
-    "What stands still?",
-    10,
-    2,
-    standing_still,
-    _still_cases,
-    (
-        Mistake(
-            "no copies",
-            _kept_by_name,
-            "Before and after are the same tensors: keep copies (.detach().clone()), and call step() between.",
-        ),
-        Mistake(
-            "without gradient",
-            _without_gradient,
-            "You asked which have no gradient; one with a gradient may stand still, when no optimizer has it.",
-        ),
-        Mistake(
-            "zero gradient",
-            _with_zero_gradient,
-            "You asked about gradients; compare the values before and after the step.",
-        ),
-        Mistake(
-            "tolerance",
-            _compared(same=torch.allclose),
-            "torch.allclose takes a small step for none: what stands still agrees in every digit (torch.equal).",
-        ),
-        Mistake(
-            "any entry",
-            _compared(same=lambda new, old: bool((new == old).any())),
-            "You list those in which some entry stays; no entry at all may have changed.",
-        ),
-        Mistake(
-            "sums",
-            _compared(same=lambda new, old: torch.equal(new.sum(), old.sum())),
-            "You compared sums, and changes may cancel in a sum: compare every entry.",
-        ),
-        Mistake(
-            "first entry",
-            _compared(same=lambda new, old: torch.equal(new.view(-1)[0], old.view(-1)[0])),
-            "You compared only the first entry of each; compare them all.",
-        ),
-        Mistake(
-            "the movers",
-            _compared(same=lambda new, old: not torch.equal(new, old)),
-            "These are the ones that move; the others were asked for.",
-        ),
-        Mistake(
-            "buffers",
-            _compared(named=lambda model: model.state_dict().items()),
-            "state_dict() has buffers too, such as running means; take model.named_parameters().",
-        ),
-        Mistake(
-            "frozen ones",
-            lambda model, step: [name for name, weight in model.named_parameters() if not weight.requires_grad],
-            "You ask requires_grad; a parameter that could move may stand still all the same. Compare its values.",
-        ),
-        Mistake(
-            "a number",
-            lambda model, step: len(standing_still(model, step)),
-            "You return how many there are; return their names, in a list.",
-        ),
-        Mistake("two steps", _compared(steps=2), "You called step() twice; what one step moves, the next may undo."),
-        Mistake(
-            "sorted",
-            lambda model, step: sorted(standing_still(model, step)),
-            "You sorted the names; they should come in the order of model.named_parameters().",
-        ),
+    "17.3", "What stands still?", 10, 2, standing_still, _still_cases,
+    slips(
+        "model, step", _STILL,
+        ("no copies", ".detach().clone()", "",
+         "Before and after are the same tensors: keep copies (.detach().clone()), and call step() between."),
+        ("without gradient", "torch.equal(weight, before[name])", "weight.grad is None",
+         "You asked which have no gradient; one with a gradient may stand still, when no optimizer has it."),
+        ("zero gradient", "torch.equal(weight, before[name])", "weight.grad is None or not weight.grad.any()",
+         "You asked about gradients; compare the values before and after the step."),
+        ("tolerance", "torch.equal", "torch.allclose",
+         "torch.allclose overlooks a small step: what stands still agrees in every digit (torch.equal)."),
+        ("any entry", "torch.equal(weight, before[name])", "(weight == before[name]).any()",
+         "You list those in which some entry stays; no entry at all may have changed."),
+        ("sums", "torch.equal(weight, before[name])", "torch.equal(weight.sum(), before[name].sum())",
+         "You compared sums, and changes may cancel in a sum: compare every entry."),
+        ("the movers", "if torch", "if not torch", "These are the ones that move; the others were asked for."),
+        ("buffers", "dict(model.named_parameters())", "model.state_dict()",
+         "state_dict() has buffers too, such as running means; take model.named_parameters()."),
+        ("frozen ones", "torch.equal(weight, before[name])", "not weight.requires_grad",
+         "You looked at requires_grad; a parameter that could move may stand still all the same. Compare its values."),
     ),
     items="names",
-)
+)  # fmt: skip
 
 
 # 17.4 The first difference -------------------------------------------------------------------------------------------
@@ -745,142 +488,54 @@ def _difference_cases():
     ]
 
 
-def _outputs(model, inputs, *, before=False, take=lambda args, output: output):
-    """Return {name: output} in the order of finishing, or, with `before`, that of starting."""
-    found, handles = {}, []
-    for name, module in model.named_modules():
-        if not name:
-            continue
-        if before:
-            handles.append(module.register_forward_pre_hook(lambda module, args, name=name: found.setdefault(name)))
-        handles.append(
-            module.register_forward_hook(
-                lambda module, args, output, name=name: found.update({name: take(args, output)})
-            )
-        )
-    model(*inputs)
-    for handle in handles:
-        handle.remove()
-    return found
+_DIFFERENT = """
+    def outputs(one):
+        found, handles = {}, []
+        for name, module in one.named_modules():
+            keep = lambda module, args, output, name=name: found.update({name: output})
+            handles.append(module.register_forward_hook(keep))
+        one(*inputs)
+        for handle in handles:
+            handle.remove()
+        return found
 
-
-def _first(names, one, other, tolerance, far=None):
-    far = far or (lambda a, b: (a - b).abs().max() > tolerance)
-    return next((name for name in names if name in one and far(one[name], other[name])), "")
-
-
-def _by_outputs(names=lambda model, found: found, far=None, last=False, **options):
-    """Return the answer of whoever goes through `names` and compares by far(a, b, tolerance)."""
-
-    def function(model, reference, inputs, tolerance):
-        one, other = (_outputs(part, inputs, **options) for part in (model, reference))
-        order = list(names(model, one))
-        judge = (lambda a, b: far(a, b, tolerance)) if far else None
-        return _first(reversed(order) if last else order, one, other, tolerance, judge)
-
-    return function
-
-
-def _by_last_name(model, reference, inputs, tolerance):
-    last = [name for name, _ in model.named_modules()][-1]
-    ends = [list(_outputs(part, inputs).values())[-1] for part in (model, reference)]
-    return last if (ends[0] - ends[1]).abs().max() > tolerance else ""
-
-
-def _parameters_differ(model, reference, inputs, tolerance):
-    pairs = zip(model.named_parameters(), reference.named_parameters(), strict=True)
-    return next((name.rpartition(".")[0] for (name, a), (_, b) in pairs if (a - b).abs().max() > tolerance), "")
-
+    ours, theirs = outputs(model), outputs(reference)
+    differ = [name for name in ours if name and (ours[name] - theirs[name]).abs().max() > tolerance]
+    return differ[0] if differ else ""
+"""
 
 EXERCISE_4 = Exercise(
-    "17.4",
-    "The first difference",
-    10,
-    3,
-    first_difference,
-    _difference_cases,
-    (
-        Mistake(
-            "order of definition",
-            _by_outputs(names=lambda model, found: [name for name, _ in model.named_modules()]),
-            "You went through the modules in the order of named_modules(); go in the order in which they finish.",
-        ),
-        Mistake(
-            "order of starting",
-            _by_outputs(before=True),
-            "A block starts before what is inside it and finishes after it; go by the end.",
-        ),
-        Mistake(
-            "top level",
-            _by_outputs(names=lambda model, found: [name for name in found if "." not in name]),
-            "You looked at the outermost modules only; named_modules() has those inside them too.",
-        ),
-        Mistake(
-            "leaves only",
-            _by_outputs(
-                names=lambda model, found: [name for name in found if not [*model.get_submodule(name).children()]]
-            ),
-            "You looked only at modules without modules inside; a block can go wrong between them.",
-        ),
-        Mistake(
-            "late binding",
-            _by_last_name,
-            "All your hooks write under the last name: bind it when you make the hook, as in name=name.",
-        ),
-        Mistake(
-            "first row",
-            _by_outputs(far=lambda a, b, tolerance: (a - b)[0].abs().max() > tolerance),
-            "You compared the first row of each output only; compare them all.",
-        ),
-        Mistake("the last", _by_outputs(last=True), "That is the last one that differs; the first was asked for."),
-        Mistake(
-            "parameters",
-            _parameters_differ,
-            "You compared parameters; the weights may all agree, and what is done with them not.",
-        ),
-        Mistake(
-            "inputs",
-            _by_outputs(take=lambda args, output: args[0]),
-            "You compared what enters each module; compare what comes out.",
-        ),
-        Mistake(
-            "no tolerance",
-            _by_outputs(far=lambda a, b, tolerance: not torch.equal(a, b)),
-            "You compared every digit; differences up to tolerance do not count.",
-        ),
-        Mistake(
-            "relative tolerance",
-            _by_outputs(far=lambda a, b, tolerance: not torch.allclose(a, b, atol=tolerance)),
-            "torch.allclose also allows a share of the values, which is much for large ones: set rtol=0.",
-        ),
-        Mistake(
-            "default tolerance",
-            lambda model, reference, inputs, tolerance: first_difference(model, reference, inputs, 1e-5),
-            "You compared with 1e-5; take the tolerance that is given.",
-        ),
-        Mistake(
-            "signed",
-            _by_outputs(far=lambda a, b, tolerance: (a - b).max() > tolerance),
-            "Without the absolute value a lower output goes unseen.",
-        ),
-        Mistake(
-            "mean",
-            _by_outputs(far=lambda a, b, tolerance: (a - b).abs().mean() > tolerance),
-            "You took the mean difference; one entry that differs is enough.",
-        ),
-        Mistake(
-            "sums",
-            _by_outputs(far=lambda a, b, tolerance: (a.sum() - b.sum()).abs() > tolerance),
-            "You compared sums of outputs; entries that are swapped leave a sum as it is.",
-        ),
-        Mistake(
-            "first input",
-            lambda model, reference, inputs, tolerance: first_difference(model, reference, inputs[:1], tolerance),
-            "You passed the first input only: call model(*inputs).",
-        ),
-        Mistake("always empty", lambda *_: "", "You return an empty name whatever comes."),
+    "17.4", "The first difference", 10, 3, first_difference, _difference_cases,
+    slips(
+        "model, reference, inputs, tolerance", _DIFFERENT,
+        ("order of definition", "name in ours if name", "name, _ in model.named_modules() if name in ours and name",
+         "You went through the modules in the order of named_modules(); go in the order in which they finish."),
+        ("order of starting", "        keep = lambda",
+         "        start = lambda module, args, name=name: found.setdefault(name)\n"
+         "        handles.append(module.register_forward_pre_hook(start))\n        keep = lambda",
+         "A block starts before what is inside it and finishes after it; go by the end."),
+        ("top level", "if name and", 'if name and "." not in name and',
+         "You looked at the outermost modules only; named_modules() has those inside them too."),
+        ("leaves only", "if name and", "if name and not [*model.get_submodule(name).children()] and",
+         "You looked only at modules without modules inside; a block can go wrong between them."),
+        ("late binding", ", name=name", "",
+         "All your hooks write under the last name: bind it when you make the hook, as in name=name."),
+        ("the last", "differ[0]", "differ[-1]", "That is the last one that differs; the first was asked for."),
+        ("parameters", "outputs(model), outputs(reference)",
+         "({name.rpartition('.')[0]: w for name, w in one.named_parameters()} for one in (model, reference))",
+         "You compared parameters; the weights may all agree while what is done with them does not."),
+        ("inputs", "{name: output}", "{name: args[0]}",
+         "You compared what enters each module; compare what comes out."),
+        ("no tolerance", "(ours[name] - theirs[name]).abs().max() > tolerance",
+         "not torch.equal(ours[name], theirs[name])",
+         "You compared every digit; differences up to tolerance do not count."),
+        ("relative tolerance", "(ours[name] - theirs[name]).abs().max() > tolerance",
+         "not torch.allclose(ours[name], theirs[name], atol=tolerance)",
+         "torch.allclose also allows a share of the values, which is a lot for large ones: set rtol=0."),
+        ("signed", ".abs()", "", "Without the absolute value a lower output goes unseen."),
+        ("mean", ".abs().max()", ".abs().mean()", "You took the mean difference; one entry that differs is enough."),
     ),
-)
+)  # fmt: skip
 
 # 17.5 Moved by padding? ----------------------------------------------------------------------------------------------
 
@@ -952,150 +607,38 @@ def _padding_cases():
     ]
 
 
-def _longer(ids, pad_id, extra):
-    return torch.nn.functional.pad(ids, (0, extra), value=pad_id)
-
-
-def _change(model, ids, longer):
-    """Return the change of the first rows when the model reads the longer batch."""
-    return model(longer)[:, : ids.shape[1]] - model(ids)
-
-
-def _padding_positions_too(model, ids, pad_id, extra):
-    return _largest(_change(model, ids, _longer(ids, pad_id, extra)))
-
-
-def _padded_in_front(model, ids, pad_id, extra):
-    longer = torch.nn.functional.pad(ids, (extra, 0), value=pad_id)
-    return _largest(_change(model, ids, longer)[ids != pad_id])
-
-
-def _padded_and_cut_in_front(model, ids, pad_id, extra):
-    longer = torch.nn.functional.pad(ids, (extra, 0), value=pad_id)
-    return _largest((model(longer)[:, -ids.shape[1] :] - model(ids))[ids != pad_id])
-
-
-def _padded_with_0(model, ids, pad_id, extra):
-    return _largest(_change(model, ids, _longer(ids, 0, extra))[ids != pad_id])
-
-
-def _real_is_not_0(model, ids, pad_id, extra):
-    return _largest(_change(model, ids, _longer(ids, pad_id, extra))[ids != 0])
-
-
-def _first_sentence(model, ids, pad_id, extra):
-    return _largest(_change(model, ids, _longer(ids, pad_id, extra))[:1][ids[:1] != pad_id])
-
-
-def _positions_of_the_first(model, ids, pad_id, extra):
-    return _largest(_change(model, ids, _longer(ids, pad_id, extra))[:, ids[0] != pad_id])
-
-
-def _one_padding_token(model, ids, pad_id, extra):
-    return padding_effect(model, ids, pad_id, 1)
-
-
-def _last_rows(model, ids, pad_id, extra):
-    rows = model(_longer(ids, pad_id, extra))[:, -ids.shape[1] :]
-    return _largest((rows - model(ids))[ids != pad_id])
-
-
-def _signed_change(model, ids, pad_id, extra):
-    return _change(model, ids, _longer(ids, pad_id, extra))[ids != pad_id].max().item()
-
-
-def _mean_change(model, ids, pad_id, extra):
-    return _change(model, ids, _longer(ids, pad_id, extra))[ids != pad_id].abs().mean().item()
-
+_PADDED = """
+    padding = torch.full((len(ids), extra), pad_id)
+    longer = torch.cat([ids, padding], dim=1)
+    change = model(longer)[:, : ids.shape[1]] - model(ids)
+    return change[ids != pad_id].abs().max().item()
+"""
 
 EXERCISE_5 = Exercise(
-    "17.5",
-    "Moved by padding?",
-    8,
-    2,
-    padding_effect,
-    _padding_cases,
-    (
-        Mistake(
-            "padding positions too",
-            _padding_positions_too,
-            "You compared the rows of padding too; nobody reads these, so they may change.",
-        ),
-        Mistake(
-            "in front",
-            _padded_in_front,
-            "You put the padding in front; put it behind.",
-        ),
-        Mistake(
-            "front, cut there",
-            _padded_and_cut_in_front,
-            "With padding in front every token changes its position, and that alone moves the rows.",
-        ),
-        Mistake(
-            "id 0",
-            _padded_with_0,
-            "You padded with 0; the padding has the id pad_id.",
-        ),
-        Mistake(
-            "real is not 0",
-            _real_is_not_0,
-            "You took all ids but 0 for real tokens; padding has the id pad_id.",
-        ),
-        Mistake(
-            "first sentence",
-            _first_sentence,
-            "You looked at the first sentence of the batch only.",
-        ),
-        Mistake(
-            "the first row's positions",
-            _positions_of_the_first,
-            "You took the real positions of the first row for all rows; each row has its own.",
-        ),
-        Mistake(
-            "one token",
-            _one_padding_token,
-            "You put one padding token behind, not as many as extra says.",
-        ),
-        Mistake(
-            "shortest",
-            lambda model, ids, pad_id, extra: _largest(
-                _change(model, ids, _longer(ids, pad_id, extra))[:, : (ids != pad_id).sum(dim=1).min()]
-            ),
-            "You looked only as far as the shortest row goes; longer rows have more real positions.",
-        ),
-        Mistake(
-            "last rows",
-            _last_rows,
-            "You compared the last rows of the longer batch; the same tokens are its first rows.",
-        ),
-        Mistake(
-            "signed",
-            _signed_change,
-            "Without the absolute value a change downwards goes unseen.",
-        ),
-        Mistake(
-            "signed, from 0 on",
-            lambda *given: max(0.0, _signed_change(*given)),
-            "A change downwards counts as much as one upwards: take the absolute value.",
-        ),
-        Mistake("mean", _mean_change, "That is a mean; take the largest change."),
-        Mistake(
-            "greater",
-            lambda model, ids, pad_id, extra: (
-                _largest(change)
-                if len(change := _change(model, ids, _longer(ids, pad_id, extra))[ids > pad_id])
-                else 0.0
-            ),
-            "You left out every id up to pad_id; only pad_id itself is padding.",
-        ),
-        Mistake(
-            "first position",
-            lambda model, ids, pad_id, extra: _largest(_change(model, ids, _longer(ids, pad_id, extra))[:, 0]),
-            "You looked at the first position only.",
-        ),
+    "17.5", "Moved by padding?", 8, 2, padding_effect, _padding_cases,
+    slips(
+        "model, ids, pad_id, extra", _PADDED,
+        ("padding positions too", "[ids != pad_id]", "",
+         "You compared the rows of padding too; nobody reads these, so they may change."),
+        ("in front", "ids, padding", "padding, ids", "You put the padding in front; put it behind."),
+        ("front, cut there", "ids, padding], dim=1)\nchange = model(longer)[:, : ids.shape[1]]",
+         "padding, ids], dim=1)\nchange = model(longer)[:, extra:]",
+         "With padding in front every token changes its position, and that alone moves the rows."),
+        ("id 0", "extra), pad_id", "extra), 0", "You padded with 0; the padding has the id pad_id."),
+        ("real is not 0", "ids != pad_id", "ids != 0",
+         "You took all ids but 0 for real tokens; padding has the id pad_id."),
+        ("one token", "extra), pad_id", "1), pad_id", "You put one padding token behind, not as many as extra says."),
+        ("last rows", "[:, : ids.shape[1]]", "[:, -ids.shape[1] :]",
+         "You compared the last rows of the longer batch; the same tokens are its first rows."),
+        ("signed", ".abs()", "", "Without the absolute value a change downwards goes unseen."),
+        ("signed, from 0 on", ".abs().max()", ".max().clamp(min=0)",
+         "A change downwards counts as much as one upwards: take the absolute value."),
+        ("mean", ".abs().max()", ".abs().mean()", "That is a mean; take the largest change."),
+        ("greater", "ids != pad_id", "ids > pad_id",
+         "You left out every id up to pad_id; only pad_id itself is padding."),
     ),
     rtol=1e-5,
-)
+)  # fmt: skip
 
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

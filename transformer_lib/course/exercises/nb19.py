@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, Mistake, integers, normal
+from .model import Case, Exercise, integers, normal
+from .slips import slips
 
 INF = float("inf")
 
@@ -37,114 +38,44 @@ def _prefix_cases():
     ]
 
 
-def _prefix(inside=lambda key, length: key < length, causal=lambda query, key: key <= query, join=torch.logical_or):
-    """Return the masks, each slip a switch; `inside` gets keys and lengths, `causal` queries and keys."""
-
-    def function(lengths, seq_len):
-        places = torch.arange(seq_len)
-        return join(causal(places[:, None], places), inside(places, lengths[:, None, None, None]))
-
-    return function
-
-
-def _square_prefix(lengths, seq_len):
-    places, lengths = torch.arange(seq_len), lengths[:, None, None, None]
-    return (places <= places[:, None]) & ~((places < lengths) ^ (places[:, None] < lengths)) | (
-        (places < lengths) & (places[:, None] < lengths)
-    )
-
+_PREFIX = """
+    places = torch.arange(seq_len)
+    causal = places <= places[:, None]
+    inside = places < lengths[:, None, None, None]
+    return causal | inside
+"""
 
 EXERCISE_1 = Exercise(
-    "19.1",
-    "The prefix mask",
-    8,
-    1,
-    prefix_mask,
-    _prefix_cases,
-    (
-        Mistake(
-            "one length for all",
-            lambda lengths, n: _prefix()(lengths[:1].expand(len(lengths)), n),
-            "Every sentence got the prefix of the first one; lengths has one number per sentence.",
-        ),
-        Mistake(
-            "the longest for all",
-            lambda lengths, n: _prefix()(lengths.max().expand(len(lengths)), n),
-            "Every sentence got the longest prefix; lengths has one number per sentence.",
-        ),
-        Mistake(
-            "one too long",
-            _prefix(inside=lambda key, length: key <= length),
-            "The prefix is one token too long: positions count from 0, so position lengths[b] is behind it.",
-        ),
-        Mistake(
-            "one too short",
-            _prefix(inside=lambda key, length: key < length - 1),
-            "The prefix is one token too short: its last position is lengths[b] - 1.",
-        ),
-        Mistake(
-            "upper triangle",
-            _prefix(causal=lambda query, key: key >= query),
-            "Your causal part is upside down: a token sees itself and earlier ones, the lower triangle.",
-        ),
-        Mistake(
-            "a wider triangle",
-            lambda lengths, n: torch.stack(
-                [torch.ones(n, n, dtype=torch.bool).tril(max(int(length) - 1, 0))[None] for length in lengths]
-            ),
-            "You moved the diagonal up, so tokens behind the prefix see later ones, too; only the first "
-            "lengths[b] keys are added.",
-        ),
-        Mistake(
-            "queries for keys",
-            lambda lengths, n: _prefix()(lengths, n).mT,
-            "Queries and keys are swapped: rows ask, so the mask's last axis is that of the keys.",
-        ),
-        Mistake(
-            "prefix rows see all",
-            lambda lengths, n: (
-                _prefix(causal=lambda q, k: k <= q, inside=lambda k, length: k < 0)(lengths, n)
-                | (torch.arange(n)[:, None] < lengths[:, None, None, None])
-            ),
-            "Tokens of the prefix may see everything in your mask; it is the keys of the prefix that all may see.",
-        ),
-        Mistake(
-            "only the prefix",
-            _prefix(join=lambda causal, inside: inside.expand(-1, -1, causal.shape[0], -1)),
-            "Only the prefix can be seen; behind it a token may also see itself and what is before it.",
-        ),
-        Mistake(
-            "and",
-            _prefix(join=torch.logical_and),
-            "A key needs only one of the two reasons, being earlier or being in the prefix: join them by |, not &.",
-        ),
-        Mistake(
-            "causal alone",
-            _prefix(join=lambda causal, inside: causal.expand(len(inside), 1, -1, -1)),
-            "That is the causal mask alone; the tokens of a prefix see each other, also those that are later.",
-        ),
-        Mistake(
-            "everything",
-            _prefix(join=lambda causal, inside: torch.ones_like(causal | inside)),
-            "Everything may be seen; behind the prefix a token must not see later ones.",
-        ),
-        Mistake(
-            "not itself",
-            _prefix(causal=lambda q, k: k < q),
-            "A token behind the prefix does not see itself: compare with <=.",
-        ),
-        Mistake(
-            "prefix apart",
-            _square_prefix,
-            "Tokens behind the prefix do not see the prefix; every later token may see it.",
-        ),
-        Mistake(
-            "inverted",
-            lambda lengths, n: ~_prefix()(lengths, n),
-            "The mask is the wrong way round: True means may see.",
-        ),
+    "19.1", "The prefix mask", 8, 1, prefix_mask, _prefix_cases,
+    slips(
+        "lengths, seq_len", _PREFIX,
+        ("one length for all", "lengths[", "lengths[:1].expand(len(lengths))[",
+         "Every sentence got the prefix of the first one; lengths has one number per sentence."),
+        ("one too long", "places < lengths", "places <= lengths",
+         "The prefix is one token too long: positions count from 0, so position lengths[b] is behind it."),
+        ("one too short", "places < lengths", "places + 1 < lengths",
+         "The prefix is one token too short: its last position is lengths[b] - 1."),
+        ("upper triangle", "places <= places", "places >= places",
+         "Your causal part is upside down: a token sees itself and earlier ones, the lower triangle."),
+        ("a wider triangle", "causal | inside",
+         "places <= places[:, None] + (lengths - 1).clamp(min=0)[:, None, None, None]",
+         "You moved the diagonal up, so tokens behind the prefix see later ones, too; only the first lengths[b] keys "
+         "are added."),
+        ("queries for keys", "causal | inside", "(causal | inside).mT",
+         "Queries and keys are swapped: rows ask, so the mask's last axis is that of the keys."),
+        ("prefix rows see all", "inside = places", "inside = places[:, None]",
+         "Tokens of the prefix may see everything in your mask; it is the keys of the prefix that all may see."),
+        ("only the prefix", "causal | inside", "inside.expand(-1, -1, seq_len, -1)",
+         "Only the prefix can be seen; behind it a token may also see itself and what is before it."),
+        ("and", "causal | inside", "causal & inside",
+         "A key needs only one of the two reasons, being earlier or being in the prefix: join them by |, not &."),
+        ("causal alone", "causal | inside", "causal.expand(len(lengths), 1, -1, -1)",
+         "That is the causal mask alone; the tokens of a prefix see each other, also those that are later."),
+        ("not itself", "places <= places", "places < places",
+         "A token behind the prefix does not see itself: compare with <=."),
+        ("inverted", "causal | inside", "~(causal | inside)", "The mask is the wrong way round: True means may see."),
     ),
-)
+)  # fmt: skip
 
 
 # 19.2 The logits of one stack ----------------------------------------------------------------------------------------
@@ -216,116 +147,43 @@ def _stack_cases():
     ]
 
 
-def _stacked(mask, order=lambda embed, stack, head, ids, mask: head(stack(embed(ids), mask))):
-    def function(ids, prefix_lengths, embed, stack, head, pad_id):
-        return order(embed, stack, head, ids, mask(ids, prefix_lengths, pad_id))
-
-    return function
-
-
-def _real(ids, pad_id):
-    return (ids != pad_id)[:, None, None, :]
-
-
-def _right(ids, lengths, pad_id):
-    return prefix_mask(lengths, ids.shape[1]) & _real(ids, pad_id)
-
-
-def _causal(ids):
-    return torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()
-
+_STACK = """
+    real = (ids != pad_id)[:, None, None, :]
+    mask = prefix_mask(prefix_lengths, ids.shape[1]) & real
+    return head(stack(embed(ids), mask))
+"""
 
 EXERCISE_2 = Exercise(
-    "19.2",
-    "The logits of one stack",
-    12,
-    2,
-    stack_logits,
-    _stack_cases,
-    (
-        Mistake(
-            "no padding mask",
-            _stacked(lambda ids, lengths, pad_id: prefix_mask(lengths, ids.shape[1])),
-            "Padding is seen where a prefix reaches beyond the sentence: join your mask with the padding mask by &.",
-        ),
-        Mistake(
-            "padding of id 0",
-            _stacked(lambda ids, lengths, pad_id: _right(ids, lengths, 0)),
-            "You took 0 for the padding; its id is pad_id.",
-        ),
-        Mistake(
-            "or",
-            _stacked(lambda ids, lengths, pad_id: prefix_mask(lengths, ids.shape[1]) | _real(ids, pad_id)),
-            "A key has to pass both masks, the prefix mask and the padding mask: join them by &, not |.",
-        ),
-        Mistake(
-            "padding shown alone",
-            _stacked(lambda ids, lengths, pad_id: prefix_mask(lengths, ids.shape[1]) & ~_real(ids, pad_id)),
-            "Only padding can be seen: the padding mask is True at real tokens.",
-        ),
-        Mistake(
-            "causal for all",
-            _stacked(lambda ids, lengths, pad_id: _causal(ids) & _real(ids, pad_id)),
-            "Your mask is causal everywhere; the tokens of a prefix may see each other.",
-        ),
-        Mistake(
-            "full for all",
-            _stacked(lambda ids, lengths, pad_id: _real(ids, pad_id).expand(-1, -1, ids.shape[1], -1)),
-            "Later tokens are seen behind the prefix, too; your mask hides only padding.",
-        ),
-        Mistake(
-            "the first prefix for all",
-            _stacked(lambda ids, lengths, pad_id: _right(ids, lengths[:1].expand(len(ids)), pad_id)),
-            "Every sentence got the prefix of the first one; prefix_lengths has one number per sentence.",
-        ),
-        Mistake(
-            "transposed",
-            _stacked(lambda ids, lengths, pad_id: prefix_mask(lengths, ids.shape[1]).mT & _real(ids, pad_id)),
-            "Queries and keys are swapped in your prefix mask: its last axis is that of the keys.",
-        ),
-        Mistake(
-            "padding as queries",
-            _stacked(lambda ids, lengths, pad_id: prefix_mask(lengths, ids.shape[1]) & _real(ids, pad_id).mT),
-            "You hid the rows of padding; it is as keys, on the last axis, that padding must not be seen.",
-        ),
-        Mistake(
-            "one prefix too long",
-            _stacked(lambda ids, lengths, pad_id: _right(ids, lengths + 1, pad_id)),
-            "Your prefixes are one token too long: positions count from 0.",
-        ),
-        Mistake(
-            "inverted",
-            _stacked(lambda ids, lengths, pad_id: ~_right(ids, lengths, pad_id)),
-            "The mask is the wrong way round: True means may see.",
-        ),
-        Mistake(
-            "without the stack",
-            _stacked(_right, order=lambda embed, stack, head, ids, mask: head(embed(ids))),
-            "The stack is left out: it stands between embed and head.",
-        ),
-        Mistake(
-            "twice through the stack",
-            _stacked(_right, order=lambda embed, stack, head, ids, mask: head(stack(stack(embed(ids), mask), mask))),
-            "The rows go through the stack twice; it has all its layers inside.",
-        ),
-        Mistake(
-            "the last row alone",
-            _stacked(_right, order=lambda embed, stack, head, ids, mask: head(stack(embed(ids), mask))[:, -1:]),
-            "Only the last position has logits; return those of every position.",
-        ),
-        Mistake(
-            "without the head",
-            _stacked(_right, order=lambda embed, stack, head, ids, mask: stack(embed(ids), mask)),
-            "You returned the rows of the stack; head makes logits of them.",
-        ),
-        Mistake(
-            "probabilities",
-            _stacked(_right, order=lambda embed, stack, head, ids, mask: head(stack(embed(ids), mask)).softmax(-1)),
-            "You returned probabilities; logits are asked for, before the softmax.",
-        ),
+    "19.2", "The logits of one stack", 12, 2, stack_logits, _stack_cases,
+    slips(
+        "ids, prefix_lengths, embed, stack, head, pad_id", _STACK,
+        ("no padding mask", " & real", "",
+         "Padding is seen where a prefix reaches beyond the sentence: join your mask with the padding mask by &."),
+        ("padding of id 0", "ids != pad_id", "ids != 0", "You took 0 for the padding; its id is pad_id."),
+        ("or", "& real", "| real",
+         "A key has to pass both masks, the prefix mask and the padding mask: join them by &, not |."),
+        ("padding shown alone", "& real", "& ~real",
+         "Only padding can be seen: the padding mask must be True at real tokens."),
+        ("causal for all", "prefix_mask(prefix_lengths, ids.shape[1])",
+         "torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()",
+         "Your mask is causal everywhere; the tokens of a prefix may see each other."),
+        ("full for all", "prefix_mask(prefix_lengths, ids.shape[1]) & real", "real.expand(-1, -1, ids.shape[1], -1)",
+         "Later tokens are seen behind the prefix, too; your mask hides only padding."),
+        ("padding as queries", "& real", "& real.mT",
+         "You hid the rows of padding; it is as keys, on the last axis, that padding must not be seen."),
+        ("inverted", "prefix_mask(prefix_lengths, ids.shape[1]) & real",
+         "~(prefix_mask(prefix_lengths, ids.shape[1]) & real)",
+         "The mask is the wrong way round: True means may see."),
+        ("the last row alone", "head(stack(embed(ids), mask))", "head(stack(embed(ids), mask))[:, -1:]",
+         "Only the last position has logits; return those of every position."),
+        ("without the head", "head(stack(embed(ids), mask))", "stack(embed(ids), mask)",
+         "You returned the rows of the stack; head makes logits of them."),
+        ("probabilities", "head(stack(embed(ids), mask))", "head(stack(embed(ids), mask)).softmax(-1)",
+         "You returned probabilities; logits are asked for, before the softmax."),
+        prefix_mask=prefix_mask,
     ),
     part="stack_logits",
-)
+)  # fmt: skip
 
 
 # 19.3 Hide words -----------------------------------------------------------------------------------------------------
@@ -372,111 +230,43 @@ def _hiding_cases():
     ]
 
 
-def _hidden(
-    words=lambda ids: ids > 2, where=lambda drawn, rate: drawn < rate, token=3, labels=lambda ids, hidden: ids * hidden
-):
-    """Return both results, each slip a switch."""
-
-    def function(ids, rate, drawn):
-        hidden = where(drawn, rate) & words(ids)
-        return ids.masked_fill(hidden, token), labels(ids, hidden)
-
-    return function
-
+_HIDDEN = """
+    hidden = (drawn < rate) & (ids > 2)
+    seen = ids.masked_fill(hidden, 3)
+    labels = ids * hidden
+    return seen, labels
+"""
 
 EXERCISE_3 = Exercise(
-    "19.3",
-    "Hide words",
-    8,
-    2,
-    hide_words,
-    _hiding_cases,
-    (
-        Mistake(
-            "labels everywhere",
-            _hidden(labels=lambda ids, hidden: ids),
-            "Every token has a label, so the model is mostly rewarded for copying; only hidden words have one.",
-        ),
-        Mistake(
-            "words everywhere as labels",
-            _hidden(labels=lambda ids, hidden: ids * (ids > 2)),
-            "Every word has a label, so the model is mostly rewarded for copying; only hidden words have one.",
-        ),
-        Mistake(
-            "labels of the others",
-            _hidden(labels=lambda ids, hidden: ids * ~hidden),
-            "The labels are those of the words that can be seen; it is the hidden ones that are asked for.",
-        ),
-        Mistake(
-            "hides everything",
-            _hidden(words=lambda ids: ids > -1),
-            "You hid <pad>, <bos> or <eos>, too; only ids above 2 are words.",
-        ),
-        Mistake(
-            "hides all but padding",
-            _hidden(words=lambda ids: ids > 0),
-            "You hid <bos> or <eos>, too; only ids above 2 are words.",
-        ),
-        Mistake(
-            "all hidden in seen",
-            lambda ids, rate, drawn: (ids.masked_fill(drawn < rate, 3), _hidden()(ids, rate, drawn)[1]),
-            "The labels are right, but in seen <pad>, <bos> or <eos> became <unk>, too; only words do.",
-        ),
-        Mistake("hides eos", _hidden(words=lambda ids: ids > 1), "You hid <eos>, too; only ids above 2 are words."),
-        Mistake(
-            "pad for hidden",
-            _hidden(token=0),
-            "A hidden word became <pad>, id 0, which the attention never sees; it becomes <unk>, id 3.",
-        ),
-        Mistake(
-            "nothing hidden",
-            lambda ids, rate, drawn: (ids, _hidden()(ids, rate, drawn)[1]),
-            "The labels are right, but seen still shows the words that are asked for.",
-        ),
-        Mistake(
-            "not above",
-            _hidden(where=lambda drawn, rate: drawn <= rate),
-            "You hid a word whose number equals the rate; only those below it are hidden.",
-        ),
-        Mistake(
-            "the others hidden",
-            _hidden(where=lambda drawn, rate: drawn >= rate),
-            "You hid the words whose number is not below the rate; those below it are to be hidden.",
-        ),
-        Mistake(
-            "the same for every row",
-            lambda ids, rate, drawn: _hidden()(ids, rate, drawn[:1].expand_as(drawn)),
-            "Every row was hidden by the numbers of the first; each token has a number of its own.",
-        ),
-        Mistake(
-            "hidden among the labels",
-            _hidden(labels=lambda ids, hidden: 3 * hidden),
-            "The labels have <unk> where a word is hidden; they must have the word itself. (If you changed ids in "
-            "place, make a new tensor instead.)",
-        ),
-        Mistake(
-            "-100",
-            _hidden(labels=lambda ids, hidden: ids.masked_fill(~hidden, -100)),
-            "Where nothing is hidden the labels are -100, PyTorch's own mark; our loss leaves out <pad>, id 0.",
-        ),
-        Mistake(
-            "booleans",
-            _hidden(labels=lambda ids, hidden: hidden.long()),
-            "The labels say only where a word is hidden; they must say which.",
-        ),
-        Mistake(
-            "shifted",
-            _hidden(labels=lambda ids, hidden: (ids * hidden).roll(-1, dims=1)),
-            "The labels are shifted by one, as for the next word; here each stands where its word was hidden.",
-        ),
-        Mistake(
-            "swapped",
-            lambda ids, rate, drawn: _hidden()(ids, rate, drawn)[::-1],
-            "The two results are swapped: seen comes first.",
-        ),
+    "19.3", "Hide words", 8, 2, hide_words, _hiding_cases,
+    slips(
+        "ids, rate, drawn", _HIDDEN,
+        ("labels everywhere", "ids * hidden", "ids",
+         "Every token has a label, so the model is mostly rewarded for copying; only hidden words have one."),
+        ("labels of the others", "ids * hidden", "ids * ~hidden",
+         "The labels are those of the words that can be seen; it is the hidden ones that are asked for."),
+        ("hides everything", " & (ids > 2)", "", "You hid <pad>, <bos> or <eos>, too; only ids above 2 are words."),
+        ("hides all but padding", "ids > 2", "ids > 0", "You hid <bos> or <eos>, too; only ids above 2 are words."),
+        ("hides eos", "ids > 2", "ids >= 2", "You hid <eos>, too; only ids above 2 are words."),
+        ("pad for hidden", "(hidden, 3)", "(hidden, 0)",
+         "A hidden word became <pad>, id 0, which the attention never sees; it becomes <unk>, id 3."),
+        ("nothing hidden", "ids.masked_fill(hidden, 3)", "ids",
+         "The labels are right, but seen still shows the words that are asked for."),
+        ("not above", "drawn < rate", "drawn <= rate",
+         "You hid a word whose number equals the rate; only those below it are hidden."),
+        ("the others hidden", "drawn < rate", "drawn >= rate",
+         "You hid the words whose number is not below the rate; those below it are to be hidden."),
+        ("hidden among the labels", "ids * hidden", "seen * hidden",
+         "The labels have <unk> where a word is hidden; they must have the word itself. (If you changed ids in "
+         "place, make a new tensor instead.)"),
+        ("-100", "ids * hidden", "ids.masked_fill(~hidden, -100)",
+         "Where nothing is hidden the labels are -100, PyTorch's own mark; our loss leaves out <pad>, id 0."),
+        ("shifted", "ids * hidden", "(ids * hidden).roll(-1, dims=1)",
+         "The labels are shifted by one, as for the next word; here each belongs where its word was hidden."),
+        ("swapped", "return seen, labels", "return labels, seen", "The two results are swapped: seen comes first."),
     ),
     returns=("seen", "labels"),
-)
+)  # fmt: skip
 
 
 # 19.4 Port an attention ----------------------------------------------------------------------------------------------
@@ -507,145 +297,48 @@ def _checkpoint_cases():
     ]
 
 
-def _ported(
-    cut=lambda tensor: tensor.chunk(3, dim=-1), order=(0, 1, 2), turned=(True, True, True, True), bias_order=None
-):
-    """Return a port, each slip a switch; `turned` says which of the four matrices are transposed."""
-
-    def function(c_attn, c_attn_bias, c_proj):
-        pieces, biases = cut(c_attn), cut(c_attn_bias)
-        matrices = [*(pieces[at] for at in order), c_proj]
-        matrices = [matrix.T if turn else matrix for matrix, turn in zip(matrices, turned, strict=True)]
-        return (*matrices, *(biases[at] for at in bias_order or order))
-
-    return function
-
-
-def _dealt(tensor):
-    return [tensor[..., first::3] for first in range(3)]
-
-
-def _cut_by_rows(c_attn, c_attn_bias, c_proj):
-    rows = [piece.reshape(-1, len(c_attn)) for piece in c_attn.flatten().chunk(3)]
-    return (*(piece.T for piece in rows), c_proj.T, *c_attn_bias.chunk(3))
-
+_PORT = """
+    b_q, b_k, b_v = c_attn_bias.chunk(3)
+    w_q, w_k, w_v = (piece.T for piece in c_attn.chunk(3, dim=-1))
+    return w_q, w_k, w_v, c_proj.T, b_q, b_k, b_v
+"""
 
 EXERCISE_4 = Exercise(
-    "19.4",
-    "Port an attention",
-    12,
-    2,
-    gpt2_attention,
-    _checkpoint_cases,
-    (
-        Mistake(
-            "nothing transposed",
-            _ported(turned=(False,) * 4),
-            "No matrix is transposed; GPT-2 stores [in, out], and nn.Linear [out, in].",
-        ),
-        Mistake(
-            "w_o not transposed",
-            _ported(turned=(True, True, True, False)),
-            "w_o is not transposed. It is square, so it fits either way, but GPT-2 stores c_proj as [in, out], too.",
-        ),
-        Mistake(
-            "only w_o transposed",
-            _ported(turned=(False, False, False, True)),
-            "w_q, w_k and w_v are not transposed; each piece of c_attn is square, and [in, out].",
-        ),
-        Mistake(
-            "keys and values swapped",
-            _ported(order=(0, 2, 1)),
-            "Keys and values are swapped: queries, keys, values stand in this order.",
-        ),
-        Mistake(
-            "queries and keys swapped",
-            _ported(order=(1, 0, 2)),
-            "Queries and keys are swapped: queries, keys, values stand in this order.",
-        ),
-        Mistake(
-            "queries and keys swapped, but not their biases",
-            _ported(order=(1, 0, 2), bias_order=(0, 1, 2)),
-            "You took the keys for the queries; the first third of the columns makes the queries.",
-        ),
-        Mistake(
-            "biases of queries and keys swapped",
-            _ported(bias_order=(1, 0, 2)),
-            "The biases of queries and keys are swapped: the first third belongs to the queries.",
-        ),
-        Mistake(
-            "keys and values swapped, but not their biases",
-            _ported(order=(0, 2, 1), bias_order=(0, 1, 2)),
-            "w_k and w_v are swapped, while their biases are right: queries, keys, values stand in this order.",
-        ),
-        Mistake(
-            "dealt in turn",
-            _ported(cut=_dealt),
-            "You dealt the columns out in turn, first to the queries, then to the keys; the first third of them all "
-            "makes the queries.",
-        ),
-        Mistake(
-            "cut by heads",
-            lambda c_attn, c_attn_bias, c_proj: (
-                *(piece.T for piece in _dealt(c_attn)),
-                c_proj.T,
-                *c_attn_bias.chunk(3),
-            ),
-            "You dealt the columns of c_attn out in turn, though the biases are right; the first third of the columns "
-            "makes the queries.",
-        ),
-        Mistake(
-            "cut by rows",
-            _cut_by_rows,
-            "The numbers of c_attn were cut in the order in which they lie in memory, row by row; each piece is a "
-            "third of the columns: cut along the last axis.",
-        ),
-        Mistake(
-            "cut along the first axis",
-            lambda c_attn, c_attn_bias, c_proj: (*(p.T for p in c_attn.chunk(3)), c_proj.T, *c_attn_bias.chunk(3)),
-            "You cut c_attn along the wrong axis: the pieces are thirds of its columns (dim=-1), or of the rows of its "
-            "transpose.",
-        ),
-        Mistake(
-            "cut along the first axis, not transposed",
-            lambda c_attn, c_attn_bias, c_proj: (*c_attn.chunk(3), c_proj.T, *c_attn_bias.chunk(3)),
-            "You cut c_attn into thirds of its rows, and did not transpose them; the pieces are thirds of its columns.",
-        ),
-        Mistake(
-            "values, keys, queries",
-            _ported(order=(2, 1, 0)),
-            "The order is reversed: queries, keys, values.",
-        ),
-        Mistake(
-            "biases dealt in turn",
-            lambda c_attn, c_attn_bias, c_proj: (*_ported()(c_attn, c_attn_bias, c_proj)[:4], *_dealt(c_attn_bias)),
-            "The matrices are right, but you dealt the biases out in turn; cut them into thirds, too.",
-        ),
-        Mistake(
-            "matrix, bias, matrix, bias",
-            lambda c_attn, c_attn_bias, c_proj: (
-                *(one for pair in zip(c_attn.T.chunk(3), c_attn_bias.chunk(3), strict=True) for one in pair),
-                c_proj.T,
-            ),
-            "Right pieces in another order: first the four matrices, then the three biases.",
-        ),
-        Mistake(
-            "biases reversed",
-            _ported(bias_order=(2, 1, 0)),
-            "The biases stand in the wrong order: queries, keys, values.",
-        ),
-        Mistake(
-            "wrapped in one",
-            lambda c_attn, c_attn_bias, c_proj: (
-                *(c_attn[:, : len(c_attn)].T for _ in range(3)),
-                c_proj.T,
-                *c_attn_bias.chunk(3),
-            ),
-            "w_q, w_k and w_v are one and the same third of c_attn; each has its own.",
-        ),
+    "19.4", "Port an attention", 12, 2, gpt2_attention, _checkpoint_cases,
+    slips(
+        "c_attn, c_attn_bias, c_proj", _PORT,
+        ("nothing transposed", "(piece.T for piece in c_attn.chunk(3, dim=-1))\nreturn w_q, w_k, w_v, c_proj.T",
+         "c_attn.chunk(3, dim=-1)\nreturn w_q, w_k, w_v, c_proj",
+         "No matrix is transposed; GPT-2 stores [in, out], and nn.Linear [out, in]."),
+        ("w_o not transposed", "c_proj.T", "c_proj",
+         "w_o is not transposed. It is square, so it fits either way, but GPT-2 stores c_proj as [in, out], too."),
+        ("only w_o transposed", "piece.T", "piece",
+         "w_q, w_k and w_v are not transposed; each piece of c_attn is square, and [in, out]."),
+        ("keys and values swapped", "return w_q, w_k, w_v, c_proj.T, b_q, b_k, b_v",
+         "return w_q, w_v, w_k, c_proj.T, b_q, b_v, b_k",
+         "Keys and values are swapped: the order is queries, keys, values."),
+        ("queries and keys swapped", "return w_q, w_k, w_v, c_proj.T, b_q, b_k, b_v",
+         "return w_k, w_q, w_v, c_proj.T, b_k, b_q, b_v",
+         "Queries and keys are swapped: the order is queries, keys, values."),
+        ("dealt in turn", "c_attn_bias.chunk(3)\nw_q, w_k, w_v = (piece.T for piece in c_attn.chunk(3, dim=-1))",
+         "(c_attn_bias[i::3] for i in range(3))\nw_q, w_k, w_v = (c_attn[:, i::3].T for i in range(3))",
+         "You dealt the columns out in turn, first to the queries, then to the keys; the queries get the whole first "
+         "third."),
+        ("cut by rows", "c_attn.chunk(3, dim=-1)", "c_attn.reshape(3, len(c_attn), -1)",
+         "The numbers of c_attn were cut in the order in which they lie in memory, row by row; each piece is a third "
+         "of the columns: cut along the last axis."),
+        ("cut along the first axis", ", dim=-1", "",
+         "You cut c_attn along the wrong axis: the pieces are thirds of its columns (dim=-1), or of the rows of its "
+         "transpose."),
+        ("cut along the first axis, not transposed", "(piece.T for piece in c_attn.chunk(3, dim=-1))",
+         "c_attn.chunk(3)",
+         "You cut c_attn into thirds of its rows, and did not transpose them; the pieces are thirds of its columns."),
+        ("matrix, bias, matrix, bias", "w_q, w_k, w_v, c_proj.T, b_q, b_k, b_v",
+         "w_q, b_q, w_k, b_k, w_v, b_v, c_proj.T",
+         "The pieces are right, but in another order: first the four matrices, then the three biases."),
     ),
     returns=("w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v"),
-)
+)  # fmt: skip
 
 
 # 19.5 Cut into patches -----------------------------------------------------------------------------------------------
@@ -678,68 +371,37 @@ def _patch_cases():
     ]
 
 
-def _blocks(images, size):
-    """[n, height, width] -> [n, rows of patches, size, patches of a row, size]."""
+_PATCHES = """
     n, height, width = images.shape
-    return images.reshape(n, height // size, size, width // size, size)
-
+    squares = images.reshape(n, height // size, size, width // size, size).transpose(2, 3)
+    return squares.reshape(n, -1, size * size)
+"""
 
 EXERCISE_5 = Exercise(
-    "19.5",
-    "Cut into patches",
-    8,
-    2,
-    patches,
-    _patch_cases,
-    (
-        Mistake(
-            "strips",
-            lambda images, size: images.reshape(len(images), -1, size * size),
-            "Each of your patches is a strip of pixels that follow each other in one line, not a square: the axes "
-            "need a transpose before they are joined.",
-        ),
-        Mistake(
-            "column by column",
-            lambda images, size: _blocks(images, size).permute(0, 3, 1, 2, 4).flatten(1, 2).flatten(2),
-            "Your patches go column by column; they go row by row from the top left.",
-        ),
-        Mistake(
-            "pixels column by column",
-            lambda images, size: _blocks(images, size).permute(0, 1, 3, 4, 2).flatten(1, 2).flatten(2),
-            "The pixels of a patch go column by column; they go row by row.",
-        ),
-        Mistake(
-            "every size-th pixel",
-            lambda images, size: (
-                images.reshape(len(images), size, images.shape[1] // size, size, images.shape[2] // size)
-                .permute(0, 2, 4, 1, 3)
-                .flatten(1, 2)
-                .flatten(2)
-            ),
-            "Your patches take pixels from all over the image; a patch is a square of neighbours.",
-        ),
-        Mistake(
-            "transposed image",
-            lambda images, size: patches(images.mT, size),
-            "The image is transposed: its rows are the second axis, its columns the third.",
-        ),
-        Mistake(
-            "a square for each",
-            lambda images, size: _blocks(images, size).transpose(2, 3).flatten(1, 2),
-            "Each patch is still a square [size, size]; join its rows to one vector.",
-        ),
-        Mistake(
-            "rows of patches apart",
-            lambda images, size: _blocks(images, size).transpose(2, 3).flatten(3),
-            "The patches still stand in rows and columns; join these two axes to one.",
-        ),
-        Mistake(
-            "overlapping",
-            lambda images, size: images.unfold(1, size, 1).unfold(2, size, 1).flatten(1, 2).flatten(2),
-            "Your patches overlap; the next one begins where the last one ends.",
-        ),
+    "19.5", "Cut into patches", 8, 2, patches, _patch_cases,
+    slips(
+        "images, size", _PATCHES,
+        ("strips", ".transpose(2, 3)", "",
+         "Each of your patches is a strip of pixels that follow each other in one line, not a square: the axes need "
+         "a transpose before they are joined."),
+        ("column by column", ".transpose(2, 3)", ".permute(0, 3, 1, 2, 4)",
+         "Your patches go column by column; they go row by row from the top left."),
+        ("pixels column by column", ".transpose(2, 3)", ".permute(0, 1, 3, 4, 2)",
+         "The pixels of a patch go column by column; they go row by row."),
+        ("every size-th pixel", "height // size, size, width // size, size).transpose(2, 3)",
+         "size, height // size, size, width // size).permute(0, 2, 4, 1, 3)",
+         "Your patches take pixels from all over the image; a patch is a square of neighbours."),
+        ("transposed image", "n, height, width", "images = images.mT\nn, height, width",
+         "The image is transposed: its rows are the second axis, its columns the third."),
+        ("a square for each", "squares.reshape(n, -1, size * size)", "squares.flatten(1, 2)",
+         "Each patch is still a square [size, size]; join its rows to one vector."),
+        ("rows of patches apart", "squares.reshape(n, -1, size * size)", "squares.flatten(3)",
+         "The patches are still arranged in rows and columns; join these two axes to one."),
+        ("overlapping", "images.reshape(n, height // size, size, width // size, size).transpose(2, 3)",
+         "images.unfold(1, size, 1).unfold(2, size, 1)",
+         "Your patches overlap; the next one begins where the last one ends."),
     ),
     gradients=("images",),
-)
+)  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

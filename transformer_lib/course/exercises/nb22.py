@@ -7,6 +7,7 @@ import math
 import torch
 
 from .model import Case, Exercise, Mistake, integers, normal
+from .slips import slips
 
 # 22.1 Which drafted tokens stand -------------------------------------------------------------------------------------
 
@@ -56,143 +57,52 @@ def _drafted_cases():
     ]
 
 
-def _agreeing(drafted, checked):
-    count = 0
-    while count < len(drafted) and drafted[count] == checked[count]:
-        count += 1
-    return count
-
-
-def _to_eos(ids, eos_id):
+_STANDING = """
+    agree = [a == b for a, b in zip(drafted, checked)]
+    n = (agree + [False]).index(False)
+    ids = drafted[:n] + checked[n : n + 1]
     return ids[: ids.index(eos_id) + 1] if eos_id in ids else ids
-
-
-def _standing(ids, count=_agreeing, end=_to_eos):
-    """Return what stands, each slip a switch: `ids(drafted, checked, count)` are the tokens before the end is cut."""
-
-    def function(drafted, checked, eos_id):
-        return end(list(ids(drafted, checked, count(drafted, checked))), eos_id)
-
-    return function
-
+"""
 
 EXERCISE_1 = Exercise(
-    "22.1",
-    "Which drafted tokens stand",
-    10,
-    2,
-    tokens_that_stand,
-    _drafted_cases,
-    (
-        Mistake(
-            "no token of the target's",
-            _standing(lambda drafted, checked, n: drafted[:n]),
-            "The target's own token is missing: after the tokens that stand comes one more, which its call has found "
-            "anyway.",
-        ),
-        Mistake(
-            "none when all stand",
-            _standing(lambda drafted, checked, n: (drafted[:n] + checked[n : n + 1])[: max(len(drafted), n)]),
-            "Where every drafted token stands, the target's own token is missing: checked has one id more, and it is "
-            "free.",
-        ),
-        Mistake(
-            "none but when all stand",
-            _standing(lambda drafted, checked, n: drafted[:n] + (checked[n:] if n == len(drafted) else [])),
-            "You add the target's own token only where all drafted tokens stand; where it disagrees, its token "
-            "replaces the wrong one.",
-        ),
-        Mistake(
-            "the wrong token, too",
-            _standing(lambda drafted, checked, n: drafted[: n + 1] if n < len(drafted) else checked),
-            "You kept the drafted token with which the target disagrees; at that place its own token comes.",
-        ),
-        Mistake(
-            "the wrong token and the correction",
-            _standing(lambda drafted, checked, n: drafted[: n + 1] + checked[n : n + 1]),
-            "You kept the drafted token with which the target disagrees, and its correction behind it; the "
-            "correction takes its place.",
-        ),
-        Mistake(
-            "the target's last token",
-            _standing(lambda drafted, checked, n: drafted[:n] + checked[-1:]),
-            "You always add checked[-1]; where the target disagrees earlier, that token follows a prefix that does "
-            "not stand. Its own token is the one at the first disagreement.",
-        ),
-        Mistake(
-            "one place late",
-            _standing(lambda drafted, checked, n: drafted[:n] + checked[n + 1 : n + 2]),
-            "The target's own token comes from one place too late: checked[i] is what follows drafted[:i].",
-        ),
-        Mistake(
-            "compared one place off",
-            _standing(
-                lambda drafted, checked, n: drafted[:n] + checked[n : n + 1],
-                count=lambda drafted, checked: _agreeing(drafted, checked[1:]),
-            ),
-            "You compare drafted[i] with checked[i + 1]; the target's word about drafted[i] is checked[i].",
-        ),
-        Mistake(
-            "all that the target says",
-            _standing(lambda drafted, checked, n: checked),
-            "You take all of checked. Behind the first disagreement its tokens follow a prefix that does not stand.",
-        ),
-        Mistake(
-            "every agreement counts",
-            _standing(
-                lambda drafted, checked, n: checked[: n + 1],
-                count=lambda drafted, checked: sum(a == b for a, b in zip(drafted, checked, strict=False)),
-            ),
-            "You count agreements behind the first disagreement, too; there both tokens follow a prefix that does not "
-            "stand.",
-        ),
-        Mistake(
-            "agreements picked out",
-            _standing(
-                lambda drafted, checked, n: (
-                    [a for a, b in zip(drafted, checked, strict=False) if a == b] + checked[n : n + 1]
-                )
-            ),
-            "You keep drafted tokens that agree behind the first disagreement; they follow a prefix that does not "
-            "stand.",
-        ),
-        Mistake(
-            "on after eos",
-            _standing(lambda drafted, checked, n: checked[: n + 1], end=lambda ids, eos_id: ids),
-            "You go on after eos_id; the sentence ends with it, even if more drafted tokens agree.",
-        ),
-        Mistake(
-            "one token behind eos",
-            lambda drafted, checked, eos_id: (
-                _to_eos(drafted[: _agreeing(drafted, checked)], eos_id)
-                + checked[len(_to_eos(drafted[: _agreeing(drafted, checked)], eos_id)) :][:1]
-            ),
-            "You add the target's token behind eos_id, too; where eos_id stands, the sentence ends with it.",
-        ),
-        Mistake(
-            "up to the last eos",
-            _standing(
-                lambda drafted, checked, n: checked[: n + 1],
-                end=lambda ids, eos_id: ids[: len(ids) - ids[::-1].index(eos_id)] if eos_id in ids else ids,
-            ),
-            "You cut at the last eos_id; the sentence ends with the first.",
-        ),
-        Mistake(
-            "without eos",
-            _standing(
-                lambda drafted, checked, n: checked[: n + 1],
-                end=lambda ids, eos_id: ids[: ids.index(eos_id)] if eos_id in ids else ids,
-            ),
-            "You leave eos_id out; greedy decoding writes it as the last token.",
-        ),
-        Mistake(
-            "a count",
-            lambda drafted, checked, eos_id: _agreeing(drafted, checked),
-            "You return how many drafted tokens stand; return the ids that are added to the sentence.",
-        ),
+    "22.1", "Which drafted tokens stand", 10, 2, tokens_that_stand, _drafted_cases,
+    slips(
+        "drafted, checked, eos_id", _STANDING,
+        ("no token of the target's", " + checked[n : n + 1]", "",
+         "The target's own token is missing: after the tokens that stand comes one more, which its call has found "
+         "anyway."),
+        ("none when all stand", "checked[n : n + 1]", "checked[:-1][n : n + 1]",
+         "Where every drafted token stands, the target's own token is missing: checked has one id more, and it is "
+         "free."),
+        ("the wrong token, too", "drafted[:n] + checked[n : n + 1]", "(drafted + checked[-1:])[: n + 1]",
+         "You kept the drafted token with which the target disagrees; at that place its own token comes."),
+        ("the wrong token and the correction", "drafted[:n]", "drafted[: n + 1]",
+         "You kept the drafted token with which the target disagrees, and its correction behind it; the correction "
+         "takes its place."),
+        ("the target's last token", "checked[n : n + 1]", "checked[-1:]",
+         "You always add checked[-1]; where the target disagrees earlier, that token follows a prefix that does not "
+         "stand. Its own token is the one at the first disagreement."),
+        ("compared one place off", "zip(drafted, checked)", "zip(drafted, checked[1:])",
+         "You compare drafted[i] with checked[i + 1]; the target's verdict on drafted[i] is checked[i]."),
+        ("all that the target says", "drafted[:n] + checked[n : n + 1]", "checked",
+         "You take all of checked. Behind the first disagreement its tokens follow a prefix that does not stand."),
+        ("every agreement counts", "(agree + [False]).index(False)\nids = drafted[:n] + checked[n : n + 1]",
+         "sum(agree)\nids = checked[: n + 1]",
+         "You count agreements behind the first disagreement, too; there both tokens follow a prefix that does not "
+         "stand."),
+        ("agreements picked out", "drafted[:n]", "[a for a, b in zip(drafted, checked) if a == b]",
+         "You keep drafted tokens that agree behind the first disagreement; they follow a prefix that does not stand."),
+        ("on after eos", "return ids[: ids.index(eos_id) + 1] if eos_id in ids else ids", "return ids",
+         "You go on after eos_id; the sentence ends with it, even if more drafted tokens agree."),
+        ("one token behind eos",
+         "ids = drafted[:n] + checked[n : n + 1]\nreturn ids[: ids.index(eos_id) + 1] if eos_id in ids else ids",
+         "n = min(n, drafted.index(eos_id) + 1) if eos_id in drafted else n\nreturn drafted[:n] + checked[n : n + 1]",
+         "You add the target's token behind eos_id, too; where eos_id stands, the sentence ends with it."),
+        ("without eos", "ids.index(eos_id) + 1", "ids.index(eos_id)",
+         "You leave eos_id out; greedy decoding writes it as the last token."),
     ),
     part="tokens_that_stand",
-)
+)  # fmt: skip
 
 
 # 22.2 Accept or replace ----------------------------------------------------------------------------------------------
@@ -242,148 +152,56 @@ def _drawing_cases():
     ]
 
 
-def _quotient(a, b):
-    return torch.where(b > 0, a / torch.where(b > 0, b, 1), 1.0)
-
-
-def _accept(p, q):
-    return _quotient(p, q).clamp(max=1)
-
-
-def _normalised(values, p):
-    return values / values.sum() if values.sum() > 0 else p.clone()
-
-
-def _residual(p, q):
-    return _normalised((p - q).clamp(min=0), p)
-
+_ACCEPTANCE = """
+    missing = (p - q).clamp(min=0)
+    accept = torch.where(q > 0, (p / q).clamp(max=1), 1.0)
+    residual = missing / missing.sum() if missing.any() else p
+    return accept, residual
+"""
 
 EXERCISE_2 = Exercise(
-    "22.2",
-    "Accept or replace",
-    12,
-    3,
-    acceptance,
-    _drawing_cases,
-    (
-        Mistake(
-            "drawn from p again",
-            lambda p, q: (_accept(p, q), p.clone()),
-            "You replace a refused token by one drawn from p. Tokens of which the draft has too much would come too "
-            "often: they stand already with all their probability in p. Only what is still missing may be drawn.",
-        ),
-        Mistake(
-            "not normalised",
-            lambda p, q: (
-                _accept(p, q),
-                (p - q).clamp(min=0) if (p - q).clamp(min=0).sum() > 0 else p.clone(),
-            ),
-            "The residual does not sum to 1; divide it by its sum.",
-        ),
-        Mistake(
-            "never normalised",
-            lambda p, q: (_accept(p, q), (p - q).clamp(min=0)),
-            "The residual does not sum to 1; divide it by its sum. Where that is 0, return p.",
-        ),
-        Mistake(
-            "absolute differences",
-            lambda p, q: (_accept(p, q), _normalised((p - q).abs(), p)),
-            "The residual has tokens of which the draft has too much: take max(0, p - q), not |p - q|.",
-        ),
-        Mistake(
-            "q minus p",
-            lambda p, q: (_accept(p, q), _normalised((q - p).clamp(min=0), p)),
-            "The residual is the wrong way round: the tokens that are still missing are those with p above q.",
-        ),
-        Mistake(
-            "p where it is larger",
-            lambda p, q: (_accept(p, q), _normalised(torch.where(p > q, p, 0), p)),
-            "The residual has the right tokens, but with their probabilities in p; missing of each is only p - q.",
-        ),
-        Mistake(
-            "the likeliest",
-            lambda p, q: (_accept(p, q), (torch.arange(len(p)) == p.argmax()).to(p)),
-            "The residual always gives the target's best token; that is greedy, not a draw from p.",
-        ),
-        Mistake(
-            "softmax of the differences",
-            lambda p, q: (_accept(p, q), (p - q).clamp(min=0).softmax(0)),
-            "The residual is a softmax of probabilities; divide max(0, p - q) by its sum.",
-        ),
-        Mistake(
-            "no minimum",
-            lambda p, q: (_quotient(p, q), _residual(p, q)),
-            "Some of your accept are above 1, which is no probability: take min(1, p / q).",
-        ),
-        Mistake(
-            "upside down",
-            lambda p, q: (torch.where(q > 0, (q / torch.where(p > 0, p, 1e-300)).clamp(max=1), 1.0), _residual(p, q)),
-            "The quotient is upside down: a token is refused when the draft has more of it than the target, so p / q.",
-        ),
-        Mistake(
-            "upside down, and 0 / 0",
-            lambda p, q: ((q / p).clamp(max=1), _residual(p, q)),
-            "The quotient is upside down: a token is refused when the draft has more of it than the target, so p / q, "
-            "and 1 where q is 0.",
-        ),
-        Mistake(
-            "the smaller of the two",
-            lambda p, q: (torch.minimum(p, q), _residual(p, q)),
-            "min(p, q) is how often a token is drafted and stands. accept is asked for the tokens that have been "
-            "drafted: divide by q.",
-        ),
-        Mistake(
-            "p itself",
-            lambda p, q: (p.clone(), _residual(p, q)),
-            "You accept a drafted token with its probability in p. It was drafted with probability q, so it would "
-            "stand with p · q.",
-        ),
-        Mistake(
-            "all or nothing",
-            lambda p, q: ((p >= q).to(p), _residual(p, q)),
-            "You refuse every token of which the draft has more than the target; it is to be refused only sometimes, "
-            "so that p of its q stands.",
-        ),
-        Mistake(
-            "one number",
-            lambda p, q: (torch.minimum(p, q).sum(), _residual(p, q)),
-            "accept is a single number, how often any token stands; return one for each token.",
-        ),
-        Mistake(
-            "0 / 0",
-            lambda p, q: ((p / q).clamp(max=1), _residual(p, q)),
-            "accept is NaN where neither has a word: 0 / 0. Where q is 0, accept is 1.",
-        ),
-        Mistake(
-            "0 where it is never drafted",
-            lambda p, q: (torch.where(q > 0, _accept(p, q), 0.0), _residual(p, q)),
-            "accept is 0 where q is 0; return 1 there.",
-        ),
-        Mistake(
-            "0 where neither has it",
-            lambda p, q: ((p / q).clamp(max=1).nan_to_num(0.0), _residual(p, q)),
-            "accept is 0 where neither has the word; where q is 0, return 1.",
-        ),
-        Mistake(
-            "nothing missing",
-            lambda p, q: (_accept(p, q), (p - q).clamp(min=0) / (p - q).clamp(min=0).sum()),
-            "The residual is NaN where both distributions are the same: nothing is missing, so its sum is 0. Return p "
-            "there.",
-        ),
-        Mistake(
-            "neither is taken care of",
-            lambda p, q: ((p / q).clamp(max=1), (p - q).clamp(min=0) / (p - q).clamp(min=0).sum()),
-            "There are two quotients 0 / 0: accept where q is 0 (return 1), and the residual where both distributions "
-            "are the same (return p).",
-        ),
-        Mistake(
-            "swapped",
-            lambda p, q: (_residual(p, q), _accept(p, q)),
-            "The two results are swapped: accept comes first.",
-        ),
+    "22.2", "Accept or replace", 12, 3, acceptance, _drawing_cases,
+    slips(
+        "p, q", _ACCEPTANCE,
+        ("drawn from p again", "return accept, residual", "return accept, p",
+         "You replace a refused token by one drawn from p. Tokens of which the draft has too much would come too "
+         "often: they stand already with all their probability in p. Only what is still missing may be drawn."),
+        ("never normalised", "missing / missing.sum() if missing.any() else p", "missing",
+         "The residual does not sum to 1; divide it by its sum. Where that is 0, return p."),
+        ("absolute differences", "(p - q).clamp(min=0)", "(p - q).abs()",
+         "The residual has tokens of which the draft has too much: take max(0, p - q), not |p - q|."),
+        ("q minus p", "p - q", "q - p",
+         "The residual is the wrong way round: the tokens that are still missing are those with p above q."),
+        ("no minimum", ".clamp(max=1)", "",
+         "Some entries of accept are above 1, so they are not probabilities: take min(1, p / q)."),
+        ("upside down", "p / q", "q / p",
+         "The quotient is upside down: a token is refused when the draft has more of it than the target, so p / q."),
+        ("upside down, and 0 / 0", "torch.where(q > 0, (p / q).clamp(max=1), 1.0)", "(q / p).clamp(max=1)",
+         "The quotient is upside down: a token is refused when the draft has more of it than the target, so p / q, "
+         "and 1 where q is 0."),
+        ("the smaller of the two", "torch.where(q > 0, (p / q).clamp(max=1), 1.0)", "torch.minimum(p, q)",
+         "min(p, q) is how often a token is drafted and stands. accept is asked for the tokens that have been "
+         "drafted: divide by q."),
+        ("all or nothing", "torch.where(q > 0, (p / q).clamp(max=1), 1.0)", "(p >= q).to(p)",
+         "You refuse every token of which the draft has more than the target; it is to be refused only sometimes, so "
+         "that p of its q stands."),
+        ("0 / 0", "torch.where(q > 0, (p / q).clamp(max=1), 1.0)", "(p / q).clamp(max=1)",
+         "accept is NaN where neither has a word: 0 / 0. Where q is 0, accept is 1."),
+        ("0 where it is never drafted", "1.0", "0.0", "accept is 0 where q is 0; return 1 there."),
+        ("0 where neither has it", "torch.where(q > 0, (p / q).clamp(max=1), 1.0)",
+         "(p / q).clamp(max=1).nan_to_num(0.0)",
+         "accept is 0 where neither has the word; where q is 0, return 1."),
+        ("nothing missing", " if missing.any() else p", "",
+         "The residual is NaN where both distributions are the same: nothing is missing, so its sum is 0. Return p "
+         "there."),
+        ("neither is taken care of",
+         "torch.where(q > 0, (p / q).clamp(max=1), 1.0)\nresidual = missing / missing.sum() if missing.any() else p",
+         "(p / q).clamp(max=1)\nresidual = missing / missing.sum()",
+         "There are two quotients 0 / 0: accept where q is 0 (return 1), and the residual where both distributions "
+         "are the same (return p)."),
     ),
     returns=("accept", "residual"),
-)
+)  # fmt: skip
 
 
 # 22.3 Eight bits -----------------------------------------------------------------------------------------------------
@@ -423,156 +241,62 @@ def _weight_cases():
     ]
 
 
-def _scales(weight):
-    largest = weight.abs().amax(dim=1)
-    return torch.where(largest > 0, largest / 127, 1.0)
-
-
 def _int8(values):
     return values.clamp(-32768, 32767).to(torch.int16).to(torch.int8)  # what does not fit wraps around
 
 
-def _eight(scales=_scales, whole=torch.round, codes=_int8, give=lambda scales: scales):
-    """Return codes and scales, each slip a switch."""
-
-    def function(weight):
-        used = scales(weight)
-        return codes(whole(weight / used[:, None])), give(used)
-
-    return function
+def _one_scale(weight):
+    scale = weight.abs().max() / 127
+    return torch.round(weight / scale).to(torch.int8), scale
 
 
-def _by_column(weight):
-    largest = weight.abs().amax(dim=0)
-    scales = torch.where(largest > 0, largest / 127, 1.0)
-    return torch.round(weight / scales).to(torch.int8), scales
-
-
-def _for_all(weight):
-    return (weight.abs().max() / 127).expand(len(weight)).clone()
-
-
-def _shifted(weight):
-    low, high = weight.amin(dim=1, keepdim=True), weight.amax(dim=1, keepdim=True)
-    scales = torch.where(high > low, (high - low) / 255, 1.0)
-    return (torch.round((weight - low) / scales) - 128).to(torch.int8), scales[:, 0]
-
+_EIGHT_BITS = """
+    largest = weight.abs().amax(dim=1, keepdim=True)
+    scales = torch.where(largest == 0, 1.0, largest / 127)
+    codes = int8(torch.round(weight / scales))
+    return codes, scales.flatten()
+"""
 
 EXERCISE_3 = Exercise(
-    "22.3",
-    "Eight bits",
-    8,
-    1,
-    quantize,
-    _weight_cases,
-    (
-        Mistake(
-            "one scale for all",
-            _eight(_for_all),
-            "You used one scale for the whole matrix, its largest entry; a row of small numbers keeps hardly any "
-            "digit. Each row has a scale of its own.",
-        ),
-        Mistake(
-            "one scale, as a number",
-            lambda weight: (torch.round(weight / _for_all(weight)[:1]).to(torch.int8), _for_all(weight)[0]),
-            "You used one scale for the whole matrix, and return a single number; each row has a scale of its own.",
-        ),
-        Mistake(
-            "by columns",
-            _by_column,
-            "Your scales belong to columns; each output, a row of the weight, has one: the largest over dim=1.",
-        ),
-        Mistake(
-            "128",
-            _eight(lambda weight: _scales(weight) * torch.where(weight.abs().amax(dim=1) > 0, 127 / 128, 1)),
-            "Your scale is the largest divided by 128. Then the largest positive entry becomes 128, which int8 does "
-            "not hold: it ends at 127, and 128 wraps around to -128.",
-        ),
-        Mistake(
-            "128, clamped",
-            _eight(
-                lambda weight: _scales(weight) * torch.where(weight.abs().amax(dim=1) > 0, 127 / 128, 1),
-                codes=lambda values: values.clamp(-128, 127).to(torch.int8),
-            ),
-            "Your scale is the largest divided by 128; it is to be divided by 127, the largest number that int8 holds.",
-        ),
-        Mistake(
-            "255",
-            _eight(lambda weight: _scales(weight) * torch.where(weight.abs().amax(dim=1) > 0, 127 / 255, 1)),
-            "Your scale is the largest divided by 255; int8 goes to 127, and beyond it codes wrap around.",
-        ),
-        Mistake(
-            "cut off",
-            _eight(whole=torch.trunc),
-            "You cut the digits off behind the point, as .to(torch.int8) does by itself; round to the nearest first.",
-        ),
-        Mistake(
-            "rounded down",
-            _eight(whole=torch.floor),
-            "You rounded down; round to the nearest.",
-        ),
-        Mistake(
-            "largest without its sign",
-            _eight(lambda weight: torch.where(weight.amax(dim=1) != 0, weight.amax(dim=1) / 127, 1.0)),
-            "You took the largest entry, not the largest absolute value; where a negative one is larger, it does not "
-            "fit.",
-        ),
-        Mistake(
-            "0 / 0",
-            lambda weight: (
-                torch.round(weight / _scales(weight)[:, None]).to(torch.int8),
-                weight.abs().amax(dim=1) / 127,
-            ),
-            "The scale of a row of zeros is to be 1; yours is 0, or nearly 0.",
-        ),
-        Mistake(
-            "not whole",
-            lambda weight: (weight / _scales(weight)[:, None], _scales(weight)),
-            "The codes are not rounded; they must be whole numbers, stored in int8.",
-        ),
-        Mistake(
-            "whole, but floats",
-            lambda weight: (torch.round(weight / _scales(weight)[:, None]), _scales(weight)),
-            "The codes are whole numbers, but stored in floating point, so nothing is saved: convert them by "
-            ".to(torch.int8).",
-        ),
-        Mistake(
-            "the weight again",
-            lambda weight: (
-                torch.round(weight / _scales(weight)[:, None]) * _scales(weight)[:, None],
-                _scales(weight),
-            ),
-            "You multiplied the codes by their scale again; that is how they are used. Return the codes.",
-        ),
-        Mistake(
-            "scales as a column",
-            _eight(give=lambda scales: scales[:, None]),
-            "The scales have the shape [out, 1]; return [out], one number for each row.",
-        ),
-        Mistake(
-            "one over the scale",
-            _eight(give=lambda scales: 1 / scales),
-            "The codes are right, but the scales are upside down: codes · scale is to be the row.",
-        ),
-        Mistake(
-            "the largest for the scale",
-            _eight(give=lambda scales: torch.where(scales == 1, 1.0, scales * 127)),
-            "The codes are right, but as scales you return the largest values; divide them by 127.",
-        ),
-        Mistake(
-            "from the smallest to the largest",
-            _shifted,
-            "You spread each row from its smallest to its largest entry; here 0 stays 0, and the scale is the largest "
-            "absolute value / 127.",
-        ),
-        Mistake(
-            "swapped",
-            lambda weight: _eight()(weight)[::-1],
-            "The two results are swapped: codes come first.",
-        ),
-    ),
+    "22.3", "Eight bits", 8, 1, quantize, _weight_cases,
+    slips(
+        "weight", _EIGHT_BITS,
+        ("one scale for all", "amax(dim=1, keepdim=True)", "max().expand(len(weight), 1)",
+         "You used one scale for the whole matrix, its largest entry; a row of small numbers keeps hardly any "
+         "digits. Each row has a scale of its own."),
+        ("by columns", "dim=1", "dim=0",
+         "Your scales belong to columns; each output, a row of the weight, has one: the largest over dim=1."),
+        ("128", "/ 127", "/ 128",
+         "Your scale is the largest divided by 128. Then the largest positive entry becomes 128, which int8 does not "
+         "hold: it ends at 127, and 128 wraps around to -128."),
+        ("128, clamped", "/ 127)\ncodes = int8(torch.round(weight / scales))",
+         "/ 128)\ncodes = int8(torch.round(weight / scales).clamp(-128, 127))",
+         "Your scale is the largest divided by 128; it is to be divided by 127, the largest number that int8 holds."),
+        ("255", "/ 127", "/ 255",
+         "Your scale is the largest divided by 255; int8 goes to 127, and beyond it codes wrap around."),
+        ("cut off", "torch.round(weight / scales)", "weight / scales",
+         "You cut off the digits after the point, as .to(torch.int8) does by itself; round to the nearest first."),
+        ("largest without its sign", ".abs()", "",
+         "You took the largest entry, not the largest absolute value; where a negative one is larger, it does not "
+         "fit."),
+        ("0 / 0", "return codes, scales.flatten()", "return codes, largest.flatten() / 127",
+         "The scale of a row of zeros is to be 1; yours is 0, or nearly 0."),
+        ("not whole", "int8(torch.round(weight / scales))", "weight / scales",
+         "The codes are not rounded; they must be whole numbers, stored in int8."),
+        ("whole, but floats", "int8(torch.round(weight / scales))", "torch.round(weight / scales)",
+         "The codes are whole numbers, but stored in floating point, so nothing is saved: convert them by "
+         ".to(torch.int8)."),
+        ("scales as a column", ".flatten()", "",
+         "The scales have the shape [out, 1]; return [out], one number for each row."),
+        ("one over the scale", "return codes, scales", "return codes, 1 / scales",
+         "The codes are right, but the scales are upside down: codes · scale must give the row."),
+        int8=_int8,
+    )
+    + (Mistake("one scale, as a number", _one_scale,
+               "You used one scale for the whole matrix, and return a single number; each row has a scale of its "
+               "own."),),
     returns=("codes", "scales"),
-)
+)  # fmt: skip
 
 
 # 22.4 A cache in pages -----------------------------------------------------------------------------------------------
@@ -611,138 +335,46 @@ def _page_cases():
     ]
 
 
-def _page(
-    full=lambda length, size: length % size == 0,
-    take=lambda free: (free[0], free[1:]),
-    joined=lambda table, page: [*table, page],
-    place=lambda table, length, size: (table[length // size], length % size),
-    kept=lambda old, new: new,
-):
-    """Return `append` with one step replaced; `kept` picks the table that is returned."""
-
-    def function(pages, table, length, free, row):
-        size, new, left = pages.shape[1], list(table), list(free)
-        if full(length, size):
-            page, left = take(left)
-            new = joined(new, page)
-        page, slot = place(new, length, size)
-        pages = pages.clone()
-        pages[page, slot] = row
-        return pages, kept(list(table), new), left
-
-    return function
-
+_PAGES = """
+    size = pages.shape[1]
+    pages, table, free = pages.clone(), list(table), list(free)
+    if length % size == 0:
+        table.append(free.pop(0))
+    pages[table[length // size], length % size] = row
+    return pages, table, free
+"""
 
 EXERCISE_4 = Exercise(
-    "22.4",
-    "A cache in pages",
-    10,
-    2,
-    append,
-    _page_cases,
-    (
-        Mistake(
-            "a page for each token",
-            _page(full=lambda length, size: True, place=lambda table, length, size: (table[-1], length % size)),
-            "Each token gets a new page; a page holds page_size tokens, and the next one is needed only when the last "
-            "is full.",
-        ),
-        Mistake(
-            "a page too early",
-            _page(full=lambda length, size: length == 0 or (length + 1) % size == 0),
-            "You take a new page when the row fills the last one; wait until the next token needs it.",
-        ),
-        Mistake(
-            "no first page",
-            _page(full=lambda length, size: length > 0 and length % size == 0),
-            "At length 0 there is no page yet: a sentence's first token needs one, too.",
-        ),
-        Mistake(
-            "a page one token off",
-            _page(full=lambda length, size: (length + 1) % size == 0),
-            "You compare length + 1 with the page's size. The pages are full where length is a multiple of it, and at "
-            "length 0 there is none yet.",
-        ),
-        Mistake(
-            "in the page of the same number",
-            _page(place=lambda table, length, size: (length // size, length % size)),
-            "You write into page number length // page_size of the memory; that is the place in the table, which "
-            "says where this sentence's pages lie.",
-        ),
-        Mistake(
-            "one place early",
-            _page(place=lambda table, length, size: (table[length // size], length % size - 1)),
-            "You write one place too early: the tokens so far have the places 0 to length - 1.",
-        ),
-        Mistake(
-            "in the first page",
-            _page(place=lambda table, length, size: (table[0], length % size)),
-            "You always write into the sentence's first page; the newest token belongs into its last.",
-        ),
-        Mistake(
-            "always at the beginning of the page",
-            _page(place=lambda table, length, size: (table[-1], 0)),
-            "You always write to the first place of the page; the place within it is length % page_size.",
-        ),
-        Mistake(
-            "the last free page",
-            _page(take=lambda free: (free[-1], free[:-1])),
-            "You take the last of free; take the first.",
-        ),
-        Mistake(
-            "still free",
-            _page(take=lambda free: (free[0], free)),
-            "The page that you take stays in free, and another sentence will take it as well.",
-        ),
-        Mistake(
-            "not in the table",
-            _page(kept=lambda old, new: old),
-            "The new page is missing in the table that you return, and its token will never be found again.",
-        ),
-        Mistake(
-            "in front of the table",
-            _page(joined=lambda table, page: [page, *table]),
-            "You put the new page in front of the table; the table has the order of the tokens, so it comes last.",
-        ),
-        Mistake(
-            "one page twice",
-            _page(joined=lambda table, page: [*table, page, page]),
-            "The new page stands twice in the table.",
-        ),
-        Mistake(
-            "added, not written",
-            lambda pages, table, length, free, row: _page()(
-                pages,
-                table,
-                length,
-                free,
-                row + pages[_page()(pages, table, length, free, row)[1][-1], length % pages.shape[1]],
-            ),
-            "You add the row to what lay in its place; a page that was used before is not empty. Replace it.",
-        ),
-        Mistake(
-            "memory at its end",
-            lambda pages, table, length, free, row: (
-                torch.cat([pages, row.expand(1, *pages.shape[1:])]),
-                *_page()(pages, table, length, free, row)[1:],
-            ),
-            "The memory has grown by a page; all pages are there from the beginning. Write into one of them.",
-        ),
-        Mistake(
-            "table and free swapped",
-            lambda pages, table, length, free, row: tuple(
-                _page()(pages, table, length, free, row)[i] for i in (0, 2, 1)
-            ),
-            "The last two results are swapped: first the table, then what is left of free.",
-        ),
-        Mistake(
-            "nothing written",
-            lambda pages, table, length, free, row: (pages, *_page()(pages, table, length, free, row)[1:]),
-            "Table and free are right, but the row is not in the pages that you return.",
-        ),
+    "22.4", "A cache in pages", 10, 2, append, _page_cases,
+    slips(
+        "pages, table, length, free, row", _PAGES,
+        ("a page for each token", "if length % size == 0:\n    table.append(free.pop(0))\npages[table[length // size]",
+         "table.append(free.pop(0))\npages[table[-1]",
+         "Each token gets a new page; a page holds page_size tokens, and the next one is needed only when the last "
+         "is full."),
+        ("a page too early", "if length % size == 0", "if length == 0 or (length + 1) % size == 0",
+         "You take a new page when the row fills the last one; wait until the next token needs it."),
+        ("no first page", "if length % size == 0", "if length > 0 and length % size == 0",
+         "At length 0 there is no page yet: a sentence's first token needs one, too."),
+        ("a page one token off", "if length %", "if (length + 1) %",
+         "You compare length + 1 with the page's size. The pages are full where length is a multiple of it, and at "
+         "length 0 there is none yet."),
+        ("in the page of the same number", "table[length // size]", "length // size",
+         "You write into page number length // page_size of the memory; that is the place in the table, which says "
+         "where this sentence's pages lie."),
+        ("one place early", "length % size]", "length % size - 1]",
+         "You write one place too early: the tokens so far have the places 0 to length - 1."),
+        ("in the first page", "table[length // size]", "table[0]",
+         "You always write into the sentence's first page; the newest token belongs in its last."),
+        ("the last free page", "free.pop(0)", "free.pop()", "You take the last of free; take the first."),
+        ("still free", "free.pop(0)", "free[0]",
+         "The page that you take stays in free, and another sentence will take it as well."),
+        ("not in the table", "if length % size == 0:\n    table.append(free.pop(0))\npages[table[length // size]",
+         "page = free.pop(0) if length % size == 0 else table[-1]\npages[page",
+         "The new page is missing from the table that you return, and its token will never be found again."),
     ),
     returns=("pages", "table", "free"),
-)
+)  # fmt: skip
 
 
 # 22.5 One block of the backward pass ---------------------------------------------------------------------------------
@@ -802,148 +434,51 @@ def _block_cases():
     ]
 
 
-def _later(q_len, k_len, first_query, first_key):
-    return first_key + torch.arange(k_len) > first_query + torch.arange(q_len)[:, None]
-
-
-def _block(
-    mask=lambda later: later,
-    later=_later,
-    weights=lambda scores, log_totals: (scores - log_totals[:, None]).exp(),
-    g_scores=lambda weights, g_weights, shared: weights * (g_weights - shared[:, None]),
-    scale=lambda root: (root, root),
-    into_value=lambda weights, g_scores: weights,
-):
-    """Return the gradients of a block, each slip a switch; `scale` gives the divisors of scores and of gradients."""
-
-    def function(g, query, key, value, log_totals, shared, first_query, first_key):
-        down, up = scale(math.sqrt(query.shape[1]))
-        hidden = mask(later(len(query), len(key), first_query, first_key))
-        scores = (query @ key.T / down).masked_fill(hidden, -math.inf)
-        seen = weights(scores, log_totals)
-        g_scored = g_scores(seen, g @ value.T, shared)
-        return g_scored @ key / up, g_scored.T @ query / up, into_value(seen, g_scored).T @ g
-
-    return function
-
-
-def _hidden_too_late(g, query, key, value, log_totals, shared, first_query, first_key):
+_BLOCK = """
     root = math.sqrt(query.shape[1])
-    seen = ~_later(len(query), len(key), first_query, first_key)
-    weights = (query @ key.T / root - log_totals[:, None]).exp() * seen
-    g_scores = weights * (g @ value.T - shared[:, None]) / root
-    return g_scores @ key, g_scores.T @ query, weights.T @ g
-
-
-def _softmax_in_block(scores, log_totals):
-    return scores.softmax(-1).nan_to_num(0.0)
-
+    later = first_key + torch.arange(len(key)) > first_query + torch.arange(len(query))[:, None]
+    scores = (query @ key.T / root).masked_fill(later, -math.inf)
+    weights = (scores - log_totals[:, None]).exp()
+    g_scores = weights * (g @ value.T - shared[:, None])
+    return g_scores @ key / root, g_scores.T @ query / root, weights.T @ g
+"""
 
 EXERCISE_5 = Exercise(
-    "22.5",
-    "One block of the backward pass",
-    12,
-    3,
-    block_gradients,
-    _block_cases,
-    (
-        Mistake(
-            "no mask",
-            _block(mask=torch.zeros_like),
-            "Queries see later keys: position first_query + i may see first_key + j only up to its own position.",
-        ),
-        Mistake(
-            "hidden after the exponential",
-            _hidden_too_late,
-            "exp of a later key's score overflows, and inf · 0 is NaN: hide it before the exponential.",
-        ),
-        Mistake(
-            "a mask from the block's corner",
-            _block(later=lambda q_len, k_len, first_query, first_key: _later(q_len, k_len, 0, 0)),
-            "Your mask counts positions from the corner of the block; they begin at first_query and first_key.",
-        ),
-        Mistake(
-            "not its own position",
-            _block(later=lambda q_len, k_len, first_query, first_key: _later(q_len, k_len, first_query, first_key + 1)),
-            "A row does not see its own position in your mask; hidden are only the keys behind it.",
-        ),
-        Mistake(
-            "past hidden",
-            _block(later=lambda *sizes: ~_later(*sizes)),
-            "Your mask is the wrong way round: the future is hidden, not the past.",
-        ),
-        Mistake(
-            "softmax within the block",
-            _block(weights=_softmax_in_block),
-            "You took the softmax within the block, but a row's weights are shared by all its blocks: "
-            "exp(score - log_totals).",
-        ),
-        Mistake(
-            "shared missing",
-            _block(g_scores=lambda weights, g_weights, shared: weights * g_weights),
-            "The gradient of the softmax is incomplete: subtract shared from g · value before you multiply by the "
-            "weights.",
-        ),
-        Mistake(
-            "the block's own sum",
-            _block(
-                g_scores=lambda weights, g_weights, shared: (
-                    weights * (g_weights - (weights * g_weights).sum(-1, keepdim=True))
-                )
-            ),
-            "You subtract the block's own sum of weight · (g · value); the softmax needs the sum over all keys, and "
-            "that is shared.",
-        ),
-        Mistake(
-            "added",
-            _block(g_scores=lambda weights, g_weights, shared: weights * (g_weights + shared[:, None])),
-            "shared is to be subtracted from g · value, not added.",
-        ),
-        Mistake(
-            "not multiplied by the weights",
-            _block(
-                g_scores=lambda weights, g_weights, shared: torch.where(weights > 0, g_weights - shared[:, None], 0.0)
-            ),
-            "The weights are missing in the gradient of the scores: weight · (g · value - shared).",
-        ),
-        Mistake(
-            "gradients not divided",
-            _block(scale=lambda root: (root, 1)),
-            "The gradients of query and key are too large by √d_k: the scores were divided by it, so their gradient "
-            "is, too.",
-        ),
-        Mistake(
-            "scores not divided",
-            _block(scale=lambda root: (1, root)),
-            "Your scores are not divided by √d_k, so exp(score - log_totals) are not the weights.",
-        ),
-        Mistake(
-            "never divided",
-            _block(scale=lambda root: (1, 1)),
-            "√d_k is missing altogether: the scores are divided by it, and so is their gradient.",
-        ),
-        Mistake(
-            "gradients of the scores for the values",
-            _block(into_value=lambda weights, g_scores: g_scores),
-            "g_value is made of the gradients of the scores; the values were blended by the weights, so weightsᵀ · g.",
-        ),
-        Mistake(
-            "totals for their logarithms",
-            _block(weights=lambda scores, log_totals: scores.exp() / log_totals[:, None]),
-            "You divide by log_totals; they are logarithms, so subtract them from the scores before the exponential.",
-        ),
-        Mistake(
-            "g_query and g_key swapped",
-            lambda *args: tuple(_block()(*args)[place] for place in (1, 0, 2)),
-            "The first two results are swapped: g_query comes first.",
-        ),
-        Mistake(
-            "as query, key, value, but negative",
-            lambda *args: tuple(-part for part in _block()(*args)),
-            "Every sign is wrong.",
-        ),
+    "22.5", "One block of the backward pass", 12, 3, block_gradients, _block_cases,
+    slips(
+        "g, query, key, value, log_totals, shared, first_query, first_key", _BLOCK,
+        ("no mask", ".masked_fill(later, -math.inf)", "",
+         "Queries see later keys: position first_query + i may see first_key + j only up to its own position."),
+        ("hidden after the exponential",
+         ".masked_fill(later, -math.inf)\nweights = (scores - log_totals[:, None]).exp()",
+         "\nweights = (scores - log_totals[:, None]).exp() * ~later",
+         "exp of a later key's score overflows, and inf · 0 is NaN: hide it before the exponential."),
+        ("a mask from the block's corner", "first_key + torch.arange(len(key)) > first_query + torch",
+         "torch.arange(len(key)) > torch",
+         "Your mask counts positions from the corner of the block; they begin at first_query and first_key."),
+        ("not its own position", ") > first", ") >= first",
+         "A row does not see its own position in your mask; only the keys after it are hidden."),
+        ("past hidden", "later, ", "~later, ", "Your mask is the wrong way round: hide the future, not the past."),
+        ("softmax within the block", "(scores - log_totals[:, None]).exp()", "scores.softmax(-1).nan_to_num(0.0)",
+         "You took the softmax within the block, but a row's weights are shared by all its blocks: exp(score - "
+         "log_totals)."),
+        ("shared missing", " - shared[:, None]", "",
+         "The gradient of the softmax is incomplete: subtract shared from g · value before you multiply by the "
+         "weights."),
+        ("the block's own sum", "shared[:, None]", "(weights * (g @ value.T)).sum(-1, keepdim=True)",
+         "You subtract the block's own sum of weight · (g · value); the softmax needs the sum over all keys, and "
+         "that is shared."),
+        ("gradients not divided", "key / root, g_scores.T @ query / root", "key, g_scores.T @ query",
+         "The gradients of query and key are too large by a factor of √d_k: the scores were divided by it, so their "
+         "gradient is, too."),
+        ("scores not divided", "key.T / root", "key.T",
+         "Your scores are not divided by √d_k, so exp(score - log_totals) are not the weights."),
+        ("never divided", "math.sqrt(query.shape[1])", "1",
+         "√d_k is missing altogether: the scores are divided by it, and so is their gradient."),
+        ("totals for their logarithms", "(scores - log_totals[:, None]).exp()", "scores.exp() / log_totals[:, None]",
+         "You divide by log_totals; they are logarithms, so subtract them from the scores before the exponential."),
     ),
     returns=("g_query", "g_key", "g_value"),
-)
+)  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
