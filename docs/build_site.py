@@ -30,6 +30,7 @@ from site_pages import (  # noqa: E402
     without_guide,
 )
 
+from transformer_lib._streams import run_command  # noqa: E402
 from transformer_lib.course.notebooks import NOTEBOOKS, file_of, notebook  # noqa: E402
 from transformer_lib.course.teaching.notebook_files import MATHJAX, carried, read  # noqa: E402
 
@@ -122,4 +123,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

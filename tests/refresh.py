@@ -30,6 +30,7 @@ from nbformat import NotebookNode
 from approximate import Tolerance, settle_outputs, tolerance_of
 from nbval_cells import CURRENT_ENV_KERNEL_NAME, NbvalKernelspecManager
 from notebook_kernel import COURSE_KEY, kernel_environment, tags
+from transformer_lib._streams import run_command
 
 ROOT = Path(__file__).resolve().parents[1]
 KERNELSPEC = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -192,6 +193,4 @@ def main(argv: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="replace")  # a console of Windows may know no √
-    sys.exit(main())
+    run_command(main)

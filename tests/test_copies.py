@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import runpy
+import subprocess
 import sys
+import time
 from pathlib import Path
+from types import SimpleNamespace
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -466,20 +472,86 @@ def test_the_courses_settings_come_beside_the_users():
     assert both["A"] == "b"
 
 
-def test_saving_leaves_the_picture_of_a_widget_and_not_the_view_of_a_model_that_ends():
-    class Settings:
-        FileContentsManager = type("FileContentsManager", (), {})()
+VIEW = "application/vnd.jupyter.widget-view+json"
 
-    runpy.run_path(str(lab.SETTINGS / "jupyter_server_config.py"), {"get_config": Settings})
-    view = "application/vnd.jupyter.widget-view+json"
-    outputs = [{"data": {view: {}, "text/html": "picture"}}, {"data": {view: {}}}, {"name": "stdout", "text": "a"}]
-    model = {"type": "notebook", "content": {"cells": [{"outputs": outputs}, {"source": "text"}]}}
-    Settings.FileContentsManager.pre_save_hook(model=model, path="a.ipynb", contents_manager=None)
-    assert outputs == [{"data": {"text/html": "picture"}}, {"data": {view: {}}}, {"name": "stdout", "text": "a"}]
+
+def with_widgets():
+    outputs = [{"data": {VIEW: {}, "text/html": "picture"}}, {"data": {VIEW: {}}}, {"name": "stdout", "text": "a"}]
+    return {"type": "notebook", "content": {"cells": [{"outputs": outputs}, {"source": "text"}]}}
+
+
+def test_saving_leaves_the_picture_of_a_widget_and_not_the_view_of_a_model_that_ends():
+    drop = runpy.run_path(str(lab.SETTINGS / "transformer_course_saving.py"))["drop_widget_views"]
+    model = with_widgets()
+    drop(model=model, path="a.ipynb", contents_manager=None)
+    assert model["content"]["cells"][0]["outputs"] == [
+        {"data": {"text/html": "picture"}},
+        {"data": {VIEW: {}}},
+        {"name": "stdout", "text": "a"},
+    ]
     for other in ({"type": "file", "content": "text"}, {"type": "notebook"}):
         before = dict(other)
-        Settings.FileContentsManager.pre_save_hook(model=other, path="a.txt", contents_manager=None)
+        drop(model=other, path="a.txt", contents_manager=None)
         assert other == before
+
+
+@pytest.fixture
+def server(tmp_path):
+    """A JupyterLab as `lab` starts it, with a user's own hook for saving: its address, and what it has logged."""
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "jupyter_server_config.py").write_text(OWN_HOOK)
+    log, token = tmp_path / "log.txt", "secret"
+    words = [sys.executable, "-m", "transformer_lib.course.copies", "lab", "--no-browser", "--allow-root"]
+    words += ["--ServerApp.port=0", f"--IdentityProvider.token={token}"]
+    folders = {f"JUPYTER_{name}_DIR": str(tmp_path / name) for name in ("RUNTIME", "DATA")}
+    environment = os.environ | folders | {"JUPYTER_CONFIG_DIR": str(own)}
+    with log.open("wb") as output:
+        process = subprocess.Popen(words, env=environment, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        yield SimpleNamespace(address=address_in(log, process), token=token, log=log)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+OWN_HOOK = """
+c = get_config()
+
+
+def sign(model, **kwargs):
+    if model["type"] == "notebook":
+        model["content"]["metadata"]["signed"] = True
+
+c.FileContentsManager.pre_save_hook = sign
+"""
+
+
+def address_in(log, process):
+    """Return where a server listens, once its log says so and its extensions are loaded."""
+    while True:
+        said = log.read_text(encoding="utf-8", errors="replace")
+        found = re.search(r"(http://localhost:\d+)/", said)
+        if found:
+            return found[1]
+        assert process.poll() is None, said
+        time.sleep(0.1)
+
+
+@pytest.mark.slow
+def test_jupyterlab_keeps_pictures_beside_a_users_own_hook_and_warns_of_nothing_of_ours(server, tmp_path):
+    notebook = small_notebook() | {"metadata": {}}
+    notebook["cells"][1]["outputs"] = [
+        {"output_type": "display_data", "metadata": {}, "data": {VIEW: {}, "text/html": "picture"}}
+    ]
+    body = json.dumps({"type": "notebook", "format": "json", "content": notebook}).encode()
+    headers = {"Authorization": f"token {server.token}"}
+    where = f"{server.address}/api/contents/mine/saved.ipynb"
+    urlopen(Request(where, data=body, headers=headers, method="PUT"), timeout=60).close()
+    saved = json.loads((copies.folder() / "saved.ipynb").read_text(encoding="utf-8"))
+    assert [*saved["cells"][1]["outputs"][0]["data"]] == ["text/html"]
+    assert saved["metadata"]["signed"]
+    assert "drop_widget_views" not in server.log.read_text(encoding="utf-8", errors="replace")
 
 
 def test_a_course_without_notebooks_says_so(monkeypatch, tmp_path, capsys):
@@ -487,3 +559,51 @@ def test_a_course_without_notebooks_says_so(monkeypatch, tmp_path, capsys):
     assert command.main(["update"]) == 1
     assert "there are no notebooks beside transformer_lib" in capsys.readouterr().err
     assert not Path(copies.folder()).exists()
+
+
+# A folder that cannot be written
+
+CURE = "To use another, which is made if need be, set the environment variable TRANSFORMER_COURSE_MINE to its path."
+
+
+@pytest.mark.parametrize("task", [["update"], ["lab"], ["notebook", "01"], ["beside", "01"], ["exercise", "01.1"]])
+def test_a_folder_that_is_a_file_is_named_with_the_cure(task, capsys):
+    copies.folder().parent.mkdir(parents=True)
+    copies.folder().touch()
+    assert command.main(task) == 1
+    assert capsys.readouterr().err == f"Your folder {copies.folder()} is a file and must be a folder. {CURE}\n"
+
+
+@pytest.mark.parametrize("missing", ["file/mine", "file/a/mine"])
+def test_a_folder_that_cannot_be_made_is_named_with_the_cure(missing, tmp_path, monkeypatch, capsys):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("TRANSFORMER_COURSE_MINE", str(tmp_path / missing))
+    assert command.main(["update"]) == 1
+    assert f"Your folder {tmp_path / missing} cannot be written (Not a directory). {CURE}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("function", "number", "reason"),
+    [("replace", errno.EROFS, "Read-only file system"), ("fsync", errno.ENOSPC, "No space left on device")],
+)
+def test_a_disk_that_takes_nothing_is_named_with_the_cure(function, number, reason, monkeypatch, capsys):
+    def refuse(*paths):
+        raise OSError(number, os.strerror(number), *map(str, paths if function == "replace" else ()))
+
+    monkeypatch.setattr(os, function, refuse)
+    assert command.main(["update"]) == 1
+    assert f"Your folder {copies.folder()} cannot be written ({reason}). {CURE}" in capsys.readouterr().err
+
+
+def test_what_another_folder_lacks_is_not_blamed_on_the_learners(monkeypatch, capsys, tmp_path):
+    def refuse(*_):
+        raise PermissionError(errno.EACCES, "Permission denied", str(tmp_path / "notebooks" / "01.ipynb"))
+
+    monkeypatch.setattr(command, "update", refuse)
+    assert command.main(["update"]) == 1
+    assert CURE not in (said := capsys.readouterr().err) and "Permission denied" in said
+
+
+def test_an_exercise_before_the_first_update_says_what_comes_first(capsys):
+    assert command.main(["exercise", "01.1"]) == 1
+    assert "make your notebooks first (python -m transformer_lib.course.copies update)" in capsys.readouterr().err

@@ -18,6 +18,8 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from traitlets.config import Config
 
+from transformer_lib.course.mine import folder
+
 pytestmark = pytest.mark.fast
 
 ROOT = Path(__file__).parents[1]
@@ -77,6 +79,12 @@ def test_the_cell_for_colab_installs_the_clone_it_makes():
     cell = re.search(r"```\n(!git clone .*?)```", text_of("docs", "editors.md"), re.DOTALL)[1]
     [folder] = re.findall(r"<owner>/<repository> (\S+)$", cell, re.MULTILINE)
     assert f"%pip install -q -r {folder}/requirements.txt -e {folder}" in cell
+
+
+def test_a_page_names_the_variable_that_moves_the_learners_folder(tmp_path, monkeypatch):
+    [line] = re.findall(r"^(\w+)=~/my-transformer make lab$", text_of("docs", "editors.md"), re.MULTILINE)
+    monkeypatch.setenv(line, str(tmp_path / "my-transformer"))
+    assert folder() == tmp_path / "my-transformer"
 
 
 def test_the_library_finds_its_data_from_any_folder(tmp_path):

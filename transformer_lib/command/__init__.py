@@ -6,6 +6,7 @@ On several processors: `torchrun --standalone --nproc-per-node 2 -m transformer_
 from __future__ import annotations
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -13,12 +14,14 @@ from collections.abc import Sequence
 import torch
 
 from .._machine import keep_freed_memory
+from .._streams import STOPPED, as_a_command
 from ..training import distributed
 from .arguments import add_train, add_translate, folder_problem, training_options
-from .learning import learn, model_config
+from .learning import learn, model_config, saved_steps
+from .lines import standard_input
 from .preparation import prepare
 from .scores import report
-from .translating import translate
+from .translating import FILES, open_translator, translate
 
 __all__ = ["main", "make_parser"]
 
@@ -28,31 +31,50 @@ def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="transformer-lib", description="Train a translator, or translate with one.")
     commands = parser.add_subparsers(required=True, metavar="{train,translate}")
     add_train(commands).set_defaults(run=_train, command="train")
-    add_translate(commands).set_defaults(run=_translate, command="translate")
+    translating = add_translate(commands)
+    translating.set_defaults(run=_translate, command="translate")
+    translating.epilog = FILES
     return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the words of a command line say; return 0, or 130 when training was stopped from the keyboard.
+    """Do what the words of a command line say, and return its exit status.
 
     Args:
         argv: the words after the command's name; by default those it was called with.
+
+    Returns:
+        0; 1 when a sentence could not be translated; 130 when training was stopped from the keyboard.
+
+    Raises:
+        SystemExit: the words, a file or a model are wrong (2), or nobody reads the output (141).
     """
     argv = sys.argv[1:] if argv is None else list(argv)
     parser = make_parser()
-    arguments = parser.parse_args(argv)
-    try:
-        code: int = arguments.run(arguments, argv)
-    except (ValueError, TypeError, OSError, FloatingPointError) as error:
-        parser.exit(2, f"{parser.prog} {arguments.command}: error: {error}\n")
+    with as_a_command():
+        arguments = parser.parse_args(argv)
+        try:
+            code: int = arguments.run(arguments, argv)
+        except BrokenPipeError:
+            raise  # nobody reads the output: no error
+        except (ValueError, TypeError, OSError, FloatingPointError) as error:
+            parser.exit(2, f"{parser.prog} {arguments.command}: error: {error}\n")
     return code
 
 
 def _translate(arguments: argparse.Namespace, argv: list[str]) -> int:
-    texts = arguments.texts or [line.strip() for line in sys.stdin]
-    for line in translate(texts, arguments.run_folder, beam_size=arguments.beam):
-        print(line)
-    return 0
+    if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
+        sys.stdout.reconfigure(encoding="utf-8")  # a file keeps every letter, whatever the console can show
+    translator = open_translator(arguments.run_folder)
+    kind, parts = ("sentence", [arguments.texts]) if arguments.texts else ("line", standard_input())
+    found = (line for part in parts for line in translate(translator, part, beam_size=arguments.beam))
+    failed = False
+    for number, line in enumerate(found, start=1):
+        print(line.text, flush=True)
+        if line.problem:
+            failed = True
+            print(f"transformer-lib translate: {kind} {number}: {line.problem}", file=sys.stderr)
+    return int(failed)
 
 
 def _train(arguments: argparse.Namespace, argv: list[str]) -> int:
@@ -61,21 +83,24 @@ def _train(arguments: argparse.Namespace, argv: list[str]) -> int:
     if arguments.threads is not None:
         torch.set_num_threads(arguments.threads)
     keep_freed_memory()
-    device = _device(arguments.device)
-    with distributed.process_group("nccl" if device.type == "cuda" else "gloo"):
-        first = distributed.rank() == 0
-        problem = distributed.from_first(folder_problem(arguments) if first else None)
-        if problem is not None:
-            raise ValueError(problem)
-        data = prepare(arguments)
-        learned = learn(arguments, data, device)
-    if learned.history.interrupted:
-        if first:
-            print("\nstopped; the same command goes on from the last checkpoint", flush=True)
-        return 130
-    if first:
-        report(arguments, argv, data, learned)
-    return 0
+    device, first = _device(arguments.device), True
+    try:
+        with distributed.process_group("nccl" if device.type == "cuda" else "gloo"):
+            first = distributed.rank() == 0
+            problem = distributed.from_first(folder_problem(arguments) if first else None)
+            if problem is not None:
+                raise ValueError(problem)
+            data = prepare(arguments)
+            learned = learn(arguments, data, device)
+        stopped = learned.history.interrupted
+        if first and not stopped:
+            report(arguments, argv, data, learned)
+    except KeyboardInterrupt:  # before or after training, or a second one during it
+        stopped = True
+    if stopped and first:
+        steps = saved_steps(arguments.out)
+        print(f"\nstopped; {steps} steps are saved, and the same command goes on from there", flush=True)
+    return STOPPED if stopped else 0
 
 
 def _device(name: str) -> torch.device:

@@ -11,15 +11,17 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from .._files import write_atomically
 from ..data.corpora import CORPORA
-from ..training.options import TrainingOptions
+from ..training.options import TrainingOptions, may_change
+from ..training.same_run import first_difference
 
 MODELS = ("ours", "torch")
 NORMS = ("pre", "post")
 # Options of `train` that the command says in its own way: --minutes, --out, --quiet, and --epochs beside --minutes.
 SPELLED_OTHERWISE = ("time_limit", "checkpoint", "progress", "epochs")
-# What may change when a run goes on: what it changes in the result is rounding and dropout's draws at most.
+# What may change when a run goes on: of `train`'s options those that may there, and what is not about learning.
 MAY_CHANGE = (
-    *("out", "download", "device", "threads", "beam", "length_penalty", "checkpoint_every", "path", "quiet"),
+    *(name for name in may_change() if name not in SPELLED_OTHERWISE),
+    *("epochs", "minutes", "out", "download", "device", "threads", "beam", "length_penalty", "quiet"),
     *("run", "command"),  # of the parser, no options
 )
 
@@ -187,15 +189,19 @@ def folder_problem(arguments: argparse.Namespace) -> str | None:
     path = arguments.out / "config.json"
     if not path.exists():
         return None
-    stored, wanted = read_settings(path), _kept(arguments)
-    for name in wanted.keys() | stored.keys():
-        if wanted.get(name) != stored.get(name):
-            option = "--" + name.replace("_", "-")
-            return (
-                f"{option}: {arguments.out} was begun with {stored.get(name)}, got {wanted.get(name)}; "
-                "give the same, or another --out"
-            )
-    return None
+    stored = {name: value for name, value in read_settings(path).items() if name not in MAY_CHANGE}
+    difference = first_difference(stored, _kept(arguments), _defaults())
+    if difference is None:
+        return None
+    name, old, new = difference
+    option = "--" + name.replace("_", "-")
+    return f"{option}: {arguments.out} was begun with {old}, got {new}; give the same, or another --out"
+
+
+def _defaults() -> dict[str, Any]:
+    """Return every option's default: what a folder was begun with by a version that did not have the option yet."""
+    parser = add_train(argparse.ArgumentParser().add_subparsers())
+    return {action.dest: action.default for action in parser._actions}
 
 
 def read_settings(path: Path) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from .arguments import begin_folder, training_options
 from .preparation import Data
 
 MODELS: dict[str, Callable[[TransformerConfig], TranslationModel]] = {"ours": Transformer, "torch": TorchTranslator}
-BEST = "best.safetensors"  # in the run's folder
+RUN, BEST = "run.safetensors", "best.safetensors"  # in the run's folder: to go on from, and to translate with
 MAX_LEN = 256  # tokens of the longest sentence, written or read
 
 
@@ -133,6 +133,12 @@ class Validation:
         return {"validation": loss, "stop": float(stop)}
 
 
+def saved_steps(folder: Path) -> int:
+    """Return after how many steps a run would go on in `folder`; 0 where none are saved."""
+    path = folder / RUN
+    return int(read_checkpoint(path)[3]["step"]) if path.exists() else 0
+
+
 def learn(arguments: argparse.Namespace, data: Data, device: torch.device) -> Learned:
     """Train to the end, from the folder's checkpoint if there is one; in process 0 the model has its best weights."""
     model = new_model(arguments, len(data.tokenizer)).to(device)
@@ -156,7 +162,7 @@ def learn(arguments: argparse.Namespace, data: Data, device: torch.device) -> Le
         batches,
         on_epoch=validation,
         average=average,
-        checkpoint=arguments.out / "run.safetensors",
+        checkpoint=arguments.out / RUN,
         **training_options(arguments),
     )
     if rank() == 0 and not history.interrupted:

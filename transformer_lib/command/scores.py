@@ -20,6 +20,7 @@ from ..data.corpora import Pair
 from ..data.metrics import Score, bleu, chrf
 from ..decoding.translator import Translator
 from .learning import Learned
+from .lines import one_line
 from .preparation import SPLITS, Data
 
 NAMES = {"multi30k": {"test": "test_2016_flickr"}}  # the split's full name, where ours is short
@@ -47,7 +48,7 @@ def report(arguments: argparse.Namespace, argv: Sequence[str], data: Data, learn
             continue  # --beam 1
         found = _translate(translator, pairs, beam, arguments.length_penalty, arguments.path)
         file = arguments.out / f"{split}.{how.replace(' ', '')}.txt"
-        write_atomically(file, "".join(f"{line}\n" for line in found).encode("utf-8"))
+        write_atomically(file, "".join(f"{one_line(text)}\n" for text in found).encode("utf-8"))
         scores[f"{split}, {how}"] = score(found, pairs)
     content = {
         **describe(arguments, argv, data, learned),

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import io
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from ..._streams import run_command
 from . import beside, bring_back, bring_back_notebook, folder, open_lab, update
 
 
@@ -27,9 +28,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"unrecognized arguments: {' '.join(rest)}")
     try:
         return _run(options, rest)
-    except (ValueError, OSError) as error:
+    except BrokenPipeError:
+        raise  # nobody reads the output: no error
+    except ValueError as error:
         print(error, file=sys.stderr)
-        return 1
+    except OSError as error:
+        print(_reason(error, options.task), file=sys.stderr)
+    return 1
 
 
 def _run(options: argparse.Namespace, rest: list[str]) -> int:
@@ -40,8 +45,29 @@ def _run(options: argparse.Namespace, rest: list[str]) -> int:
     return 0
 
 
+def _reason(error: OSError, task: str) -> str:
+    """Return what went wrong, and the cure where the learner's folder is the cause."""
+    place = folder()
+    if error.errno is None or not _concerns(error, place):  # no number: a lock that stays taken, or no notebooks
+        return str(error)
+    if task == "exercise" and isinstance(error, FileNotFoundError):
+        return (
+            f"{error.filename} is not there: make your notebooks first (python -m transformer_lib.course.copies update)"
+        )
+    what = "is a file and must be a folder" if place.is_file() else f"cannot be written ({error.strerror})"
+    return (
+        f"Your folder {place} {what}. To use another, which is made if need be, set the environment variable "
+        "TRANSFORMER_COURSE_MINE to its path."
+    )
+
+
+def _concerns(error: OSError, place: Path) -> bool:
+    """Return whether the error is about this folder, what is in it, or one around it that could not be made."""
+    if error.filename is None:
+        return True  # a write that failed: nothing is written elsewhere
+    named, own = Path(error.filename).absolute(), place.absolute()
+    return named.is_relative_to(own) or own.is_relative_to(named)
+
+
 if __name__ == "__main__":
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="replace")  # a console of Windows may know no ○
-    sys.exit(main())
+    run_command(main)

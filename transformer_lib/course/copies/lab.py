@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .. import notebooks, progress
+from .. import matplotlib_folder, notebooks, progress
 
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
 
@@ -41,6 +41,7 @@ def environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
 def start(place: Path, root: Path, arguments: Sequence[str]) -> int:
     """Run JupyterLab until it ends, and return its exit status; except on Windows it takes this process over."""
+    matplotlib_folder.ensure()  # for notebooks that import it themselves
     words, own = command(place, root, arguments), environment(os.environ)
     sys.stdout.flush()
     if os.name != "nt":

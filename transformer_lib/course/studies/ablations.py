@@ -19,6 +19,7 @@ from typing import Any
 import torch
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import Corpus, Pair, load_corpus
 from ...data.metrics import exact_matches, sense_matches
 from ...decoding.sampling import greedy_decode
@@ -249,4 +250,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

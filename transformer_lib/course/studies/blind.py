@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import Corpus, Pair, load_corpus
 from ...decoding.translator import Translator
 from . import ladder, stored, translators
@@ -77,4 +78,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -15,6 +15,7 @@ import torch
 import torch.nn.functional as F
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...decoding.sampling import greedy_decode
 from ..clinic import diagnosis, instruments, patients, task
 from ..clinic import recipe as training
@@ -110,4 +111,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...model.layers import FeedForward, LayerNorm
 from ...model.multihead import MultiHeadAttention
 from ...model.transformer import Transformer
@@ -181,4 +182,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -12,6 +12,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from ..._files import write_atomically
+from ..._streams import run_command
 from ..clinic.recipe import Recipe, trained
 from ..clinic.ward import NUMBERS, WARD
 
@@ -36,4 +37,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._files import DATA
+from ..._streams import run_command
 from . import stored
 
 RESULTS = DATA / "collapse.json"
@@ -141,4 +142,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import Corpus, Pair, load_corpus
 from ...data.metrics import exact_matches
 from ...decoding.sampling import sample_decode
@@ -184,4 +185,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

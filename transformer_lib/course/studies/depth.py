@@ -20,6 +20,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...model.layers import FeedForward, LayerNorm
 from ...model.multihead import MultiHeadAttention
 from ...model.positional import sinusoidal_encoding
@@ -288,4 +289,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

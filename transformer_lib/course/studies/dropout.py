@@ -17,6 +17,7 @@ from statistics import mean
 from typing import Any
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import Corpus, load_corpus
 from ...data.metrics import exact_matches
 from ...fast.eligibility import fastest_path
@@ -79,4 +80,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

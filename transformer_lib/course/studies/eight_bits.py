@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import Corpus, Pair, load_corpus
 from ...data.metrics import exact_matches
 from ...decoding.translator import Translator, load_trained
@@ -114,4 +115,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

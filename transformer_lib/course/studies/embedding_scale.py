@@ -18,6 +18,7 @@ from pathlib import Path
 import torch
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import load_corpus
 from ...fast.eligibility import fastest_path
 from ...model.positional import SinusoidalPosition
@@ -113,4 +114,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

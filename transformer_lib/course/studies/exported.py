@@ -15,6 +15,7 @@ from typing import Any
 import transformer_lib as tl
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...decoding import export
 from . import stored
 
@@ -97,4 +98,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

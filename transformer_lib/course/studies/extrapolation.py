@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...model.masks import causal_mask
 from ...model.multihead import MultiHeadAttention
 from ...model.positional import RelativeBias, RotaryPosition, make_position
@@ -213,4 +214,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

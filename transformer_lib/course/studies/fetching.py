@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...model.masks import causal_mask
 from ...model.positional import sinusoidal_encoding
 from . import roles, stored
@@ -247,4 +248,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

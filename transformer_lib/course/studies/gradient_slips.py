@@ -16,6 +16,7 @@ import numpy as np
 
 from ... import by_hand
 from ..._files import DATA
+from ..._streams import run_command
 from ...by_hand import Array, Ids, Parameters, Saved, Sizes
 from . import stored
 
@@ -230,4 +231,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import Corpus, Pair, load_corpus
 from ...decoding.translator import Translator, load_trained
 from ...model.evaluating import evaluating
@@ -265,4 +266,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

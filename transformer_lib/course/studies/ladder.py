@@ -22,6 +22,7 @@ from typing import Any
 import torch
 
 from ..._files import DATA
+from ..._streams import run_command
 from ..._validate import check_int
 from ...baselines import DictionaryBaseline
 from ...data.corpora import Corpus, Pair, load_corpus
@@ -374,4 +375,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

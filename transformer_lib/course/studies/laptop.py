@@ -25,6 +25,7 @@ import transformer_lib as tl
 
 from ..._files import DATA
 from ..._machine import processor
+from ..._streams import run_command
 from ...decoding import export, serving
 from ...decoding.serving import Costs
 from . import stored
@@ -222,4 +223,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -19,6 +19,7 @@ from typing import Any
 from safetensors import safe_open
 
 from ..._files import DATA
+from ..._streams import run_command
 from . import stored
 
 PAGE = DATA / "README.md"
@@ -130,4 +131,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

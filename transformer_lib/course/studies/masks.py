@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.batches import Batches
 from ...data.corpora import load_corpus
 from ...data.tokenizers import WordTokenizer
@@ -333,4 +334,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...model.config import TransformerConfig
 from ...model.masks import causal_mask
 from ...model.transformer import Transformer
@@ -95,4 +96,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

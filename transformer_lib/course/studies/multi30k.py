@@ -21,6 +21,7 @@ from typing import Any
 import sacrebleu
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import load_corpus
 from . import stored
 
@@ -166,4 +167,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

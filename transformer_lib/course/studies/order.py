@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...model import circuits
 from . import copying, stored
 
@@ -137,4 +138,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

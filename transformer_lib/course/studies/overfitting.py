@@ -17,6 +17,7 @@ from typing import Any
 import torch
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import Corpus, Pair, load_corpus
 from ...data.metrics import exact_matches
 from ...decoding.translator import Translator
@@ -173,4 +174,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -19,6 +19,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ..._streams import run_command
 from ...model.config import TransformerConfig
 from ...model.transformer import Transformer
 from ...training import distributed
@@ -108,4 +109,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

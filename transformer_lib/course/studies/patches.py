@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...baselines import count_parameters
 from ...data.digits import load_digits
 from ...model.encoder import Encoder
@@ -244,4 +245,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

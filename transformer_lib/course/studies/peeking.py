@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import Corpus, load_corpus
 from ...decoding.translator import Translator
 from ...model.attention import scaled_dot_product_attention
@@ -231,4 +232,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -17,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...model import interop
 from ...model.layers import LayerNorm
 from ...model.masks import causal_mask, padding_mask
@@ -170,4 +171,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -14,6 +14,7 @@ from statistics import mean, stdev
 import torch
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import load_corpus
 from . import stored
 from .translators import TEST_SPLITS, load_results, run_seed, short_run
@@ -83,4 +84,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

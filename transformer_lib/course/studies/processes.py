@@ -29,6 +29,7 @@ from torch import Tensor, nn
 
 from ..._files import DATA, write_atomically
 from ..._machine import processor
+from ..._streams import run_command
 from ...baselines import count_parameters
 from ...costs import transformer_cost
 from ...model.config import TransformerConfig
@@ -353,4 +354,4 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

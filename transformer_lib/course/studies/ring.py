@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ..._files import DATA
+from ..._streams import run_command
 from . import stored
 
 RESULTS = DATA / "ring.json"
@@ -238,4 +239,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

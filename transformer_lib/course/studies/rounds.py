@@ -19,6 +19,7 @@ import numpy as np
 import transformer_lib as tl
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...decoding import serving
 from . import stored
 
@@ -92,4 +93,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

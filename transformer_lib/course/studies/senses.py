@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...data.corpora import Pair, load_corpus
 from ...data.tokenizers import PAD_ID, WordTokenizer
 from ...model.encoder import Encoder
@@ -148,4 +149,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -21,6 +21,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...baselines import count_parameters
 from ...data.batches import Batches
 from ...data.corpora import Corpus, Pair, load_corpus
@@ -257,4 +258,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

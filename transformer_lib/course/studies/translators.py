@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from ..._files import DATA
+from ..._streams import run_command
 from ...baselines import DictionaryBaseline, GRUTranslator, SelfOnlyTransformer, count_parameters
 from ...data.corpora import Corpus, Pair, load_corpus
 from ...data.metrics import Score, bleu, bootstrap, chrf, exact_matches, other_forms, sense_choices, sense_matches
@@ -207,4 +208,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -17,6 +17,7 @@ from itertools import zip_longest
 from pathlib import Path
 from random import Random
 
+from ..._streams import run_command
 from ..._validate import check_int
 from .. import notebooks as course
 from ..quiz import question
@@ -231,4 +232,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
+from ..._streams import run_command
 from . import frames as kinds
 from .frames import FRAMES
 from .german import NounPhrase
@@ -419,4 +420,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

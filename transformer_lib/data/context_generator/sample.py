@@ -10,6 +10,7 @@ import random
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 
+from ..._streams import run_command
 from ..corpora import CONTEXT_SPLITS, Pair, load_corpus
 
 
@@ -43,4 +44,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

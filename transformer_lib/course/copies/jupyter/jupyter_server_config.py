@@ -1,28 +1,8 @@
-"""What the course's JupyterLab adds to the user's own settings; `transformer_lib.course.copies.lab` points to it.
-
-It imports nothing of the library, which would bring PyTorch into the server's process.
-"""
+"""What the course's JupyterLab adds to the user's own settings; `transformer_lib.course.copies.lab` points to it."""
 
 # mypy: ignore-errors
 
-c = get_config()  # noqa: F821 - Jupyter defines it
+import sys
+from pathlib import Path
 
-VIEW = "application/vnd.jupyter.widget-view+json"
-
-
-def drop_widget_views(model, **kwargs):
-    """Save, of an output that is a widget and something else, the something else.
-
-    A view names a model of the kernel, by a random id. JupyterLab prefers it to the stored picture or text even when
-    that kernel has ended, and can then only say that the model is not found.
-    """
-    if model["type"] != "notebook" or not model.get("content"):
-        return
-    for cell in model["content"]["cells"]:
-        for output in cell.get("outputs", ()):
-            data = output.get("data", {})
-            if VIEW in data and "text/html" in data:
-                del data[VIEW]
-
-
-c.FileContentsManager.pre_save_hook = drop_widget_views
+sys.path.append(str(Path(__file__).parent))  # of `transformer_course_saving`, which jupyter_server_config.d names

@@ -1,5 +1,6 @@
 """`python -m transformer_lib.course.teaching.assignments`."""
 
+from ...._streams import run_command
 from .build import main
 
-raise SystemExit(main())
+run_command(main)
