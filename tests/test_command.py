@@ -10,6 +10,7 @@ import itertools
 import json
 import math
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import fields
@@ -33,6 +34,8 @@ from transformer_lib.command.arguments import (
 from transformer_lib.command.translating import load_run
 from transformer_lib.data import corpora as corpus
 from transformer_lib.training import distributed
+from transformer_lib.training.gradients import BatchGradient
+from transformer_lib.training.options import may_change
 
 TESTS = Path(__file__).parent
 WHO = {"A man": "Ein Mann", "A woman": "Eine Frau", "The dog": "Der Hund", "A child": "Ein Kind"}
@@ -156,10 +159,44 @@ def test_a_stopped_run_goes_on(multi30k, tmp_path, monkeypatch, capsys, model):
     with monkeypatch.context() as patched:
         patched.setattr(learning.Validation, "__call__", stop)
         assert run(tmp_path / "stopped", *options) == (130, None)
-    assert "the same command goes on" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"stopped; {2 * wanted['steps'] // 3} steps are saved, and the same command goes on from there" in said
     _, found = run(tmp_path / "stopped", *options, "--threads", str(torch.get_num_threads()))
     assert found["scores"] == wanted["scores"] and found["steps"] == wanted["steps"]
     assert found["best"] == wanted["best"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_loses_no_step(multi30k, tmp_path, monkeypatch, capsys, number):
+    """It comes within a step, before the first regular checkpoint."""
+    options, calls, add = ("--epochs", "2", "--dropout", "0.3", "--beam", "1"), [], BatchGradient.add
+    _, wanted = run(tmp_path / "whole", *options)
+
+    def signalled(self, src, tgt):
+        calls.append(1)
+        if len(calls) == 3:
+            signal.raise_signal(number)
+        return add(self, src, tgt)
+
+    monkeypatch.setattr(BatchGradient, "add", signalled)
+    assert run(tmp_path / "stopped", *options) == (130, None)
+    assert "stopped; 3 steps are saved, and the same command goes on from there" in capsys.readouterr().out
+    _, found = run(tmp_path / "stopped", *options)
+    assert len(calls) == found["steps"] == wanted["steps"]
+    assert found["scores"] == wanted["scores"] and found["best"] == wanted["best"]
+
+
+@pytest.mark.parametrize("what", ["prepare", "report"])
+def test_stopped_outside_of_training_it_says_what_is_saved(multi30k, tmp_path, monkeypatch, capsys, what):
+    def stop(*_):
+        raise KeyboardInterrupt
+
+    steps = run(tmp_path / "whole", "--epochs", "1")[1]["steps"]
+    with monkeypatch.context() as patched:
+        patched.setattr(command, what, stop)
+        assert run(tmp_path / "out", "--epochs", "1") == (130, None)
+    assert f"stopped; {steps if what == 'report' else 0} steps are saved" in capsys.readouterr().out
+    assert run(tmp_path / "out", "--epochs", "1")[1]["steps"] == steps
 
 
 def test_pytorchs_model_is_trained_by_the_same_loop(multi30k, tmp_path):
@@ -283,8 +320,48 @@ def test_options_that_do_not_change_what_is_learned_may_change(tmp_path):
     base = [*TINY, "--out", str(tmp_path), "--epochs", "2"]
     assert folder_problem(parse(base)) is None
     begin_folder(parse(base))
-    assert folder_problem(parse([*base, "--threads", "7", "--beam", "9", "--download"])) is None
-    assert "--epochs: " in folder_problem(parse([*base, "--epochs", "3"]))
+    assert folder_problem(parse([*base, "--threads", "7", "--beam", "9", "--download", "--epochs", "3"])) is None
+    assert folder_problem(parse([*TINY, "--out", str(tmp_path), "--minutes", "1", "--accumulate", "2"])) is None
+
+
+def test_the_commands_guard_is_that_of_the_function(tmp_path):
+    """What `train` refuses when a run goes on, the command refuses before it has read a sentence."""
+    base = [*TINY, "--out", str(tmp_path), "--epochs", "2"]
+    begin_folder(parse(base))
+    texts = {"int": "7", "float": "0.5", "float | None": "0.5"}  # another value, by the option's type
+    named = {"schedule": "paper", "precision": "bfloat16", "path": "fast"}
+    for entry in fields(tl.TrainingOptions):
+        if entry.name not in SPELLED_OTHERWISE:
+            option = f"--{entry.name.replace('_', '-')}"
+            problem = folder_problem(parse([*base, option, named.get(entry.name) or texts[entry.type]]))
+            assert problem is None if entry.name in may_change() else problem.startswith(f"{option}: "), option
+
+
+def test_a_folder_begun_before_an_option_existed_was_begun_with_its_default(tmp_path):
+    base = [*TINY, "--out", str(tmp_path), "--epochs", "2"]
+    begin_folder(parse(base))
+    path = tmp_path / "config.json"
+    settings = json.loads(path.read_text(encoding="utf-8"))
+    del settings["clip_norm"], settings["norm"]
+    path.write_text(json.dumps(settings), encoding="utf-8")
+    assert folder_problem(parse(base)) is None
+    assert folder_problem(parse([*base, "--norm", "post"])).startswith("--norm: ")
+    path.write_text(json.dumps(settings | {"activation": "gelu"}), encoding="utf-8")  # of a later version
+    assert folder_problem(parse(base)).startswith(f"--activation: {tmp_path} was begun with gelu, got nothing")
+
+
+def test_more_epochs_go_on_where_the_run_ended(multi30k, tmp_path):
+    steps = run(tmp_path / "out", "--epochs", "1", "--beam", "1")[1]["steps"]
+    assert run(tmp_path / "out", "--epochs", "2", "--beam", "1")[1]["steps"] == 2 * steps
+
+
+def test_a_corpus_that_has_changed_is_another_run(multi30k, tmp_path, monkeypatch, capsys):
+    run(tmp_path / "out", "--epochs", "1", "--beam", "1")
+    monkeypatch.setitem(WHO, "A man", "Der Mann")
+    monkeypatch.setattr(corpus, "MULTI30K_FILES", write_corpus(multi30k))
+    with pytest.raises(SystemExit, match="2"):
+        run(tmp_path / "out", "--epochs", "2", "--beam", "1")
+    assert "was begun with batches.sha256" in capsys.readouterr().err
 
 
 def test_a_first_attempt_that_failed_does_not_bind_the_folder(multi30k, tmp_path):
@@ -387,8 +464,7 @@ def test_without_sentences_those_on_standard_input_are_translated(capsys, monkey
 
 
 def test_a_wrong_sentence_is_named(capsys):
-    with pytest.raises(SystemExit, match="2"):
-        command.main(["translate", "The man saw the banq."])
+    assert command.main(["translate", "The man saw the banq."]) == 1
     assert "banq" in capsys.readouterr().err
 
 

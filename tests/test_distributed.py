@@ -1,11 +1,13 @@
 """Two real processes train as one does; stopped in the middle, they go on as if they had not been.
 
-The processes are started twice for all tests: the first time one of them dies at the end, the second they go on.
+The processes are started twice for all tests: the first time one of them dies at the end, the second they go on, also
+with runs that a signal to one process has ended.
 """
 
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from pathlib import Path
 
@@ -21,6 +23,7 @@ from transformer_lib.training.checkpoint import save_checkpoint
 TESTS = Path(__file__).parent
 STEPS_PER_EPOCH, EPOCHS, DIES_AT = 8, 3, 13
 PLAIN, CUT, DROPPED, KILLED, STOPPED, TIMED = "plain", "accumulate 2", "dropout", "killed", "stopped", "timed"
+SIGNALS = {"SIGINT": (signal.SIGINT, 1, 4), "SIGTERM": (signal.SIGTERM, 0, 19)}  # which process gets it, in which step
 SCENARIOS = (PLAIN, CUT, DROPPED, STOPPED, TIMED)
 LIMIT = 13  # of TIMED: in process 0 a step takes a second
 
@@ -43,11 +46,26 @@ class Clock:
         return self.late + len([call for call in self.calls if isinstance(call, int)])
 
 
-def learn(name, checkpoint=None, dies=False):
+def send(model, number, at):
+    """Let this process get a signal in the middle of a forward pass, the `at`-th."""
+    passes = []
+
+    def hook(*_):
+        passes.append(1)
+        if len(passes) == at:
+            signal.raise_signal(number)
+
+    model.output_head.register_forward_hook(hook)
+
+
+def learn(name, checkpoint=None, *, dies=False, signalled=False):
     """Run one of the scenarios; return its weights, history, and what it did beside training."""
-    model = make_model(3, n_layers=1, dtype=torch.float64, dropout=0.3 if name in (DROPPED, KILLED) else 0.0)
+    dropped = name in (DROPPED, KILLED, *SIGNALS)
+    model = make_model(3, n_layers=1, dtype=torch.float64, dropout=0.3 if dropped else 0.0)
     torch.manual_seed(11)
     calls, writers = [], []
+    if signalled and SIGNALS[name][1] == distributed.rank():
+        send(model, SIGNALS[name][0], SIGNALS[name][2])
 
     def on_step(step, _loss):
         calls.append(step)
@@ -80,7 +98,8 @@ def learn(name, checkpoint=None, dies=False):
             **options,
         )
     weights = torch.nn.utils.parameters_to_vector(model.parameters()).detach()
-    return {"weights": weights, "loss": history.loss, "epochs": history.epochs, "calls": calls, "writers": writers}
+    found = {"weights": weights, "loss": history.loss, "epochs": history.epochs, "interrupted": history.interrupted}
+    return {**found, "calls": calls, "writers": writers}
 
 
 def be_one_of_two(folder: str, part: str) -> None:
@@ -93,8 +112,13 @@ def be_one_of_two(folder: str, part: str) -> None:
                 found[name] = learn(name, folder / f"{name}.safetensors")
             rank = distributed.rank()
             first, everyone = distributed.from_first(f"of {rank}"), distributed.gather(rank)
+            for name in SIGNALS:
+                found[f"{name} came"] = learn(name, folder / f"{name}.safetensors", signalled=True)
             facts = {"sum": distributed.add_up(rank + 1), "first": first, "all": everyone}
             torch.save({**found, "facts": facts}, folder / f"first_{rank}.pt")
+        else:
+            for name in SIGNALS:
+                found[name] = learn(name, folder / f"{name}.safetensors")
         found[KILLED] = learn(KILLED, folder / "killed.safetensors", dies=part == "first")
         torch.save(found, folder / f"second_{distributed.rank()}.pt")
 
@@ -146,6 +170,19 @@ def test_a_killed_group_goes_on_as_if_it_had_not_been(processes):
     )
 
 
+@pytest.mark.parametrize("name", SIGNALS)
+def test_a_signal_to_one_process_ends_all_after_its_step_and_nothing_is_lost(processes, name):
+    step = SIGNALS[name][2]
+    for process in processes:
+        came, again, whole = process[f"{name} came"], process[name], process[DROPPED]
+        assert came["interrupted"] and len(came["loss"]) == step
+        assert not again["interrupted"] and again["loss"] == whole["loss"] and again["epochs"] == whole["epochs"]
+        assert torch.equal(again["weights"], whole["weights"])
+    went_on = [call for call in processes[0][name]["calls"] if isinstance(call, int)]
+    assert went_on == list(range(step + 1, STEPS_PER_EPOCH * EPOCHS + 1))
+    assert processes[1][name]["calls"] == []
+
+
 def test_each_process_drops_out_for_itself_but_all_keep_the_same_weights(processes):
     first, second = (process[DROPPED] for process in processes)
     assert torch.equal(first["weights"], second["weights"])
@@ -179,7 +216,7 @@ def test_without_a_launcher_a_group_is_one_process(monkeypatch):
 def test_each_process_must_see_the_same_checkpoint(monkeypatch, tmp_path):
     monkeypatch.setattr(resuming, "gather", lambda steps: [steps, 5])
     with pytest.raises(ValueError, match=r"must be the same file for every process, got the steps \[0, 5\] in it"):
-        resuming.read_run(tmp_path / "none", None, None, None)
+        resuming.read_run(tmp_path / "none", None, None, None, {})
 
 
 def test_a_process_that_fails_is_named(monkeypatch):

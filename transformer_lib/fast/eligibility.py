@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, cast
@@ -18,10 +18,20 @@ from .._paths import PathName
 from ..model import attention, multihead, transformer
 from ..model.cache import DecoderCache, KeyValueCache, LayerCache
 from ..model.config import POSITIONS, TransformerConfig
+from ..model.positional import SinusoidalPosition, sinusoidal_encoding
 from ..model.transformer import Transformer
 
 Parts = dict[str, nn.Module]
-Outline = tuple[type, tuple[int | None, ...], tuple[tuple[str, torch.Size], ...]]  # class, heads, weights' shapes
+Outline = tuple[type, tuple[tuple[str, torch.Size], ...]]  # class, weights' shapes
+Plain = bool | int | float | str | None
+Description = tuple[dict[str, Outline], list[tuple[str, str, Plain]]]  # of each part; path, name, value of attributes
+
+# Attributes of parts, by who reads them. The fast path reads those of the first two where the model does, and those of
+# the third only describe weights, whose shapes are compared; of any other it knows nothing.
+COMPUTING = frozenset({"activation", "eps", "norm_first", "base", "pairs", "max_offset"})
+TRAINING = frozenset({"p", "inplace", "dropout", "padding_idx", "scale_grad_by_freq", "sparse"})
+_DESCRIBING = frozenset({"in_features", "out_features", "num_embeddings", "embedding_dim", "d_model", "norm_type"})
+_WATCHED = frozenset({"training", "recorder"})  # the model's state, which `_watched` and the paths look at
 
 
 def require_fast(model: nn.Module) -> Transformer:
@@ -49,6 +59,8 @@ def obstacle(model: nn.Module) -> str | None:
     a cache, nor a function of this library that the model calls, and no hook may watch: the fast path would call none
     of these. (What is replaced inside PyTorch, such as a function of `torch.nn.functional`, is not looked for.)
     """
+    if "_orig_mod" in model._modules:
+        return "the model is compiled; its ._orig_mod is not"
     if type(model) is not Transformer:
         return f"the model is a {type(model).__name__}, not a Transformer"
     if torch_module._has_any_global_hook() and not all(map(_only_tracks, _global_hooks())):
@@ -56,7 +68,35 @@ def obstacle(model: nn.Module) -> str | None:
     if not all(isinstance(mode, DeviceContext) for mode in _get_current_function_mode_stack()):
         return "a TorchFunctionMode is active"
     parts = _parts(model)
-    return _unlike_config(parts, model.config) or _watched(parts) or _patched(parts) or _patched_functions()
+    unlike = _unlike_config(parts, model.config, COMPUTING | TRAINING)
+    return unlike or _watched(parts) or _patched(parts) or _patched_functions()
+
+
+def unlike_config(model: Transformer, *, but: Collection[str] = TRAINING) -> str | None:
+    """Return a part of `model` that is not as its config builds it, and how it differs, or None. Weights may differ.
+
+    Args:
+        but: attributes of parts that may differ, too; by default those that evaluation does not read, such as dropout's
+            p. "table" stands for the constants of sinusoidal positions, "ties" for which tables are one.
+    """
+    reason = _unlike_config(_parts(model), model.config, but)
+    if reason is None and "ties" not in but:
+        reason = _other_ties(model)
+    return reason or (None if "table" in but else _other_table(model.position))
+
+
+def _other_ties(model: Transformer) -> str | None:
+    tables = (model.src_embedding.weight, model.tgt_embedding.weight, model.output_head.weight)
+    distinct, tied = len(set(map(id, tables))), model.config.tie_embeddings
+    return None if distinct == (1 if tied else 3) else f"it has {distinct} tables, where tie_embeddings={tied}"
+
+
+def _other_table(position: nn.Module) -> str | None:
+    if not isinstance(position, SinusoidalPosition):
+        return None
+    table = sinusoidal_encoding(*position.table.shape).to(position.table)
+    same = torch.allclose(position.table, table, rtol=0, atol=1e-6)  # it may have been made in another dtype
+    return None if same else "position.table holds other numbers than its config builds"
 
 
 def _parts(model: nn.Module) -> Parts:
@@ -80,17 +120,51 @@ def _only_tracks(hook: object) -> bool:
     return isinstance(getattr(hook, "__self__", None), ModuleTracker)
 
 
-def _unlike_config(parts: Parts, config: TransformerConfig) -> str | None:
-    outline, expected = {path: _outline(part) for path, part in parts.items()}, _expected(config)
-    if outline == expected:
-        return None
-    path = min(path for path in outline.keys() | expected.keys() if outline.get(path) != expected.get(path))
-    return f"{path} is {_told(outline.get(path))}, where its config builds {_told(expected.get(path))}"
+def unlike(model: nn.Module, built: nn.Module, *, but: Collection[str]) -> str | None:
+    """Return a part of `model` that is not as in `built`, which its config has built, and how it differs, or None.
+
+    Args:
+        but: attributes of parts that may differ. Weights may, but for their shapes.
+    """
+    return _difference(_parts(model), _description(built), but)
+
+
+def _unlike_config(parts: Parts, config: TransformerConfig, but: Collection[str]) -> str | None:
+    return _difference(parts, _expected(config), but)
+
+
+def _difference(parts: Parts, description: Description, but: Collection[str]) -> str | None:
+    outline, (expected, attributes) = {path: _outline(part) for path, part in parts.items()}, description
+    if outline != expected:
+        path = min(path for path in outline.keys() | expected.keys() if outline.get(path) != expected.get(path))
+        return f"{path} is {_told(outline.get(path))}, where its config builds {_told(expected.get(path))}"
+    for path, name, value in attributes:
+        own = parts[path].__dict__.get(name)
+        if own != value and name not in but:
+            return f"{path}.{name} is {own!r}, where its config builds {value!r}".lstrip(".")
+    return None
 
 
 @lru_cache(maxsize=8)
-def _expected(config: TransformerConfig) -> dict[str, Outline]:
-    return {path: _outline(part) for path, part in _parts(_without_memory(config)).items()}
+def _expected(config: TransformerConfig) -> Description:
+    return _description(_without_memory(config))
+
+
+def _description(model: nn.Module) -> Description:
+    parts = _parts(model)
+    attributes = [(path, *pair) for path, part in parts.items() for pair in plain_attributes(part).items()]
+    return {path: _outline(part) for path, part in parts.items()}, attributes
+
+
+def plain_attributes(part: nn.Module) -> dict[str, Plain]:
+    """Return the numbers, texts and flags that a part was made with and that nothing else of it tells."""
+    return {
+        name: value
+        for name, value in vars(part).items()
+        if not name.startswith("_")
+        and name not in _DESCRIBING | _WATCHED
+        and (value is None or isinstance(value, (bool, int, float, str)))
+    }
 
 
 def _without_memory(config: TransformerConfig) -> Transformer:
@@ -99,16 +173,14 @@ def _without_memory(config: TransformerConfig) -> Transformer:
 
 
 def _outline(part: nn.Module) -> Outline:
-    shapes = tuple((name, weight.shape) for name, weight in part._parameters.items() if weight is not None)
-    return type(part), tuple(part.__dict__.get(name) for name in ("n_heads", "d_k", "d_v")), shapes
+    return type(part), tuple((name, weight.shape) for name, weight in part._parameters.items() if weight is not None)
 
 
 def _told(outline: Outline | None) -> str:
     if outline is None:
         return "nothing"
-    kind, heads, shapes = outline
-    details = [f"{name} {value}" for name, value in zip(("n_heads", "d_k", "d_v"), heads, strict=True) if value]
-    details += [f"{name} {tuple(shape)}" for name, shape in shapes]
+    kind, shapes = outline
+    details = [f"{name} {tuple(shape)}" for name, shape in shapes]
     return f"a {kind.__name__}" + f" ({', '.join(details)})" * bool(details)
 
 

@@ -13,8 +13,13 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
+from torch.nn.utils.prune import BasePruningMethod
+from torch.nn.utils.spectral_norm import SpectralNorm
+from torch.nn.utils.weight_norm import WeightNorm
 
 from .._files import write_atomically
+from ..fast.eligibility import unlike_config
 from ..model.base import TranslationModel
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
@@ -42,34 +47,49 @@ def save_checkpoint(
     """Write `model` to `path`; a reader sees the old file or the new one, never half of it.
 
     Args:
-        model: its `config` goes into the header. state: more tensors, for example the optimizer's.
+        model: its class and `config` go into the header. Of a compiled model, what was compiled is written.
+            state: more tensors, for example the optimizer's.
         extra: JSON data, for example a vocabulary or a history.
+
+    Raises:
+        ValueError: what would be written could not be read as this model; nothing is written.
     """
+    reason = unreadable(model)
+    if reason is not None:
+        raise ValueError(f"model must be one that a checkpoint gives back, but {reason}")
     tensors = {_MODEL + name: tensor for name, tensor in _distinct(model).items()}
     tensors |= {_STATE + name: tensor for name, tensor in (state or {}).items()}
     tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header: dict[str, Any] = {"config": model.config.to_dict(), "extra": extra or {}}
+    header: dict[str, Any] = {"kind": kind_of(model), "config": model.config.to_dict(), "extra": extra or {}}
     header["sha256"] = _digest(tensors, header)
     write_atomically(Path(path), save(tensors, {_HEADER: json.dumps(header)}))
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
-    """Read a checkpoint of a `Transformer`; the model is on the CPU and in evaluation mode.
+    """Read a checkpoint of a `Transformer`; the model is on the CPU, in evaluation mode, and in the types of the file.
 
     Raises:
         FileNotFoundError: no such file.
-        ValueError: the file is truncated, corrupt, no checkpoint of this library, or its weights do not fit its config.
+        ValueError: the file is truncated, corrupt, no checkpoint of this library, or of another class of models, or its
+            weights do not fit its config.
     """
-    config, weights, state, extra = read_checkpoint(path)
-    model = Transformer(config).to(next(iter(weights.values())).dtype if weights else None)
+    config, weights, state, extra = read_checkpoint(path, kind=Transformer.__name__)
+    model = Transformer(config)
+    for name, tensor in _distinct(model).items():
+        if name in weights:
+            tensor.data = tensor.data.to(weights[name].dtype)
     load_weights(model, weights, str(path))
     return Checkpoint(model.eval(), state, extra)
 
 
 def read_checkpoint(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str], *, kind: str | None = None
 ) -> tuple[TransformerConfig, dict[str, Tensor], dict[str, Tensor], dict[str, Any]]:
-    """Return config, weights, state and extra of a checkpoint, of whatever model. Errors as for `load_checkpoint`."""
+    """Return config, weights, state and extra of a checkpoint. Errors as for `load_checkpoint`.
+
+    Args:
+        kind: the name of the model's class; None accepts every one. (Files of version 1.0 do not tell it.)
+    """
     tensors, metadata = _read(Path(path))
     try:
         header = json.loads(metadata[_HEADER])
@@ -79,6 +99,9 @@ def read_checkpoint(
         config, extra = TransformerConfig(**header["config"]), header["extra"]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"checkpoint {path} must be an intact one of this library, got: {error}") from error
+    stored_kind = header.get("kind", kind)
+    if kind is not None and stored_kind != kind:
+        raise ValueError(f"checkpoint {path} must hold a {kind}, got a {stored_kind}")
     return config, _named(tensors, _MODEL), _named(tensors, _STATE), extra
 
 
@@ -100,6 +123,43 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor], source: str) -> N
             tensor.copy_(weights[name])
 
 
+def kind_of(model: nn.Module) -> str:
+    """Return the name of the model's class; of a compiled model, of the class that was compiled."""
+    return type(_compiled_from(model)).__name__
+
+
+def unreadable(model: nn.Module) -> str | None:
+    """Return why what is written of `model` would not be this model when read, or None.
+
+    A reader builds the class anew from its config and copies the weights by name.
+    """
+    model = _compiled_from(model)
+    for name, part in model.named_modules():
+        if parametrize.is_parametrized(part) or any(isinstance(hook, _REWRITES) for hook in _before_forward(part)):
+            return f"{name or 'it'} computes its weights from others (as weight_norm does): remove that first"
+    for name, tensor in _distinct(model).items():
+        if tensor.is_meta or tensor.layout != torch.strided or hasattr(tensor, "full_tensor"):
+            return f"{name} is not a whole tensor of numbers but sharded, sparse or on the meta device"
+    return unlike_config(model) if type(model) is Transformer else None
+
+
+_REWRITES = (WeightNorm, SpectralNorm, BasePruningMethod)  # hooks that set a weight before each forward pass
+
+
+def _before_forward(part: nn.Module) -> list[object]:
+    return list(part._forward_pre_hooks.values())
+
+
+def _compiled_from(model: nn.Module) -> nn.Module:
+    """Return the model that `torch.compile` was given, or `model` itself."""
+    return getattr(model, "_orig_mod", model)
+
+
+def plain_name(name: str) -> str:
+    """Return a parameter's name without what `torch.compile` adds to it."""
+    return name.replace("_orig_mod.", "")
+
+
 def _named(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
@@ -117,7 +177,7 @@ def _distinct(model: nn.Module) -> dict[str, Tensor]:
     """Return the model's named tensors, tied ones under their first name only (safetensors stores no aliases)."""
     seen: dict[int, str] = {}
     return {
-        name: tensor
+        plain_name(name): tensor
         for name, tensor in model.state_dict(keep_vars=True).items()
         if seen.setdefault(id(tensor), name) == name
     }

@@ -45,6 +45,11 @@ def add_up(value: float) -> float:
     return summed.item()
 
 
+def any_of(flag: bool) -> bool:
+    """Return whether `flag` is true in some process; each gets the same answer."""
+    return add_up(float(flag)) > 0
+
+
 def from_first(value: Any) -> Any:
     """Return process 0's `value`, in every process."""
     if not together():

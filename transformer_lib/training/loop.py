@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import fields
@@ -15,13 +16,18 @@ from tqdm.auto import tqdm
 from .._validate import check_id_range
 from ..data.batches import Batches
 from ..model.base import TranslationModel
+from ..model.config import TransformerConfig
 from . import distributed
+from .checkpoint import unreadable
+from .finite import check_finite, check_step
 from .gradients import BatchGradient
 from .loss import TrainingLoss
 from .options import History, TrainingOptions, takes_options
 from .precision import Chosen, choose_precision
-from .resuming import read_run, write_run
+from .resuming import random_state, read_run, set_random_state, write_run
+from .same_run import describe_run
 from .schedules import make_schedule, make_timed_schedule
+from .stopping import StopRequest
 
 OnStep = Callable[[int, float], None]
 OnEpoch = Callable[[int], dict[str, float] | None]
@@ -41,7 +47,8 @@ def train(
 
     Args:
         model: called as model(src, tgt_in) -> logits; its `config` is a `TransformerConfig`.
-        batches: one epoch after another is taken from `batches.epoch(number)`, numbered from 0.
+        batches: one epoch after another is taken from `batches.epoch(number)`, numbered from 0; len(batches) is how
+            many batches each has.
         on_step: called with (step, loss) after every step.
         on_epoch: called after each epoch with its number, counted from 1; what it returns is kept in
             `history.epochs`. A true entry "stop" in it ends the run.
@@ -49,19 +56,28 @@ def train(
         {options}
 
     Returns:
-        The history. Interrupting from the keyboard stops training, and the history so far is returned; in a group of
-        processes the interrupt is raised, so that all end.
+        The history. Ctrl-C, a notebook's stop button and SIGTERM end training after the step at work, or at once in
+        on_step or on_epoch; the checkpoint is written, `history.interrupted` is True, and the same call goes on from
+        there. (A second Ctrl-C within a step raises KeyboardInterrupt, and the last checkpoint stays as it is.)
 
     Raises:
         TypeError, ValueError: an option is unknown, has the wrong type, or is out of range; path="fast" for a model
-            that cannot take it; ids outside the model's vocabularies; a checkpoint of another model.
+            that cannot take it; ids outside the model's vocabularies; a model whose checkpoint could not be read; a
+            checkpoint of another model or another run.
+        FloatingPointError: the loss or the gradient of a step is not a number; that step is not taken, and no
+            checkpoint overwritten.
+        OSError: a checkpoint cannot be written; the last one stays.
 
     A resumed run ends with the weights of a run that was never stopped (on a CPU with the same number of threads, and
-    without a time_limit).
+    without a time_limit). So a checkpoint holds the options and a digest of the first epoch's batches, and goes on with
+    the same alone. What may change: {may_change}; the number of threads and processes, the device; and `epochs` may not
+    fall below those begun. (With schedule="cosine" the rate then follows the curve of the new length.) An option of a
+    later version counts as given with its default. What on_step and on_epoch do is not compared.
 
     In a group of processes (`torch.distributed`, any backend) each takes its rows of every batch, and the step is that
     of the whole batch: losses are weighted by tokens. Each calls `train` with the same arguments and ends with the same
-    weights and history; processes past the first begin with another random seed, so that each drops out for itself.
+    weights and history; processes past the first begin with another random seed, so that each drops out for itself. A
+    signal to one of them ends all after the same step.
     Process 0 alone shows progress, calls on_step and on_epoch, and writes the checkpoint, which
     all must be able to read; with the same number of processes, dropout too goes on as it would have. On several
     machines, with the same command on each:
@@ -72,14 +88,32 @@ def train(
     if unknown:
         known = ", ".join(entry.name for entry in fields(TrainingOptions))
         raise TypeError(f"options must be among {known}, got {', '.join(unknown)}")
+    _check_model(model)
+    _check_batches(batches, model.config.pad_id)
     run = _Run(model, batches, TrainingOptions(**options), average)
-    try:
+    with run.stop:
         run.go(on_step, on_epoch)
-    except KeyboardInterrupt:
-        if distributed.together():
-            raise  # the others wait for this process: it must leave the group, so that they notice
-        run.history.interrupted = True
     return run.history
+
+
+def _check_model(model: TranslationModel) -> None:
+    """Raise unless `model` can be trained."""
+    if not isinstance(model, nn.Module) or not isinstance(getattr(model, "config", None), TransformerConfig):
+        raise TypeError(f"model must be a module with a TransformerConfig as its config, got {type(model).__name__}")
+    if not any(parameter.requires_grad for parameter in model.parameters()):
+        raise ValueError("model must have a parameter to train, got one whose parameters are all frozen")
+
+
+def _check_batches(batches: Batches, pad_id: int) -> None:
+    """Raise unless `batches` gives epochs of as many batches as its length says, padded with `pad_id`."""
+    if not callable(getattr(batches, "epoch", None)) or not hasattr(batches, "__len__"):
+        wanted = "tl.Batches, or have a method epoch(number) and a length"
+        raise TypeError(f"batches must be {wanted}, got {type(batches).__name__}")
+    if len(batches) == 0:
+        raise ValueError("batches must hold a batch, got none")
+    padding = getattr(batches, "pad_id", pad_id)  # other loaders may have none to tell
+    if padding != pad_id:
+        raise ValueError(f"batches must be padded with the model's pad_id {pad_id}, got {padding}")
 
 
 class _Run:
@@ -88,9 +122,6 @@ class _Run:
     def __init__(
         self, model: TranslationModel, batches: Batches, options: TrainingOptions, average: AveragedModel | None
     ) -> None:
-        padding = getattr(batches, "pad_id", model.config.pad_id)  # other loaders may have none to tell
-        if padding != model.config.pad_id:
-            raise ValueError(f"batches must be padded with the model's pad_id {model.config.pad_id}, got {padding}")
         self.model, self.batches, self.options, self.average = model, batches, options, average
         self.parameters = list(model.parameters())
         self.optimizer = torch.optim.Adam(self.parameters, lr=0.0, betas=(0.9, 0.98), eps=1e-9, fused=True)
@@ -99,8 +130,9 @@ class _Run:
         if distributed.rank() > 0:
             torch.manual_seed(torch.initial_seed() + distributed.rank())  # each drops out for itself
         self.history = History()
+        self.description: dict[str, Any] = {}  # of the run, where there is a checkpoint
         if options.checkpoint is not None:
-            self.history = read_run(options.checkpoint, model, self.optimizer, average)
+            self._resume(options.checkpoint)
         self.step = len(self.history.steps)
         self.history.precision = self._precision()
         self.gradient = BatchGradient(
@@ -110,6 +142,20 @@ class _Run:
             precision=self.history.precision,
         )
         self.started = time.monotonic() - self.history.seconds
+        self.stop = StopRequest()
+
+    def _resume(self, path: str | os.PathLike[str]) -> None:
+        """Go on from the checkpoint, if there is one; refuse a run whose checkpoints could not be read."""
+        reason = unreadable(self.model)
+        if reason is not None:
+            raise ValueError(f"model must be one that a checkpoint gives back, but {reason}")
+        self.description = describe_run(self.model, self.batches, self.options, self.average)
+        self.history = read_run(path, self.model, self.optimizer, self.average, self.description)
+        begun = -(-len(self.history.steps) // len(self.batches))  # epochs, rounded up
+        if begun > self.options.most_epochs:
+            raise ValueError(
+                f"epochs must be at least the {begun} that checkpoint {path} has begun, got {self.options.most_epochs}"
+            )
 
     def _precision(self) -> Chosen:
         """Return what all processes compute in; a run that was begun with "auto" goes on as it began."""
@@ -133,7 +179,7 @@ class _Run:
         return lambda step, _fraction: by_step(step)
 
     def go(self, on_step: OnStep | None, on_epoch: OnEpoch | None) -> None:
-        """Train from the current step to the last."""
+        """Train from the current step to the last, or until told to stop, and save."""
         first = distributed.rank() == 0
         with tqdm(
             total=self.total_steps,
@@ -145,22 +191,38 @@ class _Run:
             epoch = self.step // len(self.batches)
             if on_epoch is not None and epoch > len(self.history.epochs):
                 epoch -= 1  # stopped between an epoch's last step and its evaluation
-            in_time = True
-            while in_time and epoch < self.options.most_epochs and not self._told_to_stop():
+            in_time, stopped = True, False
+            while in_time and not stopped and epoch < self.options.most_epochs and not self._told_to_stop():
                 before = self.step
                 in_time = self._train_epoch(epoch, bar, on_step if first else None)
+                stopped = distributed.any_of(self.stop.made)
                 begun = self.step > epoch * len(self.batches)  # the time may end before an epoch's first step
-                if on_epoch is not None and begun and (self.step > before or len(self.history.epochs) <= epoch):
-                    self.history.epochs[epoch:] = [distributed.from_first(on_epoch(epoch + 1) if first else None)]
+                new = self.step > before or len(self.history.epochs) <= epoch
+                if on_epoch is not None and begun and new and not stopped:
+                    stopped = self._evaluate(epoch, on_epoch)
                 epoch += 1
         self._save_if_due(last=True)
+        self.history.interrupted = stopped
+
+    def _evaluate(self, epoch: int, on_epoch: OnEpoch) -> bool:
+        """Keep what process 0 finds after an epoch; return whether it was stopped instead, to be done again."""
+        device = next(self.model.parameters()).device
+        found, random = None, random_state(device)
+        with self.stop.at_once():
+            found = on_epoch(epoch + 1) if distributed.rank() == 0 else None
+        found, stopped = distributed.from_first((found, self.stop.made))
+        if stopped:
+            set_random_state(random, device)
+        else:
+            self.history.epochs[epoch:] = [found]
+        return stopped
 
     def _told_to_stop(self) -> bool:
         last = self.history.epochs[-1] if self.history.epochs else None
         return isinstance(last, dict) and bool(last.get("stop"))  # an `on_epoch` may also only look, and return nothing
 
     def _train_epoch(self, epoch: int, bar: tqdm, on_step: OnStep | None) -> bool:
-        """Train on what is left of an epoch; return whether the time sufficed."""
+        """Train on what is left of an epoch, or until told to stop; return whether the time sufficed."""
         self.model.train()
         for number, (src, tgt) in enumerate(self.batches.epoch(epoch), start=epoch * len(self.batches)):
             if number < self.step:
@@ -171,13 +233,19 @@ class _Run:
             if fraction >= 1 and self.step > 0:  # one step at least, so that there is something to evaluate
                 return False
             loss = self._train_step(src, tgt, self.rate(number + 1, fraction))
-            bar.update()
-            time_spent = {"time": f"{fraction:.0%}"} if self.options.time_limit else {}
-            bar.set_postfix(loss=f"{loss:.3f}", **time_spent, refresh=False)
+            self._show(bar, loss, fraction)
             if on_step is not None:
-                on_step(self.step, loss)
+                with self.stop.at_once():
+                    on_step(self.step, loss)
             self._save_if_due()
+            if distributed.any_of(self.stop.made):
+                break
         return True
+
+    def _show(self, bar: tqdm, loss: float, fraction: float) -> None:
+        bar.update()
+        time_spent = {"time": f"{fraction:.0%}"} if self.options.time_limit else {}
+        bar.set_postfix(loss=f"{loss:.3f}", **time_spent, refresh=False)
 
     def _time_spent(self) -> float:
         """Return the spent fraction of the time limit by the clock of process 0, so that all agree; 0 without one."""
@@ -187,14 +255,15 @@ class _Run:
         return distributed.add_up(seconds if distributed.rank() == 0 else 0.0) / self.options.time_limit
 
     def _train_step(self, src: Tensor, tgt: Tensor, rate: float) -> float:
-        self.step += 1
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
-        loss = self.gradient.add(src, tgt)
+        loss, norm = self.gradient.add(src, tgt), None
         if self.options.clip_norm is not None:
-            nn.utils.clip_grad_norm_(self.parameters, self.options.clip_norm)
+            norm = nn.utils.clip_grad_norm_(self.parameters, self.options.clip_norm).item()
+        check_step(self.step + 1, rate, loss, norm, self.model)
         self.optimizer.step()
+        self.step += 1
         if self.average is not None and self.step > self.options.warmup_steps:
             self.average.update_parameters(self.model)
         self.history.steps.append(self.step)
@@ -204,5 +273,9 @@ class _Run:
 
     def _save_if_due(self, last: bool = False) -> None:
         self.history.seconds = time.monotonic() - self.started
-        if self.options.checkpoint is not None and (last or self.step % self.options.checkpoint_every == 0):
-            write_run(self.options.checkpoint, self.model, self.optimizer, self.average, self.history)
+        path = self.options.checkpoint
+        if path is None and last:
+            check_finite(dict(self.model.named_parameters()), f"step {self.step}")
+        elif path is not None and (last or self.step % self.options.checkpoint_every == 0):
+            self.description["options"]["precision"] = self.history.precision
+            write_run(path, self.model, self.optimizer, self.average, self.history, self.description)

@@ -18,20 +18,26 @@ from .schedules import SCHEDULES, ScheduleName
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
 
 
-def option(default: Any, meaning: str) -> Any:
-    """Return a dataclass field with its meaning, which `help(train)` and `transformer-lib train --help` show."""
-    return field(default=default, metadata={"help": meaning})
+def option(default: Any, meaning: str, *, may_change: bool = False) -> Any:
+    """Return a dataclass field with its meaning, which `help(train)` and `transformer-lib train --help` show.
+
+    Args:
+        may_change: whether a run may go on with another value: one that says how long it lasts, where it is kept or
+            what is shown, or that changes rounding and dropout's draws alone.
+    """
+    return field(default=default, metadata={"help": meaning, "may_change": may_change})
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions:
     """The settings of `train`; each is described in `help(tl.train)`."""
 
-    epochs: int | None = option(None, "passes over the batches; 1 if there is no time_limit either")
+    epochs: int | None = option(None, "passes over the batches; 1 if there is no time_limit either", may_change=True)
     time_limit: float | None = option(
         None,
         "seconds after which the run ends and is evaluated, counting evaluations and the earlier parts of a resumed "
         "run; the schedule then ends by the clock",
+        may_change=True,
     )
     learning_rate: float = option(1e-3, "peak of the learning rate; with schedule 'paper' a factor")
     schedule: ScheduleName = option("cosine", "of the learning rate: 'cosine', 'paper' or 'constant', after a warm-up")
@@ -39,7 +45,9 @@ class TrainingOptions:
     label_smoothing: float = option(0.1, "ε of the loss, in [0, 1)")
     clip_norm: float | None = option(1.0, "the gradient is clipped to this norm; None leaves it as it is")
     accumulate: int = option(
-        1, "parts into which a batch is cut, one after the other: less memory, the same step, apart from dropout"
+        1,
+        "parts into which a batch is cut, one after the other: less memory, the same step, apart from dropout",
+        may_change=True,
     )
     precision: Precision = option(
         "float32",
@@ -47,11 +55,15 @@ class TrainingOptions:
         "device has units for it, and history.precision says what it chose",
     )
     path: PathName = option(
-        "readable", "'fast' runs a faster implementation of a plain Transformer: same loss, different dropout"
+        "readable",
+        "'fast' runs a faster implementation of a plain Transformer: same loss, different dropout",
+        may_change=True,
     )
-    checkpoint: str | os.PathLike[str] | None = option(None, "file to resume from if it exists, and to save to")
-    checkpoint_every: int = option(100, "steps between checkpoints")
-    progress: bool = option(True, "show a progress bar")
+    checkpoint: str | os.PathLike[str] | None = option(
+        None, "file to resume from if it exists, and to save to", may_change=True
+    )
+    checkpoint_every: int = option(100, "steps between checkpoints", may_change=True)
+    progress: bool = option(True, "show a progress bar", may_change=True)
 
     def __post_init__(self) -> None:
         for name in ("checkpoint_every", "accumulate", "warmup_steps"):
@@ -62,7 +74,8 @@ class TrainingOptions:
         check_choice("precision", self.precision, PRECISIONS)
         check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("path", self.path, PATHS)
-        check_positive("learning_rate", self.learning_rate)
+        if math.isinf(check_positive("learning_rate", self.learning_rate)):
+            raise ValueError(f"learning_rate must be finite, got {self.learning_rate}")
         for name in ("clip_norm", "time_limit"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
@@ -76,10 +89,16 @@ class TrainingOptions:
         return 1 if self.time_limit is None else math.inf
 
 
+def may_change() -> tuple[str, ...]:
+    """Return the names of the options with which a run may go on otherwise than it began."""
+    return tuple(entry.name for entry in fields(TrainingOptions) if entry.metadata["may_change"])
+
+
 def takes_options(function: AnyFunction) -> AnyFunction:
     """Let `function`, which takes **options for `TrainingOptions`, show each of them in its signature and docstring.
 
-    The line "{options}" in the docstring is replaced by one line for each option.
+    The line "{options}" in the docstring is replaced by one line for each option, "{may_change}" by the names of those
+    with which a run may go on otherwise than it began.
     """
     signature = inspect.signature(function)
     own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
@@ -87,7 +106,8 @@ def takes_options(function: AnyFunction) -> AnyFunction:
     described = "\n    ".join(_described(entry) for entry in fields(TrainingOptions))
     function.__signature__ = signature.replace(parameters=[*own, *named])  # type: ignore[attr-defined]
     # Python removes the indentation of docstrings itself from 3.13 on; so it is the same in all versions.
-    function.__doc__ = inspect.cleandoc(function.__doc__ or "").replace("{options}", described)
+    text = inspect.cleandoc(function.__doc__ or "").replace("{options}", described)
+    function.__doc__ = text.replace("{may_change}", ", ".join(may_change()))
     return function
 
 
@@ -109,5 +129,5 @@ class History:
     rate: list[float] = field(default_factory=list)  # learning rate
     epochs: list[dict[str, float] | None] = field(default_factory=list)  # what `on_epoch` returned
     precision: Chosen = "float32"  # in which the forward pass was computed
-    interrupted: bool = False  # by the keyboard (JupyterLab's stop button)
+    interrupted: bool = False  # by Ctrl-C, JupyterLab's stop button or SIGTERM, after the last of `steps`
     seconds: float = field(default=0.0, compare=False)  # spent in `train`, evaluations included; no two runs agree

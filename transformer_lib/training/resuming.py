@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel
 
 from ..model.base import TranslationModel
-from .checkpoint import load_weights, read_checkpoint, save_checkpoint
+from .checkpoint import load_weights, plain_name, read_checkpoint, save_checkpoint
 from .distributed import gather, rank
+from .finite import check_finite
 from .options import History
+from .same_run import DESCRIPTION, check_same_run
 
 _ADAM = ("step", "exp_avg", "exp_avg_sq")
 
@@ -24,18 +27,33 @@ def write_run(
     optimizer: torch.optim.Optimizer,
     average: AveragedModel | None,
     history: History,
+    description: dict[str, Any],
 ) -> None:
-    """Write the run's state to `path`. Every process calls it; process 0 writes, for all have the same weights."""
-    random = gather(_random_state(next(model.parameters()).device))
-    if rank() > 0:
-        return
+    """Write the run's state to `path`. Every process calls it; process 0 writes, for all have the same weights.
+
+    Args:
+        description: of the run, by `describe_run`.
+
+    Raises:
+        FloatingPointError: a number in it is not finite: the file there, if any, is better and stays.
+        OSError: it cannot be written; the file there stays.
+    """
+    random = gather(random_state(next(model.parameters()).device))
     state = {_of_rank(name, number): value for number, own in enumerate(random) for name, value in own.items()}
     for name, parameter in model.named_parameters():
-        state |= {f"{key}.{name}": value for key, value in optimizer.state[parameter].items()}
+        state |= {f"{key}.{plain_name(name)}": value for key, value in optimizer.state[parameter].items()}
     if average is not None:
         state |= {f"average.{name}": value for name, value in _average_state(average).items()}
-    extra = {"step": history.steps[-1] if history.steps else 0, "history": asdict(history)}
-    save_checkpoint(path, model, state=state, extra=extra)
+    step = history.steps[-1] if history.steps else 0
+    check_finite({**dict(model.named_parameters()), **state}, f"step {step}: checkpoint {path} is not overwritten")
+    if rank() > 0:
+        return  # having raised where process 0 would, too
+    extra = {"step": step, "history": asdict(history), DESCRIPTION: description}
+    try:
+        save_checkpoint(path, model, state=state, extra=extra)
+    except OSError as error:
+        problem = f"{error.strerror or error}; step {step} is not saved, and {path} is as it was"
+        raise OSError(error.errno, problem) from error
 
 
 def read_run(
@@ -43,13 +61,17 @@ def read_run(
     model: TranslationModel,
     optimizer: torch.optim.Optimizer,
     average: AveragedModel | None,
+    description: dict[str, Any],
 ) -> History:
     """Put the state in `path` into model, optimizer and average, and return the history; a new one without a file.
 
+    Args:
+        description: of the run that is to go on, by `describe_run`.
+
     Raises:
-        ValueError: the file is of another model, or no run's; or not every process sees the same file.
+        ValueError: the file is of another model or another run, or no run's; or not every process sees the same file.
     """
-    history = _read_own(path, model, optimizer, average) if Path(path).exists() else History()
+    history = _read_own(path, model, optimizer, average, description) if Path(path).exists() else History()
     steps = gather(len(history.steps))  # also a barrier: nobody writes the file before all have read it
     if len(set(steps)) > 1:
         raise ValueError(f"checkpoint {path} must be the same file for every process, got the steps {steps} in it")
@@ -61,6 +83,7 @@ def _read_own(
     model: TranslationModel,
     optimizer: torch.optim.Optimizer,
     average: AveragedModel | None,
+    description: dict[str, Any],
 ) -> History:
     config, weights, state, extra = read_checkpoint(path)
     if config != model.config:
@@ -70,8 +93,10 @@ def _read_own(
     if (average is None) == ("average.n_averaged" in state):
         wanted, got = ("without", "one with") if average is None else ("with", "one without")
         raise ValueError(f"checkpoint {path} must be of a run {wanted} an average, got {got}")
+    history = _history(extra["history"], path)
+    check_same_run(str(path), extra.get(DESCRIPTION), description)
     load_weights(model, weights, str(path))
-    for name, parameter in model.named_parameters():
+    for name, parameter in ((plain_name(name), parameter) for name, parameter in model.named_parameters()):
         if f"step.{name}" in state:  # absent for a frozen parameter
             optimizer.state[parameter] = {key: state[f"{key}.{name}"].to(parameter.device) for key in _ADAM}
     if average is not None:
@@ -79,8 +104,16 @@ def _read_own(
             for name, value in _average_state(average).items():
                 value.copy_(state[f"average.{name}"])
     random = {name: state[key] for name in ("rng", "rng.cuda") if (key := _of_rank(name, rank())) in state}
-    _set_random_state(random, next(model.parameters()).device)
-    return History(**extra["history"])
+    set_random_state(random, next(model.parameters()).device)
+    return history
+
+
+def _history(stored: dict[str, Any], path: str | os.PathLike[str]) -> History:
+    known = {entry.name for entry in fields(History)}
+    if not stored.keys() <= known:
+        unknown = ", ".join(sorted(stored.keys() - known))
+        raise ValueError(f"checkpoint {path} must be of this version, got a history with {unknown}")
+    return History(**stored)
 
 
 def _of_rank(name: str, number: int) -> str:
@@ -88,16 +121,17 @@ def _of_rank(name: str, number: int) -> str:
 
 
 def _average_state(average: AveragedModel) -> dict[str, Tensor]:
-    return {"n_averaged": average.n_averaged, **dict(average.module.named_parameters())}
+    weights = {plain_name(name): value for name, value in average.module.named_parameters()}
+    return {"n_averaged": average.n_averaged, **weights}
 
 
-def _random_state(device: torch.device) -> dict[str, Tensor]:
+def random_state(device: torch.device) -> dict[str, Tensor]:
     """Return this process's random states: dropout draws from that of its device."""
     state = {"rng": torch.get_rng_state()}
     return state | {"rng.cuda": torch.cuda.get_rng_state(device)} if device.type == "cuda" else state
 
 
-def _set_random_state(state: dict[str, Tensor], device: torch.device) -> None:
+def set_random_state(state: dict[str, Tensor], device: torch.device) -> None:
     """Go on with these random numbers. A process that the file does not know keeps its own."""
     if "rng" in state:
         torch.set_rng_state(state["rng"])
