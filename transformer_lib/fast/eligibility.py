@@ -72,14 +72,18 @@ def obstacle(model: nn.Module) -> str | None:
     return unlike or _watched(parts) or _patched(parts) or _patched_functions()
 
 
-def unlike_config(model: Transformer, *, but: Collection[str] = TRAINING) -> str | None:
+def unlike_config(model: Transformer, *, but: Collection[str] = TRAINING, inside_compiled: bool = False) -> str | None:
     """Return a part of `model` that is not as its config builds it, and how it differs, or None. Weights may differ.
 
     Args:
         but: attributes of parts that may differ, too; by default those that evaluation does not read, such as dropout's
             p. "table" stands for the constants of sinusoidal positions, "ties" for which tables are one.
+        inside_compiled: whether of a compiled part what was compiled is looked at, as it has the weights.
     """
-    reason = _unlike_config(_parts(model), model.config, but)
+    parts = _parts(model)
+    if inside_compiled:
+        parts = {path.replace("._orig_mod", ""): part for path, part in parts.items()}
+    reason = _unlike_config(parts, model.config, but)
     if reason is None and "ties" not in but:
         reason = _other_ties(model)
     return reason or (None if "table" in but else _other_table(model.position))

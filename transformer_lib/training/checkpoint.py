@@ -140,7 +140,7 @@ def unreadable(model: nn.Module) -> str | None:
     for name, tensor in _distinct(model).items():
         if tensor.is_meta or tensor.layout != torch.strided or hasattr(tensor, "full_tensor"):
             return f"{name} is not a whole tensor of numbers but sharded, sparse or on the meta device"
-    return unlike_config(model) if type(model) is Transformer else None
+    return unlike_config(model, inside_compiled=True) if type(model) is Transformer else None
 
 
 _REWRITES = (WeightNorm, SpectralNorm, BasePruningMethod)  # hooks that set a weight before each forward pass

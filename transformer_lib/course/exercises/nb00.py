@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, Mistake, integers, normal
+from .model import Case, Exercise, integers, normal
+from .slips import slips
 
 # 00.1 The mean of the rows -------------------------------------------------------------------------------------------
 
@@ -23,38 +24,22 @@ def _row_cases():
 
 
 EXERCISE_1 = Exercise(
-    "00.1",
-    "The mean of the rows",
-    3,
-    1,
-    mean_of_rows,
-    _row_cases,
-    (
-        Mistake(
-            "each row",
-            lambda x: x.mean(dim=1),
-            "You averaged along each row, one number a token; average over the rows, axis 0.",
-        ),
-        Mistake("all", lambda x: x.mean(), "You averaged all entries into one number; keep the axis d_model."),
-        Mistake("sum", lambda x: x.sum(dim=0), "You added the rows; divide by how many there are."),
-        Mistake(
-            "width",
-            lambda x: x.sum(dim=0) / x.shape[1],
-            "You divided by the length of a row; divide by the number of rows, x.shape[0].",
-        ),
-        Mistake(
-            "four",
-            lambda x: x.sum(dim=0) / 4,
-            "You divided by 4, the number of rows in our example; take it from the tensor: x.shape[0].",
-        ),
-        Mistake(
-            "kept",
-            lambda x: x.mean(dim=0, keepdim=True),
-            "You kept the row axis with length 1: the result is a vector [d_model].",
-        ),
-        Mistake("largest", lambda x: x.amax(dim=0), "You took the largest entry of each column, not the mean."),
+    "00.1", "The mean of the rows", 3, 1, mean_of_rows, _row_cases,
+    slips(
+        "x", "return x.mean(dim=0)",
+        ("each row", "dim=0", "dim=1",
+         "You averaged along each row, one number a token; average over the rows, axis 0."),
+        ("all", "dim=0", "", "You averaged all entries into one number; keep the axis d_model."),
+        ("sum", "mean", "sum", "You added the rows; divide by how many there are."),
+        ("width", "mean(dim=0)", "sum(dim=0) / x.shape[1]",
+         "You divided by the length of a row; divide by the number of rows, x.shape[0]."),
+        ("four", "mean(dim=0)", "sum(dim=0) / 4",
+         "You divided by 4, the number of rows in our example; take it from the tensor: x.shape[0]."),
+        ("kept", "dim=0", "dim=0, keepdim=True",
+         "You kept the row axis with length 1: the result is a vector [d_model]."),
+        ("largest", "mean", "amax", "You took the largest entry of each column, not the mean."),
     ),
-)
+)  # fmt: skip
 
 
 # 00.2 A weighted mean ------------------------------------------------------------------------------------------------
@@ -76,41 +61,30 @@ def _mean_cases():
     return [*cases, Case("one row", (torch.tensor([0.3]), normal(50, (1, 5))[0]))]
 
 
+_BLEND = """
+    shares = weights / weights.sum()
+    return (shares[:, None] * x).sum(dim=0)
+"""
+
 EXERCISE_2 = Exercise(
-    "00.2",
-    "A weighted mean",
-    5,
-    2,
-    weighted_mean,
-    _mean_cases,
-    (
-        Mistake("sum", lambda w, x: w @ x, "You took the weighted sum; divide by the sum of the weights."),
-        Mistake(
-            "count",
-            lambda w, x: w @ x / x.shape[0],
-            "You divided by the number of rows; divide by the sum of the weights.",
-        ),
-        Mistake("plain", lambda w, x: x.mean(dim=0), "You did not use the weights: this is the plain mean."),
-        Mistake(
-            "softmax",
-            lambda w, x: torch.softmax(w, dim=0) @ x,
-            "You took a softmax of the weights; they are positive already, so dividing by the sum is enough.",
-        ),
-        Mistake(
-            "largest", lambda w, x: w @ x / w.max(), "You divided by the largest weight; divide by the sum of them all."
-        ),
-        Mistake(
-            "mean weight", lambda w, x: w @ x / w.mean(), "You divided by the mean of the weights; divide by their sum."
-        ),
-        Mistake("squares", lambda w, x: w**2 @ x / (w**2).sum(), "You used each weight twice; its square counts."),
-        Mistake(
-            "matrix",
-            lambda w, x: x * (w / w.sum())[:, None],
-            "You scaled each row by its share; now add the rows up.",
-        ),
-        Mistake("all", lambda w, x: (w / w.sum() @ x).sum(), "You added up everything; keep the axis d_model."),
+    "00.2", "A weighted mean", 5, 2, weighted_mean, _mean_cases,
+    slips(
+        "weights, x", _BLEND,
+        ("sum", " / weights.sum()", "", "You took the weighted sum; divide by the sum of the weights."),
+        ("count", "weights.sum()", "len(x)", "You divided by the number of rows; divide by the sum of the weights."),
+        ("plain", "weights / weights.sum()", "torch.full_like(weights, 1 / len(x))",
+         "You did not use the weights: this is the plain mean."),
+        ("softmax", "weights / weights.sum()", "weights.softmax(dim=0)",
+         "You took a softmax of the weights; they are positive already, so dividing by the sum is enough."),
+        ("largest", "weights.sum()", "weights.max()",
+         "You divided by the largest weight; divide by the sum of them all."),
+        ("mean weight", "weights.sum()", "weights.mean()",
+         "You divided by the mean of the weights; divide by their sum."),
+        ("matrix", "(shares[:, None] * x).sum(dim=0)", "shares[:, None] * x",
+         "You scaled each row by its share; now add the rows up."),
+        ("all", "dim=0", "", "You added up everything; keep the axis d_model."),
     ),
-)
+)  # fmt: skip
 
 # 00.3 One more connection --------------------------------------------------------------------------------------------
 
@@ -128,79 +102,37 @@ def _mask_cases():
     return [Case(f"{n} words, query {query}, key {key}", (n, query, key)) for n, query, key in sizes]
 
 
-def _set(mask, query, key, value=True):
-    mask = mask.clone()
-    mask[query, key] = value
+_MASK = """
+    mask = torch.eye(n, dtype=torch.bool)
+    mask[query, key] = True
     return mask
-
-
-def _eye(n):
-    return torch.eye(n, dtype=torch.bool)
-
+"""
 
 EXERCISE_3 = Exercise(
-    "00.3",
-    "One more connection",
-    4,
-    2,
-    itself_and_one_more,
-    _mask_cases,
-    (
-        Mistake(
-            "transposed",
-            lambda n, query, key: _set(_eye(n), key, query),
-            "You let the key attend to the query: rows ask, so the entry is mask[query, key].",
-        ),
-        Mistake(
-            "both ways",
-            lambda n, query, key: _set(_set(_eye(n), query, key), key, query),
-            "You opened both directions; only the query may attend to the key, not the other way.",
-        ),
-        Mistake(
-            "inverted",
-            lambda n, query, key: ~_set(_eye(n), query, key),
-            "Your mask is inverted: True stands for may attend.",
-        ),
-        Mistake(
-            "diagonal only", lambda n, query, key: _eye(n), "Only the diagonal is open; open mask[query, key] too."
-        ),
-        Mistake(
-            "one only",
-            lambda n, query, key: _set(torch.zeros(n, n, dtype=torch.bool), query, key),
-            "Only the one connection is open; every word may attend to itself, too.",
-        ),
-        Mistake(
-            "one cut",
-            lambda n, query, key: _set(torch.ones(n, n, dtype=torch.bool), query, key, False),
-            "You permitted everything but this connection; permit nothing but the diagonal and this connection.",
-        ),
-        Mistake(
-            "row",
-            lambda n, query, key: _eye(n) | (torch.arange(n) == query)[:, None],
-            "You opened the whole row of the query; open the one entry mask[query, key].",
-        ),
-        Mistake(
-            "column",
-            lambda n, query, key: _eye(n) | (torch.arange(n) == key),
-            "You opened the whole column of the key; open the one entry mask[query, key].",
-        ),
-        Mistake(
-            "instead of itself",
-            lambda n, query, key: _set(_eye(n) & (torch.arange(n) != query)[:, None], query, key),
-            "The query no longer attends to itself; it attends to itself and to the key.",
-        ),
-        Mistake(
-            "all",
-            lambda n, query, key: torch.ones(n, n, dtype=torch.bool),
-            "Everything is permitted; permit the diagonal and the one connection.",
-        ),
-        Mistake(
-            "counted from 1",
-            lambda n, query, key: _set(_eye(n), query - 1, key - 1),
-            "You subtracted 1 from the positions; they count from 0, as in Python.",
-        ),
+    "00.3", "One more connection", 4, 2, itself_and_one_more, _mask_cases,
+    slips(
+        "n, query, key", _MASK,
+        ("transposed", "query, key", "key, query",
+         "You let the key attend to the query: rows ask, so the entry is mask[query, key]."),
+        ("both ways", "mask[query, key]", "mask[query, key] = mask[key, query]",
+         "You opened both directions; only the query may attend to the key, not the other way."),
+        ("inverted", "return mask", "return ~mask", "Your mask is inverted: True stands for may attend."),
+        ("diagonal only", "mask[query, key] = True\n", "", "Only the diagonal is open; open mask[query, key] too."),
+        ("one only", "eye(n,", "zeros(n, n,", "Only the one connection is open; every word may attend to itself, too."),
+        ("one cut", "eye(n, dtype=torch.bool)\nmask[query, key] = True",
+         "ones(n, n, dtype=torch.bool)\nmask[query, key] = False",
+         "You permitted everything but this connection; permit nothing but the diagonal and this connection."),
+        ("row", "[query, key]", "[query]",
+         "You opened the whole row of the query; open the one entry mask[query, key]."),
+        ("column", "[query, key]", "[:, key]",
+         "You opened the whole column of the key; open the one entry mask[query, key]."),
+        ("instead of itself", "mask[query, key] = True", "mask[query] = torch.arange(n) == key",
+         "The query no longer attends to itself; it attends to itself and to the key."),
+        ("all", "eye(n,", "ones(n, n,", "Everything is permitted; permit the diagonal and the one connection."),
+        ("counted from 1", "query, key", "query - 1, key - 1",
+         "You subtracted 1 from the positions; they count from 0, as in Python."),
     ),
-)
+)  # fmt: skip
 
 
 # 00.4 Which connection is enough? ------------------------------------------------------------------------------------
@@ -254,143 +186,47 @@ def _connection_cases():
     ]
 
 
-def _search(pairs=lambda i, j: i != j, start=_eye, value=True, fresh=True, choose=max, result=lambda pair, count: pair):
-    """Return the search with one step replaced."""
-
-    def function(count_right, n):
-        mask, counts = start(n), {}
-        for i in range(n):
-            for j in range(n):
-                if pairs(i, j):
-                    mask = start(n) if fresh else mask
-                    mask[i, j] = value
-                    counts[i, j] = count_right(mask)
-        pair = choose(counts, key=counts.get)
-        return result(pair, counts[pair])
-
-    return function
-
-
-def _without_the_last(count_right, n):
-    return _search(pairs=lambda i, j: i != j and max(i, j) < n - 1)(count_right, n)
-
-
-def _one_mask_a_row(count_right, n):
-    counts = {}
-    for i in range(n):
-        mask = _eye(n)
-        for j in range(n):
-            if i != j:
-                mask[i, j] = True
-                counts[i, j] = count_right(mask)
+_SEARCH = """
+    alone, counts = torch.eye(n, dtype=torch.bool), {}
+    for query, key in [(i, j) for i in range(n) for j in range(n) if i != j]:
+        mask = alone.clone()
+        mask[query, key] = True
+        counts[query, key] = count_right(mask)
     return max(counts, key=counts.get)
-
-
-def _first_gain(count_right, n):
-    alone = count_right(_eye(n))
-    for i in range(n):
-        for j in range(n):
-            if i != j and count_right(itself_and_one_more(n, i, j)) > alone:
-                return i, j
-    return None
-
-
-def _only_a_gain(count_right, n):
-    best, pair = count_right(_eye(n)), None
-    for i in range(n):
-        for j in range(n):
-            count = count_right(itself_and_one_more(n, i, j))
-            if i != j and count > best:
-                best, pair = count, (i, j)
-    return pair
-
+"""
 
 EXERCISE_4 = Exercise(
-    "00.4",
-    "Which connection is enough?",
-    7,
-    3,
-    best_connection,
-    _connection_cases,
-    (
-        Mistake(
-            "swapped",
-            _search(result=lambda pair, count: pair[::-1]),
-            "Query and key are exchanged, in your pair or in your mask; the query, which is the row, comes first.",
-        ),
-        Mistake(
-            "not reset",
-            _search(fresh=False),
-            "You opened one connection after the other in the same mask; begin each trial with a fresh one.",
-        ),
-        Mistake(
-            "without the diagonal",
-            _search(start=lambda n: torch.zeros(n, n, dtype=torch.bool)),
-            "Your masks permit nothing but the one connection; every word may attend to itself, too.",
-        ),
-        Mistake(
-            "one cut",
-            _search(start=lambda n: torch.ones(n, n, dtype=torch.bool), value=False, choose=min),
-            "You cut one connection out of all; here one is added where each word sees only itself.",
-        ),
-        Mistake(
-            "worst", _search(choose=min), "You returned the connection with the fewest right senses; take the most."
-        ),
-        Mistake(
-            "count", _search(result=lambda pair, count: count), "You returned the count; return the pair it belongs to."
-        ),
-        Mistake(
-            "upper half",
-            _search(pairs=lambda i, j: i < j),
-            "You tried only keys that come after their query; a word may also attend to earlier ones.",
-        ),
-        Mistake(
-            "lower half",
-            _search(pairs=lambda i, j: i > j),
-            "You tried only keys that come before their query; a word may also attend to later ones.",
-        ),
-        Mistake(
-            "from 1",
-            _search(pairs=lambda i, j: i != j and i * j > 0),
-            "You left out position 0; positions count from 0.",
-        ),
-        Mistake(
-            "without the last",
-            _without_the_last,
-            "You left out the last position; range(n) ends before n by itself.",
-        ),
-        Mistake(
-            "largest key",
-            lambda count_right, n: (n - 1, n - 2),
-            "You took the largest pair of numbers; take the pair with the largest count: max(counts, key=counts.get).",
-        ),
-        Mistake(
-            "first pair",
-            lambda count_right, n: (0, 1),
-            "You returned the first pair, (0, 1): go on to the end of the loop, and keep the best.",
-        ),
-        Mistake(
-            "one mask a row",
-            _one_mask_a_row,
-            "You began with a fresh mask once for each query; begin with a fresh one for each connection.",
-        ),
-        Mistake(
-            "with itself",
-            _search(pairs=lambda i, j: True),
-            "You also tried a word with itself, which opens nothing new; try pairs of different words.",
-        ),
-        Mistake(
-            "first gain",
-            _first_gain,
-            "You stopped at the first connection that helps; go through all of them and keep the best.",
-        ),
-        Mistake(
-            "only a gain",
-            _only_a_gain,
-            "You kept a connection only if it beats none at all; return the best one even if it is worse.",
-        ),
+    "00.4", "Which connection is enough?", 7, 3, best_connection, _connection_cases,
+    slips(
+        "count_right, n", _SEARCH,
+        ("swapped", "counts[query, key]", "counts[key, query]",
+         "Query and key are exchanged, in your pair or in your mask; the query, which is the row, comes first."),
+        ("not reset", ".clone()", "",
+         "You opened one connection after the other in the same mask; begin each trial with a fresh one."),
+        ("without the diagonal", "eye(n,", "zeros(n, n,",
+         "Your masks permit nothing but the one connection; every word may attend to itself, too."),
+        ("worst", "max", "min", "You returned the connection with the fewest right senses; take the most."),
+        ("count", "max(counts, key=counts.get)", "max(counts.values())",
+         "You returned the count; return the pair it belongs to."),
+        ("upper half", "i != j", "i < j",
+         "You tried only keys that come after their query; a word may also attend to earlier ones."),
+        ("from 1", "for i in range(n) for j in range(n)", "for i in range(1, n) for j in range(1, n)",
+         "You left out position 0; positions count from 0."),
+        ("without the last", "for i in range(n) for j in range(n)", "for i in range(n - 1) for j in range(n - 1)",
+         "You left out the last position; range(n) ends before n by itself."),
+        ("largest key", "max(counts, key=counts.get)", "max(counts)",
+         "You took the largest pair of numbers; take the pair with the largest count: max(counts, key=counts.get)."),
+        ("first pair", "return", "    return",
+         "You returned the first pair, (0, 1): go on to the end of the loop, and keep the best."),
+        ("one mask a row", "alone.clone()", "alone.clone() if key == min({0, 1} - {query}) else mask",
+         "You began with a fresh mask once for each query; begin with a fresh one for each connection."),
+        ("with itself", " if i != j", "",
+         "You also tried a word with itself, which opens nothing new; try pairs of different words."),
+        ("only a gain", "max(counts, key=counts.get)",
+         "max((pair for pair in counts if counts[pair] > count_right(alone)), key=counts.get, default=None)",
+         "You kept a connection only if it is better than no connection; return the best one even if it is worse."),
     ),
     returns=("query", "key"),
-)
+)  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

@@ -6,8 +6,9 @@ import math
 
 import torch
 
-from .model import Case, Exercise, Mistake, normal
+from .model import Case, Exercise, normal
 from .probes import weights_sum
+from .slips import slips
 
 # 01.1 Look up the nearest key ----------------------------------------------------------------------------------------
 
@@ -33,85 +34,37 @@ def _lookup_cases():
     ]
 
 
-def _blend_of_all(query, keys, values):
-    return torch.softmax(keys @ query, 0) @ values
-
-
-def _lookup_by(score):
-    return lambda query, keys, values: values[score(query, keys).argmax()]
-
+_LOOKUP = """
+    scores = keys @ query
+    return values[scores.argmax()]
+"""
 
 EXERCISE_1 = Exercise(
-    "01.1",
-    "Look up the nearest key",
-    5,
-    1,
-    nearest_key_lookup,
-    _lookup_cases,
-    (
-        Mistake(
-            "smallest",
-            _lookup_by(lambda q, k: -(k @ q)),
-            "You took the key with the smallest dot product; the best match has the largest.",
-        ),
-        Mistake(
-            "distance",
-            _lookup_by(lambda q, k: -((k - q) ** 2).sum(-1)),
-            "You took the key at the smallest distance; here the largest dot product wins, and a long "
-            "key can win although it lies further away.",
-        ),
-        Mistake(
-            "cosine",
-            _lookup_by(lambda q, k: k @ q / k.norm(dim=-1)),
-            "You divided by the length of the keys (cosine); the plain dot product is asked for.",
-        ),
-        Mistake(
-            "absolute",
-            _lookup_by(lambda q, k: (k @ q).abs()),
-            "You dropped the sign: a large negative dot product means opposed, not similar.",
-        ),
-        Mistake(
-            "key",
-            lambda q, k, v: k[(k @ q).argmax()],
-            "You returned the best key; a lookup returns the value that belongs to it.",
-        ),
-        Mistake(
-            "index",
-            lambda q, k, v: (k @ q).argmax(),
-            "You returned the index of the best key; return the value at that index.",
-        ),
-        Mistake(
-            "no query",
-            _lookup_by(lambda q, k: k[:, 0]),
-            "The query has no effect: you took the key with the largest first component.",
-        ),
-        Mistake(
-            "longest",
-            _lookup_by(lambda q, k: k.norm(dim=-1)),
-            "The query has no effect: you took the longest key.",
-        ),
-        Mistake(
-            "one product",
-            lambda q, k, v: v[(k * q).argmax()],
-            "You took the largest single product; add up the products of each key first.",
-        ),
-        Mistake(
-            "over keys",
-            lambda q, k, v: v[(k * q).sum(0).argmax()],
-            "You added up over the keys; a dot product adds up over the components, the last axis.",
-        ),
-        Mistake(
-            "blend",
-            _blend_of_all,
-            "You blended all values; this lookup returns the value of the best key alone.",
-        ),
-        Mistake(
-            "score",
-            lambda q, k, v: (k @ q).max(),
-            "You returned the largest score; return the value that belongs to that key.",
-        ),
+    "01.1", "Look up the nearest key", 5, 1, nearest_key_lookup, _lookup_cases,
+    slips(
+        "query, keys, values", _LOOKUP,
+        ("smallest", "argmax", "argmin",
+         "You took the key with the smallest dot product; the best match has the largest."),
+        ("distance", "keys @ query", "-((keys - query) ** 2).sum(-1)",
+         "You took the key at the smallest distance; here the largest dot product wins, and a long key can win "
+         "although it lies further away."),
+        ("cosine", "keys @ query", "keys @ query / keys.norm(dim=-1)",
+         "You divided by the length of the keys (cosine); the plain dot product is asked for."),
+        ("absolute", "keys @ query", "(keys @ query).abs()",
+         "You dropped the sign: a large negative dot product means opposed, not similar."),
+        ("key", "values[", "keys[", "You returned the best key; a lookup returns the value that belongs to it."),
+        ("index", "values[scores.argmax()]", "scores.argmax()",
+         "You returned the index of the best key; return the value at that index."),
+        ("one product", "keys @ query", "keys * query",
+         "You took the largest single product; add up the products of each key first."),
+        ("over keys", "keys @ query", "(keys * query).sum(0)",
+         "You added up over the keys; a dot product adds up over the components, the last axis."),
+        ("blend", "values[scores.argmax()]", "scores.softmax(0) @ values",
+         "You blended all values; this lookup returns the value of the best key alone."),
+        ("score", "values[scores.argmax()]", "scores.max()",
+         "You returned the largest score; return the value that belongs to that key."),
     ),
-)
+)  # fmt: skip
 
 
 # 01.2 The softmax ----------------------------------------------------------------------------------------------------
@@ -140,135 +93,51 @@ def _softmax_cases():
     ]
 
 
-def _share(make, total=lambda e: e.sum(-1, keepdim=True)):
-    return lambda scores: (e := make(scores)) / total(e)
-
+_SOFTMAX = """
+    e = scores.exp()
+    return e / e.sum(-1, keepdim=True)
+"""
 
 EXERCISE_2 = Exercise(
-    "01.2",
-    "The softmax",
-    8,
-    1,
-    softmax,
-    _softmax_cases,
-    (
-        Mistake(
-            "no sum",
-            lambda s: s.exp(),
-            "You took the exponential but did not divide by the sum: the weights do not add up to one.",
-        ),
-        Mistake(
-            "linear",
-            _share(lambda s: s),
-            "You divided the scores by their sum without the exponential; weights may come out negative.",
-        ),
-        Mistake(
-            "absolute",
-            _share(lambda s: s.abs()),
-            "You made the scores positive by dropping their sign, so that −3 counts as much as 3; use the exponential.",
-        ),
-        Mistake(
-            "cut off",
-            _share(lambda s: s.clamp(min=0)),
-            "You set negative scores to 0, so that they get no weight; the exponential makes every score positive.",
-        ),
-        Mistake(
-            "squares",
-            _share(lambda s: s**2),
-            "You made the scores positive by squaring them, so that −3 counts as much as 3; use the exponential.",
-        ),
-        Mistake(
-            "exponential of the sum",
-            lambda s: s.exp() / s.sum(-1, keepdim=True).exp(),
-            "You divided by the exponential of the sum; divide by the sum of the exponentials.",
-        ),
-        Mistake(
-            "one number",
-            lambda s: math.exp(s),
-            "math.exp takes a single number; scores.exp() takes all of them at once.",
-        ),
-        Mistake(
-            "in place",
-            lambda s: (e := s.exp()).div_(e.sum(-1, keepdim=True)),
-            "Right values, but e /= … overwrites the exponentials, which the gradient still needs: write e = e / ….",
-        ),
-        Mistake("minus", _share(lambda s: (-s).exp()), "The sign is flipped: the worst match gets the largest weight."),
-        Mistake(
-            "base 2",
-            _share(lambda s: 2.0**s),
-            "You took powers of 2; the softmax takes powers of e, torch.exp.",
-        ),
-        Mistake(
-            "sigmoid",
-            lambda s: s.exp() / (1 + s.exp()),
-            "You divided each exponential by 1 plus itself, which looks at one score alone; divide by the sum of all.",
-        ),
-        Mistake(
-            "largest",
-            _share(lambda s: s.exp(), lambda e: e.amax(-1, keepdim=True)),
-            "You divided by the largest exponential; divide by the sum of all.",
-        ),
-        Mistake(
-            "mean of all",
-            _share(lambda s: s.exp(), lambda e: e.mean(-1, keepdim=True)),
-            "You divided by the mean of the exponentials, so each row adds up to the number of keys: take their sum.",
-        ),
-        Mistake(
-            "whole",
-            _share(lambda s: s.exp(), lambda e: e.sum()),
-            "You divided by the sum over all rows; each row needs a sum of its own, over the last axis.",
-        ),
-        Mistake(
-            "first axis",
-            _share(lambda s: s.exp(), lambda e: e.sum(0, keepdim=True)),
-            "You summed over the first axis, which is the queries or the batch where there is one; keys are the last.",
-        ),
-        Mistake(
-            "queries",
-            _share(lambda s: s.exp(), lambda e: e.sum(0 if e.dim() == 1 else -2, keepdim=True)),
-            "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
-        ),
-        Mistake(
-            "second axis",
-            _share(lambda s: s.exp(), lambda e: e.sum(1, keepdim=True)),
-            "You summed over axis 1, which is the last one only for a single matrix; take axis -1.",
-        ),
-        Mistake(
-            "axis 1, no keepdim",
-            _share(lambda s: s.exp(), lambda e: e.sum(1)),
-            "The sum of a row must divide that row: take axis -1, which is the last one always, with keepdim=True.",
-        ),
-        Mistake(
-            "no keepdim",
-            _share(lambda s: s.exp(), lambda e: e.sum(-1)),
-            "The sum of a row must divide that row: without keepdim=True it is lined up with the columns.",
-        ),
-        Mistake(
-            "log",
-            lambda s: torch.log_softmax(s, -1),
-            "You returned the logarithm of the weights; take the exponential.",
-        ),
-        Mistake(
-            "winner",
-            lambda s: torch.nn.functional.one_hot(s.argmax(-1), s.shape[-1]).to(s.dtype),
-            "You gave the best key everything; a softmax leaves a share for each of them.",
-        ),
-        Mistake(
-            "infinite replaced",
-            lambda s: torch.softmax(s.masked_fill(s == -math.inf, 0.0), -1),
-            "You replaced −∞ by 0, but exp(0) = 1: a score of −∞ must get weight exp(−∞) = 0.",
-        ),
-        Mistake(
-            "mean off first",
-            _share(lambda s: (s - s.mean(-1, keepdim=True)).exp()),
-            "Right for finite scores; but what you subtract is −∞ in a row that has −∞, and −∞ − (−∞) is not a number. "
-            "Nothing has to be subtracted here.",
-        ),
+    "01.2", "The softmax", 8, 1, softmax, _softmax_cases,
+    slips(
+        "scores", _SOFTMAX,
+        ("no sum", " / e.sum(-1, keepdim=True)", "",
+         "You took the exponential but did not divide by the sum: the weights do not add up to one."),
+        ("linear", "scores.exp()", "scores",
+         "You divided the scores by their sum without the exponential; weights may come out negative."),
+        ("absolute", "scores.exp()", "scores.abs()",
+         "You made the scores positive by dropping their sign, so that −3 counts as much as 3; use the exponential."),
+        ("cut off", "scores.exp()", "scores.clamp(min=0)",
+         "You set negative scores to 0, so that they get no weight; the exponential makes every score positive."),
+        ("exponential of the sum", "e.sum(-1, keepdim=True)", "scores.sum(-1, keepdim=True).exp()",
+         "You divided by the exponential of the sum; divide by the sum of the exponentials."),
+        ("one number", "scores.exp()", "math.exp(scores)",
+         "math.exp takes a single number; scores.exp() takes all of them at once."),
+        ("in place", "return e / e.sum(-1, keepdim=True)", "e /= e.sum(-1, keepdim=True)\nreturn e",
+         "Right values, but e /= … overwrites the exponentials, which the gradient still needs: write e = e / …."),
+        ("minus", "scores.exp()", "(-scores).exp()", "The sign is flipped: the worst match gets the largest weight."),
+        ("mean of all", "sum", "mean",
+         "You divided by the mean of the exponentials, so each row adds up to the number of keys: take their sum."),
+        ("whole", "-1, keepdim=True", "",
+         "You divided by the sum over all rows; each row needs a sum of its own, over the last axis."),
+        ("first axis", "-1", "0",
+         "You summed over the first axis, which is the queries or the batch where there is one; keys are the last."),
+        ("queries", "-1", "0 if e.dim() == 1 else -2",
+         "Your weights sum to one over queries (axis -2), not over keys (axis -1)."),
+        ("second axis", "-1", "1",
+         "You summed over axis 1, which is the last one only for a single matrix; take axis -1."),
+        ("axis 1, no keepdim", "-1, keepdim=True", "1",
+         "The sum of a row must divide that row: take axis -1, which is always the last one, with keepdim=True."),
+        ("no keepdim", ", keepdim=True", "",
+         "The sum of a row must divide that row: without keepdim=True it is lined up with the columns."),
+        ("log", "return e / e.sum(-1, keepdim=True)", "return scores.log_softmax(-1)",
+         "You returned the logarithm of the weights; take the exponential."),
+        ("infinite replaced", "scores.exp()", "scores.masked_fill(scores == -math.inf, 0.0).exp()",
+         "You replaced −∞ by 0, but exp(0) = 1: a score of −∞ must get weight exp(−∞) = 0."),
     ),
-    gradients=("scores",),
-    probes=(weights_sum(),),
-    part="softmax",
-)
+    gradients=("scores",), probes=(weights_sum(),), part="softmax",
+)  # fmt: skip
 
 
 # 01.3 Many queries at once -------------------------------------------------------------------------------------------
@@ -297,141 +166,50 @@ def _soft_lookup_cases():
     ]
 
 
-def _blend(weights):
-    return lambda q, k, v, t: weights(q, k, t) @ v
-
+_SOFT_LOOKUP = """
+    scores = queries @ keys.T / temperature
+    weights = scores.softmax(-1)
+    return weights @ values
+"""
 
 EXERCISE_3 = Exercise(
-    "01.3",
-    "Many queries at once",
-    10,
-    2,
-    soft_lookup,
-    _soft_lookup_cases,
-    (
-        Mistake(
-            "axis",
-            _blend(lambda q, k, t: torch.softmax(q @ k.T / t, 0)),
-            "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
-        ),
-        Mistake(
-            "all",
-            _blend(lambda q, k, t: torch.softmax((q @ k.T / t).flatten(), 0).view(len(q), len(k))),
-            "You took one softmax over the whole matrix; each query (row) needs its own.",
-        ),
-        Mistake(
-            "no transpose",
-            _blend(lambda q, k, t: torch.softmax(q @ k / t, -1)),
-            "You multiplied queries by keys without transposing the keys: query · key sums over d_k.",
-        ),
-        Mistake(
-            "temperature times",
-            _blend(lambda q, k, t: torch.softmax(q @ k.T * t, -1)),
-            "You multiplied the scores by the temperature; divide, so that a high one makes them alike.",
-        ),
-        Mistake(
-            "no temperature",
-            _blend(lambda q, k, t: torch.softmax(q @ k.T, -1)),
-            "The temperature has no effect on your weights: divide the scores by it.",
-        ),
-        Mistake(
-            "after",
-            _blend(lambda q, k, t: torch.softmax(q @ k.T, -1) / t),
-            "You divided by the temperature after the softmax; divide the scores before it.",
-        ),
-        Mistake(
-            "root of the temperature",
-            _blend(lambda q, k, t: torch.softmax(q @ k.T / t**0.5, -1)),
-            "You divided by the root of the temperature; divide by the temperature itself.",
-        ),
-        Mistake(
-            "minus",
-            _blend(lambda q, k, t: torch.softmax(-(q @ k.T) / t, -1)),
-            "The sign of the scores is flipped: your largest weight goes to the worst match.",
-        ),
-        Mistake(
-            "scaled",
-            _blend(lambda q, k, t: torch.softmax(q @ k.T / t / k.shape[-1] ** 0.5, -1)),
-            "You divided the scores by √d_k as well; this lookup has only the temperature (notebook 04 adds the root).",
-        ),
-        Mistake(
-            "transposed",
-            lambda q, k, v, t: (torch.softmax(q @ k.T / t, -1) @ v).T,
-            "The result has the right values transposed: one row for each query, please.",
-        ),
-        Mistake(
-            "keys blended",
-            lambda q, k, v, t: torch.softmax(q @ k.T / t, -1) @ k,
-            "You blended the keys; the weights apply to the values.",
-        ),
-        Mistake(
-            "hard",
-            lambda q, k, v, t: v[(q @ k.T).argmax(-1)],
-            "You returned the best value for each query; blend all values by their weights.",
-        ),
-        Mistake(
-            "plain mean",
-            lambda q, k, v, t: v.mean(0).expand(len(q), -1),
-            "Every value counts the same in your result: weigh the values by the softmax of the scores.",
-        ),
-        Mistake(
-            "first",
-            lambda q, k, v, t: soft_lookup(q[:1], k, v, t).expand(len(q), -1),
-            "Every query got the weights of the first one: each row needs its own.",
-        ),
-        Mistake(
-            "no softmax",
-            _blend(lambda q, k, t: q @ k.T / t),
-            "You used the scores themselves as weights; take the softmax of each row first.",
-        ),
-        Mistake(
-            "no division",
-            _blend(lambda q, k, t: torch.exp(q @ k.T / t)),
-            "Your weights do not add up to one: divide the exponentials of each row by their sum.",
-        ),
-        Mistake(
-            "no keepdim in the blend",
-            _blend(lambda q, k, t: (e := torch.exp(q @ k.T / t)) / e.sum(-1)),
-            "The sum of a row must divide that row: without keepdim=True it is lined up with the columns.",
-        ),
-        Mistake(
-            "keys ask",
-            _blend(lambda q, k, t: torch.softmax(k @ q.T / t, -1)),
-            "Your scores are keys @ queries.T, where a row belongs to a key; each query needs a row: queries @ keys.T.",
-        ),
-        Mistake(
-            "weights only",
-            lambda q, k, v, t: torch.softmax(q @ k.T / t, -1),
-            "You returned the weights; return the values, blended by them.",
-        ),
-        Mistake(
-            "softmax of the keys",
-            lambda q, k, v, t: q @ torch.softmax(k.T / t, -1) @ v,
-            "You took the softmax of the keys alone: put the whole product in brackets before you take it.",
-        ),
-        Mistake(
-            "temperature twice",
-            _blend(lambda q, k, t: torch.softmax(q @ k.T / t**2, -1)),
-            "You divided by the temperature twice.",
-        ),
-        Mistake(
-            "root of d_k alone",
-            _blend(lambda q, k, t: torch.softmax(q @ k.T / k.shape[-1] ** 0.5, -1)),
-            "You divided by √d_k (the library's function does); this lookup divides by the temperature.",
-        ),
-        Mistake(
-            "distances",
-            _blend(lambda q, k, t: torch.softmax(-torch.cdist(q, k) / t, -1)),
-            "You compared by distance; here the score is the dot product.",
-        ),
-        Mistake(
-            "cosines",
-            _blend(lambda q, k, t: torch.softmax(torch.cosine_similarity(q[:, None], k[None], dim=-1) / t, -1)),
-            "You divided by the lengths (cosine); the plain dot product is asked for.",
-        ),
+    "01.3", "Many queries at once", 10, 2, soft_lookup, _soft_lookup_cases,
+    slips(
+        "queries, keys, values, temperature", _SOFT_LOOKUP,
+        ("axis", "softmax(-1)", "softmax(0)",
+         "Your weights sum to one over queries (axis -2), not over keys (axis -1)."),
+        ("all", "scores.softmax(-1)", "scores.flatten().softmax(0).view_as(scores)",
+         "You took one softmax over the whole matrix; each query (row) needs its own."),
+        ("no transpose", "keys.T", "keys",
+         "You multiplied queries by keys without transposing the keys: query · key sums over d_k."),
+        ("temperature times", "/ temperature", "* temperature",
+         "You multiplied the scores by the temperature; divide, so that a high one makes them alike."),
+        ("no temperature", " / temperature", "",
+         "The temperature has no effect on your weights: divide the scores by it."),
+        ("after", " / temperature\nweights = scores.softmax(-1)", "\nweights = scores.softmax(-1) / temperature",
+         "You divided by the temperature after the softmax; divide the scores before it."),
+        ("scaled", "temperature", "temperature / keys.shape[-1] ** 0.5",
+         "You divided the scores by √d_k as well; this lookup has only the temperature (notebook 04 adds the root)."),
+        ("keys blended", "@ values", "@ keys", "You blended the keys; the weights apply to the values."),
+        ("hard", "weights @ values", "values[scores.argmax(-1)]",
+         "You returned the best value for each query; blend all values by their weights."),
+        ("first", "weights @ values", "(weights[:1] @ values).expand(len(queries), -1)",
+         "Every query got the weights of the first one: each row needs its own."),
+        ("no softmax", "scores.softmax(-1)", "scores",
+         "You used the scores themselves as weights; take the softmax of each row first."),
+        ("no division", "scores.softmax(-1)", "scores.exp()",
+         "Your weights do not add up to one: divide the exponentials of each row by their sum."),
+        ("no keepdim in the blend", "scores.softmax(-1)", "scores.exp() / scores.exp().sum(-1)",
+         "The sum of a row must divide that row: without keepdim=True it is lined up with the columns."),
+        ("keys ask", "queries @ keys.T", "keys @ queries.T",
+         "Your scores are keys @ queries.T, where a row belongs to a key; each query needs a row: queries @ keys.T."),
+        ("weights only", "weights @ values", "weights",
+         "You returned the weights; return the values, blended by them."),
+        ("root of d_k alone", "temperature", "keys.shape[-1] ** 0.5",
+         "You divided by √d_k (the library's function does); this lookup divides by the temperature."),
     ),
     gradients=("queries", "keys", "values"),
-)
+)  # fmt: skip
 
 
 # 01.4 Let the prices learn -------------------------------------------------------------------------------------------
@@ -472,155 +250,82 @@ def _step_cases():
     ]
 
 
-def _step(gradient):
-    return lambda w, v, y, rate: v - rate * gradient(w, v, w @ v - y)
+_STEP = """
+    errors = weights @ values - targets
+    gradient = 2 * weights.T @ errors / len(targets)
+    return values - rate * gradient
+"""
 
-
-def _value_after_value(w, v, y, rate):
-    v = v.clone()
-    for j in range(len(v)):
-        v[j] -= rate * 2 * (w[:, j] @ (w @ v - y)) / len(y)
-    return v
-
-
-def _no_leaf(w, v, y, rate):
-    loss = ((w @ v - y) ** 2).mean()
+_STEP_BY_AUTOGRAD = """
+    leaf = values.clone().requires_grad_()
+    loss = ((weights @ leaf - targets) ** 2).mean()
     loss.backward()
-    return v - rate * v.grad
+    return values - rate * leaf.grad
+"""
 
+_STEP_BY_VALUE = """
+    new = values.clone()
+    for j in range(len(values)):
+        new[j] -= rate * 2 * weights[:, j] @ (weights @ values - targets) / len(targets)
+    return new
+"""
 
-def _one_after_the_other(w, v, y, rate):
-    for row, answer in zip(w, y, strict=True):
-        v = v - rate * 2 * (row @ v - answer) * row
-    return v
-
+_STEP_BY_QUESTION = """
+    new = values
+    for row, answer in zip(weights, targets):
+        new = new - rate * 2 * (row @ values - answer) * row / len(targets)
+    return new
+"""
 
 EXERCISE_4 = Exercise(
-    "01.4",
-    "Let the prices learn",
-    12,
-    3,
-    step_of_values,
-    _step_cases,
-    (
-        Mistake(
-            "uphill",
-            _step(lambda w, v, e: -2 * w.T @ e / len(e)),
-            "You went uphill: the step goes against the gradient, so subtract it. (Or is it answer − price in the "
-            "slope, in place of price − answer?)",
-        ),
-        Mistake(
-            "gradient",
-            lambda w, v, y, rate: 2 * w.T @ (w @ v - y) / len(y),
-            "You returned the gradient; return the values after the step, values − rate · gradient.",
-        ),
-        Mistake(
-            "step alone",
-            lambda w, v, y, rate: -rate * 2 * w.T @ (w @ v - y) / len(y),
-            "You returned the step alone; add it to the values.",
-        ),
-        Mistake(
-            "no rate",
-            lambda w, v, y, rate: v - 2 * w.T @ (w @ v - y) / len(y),
-            "You did not use the learning rate: the step is rate times the gradient.",
-        ),
-        Mistake(
-            "no 2",
-            _step(lambda w, v, e: w.T @ e / len(e)),
-            "The factor 2 is missing: the slope of e² is 2e.",
-        ),
-        Mistake(
-            "sum",
-            _step(lambda w, v, e: 2 * w.T @ e),
-            "The loss is the mean over the questions, not the sum: divide by their number.",
-        ),
-        Mistake(
-            "no 2, sum",
-            _step(lambda w, v, e: w.T @ e),
-            "Two factors are missing: the slope of e² is 2e, and the mean divides by the number of questions.",
-        ),
-        Mistake(
-            "over entries",
-            _step(lambda w, v, e: 2 * w.T @ e / len(v)),
-            "You divided by the number of entries; the loss is the mean over the questions.",
-        ),
-        Mistake(
-            "over all weights",
-            _step(lambda w, v, e: 2 * w.T @ e / w.numel()),
-            "You divided by the number of all weights; the loss is the mean over the questions alone.",
-        ),
-        Mistake(
-            "product of means",
-            _step(lambda w, v, e: 2 * e.mean() * w.mean(0)),
-            "You multiplied the mean error by the mean weight. Each error goes with the weights of its own question: "
-            "multiply first, then take the mean.",
-        ),
-        Mistake(
-            "loss for slope",
-            _step(lambda w, v, e: (e**2).mean()),
-            "You subtracted the rate times the loss itself; the step needs the slope of the loss for each value.",
-        ),
-        Mistake(
-            "all alike",
-            _step(lambda w, v, e: 2 * e.mean()),
-            "You moved every value by the same step. By the chain rule a value's slope has its weight as a factor.",
-        ),
-        Mistake(
-            "not transposed",
-            _step(lambda w, v, e: 2 * w @ e / len(e)),
-            "You multiplied the errors by the weights without transposing: value j collects over the questions i, so "
-            "it is weights.T @ errors.",
-        ),
-        Mistake(
-            "no errors",
-            _step(lambda w, v, e: 2 * w.mean(0)),
-            "The size of the errors has no effect on your step: the slope of e² is 2e, not 2.",
-        ),
-        Mistake(
-            "absolute errors",
-            _step(lambda w, v, e: 2 * w.T @ e.abs() / len(e)),
-            "You dropped the sign of the errors: a price that is too low has to rise, one that is too high to fall.",
-        ),
-        Mistake(
-            "squared errors",
-            _step(lambda w, v, e: 2 * w.T @ e**2 / len(e)),
-            "You used the squared errors in the slope; the slope of e² is 2e.",
-        ),
-        Mistake(
-            "by value",
-            _step(lambda w, v, e: 2 * v * (w.T @ e) / len(e)),
-            "The slope of the price with respect to a value is its weight; the value itself is no factor of it.",
-        ),
-        Mistake(
-            "winner only",
-            _step(lambda w, v, e: 2 * (w * (w == w.amax(-1, keepdim=True))).T @ e / len(e)),
-            "You moved only the entry with the largest weight of each question; every entry moves, by its weight.",
-        ),
-        Mistake(
-            "no leaf",
-            _no_leaf,
-            "No tensor in your loss requires a gradient, so backward() has nothing to record: begin with "
-            "v = values.clone().requires_grad_().",
-        ),
-        Mistake(
-            "no square",
-            _step(lambda w, v, e: w.mean(0)),
-            "The square is missing from your loss: the size of the errors has no effect on your step.",
-        ),
-        Mistake(
-            "value after value",
-            _value_after_value,
-            "You updated one value after the other, so later slopes were measured where the first had moved already. "
-            "Measure all slopes first.",
-        ),
-        Mistake(
-            "one after the other",
-            _one_after_the_other,
-            "You took a step after each question, so the later errors were measured at values that had moved already. "
-            "One step follows the mean of all slopes, measured at the same values.",
-        ),
+    "01.4", "Let the prices learn", 12, 3, step_of_values, _step_cases,
+    slips(
+        "weights, values, targets, rate", _STEP,
+        ("uphill", "- rate", "+ rate",
+         "You went uphill: the step goes against the gradient, so subtract it. (Or is it answer − price in the slope, "
+         "in place of price − answer?)"),
+        ("gradient", "values - rate * gradient", "gradient",
+         "You returned the gradient; return the values after the step, values − rate · gradient."),
+        ("step alone", "values - rate * gradient", "-rate * gradient",
+         "You returned the step alone; add it to the values."),
+        ("no rate", "rate * ", "", "You did not use the learning rate: the step is rate times the gradient."),
+        ("no 2", "2 * ", "", "The factor 2 is missing: the slope of e² is 2e."),
+        ("sum", " / len(targets)", "", "The loss is the mean over the questions, not the sum: divide by their number."),
+        ("no 2, sum", "2 * weights.T @ errors / len(targets)", "weights.T @ errors",
+         "Two factors are missing: the slope of e² is 2e, and the mean divides by the number of questions."),
+        ("over entries", "len(targets)", "len(values)",
+         "You divided by the number of entries; the loss is the mean over the questions."),
+        ("loss for slope", "2 * weights.T @ errors / len(targets)", "(errors**2).mean()",
+         "You subtracted the rate times the loss itself; the step needs the slope of the loss for each value."),
+        ("all alike", "2 * weights.T @ errors / len(targets)", "2 * errors.mean()",
+         "You moved every value by the same step. By the chain rule a value's slope has its weight as a factor."),
+        ("not transposed", "weights.T", "weights",
+         "You multiplied the errors by the weights without transposing: value j collects over the questions i, so it "
+         "is weights.T @ errors."),
+        ("squared errors", "@ errors", "@ errors**2",
+         "You used the squared errors in the slope; the slope of e² is 2e."),
+    )
+    + slips(
+        "weights, values, targets, rate", _STEP_BY_AUTOGRAD,
+        ("no leaf", ".clone().requires_grad_()", "",
+         "No tensor in your loss requires a gradient, so backward() has nothing to record: begin with "
+         "v = values.clone().requires_grad_()."),
+        ("no square", " ** 2", "",
+         "The square is missing from your loss: the size of the errors has no effect on your step."),
+    )
+    + slips(
+        "weights, values, targets, rate", _STEP_BY_VALUE,
+        ("value after value", "weights @ values", "weights @ new",
+         "You updated one value after the other, so later slopes were measured where the first had moved already. "
+         "Measure all slopes first."),
+    )
+    + slips(
+        "weights, values, targets, rate", _STEP_BY_QUESTION,
+        ("one after the other", "(row @ values - answer) * row / len(targets)", "(row @ new - answer) * row",
+         "You took a step after each question, so the later errors were measured at values that had moved already. One "
+         "step follows the mean of all slopes, measured at the same values."),
     ),
-)
+)  # fmt: skip
 
 
 # 01.5 Kernel regression is attention ---------------------------------------------------------------------------------
@@ -650,72 +355,36 @@ def _kernel_cases():
     ]
 
 
-def _kernel_of(exponent):
-    return lambda q, x, y, h: torch.softmax(exponent(q[:, None] - x[None, :], h), dim=1) @ y
-
-
-def _gaussian(q, x, h):
-    return torch.exp(-((q[:, None] - x[None, :]) ** 2) / (2 * h * h))
-
+_KERNEL = """
+    exponents = -((queries[:, None] - xs) ** 2) / (2 * bandwidth**2)
+    return exponents.softmax(-1) @ ys
+"""
 
 EXERCISE_5 = Exercise(
-    "01.5",
-    "Kernel regression is attention",
-    15,
-    2,
-    kernel_regression,
-    _kernel_cases,
-    (
-        Mistake(
-            "no 2",
-            _kernel_of(lambda gap, h: -(gap**2) / h**2),
-            "The exponent is (query - x)² / (2 bandwidth²): the 2 is missing.",
-        ),
-        Mistake(
-            "no square",
-            _kernel_of(lambda gap, h: -(gap**2) / (2 * h)),
-            "The bandwidth in the exponent must be squared.",
-        ),
-        Mistake(
-            "no minus",
-            _kernel_of(lambda gap, h: gap**2 / (2 * h * h)),
-            "The exponent lacks its minus: distant points get the largest weights.",
-        ),
-        Mistake(
-            "absolute",
-            _kernel_of(lambda gap, h: -gap.abs() / (2 * h * h)),
-            "You used the distance; the Gaussian kernel takes its square.",
-        ),
-        Mistake(
-            "axis",
-            lambda q, x, y, h: (w := _gaussian(q, x, h)) / w.sum(0) @ y,
-            "You divided by the sum over the queries; each query divides by its sum over the points.",
-        ),
-        Mistake("no sum", lambda q, x, y, h: _gaussian(q, x, h) @ y, "You did not divide the weights by their sum."),
-        Mistake(
-            "underflow",
-            lambda q, x, y, h: (w := _gaussian(q, x, h)) @ y / w.sum(1),
-            "Right for wide kernels, but for a narrow one every exponential underflows to 0, and 0 / 0 is "
-            "NaN: take the softmax of the exponents.",
-        ),
-        Mistake(
-            "underflow, hidden",
-            lambda q, x, y, h: (w := _gaussian(q, x, h)) @ y / (w.sum(1) + 1e-12),
-            "A small number in the denominator hides 0 / 0 and gives 0: take the softmax of the exponents.",
-        ),
-        Mistake("mean", lambda q, x, y, h: y.mean().expand(len(q)), "You gave every point the same weight."),
-        Mistake(
-            "multiplied by the square",
-            lambda q, x, y, b: torch.softmax(-((q[:, None] - x) ** 2) / 2 * b**2, -1) @ y,
-            "Your exponent is multiplied by bandwidth²; divide by it (a / 2 * b**2 needs brackets: a / (2 * b**2)).",
-        ),
-        Mistake(
-            "2 squared too",
-            lambda q, x, y, b: torch.softmax(-((q[:, None] - x) ** 2) / (2 * b) ** 2, -1) @ y,
-            "You divided by (2 bandwidth)², which is 4 bandwidth²; the formula has 2 bandwidth².",
-        ),
+    "01.5", "Kernel regression is attention", 15, 2, kernel_regression, _kernel_cases,
+    slips(
+        "queries, xs, ys, bandwidth", _KERNEL,
+        ("no 2", "(2 * bandwidth**2)", "bandwidth**2",
+         "The exponent is (query - x)² / (2 bandwidth²): the 2 is missing."),
+        ("no square", "bandwidth**2", "bandwidth", "The bandwidth in the exponent must be squared."),
+        ("no minus", "-((queries", "((queries",
+         "The exponent lacks its minus: distant points get the largest weights."),
+        ("absolute", "-((queries[:, None] - xs) ** 2)", "-(queries[:, None] - xs).abs()",
+         "You used the distance; the Gaussian kernel takes its square."),
+        ("axis", "exponents.softmax(-1)", "exponents.exp() / exponents.exp().sum(0)",
+         "You divided by the sum over the queries; each query divides by its sum over the points."),
+        ("no sum", "exponents.softmax(-1)", "exponents.exp()", "You did not divide the weights by their sum."),
+        ("underflow", "exponents.softmax(-1) @ ys", "exponents.exp() @ ys / exponents.exp().sum(-1)",
+         "Right for wide kernels, but for a narrow one every exponential underflows to 0, and 0 / 0 is NaN: take the "
+         "softmax of the exponents."),
+        ("underflow, hidden", "exponents.softmax(-1) @ ys", "exponents.exp() @ ys / (exponents.exp().sum(-1) + 1e-12)",
+         "A small number in the denominator hides 0 / 0 and gives 0: take the softmax of the exponents."),
+        ("multiplied by the square", "(2 * bandwidth**2)", "2 * bandwidth**2",
+         "Your exponent is multiplied by bandwidth²; divide by it (a / 2 * b**2 needs brackets: a / (2 * b**2))."),
+        ("2 squared too", "(2 * bandwidth**2)", "(2 * bandwidth) ** 2",
+         "You divided by (2 bandwidth)², which is 4 bandwidth²; the formula has 2 bandwidth²."),
     ),
-)
+)  # fmt: skip
 
 
 # 01.6 How sharp is sharp? --------------------------------------------------------------------------------------------
@@ -761,49 +430,36 @@ def _weight_reached(call, case, got):
     return f"At your c the largest weight is {reached:.3g} in place of {p:g}: {more}"
 
 
+_SCALE = """
+    low, high = 0.0, 1e6
+    for _ in range(100):
+        middle = (low + high) / 2
+        largest = (middle * scores.double()).softmax(0).max().item()
+        low, high = (middle, high) if largest < p else (low, middle)
+    return high
+"""
+
 EXERCISE_6 = Exercise(
-    "01.6",
-    "How sharp is sharp?",
-    20,
-    3,
-    scale_for_confidence,
-    _confidence_cases,
-    (
-        Mistake(
-            "two keys",
-            lambda s, p: math.log(p / (1 - p)) / _gap(s),
-            "Right for two keys. With more, the others take weight too: look only at the best two and the "
-            "largest weight stays below p.",
-        ),
-        Mistake(
-            "equal rivals",
-            lambda s, p: math.log((len(s) - 1) * p / (1 - p)) / _gap(s),
-            "Right when all rivals score the same. Rivals further behind take less weight, so a smaller c "
-            "is enough: search for it (the largest weight grows with c).",
-        ),
-        Mistake(
-            "inverse",
-            lambda s, p: 1 / scale_for_confidence(s, p),
-            "You returned the temperature 1 / c; the factor c itself is asked for.",
-        ),
-        Mistake(
-            "no log",
-            lambda s, p: p / (1 - p) / _gap(s),
-            "You used the odds p / (1 - p); weights are exponentials, so take their logarithm.",
-        ),
-        Mistake(
-            "log p",
-            lambda s, p: -math.log(1 - p) / _gap(s),
-            "You used log(1 / (1 - p)); a weight is one exponential among several: work with p / (1 - p).",
-        ),
-        Mistake(
-            "weight",
-            lambda s, p: torch.softmax(s, 0).max().item(),
-            "You returned the largest weight at c = 1; the factor that brings it to p is asked for.",
-        ),
+    "01.6", "How sharp is sharp?", 20, 3, scale_for_confidence, _confidence_cases,
+    slips(
+        "scores, p", _SCALE,
+        ("two keys", "return high", "return math.log(p / (1 - p)) / gap(scores)",
+         "Right for two keys. With more, the others take weight too: look only at the best two and the largest weight "
+         "stays below p."),
+        ("equal rivals", "return high", "return math.log((len(scores) - 1) * p / (1 - p)) / gap(scores)",
+         "Right when all rivals score the same. Rivals further behind take less weight, so a smaller c is enough: "
+         "search for it (the largest weight grows with c)."),
+        ("inverse", "return high", "return 1 / high",
+         "You returned the temperature 1 / c; the factor c itself is asked for."),
+        ("no log", "return high", "return p / (1 - p) / gap(scores)",
+         "You used the odds p / (1 - p); weights are exponentials, so take their logarithm."),
+        ("log p", "return high", "return -math.log(1 - p) / gap(scores)",
+         "You used log(1 / (1 - p)); a weight is one exponential among several: work with p / (1 - p)."),
+        ("weight", "return high", "return scores.softmax(0).max().item()",
+         "You returned the largest weight at c = 1; the factor that brings it to p is asked for."),
+        gap=_gap,
     ),
-    probes=(_weight_reached,),
-    rtol=2e-3,
-)
+    probes=(_weight_reached,), rtol=2e-3,
+)  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

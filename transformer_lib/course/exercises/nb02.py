@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import torch
 
-from .model import Case, Exercise, Mistake, normal
+from .model import Case, Exercise, normal
+from .slips import slips
 
 # 02.1 Compare everything with everything ------------------------------------------------------------------------------
 
@@ -31,96 +30,39 @@ def _similarity_cases():
     ]
 
 
-def _unit(X, axis=-1):
-    return X / torch.linalg.vector_norm(X, dim=axis, keepdim=True)
-
-
-def _all_axes(x):
-    return x.permute(*reversed(range(x.dim())))
-
-
 EXERCISE_1 = Exercise(
-    "02.1",
-    "Compare everything with everything",
-    5,
-    1,
-    similarity,
-    _similarity_cases,
-    (
-        Mistake(
-            "all axes",
-            lambda query, key: query @ _all_axes(key),
-            "Right for one sentence; with axes in front swap the last two only: key.transpose(-2, -1).",
-        ),
-        Mistake(
-            "swapped",
-            lambda query, key: key @ query.mT,
-            "You compared the right pairs, but here keys are rows; queries must be rows, and keys columns.",
-        ),
-        Mistake(
-            "no transpose",
-            lambda query, key: query @ key,
-            "You multiplied by the keys as they stand; a dot product sums over d, so each key must become a column.",
-        ),
-        Mistake(
-            "queries alone",
-            lambda query, key: query @ query.mT,
-            "You compared the queries with each other; the keys do not enter.",
-        ),
-        Mistake(
-            "keys alone",
-            lambda query, key: key @ key.mT,
-            "You compared the keys with each other; the queries do not enter.",
-        ),
-        Mistake(
-            "features",
-            lambda query, key: query.mT @ key,
-            "You compared features with features, [d, d]. Tokens are rows: the second factor is the one to transpose.",
-        ),
-        Mistake(
-            "own pairs",
-            lambda query, key: (query * key).sum(-1),
-            "You compared each query with one key only, the one in the same row; every pair is asked for.",
-        ),
-        Mistake(
-            "scaled",
-            lambda query, key: query @ key.mT / query.shape[-1] ** 0.5,
-            "You divided by √d; these scores are plain dot products.",
-        ),
-        Mistake(
-            "cosine",
-            lambda query, key: _unit(query) @ _unit(key).mT,
-            "Those are cosines: you divided by the lengths. The dot product keeps them.",
-        ),
-        Mistake(
-            "library",
-            lambda query, key: torch.softmax(query @ key.mT / query.shape[-1] ** 0.5, dim=-1),
-            "You divided by √d and took the softmax as well, as the library does; only the dot products are asked for.",
-        ),
-        Mistake(
-            "context",
-            lambda query, key: torch.softmax(query @ key.mT, dim=-1) @ key,
-            "Those are context vectors: the scores, before softmax and average, are asked for.",
-        ),
-        Mistake(
-            "softmax",
-            lambda query, key: torch.softmax(query @ key.mT, dim=-1),
-            "You took the softmax as well; the scores alone are asked for.",
-        ),
-        Mistake(
-            "distance",
-            lambda query, key: torch.cdist(query, key),
-            "Those are distances, small for similar tokens; a dot product is large for them.",
-        ),
-        Mistake(
-            "minus distance",
-            lambda query, key: -torch.cdist(query, key),
-            "Those are distances with a minus sign; a dot product is another measure, in which length counts.",
-        ),
+    "02.1", "Compare everything with everything", 5, 1, similarity, _similarity_cases,
+    slips(
+        "query, key", "return query @ key.transpose(-2, -1)",
+        ("all axes", "transpose(-2, -1)", "permute(*range(key.dim())[::-1])",
+         "Right for one sentence; with axes in front swap the last two only: key.transpose(-2, -1)."),
+        ("swapped", "query @ key.transpose(-2, -1)", "key @ query.transpose(-2, -1)",
+         "You compared the right pairs, but here keys are rows; queries must be rows, and keys columns."),
+        ("no transpose", ".transpose(-2, -1)", "",
+         "You multiplied by the keys as they stand; a dot product sums over d, so each key must become a column."),
+        ("queries alone", "key", "query", "You compared the queries with each other; the keys do not enter."),
+        ("keys alone", "query", "key", "You compared the keys with each other; the queries do not enter."),
+        ("features", "query @ key.transpose(-2, -1)", "query.transpose(-2, -1) @ key",
+         "You compared features with features, [d, d]. Tokens are rows: the second factor is the one to transpose."),
+        ("own pairs", "query @ key.transpose(-2, -1)", "(query * key).sum(-1)",
+         "You compared each query with one key only, the one in the same row; every pair is asked for."),
+        ("scaled", "(-2, -1)", "(-2, -1) / query.shape[-1] ** 0.5",
+         "You divided by √d; these scores are plain dot products."),
+        ("cosine", "query @ key.transpose(-2, -1)",
+         "torch.cosine_similarity(query[..., :, None, :], key[..., None, :, :], dim=-1)",
+         "Those are cosines: you divided by the lengths. The dot product keeps them."),
+        ("library", "query @ key.transpose(-2, -1)",
+         "(query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5).softmax(-1)",
+         "You divided by √d and took the softmax as well, as the library does; only the dot products are asked for."),
+        ("context", "query @ key.transpose(-2, -1)", "(query @ key.transpose(-2, -1)).softmax(-1) @ key",
+         "Those are context vectors: the scores, before softmax and average, are asked for."),
+        ("softmax", "query @ key.transpose(-2, -1)", "(query @ key.transpose(-2, -1)).softmax(-1)",
+         "You took the softmax as well; the scores alone are asked for."),
+        ("distance", "query @ key.transpose(-2, -1)", "torch.cdist(query, key)",
+         "Those are distances, small for similar tokens; a dot product is large for them."),
     ),
-    gradients=("query", "key"),
-    part="similarity",
-)
+    gradients=("query", "key"), part="similarity",
+)  # fmt: skip
 
 
 def _dots(X):
@@ -153,103 +95,47 @@ def _cosine_cases():
     return [*cases, Case("one token a hundred times as long", (tokens * torch.tensor([[1.0], [100.0], [1.0]]), 0.5))]
 
 
-def _cosine(X, temperature, axis=-1):
-    return torch.softmax(_dots(_unit(X)) / temperature, dim=axis)
-
+_COSINE_WEIGHTS = """
+    unit = X / X.norm(dim=-1, keepdim=True)
+    cosines = unit @ unit.transpose(-2, -1)
+    return (cosines / temperature).softmax(-1)
+"""
 
 EXERCISE_2 = Exercise(
-    "02.2",
-    "Directions only",
-    7,
-    2,
-    cosine_weights,
-    _cosine_cases,
-    (
-        Mistake(
-            "dot product",
-            lambda X, T: torch.softmax(_dots(X) / T, dim=-1),
-            "Your scores still grow with the lengths: divide each by the lengths of both tokens.",
-        ),
-        Mistake(
-            "one length",
-            lambda X, T: torch.softmax(_unit(X) @ X.mT / T, dim=-1),
-            "You divided by the length of the first token only; the second one's still counts.",
-        ),
-        Mistake(
-            "other length",
-            lambda X, T: torch.softmax(X @ _unit(X).mT / T, dim=-1),
-            "You divided by the length of the second token only; the first one's still counts.",
-        ),
-        Mistake(
-            "whole matrix",
-            lambda X, T: torch.softmax(_dots(X / X.norm()) / T, dim=-1),
-            "You divided by the length of all numbers together; every token has a length of its own.",
-        ),
-        Mistake(
-            "sum of sizes",
-            lambda X, T: torch.softmax(_dots(X / X.abs().sum(-1, keepdim=True)) / T, dim=-1),
-            "You divided by the sum of the absolute values; the length is the root of the sum of squares.",
-        ),
-        Mistake(
-            "all axes",
-            lambda X, T: torch.softmax(_unit(X) @ _all_axes(_unit(X)) / T, dim=-1),
-            "Right for one sentence; with axes in front swap the last two only: X.transpose(-2, -1).",
-        ),
-        Mistake(
-            "axis 1 of the lengths",
-            lambda X, T: torch.softmax(_dots(_unit(X, 1)) / T, dim=-1),
-            "Right for one sentence; with a batch in front the features are no longer axis 1: normalise along dim=-1.",
-        ),
-        Mistake(
-            "temperature twice",
-            lambda X, T: torch.softmax(_dots(_unit(X) / T), dim=-1),
-            "You divided both factors by the temperature, so that the scores were divided by its square.",
-        ),
-        Mistake(
-            "softmax over axis 1",
-            lambda X, T: _cosine(X, T, axis=1),
-            "Right for one sentence; with a batch in front the keys are no longer axis 1: softmax over dim=-1.",
-        ),
-        Mistake(
-            "softmax over axis 0",
-            lambda X, T: _cosine(X, T, axis=0),
-            "Your softmax runs over axis 0; the weights of one query, a row, must sum to one: dim=-1.",
-        ),
-        Mistake(
-            "squared",
-            lambda X, T: torch.softmax(_dots(X / X.square().sum(-1, keepdim=True)) / T, dim=-1),
-            "You divided by the squared lengths: the root is missing.",
-        ),
-        Mistake(
-            "feature lengths",
-            lambda X, T: torch.softmax(_dots(_unit(X, -2)) / T, dim=-1),
-            "You normalised the columns of X; a token is a row.",
-        ),
-        Mistake(
-            "first axis",
-            lambda X, T: torch.softmax(_dots(_unit(X, 0)) / T, dim=-1),
-            "You normalised along axis 0; the length of a token is taken along its features, dim=-1.",
-        ),
-        Mistake(
-            "after",
-            lambda X, T: _cosine(X, 1.0) / T,
-            "You divided by the temperature after the softmax; divide the cosines before it.",
-        ),
-        Mistake(
-            "times",
-            lambda X, T: _cosine(X, 1 / T),
-            "You multiplied by the temperature; a low one must sharpen the weights.",
-        ),
-        Mistake("no temperature", lambda X, T: _cosine(X, 1.0), "The temperature has no effect on your weights."),
-        Mistake("axis", lambda X, T: _cosine(X, T, axis=-2), "Each row of the weights must sum to one."),
-        Mistake(
-            "cosines",
-            lambda X, T: _dots(_unit(X)) / T,
-            "Those are scores; the softmax over each row is missing.",
-        ),
+    "02.2", "Directions only", 7, 2, cosine_weights, _cosine_cases,
+    slips(
+        "X, temperature", _COSINE_WEIGHTS,
+        ("dot product", " / X.norm(dim=-1, keepdim=True)", "",
+         "Your scores still grow with the lengths: divide each by the lengths of both tokens."),
+        ("one length", "unit.transpose", "X.transpose",
+         "You divided by the length of the first token only; the second one's still counts."),
+        ("other length", "unit @", "X @",
+         "You divided by the length of the second token only; the first one's still counts."),
+        ("whole matrix", "dim=-1, keepdim=True", "",
+         "You divided by the length of all numbers together; every token has a length of its own."),
+        ("sum of sizes", "X.norm(dim=-1, keepdim=True)", "X.abs().sum(dim=-1, keepdim=True)",
+         "You divided by the sum of the absolute values; the length is the root of the sum of squares."),
+        ("all axes", "transpose(-2, -1)", "permute(*range(X.dim())[::-1])",
+         "Right for one sentence; with axes in front swap the last two only: X.transpose(-2, -1)."),
+        ("axis 1 of the lengths", "dim=-1", "dim=1",
+         "Right for one sentence; with a batch in front the features are no longer axis 1: normalise along dim=-1."),
+        ("softmax over axis 1", "softmax(-1)", "softmax(1)",
+         "Right for one sentence; with a batch in front the keys are no longer axis 1: softmax over dim=-1."),
+        ("softmax over axis 0", "softmax(-1)", "softmax(0)",
+         "Your softmax runs over axis 0; the weights of one query, a row, must sum to one: dim=-1."),
+        ("squared", "keepdim=True)", "keepdim=True) ** 2", "You divided by the squared lengths: the root is missing."),
+        ("first axis", "dim=-1", "dim=0",
+         "You normalised along axis 0; the length of a token is taken along its features, dim=-1."),
+        ("after", "(cosines / temperature).softmax(-1)", "cosines.softmax(-1) / temperature",
+         "You divided by the temperature after the softmax; divide the cosines before it."),
+        ("times", "/ temperature", "* temperature",
+         "You multiplied by the temperature; a low one must sharpen the weights."),
+        ("no temperature", " / temperature", "", "The temperature has no effect on your weights."),
+        ("axis", "softmax(-1)", "softmax(-2)", "Each row of the weights must sum to one."),
+        ("cosines", ".softmax(-1)", "", "Those are scores; the softmax over each row is missing."),
     ),
     gradients=("X",),
-)
+)  # fmt: skip
 
 
 # 02.3 From weights back to scores ------------------------------------------------------------------------------------
@@ -284,104 +170,39 @@ def _weights_cases():
     ]
 
 
-def _logs(A, row=0.0, column=0.0):
-    """Return ln A with a multiple of ln(r_i / r_0) added to row i, and one to column i."""
-    total = (A[0] / A[:, 0]).log()
-    return A.log() + row * total[:, None] + column * total[None, :]
-
-
-def _from_corner(scores):
+_SCORES = """
+    ratios = A[0] / A[:, 0]
+    scores = A.log() + ratios.log()[:, None]
     return scores - scores[0, 0]
-
+"""
 
 EXERCISE_3 = Exercise(
-    "02.3",
-    "From weights back to scores",
-    10,
-    2,
-    scores_from_weights,
-    _weights_cases,
-    (
-        Mistake(
-            "logarithm",
-            lambda A: _from_corner(A.log()),
-            "The logarithm of a weight is the score minus ln r_i, another number in each row: that is still missing.",
-        ),
-        Mistake(
-            "bare logarithm",
-            lambda A: A.log(),
-            "The logarithm undoes the exponential, but not the division by the sum of the row; and S[0, 0] is not 0.",
-        ),
-        Mistake(
-            "symmetrised",
-            lambda A: _from_corner((A.log() + A.log().T) / 2),
-            "You made ln A symmetric by averaging it with its transpose. That spreads the missing ln r_i over row and "
-            "column, and does not remove it.",
-        ),
-        Mistake(
-            "upside down",
-            lambda A: _from_corner(_logs(A, row=-1.0)),
-            "The ratio is upside down: by equation 1, r_i / r_0 is A[0, i] / A[i, 0].",
-        ),
-        Mistake(
-            "column",
-            lambda A: _from_corner(_logs(A, column=1.0)),
-            "You added ln r_j to column j; what was divided by r_i is row i.",
-        ),
-        Mistake(
-            "both",
-            lambda A: _from_corner(_logs(A, row=1.0, column=1.0)),
-            "You added ln r to rows and columns; each weight was divided once, by the sum of its row.",
-        ),
-        Mistake(
-            "constant",
-            lambda A: _logs(A, row=1.0),
-            "Right up to a constant: subtract the entry [0, 0] from all.",
-        ),
-        Mistake(
-            "entry",
-            lambda A: (
-                _logs(A, row=1.0) * (1 - torch.nn.functional.pad(torch.ones(1, 1), (0, len(A) - 1, 0, len(A) - 1)))
-            ),
-            "You set one entry to 0; the same number must be subtracted from all of them.",
-        ),
-        Mistake(
-            "averaged weights",
-            lambda A: _from_corner(((A + A.T) / 2).log()),
-            "You averaged A with its transpose. The weights of a pair do differ: by equation 1, r_i A_ij = r_j A_ji.",
-        ),
-        Mistake(
-            "ratio added",
-            lambda A: _from_corner(A.log() + (A[0] / A[:, 0])[:, None]),
-            "You added the ratio r_i / r_0 to the logarithms; add its logarithm.",
-        ),
-        Mistake(
-            "first column",
-            lambda A: (A / A[:, :1]).log(),
-            "You subtracted from each row its own first entry; only S[0, 0] is 0, not the whole first column.",
-        ),
-        Mistake(
-            "diagonal",
-            lambda A: (A / A.diagonal()[:, None]).log(),
-            "You subtracted from each row its own diagonal entry; only S[0, 0] is 0, not the whole diagonal.",
-        ),
-        Mistake(
-            "first row",
-            lambda A: (A / A[:1]).log(),
-            "You subtracted the first row of ln A from all rows; only the number S[0, 0] is to be subtracted.",
-        ),
-        Mistake(
-            "ratios",
-            lambda A: (A / A.T).log(),
-            "Those are the logarithms of A_ij / A_ji, which are ln r_j − ln r_i: the scores have cancelled.",
-        ),
-        Mistake(
-            "exponentials",
-            lambda A: _logs(A, row=1.0).exp() / A[0, 0],
-            "Those are the exponentials of the scores: take their logarithm.",
-        ),
+    "02.3", "From weights back to scores", 10, 2, scores_from_weights, _weights_cases,
+    slips(
+        "A", _SCORES,
+        ("logarithm", " + ratios.log()[:, None]", "",
+         "The logarithm of a weight is the score minus ln r_i, another number in each row: that is still missing."),
+        ("bare logarithm", "scores - scores[0, 0]", "A.log()",
+         "The logarithm undoes the exponential, but not the division by the sum of the row; and S[0, 0] is not 0."),
+        ("symmetrised", "A.log() + ratios.log()[:, None]", "(A.log() + A.log().T) / 2",
+         "You made ln A symmetric by averaging it with its transpose. That spreads the missing ln r_i over row and "
+         "column, and does not remove it."),
+        ("upside down", "A[0] / A[:, 0]", "A[:, 0] / A[0]",
+         "The ratio is upside down: by equation 1, r_i / r_0 is A[0, i] / A[i, 0]."),
+        ("column", "[:, None]", "[None, :]", "You added ln r_j to column j; what was divided by r_i is row i."),
+        ("constant", " - scores[0, 0]", "", "Right up to a constant: subtract the entry [0, 0] from all."),
+        ("entry", "return scores - scores[0, 0]", "scores[0, 0] = 0.0\nreturn scores",
+         "You set one entry to 0; the same number must be subtracted from all of them."),
+        ("averaged weights", "A.log() + ratios.log()[:, None]", "((A + A.T) / 2).log()",
+         "You averaged A with its transpose. The weights of a pair do differ: by equation 1, r_i A_ij = r_j A_ji."),
+        ("ratio added", "ratios.log()", "ratios",
+         "You added the ratio r_i / r_0 to the logarithms; add its logarithm."),
+        ("first column", "scores[0, 0]", "scores[:, :1]",
+         "You subtracted from each row its own first entry; only S[0, 0] is 0, not the whole first column."),
+        ("exponentials", "scores - scores[0, 0]", "(scores - scores[0, 0]).exp()",
+         "Those are the exponentials of the scores: take their logarithm."),
     ),
-)
+)  # fmt: skip
 
 
 # 02.4 Two tokens, round after round -----------------------------------------------------------------------------------
@@ -403,114 +224,55 @@ def _distance_cases():
     return [Case(f"{start:g} apart, {rounds} round{'s' * (rounds != 1)}", (start, rounds)) for start, rounds in found]
 
 
-def _again(factor):
-    """Return the distance after rounds that multiply it by `factor(distance)`."""
-
-    def function(distance, rounds):
-        for _ in range(rounds):
-            distance = distance * factor(distance)
-        return distance
-
-    return function
-
-
-def _both_move(distance, gap):
-    """1 - 2p for a weight p on the other token that belongs to this gap between the scores."""
-    return math.tanh(gap(distance) / 2)
-
-
-def _unequal(distance, rounds):
-    """The distance of two tokens that stand at 0 and at `distance`, on a line."""
-    x = torch.tensor([[0.0], [float(distance)]], dtype=torch.float64)
+_BY_WEIGHT = """
     for _ in range(rounds):
-        x = torch.softmax(x @ x.T, dim=-1) @ x
-    return abs(x[1] - x[0]).item()
+        p = 1 / (1 + math.exp(min(distance**2 / 2, 700.0)))
+        distance = distance * (1 - 2 * p)
+    return distance
+"""
 
+_BY_TOKENS = """
+    x = torch.tensor([[distance / 2, 1.0], [-distance / 2, 1.0]], dtype=torch.float64)
+    for _ in range(rounds):
+        x = (x @ x.T).softmax(-1) @ x
+    return (x[0] - x[1]).norm().item()
+"""
 
 EXERCISE_4 = Exercise(
-    "02.4",
-    "Two tokens, round after round",
-    15,
-    3,
-    distance_after,
-    _distance_cases,
-    (
-        Mistake(
-            "first weights",
-            lambda D, n: D * math.tanh(D * D / 4) ** n,
-            "You kept the weights of the first round; the tokens come closer, and every round computes new ones.",
-        ),
-        Mistake(
-            "one round",
-            lambda D, n: distance_after(D, min(n, 1)),
-            "You computed one round, whatever their number: each round starts from the distance after the last one.",
-        ),
-        Mistake(
-            "always one round",
-            lambda D, n: D * math.tanh(D * D / 4),
-            "You computed one round, whatever their number, and even where there is none.",
-        ),
-        Mistake("one too many", lambda D, n: distance_after(D, n + 1), "You computed one round too many."),
-        Mistake("one too few", lambda D, n: distance_after(D, max(n - 1, 0)), "You computed one round too few."),
-        Mistake(
-            "overflow",
-            _again(lambda D: 1 - 2 / (1 + math.exp(D * D / 2))),
-            "Right until e^(D²/2) overflows: multiply above and below by e^(−D²/2), or use tanh.",
-        ),
-        Mistake(
-            "unequal lengths",
-            _unequal,
-            "Your two tokens do not have the same length: put them at ±D/2.",
-        ),
-        Mistake(
-            "factor",
-            lambda D, n: distance_after(D, n) / D,
-            "That is the factor by which the distance has shrunk; multiply the distance by it.",
-        ),
-        Mistake(
-            "square",
-            lambda D, n: distance_after(D, n) ** 2,
-            "That is the square of the distance.",
-        ),
-        Mistake(
-            "library",
-            _again(lambda D: math.tanh(D * D / 4 / 2**0.5)),
-            "Your scores are divided by √2, as by the library for two features; here they are plain dot products.",
-        ),
-        Mistake(
-            "one moves",
-            _again(lambda D: 1 - 1 / (1 + math.exp(min(D * D / 2, 700.0)))),
-            "You multiplied by 1 − p, as if one of the two stood still. Both move a share p: the factor is 1 − 2p.",
-        ),
-        Mistake(
-            "squared gap",
-            _again(lambda D: _both_move(D, lambda D: D * D)),
-            "You used tanh(D²/2). The difference u of the two scores is half of the squared distance, since "
-            "|x − y|² = 2 (x·x − x·y), and the factor is tanh(u/2): half of that again.",
-        ),
-        Mistake(
-            "quarter gap",
-            _again(lambda D: _both_move(D, lambda D: D * D / 4)),
-            "1 − 2/(1 + e^u) is tanh(u/2), and u is D²/2: the factor is tanh(D²/4).",
-        ),
-        Mistake(
-            "no square",
-            _again(lambda D: _both_move(D, lambda D: D / 2)),
-            "You put the distance in place of its square: scores are products of two vectors.",
-        ),
-        Mistake(
-            "other weight",
-            _again(lambda D: 1 / (1 + math.exp(min(D * D / 2, 700.0)))),
-            "You multiplied by the weight on the other token; with p near 0 the distance should hardly change.",
-        ),
-        Mistake(
-            "swapped weights",
-            _again(lambda D: -math.tanh(D * D / 4)),
-            "You gave the larger weight to the other token; each scores itself higher than the other.",
-        ),
+    "02.4", "Two tokens, round after round", 15, 3, distance_after, _distance_cases,
+    slips(
+        "distance, rounds", _BY_WEIGHT,
+        ("always one round", "range(rounds)", "range(1)",
+         "You computed one round, whatever their number, and even where there is none."),
+        ("one too many", "range(rounds)", "range(rounds + 1)", "You computed one round too many."),
+        ("one too few", "range(rounds)", "range(rounds - 1)", "You computed one round too few."),
+        ("overflow", "min(distance**2 / 2, 700.0)", "distance**2 / 2",
+         "Right until e^(D²/2) overflows: multiply numerator and denominator by e^(−D²/2), or use tanh."),
+        ("square", "return distance", "return distance**2", "That is the square of the distance."),
+        ("one moves", "1 - 2 * p", "1 - p",
+         "You multiplied by 1 − p, as if one of the two stood still. Both move a share p: the factor is 1 − 2p."),
+        ("squared gap", "distance**2 / 2", "distance**2",
+         "You used tanh(D²/2). The difference u of the two scores is half of the squared distance, since |x − y|² = 2 "
+         "(x·x − x·y), and the factor is tanh(u/2): half of that again."),
+        ("quarter gap", "distance**2 / 2", "distance**2 / 4",
+         "1 − 2/(1 + e^u) is tanh(u/2), and u is D²/2: the factor is tanh(D²/4)."),
+        ("no square", "distance**2", "distance",
+         "You put the distance in place of its square: scores are products of two vectors."),
+    )
+    + slips(
+        "distance, rounds", _BY_TOKENS,
+        ("first weights", "for _ in range(rounds):\n    x = (x @ x.T).softmax(-1) @ x",
+         "x = torch.linalg.matrix_power((x @ x.T).softmax(-1), rounds) @ x",
+         "You kept the weights of the first round; the tokens come closer, and every round computes new ones."),
+        ("unequal lengths", "[[distance / 2, 1.0], [-distance / 2, 1.0]]", "[[distance, 0.0], [0.0, 0.0]]",
+         "Your two tokens do not have the same length: put them at ±D/2."),
+        ("factor", ".item()", ".item() / distance",
+         "That is the factor by which the distance has shrunk; multiply the distance by it."),
+        ("library", "x @ x.T", "x @ x.T / 2**0.5",
+         "Your scores are divided by √2, as by the library for two features; here they are plain dot products."),
     ),
     rtol=1e-3,
-)
+)  # fmt: skip
 
 
 # 02.5 Scores to order ------------------------------------------------------------------------------------------------
@@ -539,63 +301,29 @@ def _order_cases():
     ]
 
 
+_ORDER = """
+    inverse = torch.linalg.inv(X)
+    return inverse @ S @ inverse.T
+"""
+
 EXERCISE_5 = Exercise(
-    "02.5",
-    "Scores to order",
-    8,
-    2,
-    scores_to_order,
-    _order_cases,
-    (
-        Mistake(
-            "inverse once",
-            lambda X, S: torch.linalg.inv(X) @ S,
-            "X W would be S: the tokens stand on both sides of W.",
-        ),
-        Mistake(
-            "right only",
-            lambda X, S: S @ torch.linalg.inv(X).T,
-            "W Xᵀ would be S: the first X is still to be cancelled, from the left.",
-        ),
-        Mistake(
-            "other transpose",
-            lambda X, S: torch.linalg.inv(X).T @ S @ torch.linalg.inv(X),
-            "The transpose is on the wrong side: the first factor is X, the last one Xᵀ.",
-        ),
-        Mistake(
-            "twice from the left",
-            lambda X, S: torch.linalg.solve(X, torch.linalg.solve(X, S)),
-            "You cancelled X twice from the left; the second one stands on the right, as Xᵀ.",
-        ),
-        Mistake(
-            "both at once",
-            lambda X, S: torch.linalg.inv(X @ X.T) @ S,
-            "You cancelled X Xᵀ from the left, but W stands between the two.",
-        ),
-        Mistake(
-            "reciprocals",
-            lambda X, S: (1 / X) @ S @ (1 / X).T,
-            "You took the reciprocal of each number; the inverse of a matrix is torch.linalg.inv(X).",
-        ),
-        Mistake(
-            "no transpose",
-            lambda X, S: torch.linalg.inv(X) @ S @ torch.linalg.inv(X),
-            "On the right stands Xᵀ: its inverse is the transpose of X⁻¹.",
-        ),
-        Mistake(
-            "product",
-            lambda X, S: X.T @ S @ X,
-            "X W Xᵀ = S is undone by inverses; transposes undo it only where X is a rotation.",
-        ),
-        Mistake(
-            "turned",
-            lambda X, S: torch.linalg.inv(X) @ S.T @ torch.linalg.inv(X).T,
-            "You got the scores of token j with token i: S came in transposed.",
-        ),
-        Mistake("forward", lambda X, S: X @ S @ X.T, "That multiplies by X; you have to undo that."),
-        Mistake("wanted", lambda X, S: S, "S itself works only where the tokens are unit vectors, X = I."),
+    "02.5", "Scores to order", 8, 2, scores_to_order, _order_cases,
+    slips(
+        "X, S", _ORDER,
+        ("inverse once", " @ inverse.T", "", "X W would be S: the tokens are on both sides of W."),
+        ("right only", "inverse @ S", "S", "W Xᵀ would be S: the first X is still to be cancelled, from the left."),
+        ("other transpose", "inverse @ S @ inverse.T", "inverse.T @ S @ inverse",
+         "The transpose is on the wrong side: the first factor is X, the last one Xᵀ."),
+        ("both at once", "inverse @ S @ inverse.T", "torch.linalg.inv(X @ X.T) @ S",
+         "You cancelled X Xᵀ from the left, but W is between the two."),
+        ("reciprocals", "torch.linalg.inv(X)", "1 / X",
+         "You took the reciprocal of each number; the inverse of a matrix is torch.linalg.inv(X)."),
+        ("no transpose", "inverse.T", "inverse", "The factor on the right is Xᵀ: its inverse is the transpose of X⁻¹."),
+        ("product", "torch.linalg.inv(X)", "X.T",
+         "X W Xᵀ = S is undone by inverses; transposes undo it only where X is a rotation."),
+        ("forward", "torch.linalg.inv(X)", "X", "That multiplies by X; you have to undo that."),
     ),
-)
+)  # fmt: skip
 
 
 # 02.6 Where repeated averaging ends ----------------------------------------------------------------------------------
@@ -628,10 +356,6 @@ def _limit_cases():
     ]
 
 
-def _totals(X):
-    return torch.exp(X @ X.T).sum(-1)
-
-
 def _stopped_early(call, case, result):
     """Name a row of a power of A, which is on the way to the limit and not there."""
     if not isinstance(result, torch.Tensor) or result.shape != (len(case.args[0]),):
@@ -647,48 +371,30 @@ def _stopped_early(call, case, result):
     return None
 
 
+_SHARES = """
+    totals = (X @ X.T).exp().sum(-1)
+    return totals / totals.sum()
+"""
+
 EXERCISE_6 = Exercise(
-    "02.6",
-    "Where repeated averaging ends",
-    15,
-    3,
-    settled_shares,
-    _limit_cases,
-    (
-        Mistake(
-            "equal",
-            lambda X: torch.full((len(X),), 1 / len(X), dtype=X.dtype),
-            "Equal shares are the limit only if all rows of exp(X Xᵀ) have the same sum.",
-        ),
-        Mistake("totals", _totals, "Those are the sums of the rows of exp(X Xᵀ); as shares they must sum to one."),
-        Mistake(
-            "diagonal",
-            lambda X: (w := torch.softmax(X @ X.T, -1).diagonal()) / w.sum(),
-            "You took the weight that each token gives itself.",
-        ),
-        Mistake(
-            "columns",
-            lambda X: torch.softmax(X @ X.T, -1).mean(0),
-            "Those are the shares after one step, averaged over tokens; the limit is something else.",
-        ),
-        Mistake(
-            "softmax of lengths",
-            lambda X: torch.softmax(X.square().sum(-1), 0),
-            "You used a token's score with itself; its scores with all the others count too.",
-        ),
-        Mistake(
-            "reciprocal",
-            lambda X: (1 / _totals(X)) / (1 / _totals(X)).sum(),
-            "The other way round: a token with a larger sum has the larger share.",
-        ),
-        Mistake(
-            "logarithm",
-            lambda X: torch.softmax((X @ X.T).sum(-1), 0),
-            "You summed the scores and then took exponentials; the exponentials come first.",
-        ),
+    "02.6", "Where repeated averaging ends", 15, 3, settled_shares, _limit_cases,
+    slips(
+        "X", _SHARES,
+        ("equal", "(X @ X.T).exp().sum(-1)", "torch.ones_like(X[:, 0])",
+         "Equal shares are the limit only if all rows of exp(X Xᵀ) have the same sum."),
+        ("totals", " / totals.sum()", "",
+         "Those are the sums of the rows of exp(X Xᵀ); as shares they must sum to one."),
+        ("diagonal", "exp().sum(-1)", "softmax(-1).diagonal()", "You took the weight that each token gives itself."),
+        ("columns", "exp().sum(-1)", "softmax(-1).mean(0)",
+         "Those are the shares after one step, averaged over tokens; the limit is something else."),
+        ("softmax of lengths", "exp().sum(-1)", "diagonal().exp()",
+         "You used a token's score with itself; its scores with all the others count too."),
+        ("reciprocal", "totals / totals.sum()", "1 / totals / (1 / totals).sum()",
+         "The other way round: a token with a larger sum has the larger share."),
+        ("logarithm", "exp().sum(-1)", "sum(-1).exp()",
+         "You summed the scores and then took exponentials; the exponentials come first."),
     ),
-    rtol=1e-5,
-    probes=(_stopped_early,),
-)
+    rtol=1e-5, probes=(_stopped_early,),
+)  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from .model import Case, Exercise, Mistake, normal
+from .model import Case, Exercise, normal
+from .slips import slips
 
 # 03.1 Three projections ----------------------------------------------------------------------------------------------
 
@@ -32,68 +33,24 @@ def _project_cases():
 
 
 EXERCISE_1 = Exercise(
-    "03.1",
-    "Three projections",
-    5,
-    1,
-    project,
-    _project_cases,
-    (
-        Mistake(
-            "swapped",
-            lambda X, Q, K, V: (X @ K, X @ Q, X @ V),
-            "Query and key are swapped: W_Q makes the queries, the first result.",
-        ),
-        Mistake(
-            "order",
-            lambda X, Q, K, V: (X @ Q, X @ V, X @ K),
-            "Key and value are swapped: the results come as (Q, K, V).",
-        ),
-        Mistake(
-            "one matrix",
-            lambda X, Q, K, V: (X @ Q, X @ Q, X @ V),
-            "Your keys are made with W_Q; they have a matrix of their own, W_K.",
-        ),
-        Mistake(
-            "values from W_K",
-            lambda X, Q, K, V: (X @ Q, X @ K, X @ K),
-            "Your values are made with W_K; they have a matrix of their own, W_V.",
-        ),
-        Mistake(
-            "columns",
-            lambda X, Q, K, V: ((X @ Q).mT, (X @ K).mT, (X @ V).mT),
-            "Your tokens came out as columns. Tokens are rows: X @ W keeps them so.",
-        ),
-        Mistake(
-            "chain",
-            lambda X, Q, K, V: (X @ Q, X @ Q @ K if Q.shape[0] == Q.shape[1] else X @ K, X @ V),
-            "You made the keys out of the queries; each projection starts from X.",
-        ),
-        Mistake(
-            "scaled",
-            lambda X, Q, K, V: (X @ Q / Q.shape[1] ** 0.5, X @ K, X @ V),
-            "The division by √d_k belongs to the scores; here only projections are asked for.",
-        ),
-        Mistake(
-            "transposed",
-            lambda X, Q, K, V: (X @ Q.T, X @ K.T, X @ V.T),
-            "You transposed the matrices; W is [d_model, width] already, so X @ W.",
-        ),
-        Mistake(
-            "matrix first",
-            lambda X, Q, K, V: (Q @ X, K @ X, V @ X),
-            "The matrix stands on the left, as for tokens in columns; tokens are rows, so X @ W.",
-        ),
-        Mistake(
-            "bias",
-            lambda X, Q, K, V: (X @ Q + 1, X @ K + 1, X @ V + 1),
-            "Something is added to the product; these projections have no bias.",
-        ),
+    "03.1", "Three projections", 5, 1, project, _project_cases,
+    slips(
+        "X, W_Q, W_K, W_V", "return tuple(X @ W for W in (W_Q, W_K, W_V))",
+        ("swapped", "W_Q, W_K", "W_K, W_Q", "Query and key are swapped: W_Q makes the queries, the first result."),
+        ("order", "W_K, W_V", "W_V, W_K", "Key and value are swapped: the results come as (Q, K, V)."),
+        ("one matrix", "W_K", "W_Q", "Your keys are made with W_Q; they have a matrix of their own, W_K."),
+        ("values from W_K", "W_V", "W_K", "Your values are made with W_K; they have a matrix of their own, W_V."),
+        ("columns", "X @ W for", "(X @ W).mT for",
+         "Your tokens came out as columns. Tokens are rows: X @ W keeps them so."),
+        ("scaled", "W_Q", "W_Q / W_Q.shape[1] ** 0.5",
+         "The division by √d_k belongs to the scores; here only projections are asked for."),
+        ("transposed", "X @ W for", "X @ W.T for",
+         "You transposed the matrices; W is [d_model, width] already, so X @ W."),
+        ("matrix first", "X @ W for", "W @ X for",
+         "You put the matrix on the left, as for tokens in columns; tokens are rows, so X @ W."),
     ),
-    gradients=("X", "W_Q", "W_K", "W_V"),
-    returns=("Q", "K", "V"),
-    part="project",
-)
+    gradients=("X", "W_Q", "W_K", "W_V"), returns=("Q", "K", "V"), part="project",
+)  # fmt: skip
 
 
 # 03.2 When nobody may read one token ----------------------------------------------------------------------------------
@@ -124,128 +81,61 @@ def _without_cases():
     ]
 
 
-def _cut(weights, j):
-    """Return the weights with column j set to 0."""
+_WITHOUT = """
     kept = weights.clone()
     kept[..., j] = 0.0
-    return kept
+    return kept / kept.sum(-1, keepdim=True) @ value
+"""
 
+_WITHOUT_BY_INDEX = """
+    others = [key for key in range(value.shape[-2]) if key != j]
+    left = weights[..., others]
+    return left / left.sum(-1, keepdim=True) @ value[..., others, :]
+"""
 
-def _spread(weights, value, j):
-    freed = weights[..., j, None] / (weights.shape[-1] - 1)
-    return _cut(weights + freed, j) @ value
-
-
-def _by_row(weights, value, j):
-    kept = weights.clone()
-    kept[..., min(j, weights.shape[-2] - 1), :] = 0.0
-    return kept @ value
-
-
-def _one_sum(weights, value, j):
-    kept = _cut(weights, j)
-    return kept / kept.sum() @ value
-
-
-def _over_queries(weights, value, j):
-    kept = _cut(weights, j)
-    return kept / kept.sum(-2, keepdim=True) @ value
-
-
-def _one_by_one(weights, value, j, drop_query=True):
-    """Drop key j, and with it row j of the queries or of the output."""
-    kept = [key for key in range(value.shape[-2]) if key != j]
-    queries = [query for query in range(weights.shape[-2]) if query != j] if drop_query else slice(None)
-    left = weights[..., queries, :][..., kept]
-    return left / left.sum(-1, keepdim=True) @ value[..., kept, :]
-
-
-def _no_keepdim(weights, value, j):
-    kept = _cut(weights, j)
-    return kept / kept.sum(-1) @ value
-
-
-def _no_keepdim_of_output(weights, value, j):
-    return (weights @ value - weights[..., j, None] * value[..., j, None, :]) / (1 - weights[..., j])
-
+_WITHOUT_BY_DIFFERENCE = """
+    taken = weights[..., j, None]
+    return (weights @ value - taken * value[..., j, None, :]) / (1 - taken)
+"""
 
 EXERCISE_2 = Exercise(
-    "03.2",
-    "When nobody may read one token",
-    10,
-    2,
-    output_without,
-    _without_cases,
-    (
-        Mistake(
-            "too small",
-            lambda w, v, j: _cut(w, j) @ v,
-            "Key j is gone, but what is left of a row sums to less than one: divide by that sum.",
-        ),
-        Mistake(
-            "softmax again",
-            lambda w, v, j: torch.softmax(_cut(w, j), -1) @ v,
-            "A softmax of weights changes their ratios, and gives key j a weight again: exp(0) = 1. Divide by the sum.",
-        ),
-        Mistake(
-            "softmax without j",
-            lambda w, v, j: torch.softmax(w.index_fill(-1, torch.tensor([j]), -math.inf), -1) @ v,
-            "Key j gets nothing, but a softmax of weights changes the ratios of the others: divide by their sum.",
-        ),
-        Mistake(
-            "equal shares",
-            _spread,
-            "You gave every other key an equal part of the freed weight; then ratios change. Divide by the row's sum.",
-        ),
-        Mistake(
-            "row",
-            _by_row,
-            "You removed a query (a row). Key j is column j: nobody may read it, and every query still reads.",
-        ),
-        Mistake("unchanged", lambda w, v, j: w @ v, "That is the output with key j."),
-        Mistake(
-            "only j",
-            lambda w, v, j: w[..., j, None] * v[..., j, None, :],
-            "That is what key j contributes; take it away instead.",
-        ),
-        Mistake(
-            "one sum",
-            _one_sum,
-            "You divided by the sum of all weights; every row has a sum of its own (dim=-1, keepdim=True).",
-        ),
-        Mistake(
-            "without its query",
-            _one_by_one,
-            "You took token j's query away too. It may still ask; only its key goes, so every query keeps a row.",
-        ),
-        Mistake("no keepdim", _no_keepdim, "Each row needs a divisor of its own: sum with dim=-1, keepdim=True."),
-        Mistake(
-            "no keepdim of the output",
-            _no_keepdim_of_output,
-            "Each row needs a divisor of its own: keep the axis, (1 - weights[..., j, None]).",
-        ),
-        Mistake(
-            "weights",
-            lambda w, v, j: _cut(w, j) / _cut(w, j).sum(-1, keepdim=True),
-            "These are the new weights; the output is their product with the values.",
-        ),
-        Mistake(
-            "over queries",
-            _over_queries,
-            "You divided by sums over the queries (axis -2); each query's weights sum to one over the keys (axis -1).",
-        ),
-        Mistake(
-            "divided by the weight",
-            lambda w, v, j: _cut(w, j) @ v / w[..., j, None],
-            "You divided by the weight that is gone, a_ij; divide by what is left, 1 − a_ij.",
-        ),
-        Mistake(
-            "multiplied",
-            lambda w, v, j: _cut(w, j) @ v * (1 - w[..., j, None]),
-            "You multiplied by what is left of each row, 1 − a_ij; divide by it.",
-        ),
+    "03.2", "When nobody may read one token", 10, 2, output_without, _without_cases,
+    slips(
+        "weights, value, j", _WITHOUT,
+        ("too small", " / kept.sum(-1, keepdim=True)", "",
+         "Key j is gone, but what is left of a row sums to less than one: divide by that sum."),
+        ("softmax again", "kept / kept.sum(-1, keepdim=True)", "kept.softmax(-1)",
+         "A softmax of weights changes their ratios, and gives key j a weight again: exp(0) = 1. Divide by the sum."),
+        ("softmax without j", "0.0\nreturn kept / kept.sum(-1, keepdim=True)", "-math.inf\nreturn kept.softmax(-1)",
+         "Key j gets nothing, but a softmax of weights changes the ratios of the others: divide by their sum."),
+        ("equal shares", "weights.clone()", "weights + weights[..., j, None] / (weights.shape[-1] - 1)",
+         "You gave every other key an equal part of the freed weight; then ratios change. Divide by the row's sum."),
+        ("row", "[..., j] = 0.0\nreturn kept / kept.sum(-1, keepdim=True)",
+         "[..., min(j, weights.shape[-2] - 1), :] = 0.0\nreturn kept",
+         "You removed a query (a row). Key j is column j: nobody may read it, and every query still reads."),
+        ("one sum", "-1, keepdim=True", "",
+         "You divided by the sum of all weights; every row has a sum of its own (dim=-1, keepdim=True)."),
+        ("no keepdim", ", keepdim=True", "", "Each row needs a divisor of its own: sum with dim=-1, keepdim=True."),
+        ("weights", " @ value", "", "These are the new weights; the output is their product with the values."),
+        ("over queries", "-1", "-2",
+         "You divided by sums over the queries (axis -2); each query's weights sum to one over the keys (axis -1)."),
+    )
+    + slips(
+        "weights, value, j", _WITHOUT_BY_INDEX,
+        ("without its query", "weights[..., others]",
+         "weights[..., [i for i in range(weights.shape[-2]) if i != j], :][..., others]",
+         "You took token j's query away too. It may still ask; only its key goes, so every query keeps a row."),
+    )
+    + slips(
+        "weights, value, j", _WITHOUT_BY_DIFFERENCE,
+        ("no keepdim of the output", "(1 - taken)", "(1 - weights[..., j])",
+         "Each row needs a divisor of its own: keep the axis, (1 - weights[..., j, None])."),
+        ("divided by the weight", "(1 - taken)", "taken",
+         "You divided by the weight that is gone, a_ij; divide by what is left, 1 − a_ij."),
+        ("multiplied", "/ (1 - taken)", "* (1 - taken)",
+         "You multiplied by what is left of each row, 1 − a_ij; divide by it."),
     ),
-)
+)  # fmt: skip
 
 
 # 03.3 Point at the next symbol ---------------------------------------------------------------------------------------
@@ -274,138 +164,45 @@ def _pointing_cases():
     ]
 
 
-def _pointing(score, root=lambda n: n**0.5, shift=1):
-    """Return W_Q from another score (n, share), factor (n) or place of the symbol that is read."""
-    return lambda n, share: root(n) * score(n, share) * torch.eye(n).roll(shift, dims=1)
-
-
-def _wanted(n, share):
-    return math.log(share * (n - 1) / (1 - share))
-
-
-def _same_weights(n, share):
-    others = math.log((1 - share) / (n - 1))
-    return math.sqrt(n) * (others + (math.log(share) - others) * torch.eye(n).roll(1, dims=1))
-
-
-def _all_shares(n, share):
-    others = (1 - share) / (n - 1)
-    return others + (share - others) * torch.eye(n).roll(1, dims=1)
-
-
-def _twice(name, score, shift=1):
-    """Return the mistake of another score or place that forgets the root as well."""
-    return Mistake(f"{name}, no root", _pointing(score, lambda n: 1.0, shift), f"{TWICE[name]} {NO_ROOT}")
-
-
-NO_ROOT = "And the head divides the scores by √d_k = √n, so multiply by √n."
-TWICE = {
-    "two keys": "With n keys the softmax is e^c / (e^c + n − 1): solve that for c, not the case of two keys.",
-    "n others": "Besides the successor there are n − 1 keys, not n.",
-    "logarithm of the share": "The softmax divides e^c by e^c + n − 1: c is not ln(share) alone.",
-    "no logarithm": "You wrote e^c into the matrix; take its logarithm.",
-    "previous": "Your symbols point at the one before: the entry of row s belongs in column s + 1.",
-    "itself": "Your symbols point at themselves: the entry of row s belongs in column s + 1.",
-}
-
-
-def _no_wrap(n, share):
-    return math.sqrt(n) * _wanted(n, share) * torch.diag(torch.ones(n - 1), 1)
-
+_POINT = """
+    score = math.log(share * (n - 1) / (1 - share))
+    return n**0.5 * score * torch.eye(n).roll(1, dims=1)
+"""
 
 EXERCISE_3 = Exercise(
-    "03.3",
-    "Point at the next symbol",
-    10,
-    2,
-    point_at_next,
-    _pointing_cases,
-    (
-        Mistake(
-            "previous",
-            _pointing(_wanted, shift=-1),
-            "Your symbols point at the one before. Row s is the query of symbol s: its entry is in column s + 1.",
-        ),
-        Mistake(
-            "itself",
-            _pointing(_wanted, shift=0),
-            "Your symbols point at themselves: the entry of row s belongs in column s + 1.",
-        ),
-        Mistake("no wrap", _no_wrap, "The last symbol points at nobody; it should point at symbol 0."),
-        Mistake(
-            "no root",
-            _pointing(_wanted, root=lambda n: 1.0),
-            "The score will be divided by √d_k = √n, and then your symbols point too weakly: multiply by √n.",
-        ),
-        Mistake(
-            "root below",
-            _pointing(_wanted, root=lambda n: n**-0.5),
-            "You divided by √n. The head does that already, so multiply by √n beforehand.",
-        ),
-        Mistake(
-            "n instead of root",
-            _pointing(_wanted, root=lambda n: n),
-            "You multiplied by n; the head divides by the root of d_k = n.",
-        ),
-        Mistake(
-            "two keys",
-            _pointing(lambda n, share: math.log(share / (1 - share))),
-            "That would be right with two keys. There are n − 1 others with score 0, so e^c / (e^c + n − 1) = share.",
-        ),
-        Mistake(
-            "n others",
-            _pointing(lambda n, share: math.log(share * n / (1 - share))),
-            "You counted n other keys; besides the successor there are n − 1.",
-        ),
-        Mistake(
-            "n − 2 others",
-            _pointing(lambda n, share: math.log(share * max(n - 2, 1) / (1 - share))),
-            "You left out the symbol itself; it is read too, with score 0, so there are n − 1 others.",
-        ),
-        Mistake(
-            "logarithm of the share",
-            _pointing(lambda n, share: math.log(share)),
-            "ln(share) is not the score: the softmax divides e^c by e^c + n − 1. Solve for c.",
-        ),
-        Mistake(
-            "no logarithm",
-            _pointing(lambda n, share: share * (n - 1) / (1 - share)),
-            "That is e^c; the score is its logarithm.",
-        ),
-        Mistake(
-            "the share",
-            _pointing(lambda n, share: share, root=lambda n: 1.0),
-            "You wrote the weight into the matrix; the entry is a score, which the root and the softmax turn into it.",
-        ),
-        Mistake(
-            "the share, with the root",
-            _pointing(lambda n, share: share),
-            "You wrote √n times the weight into the matrix; the entry is a score, of which the softmax makes a weight.",
-        ),
-        Mistake(
-            "all the shares",
-            _all_shares,
-            "You wrote the weights into the matrix; its entries are scores, of which the softmax makes the weights.",
-        ),
-        Mistake(
-            "the right weights",
-            _same_weights,
-            "These scores give the right weights: a softmax ignores a number added to a whole row. But the others are "
-            "to be 0, so subtract theirs from every entry.",
-        ),
-        _twice("two keys", lambda n, share: math.log(share / (1 - share))),
-        _twice("n others", lambda n, share: math.log(share * n / (1 - share))),
-        _twice("logarithm of the share", lambda n, share: math.log(share)),
-        _twice("no logarithm", lambda n, share: share * (n - 1) / (1 - share)),
-        _twice("previous", _wanted, shift=-1),
-        _twice("itself", _wanted, shift=0),
-        Mistake(
-            "inverse",
-            _pointing(lambda n, share: -_wanted(n, share)),
-            "The sign is flipped: a share above 1 / n needs a positive score.",
-        ),
+    "03.3", "Point at the next symbol", 10, 2, point_at_next, _pointing_cases,
+    slips(
+        "n, share", _POINT,
+        ("previous", "roll(1", "roll(-1",
+         "Your symbols point at the one before. Row s is the query of symbol s: its entry is in column s + 1."),
+        ("itself", ".roll(1, dims=1)", "",
+         "Your symbols point at themselves: the entry of row s belongs in column s + 1."),
+        ("no wrap", "torch.eye(n).roll(1, dims=1)", "torch.ones(n - 1).diag(1)",
+         "The last symbol points at nothing; it should point at symbol 0."),
+        ("no root", "n**0.5 * ", "",
+         "The score will be divided by √d_k = √n, and then your symbols point too weakly: multiply by √n."),
+        ("root below", "n**0.5", "n**-0.5",
+         "You divided by √n. The head does that already, so multiply by √n beforehand."),
+        ("n instead of root", "n**0.5", "n", "You multiplied by n; the head divides by the root of d_k = n."),
+        ("two keys", " * (n - 1)", "",
+         "That would be right with two keys. There are n − 1 others with score 0, so e^c / (e^c + n − 1) = share."),
+        ("n others", "(n - 1)", "n", "You counted n other keys; besides the successor there are n − 1."),
+        ("n − 2 others", "(n - 1)", "(n - 2)",
+         "You left out the symbol itself; it is read too, with score 0, so there are n − 1 others."),
+        ("logarithm of the share", " * (n - 1) / (1 - share)", "",
+         "ln(share) is not the score: the softmax divides e^c by e^c + n − 1. Solve for c."),
+        ("no logarithm", "math.log", "", "That is e^c; the score is its logarithm."),
+        ("the share", "n**0.5 * score", "share",
+         "You wrote the weight into the matrix; the entry is a score, which the root and the softmax turn into a "
+         "weight."),
+        ("the share, with the root", "math.log(share * (n - 1) / (1 - share))", "share",
+         "You wrote √n times the weight into the matrix; the entry is a score, which the softmax turns into a weight."),
+        ("the right weights", "score * torch.eye(n).roll(1, dims=1)",
+         "torch.where(torch.eye(n).roll(1, dims=1) > 0, share, (1 - share) / (n - 1)).log()",
+         "These scores give the right weights: a softmax ignores a number added to a whole row. But the other scores "
+         "must be 0, so subtract theirs from every entry."),
     ),
-)
+)  # fmt: skip
 
 
 # 03.4 Other matrices, the same scores --------------------------------------------------------------------------------
@@ -436,67 +233,27 @@ def _same_cases():
 
 
 EXERCISE_4 = Exercise(
-    "03.4",
-    "Other matrices, the same scores",
-    15,
-    3,
-    same_scores,
-    _same_cases,
-    (
-        Mistake(
-            "same B",
-            lambda Q, K, B: (Q @ B, K @ B),
-            "Both were multiplied by B; then W_QK becomes W_Q B Bᵀ W_Kᵀ. Right only where B is a rotation.",
-        ),
-        Mistake(
-            "inverse",
-            lambda Q, K, B: (Q @ B, K @ torch.linalg.inv(B)),
-            "The inverse stands untransposed: W_QK becomes W_Q B B⁻ᵀ W_Kᵀ, since W_K enters transposed.",
-        ),
-        Mistake(
-            "transpose",
-            lambda Q, K, B: (Q @ B, K @ B.T),
-            "You transposed B without inverting it: W_QK becomes W_Q B B W_Kᵀ.",
-        ),
-        Mistake(
-            "key unchanged",
-            lambda Q, K, B: (Q @ B, K),
-            "W_K must undo what B does to the queries; you left it as it was.",
-        ),
-        Mistake(
-            "query unchanged",
-            lambda Q, K, B: (Q, K),
-            "These are the matrices that you were given; the first result must be W_Q B.",
-        ),
-        Mistake(
-            "entrywise",
-            lambda Q, K, B: (Q @ B, K @ (1 / B).T),
-            "1 / B inverts every entry by itself; the inverse of a matrix is torch.linalg.inv(B).",
-        ),
-        Mistake(
-            "entrywise, untransposed",
-            lambda Q, K, B: (Q @ B, K @ (1 / B)),
-            "1 / B inverts every entry by itself; the inverse of a matrix is torch.linalg.inv(B). And W_K enters "
-            "transposed.",
-        ),
-        Mistake(
-            "order",
-            lambda Q, K, B: (K @ torch.linalg.inv(B).T, Q @ B),
-            "Both matrices are right, in the other order: W_Q B comes first.",
-        ),
-        Mistake(
-            "inverse on the queries",
-            lambda Q, K, B: (Q @ torch.linalg.inv(B), K @ B.T),
-            "The scores are the same, but the queries got B⁻¹: the first result must be W_Q B.",
-        ),
-        Mistake(
-            "other way",
-            lambda Q, K, B: (Q @ torch.linalg.inv(B).T, K @ B),
-            "The scores are the same, but B was put on the keys: the first result must be W_Q B.",
-        ),
+    "03.4", "Other matrices, the same scores", 15, 3, same_scores, _same_cases,
+    slips(
+        "W_Q, W_K, B", "return W_Q @ B, W_K @ torch.linalg.inv(B).T",
+        ("same B", "torch.linalg.inv(B).T", "B",
+         "Both were multiplied by B; then W_QK becomes W_Q B Bᵀ W_Kᵀ. Right only where B is a rotation."),
+        ("inverse", ".T", "",
+         "The inverse is not transposed: W_QK becomes W_Q B B⁻ᵀ W_Kᵀ, since W_K enters transposed."),
+        ("transpose", "torch.linalg.inv(B)", "B", "You transposed B without inverting it: W_QK becomes W_Q B B W_Kᵀ."),
+        ("key unchanged", " @ torch.linalg.inv(B).T", "",
+         "W_K must undo what B does to the queries; you left it as it was."),
+        ("entrywise", "torch.linalg.inv(B)", "(1 / B)",
+         "1 / B inverts every entry by itself; the inverse of a matrix is torch.linalg.inv(B)."),
+        ("order", "W_Q @ B, W_K @ torch.linalg.inv(B).T", "W_K @ torch.linalg.inv(B).T, W_Q @ B",
+         "Both matrices are right, but in the wrong order: W_Q B comes first."),
+        ("inverse on the queries", "W_Q @ B, W_K @ torch.linalg.inv(B).T", "W_Q @ torch.linalg.inv(B), W_K @ B.T",
+         "The scores are the same, but the queries got B⁻¹: the first result must be W_Q B."),
+        ("other way", "W_Q @ B, W_K @ torch.linalg.inv(B).T", "W_Q @ torch.linalg.inv(B).T, W_K @ B",
+         "The scores are the same, but B was put on the keys: the first result must be W_Q B."),
     ),
     returns=("new W_Q", "new W_K"),
-)
+)  # fmt: skip
 
 
 # 03.5 What is kept and what is computed ------------------------------------------------------------------------------
@@ -524,100 +281,46 @@ def _size_cases():
     ]
 
 
-def _sizes(parameters=None, activations=None):
-    """Return the right counts with one of them replaced by a formula of (d_model, d_k, d_v, batch, seq_len)."""
-
-    def function(*sizes):
-        right = head_sizes(*sizes)
-        return parameters(*sizes) if parameters else right[0], activations(*sizes) if activations else right[1]
-
-    return function
-
+_SIZES = """
+    parameters = d_model * (2 * d_k + d_v)
+    activations = batch * (seq_len * (2 * d_k + 2 * d_v) + 2 * seq_len**2)
+    return parameters, activations
+"""
 
 EXERCISE_5 = Exercise(
-    "03.5",
-    "What is kept and what is computed",
-    10,
-    2,
-    head_sizes,
-    _size_cases,
-    (
-        Mistake(
-            "no batch",
-            _sizes(activations=lambda m, k, v, b, n: n * (2 * k + 2 * v) + 2 * n * n),
-            "Parameters are right; activations exist once for every sentence of the batch.",
-        ),
-        Mistake(
-            "parameters by batch",
-            _sizes(parameters=lambda m, k, v, b, n: b * m * (2 * k + v)),
-            "You counted the matrices once per sentence; the whole batch shares them.",
-        ),
-        Mistake(
-            "parameters by length",
-            _sizes(parameters=lambda m, k, v, b, n: n * (2 * k + v)),
-            "You counted Q, K and V as parameters; parameters are W_Q, W_K and W_V, which have no token axis.",
-        ),
-        Mistake(
-            "no output",
-            _sizes(activations=lambda m, k, v, b, n: b * (n * (2 * k + v) + 2 * n * n)),
-            "Parameters are right; one of the two activations of width d_v, V or the output, is missing.",
-        ),
-        Mistake(
-            "one grid",
-            _sizes(activations=lambda m, k, v, b, n: b * (n * (2 * k + 2 * v) + n * n)),
-            "Parameters are right; scores and weights are two grids of seq_len × seq_len; you counted one.",
-        ),
-        Mistake(
-            "tokens too",
-            _sizes(activations=lambda m, k, v, b, n: b * n * (m + 2 * k + 2 * v + 2 * n)),
-            "Parameters are right; you counted X as well, which is given and not computed by the head.",
-        ),
-        Mistake(
-            "no grid",
-            _sizes(activations=lambda m, k, v, b, n: b * n * (2 * k + 2 * v)),
-            "Parameters are right; the scores and the weights are missing, a grid of seq_len × seq_len each.",
-        ),
-        Mistake(
-            "projections only",
-            _sizes(activations=lambda m, k, v, b, n: b * n * (2 * k + v)),
-            "Parameters are right; you counted Q, K and V. Scores, weights and the output are computed too.",
-        ),
-        Mistake(
-            "grids once",
-            _sizes(activations=lambda m, k, v, b, n: b * n * (2 * k + 2 * v) + 2 * n * n),
-            "Parameters are right; each sentence of the batch has two grids of its own.",
-        ),
-        Mistake(
-            "one matrix for Q and K",
-            _sizes(parameters=lambda m, k, v, b, n: m * (k + v)),
-            "Activations are right; W_Q and W_K are two matrices, and both are kept.",
-        ),
-        Mistake(
-            "one row of scores",
-            _sizes(activations=lambda m, k, v, b, n: b * (n * (2 * k + 2 * v) + 2 * n)),
-            "Parameters are right; the scores have one entry for each pair of tokens, not for each token.",
-        ),
-        Mistake(
-            "d_v is d_k",
-            _sizes(parameters=lambda m, k, v, b, n: 3 * m * k),
-            "W_V has d_v columns, which need not be d_k.",
-        ),
-        Mistake(
-            "swapped", lambda *sizes: head_sizes(*sizes)[::-1], "The two counts are swapped: parameters come first."
-        ),
-        Mistake(
-            "W_O",
-            _sizes(parameters=lambda m, k, v, b, n: m * (2 * k + 2 * v)),
-            "Activations are right; W_O is not counted here: the parameters are W_Q, W_K and W_V.",
-        ),
-        Mistake(
-            "biases",
-            _sizes(parameters=lambda m, k, v, b, n: (m + 1) * (2 * k + v)),
-            "Activations are right; there are no biases here: the parameters are W_Q, W_K and W_V.",
-        ),
+    "03.5", "What is kept and what is computed", 10, 2, head_sizes, _size_cases,
+    slips(
+        "d_model, d_k, d_v, batch, seq_len", _SIZES,
+        ("no batch", "batch * ", "", "Parameters are right; activations exist once for every sentence of the batch."),
+        ("parameters by batch", "d_model * ", "batch * d_model * ",
+         "You counted the matrices once per sentence; the whole batch shares them."),
+        ("parameters by length", "d_model * ", "seq_len * ",
+         "You counted Q, K and V as parameters; parameters are W_Q, W_K and W_V, which have no token axis."),
+        ("no output", "2 * d_v", "d_v",
+         "Parameters are right; one of the two activations of width d_v, V or the output, is missing."),
+        ("one grid", "2 * seq_len**2", "seq_len**2",
+         "Parameters are right; scores and weights are two grids of seq_len × seq_len; you counted one."),
+        ("tokens too", "2 * d_k + 2 * d_v", "d_model + 2 * d_k + 2 * d_v",
+         "Parameters are right; you counted X as well, which is given and not computed by the head."),
+        ("no grid", " + 2 * seq_len**2", "",
+         "Parameters are right; the scores and the weights are missing, a grid of seq_len × seq_len each."),
+        ("projections only", "2 * d_v) + 2 * seq_len**2", "d_v)",
+         "Parameters are right; you counted Q, K and V. Scores, weights and the output are computed too."),
+        ("grids once", "(seq_len * (2 * d_k + 2 * d_v) + 2 * seq_len**2)",
+         "seq_len * (2 * d_k + 2 * d_v) + 2 * seq_len**2",
+         "Parameters are right; each sentence of the batch has two grids of its own."),
+        ("one matrix for Q and K", "(2 * d_k + d_v)", "(d_k + d_v)",
+         "Activations are right; W_Q and W_K are two matrices, and both are kept."),
+        ("d_v is d_k", "(2 * d_k + d_v)", "3 * d_k", "W_V has d_v columns, which need not be d_k."),
+        ("swapped", "return parameters, activations", "return activations, parameters",
+         "The two counts are swapped: parameters come first."),
+        ("W_O", "(2 * d_k + d_v)", "(2 * d_k + 2 * d_v)",
+         "Activations are right; W_O is not counted here: the parameters are W_Q, W_K and W_V."),
+        ("biases", "d_model * ", "(d_model + 1) * ",
+         "Activations are right; there are no biases here: the parameters are W_Q, W_K and W_V."),
     ),
     returns=("parameters", "activations"),
-)
+)  # fmt: skip
 
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

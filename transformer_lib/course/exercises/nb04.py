@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, Mistake, normal
+from .model import Case, Exercise, normal
 from .probes import masked_key_leak, weights_sum
+from .slips import slips
 
 INF = float("inf")
 
@@ -32,81 +33,44 @@ def _score_cases():
     ]
 
 
+_SCALED_SCORES = """
+    scores = query @ key.transpose(-2, -1)
+    return scores / query.shape[-1] ** 0.5
+"""
+
 EXERCISE_1 = Exercise(
-    "04.1",
-    "Scaled scores",
-    5,
-    1,
-    scaled_scores,
-    _score_cases,
-    (
-        Mistake("d_k", lambda q, k: q @ k.mT / q.shape[-1], "You divided by d_k; the formula divides by √d_k."),
-        Mistake("unscaled", lambda q, k: q @ k.mT, "The scores are not scaled: divide by √d_k."),
-        Mistake("times", lambda q, k: q @ k.mT * q.shape[-1] ** 0.5, "You multiplied by √d_k; divide by it."),
-        Mistake(
-            "root of 3",
-            lambda q, k: q @ k.mT / 3**0.5,
-            "√3 is the root of d_k in our example; take it from the tensor: query.shape[-1].",
-        ),
-        Mistake(
-            "q_len",
-            lambda q, k: q @ k.mT / q.shape[-2] ** 0.5,
-            "You divided by the root of the number of queries; d_k is the length of one query (the last axis).",
-        ),
-        Mistake(
-            "first axis",
-            lambda q, k: q @ k.mT / q.shape[0] ** 0.5,
-            "You divided by the root of the first axis, which is the batch where there is one; d_k is the last axis.",
-        ),
-        Mistake(
-            "axis 1",
-            lambda q, k: q @ k.mT / q.shape[1] ** 0.5,
-            "Right for one sentence; with a batch in front axis 1 counts queries, or heads. d_k is the last axis, "
-            "query.shape[-1].",
-        ),
-        Mistake(
-            "whole root",
-            lambda q, k: q @ k.mT / int(q.shape[-1] ** 0.5),
-            "√d_k need not be an integer: do not round it.",
-        ),
-        Mistake(
-            "softmax",
-            lambda q, k: torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, -1),
-            "You returned the weights; return the scores, before the softmax.",
-        ),
-        Mistake(
-            "k_len",
-            lambda q, k: q @ k.mT / k.shape[-2] ** 0.5,
-            "You divided by the root of the number of keys; d_k is the length of one key (the last axis).",
-        ),
-        Mistake(
-            "no transpose",
-            lambda q, k: q @ k / q.shape[-1] ** 0.5,
-            "You multiplied by the keys without transposing them (a reshape does not); a dot product sums over d_k.",
-        ),
-        Mistake(
-            "all axes",
-            lambda q, k: q @ k.permute(*reversed(range(k.dim()))) / q.shape[-1] ** 0.5,
-            "Right without a batch, but .T turns all axes around: swap only the last two, key.transpose(-2, -1).",
-        ),
-        Mistake(
-            "swapped",
-            lambda q, k: k @ q.mT / q.shape[-1] ** 0.5,
-            "The result has the right values transposed: queries are rows, keys are columns.",
-        ),
-        Mistake(
-            "half",
-            lambda q, k: q @ k.mT / q.shape[-1] ** 1 / 2,
-            "You divided by 2 d_k: in Python d_k ** 1 / 2 is (d_k ** 1) / 2. Write d_k ** 0.5.",
-        ),
-        Mistake(
-            "half of d_k",
-            lambda q, k: q @ k.mT / (q.shape[-1] / 2),
-            "You divided by d_k / 2: in Python d_k ** 1 / 2 is (d_k ** 1) / 2. Write d_k ** 0.5.",
-        ),
+    "04.1", "Scaled scores", 5, 1, scaled_scores, _score_cases,
+    slips(
+        "query, key", _SCALED_SCORES,
+        ("d_k", " ** 0.5", "", "You divided by d_k; the formula divides by √d_k."),
+        ("unscaled", " / query.shape[-1] ** 0.5", "", "The scores are not scaled: divide by √d_k."),
+        ("times", "/", "*", "You multiplied by √d_k; divide by it."),
+        ("root of 3", "query.shape[-1]", "3",
+         "√3 is the root of d_k in our example; take it from the tensor: query.shape[-1]."),
+        ("q_len", "shape[-1]", "shape[-2]",
+         "You divided by the root of the number of queries; d_k is the length of one query (the last axis)."),
+        ("first axis", "shape[-1]", "shape[0]",
+         "You divided by the root of the first axis, which is the batch where there is one; d_k is the last axis."),
+        ("axis 1", "shape[-1]", "shape[1]",
+         "Right for one sentence; with a batch in front axis 1 counts queries, or heads. d_k is the last axis, "
+         "query.shape[-1]."),
+        ("softmax", "scores / query.shape[-1] ** 0.5", "(scores / query.shape[-1] ** 0.5).softmax(-1)",
+         "You returned the weights; return the scores, before the softmax."),
+        ("k_len", "query.shape[-1]", "key.shape[-2]",
+         "You divided by the root of the number of keys; d_k is the length of one key (the last axis)."),
+        ("no transpose", ".transpose(-2, -1)", "",
+         "You multiplied by the keys without transposing them (a reshape does not); a dot product sums over d_k."),
+        ("all axes", "transpose(-2, -1)", "permute(*range(key.dim())[::-1])",
+         "Right without a batch, but .T turns all axes around: swap only the last two, key.transpose(-2, -1)."),
+        ("swapped", "query @ key.transpose(-2, -1)", "key @ query.transpose(-2, -1)",
+         "The result has the right values transposed: queries are rows, keys are columns."),
+        ("half", "** 0.5", "** 1 / 2",
+         "You divided by 2 d_k: in Python d_k ** 1 / 2 is (d_k ** 1) / 2. Write d_k ** 0.5."),
+        ("half of d_k", "query.shape[-1] ** 0.5", "(query.shape[-1] ** 1 / 2)",
+         "You divided by d_k / 2: in Python d_k ** 1 / 2 is (d_k ** 1) / 2. Write d_k ** 0.5."),
     ),
     gradients=("query", "key"),
-)
+)  # fmt: skip
 
 
 # 04.2 How far do dot products spread? ---------------------------------------------------------------------------------
@@ -132,97 +96,50 @@ def _deviation_cases():
     ]
 
 
-def _deviation(variance_of_a_term, count=lambda d: d, power=0.5):
-    return lambda d, mq, vq, mk, vk: (count(d) * variance_of_a_term(mq, vq, mk, vk)) ** power
+_BY_MOMENTS = """
+    square_q, square_k = var_q + mean_q**2, var_k + mean_k**2
+    variance = d_k * (square_q * square_k - (mean_q * mean_k) ** 2)
+    return variance**0.5
+"""
 
+_EXPANDED = """
+    of_a_term = var_q * var_k + var_q * mean_k**2 + var_k * mean_q**2
+    return (d_k * of_a_term) ** 0.5
+"""
 
 EXERCISE_2 = Exercise(
-    "04.2",
-    "How far do dot products spread?",
-    10,
-    2,
-    dot_product_deviation,
-    _deviation_cases,
-    (
-        Mistake(
-            "d_k alone",
-            lambda d, mq, vq, mk, vk: d**0.5,
-            "Right only for mean 0 and variance 1: a term's variance depends on both means and both variances.",
-        ),
-        Mistake(
-            "half",
-            _deviation(lambda mq, vq, mk, vk: (vq * vk + vq * mk**2 + vk * mq**2) / 2, power=1.0),
-            "That is half of the variance: in Python x ** 1 / 2 is (x ** 1) / 2. Write x ** 0.5.",
-        ),
-        Mistake(
-            "factor",
-            _deviation(lambda mq, vq, mk, vk: vq * vk + vq * mk**2 + vk * mq**2, power=-0.5),
-            "That is what one would multiply by; return the standard deviation, by which one divides.",
-        ),
-        Mistake(
-            "squared variances",
-            _deviation(lambda mq, vq, mk, vk: (vq**2 + mq**2) * (vk**2 + mk**2) - (mq * mk) ** 2),
-            "A variance is a square already: E[q²] is var_q + mean_q².",
-        ),
-        Mistake(
-            "mean of the sum",
-            lambda d, mq, vq, mk, vk: abs(d * (vq + mq**2) * (vk + mk**2) - (d * mq * mk) ** 2) ** 0.5,
-            "You subtracted the square of the whole sum's mean. Take E[t]² off a single term; d_k terms then add up.",
-        ),
-        Mistake(
-            "no means",
-            _deviation(lambda mq, vq, mk, vk: vq * vk),
-            "Right while both means are 0. With a mean, E[q²] is variance + mean², and a term also varies with it.",
-        ),
-        Mistake(
-            "mean of squares",
-            _deviation(lambda mq, vq, mk, vk: (vq + mq**2) * (vk + mk**2)),
-            "That is the root of d_k E[q²] E[k²], of the mean of the squares; a variance subtracts the square of the "
-            "mean, (E[q] E[k])².",
-        ),
-        Mistake(
-            "variance",
-            _deviation(lambda mq, vq, mk, vk: vq * vk + vq * mk**2 + vk * mq**2, power=1.0),
-            "That is the variance; the standard deviation is its root.",
-        ),
-        Mistake(
-            "no product",
-            _deviation(lambda mq, vq, mk, vk: vq * mk**2 + vk * mq**2),
-            "The term var_q · var_k is missing: with both means 0 the products would not vary at all.",
-        ),
-        Mistake(
-            "one mean",
-            _deviation(lambda mq, vq, mk, vk: vq * vk + vq * mk**2),
-            "A mean of the keys spreads the products, and so does a mean of the queries: var_k · mean_q² is missing.",
-        ),
-        Mistake(
-            "other mean",
-            _deviation(lambda mq, vq, mk, vk: vq * vk + vk * mq**2),
-            "A mean of the queries spreads the products, and so does a mean of the keys: var_q · mean_k² is missing.",
-        ),
-        Mistake(
-            "own means",
-            _deviation(lambda mq, vq, mk, vk: vq * vk + vq * mq**2 + vk * mk**2),
-            "Each mean multiplies the variance of the *other* factor: var_q · mean_k² and var_k · mean_q².",
-        ),
-        Mistake(
-            "one term",
-            _deviation(lambda mq, vq, mk, vk: vq * vk + vq * mk**2 + vk * mq**2, count=lambda d: 1),
-            "That is the deviation of one term; d_k independent terms add their variances.",
-        ),
-        Mistake(
-            "d_k outside",
-            lambda d, mq, vq, mk, vk: d * (vq * vk + vq * mk**2 + vk * mq**2) ** 0.5,
-            "You added up d_k deviations; of independent terms the variances add up, and the root comes last.",
-        ),
-        Mistake(
-            "sum of variances",
-            _deviation(lambda mq, vq, mk, vk: vq + vk),
-            "The components are multiplied, not added: a product of independent components has E[q²] E[k²] in place of "
-            "a sum.",
-        ),
+    "04.2", "How far do dot products spread?", 10, 2, dot_product_deviation, _deviation_cases,
+    slips(
+        "d_k, mean_q, var_q, mean_k, var_k", _BY_MOMENTS,
+        ("d_k alone", "variance**0.5", "d_k**0.5",
+         "Right only for mean 0 and variance 1: a term's variance depends on both means and both variances."),
+        ("half", "**0.5", "**1 / 2",
+         "That is half of the variance: in Python x ** 1 / 2 is (x ** 1) / 2. Write x ** 0.5."),
+        ("squared variances", "var_q + mean_q**2, var_k + mean_k**2", "var_q**2 + mean_q**2, var_k**2 + mean_k**2",
+         "A variance is a square already: E[q²] is var_q + mean_q²."),
+        ("mean of squares", " - (mean_q * mean_k) ** 2", "",
+         "That is the root of d_k E[q²] E[k²], of the mean of the squares; a variance subtracts the square of the "
+         "mean, (E[q] E[k])²."),
+        ("variance", "**0.5", "", "That is the variance; the standard deviation is its root."),
+        ("one term", "d_k * ", "", "That is the deviation of one term; d_k independent terms add their variances."),
+    )
+    + slips(
+        "d_k, mean_q, var_q, mean_k, var_k", _EXPANDED,
+        ("no means", " + var_q * mean_k**2 + var_k * mean_q**2", "",
+         "Right while both means are 0. With a mean, E[q²] is variance + mean², and a term also varies with it."),
+        ("one mean", " + var_k * mean_q**2", "",
+         "A mean of the keys spreads the products, and so does a mean of the queries: var_k · mean_q² is missing."),
+        ("other mean", " + var_q * mean_k**2", "",
+         "A mean of the queries spreads the products, and so does a mean of the keys: var_q · mean_k² is missing."),
+        ("own means", "var_q * mean_k**2 + var_k * mean_q**2", "var_q * mean_q**2 + var_k * mean_k**2",
+         "Each mean multiplies the variance of the *other* factor: var_q · mean_k² and var_k · mean_q²."),
+        ("d_k outside", "(d_k * of_a_term) ** 0.5", "d_k * of_a_term**0.5",
+         "You added up d_k deviations; of independent terms the variances add up, and the root comes last."),
+        ("sum of variances", "var_q * var_k + var_q * mean_k**2 + var_k * mean_q**2", "var_q + var_k",
+         "The components are multiplied, not added: a product of independent components has E[q²] E[k²] in place of a "
+         "sum."),
     ),
-)
+)  # fmt: skip
 
 
 # 04.3 A softmax that does not overflow -------------------------------------------------------------------------------
@@ -253,81 +170,47 @@ def _softmax_cases():
     ]
 
 
-def _exp_share(shift):
-    return lambda s: (e := torch.exp(s - shift(s))) / e.sum(-1, keepdim=True)
-
+_SHIFTED = """
+    e = (scores - scores.amax(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
+"""
 
 EXERCISE_3 = Exercise(
-    "04.3",
-    "A softmax that does not overflow",
-    10,
-    2,
-    stable_softmax,
-    _softmax_cases,
-    (
-        Mistake(
-            "naive",
-            _exp_share(lambda s: 0.0),
-            "exp overflows for scores in the thousands (inf / inf is NaN), and for very negative ones every exp is 0 "
-            "(0 / 0 is NaN, too): subtract each row's largest score first.",
-        ),
-        Mistake(
-            "nan replaced",
-            lambda s: _exp_share(lambda s: 0.0)(s).nan_to_num(0.0),
-            "You replaced NaN by 0 afterwards, so such a row has no weights at all. Subtract each row's largest score "
-            "before exp.",
-        ),
-        Mistake(
-            "mean",
-            _exp_share(lambda s: s.mean(-1, keepdim=True)),
-            "You subtracted the mean of each row; only subtracting the largest score keeps exp at most 1 "
-            "(and the mean of a row with -inf is -inf).",
-        ),
-        Mistake(
-            "smallest",
-            _exp_share(lambda s: s.amin(-1, keepdim=True)),
-            "You subtracted the smallest score of each row; where the others lie far above it, exp overflows: "
-            "subtract the largest.",
-        ),
-        Mistake(
-            "global max",
-            _exp_share(lambda s: s.max()),
-            "You subtracted the largest score of all rows; in a row far below it every exp underflows to 0, "
-            "and 0 / 0 is NaN. Take the largest score of each row.",
-        ),
-        Mistake(
-            "axis",
-            lambda s: torch.softmax(s, 0 if s.dim() == 1 else -2),
-            "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
-        ),
-        Mistake(
-            "first axis",
-            lambda s: torch.softmax(s, 0),
-            "You took the softmax over the first axis, the batch where there is one; keys are the last.",
-        ),
-        Mistake(
-            "all",
-            lambda s: torch.softmax(s.flatten(), 0).view_as(s),
-            "You took one softmax over all entries; every row needs its own.",
-        ),
-        Mistake(
-            "no sum",
-            lambda s: torch.exp(s - s.amax(-1, keepdim=True)),
-            "You did not divide by the sum of each row.",
-        ),
-        Mistake(
-            "no inf",
-            lambda s: torch.softmax(s.masked_fill(s == -INF, 0.0), -1),
-            "You replaced -inf by 0, but exp(0) = 1: a score of -inf must get weight exp(-inf) = 0.",
-        ),
-        Mistake(
-            "log",
-            lambda s: torch.log_softmax(s, -1),
-            "You returned the logarithm of the weights; take the exponential.",
-        ),
+    "04.3", "A softmax that does not overflow", 10, 2, stable_softmax, _softmax_cases,
+    slips(
+        "scores", _SHIFTED,
+        ("naive", " - scores.amax(-1, keepdim=True)", "",
+         "exp overflows for scores in the thousands (inf / inf is NaN), and for very negative ones every exp is 0 "
+         "(0 / 0 is NaN, too): subtract each row's largest score first."),
+        ("nan replaced", "return e / e.sum(-1, keepdim=True)",
+         "return (scores.exp() / scores.exp().sum(-1, keepdim=True)).nan_to_num(0.0)",
+         "You replaced NaN by 0 afterwards, so such a row has no weights at all. Subtract each row's largest score "
+         "before exp."),
+        ("mean", "amax", "mean",
+         "You subtracted the mean of each row; only subtracting the largest score keeps exp at most 1 (and the mean of "
+         "a row with -inf is -inf)."),
+        ("smallest", "amax", "amin",
+         "You subtracted the smallest score of each row; where the others lie far above it, exp overflows: subtract "
+         "the largest."),
+        ("global max", "amax(-1, keepdim=True)", "max()",
+         "You subtracted the largest score of all rows; in a row far below it every exp underflows to 0, and 0 / 0 is "
+         "NaN. Take the largest score of each row."),
+        ("no sum", " / e.sum(-1, keepdim=True)", "", "You did not divide by the sum of each row."),
+    )
+    + slips(
+        "scores", "return scores.softmax(-1)",
+        ("axis", "-1", "0 if scores.dim() == 1 else -2",
+         "Your weights sum to one over queries (axis -2), not over keys (axis -1)."),
+        ("first axis", "-1", "0",
+         "You took the softmax over the first axis, the batch where there is one; keys are the last."),
+        ("all", "softmax(-1)", "flatten().softmax(0).view_as(scores)",
+         "You took one softmax over all entries; every row needs its own."),
+        ("no inf", "scores", "scores.masked_fill(scores == -torch.inf, 0.0)",
+         "You replaced -inf by 0, but exp(0) = 1: a score of -inf must get weight exp(-inf) = 0."),
+        ("log", "softmax", "log_softmax", "You returned the logarithm of the weights; take the exponential."),
     ),
     probes=(weights_sum(),),
-)
+)  # fmt: skip
 
 
 # 04.4 Attention under a mask -----------------------------------------------------------------------------------------
@@ -384,165 +267,80 @@ def _attention_cases():
     ]
 
 
-def _attend(weigh):
-    """Return attention whose weights come from `weigh(scaled scores, mask)`."""
+_WEIGHTS = "scores.masked_fill(~mask & ~empty, -torch.inf).softmax(-1).masked_fill(empty, 0.0)"
 
-    def function(query, key, value, mask):
-        weights = weigh(scaled_scores(query, key), mask)
-        return weights @ value, weights
+_EMPTY_ROWS = f"""
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
+    empty = ~mask.any(-1, keepdim=True)
+    weights = {_WEIGHTS}
+    return weights @ value, weights
+"""
 
-    return function
-
-
-def _masked(scores, mask, fill=-INF):
-    return scores.masked_fill(~mask, fill)
-
-
-def _infinite(mask):
-    """Return 0 where attention is allowed and -inf elsewhere: a mask to be added."""
-    return torch.zeros(mask.shape).masked_fill(~mask, -INF)
-
-
-def _softmax_of(scores):
-    """Return the softmax over the keys, with zeros and no NaN where everything is -inf."""
-    alone = (scores == -INF).all(-1, keepdim=True)
-    return torch.softmax(scores.masked_fill(alone, 0.0), -1).masked_fill(alone, 0.0)
-
-
-def _rescaled(factor):
-    """Return attention whose scores are `factor(d_k)` times too large."""
-
-    def function(query, key, value, mask):
-        weights = _softmax_of(_masked(scaled_scores(query, key) * factor(query.shape[-1]), mask))
-        return weights @ value, weights
-
-    return function
-
-
-def _output_emptied(weigh):
-    """Return attention with the weights `weigh(scaled scores, mask)`, whose output alone is 0 for an empty row."""
-
-    def function(query, key, value, mask):
-        weights = weigh(scaled_scores(query, key), mask)
-        return (weights @ value).masked_fill(~mask.any(-1, keepdim=True), 0.0), weights
-
-    return function
-
+_FINITE_FILL = """
+    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
+    weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1) * mask
+    return weights @ value, weights
+"""
 
 EXERCISE_4 = Exercise(
-    "04.4",
-    "Attention under a mask",
-    15,
-    3,
-    masked_attention,
-    _attention_cases,
-    (
-        Mistake(
-            "inverted",
-            _attend(lambda s, m: _softmax_of(_masked(s, ~m))),
-            "The mask is used the wrong way round: True means that the query may attend.",
-        ),
-        Mistake(
-            "fill where true",
-            _attend(lambda s, m: torch.softmax(_masked(s, ~m), -1)),
-            "The mask is used the wrong way round: masked_fill fills where its own mask is True, so give it ~mask.",
-        ),
-        Mistake(
-            "fill where true, rows",
-            _attend(
-                lambda s, m: torch.softmax(s.masked_fill(m & m.any(-1, keepdim=True), -INF), -1).masked_fill(
-                    ~m.any(-1, keepdim=True), 0.0
-                )
-            ),
-            "The empty rows are right; elsewhere the mask is used the wrong way round: masked_fill fills where its own "
-            "mask is True, so give it ~mask there.",
-        ),
-        Mistake(
-            "not zeroed",
-            _attend(lambda s, m: torch.softmax(_masked(s, m | ~m.any(-1, keepdim=True)), -1)),
-            "A row that may attend to nothing still has weights. Its scores are finite, which is right; after the "
-            "softmax set its weights to 0.",
-        ),
-        Mistake("no mask", _attend(lambda s, m: torch.softmax(s, -1)), "You did not use the mask."),
-        Mistake(
-            "after",
-            _attend(lambda s, m: torch.softmax(s, -1) * m),
-            "You masked after the softmax, so rows no longer sum to one: set the scores to -inf before it.",
-        ),
-        Mistake(
-            "zero",
-            _attend(lambda s, m: torch.softmax(s * m, -1)),
-            "You set masked scores to 0, but exp(0) = 1, so masked keys still get weight: use -inf.",
-        ),
-        Mistake(
-            "added",
-            _attend(lambda s, m: torch.softmax(s + m, -1)),
-            "You added the booleans to the scores, 1 where attention is allowed: use -inf elsewhere.",
-        ),
-        Mistake(
-            "nan",
-            _attend(lambda s, m: torch.softmax(_masked(s, m), -1)),
-            "Right where there is something to attend to; but a row that may attend to nothing becomes NaN. "
-            "Its weights must be zero.",
-        ),
-        Mistake(
-            "finite",
-            _attend(lambda s, m: torch.softmax(_masked(s, m, -1e9), -1)),
-            "Right where there is something to attend to; but with a large negative number in place of -inf, "
-            "a row that may attend to nothing spreads its weight over all keys. Its weights must be zero.",
-        ),
-        Mistake(
-            "output emptied",
-            _output_emptied(lambda s, m: torch.softmax(_masked(s, m, -1e9), -1)),
-            "The output of a row that may attend to nothing is zero, but its weights are not: set them to 0, too.",
-        ),
-        Mistake(
-            "output emptied, finite scores",
-            _output_emptied(lambda s, m: torch.softmax(_masked(s, m | ~m.any(-1, keepdim=True)), -1)),
-            "You emptied the output of a row that may attend to nothing, but not its weights: set them to 0 after the "
-            "softmax, and the output follows.",
-        ),
-        Mistake(
-            "nan gradient",
-            _attend(lambda s, m: torch.softmax(s + _infinite(m), -1).nan_to_num(0.0)),
-            "Right values, but the gradient is NaN for a row that may attend to nothing: NaN replaced after "
-            "the softmax stays in its backward pass. Fill masked scores (masked_fill), do not add -inf.",
-        ),
-        Mistake(
-            "0 times inf",
-            _attend(lambda s, m: torch.softmax(s + ~m * -INF, -1)),
-            "0 times −∞ is NaN, so scores that may be seen became NaN too: use masked_fill or torch.where.",
-        ),
-        Mistake("d_k", _rescaled(lambda d: d**-0.5), "You divided by d_k; the formula divides by √d_k."),
-        Mistake("unscaled", _rescaled(lambda d: d**0.5), "The scores are not scaled: divide by √d_k."),
-        Mistake(
-            "axis",
-            _attend(lambda s, m: _softmax_of(_masked(s, m).mT).mT),
-            "Your weights sum to one over queries (axis -2), not over keys (axis -1).",
-        ),
-        Mistake(
-            "order",
-            lambda *args: masked_attention(*args)[::-1],
-            "You returned (weights, output); the order is (output, weights).",
-        ),
-        Mistake(
-            "high fill",
-            _attend(lambda s, m: torch.softmax(_masked(s, m, -100.0), -1) * m),
-            "Where the visible scores are very low, all your weights are 0. Hide with -inf or "
-            "torch.finfo(scores.dtype).min, before the softmax: a number such as −100 can lie above visible scores.",
-        ),
-        Mistake(
-            "high fill, rows",
-            _attend(lambda s, m: torch.softmax(_masked(s, m, -100.0), -1) * m.any(-1, keepdim=True)),
-            "Where the visible scores lie below the number that you put in the hidden places, hidden keys get the "
-            "weight. Use -inf, or torch.finfo(scores.dtype).min.",
-        ),
+    "04.4", "Attention under a mask", 15, 3, masked_attention, _attention_cases,
+    slips(
+        "query, key, value, mask", _EMPTY_ROWS,
+        ("inverted", "scores = query", "mask = ~mask\nscores = query",
+         "The mask is used the wrong way round: True means that the query may attend."),
+        ("fill where true", _WEIGHTS, "scores.masked_fill(mask, -torch.inf).softmax(-1)",
+         "The mask is used the wrong way round: masked_fill fills where its own mask is True, so give it ~mask."),
+        ("fill where true, rows", "~mask & ~empty", "mask",
+         "The empty rows are right; elsewhere the mask is used the wrong way round: masked_fill fills where its own "
+         "mask is True, so give it ~mask there."),
+        ("not zeroed", ".masked_fill(empty, 0.0)", "",
+         "A row that may attend to nothing still has weights. Its scores are finite, which is right; after the softmax "
+         "set its weights to 0."),
+        ("no mask", _WEIGHTS, "scores.softmax(-1)", "You did not use the mask."),
+        ("zero", _WEIGHTS, "(scores * mask).softmax(-1)",
+         "You set masked scores to 0, but exp(0) = 1, so masked keys still get weight: use -inf."),
+        ("added", _WEIGHTS, "(scores + mask).softmax(-1)",
+         "You added the booleans to the scores, 1 where attention is allowed: use -inf elsewhere."),
+        ("nan", _WEIGHTS, "scores.masked_fill(~mask, -torch.inf).softmax(-1)",
+         "Right where there is something to attend to; but a row that may attend to nothing becomes NaN. Its weights "
+         "must be zero."),
+        ("finite", _WEIGHTS, "scores.masked_fill(~mask, -1e9).softmax(-1)",
+         "Right where there is something to attend to; but with a large negative number in place of -inf, a row that "
+         "may attend to nothing spreads its weight over all keys. Its weights must be zero."),
+        ("output emptied, finite scores", ".masked_fill(empty, 0.0)\nreturn weights @ value",
+         "\nreturn (weights @ value).masked_fill(empty, 0.0)",
+         "You emptied the output of a row that may attend to nothing, but not its weights: set them to 0 after the "
+         "softmax, and the output follows."),
+        ("nan gradient", _WEIGHTS,
+         "(scores + torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)).softmax(-1).nan_to_num(0.0)",
+         "Right values, but the gradient is NaN for a row that may attend to nothing: NaN replaced after the softmax "
+         "stays in its backward pass. Fill masked scores (masked_fill), do not add -inf."),
+        ("0 times inf", _WEIGHTS, "(scores + ~mask * -torch.inf).softmax(-1)",
+         "0 times −∞ is NaN, so scores that may be seen became NaN too: use masked_fill or torch.where."),
+        ("d_k", " ** 0.5", "", "You divided by d_k; the formula divides by √d_k."),
+        ("unscaled", " / query.shape[-1] ** 0.5", "", "The scores are not scaled: divide by √d_k."),
+        ("order", "weights @ value, weights", "weights, weights @ value",
+         "You returned (weights, output); the order is (output, weights)."),
+    )
+    + slips(
+        "query, key, value, mask", _FINITE_FILL,
+        ("after", ".masked_fill(~mask, torch.finfo(scores.dtype).min)", "",
+         "You masked after the softmax, so rows no longer sum to one: set the scores to -inf before it."),
+        ("output emptied", " * mask\nreturn weights @ value", "\nreturn weights @ value * mask.any(-1, keepdim=True)",
+         "The output of a row that may attend to nothing is zero, but its weights are not: set them to 0, too."),
+        ("axis", "softmax(-1)", "softmax(-2)",
+         "Your weights sum to one over queries (axis -2), not over keys (axis -1)."),
+        ("high fill", "torch.finfo(scores.dtype).min", "-100.0",
+         "Where the visible scores are very low, all your weights are 0. Hide with -inf or "
+         "torch.finfo(scores.dtype).min, before the softmax: a number such as −100 can lie above visible scores."),
+        ("high fill, rows", "torch.finfo(scores.dtype).min).softmax(-1) * mask",
+         "-100.0).softmax(-1) * mask.any(-1, keepdim=True)",
+         "Where the visible scores lie below the number that you put in the hidden places, hidden keys get the weight. "
+         "Use -inf, or torch.finfo(scores.dtype).min."),
     ),
-    gradients=("query", "key", "value"),
-    returns=("output", "weights"),
-    probes=(weights_sum(1), masked_key_leak),
+    gradients=("query", "key", "value"), returns=("output", "weights"), probes=(weights_sum(1), masked_key_leak),
     part="masked_attention",
-)
+)  # fmt: skip
 
 
 # 04.5 The gradient of a softmax --------------------------------------------------------------------------------------
@@ -576,63 +374,36 @@ def _softmax_backward_cases():
     ]
 
 
+_SOFTMAX_BACKWARD = """
+    mean = (weights * grad_weights).sum(-1, keepdim=True)
+    return weights * (grad_weights - mean)
+"""
+
 EXERCISE_5 = Exercise(
-    "04.5",
-    "The gradient of a softmax",
-    20,
-    3,
-    softmax_backward,
-    _softmax_backward_cases,
-    (
-        Mistake(
-            "diagonal",
-            lambda w, g: w * g,
-            "Raising one score lowers all other weights: the term that subtracts Σ weights · grad is missing.",
-        ),
-        Mistake(
-            "sigmoid",
-            lambda w, g: w * (1 - w) * g,
-            "You used only the diagonal of the Jacobian, w (1 - w), as for a sigmoid; the entries -w_i w_j "
-            "between different keys are missing.",
-        ),
-        Mistake(
-            "unweighted",
-            lambda w, g: w * (g - g.sum(-1, keepdim=True)),
-            "Subtract the sum of the gradients each times its weight; yours adds them up without weights.",
-        ),
-        Mistake(
-            "mean",
-            lambda w, g: w * (g - g.mean(-1, keepdim=True)),
-            "Subtract the mean of the gradients under the weights, not their plain mean.",
-        ),
-        Mistake(
-            "axis",
-            lambda w, g: w * (g - (w * g).sum(-2, keepdim=True)),
-            "You added up over the rows (axis -2); each row is a softmax of its own, so sum over axis -1.",
-        ),
-        Mistake(
-            "all",
-            lambda w, g: w * (g - (w * g).sum()),
-            "You added up over all rows; each row is a softmax of its own (sum over axis -1, keepdim=True).",
-        ),
-        Mistake("sign", lambda w, g: w * ((w * g).sum(-1, keepdim=True) - g), "The sign is flipped."),
-        Mistake(
-            "no a behind",
-            lambda w, g: w * g - (w * g).sum(-1, keepdim=True),
-            "The second term lacks its weights: a aᵀ times a vector is a times a number.",
-        ),
-        Mistake(
-            "plus",
-            lambda w, g: w * (g + (w * g).sum(-1, keepdim=True)),
-            "Subtract the mean under the weights; you added it.",
-        ),
-        Mistake(
-            "no front",
-            lambda w, g: g - (w * g).sum(-1, keepdim=True),
-            "The weight in front is missing: multiply the difference by the weights.",
-        ),
+    "04.5", "The gradient of a softmax", 20, 3, softmax_backward, _softmax_backward_cases,
+    slips(
+        "weights, grad_weights", _SOFTMAX_BACKWARD,
+        ("diagonal", " - mean", "",
+         "Raising one score lowers all other weights: the term that subtracts Σ weights · grad is missing."),
+        ("sigmoid", "(grad_weights - mean)", "(1 - weights) * grad_weights",
+         "You used only the diagonal of the Jacobian, w (1 - w), as for a sigmoid; the entries -w_i w_j between "
+         "different keys are missing."),
+        ("unweighted", "(weights * grad_weights)", "grad_weights",
+         "Subtract the sum of the gradients each times its weight; yours adds them up without weights."),
+        ("mean", "(weights * grad_weights).sum", "grad_weights.mean",
+         "Subtract the mean of the gradients under the weights, not their plain mean."),
+        ("axis", "-1", "-2",
+         "You added up over the rows (axis -2); each row is a softmax of its own, so sum over axis -1."),
+        ("all", "-1, keepdim=True", "",
+         "You added up over all rows; each row is a softmax of its own (sum over axis -1, keepdim=True)."),
+        ("sign", "grad_weights - mean", "mean - grad_weights", "The sign is flipped."),
+        ("no a behind", "weights * (grad_weights - mean)", "weights * grad_weights - mean",
+         "The second term lacks its weights: a aᵀ times a vector is a times a number."),
+        ("plus", "- mean", "+ mean", "Subtract the mean under the weights; you added it."),
+        ("no front", "weights * (grad_weights - mean)", "grad_weights - mean",
+         "The weight in front is missing: multiply the difference by the weights."),
     ),
-)
+)  # fmt: skip
 
 
 # 04.6 Attention backwards --------------------------------------------------------------------------------------------
@@ -663,101 +434,47 @@ def _backward_cases():
     ]
 
 
-def _backward(jacobian=softmax_backward, swap=lambda m: m.mT, swap_weights=lambda m: m.mT, power=0.5, order=(0, 1, 2)):
-    """Return the backward pass with one step replaced."""
-
-    def function(query, key, value, grad_output):
-        scale = query.shape[-1] ** power
-        weights = torch.softmax(query @ key.mT / query.shape[-1] ** 0.5, -1)
-        grad_scores = jacobian(weights, grad_output @ value.mT) / scale
-        gradients = (grad_scores @ key, swap(grad_scores) @ query, swap_weights(weights) @ grad_output)
-        return tuple(gradients[index] for index in order)
-
-    return function
-
-
-def _one_unscaled(index):
-    """Return the backward pass with the factor forgotten in one of its gradients."""
-
-    def function(query, key, value, grad_output):
-        gradients = list(attention_backward(query, key, value, grad_output))
-        gradients[index] = gradients[index] * query.shape[-1] ** 0.5
-        return tuple(gradients)
-
-    return function
-
+_BACKWARD = """
+    root = query.shape[-1] ** 0.5
+    weights = (query @ key.mT / root).softmax(-1)
+    grad_weights = grad_output @ value.mT
+    grad_scores = weights * (grad_weights - (weights * grad_weights).sum(-1, keepdim=True))
+    grad_query = grad_scores @ key / root
+    grad_key = grad_scores.mT @ query / root
+    grad_value = weights.mT @ grad_output
+    return grad_query, grad_key, grad_value
+"""
 
 EXERCISE_6 = Exercise(
-    "04.6",
-    "Attention's backward pass",
-    30,
-    3,
-    attention_backward,
-    _backward_cases,
-    (
-        Mistake(
-            "unscaled",
-            _backward(power=0.0),
-            "The scores were divided by √d_k, so grad_query and grad_key are too: the factor is missing.",
-        ),
-        Mistake(
-            "query unscaled",
-            _one_unscaled(0),
-            "grad_query lacks the factor 1 / √d_k: divide it, as you did grad_key.",
-        ),
-        Mistake(
-            "key unscaled",
-            _one_unscaled(1),
-            "grad_key lacks the factor 1 / √d_k: divide it, as you did grad_query.",
-        ),
-        Mistake("twice", _backward(power=1.0), "You divided by √d_k twice: once on the way back is enough."),
-        Mistake(
-            "key not turned",
-            _backward(swap=lambda m: m),
-            "grad_key collects over queries: multiply by the transposed gradient of the scores.",
-        ),
-        Mistake(
-            "value not turned",
-            _backward(swap_weights=lambda m: m),
-            "grad_value collects over queries: it is weightsᵀ grad_output, with the weights transposed.",
-        ),
-        Mistake(
-            "diagonal",
-            _backward(lambda w, g: w * g),
-            "Your softmax step lacks the term that subtracts Σ weights · grad (exercise 04.5).",
-        ),
-        Mistake(
-            "sigmoid",
-            _backward(lambda w, g: w * (1 - w) * g),
-            "Your softmax step uses only the diagonal w (1 - w) of the Jacobian (exercise 04.5).",
-        ),
-        Mistake(
-            "no softmax",
-            _backward(lambda w, g: g),
-            "You passed the gradient of the weights straight on to the scores: the softmax lies between.",
-        ),
-        Mistake(
-            "axis",
-            _backward(lambda w, g: w * (g - (w * g).sum(-2, keepdim=True))),
-            "In the softmax step you added up over queries (axis -2); sum over keys (axis -1).",
-        ),
-        Mistake(
-            "reversed",
-            _backward(order=(2, 1, 0)),
-            "You return them in the order in which they are found; return (grad_query, grad_key, grad_value).",
-        ),
-        Mistake(
-            "key first",
-            _backward(order=(1, 0, 2)),
-            "grad_query and grad_key have changed places: return (grad_query, grad_key, grad_value).",
-        ),
-        Mistake(
-            "order",
-            _backward(order=(2, 0, 1)),
-            "The three gradients are right but in another order: return (grad_query, grad_key, grad_value).",
-        ),
+    "04.6", "Attention's backward pass", 30, 3, attention_backward, _backward_cases,
+    slips(
+        "query, key, value, grad_output", _BACKWARD,
+        ("unscaled", "key / root\ngrad_key = grad_scores.mT @ query / root", "key\ngrad_key = grad_scores.mT @ query",
+         "The scores were divided by √d_k, so grad_query and grad_key are too: the factor is missing."),
+        ("query unscaled", "@ key / root", "@ key",
+         "grad_query lacks the factor 1 / √d_k: divide it, as you did grad_key."),
+        ("key unscaled", "@ query / root", "@ query",
+         "grad_key lacks the factor 1 / √d_k: divide it, as you did grad_query."),
+        ("twice", "keepdim=True))", "keepdim=True)) / root",
+         "You divided by √d_k twice: once on the way back is enough."),
+        ("key not turned", "grad_scores.mT", "grad_scores",
+         "grad_key collects over queries: multiply by the transposed gradient of the scores."),
+        ("value not turned", "weights.mT", "weights",
+         "grad_value collects over queries: it is weightsᵀ grad_output, with the weights transposed."),
+        ("diagonal", "(grad_weights - (weights * grad_weights).sum(-1, keepdim=True))", "grad_weights",
+         "Your softmax step lacks the term that subtracts Σ weights · grad (exercise 04.5)."),
+        ("sigmoid", "(grad_weights - (weights * grad_weights).sum(-1, keepdim=True))", "(1 - weights) * grad_weights",
+         "Your softmax step uses only the diagonal w (1 - w) of the Jacobian (exercise 04.5)."),
+        ("no softmax", "weights * (grad_weights - (weights * grad_weights).sum(-1, keepdim=True))", "grad_weights",
+         "You passed the gradient of the weights straight on to the scores: the softmax lies between."),
+        ("axis", "sum(-1", "sum(-2",
+         "In the softmax step you added up over queries (axis -2); sum over keys (axis -1)."),
+        ("reversed", "return grad_query, grad_key, grad_value", "return grad_value, grad_key, grad_query",
+         "You return them in the order in which they are found; return (grad_query, grad_key, grad_value)."),
+        ("key first", "return grad_query, grad_key, grad_value", "return grad_key, grad_query, grad_value",
+         "grad_query and grad_key have changed places: return (grad_query, grad_key, grad_value)."),
     ),
     returns=("grad_query", "grad_key", "grad_value"),
-)
+)  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -6,7 +6,8 @@ import math
 
 import torch
 
-from .model import Case, Exercise, Mistake, normal
+from .model import Case, Exercise, normal
+from .slips import slips
 
 # A.1 The first counterexample ----------------------------------------------------------------------------------------
 
@@ -40,80 +41,40 @@ def _first_cases():
     ]
 
 
-def _found(claim, cases):
-    return [index for index, case in enumerate(cases) if not claim(case)]
+_FIRST = """
+    for index, case in enumerate(cases):
+        if not claim(case):
+            return index
+    return -1
+"""
 
+_FIRST_OF_ALL = """
+    found = [index for index, case in enumerate(cases) if not claim(case)]
+    return found[0] if found else -1
+"""
 
 EXERCISE_1 = Exercise(
-    "A.1",
-    "The first counterexample",
-    5,
-    1,
-    first_counterexample,
-    _first_cases,
-    (
-        Mistake(
-            "first that holds",
-            lambda claim, cases: next((i for i, c in enumerate(cases) if claim(c)), -1),
-            "You return the first case for which the claim holds; a counterexample is one where it does not.",
-        ),
-        Mistake(
-            "last",
-            lambda claim, cases: (_found(claim, cases) or [-1])[-1],
-            "You return the last counterexample; stop at the first.",
-        ),
-        Mistake(
-            "how many",
-            lambda claim, cases: len(_found(claim, cases)),
-            "You count the counterexamples; return the index of the first.",
-        ),
-        Mistake(
-            "the case",
-            lambda claim, cases: next((c for c in cases if not claim(c)), -1),
-            "You return the case itself; return its index in the list.",
-        ),
-        Mistake(
-            "from 1",
-            lambda claim, cases: first_counterexample(claim, cases) + 1,
-            "You are off by one: indices count from 0, and −1 means that there is none.",
-        ),
-        Mistake(
-            "gives up",
-            lambda claim, cases: 0 if cases and not claim(cases[0]) else -1,
-            "You look at the first case only: `return -1` comes after the loop, not inside it.",
-        ),
-        Mistake(
-            "gives up, in a loop",
-            lambda claim, cases: (0 if not claim(cases[0]) else -1) if cases else None,
-            "You leave at the first case: `return -1` comes after the loop, not in an `else` inside it.",
-        ),
-        Mistake(
-            "asks the index",
-            lambda claim, cases: next((i for i in range(len(cases)) if not claim(i)), -1),
-            "You ask the claim about the index; ask it about the case.",
-        ),
-        Mistake(
-            "length",
-            lambda claim, cases: next((i for i, c in enumerate(cases) if not claim(c)), len(cases)),
-            "Without a counterexample you return the length of the list; return −1.",
-        ),
-        Mistake(
-            "None",
-            lambda claim, cases: next((i for i, c in enumerate(cases) if not claim(c)), None),
-            "Without a counterexample you return None; return −1, after the loop.",
-        ),
-        Mistake(
-            "all but the last",
-            lambda claim, cases: first_counterexample(claim, cases[:-1]),
-            "You never ask about the last case.",
-        ),
-        Mistake(
-            "counted from 1",
-            lambda claim, cases: next((i for i, c in enumerate(cases, start=1) if not claim(c)), -1),
-            "You count from 1; indices count from 0.",
-        ),
+    "A.1", "The first counterexample", 5, 1, first_counterexample, _first_cases,
+    slips(
+        "claim, cases", _FIRST,
+        ("first that holds", "not ", "",
+         "You return the first case for which the claim holds; a counterexample is one where it does not."),
+        ("the case", "return index", "return case", "You return the case itself; return its index in the list."),
+        ("gives up, in a loop", "return -1", "    return -1",
+         "You leave at the first case: `return -1` comes after the loop, not inside it (nor in an `else` there)."),
+        ("asks the index", "claim(case)", "claim(index)", "You ask the claim about the index; ask it about the case."),
+        ("length", "-1", "len(cases)", "Without a counterexample you return the length of the list; return −1."),
+        ("None", "return -1", "return None", "Without a counterexample you return None; return −1, after the loop."),
+        ("all but the last", "enumerate(cases)", "enumerate(cases[:-1])", "You never ask about the last case."),
+        ("counted from 1", "enumerate(cases)", "enumerate(cases, start=1)", "You count from 1; indices count from 0."),
+    )
+    + slips(
+        "claim, cases", _FIRST_OF_ALL,
+        ("last", "found[0]", "found[-1]", "You return the last counterexample; stop at the first."),
+        ("how many", "found[0] if found else -1", "len(found)",
+         "You count the counterexamples; return the index of the first."),
     ),
-)
+)  # fmt: skip
 
 
 # A.2 Could it be printed so? -----------------------------------------------------------------------------------------
@@ -149,76 +110,38 @@ def _printed_cases():
 
 
 EXERCISE_2 = Exercise(
-    "A.2",
-    "Could it be printed so?",
-    8,
-    1,
-    could_be_printed,
-    _printed_cases,
-    (
-        Mistake(
-            "whole unit",
-            lambda p, e, d: (p - e).abs() <= 10.0**-d,
-            "You allow a whole unit of the last digit. Rounding moves a number by at most half of one.",
-        ),
-        Mistake("equal", lambda p, e, d: p == e, "You ask for equality, which rounded numbers almost never have."),
-        Mistake(
-            "no abs",
-            lambda p, e, d: p - e <= 0.5 * 10.0**-d,
-            "You allow any print that is too small: take the absolute value of the difference.",
-        ),
-        Mistake(
-            "abs of each",
-            lambda p, e, d: (p.abs() - e.abs()).abs() <= 0.5 * 10.0**-d,
-            "-0.42 is no print of 0.42: take the absolute value of the difference, not of the numbers.",
-        ),
-        Mistake(
-            "isclose, with its own rtol",
-            lambda p, e, d: torch.isclose(p, e, atol=0.5 * 10.0**-d),
-            "isclose also allows rtol · |exact|; set rtol=0.",
-        ),
-        Mistake(
-            "rounded down",
-            lambda p, e, d: (p - (e * 10.0**d).floor() / 10.0**d).abs() < 1e-9,
-            "You rounded down; a print is rounded to the nearest.",
-        ),
-        Mistake(
-            "one digit further",
-            lambda p, e, d: (p - e).abs() <= 10.0 ** -(d + 1),
-            "You allow a tenth of a unit of the last digit; half of a unit is allowed.",
-        ),
-        Mistake(
-            "both cut off",
-            lambda p, e, d: (p * 10.0**d).trunc() == (e * 10.0**d).trunc(),
-            "You cut off both numbers and compare what is left; a print is rounded.",
-        ),
-        Mistake(
-            "relative",
-            lambda p, e, d: (p - e).abs() <= 10.0**-d * e.abs(),
-            "Your tolerance grows with the number. Digits after the point give the same room to all numbers.",
-        ),
-        Mistake(
-            "cut off",
-            lambda p, e, d: (p - (e * 10.0**d).trunc() / 10.0**d).abs() < 1e-9,
-            "You cut the digits off instead of rounding: .0349 is printed as .03, and .027 as .03 too.",
-        ),
-        Mistake(
-            "always two decimals",
-            lambda p, e, d: (p - e).abs() <= 0.005,
-            "You allow .005 whatever is printed; the room depends on `decimals`.",
-        ),
-        Mistake(
-            "opposite",
-            lambda p, e, d: (p - e).abs() > 0.5 * 10.0**-d,
-            "You return True where the print is wrong.",
-        ),
-        Mistake(
-            "one answer",
-            lambda p, e, d: could_be_printed(p, e, d).all(),
-            "You return one answer for all; return one for each entry.",
-        ),
+    "A.2", "Could it be printed so?", 8, 1, could_be_printed, _printed_cases,
+    slips(
+        "printed, exact, decimals", "return (printed - exact).abs() <= 0.5 * 10.0**-decimals",
+        ("whole unit", "0.5 * ", "",
+         "You allow a whole unit of the last digit. Rounding moves a number by at most half of one."),
+        ("equal", "(printed - exact).abs() <= 0.5 * 10.0**-decimals", "printed == exact",
+         "You ask for equality, which rounded numbers almost never have."),
+        ("no abs", ".abs()", "",
+         "You allow any printed number that is too small: take the absolute value of the difference."),
+        ("abs of each", "(printed - exact)", "(printed.abs() - exact.abs())",
+         "0.42 is never printed as -0.42: take the absolute value of the difference, not of the numbers."),
+        ("one digit further", "0.5 * 10.0**-decimals", "10.0 ** -(decimals + 1)",
+         "You allow a tenth of a unit of the last digit; half of a unit is allowed."),
+        ("always two decimals", "0.5 * 10.0**-decimals", "0.005",
+         "You allow .005 whatever is printed; the tolerance depends on `decimals`."),
+        ("opposite", "<=", ">", "You return True where the printed number is wrong."),
+        ("one answer", "(printed - exact).abs() <= 0.5 * 10.0**-decimals",
+         "((printed - exact).abs() <= 0.5 * 10.0**-decimals).all()",
+         "You return one answer for all; return one for each entry."),
+    )
+    + slips(
+        "printed, exact, decimals", "return torch.isclose(printed, exact, rtol=0, atol=0.5 * 10.0**-decimals)",
+        ("isclose, with its own rtol", "rtol=0, ", "", "isclose also allows rtol · |exact|; set rtol=0."),
+    )
+    + slips(
+        "printed, exact, decimals", "return (printed - exact.round(decimals=decimals)).abs() < 1e-9",
+        ("rounded down", "exact.round(decimals=decimals)", "(exact * 10**decimals).floor() / 10**decimals",
+         "You rounded down; a printed number is rounded to the nearest."),
+        ("cut off", "exact.round(decimals=decimals)", "(exact * 10**decimals).trunc() / 10**decimals",
+         "You cut the digits off instead of rounding: .0349 is printed as .03, and .027 as .03 too."),
     ),
-)
+)  # fmt: skip
 
 
 # A.3 Radians or degrees? ---------------------------------------------------------------------------------------------
@@ -234,25 +157,14 @@ def agreeing_entries(printed, decimals):
     return tuple(int(_agree(printed, decimals, unit).sum()) for unit in (1.0, math.pi / 180))
 
 
-def _agree(printed, decimals, unit, *, first=0, exponent=2.0, swap=False, half=0.5, halves=False):
-    """Return which entries agree with sinusoids of angles in this unit; `halves`: sines first, then all cosines."""
+def _agree(printed, decimals, unit):
+    """Return which entries agree with sinusoids of angles in this unit."""
     n, width = printed.shape
-    position = torch.arange(first, first + n, dtype=torch.float64)[:, None]
+    position = torch.arange(n, dtype=torch.float64)[:, None]
     pair = torch.arange(width // 2, dtype=torch.float64)
-    angle = position / 10000.0 ** (exponent * pair / width) * unit
-    parts = (angle.cos(), angle.sin()) if swap else (angle.sin(), angle.cos())
-    table = torch.cat(parts, dim=-1) if halves else torch.stack(parts, dim=-1).reshape(n, width)
-    return (printed - table).abs() <= half * 10.0**-decimals
-
-
-def _counted(**changes):
-    return lambda printed, decimals: tuple(
-        int(_agree(printed, decimals, unit, **changes).sum()) for unit in (1.0, math.pi / 180)
-    )
-
-
-def _whole_rows(printed, decimals):
-    return tuple(int(_agree(printed, decimals, unit).all(dim=1).sum()) for unit in (1.0, math.pi / 180))
+    angle = position / 10000.0 ** (2.0 * pair / width) * unit
+    table = torch.stack((angle.sin(), angle.cos()), dim=-1).reshape(n, width)
+    return (printed - table).abs() <= 0.5 * 10.0**-decimals
 
 
 def _sinusoid_cases():
@@ -276,51 +188,42 @@ def _sinusoid_cases():
     ]
 
 
+_AGREEING = """
+    n, d_model = printed.shape
+    position = torch.arange(n, dtype=torch.float64)[:, None]
+    pair = torch.arange(d_model // 2, dtype=torch.float64)
+    counts = []
+    for unit in (1.0, math.pi / 180):
+        angle = unit * position / 10000 ** (2 * pair / d_model)
+        parts = angle.sin(), angle.cos()
+        table = torch.stack(parts, dim=-1).flatten(1)
+        agree = (printed - table).abs() <= 0.5 * 10.0**-decimals
+        counts.append(int(agree.sum()))
+    return tuple(counts)
+"""
+
 EXERCISE_3 = Exercise(
-    "A.3",
-    "Radians or degrees?",
-    12,
-    2,
-    agreeing_entries,
-    _sinusoid_cases,
-    (
-        Mistake(
-            "swapped",
-            lambda p, d: agreeing_entries(p, d)[::-1],
-            "The two counts are swapped: radians come first.",
-        ),
-        Mistake("whole unit", _counted(half=1.0), "You allow a whole unit of the last digit: half of one is enough."),
-        Mistake("from 1", _counted(first=1), "Your rows start at position 1; the first row is position 0."),
-        Mistake(
-            "single exponent",
-            _counted(exponent=1.0),
-            "Your exponent is j/d_model; it is 2j/d_model, where j counts the pairs.",
-        ),
-        Mistake("sine and cosine swapped", _counted(swap=True), "Even features are sines, odd ones cosines."),
-        Mistake(
-            "two halves",
-            _counted(halves=True),
-            "You put all sines first and the cosines behind them; sine and cosine of a pair stand side by side.",
-        ),
-        Mistake(
-            "always two decimals",
-            lambda p, d: _counted(half=0.5 * 10.0 ** (d - 2))(p, d),
-            "You allow .005 whatever is printed; the room depends on `decimals`.",
-        ),
-        Mistake("whole rows", _whole_rows, "You count rows that agree as a whole; count entries."),
-        Mistake(
-            "converted the wrong way",
-            lambda p, d: (agreeing_entries(p, d)[0], int(_agree(p, d, 180 / math.pi).sum())),
-            "Your degrees are multiplied by 180/π; an angle of x degrees is x · π/180 radians.",
-        ),
-        Mistake(
-            "shares",
-            lambda p, d: tuple(count / p.numel() for count in agreeing_entries(p, d)),
-            "You return shares; return counts.",
-        ),
+    "A.3", "Radians or degrees?", 12, 2, agreeing_entries, _sinusoid_cases,
+    slips(
+        "printed, decimals", _AGREEING,
+        ("swapped", "(1.0, math.pi / 180)", "(math.pi / 180, 1.0)", "The two counts are swapped: radians come first."),
+        ("whole unit", "0.5 * ", "", "You allow a whole unit of the last digit: half of one is enough."),
+        ("from 1", "torch.arange(n,", "torch.arange(1, n + 1,",
+         "Your rows start at position 1; the first row is position 0."),
+        ("single exponent", "2 * pair", "pair",
+         "Your exponent is j/d_model; it is 2j/d_model, where j counts the pairs."),
+        ("sine and cosine swapped", "angle.sin(), angle.cos()", "angle.cos(), angle.sin()",
+         "Even features are sines, odd ones cosines."),
+        ("two halves", "torch.stack(parts, dim=-1).flatten(1)", "torch.cat(parts, dim=-1)",
+         "You put all sines first and the cosines behind them; the sine and cosine of a pair are side by side."),
+        ("always two decimals", "0.5 * 10.0**-decimals", "0.005",
+         "You allow .005 whatever is printed; the tolerance depends on `decimals`."),
+        ("whole rows", "agree.sum()", "agree.all(dim=1).sum()", "You count rows that agree as a whole; count entries."),
+        ("converted the wrong way", "math.pi / 180", "180 / math.pi",
+         "Your degrees are multiplied by 180/π; an angle of x degrees is x · π/180 radians."),
     ),
     returns=("radians", "degrees"),
-)
+)  # fmt: skip
 
 
 # A.4 Which widths fit? -----------------------------------------------------------------------------------------------
@@ -333,39 +236,16 @@ def width_range(scores, printed, decimals):
     decimals: how many digits are printed. Take d_k as any number above 0. Where every small d_k fits, low is 0; where
     every large one does, high is math.inf. Returns (low, high), the ends of the range.
     """
-    return _range(scores, printed, 0.5 * 10.0**-decimals)
-
-
-def _range(scores, printed, half, *, power=2, odds=True, flip=False):
+    half = 0.5 * 10.0**-decimals
     gap = abs(float(scores[1] - scores[0]))
     weight = float(printed.max())
 
     def width(p):
-        steepness = math.log(p / (1 - p)) if odds else -math.log(p)
-        return (gap / steepness) ** power
+        return (gap / math.log(p / (1 - p))) ** 2
 
     low = 0.0 if weight + half >= 1 else width(weight + half)
     high = math.inf if weight - half <= 0.5 else width(weight - half)
-    return (high, low) if flip else (low, high)
-
-
-def _point(scores, printed, decimals):
-    both = _range(scores, printed.clamp(1e-9, 1 - 1e-9), 0.0)
-    return both[0], both[0]
-
-
-def _second_weight(scores, printed, half):
-    def width(p):
-        return (float(scores[1] - scores[0]) / math.log(p / (1 - p))) ** 2
-
-    weight = float(printed[1])
-    low = 0.0 if weight + half >= 1 else width(weight + half)
-    return low, math.inf if weight - half <= 0.5 else width(weight - half)
-
-
-def _inverted(scores, printed, decimals):
-    low, high = width_range(scores, printed, decimals)
-    return (1 / high if high else math.inf), (1 / low if low else math.inf)
+    return low, high
 
 
 def _width_cases():
@@ -384,64 +264,42 @@ def _width_cases():
     ]
 
 
+_WIDTHS = """
+    half = 0.5 * 10.0**-decimals
+    gap = abs(float(scores[1] - scores[0]))
+    weight = float(printed.max())
+
+    def width(p):
+        return (gap / math.log(p / (1 - p))) ** 2
+
+    low = width(weight + half) if weight + half < 1 else 0.0
+    high = width(weight - half) if weight - half > 0.5 else math.inf
+    return low, high
+"""
+
 EXERCISE_4 = Exercise(
-    "A.4",
-    "Which widths fit?",
-    15,
-    3,
-    width_range,
-    _width_cases,
-    (
-        Mistake("root", lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, power=1), "You return √d_k; square it."),
-        Mistake(
-            "swapped",
-            lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, flip=True),
-            "The ends are swapped: a larger weight means a smaller d_k.",
-        ),
-        Mistake(
-            "whole unit",
-            lambda s, p, d: _range(s, p, 10.0**-d),
-            "You allow a whole unit of the last digit: half of one is enough.",
-        ),
-        Mistake("a point", _point, "You return one d_k, for the printed digits as they are; they stand for a range."),
-        Mistake(
-            "the second weight",
-            lambda s, p, d: _second_weight(s, p, 0.5 * 10.0**-d),
-            "The larger weight may come first; printed.max() is it in either order.",
-        ),
-        Mistake(
-            "no odds",
-            lambda s, p, d: _range(s, p, 0.5 * 10.0**-d, odds=False),
-            "You use the logarithm of one weight. The ratio of the two weights is exp(difference / √d_k).",
-        ),
-        Mistake("one over", _inverted, "You return 1/d_k: the scores are divided by √d_k, not multiplied."),
-        Mistake(
-            "one over, unsorted",
-            lambda s, p, d: _inverted(s, p, d)[::-1],
-            "You return 1/d_k, the ends swapped: the scores are divided by √d_k, not multiplied.",
-        ),
-        Mistake(
-            "whole widths",
-            lambda s, p, d: tuple(end if math.isinf(end) else float(round(end)) for end in width_range(s, p, d)),
-            "You round to whole widths; here d_k may be any number above 0.",
-        ),
-        Mistake(
-            "always two decimals",
-            lambda s, p, d: _range(s, p, 0.005),
-            "You allow .005 whatever is printed; the room depends on `decimals`.",
-        ),
-        Mistake(
-            "no scaling",
-            lambda s, p, d: _range(torch.tensor([0.0, 1.0]), p, 0.5 * 10.0**-d),
-            "Your range does not depend on the scores.",
-        ),
-        Mistake(
-            "None",
-            lambda s, p, d: tuple(None if end in (0.0, math.inf) else end for end in width_range(s, p, d)),
-            "Where there is no end you return None; return 0 or math.inf.",
-        ),
+    "A.4", "Which widths fit?", 15, 3, width_range, _width_cases,
+    slips(
+        "scores, printed, decimals", _WIDTHS,
+        ("root", " ** 2", "", "You return √d_k; square it."),
+        ("swapped", "return low, high", "return high, low",
+         "The ends are swapped: a larger weight means a smaller d_k."),
+        ("whole unit", "0.5 * ", "", "You allow a whole unit of the last digit: half of one is enough."),
+        ("a point", "return low, high", "point = width(min(weight, 1 - 1e-9))\nreturn point, point",
+         "You return one d_k, for the printed digits as they are; they stand for a range."),
+        ("the second weight", "printed.max()", "printed[1]",
+         "The larger weight may come first; printed.max() gives it in either order."),
+        ("no odds", "math.log(p / (1 - p))", "-math.log(p)",
+         "You use the logarithm of one weight. The ratio of the two weights is exp(difference / √d_k)."),
+        ("one over", "return low, high", "return (1 / high if high else math.inf), (1 / low if low else math.inf)",
+         "You return 1/d_k: the scores are divided by √d_k, not multiplied."),
+        ("whole widths", "return low, high",
+         "return tuple(end if math.isinf(end) else float(round(end)) for end in (low, high))",
+         "You round to whole widths; here d_k may be any number above 0."),
+        ("always two decimals", "0.5 * 10.0**-decimals", "0.005",
+         "You allow .005 whatever is printed; the tolerance depends on `decimals`."),
     ),
     returns=("low", "high"),
-)
+)  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

@@ -22,8 +22,6 @@ from nbclient import NotebookClient
 from nbclient.exceptions import DeadKernelError
 from nbformat import NotebookNode
 
-from ...._streams import run_command
-
 MIME = "application/vnd.transformer-course.answers+json"  # the answers to hidden cases, as a cell shows them
 # Checks raise; the grader's own progress stays out of it; hidden tests are told that this program runs them.
 ENVIRONMENT = {
@@ -187,4 +185,4 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    run_command(main)
+    sys.exit(main())
