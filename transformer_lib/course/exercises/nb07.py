@@ -5,9 +5,7 @@ from __future__ import annotations
 import torch
 
 from .model import Case, Exercise, Mistake, integers, normal
-
-INF = float("inf")
-
+from .slips import slips
 
 # 07.1 The causal mask --------------------------------------------------------------------------------------------
 
@@ -30,67 +28,28 @@ def _length_cases():
     ]
 
 
-def _triangle(n, shift=0):
-    return torch.ones(n, n).tril(shift).bool()
-
-
-def _added(mask):
-    """Return 0 where attention is allowed and −∞ elsewhere: the mask as a matrix to be added."""
-    return torch.zeros(mask.shape).masked_fill(~mask, -INF)
-
-
 EXERCISE_1 = Exercise(
-    "07.1",
-    "The causal mask",
-    5,
-    1,
-    causal_mask,
-    _length_cases,
-    (
-        Mistake(
-            "strict",
-            lambda n: _triangle(n, -1),
-            "A token may see itself: the diagonal is True. Yours leaves the first row with nothing to see.",
-        ),
-        Mistake(
-            "turned",
-            lambda n: _triangle(n).T,
-            "Row i sees key i and all later ones: the mask is transposed. Queries are rows, keys are columns.",
-        ),
-        Mistake("inverted", lambda n: ~_triangle(n), "You marked what is hidden. In this course True = may attend."),
-        Mistake(
-            "one ahead",
-            lambda n: _triangle(n, 1),
-            "Each token sees one token too many, the next one: the very token that it has to predict.",
-        ),
-        Mistake(
-            "diagonal",
-            lambda n: torch.eye(n, dtype=torch.bool),
-            "Each token sees itself alone; it may see those before it as well.",
-        ),
-        Mistake(
-            "everything",
-            lambda n: torch.ones(n, n, dtype=torch.bool),
-            "Every token sees every other: nothing is masked.",
-        ),
-        Mistake(
-            "numbers",
-            lambda n: torch.ones(n, n).tril(),
-            "Right places, but as numbers 0 and 1: return booleans, for example with .bool().",
-        ),
-        Mistake(
-            "to be added",
-            lambda n: _added(_triangle(n)),
-            "That is a matrix of 0 and −∞ to be added to scores; return booleans.",
-        ),
-        Mistake(
-            "four axes",
-            lambda n: _triangle(n)[None, None],
-            "Right, with the axes for batch and heads in front; here [seq_len, seq_len] is asked for.",
-        ),
+    "07.1", "The causal mask", 5, 1, causal_mask, _length_cases,
+    slips(
+        "seq_len", "return torch.ones(seq_len, seq_len, dtype=torch.bool).tril()",
+        ("strict", "tril()", "tril(-1)",
+         "A token may see itself: the diagonal is True. Yours leaves the first row with nothing to see."),
+        ("turned", "tril", "triu",
+         "Row i sees key i and all later ones: the mask is transposed. Queries are rows, keys are columns."),
+        ("inverted", "tril()", "triu(1)", "You marked what is hidden. In this course True = may attend."),
+        ("one ahead", "tril()", "tril(1)",
+         "Each token sees one token too many, the next one: the very token that it has to predict."),
+        ("everything", ".tril()", "", "Every token sees every other: nothing is masked."),
+        ("numbers", ", dtype=torch.bool", "",
+         "Right places, but as numbers 0 and 1: return booleans, for example with .bool()."),
+        ("to be added", "torch.ones(seq_len, seq_len, dtype=torch.bool).tril()",
+         "torch.full((seq_len, seq_len), -torch.inf).triu(1)",
+         "That is a matrix of 0 and −∞ to be added to scores; return booleans."),
+        ("four axes", ".tril()", ".tril()[None, None]",
+         "Right, with the axes for batch and heads in front; here [seq_len, seq_len] is asked for."),
     ),
     part="causal_mask",
-)
+)  # fmt: skip
 
 
 # 07.2 The padding mask -----------------------------------------------------------------------------------------------
@@ -115,75 +74,37 @@ def _id_cases():
     ]
 
 
-def _real(ids, pad_id):
-    return (ids != pad_id)[:, None, None, :]
-
+_REAL = """
+    real = ids != pad_id
+    return real[:, None, None, :]
+"""
 
 EXERCISE_2 = Exercise(
-    "07.2",
-    "The padding mask",
-    5,
-    1,
-    padding_mask,
-    _id_cases,
-    (
-        Mistake(
-            "inverted",
-            lambda ids, pad: ~_real(ids, pad),
-            "You marked the padding. In this course True = may attend.",
-        ),
-        Mistake(
-            "flat",
-            lambda ids, pad: ids != pad,
-            "Right entries, but [batch, k_len] would be read as [q_len, k_len]: add two axes in the middle.",
-        ),
-        Mistake(
-            "queries",
-            lambda ids, pad: (ids != pad)[:, None, :, None],
-            "Your mask hides rows, the queries at padding. Padding must be hidden as a key: the last axis.",
-        ),
-        Mistake("always 0", lambda ids, pad: _real(ids, 0), "You compared with 0; the id to hide is pad_id."),
-        Mistake(
-            "larger",
-            lambda ids, pad: (ids > pad)[:, None, None, :],
-            "You hide every id up to pad_id; only pad_id itself is padding.",
-        ),
-        Mistake(
-            "no heads",
-            lambda ids, pad: (ids != pad)[:, None, :],
-            "One axis is missing: [batch, 1, k_len] would put the batch in the place of the heads.",
-        ),
-        Mistake(
-            "batch third",
-            lambda ids, pad: (ids != pad)[None, None],
-            "The new axes stand in front, so the batch is in the place of the queries: [:, None, None, :].",
-        ),
-        Mistake(
-            "queries too",
-            lambda ids, pad: _real(ids, pad) & (ids != pad)[:, None, :, None],
-            "You also hid the rows of the padding. The mask asks about keys alone: its query axis has length 1.",
-        ),
-        Mistake("numbers", lambda ids, pad: _real(ids, pad).float(), "Right entries, but as numbers: return booleans."),
-        Mistake(
-            "as many from the left",
-            lambda ids, pad: (torch.arange(ids.shape[1]) < (ids != pad).sum(dim=1, keepdim=True))[:, None, None],
-            "You marked as many places from the left as there are real tokens; padding may stand anywhere, so compare "
-            "each id with pad_id.",
-        ),
-        Mistake(
-            "up to the first padding",
-            lambda ids, pad: ((ids == pad).cumsum(dim=1) == 0)[:, None, None],
-            "You stop at the first padding; real tokens may follow it, so compare each id with pad_id.",
-        ),
-        Mistake(
-            "up to the last real token",
-            lambda ids, pad: ((ids != pad).flip(1).cumsum(dim=1) > 0).flip(1)[:, None, None],
-            "You marked everything up to the last real token; padding may stand before it, so compare each id with "
-            "pad_id.",
-        ),
+    "07.2", "The padding mask", 5, 1, padding_mask, _id_cases,
+    slips(
+        "ids, pad_id", _REAL,
+        ("inverted", "!=", "==", "You marked the padding. In this course True = may attend."),
+        ("flat", "[:, None, None, :]", "",
+         "Right entries, but [batch, k_len] would be read as [q_len, k_len]: add two axes in the middle."),
+        ("queries", "None, None, :", "None, :, None",
+         "Your mask hides rows, the queries at padding. Padding must be hidden as a key: the last axis."),
+        ("always 0", "pad_id", "0", "You compared with 0; the id to hide is pad_id."),
+        ("larger", "!=", ">", "You hide every id up to pad_id; only pad_id itself is padding."),
+        ("no heads", "None, None", "None",
+         "One axis is missing: [batch, 1, k_len] would put the batch in the place of the heads."),
+        ("batch third", ":, None, None, :", "None, None",
+         "The new axes are in front, so the batch is in the place of the queries: [:, None, None, :]."),
+        ("queries too", "None, None, :]", "None, None, :] & real[:, None, :, None]",
+         "You also hid the rows of the padding. The mask asks about keys alone: its query axis has length 1."),
+        ("numbers", "None, :]", "None, :].float()", "Right entries, but as numbers: return booleans."),
+        ("as many from the left", "ids != pad_id", "torch.arange(ids.shape[1]) < (ids != pad_id).sum(1, keepdim=True)",
+         "You marked as many places from the left as there are real tokens; "
+         "padding may be anywhere, so compare each id with pad_id."),
+        ("up to the first padding", "ids != pad_id", "(ids == pad_id).cumsum(1) == 0",
+         "You stop at the first padding; real tokens may follow it, so compare each id with pad_id."),
     ),
     part="padding_mask",
-)
+)  # fmt: skip
 
 
 # 07.3 The loss, one step at a time ------------------------------------------------------------------------------------
@@ -240,136 +161,47 @@ def _loss_cases():
     ]
 
 
-def _loss(prefix=lambda tgt, t: tgt[: t + 1], row=lambda t: -1, label=lambda tgt, t: tgt[t + 1], start=0, finish=None):
-    """Return the stepwise loss, each slip a switch; t counts steps from 0."""
-
-    def function(logits_of, tgt):
-        losses = []
-        for t in range(start, len(tgt) - 1):
-            log_p = torch.log_softmax(logits_of(prefix(tgt, t))[row(t)], dim=-1)
-            losses.append(-log_p[label(tgt, t)])
-        total = torch.stack(losses or [torch.zeros((), dtype=torch.float64)])
-        return finish(total) if finish else total.mean()
-
-    return function
-
-
-def _free_running(logits_of, tgt):
-    fed, losses = tgt[:1], []
-    for label in tgt[1:]:
-        log_p = torch.log_softmax(logits_of(fed)[-1], dim=-1)
-        losses.append(-log_p[label])
-        fed = torch.cat([fed, log_p.argmax()[None]])
+_STEPWISE = """
+    losses = []
+    for t in range(len(tgt) - 1):
+        logits = logits_of(tgt[: t + 1])[-1]
+        losses.append(-logits.log_softmax(-1)[tgt[t + 1]])
     return torch.stack(losses).mean()
-
-
-def _bare_logit(logits_of, tgt):
-    return -sum(logits_of(tgt[: t + 1])[-1][tgt[t + 1]] for t in range(len(tgt) - 1)) / (len(tgt) - 1)
-
-
-def _future_erased(logits_of, tgt):
-    steps = [torch.where(torch.arange(len(tgt)) <= t, tgt, 0) for t in range(len(tgt) - 1)]
-    rows = torch.stack([logits_of(filled)[t] for t, filled in enumerate(steps)])
-    return torch.nn.functional.cross_entropy(rows, tgt[1:])
-
-
-def _all_rows(logits_of, tgt):
-    prefixes = range(1, len(tgt))
-    return sum(torch.nn.functional.cross_entropy(logits_of(tgt[:n]), tgt[1 : n + 1]) for n in prefixes) / len(prefixes)
-
-
-def _last_token_alone(logits_of, tgt):
-    steps = [torch.stack([logits_of(tgt[t : t + 1])[-1]]) for t in range(len(tgt) - 1)]
-    return torch.nn.functional.cross_entropy(torch.cat(steps), tgt[1:])
-
+"""
 
 EXERCISE_3 = Exercise(
-    "07.3",
-    "The loss, one step at a time",
-    10,
-    2,
-    stepwise_loss,
-    _loss_cases,
-    (
-        Mistake(
-            "in one pass",
-            _loss(prefix=lambda tgt, t: tgt[:-1], row=lambda t: t),
-            "You fed the whole sentence. That is right for a causal model only; here the model must get the "
-            "tokens so far, tgt[:t + 1].",
-        ),
-        Mistake(
-            "in one pass, the last word too",
-            _loss(prefix=lambda tgt, t: tgt, row=lambda t: t),
-            "You fed all of tgt at once, and a model that is not causal then reads its answers: feed tgt[:t + 1].",
-        ),
-        Mistake(
-            "future erased",
-            _future_erased,
-            "You fed all positions, later words replaced by id 0, which is a word as well: cut them off, tgt[:t + 1].",
-        ),
-        Mistake(
-            "answer in the prefix",
-            _loss(prefix=lambda tgt, t: tgt[: t + 2], row=lambda t: t),
-            "Your prefix already holds the token to be predicted: feed tgt[:t + 1], compare with tgt[t + 1].",
-        ),
-        Mistake(
-            "prefix too long",
-            _loss(prefix=lambda tgt, t: tgt[: t + 2]),
-            "Your prefix is too long and holds the label: feed tgt[:t + 1], compare with tgt[t + 1].",
-        ),
-        Mistake(
-            "one step too many",
-            lambda f, tgt: _loss(finish=lambda losses: losses.sum())(f, tgt) / len(tgt),
-            "You divided by the length of tgt; there is one step fewer, len(tgt) - 1.",
-        ),
-        Mistake(
-            "own guesses",
-            _free_running,
-            "You fed the model's own guesses; teacher forcing feeds the true tokens, tgt[:t + 1].",
-        ),
-        Mistake(
-            "unshifted",
-            _loss(label=lambda tgt, t: tgt[t]),
-            "You compared with the token just read; the label is the next one.",
-        ),
-        Mistake(
-            "first row",
-            _loss(row=lambda t: 0),
-            "You took the first row of the logits; the prediction after the prefix is the last row.",
-        ),
-        Mistake("sum", _loss(finish=lambda losses: losses.sum()), "You added up the steps; return their mean."),
-        Mistake(
-            "no first step",
-            _loss(start=1),
-            "The first step is missing: after bos alone the model must predict the first word.",
-        ),
-        Mistake(
-            "no last step",
-            lambda f, tgt: _loss()(f, tgt[:-1]),
-            "You left out the last step, whose label is the last token of tgt: there are len(tgt) − 1 steps.",
-        ),
-        Mistake(
-            "all rows of each prefix",
-            _all_rows,
-            "You averaged all rows of each prefix; only the last one is new.",
-        ),
-        Mistake(
-            "no softmax",
-            _bare_logit,
-            "You took the logit itself; the loss is −log softmax(logits) at the true token.",
-        ),
-        Mistake(
-            "probabilities",
-            _loss(finish=lambda losses: -(-losses).exp().mean()),
-            "You averaged probabilities; the loss averages −log of them.",
-        ),
-        Mistake(
-            "one token at a time",
-            _last_token_alone,
-            "You fed only the last token; the model must get all tokens so far, tgt[:t + 1].",
-        ),
+    "07.3", "The loss, one step at a time", 10, 2, stepwise_loss, _loss_cases,
+    slips(
+        "logits_of, tgt", _STEPWISE,
+        ("in one pass", "tgt[: t + 1])[-1]", "tgt[:-1])[t]",
+         "You fed the whole sentence. That is right for a causal model only; "
+         "here the model must get the tokens so far, tgt[:t + 1]."),
+        ("in one pass, the last word too", "tgt[: t + 1])[-1]", "tgt)[t]",
+         "You fed all of tgt at once, and a model that is not causal then reads its answers: feed tgt[:t + 1]."),
+        ("prefix too long", "[: t + 1]", "[: t + 2]",
+         "Your prefix is too long and holds the label: feed tgt[:t + 1], compare with tgt[t + 1]."),
+        ("one step too many", "torch.stack(losses).mean()", "sum(losses) / len(tgt)",
+         "You divided by the length of tgt; there is one step fewer, len(tgt) - 1."),
+        ("own guesses", "[tgt[t + 1]])",
+         "[tgt[t + 1]])\n    tgt = torch.cat([tgt[: t + 1], logits.argmax()[None], tgt[t + 2 :]])",
+         "You fed the model's own guesses; teacher forcing feeds the true tokens, tgt[:t + 1]."),
+        ("unshifted", "[tgt[t + 1]]", "[tgt[t]]", "You compared with the token just read; the label is the next one."),
+        ("first row", "[-1]", "[0]",
+         "You took the first row of the logits; the prediction after the prefix is the last row."),
+        ("sum", ".mean()", ".sum()", "You added up the steps; return their mean."),
+        ("no first step", "torch.stack(losses).mean()", "torch.stack(losses)[1:].mean().nan_to_num()",
+         "The first step is missing: after bos alone the model must predict the first word."),
+        ("no last step", "torch.stack(losses).mean()", "torch.stack(losses)[:-1].mean().nan_to_num()",
+         "You left out the last step, whose label is the last token of tgt: there are len(tgt) − 1 steps."),
+        ("all rows of each prefix", "[-1]\n    losses.append(-logits.log_softmax(-1)[tgt[t + 1]])",
+         "\n    losses.append(torch.nn.functional.cross_entropy(logits, tgt[1 : t + 2]))",
+         "You averaged all rows of each prefix; only the last one is new."),
+        ("no softmax", ".log_softmax(-1)", "",
+         "You took the logit itself; the loss is −log softmax(logits) at the true token."),
+        ("one token at a time", "[: t + 1]", "[t : t + 1]",
+         "You fed only the last token; the model must get all tokens so far, tgt[:t + 1]."),
     ),
-)
+)  # fmt: skip
 
 
 # 07.4 Find the leak ---------------------------------------------------------------------------------------------------
@@ -422,36 +254,6 @@ def _leak_cases():
     ]
 
 
-def _influence(
-    logits_of,
-    ids,
-    vocab_size,
-    change=lambda token, vocab_size: (token + 1) % vocab_size,
-    moved=lambda difference: (difference != 0).any(-1),
-):
-    """Return [t, s], True where row t depends on token s, earlier ones included."""
-    before, columns = logits_of(ids), []
-    for s in range(len(ids)):
-        changed = ids.clone()
-        changed[s] = change(int(ids[s]), vocab_size)
-        columns.append(moved(logits_of(changed) - before))
-    return torch.stack(columns, dim=1)
-
-
-def _judged(moved):
-    """Return the map when `moved` decides, from the change of each logit, which rows have changed."""
-    return lambda logits_of, ids, vocab_size: _influence(logits_of, ids, vocab_size, moved=moved).triu(1)
-
-
-def _influence_of(logits_of, ids, vocab_size, moved):
-    before, columns = logits_of(ids), []
-    for s in range(len(ids)):
-        changed = ids.clone()
-        changed[s] = (ids[s] + 1) % vocab_size
-        columns.append(moved(before, logits_of(changed)))
-    return torch.stack(columns, dim=1).triu(1)
-
-
 def _cut_off(logits_of, ids, vocab_size):
     before, n = logits_of(ids), len(ids)
     found = torch.zeros(n, n, dtype=torch.bool)
@@ -469,99 +271,48 @@ def _all_later_at_once(logits_of, ids, vocab_size):
     return found
 
 
-def _never_put_back(logits_of, ids, vocab_size):
-    before, changed, columns = logits_of(ids), ids.clone(), []
+_LEAKS = """
+    before, columns = logits_of(ids), []
     for s in range(len(ids)):
-        changed[s] = (changed[s] + 1) % vocab_size
+        changed = ids.clone()
+        changed[s] = (ids[s] + 1) % vocab_size
         columns.append((logits_of(changed) != before).any(-1))
     return torch.stack(columns, dim=1).triu(1)
-
-
-def _only_last(logits_of, ids, vocab_size):
-    found = _influence(logits_of, ids, vocab_size).triu(1)
-    found[:, :-1] = False
-    return found
-
+"""
 
 EXERCISE_4 = Exercise(
-    "07.4",
-    "Find the leak",
-    10,
-    3,
-    leak_map,
-    _leak_cases,
-    (
-        Mistake(
-            "the past too",
-            _influence,
-            "You also marked s ≤ t; a row may depend on itself and on earlier tokens, only later ones leak.",
-        ),
-        Mistake(
-            "itself",
-            lambda f, ids, v: _influence(f, ids, v).triu(0),
-            "You marked the diagonal; a row may depend on its own token.",
-        ),
-        Mistake(
-            "turned",
-            lambda f, ids, v: _influence(f, ids, v).triu(1).T,
-            "Your map is transposed: the row is the prediction t, the column the changed token s.",
-        ),
-        Mistake("last only", _only_last, "You changed only the last token; change each later token on its own."),
-        Mistake(
-            "all at once",
-            _all_later_at_once,
-            "You changed all later tokens together, which tells that a row leaks, but not from where.",
-        ),
-        Mistake(
-            "never put back",
-            _never_put_back,
-            "You did not put a changed token back, so earlier changes show up as leaks: copy ids each time.",
-        ),
-        Mistake(
-            "always id 0",
-            lambda f, ids, v: _influence(f, ids, v, lambda token, vocab_size: 0).triu(1),
-            "You replaced tokens by id 0, which changes nothing where the token is 0: choose another id, "
-            "such as (id + 1) % vocab_size.",
-        ),
-        Mistake(
-            "always the last id",
-            lambda f, ids, v: _influence(f, ids, v, lambda token, vocab_size: vocab_size - 1).triu(1),
-            "You replaced tokens by one fixed id, the last, which changes nothing where it stands already: choose "
-            "another id, such as (id + 1) % vocab_size.",
-        ),
-        Mistake(
-            "the winner alone",
-            lambda f, ids, v: _influence_of(f, ids, v, lambda before, after: before.argmax(-1) != after.argmax(-1)),
-            "You compared which word has the highest logit; a leak can move logits without changing that.",
-        ),
-        Mistake(
-            "later tokens left out",
-            _cut_off,
-            "You cut the sentence off instead of changing a token. That tells that something later matters, but not "
-            "which token: change one, and keep the others.",
-        ),
-        Mistake(
-            "first logit",
-            _judged(lambda change: change[:, 0] != 0),
-            "You looked at the first logit of each row only; any of them may leak.",
-        ),
-        Mistake(
-            "every logit",
-            _judged(lambda change: (change != 0).all(-1)),
-            "You marked a row only if all its logits change; one is enough.",
-        ),
-        Mistake(
-            "sum of the logits",
-            _judged(lambda change: change.sum(-1).abs() > 1e-9),
-            "You compared sums or means of the logits, in which changes up and down cancel: compare each logit.",
-        ),
-        Mistake(
-            "coarse",
-            _judged(lambda change: (change.abs() > 1e-2).any(-1)),
-            "Your tolerance passes small leaks: a row depends on a token if any logit changes, however little.",
-        ),
+    "07.4", "Find the leak", 10, 3, leak_map, _leak_cases,
+    slips(
+        "logits_of, ids, vocab_size", _LEAKS,
+        ("the past too", ".triu(1)", "",
+         "You also marked s ≤ t; a row may depend on itself and on earlier tokens, only later ones leak."),
+        ("itself", "triu(1)", "triu()", "You marked the diagonal; a row may depend on its own token."),
+        ("turned", "triu(1)", "triu(1).T",
+         "Your map is transposed: the row is the prediction t, the column the changed token s."),
+        ("never put back", "[]\nfor s in range(len(ids)):\n    changed = ids.clone()",
+         "[]\nchanged = ids.clone()\nfor s in range(len(ids)):",
+         "You did not put a changed token back, so earlier changes show up as leaks: copy ids each time."),
+        ("always id 0", "(ids[s] + 1) % vocab_size", "0",
+         "You replaced tokens by id 0, which changes nothing where the token is 0: "
+         "choose another id, such as (id + 1) % vocab_size."),
+        ("the winner alone", "(logits_of(changed) != before).any(-1)",
+         "logits_of(changed).argmax(-1) != before.argmax(-1)",
+         "You compared which word has the highest logit; a leak can move logits without changing that."),
+        ("every logit", ".any", ".all", "You marked a row only if all its logits change; one is enough."),
+        ("sum of the logits", "(logits_of(changed) != before).any(-1)",
+         "(logits_of(changed) - before).sum(-1).abs() > 1e-9",
+         "You compared sums or means of the logits, in which changes up and down cancel: compare each logit."),
+        ("coarse", "(logits_of(changed) != before).any(-1)", "((logits_of(changed) - before).abs() > 1e-2).any(-1)",
+         "Your tolerance passes small leaks: a row depends on a token if any logit changes, however little."),
+    )
+    + (
+        Mistake("all at once", _all_later_at_once,
+                "You changed all later tokens together, which shows that a row leaks, but not from where."),
+        Mistake("later tokens left out", _cut_off,
+                "You cut the sentence off instead of changing a token. "
+                "That shows that something later matters, but not which token: change one, and keep the others."),
     ),
-)
+)  # fmt: skip
 
 
 # 07.5 Several sentences in one row ------------------------------------------------------------------------------------
@@ -595,69 +346,31 @@ def _segment_cases():
     ]
 
 
-def _packed(shift=0, same=torch.eq, real=lambda s: (s != 0)[:, None, :], causal=None):
-    """Return the packed mask with one condition replaced."""
-
-    def function(segments):
-        n = segments.shape[1]
-        order = _triangle(n, shift) if causal is None else causal(n)
-        visible = same(segments[:, :, None], segments[:, None, :]) & order
-        return (visible & real(segments))[:, None]
-
-    return function
-
+_PACKED = """
+    queries, keys = segments[:, :, None], segments[:, None, :]
+    causal = torch.ones(segments.shape[1], segments.shape[1], dtype=torch.bool).tril()
+    return ((queries == keys) & (keys != 0) & causal)[:, None]
+"""
 
 EXERCISE_5 = Exercise(
-    "07.5",
-    "Several sentences in one row",
-    10,
-    2,
-    packed_mask,
-    _segment_cases,
-    (
-        Mistake(
-            "no order",
-            _packed(causal=lambda n: torch.ones(n, n, dtype=torch.bool)),
-            "Sentences are kept apart, but each token sees the later ones of its own sentence.",
-        ),
-        Mistake(
-            "no sentences",
-            _packed(same=lambda q, k: (q != 0) & (k != 0)),
-            "Later tokens are hidden, but a sentence reads the sentences before it.",
-        ),
-        Mistake(
-            "at least",
-            _packed(same=torch.ge),
-            "You compared with ≥, so a token sees every sentence with a smaller number; use ==.",
-        ),
-        Mistake(
-            "padding",
-            _packed(real=lambda s: torch.ones_like(s, dtype=torch.bool)[:, None, :]),
-            "Padding has number 0 and sees padding; it must see nothing.",
-        ),
-        Mistake(
-            "padding sees itself",
-            lambda s: _packed()(s) | (torch.eye(s.shape[1]).bool() & (s == 0)[:, None, :])[:, None],
-            "Your padding sees itself; here padding must see nothing at all, not even itself.",
-        ),
-        Mistake("strict", _packed(shift=-1), "A token may see itself: j ≤ i."),
-        Mistake(
-            "turned",
-            _packed(causal=lambda n: _triangle(n).T),
-            "Each token sees the later ones of its sentence: queries are rows, so keep j ≤ i.",
-        ),
-        Mistake("inverted", lambda s: ~_packed()(s), "You marked what is hidden: True = may attend."),
-        Mistake(
-            "no heads",
-            lambda s: _packed()(s)[:, 0],
-            "The axis of the heads is missing: [batch, 1, seq_len, seq_len].",
-        ),
-        Mistake(
-            "segments ignored",
-            lambda s: (_triangle(s.shape[1]) & (s != 0)[:, None])[:, None],
-            "Every token, padding too, reads all real tokens before it; compare the numbers of the two tokens.",
-        ),
+    "07.5", "Several sentences in one row", 10, 2, packed_mask, _segment_cases,
+    slips(
+        "segments", _PACKED,
+        ("no order", " & causal", "",
+         "Sentences are kept apart, but each token sees the later ones of its own sentence."),
+        ("no sentences", "queries == keys", "queries != 0",
+         "Later tokens are hidden, but a sentence reads the sentences before it."),
+        ("at least", "==", ">=", "You compared with ≥, so a token sees every sentence with a smaller number; use ==."),
+        ("padding", " & (keys != 0)", "", "Padding has number 0 and sees padding; it must see nothing."),
+        ("padding sees itself", "(keys != 0)", "((keys != 0) | torch.eye(segments.shape[1]).bool())",
+         "Your padding sees itself; here padding must see nothing at all, not even itself."),
+        ("strict", "tril()", "tril(-1)", "A token may see itself: j ≤ i."),
+        ("turned", "tril", "triu", "Each token sees the later ones of its sentence: queries are rows, so keep j ≤ i."),
+        ("inverted", "return ", "return ~", "You marked what is hidden: True = may attend."),
+        ("no heads", "[:, None]", "", "The axis of the heads is missing: [batch, 1, seq_len, seq_len]."),
+        ("segments ignored", "(queries == keys) & ", "",
+         "Every token, padding too, reads all real tokens before it; compare the numbers of the two tokens."),
     ),
-)
+)  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
