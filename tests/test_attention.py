@@ -178,6 +178,51 @@ def test_large_scores_do_not_overflow(path):
     assert output.isfinite().all()
 
 
+@PATHS
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("masked", [False, True])
+def test_products_that_are_large_before_they_are_scaled(path, dtype, masked):
+    """Entries of ±60: a dot product of 64 of them is ±230,400, divided by 8 it is ±28,800; float16 ends at 65,504."""
+    _, signs, values = draw()
+    inputs = torch.full((B, H, Q_LEN, 64), 60.0), (60 * signs[..., :1].sign()).expand(B, H, K_LEN, 64), values
+    query, key, value = (x.to(dtype).requires_grad_() for x in inputs)
+    mask = draw_mask(B, 1, Q_LEN, K_LEN, empty_row=2) if masked else None
+    wide = [x.detach().double().requires_grad_() for x in (query, key, value)]
+    wanted, output = explicit(*wide, mask), path(query, key, value, mask)
+    assert output.dtype == dtype
+    rounding = {"rtol": 0, "atol": 8 * torch.finfo(dtype).eps}
+    torch.testing.assert_close(output.double(), wanted, **rounding)
+    output.float().sum().backward()
+    wanted.sum().backward()
+    torch.testing.assert_close(value.grad.double(), wide[2].grad, **rounding)
+    assert query.grad.isfinite().all() and key.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_weights_of_numbers_in_16_bits_are_those_of_the_exact_scores(dtype):
+    query, key, value = (x.to(dtype) for x in draw())
+    weights = tl.scaled_dot_product_attention(5 * query, key, value)[1]
+    exact = tl.scaled_dot_product_attention((5 * query).double(), key.double(), value.double())[1]
+    assert weights.dtype == dtype
+    torch.testing.assert_close(weights.double(), exact, rtol=torch.finfo(dtype).eps, atol=1e-7)  # rounded once
+
+
+def test_autocast_leaves_the_scores_in_float32():
+    query, key, value = (60 * x.float().sign() for x in draw())
+    wanted = tl.scaled_dot_product_attention(query, key, value)[1]
+    for dtype in (torch.bfloat16, torch.float16):
+        with torch.autocast("cpu", dtype=dtype):
+            assert torch.equal(tl.scaled_dot_product_attention(query, key, value)[1], wanted)
+
+
+@PATHS
+def test_one_batch_at_a_time_by_vmap(path):
+    query, key, value = draw()
+    mask, bias = draw_mask(Q_LEN, K_LEN), torch.randn(H, Q_LEN, K_LEN, dtype=torch.float64)
+    found = torch.func.vmap(lambda *one: path(*one, mask, bias=bias))(query, key, value)
+    torch.testing.assert_close(found, path(query, key, value, mask, bias=bias))
+
+
 def test_the_softmax_alone():
     scores = torch.tensor([[0.0, math.log(3.0), 5.0]])
     torch.testing.assert_close(
@@ -220,6 +265,10 @@ def test_bad_types_and_masks_are_refused(path):
     query, key, value = draw()
     with pytest.raises(TypeError, match="key must be a torch.Tensor, got ndarray"):
         path(query, key.numpy(), value)
+    with pytest.raises(TypeError, match="must have one dtype, got torch.float64, torch.float32 and torch.float64"):
+        path(query, key.float(), value)
+    with pytest.raises(TypeError, match="value must hold floating-point numbers, got dtype torch.int64"):
+        path(query, key, value.long())
     with pytest.raises(TypeError, match="mask must be boolean, True = may attend, got dtype torch.float64"):
         path(query, key, value, torch.ones(Q_LEN, K_LEN, dtype=torch.float64))
     with pytest.raises(ValueError, match=r"mask must broadcast to the scores' shape \(2, 3, 5, 11\), got \(11, 5\)"):

@@ -249,5 +249,5 @@ def test_pytorchs_transformer_trains_by_our_code():
 
 @pytest.mark.parametrize("position", ["learned", "rotary", "none"])
 def test_pytorchs_transformer_has_sinusoids_only(position):
-    with pytest.raises(ValueError, match=f"config must have sinusoidal positions, got '{position}'"):
+    with pytest.raises(ValueError, match=f"config must have sinusoidal positions, got position='{position}'"):
         TorchTranslator(make_config(position=position))

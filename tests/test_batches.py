@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 
 import pytest
+import torch
 
 import transformer_lib as tl
 
@@ -87,6 +88,25 @@ def test_another_pad_id():
     [
         (([[3]], [[1, 2]] * 2, 3), {}, ValueError, "src and tgt must have equally many sentences, got 1 and 2"),
         (([], [], 3), {}, ValueError, "src and tgt must not be empty, got no sentence"),
+        (
+            ([[4], []], [[1, 2]] * 2, 3),
+            {},
+            ValueError,
+            r"src must have an id in every sentence, got \[\] in sentence 1",
+        ),
+        (
+            ([[4]] * 3, [[1, 2], [1, 5, 2], [1]], 3),
+            {},
+            ValueError,
+            r"tgt .* at least 2 ids .*, got \[1\] in sentence 2",
+        ),
+        (([[4]], [[]], 3), {}, ValueError, r"tgt must have at least 2 ids in every sentence, got \[\] in sentence 0"),
+        (([[4], [3, -1]], [[1, 2]] * 2, 3), {}, ValueError, "src must hold ids of at least 0, got -1 in sentence 1"),
+        (([[4], [3.5]], [[1, 2]] * 2, 3), {}, TypeError, r"src\[1\] must hold integer ids, got \[3.5\]"),
+        (([4, 3], [[1, 2]] * 2, 3), {}, TypeError, r"src\[0\] must be a list of ids, got 4"),
+        (("ab", [[1, 2]] * 2, 3), {}, TypeError, "src must be a list of lists of ids, got 'ab'"),
+        (({3: [4]}, [[1, 2]], 3), {}, TypeError, r"src must be a list of lists of ids, got {3: \[4\]}"),
+        (([[3]], [[1, 2]], 3), {"pad_id": 0.0}, TypeError, "pad_id must be an int, got 0.0"),
         (([[3]], [[1, 2]], 0), {}, ValueError, "batch_size must be at least 1, got 0"),
         (([[3]], [[1, 2]], 3), {"seed": -1}, ValueError, "seed must be at least 0, got -1"),
         (([[3]], [[1, 2]], 3), {"seed": "a"}, TypeError, "seed must be an int, got 'a'"),
@@ -140,3 +160,13 @@ def test_one_of_two_ways_to_measure_a_batch_is_needed(sizes):
         ValueError, match="exactly one of batch_size and max_tokens must be given, got (None|3) and (None|9)"
     ):
         tl.Batches([[3]], [[1, 2]], **sizes)
+
+
+def test_sentences_may_come_from_what_can_be_read_once():
+    src, tgt = draw()
+    given = (iter(rows) for rows in ([torch.tensor(ids) for ids in src], [(i for i in ids) for ids in tgt]))
+    for size in ({"batch_size": BATCH_SIZE}, {"max_tokens": MAX_TOKENS}):
+        one = tl.Batches(*(given if "batch_size" in size else map(iter, (src, tgt))), **size)
+        other = tl.Batches(src, tgt, **size)
+        for ours, theirs in zip(one.epoch(1), other.epoch(1), strict=True):
+            assert all(map(torch.equal, ours, theirs))

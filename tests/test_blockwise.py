@@ -227,3 +227,27 @@ def test_models_that_cannot_take_blocks_are_refused():
 
 def test_the_example_in_the_docstring():
     assert doctest.testmod(blockwise, extraglobs={"torch": torch}) == (0, 3)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_sums_of_numbers_in_16_bits_are_taken_in_32(dtype):
+    """Products of 64 entries of ±60 overflow float16 before they are scaled; 2,003 weights of 1 are no sum for it."""
+    draw = torch.Generator().manual_seed(0)
+    query = torch.randn(2, 5, 64, generator=draw)
+    key, value = torch.randn(2, 2003, 64, generator=draw) / 64, 3 + torch.randn(2, 2003, 7, generator=draw)
+    g = torch.randn(2, 5, 7, generator=draw).to(dtype)
+    large = torch.full((2, 5, 64), 60.0), 60 * key[:, :11, :1].sign().expand(2, 11, 64), value[:, :11]
+    for inputs in ((query, key, value), large):
+        given = [x.to(dtype).requires_grad_() for x in inputs]
+        wide = [x.detach().double().requires_grad_() for x in given]
+        wanted, output = tl.scaled_dot_product_attention(*wide)[0], blockwise.attention(*given, block=16)
+        assert output.dtype == dtype
+        error = {"rtol": 2 * torch.finfo(dtype).eps, "atol": 1e-7}
+        torch.testing.assert_close(output.double(), wanted, **error)
+        found = torch.autograd.grad(output, given, g)
+        exact = torch.autograd.grad(wanted, wide, g.double())
+        assert all(x.dtype == dtype and x.isfinite().all() for x in found)
+        torch.testing.assert_close(found[2].double(), exact[2], **error)
+        log_totals = blockwise.forward(*given, block=16)[1]
+        scores = wide[0] @ wide[1].mT / 8
+        torch.testing.assert_close(log_totals, scores.logsumexp(dim=-1).float(), rtol=1e-5, atol=1e-5)

@@ -409,6 +409,14 @@ def test_greedy_decoding_ends_rows_at_eos():
     assert by_hand.greedy(parameters, SMALL, src, 9).tolist() == tgt.tolist()
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_greedy_decoding_refuses_parameters_that_are_not_finite(value):
+    parameters = by_hand.new_parameters(SMALL, seed=0)
+    parameters["decoder.layers.0.feed_forward.expand.bias"][3] = value
+    with pytest.raises(ValueError, match=rf"parameters must be finite, got {value} in decoder\.layers\.0\.feed"):
+        by_hand.greedy(parameters, SMALL, np.array([[3, 4]]), 5)
+
+
 def test_the_example_of_the_package():
     found = doctest.testmod(by_hand)
     assert found.attempted and not found.failed

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, fields
 
 import pytest
 
@@ -27,7 +27,9 @@ DEFAULTS = {
 
 def test_the_defaults_are_the_base_model():
     config = tl.TransformerConfig(src_vocab_size=23, tgt_vocab_size=29)
-    assert config.to_dict() == {"src_vocab_size": 23, "tgt_vocab_size": 29, **DEFAULTS}
+    wanted = {"src_vocab_size": 23, "tgt_vocab_size": 29, **DEFAULTS}
+    assert {name: getattr(config, name) for name in wanted} == wanted
+    assert config.to_dict() == {field.name: getattr(config, field.name) for field in fields(config)}
 
 
 def test_a_dictionary_gives_the_same_config():

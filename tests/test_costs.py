@@ -79,6 +79,12 @@ def test_cache_bytes_are_those_of_the_cache():
     assert costs.cache_bytes(11, 14, 3, batch=2) == own
 
 
+def test_a_configuration_of_another_model_is_refused():
+    config = tl.modern.Config(vocab_size=13, d_model=14, n_heads=7, n_layers=3, d_ff=5)
+    with pytest.raises(TypeError, match="config must be a TransformerConfig, got Config"):
+        costs.transformer_cost(config, 3, 5)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [

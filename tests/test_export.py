@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -12,6 +15,7 @@ import transformer_lib as tl
 from factories import SIZES, make_model, sources
 from transformer_lib.baselines import SelfOnlyTransformer
 from transformer_lib.decoding import export
+from transformer_lib.model.layers import ACTIVATIONS
 
 pytestmark = pytest.mark.fast
 
@@ -127,11 +131,168 @@ def test_what_cannot_be_written_is_refused_with_the_reason(tmp_path, model, reas
     assert not (tmp_path / "model").exists()
 
 
+def feed_forwards(model):
+    return [layer.feed_forward for layer in (*model.encoder.layers, *model.decoder.layers)]
+
+
+def norms(model):
+    return [part for part in model.modules() if isinstance(part, tl.LayerNorm)]
+
+
+def largest_error(ours, folder):
+    """Of log P(token) in a folder written now, beside what the model says."""
+    src, tgt = texts(ours), labels(ours)
+    found = torch.tensor(export.load_ctranslate2(export.to_ctranslate2(ours, folder)).log_probabilities(src, tgt))
+    return (found - ours.log_probabilities(src, tgt)).abs().max().item()
+
+
+@pytest.mark.parametrize("activation", ["relu", "gelu", "gelu_tanh"])
+def test_another_activation_of_all_layers_is_written(tmp_path, engine, activation):
+    ours = translator()
+    before = ours.log_probabilities(texts(ours), labels(ours))
+    for network in feed_forwards(ours.model):
+        network.activation = activation
+    off = (ours.log_probabilities(texts(ours), labels(ours)) - before).abs().max().item()
+    assert largest_error(ours, tmp_path / "model") < 1e-4
+    assert off > 1e-2 or activation == "relu"
+
+
+def test_every_activation_of_a_layer_is_known_to_the_export():
+    """A new one needs CTranslate2's name for it, or is refused by name until it has one."""
+    for activation in ACTIVATIONS:
+        model = make_model()
+        for network in feed_forwards(model):
+            network.activation = activation
+        reason = export.unsupported(model)
+        assert reason is None or f"activation is '{activation}', and this export knows 'relu', 'gelu'" in reason
+
+
+@pytest.mark.parametrize("eps", [0.0, 1e-12, 1e-2, 0.5])
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_another_epsilon_of_all_norms_is_written(tmp_path, engine, norm_first, eps):
+    ours = translator(norm_first=norm_first)
+    for norm in norms(ours.model):
+        norm.eps = eps
+    assert largest_error(ours, tmp_path / "model") < 2e-4
+
+
+def test_an_activation_that_the_engine_does_not_know_is_refused(monkeypatch):
+    monkeypatch.setitem(ACTIVATIONS, "silu", torch.nn.functional.silu)
+    model = make_model()
+    for network in feed_forwards(model):
+        network.activation = "silu"
+    reason = "encoder.layers.0.feed_forward.activation is 'silu', and this export knows 'relu', 'gelu', 'gelu_tanh'"
+    assert export.unsupported(model) == reason
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_one_activation_of_several_is_refused(place):
+    model = make_model()
+    feed_forwards(model)[place].activation = "gelu"
+    first, others = "encoder.layers.0.feed_forward.activation", r"[a-z0-9.]+.feed_forward.activation"
+    values = ("relu", "gelu") if place == 0 else ("gelu", "relu")
+    wanted = f"{others} is '{values[0]}' and {first} '{values[1]}', and CTranslate2 has one"
+    assert re.fullmatch(wanted, export.unsupported(model))
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_one_epsilon_of_several_is_refused(norm_first):
+    for place in range(len(norms(make_model(norm_first=norm_first)))):
+        model = make_model(norm_first=norm_first)
+        norms(model)[place].eps = 1e-2
+        assert "norm.eps is" in (reason := export.unsupported(model)) and "CTranslate2 has one" in reason
+
+
+def residual_flipped(model):
+    model.decoder.layers[1].cross_attention_residual.norm_first = True
+
+
+def other_pad(model):
+    model.config = replace(model.config, pad_id=3)
+
+
+def other_end(model):
+    model.config = replace(model.config, eos_id=5)
+
+
+def not_a_number(model):
+    model.decoder.layers[1].self_attention.w_v.weight.data[3, 5] = math.nan
+
+
+def infinite_in_float32(model):
+    model.double().output_head.weight.data[2, 3] = 1e39
+
+
+def shortened_words(model):
+    model.src_embedding.max_norm = 0.5
+
+
+def compiled(model):
+    return torch.compile(model, backend="eager")
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (
+            residual_flipped,
+            "decoder.layers.1.cross_attention_residual.norm_first is True, where its config builds False",
+        ),
+        (other_pad, "pad_id=3, which is 0 in the vocabularies"),
+        (other_end, "eos_id=5, which is 2 in the vocabularies"),
+        (not_a_number, "decoder.layers.1.self_attention.w_v.weight holds numbers that are not finite in float32"),
+        (infinite_in_float32, "output_head.weight holds numbers that are not finite in float32"),
+        (shortened_words, "src_embedding.max_norm is 0.5, where its config builds None"),
+        (compiled, "the model is compiled; its ._orig_mod is not"),
+    ],
+)
+def test_what_the_engine_would_compute_otherwise_is_refused(tmp_path, change, reason):
+    ours = translator()
+    other = change(ours.model)
+    ours.model = ours.model if other is None else other
+    assert export.unsupported(ours.model) == reason
+    with pytest.raises(ValueError, match=f"CTranslate2 can compute, but {re.escape(reason)}"):
+        export.to_ctranslate2(ours, tmp_path / "model")
+    assert not (tmp_path / "model").exists()
+
+
+def in_training(model):
+    model.train()
+
+
+def wide(model):
+    model.double()
+
+
+def other_constants(model):
+    model.position.table += 0.3 * torch.randn(model.position.table.shape, generator=torch.Generator().manual_seed(0))
+
+
+def a_head_of_its_own(model):
+    model.output_head.weight = torch.nn.Parameter(2 * model.src_embedding.weight.detach()[torch.arange(29) - 1])
+
+
+@pytest.mark.parametrize("change", [in_training, wide, other_constants, a_head_of_its_own])
+def test_what_a_model_was_made_into_is_written(tmp_path, engine, change):
+    ours = translator(src_vocab_size=29, tie_embeddings=True, dropout=0.5)
+    change(ours.model)
+    assert largest_error(ours, tmp_path / "model") < 2e-4
+
+
 def test_a_model_that_was_changed_is_refused():
     model = make_model()
     assert export.unsupported(model) is None
     model.encoder.layers[1].self_attention.register_forward_hook(lambda *_: None)
     assert "has a hook" in export.unsupported(model)
+
+
+def test_texts_may_come_from_what_can_be_read_once(tmp_path, engine):
+    ours = translator()
+    theirs = export.load_ctranslate2(export.to_ctranslate2(ours, tmp_path / "model"))
+    src, tgt = texts(ours), labels(ours)
+    assert theirs.translate(iter(src), max_new_tokens=5) == theirs.translate(src, max_new_tokens=5)
+    assert theirs.log_probabilities(iter(src), iter(tgt)) == theirs.log_probabilities(src, tgt)
+    assert theirs.translate(iter(())) == theirs.log_probabilities([], []) == []
 
 
 def test_without_the_engine_the_error_says_how_to_install_it(tmp_path, monkeypatch):
@@ -151,8 +312,13 @@ def test_other_errors(tmp_path, engine):
     with pytest.raises(FileNotFoundError, match="has no model.bin"):
         export.load_ctranslate2(tmp_path)
     theirs = export.load_ctranslate2(folder)
-    with pytest.raises(TypeError, match="texts must be a list of strings, got 'e1'"):
-        theirs.translate("e1")
+    for bad in ("e1", {"e1"}, {"e1": "g1"}, b"e1", [7]):
+        with pytest.raises(TypeError, match="texts must be a list of strings, got "):
+            theirs.translate(bad)
+        with pytest.raises(TypeError, match="tgt must be a list of strings, got "):
+            theirs.log_probabilities(["e1"], bad)
+    with pytest.raises(ValueError, match="src and tgt must be equally many, got 1 and 2"):
+        theirs.log_probabilities(["e1"], ["g1", "g2"])
     with pytest.raises(ValueError, match="each text must have at least one word"):
         theirs.translate([" "])
     with pytest.raises(ValueError, match="unknown word 'x1'"):

@@ -1,4 +1,4 @@
-"""The readable model can be captured as one graph: `torch.compile(fullgraph=True)` and `torch.export`."""
+"""The readable model under PyTorch's transforms: `torch.compile(fullgraph=True)`, `torch.export`, `torch.func`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import shutil
 
 import pytest
 import torch
+from torch.func import functional_call, grad, stack_module_state, vmap
 
 import transformer_lib as tl
-from factories import POSITIONS, make_model, sources, targets
+from factories import POSITIONS, make_config, make_model, randomise, sources, targets
 
 
 def gradients(model, src, tgt_in):
@@ -81,3 +82,57 @@ def test_an_exported_model_translates_batches_of_other_sizes(position, tmp_path)
 def test_without_a_graph_ids_out_of_range_are_still_refused():
     with pytest.raises(ValueError, match=r"src must hold ids in \[0, 23\), got values from 0 to 23"):
         make_model()(torch.tensor([[0, 23]]), targets(1))
+
+
+def made(kind, *sizes, **options):
+    torch.manual_seed(0)
+    return randomise(kind(*sizes, **options)).eval()
+
+
+MODERN = tl.modern.Config(
+    vocab_size=29, d_model=24, n_heads=6, n_kv_heads=2, n_layers=1, d_ff=17, window=5, qk_norm=True
+)
+MODELS = {
+    **{kind: lambda kind=kind: (make_model(position=kind, n_layers=1), sources(), targets()) for kind in POSITIONS},
+    "pre-norm": lambda: (make_model(norm_first=True, n_layers=1), sources(), targets()),
+    "decoder only": lambda: (made(tl.DecoderOnlyTranslator, make_config(position="rotary")), sources(), targets()),
+    "language model": lambda: (made(tl.LanguageModel, 29, 1, 30, 3, 17), targets()),
+    "masked language model": lambda: (made(tl.MaskedLanguageModel, 29, 1, 30, 3, 17), targets()),
+    "modern": lambda: (made(tl.modern.LanguageModel, MODERN), targets()),
+}
+
+
+def loss_of(logits):
+    return logits.log_softmax(dim=-1).square().mean()
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_per_sentence_are_those_of_a_loop(name):
+    """`vmap(grad)` has no single sentence whose ids could be looked at."""
+    model, *ids = MODELS[name]()
+    parameters = {key: parameter.detach() for key, parameter in model.named_parameters()}
+
+    def loss(parameters, *row):
+        return loss_of(functional_call(model, parameters, tuple(x[None] for x in row)))
+
+    found = vmap(grad(loss), in_dims=(None, *[0] * len(ids)))(parameters, *ids)
+    for i in range(len(ids[0])):
+        model.zero_grad()
+        loss_of(model(*(x[i, None] for x in ids))).backward()
+        for key, parameter in model.named_parameters():
+            torch.testing.assert_close(found[key][i], parameter.grad, rtol=1e-4, atol=1e-6)
+
+
+def test_an_ensemble_answers_as_its_models_do():
+    models, src, tgt_in = [make_model(seed) for seed in range(3)], sources(), targets()
+    state = stack_module_state(models)
+    found = vmap(lambda *own: functional_call(models[0], own, (src, tgt_in)))(*state)
+    for model, logits in zip(models, found, strict=True):
+        torch.testing.assert_close(logits, model(src, tgt_in), rtol=0, atol=1e-5)
+
+
+def test_ids_that_can_be_looked_at_still_are_within_a_gradient():
+    model, ids = make_model(), torch.tensor([[0, 23]])
+    parameters = dict(model.named_parameters())
+    with pytest.raises(ValueError, match=r"src must hold ids in \[0, 23\), got values from 0 to 23"):
+        grad(lambda own: loss_of(functional_call(model, own, (ids, targets(1)))))(parameters)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 from torch import nn
 
 import transformer_lib as tl
 from factories import make_model, sources, targets
+from transformer_lib.baselines import TorchTranslator
 
 pytestmark = pytest.mark.fast
 
@@ -111,6 +114,99 @@ def test_the_trained_translator_says_the_same_on_held_out_sentences():
         tl.int8.rounded(translator.model, bits=3), translator.src_tokenizer, translator.tgt_tokenizer
     )
     assert coarse.translate(texts, path="fast") != translator.translate(texts, path="fast")
+
+
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+class Named(nn.Linear):
+    """Another class that computes what nn.Linear does."""
+
+
+def normed(model):
+    nn.utils.parametrizations.weight_norm(model.decoder.layers[1].feed_forward.expand)
+
+
+def normed_by_a_hook(model):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch deprecates it
+        nn.utils.weight_norm(model.decoder.layers[1].feed_forward.expand)
+
+
+def pruned(model):
+    nn.utils.prune.l1_unstructured(model.decoder.layers[1].feed_forward.expand, "weight", 0.5)
+
+
+@pytest.mark.parametrize("change", [normed, normed_by_a_hook, pruned])
+@pytest.mark.parametrize("convert", [tl.int8.quantized, tl.int8.rounded])
+def test_a_weight_that_is_computed_from_others_is_refused(convert, change):
+    """It would be computed again: rounding it in place would change nothing."""
+    model = make_model()
+    change(model)
+    message = (
+        "model must have weights that are parameters, but decoder.layers.1.feed_forward.expand computes its weight"
+    )
+    with pytest.raises(ValueError, match=message):
+        convert(model)
+
+
+def with_own_forward(model):
+    model.decoder.layers[0].feed_forward.expand = Doubled(30, 17)
+
+
+def with_a_method(model):
+    model.decoder.layers[0].feed_forward.expand.forward = lambda x: x[..., :17]
+
+
+def hooked(model):
+    model.decoder.layers[0].feed_forward.expand.register_forward_hook(lambda *_: None)
+
+
+def shortened_words(model):
+    model.src_embedding.max_norm = 0.5
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (with_own_forward, "decoder.layers.0.feed_forward.expand, a Doubled, has a forward of its own"),
+        (with_a_method, "decoder.layers.0.feed_forward.expand, a Linear, has a forward of its own"),
+        (hooked, "must have layers without hooks, but decoder.layers.0.feed_forward.expand has one"),
+        (shortened_words, "must have tables that do not change, but src_embedding has max_norm 0.5"),
+    ],
+)
+def test_a_layer_that_does_more_than_multiply_is_refused(change, message):
+    model = make_model()
+    change(model)
+    with pytest.raises((TypeError, ValueError), match=message):
+        tl.int8.quantized(model)
+
+
+def test_a_single_layer_is_stored_too():
+    for layer, x in ((nn.Linear(7, 11), draw(3, 7)), (nn.Embedding(11, 7), torch.tensor([[3, 5]]))):
+        stored = tl.int8.quantized(layer)
+        assert type(stored).__name__ == f"Int8{type(layer).__name__}"
+        torch.testing.assert_close(stored(x), tl.int8.rounded(layer)(x))
+
+
+def test_each_place_of_a_layer_is_found():
+    layer = Named(7, 7)
+    model = nn.Sequential(layer, layer, nn.Sequential(layer))
+    stored = tl.int8.quantized(model)
+    assert not any(isinstance(part, nn.Linear) for part in stored.modules())
+    assert tl.int8.stored_bytes(stored) == 7 * 7 + 4 * 7 + 3 * 4 * 7  # one matrix, its scales, three copies of the bias
+    torch.testing.assert_close(stored(draw(3, 7)), tl.int8.rounded(model)(draw(3, 7)))
+
+
+def test_pytorchs_own_translator_in_eight_bits():
+    torch.manual_seed(0)
+    theirs = TorchTranslator(make_model().config).eval()
+    src, tgt = sources(), targets()
+    torch.testing.assert_close(
+        tl.int8.quantized(theirs)(src, tgt), tl.int8.rounded(theirs)(src, tgt), rtol=0, atol=1e-5
+    )
 
 
 def test_what_does_not_fit_is_refused():

@@ -1,5 +1,9 @@
 from __future__ import annotations
 
+import inspect
+import re
+import warnings
+
 import pytest
 import torch
 from torch import nn
@@ -253,6 +257,189 @@ def test_another_activation_is_refused():
     layer = nn.TransformerEncoderLayer(30, 3, 17, activation=torch.tanh)
     with pytest.raises(ValueError, match="module must have the activation relu or gelu, got "):
         tl.interop.from_torch(layer)
+
+
+# Every option of PyTorch's constructors: what comes of one off its default, which may be a refusal by name.
+
+THEIRS = {
+    nn.MultiheadAttention: (30, 3),
+    nn.TransformerEncoderLayer: (30, 3),
+    nn.TransformerDecoderLayer: (30, 3),
+    nn.Transformer: (),
+}
+OPTIONS = {
+    "d_model": 42,
+    "embed_dim": 42,
+    "nhead": 5,
+    "num_heads": 5,
+    "num_encoder_layers": 3,
+    "num_decoder_layers": 2,
+    "dim_feedforward": 13,
+    "dropout": 0.4,
+    "activation": "gelu",
+    "custom_encoder": nn.Identity(),
+    "custom_decoder": nn.Identity(),
+    "layer_norm_eps": 0.3,
+    "batch_first": True,
+    "norm_first": True,
+    "bias": False,
+    "add_bias_kv": True,
+    "add_zero_attn": True,
+    "kdim": 7,
+    "vdim": 7,
+    "device": "cpu",
+    "dtype": torch.float64,
+}
+SAID = {"add_bias_kv": "bias_k", "kdim": "qkv_same_embed_dim", "vdim": "qkv_same_embed_dim"}
+SAID |= {"custom_encoder": "encoder", "custom_decoder": "decoder"}  # where it is
+EACH = [(kind, option) for kind in THEIRS for option in inspect.signature(kind).parameters]
+
+
+def theirs_of(kind, **options):
+    """In evaluation mode, which PyTorch's dropout needs to be compared."""
+    sizes = dict(zip(inspect.signature(kind).parameters, THEIRS[kind], strict=False))
+    if kind is nn.Transformer:
+        sizes = {"d_model": 30, "nhead": 3, "num_encoder_layers": 2, "num_decoder_layers": 1}
+    if kind is not nn.MultiheadAttention:
+        sizes["dim_feedforward"] = 17
+    torch.manual_seed(0)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "enable_nested_tensor is True")
+        return randomise(kind(**sizes | options)).eval()
+
+
+def called(module, like, *, batch_first):
+    """What a module returns for one query, or for a source and a target, [batch, length, d_model]."""
+    width, dtype = next(like.parameters()).shape[-1], next(like.parameters()).dtype
+    inputs = [draw(length, width, dtype, seed).detach() for seed, length in enumerate((SRC_LEN, TGT_LEN))]
+    inputs = inputs if batch_first else [x.transpose(0, 1) for x in inputs]
+    if isinstance(like, nn.MultiheadAttention):
+        inputs = [inputs[1], inputs[0], inputs[0]]
+    output = module(*inputs[: 1 if isinstance(like, nn.TransformerEncoderLayer) else None])
+    output = output[0] if isinstance(output, tuple) else output
+    return output if batch_first else output.transpose(0, 1)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("kind", "option"), EACH)
+def test_every_option_of_theirs_is_used_or_refused(kind, option):
+    assert option in OPTIONS, f"give {option} a value off its default in OPTIONS"
+    value = OPTIONS[option]
+    assert value != inspect.signature(kind).parameters[option].default
+    theirs = theirs_of(kind, **{option: value})
+    try:
+        ours = tl.interop.from_torch(theirs)
+    except ValueError as refusal:
+        assert re.search(rf"\b{SAID.get(option, option)}\b", str(refusal))
+        return
+    wanted = called(theirs, theirs, batch_first=option == "batch_first")
+    torch.testing.assert_close(called(ours, theirs, batch_first=True), wanted, rtol=0, atol=1e-5)
+
+
+# What is set on PyTorch's parts afterwards.
+
+
+class Twice(nn.TransformerEncoderLayer):
+    def forward(self, *arguments, **options):
+        return 2 * super().forward(*arguments, **options)
+
+
+class Fed(nn.TransformerEncoderLayer):
+    def _ff_block(self, x):
+        return 2 * super()._ff_block(x)
+
+
+class Doubled(nn.Linear):
+    def forward(self, x):
+        return 2 * super().forward(x)
+
+
+def with_part(name, part):
+    def change(module):
+        owner, _, last = name.rpartition(".")
+        setattr(module.get_submodule(owner), last, part)
+        return module
+
+    return change
+
+
+def hooked(module):
+    module.linear2.register_forward_hook(lambda *_: None)
+    return module
+
+
+def with_method(module):
+    module._ff_block = lambda x: x
+    return module
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda _: Twice(30, 3, 17), "it is a Twice"),
+        (lambda _: Fed(30, 3, 17), "it is a Fed"),
+        (with_part("linear1", Doubled(30, 17)), "linear1 is a Doubled"),
+        (with_part("norm1", nn.RMSNorm(30)), "norm1 is a RMSNorm"),
+        (
+            with_part("norm2", nn.LayerNorm(30, elementwise_affine=False)),
+            "elementwise_affine = True, but norm2 has False",
+        ),
+        (with_part("self_attn.out_proj", nn.Identity()), "self_attn.out_proj is a Identity"),
+        (with_part("activation", nn.functional.silu), "module must have the activation relu or gelu"),
+        (hooked, "module must have no hooks, but linear2 has one"),
+        (with_method, "it is a TransformerEncoderLayer"),
+    ],
+)
+def test_a_part_that_is_not_pytorchs_own_is_refused(change, reason):
+    with pytest.raises(ValueError, match=reason):
+        tl.interop.from_torch(change(nn.TransformerEncoderLayer(30, 3, 17)))
+
+
+def test_a_layer_of_another_kind_in_the_middle_is_refused():
+    theirs = build_transformer(SIZES[0])
+    theirs.decoder.layers[1] = nn.Identity()
+    with pytest.raises(ValueError, match="PyTorch's own parts, but decoder.layers.1 is a Identity"):
+        tl.interop.from_torch(theirs)
+
+
+@pytest.mark.parametrize(
+    "activation", [nn.ReLU(), nn.GELU(), nn.GELU(approximate="tanh"), nn.functional.gelu, nn.functional.relu]
+)
+def test_activations_that_are_modules(activation):
+    theirs = randomise(nn.TransformerEncoderLayer(30, 3, 17, activation=activation, batch_first=True), 3.0).eval()
+    x = draw(SRC_LEN, 30, torch.float32)
+    torch.testing.assert_close(tl.interop.from_torch(theirs)(x), theirs(x), rtol=0, atol=1e-5)
+
+
+def test_each_part_s_own_epsilon_and_rate_come_along():
+    theirs = randomise(nn.TransformerDecoderLayer(30, 3, 17, batch_first=True)).eval()
+    theirs.norm2.eps, theirs.norm3.eps = 0.3, 0.03
+    theirs.dropout1.p, theirs.dropout2.p, theirs.dropout3.p = 0.2, 0.3, 0.4
+    theirs.self_attn.dropout, theirs.multihead_attn.dropout = 0.5, 0.6
+    ours = tl.interop.from_torch(theirs)
+    residuals = (ours.self_attention_residual, ours.cross_attention_residual, ours.feed_forward_residual)
+    assert [residual.dropout.p for residual in residuals] == [0.2, 0.3, 0.4]
+    assert [residual.norm.eps for residual in residuals] == [1e-5, 0.3, 0.03]
+    assert (ours.self_attention.dropout, ours.cross_attention.dropout) == (0.5, 0.6)
+    x, memory = draw(TGT_LEN, 30, torch.float32), draw(SRC_LEN, 30, torch.float32, 1)
+    torch.testing.assert_close(ours(x, memory), theirs(x, memory), rtol=0, atol=1e-5)
+
+
+def test_what_is_frozen_stays_frozen():
+    theirs = nn.TransformerEncoderLayer(30, 3, 17)
+    for parameter in (theirs.self_attn.in_proj_weight, theirs.linear1.bias, theirs.norm2.weight):
+        parameter.requires_grad_(False)
+    frozen = {name for name, p in tl.interop.from_torch(theirs).named_parameters() if not p.requires_grad}
+    projections = {f"self_attention.{name}.weight" for name in ("w_q", "w_k", "w_v")}
+    assert frozen == projections | {"feed_forward.expand.bias", "feed_forward_residual.norm.weight"}
+
+
+def test_weights_that_are_computed_from_others_are_taken_as_they_are():
+    theirs = nn.TransformerEncoderLayer(30, 3, 17, batch_first=True).eval()
+    nn.utils.parametrizations.weight_norm(theirs.linear1)
+    theirs.linear1.parametrizations.weight.original0.data *= 3
+    x = draw(SRC_LEN, 30, torch.float32)
+    torch.testing.assert_close(tl.interop.from_torch(theirs)(x), theirs(x), rtol=0, atol=1e-5)
 
 
 # Of transformers: vocabulary, positions, layers, d_model, heads, d_ff. Primes, but for d_model = heads × a prime.

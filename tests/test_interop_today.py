@@ -184,6 +184,15 @@ def test_theirs_by_default_are_ours(kind):
         ({"rope_parameters": {"rope_type": "yarn", "rope_theta": 5.0}}, "rope_type 'default', got 'yarn'"),
         ({"rope_parameters": None, "rope_scaling": {"type": "linear", "factor": 2.0}}, "'default', got 'linear'"),
         ({"rope_parameters": {"partial_rotary_factor": 0.5}}, "partial_rotary_factor = 1, got 0.5"),
+        (
+            {"rope_parameters": None, "rope_scaling": {"factor": 4.0}},
+            "of unscaled rotary positions, got 'factor'",
+        ),
+        (
+            {"rope_parameters": {"full_attention": {"rope_theta": 5.0}}},
+            "rotary positions, got 'full_attention'",
+        ),
+        ({"quantization_config": {"bits": 4}}, "weights in floats, quantization_config = None, got one"),
         ({"attention_bias": True}, "config must have attention_bias = False, got True"),
         ({"mlp_bias": True}, "config must have mlp_bias = False, got True"),
         ({"hidden_act": "gelu"}, "config must have hidden_act = 'silu', got 'gelu'"),
@@ -193,6 +202,86 @@ def test_theirs_by_default_are_ours(kind):
 def test_what_ours_lacks_is_refused(changes, match):
     with pytest.raises(ValueError, match=match):
         interop.hf_config(NEW | changes)
+
+
+# Every field of transformers' configurations: what comes of one off its default, which may be a refusal by name.
+
+FIELDS = {
+    "vocab_size": 31,
+    "hidden_size": 22,
+    "intermediate_size": 13,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 1,
+    "head_dim": 8,
+    "hidden_act": "gelu",
+    "max_position_embeddings": 41,
+    "initializer_range": 0.5,
+    "rms_norm_eps": 0.3,
+    "use_cache": False,
+    "pad_token_id": 3,
+    "bos_token_id": 5,
+    "eos_token_id": 7,
+    "pretraining_tp": 2,
+    "tie_word_embeddings": True,
+    "rope_parameters": {"rope_type": "default", "rope_theta": 50.0},
+    "attention_bias": True,
+    "attention_dropout": 0.3,
+    "mlp_bias": True,
+    "sliding_window": 3,
+    "use_sliding_window": True,
+    "max_window_layers": 1,
+    "layer_types": ["sliding_attention", "full_attention"],
+    "num_experts_per_tok": 1,
+    "num_local_experts": 5,
+    "output_router_logits": True,
+    "router_aux_loss_coef": 0.5,
+    "router_jitter_noise": 0.5,
+}
+WITH = {  # what a field needs besides to mean something
+    "num_attention_heads": {"hidden_size": 20},
+    "sliding_window": {"use_sliding_window": True, "max_window_layers": 0},
+    "use_sliding_window": {"sliding_window": 3, "max_window_layers": 0},
+    "max_window_layers": {"sliding_window": 3, "use_sliding_window": True},
+    "layer_types": {"sliding_window": 3, "use_sliding_window": True},
+}
+SAID = {"max_window_layers": "one kind of attention", "layer_types": "one kind of attention"}
+
+
+def fields_of(transformers, kind):
+    """The names of what a configuration of this kind has besides that of any model."""
+    every = transformers.PretrainedConfig().to_dict().keys()
+    return getattr(transformers, f"{kind}Config")().to_dict().keys() - every
+
+
+def theirs_with(transformers, kind, field):
+    """Return a model of transformers with one field off its default, all parameters drawn anew."""
+    options = {"vocab_size": 29, "hidden_size": 20, "intermediate_size": 11, "num_hidden_layers": 2, "head_dim": 6}
+    options |= {"num_attention_heads": 2, "num_key_value_heads": 2} | WITH.get(field, {}) | {field: FIELDS[field]}
+    known = fields_of(transformers, kind)
+    described = getattr(transformers, f"{kind}Config")(**{name: options[name] for name in options.keys() & known})
+    described._experts_implementation = "eager"
+    return study.draw_anew(getattr(transformers, f"{kind}ForCausalLM")(described).eval(), 0, 0.2)
+
+
+@torch.no_grad()
+@kinds
+def test_every_field_of_theirs_is_used_or_refused(kind):
+    transformers, used = pytest.importorskip("transformers"), set()
+    fields = fields_of(transformers, kind)
+    assert fields <= FIELDS.keys(), "give a new field of transformers a value off its default in FIELDS"
+    ids = torch.randint(29, (3, 11), generator=torch.Generator().manual_seed(0))
+    for field in fields:
+        theirs = theirs_with(transformers, kind, field)
+        try:
+            ours = interop.load_hf(theirs.state_dict(), theirs.config)
+        except ValueError as refusal:
+            assert SAID.get(field, field) in str(refusal), field
+            continue
+        assert (ours(ids) - theirs(ids).logits).abs().max() < 1e-5, field
+        used.add(field)
+    assert {"rms_norm_eps", "rope_parameters", "num_key_value_heads", "tie_word_embeddings", "head_dim"} <= used
+    assert used.isdisjoint({"hidden_act", "attention_bias", "mlp_bias"})
 
 
 def test_a_config_without_its_sizes_is_refused():

@@ -112,7 +112,7 @@ def test_a_wrong_width_is_refused(layer):
         (lambda: tl.LayerNorm(0), "d_model must be at least 1, got 0"),
         (lambda: tl.FeedForward(0, 3), "d_model must be at least 1, got 0"),
         (lambda: tl.FeedForward(3, 0), "d_ff must be at least 1, got 0"),
-        (lambda: tl.FeedForward(3, 5, activation="tanh"), "one of 'relu', 'gelu', 'gelu_tanh', got 'tanh'"),
+        (lambda: tl.FeedForward(3, 5, activation="tanh"), "activation must be one of 'relu', 'gelu', .*, got 'tanh'"),
         (lambda: Residual(3, dropout=1.0), r"dropout must lie in \[0, 1\), got 1.0"),
     ],
 )

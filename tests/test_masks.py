@@ -71,6 +71,12 @@ def test_prefix_mask_against_a_loop():
             assert mask[row, 0, i].tolist() == [j < length or j <= i for j in range(7)]
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.uint16, torch.uint64])
+def test_prefix_lengths_of_any_integer_type(dtype):
+    lengths = torch.tensor([0, 2, 7])
+    assert torch.equal(tl.prefix_mask(lengths.to(dtype), 7), tl.prefix_mask(lengths, 7))
+
+
 def test_prefix_mask_lies_between_causal_and_full():
     none, whole = tl.prefix_mask(torch.tensor([0, 5]), 5)
     assert torch.equal(none[None], tl.causal_mask(5)) and whole.all()

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 import pytest
 import sacrebleu
 
@@ -149,3 +150,26 @@ def test_bleu_can_ignore_case():
     texts = ["ein hund läuft Durch den Schnee."] * 3
     assert tl.metrics.bleu(texts, pairs, resamples=5).mean < 60
     assert tl.metrics.bleu(texts, pairs, resamples=5, lowercase=True).mean == pytest.approx(100)
+
+
+def test_translations_and_pairs_may_come_from_what_can_be_read_once():
+    texts = [UFER.tgt, "Er sah die Waage des Fisches.", "Er sieht es.", IT.tgt]
+    for metric in (exact_matches, sense_matches, sense_choices, bleu, chrf):
+        assert metric(iter(texts), iter(PAIRS)) == metric(texts, PAIRS)
+    assert bootstrap(iter([1.0, 0.0, 1.0])) == bootstrap([1.0, 0.0, 1.0]) == bootstrap(np.array([1.0, 0.0, 1.0]))
+
+
+@pytest.mark.parametrize("metric", [exact_matches, sense_matches, sense_choices, bleu, chrf])
+@pytest.mark.parametrize(
+    ("texts", "pairs", "message"),
+    [
+        ("E", [PLAIN], "translations must be a list of strings, got 'E'"),
+        ({"Er sieht."}, [PLAIN], "translations must be a list of strings, got {'Er sieht.'}"),
+        ([None], [PLAIN], "translations must be a list of strings, got None at index 0"),
+        (["Er sieht."], ["Er sieht."], "pairs must be a list of tl.Pair, got 'Er sieht.' at index 0"),
+        (["Er sieht."], PLAIN, "pairs must be a list of tl.Pair, got Pair"),
+    ],
+)
+def test_what_is_no_list_of_translations_or_pairs_is_refused(metric, texts, pairs, message):
+    with pytest.raises(TypeError, match=message):
+        metric(texts, pairs)

@@ -12,6 +12,7 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import transformer_lib as tl
 from factories import make_model, sources, targets
+from transformer_lib.baselines import SelfOnlyTransformer
 from transformer_lib.course import exercises, mine
 from transformer_lib.course.mine import AssembledTransformer, Parts
 from transformer_lib.course.mine.parts import part_of
@@ -288,6 +289,14 @@ def test_a_stack_of_their_parts_has_the_librarys_logits(all_kept, language_model
             torch.testing.assert_close(own(ids, lengths), language_model(ids, mask), rtol=1e-4, atol=1e-5)
 
 
+def test_a_stack_without_biases_gives_the_parts_zeros(all_kept):
+    torch.manual_seed(0)
+    model = tl.LanguageModel(23, 2, 16, 4, 32, position="sinusoidal", bias=False)
+    ids = torch.randint(1, 23, (3, 9), generator=torch.Generator().manual_seed(1))
+    own = mine.assembled_stack(model.embedding, model.stack)
+    torch.testing.assert_close(own(ids), model(ids), rtol=1e-4, atol=1e-5)
+
+
 def test_a_stack_asks_each_part_of_it(all_kept, language_model):
     own, called = mine.assembled_stack(language_model.embedding, language_model.stack), set()
     for name, function in own.parts.theirs.items():
@@ -298,9 +307,24 @@ def test_a_stack_asks_each_part_of_it(all_kept, language_model):
 
 
 def test_a_stack_of_another_form_is_refused(language_model):
-    for options in ({"norm_first": True}, {"position": "rotary"}):
-        with pytest.raises(ValueError, match="stack must be post-norm, with its positions outside"):
+    for options, found in (
+        ({"norm_first": True}, "layers.0.self_attention_residual.norm_first"),
+        ({"position": "rotary"}, "layers.0.self_attention.position"),
+        ({"activation": "gelu"}, "layers.0.feed_forward.activation"),
+        ({"attention_bias": True}, "layers.0.self_attention.w_q.bias"),
+        ({"final_norm": True}, r"norm \(final_norm=True\)"),
+    ):
+        message = f"stack must be post-norm, with its positions outside .*, got another {found}"
+        with pytest.raises(ValueError, match=message):
             mine.assembled_stack(language_model.embedding, tl.Encoder(1, 16, 4, 32, **options))
+    language_model.stack.layers[1].self_attention.dropout = 0.1
+    with pytest.raises(ValueError, match="got another layers.1.self_attention.dropout"):
+        mine.assembled_stack(language_model.embedding, language_model.stack)
+    language_model.stack.layers[1].self_attention.dropout = 0.0
+    language_model.embedding.max_norm = 1.0
+    with pytest.raises(ValueError, match="embedding must have max_norm None, got 1.0"):
+        mine.assembled_stack(language_model.embedding, language_model.stack)
+    language_model.embedding.max_norm = None
     own = mine.assembled_stack(language_model.embedding, language_model.stack)
     with pytest.raises(ValueError, match="ids"):
         own(torch.tensor([[5, 23]]))
@@ -317,8 +341,72 @@ def test_what_is_not_there_is_refused(trained):
     config = trained.model.config.to_dict()
     for change in ({"norm_first": True}, {"position": "rotary"}):
         other = tl.Translator(tl.Transformer(tl.TransformerConfig(**{**config, **change})), *words)
-        with pytest.raises(ValueError, match="translator must have a Transformer with norm_first=False and position="):
+        message = "translator must have a Transformer with norm_first=False and position='sinusoidal', got "
+        with pytest.raises(ValueError, match=f"{message}{next(iter(change))}="):
             mine.assembled(other)
+
+
+def gelu(model):
+    model.decoder.layers[1].feed_forward.activation = "gelu"
+
+
+def flipped(model):
+    model.encoder.layers[0].feed_forward_residual.norm_first = True
+
+
+def biased(model):
+    model.encoder.layers[0].self_attention = tl.MultiHeadAttention(30, 3, bias=True)
+
+
+def normed_at_the_end(model):
+    model.decoder.norm = tl.LayerNorm(30)
+
+
+def dropping_weights(model):
+    model.encoder.layers[0].self_attention.dropout = 0.1
+
+
+def shortened(model):
+    model.src_embedding.max_norm = 1.0
+
+
+def other_constants(model):
+    model.position.table += 0.1
+
+
+def cut_down(model):
+    return SelfOnlyTransformer(model.config)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (gelu, "one in which decoder.layers.1.feed_forward.activation is 'gelu', where its config builds 'relu'"),
+        (flipped, "one in which encoder.layers.0.feed_forward_residual.norm_first is True"),
+        (biased, "one in which encoder.layers.0.self_attention.w_k is a Linear .*bias"),
+        (normed_at_the_end, "one in which decoder.norm is a LayerNorm"),
+        (dropping_weights, "one in which encoder.layers.0.self_attention.dropout is 0.1"),
+        (shortened, "one in which src_embedding.max_norm is 1.0"),
+        (other_constants, "one in which position.table holds other numbers than its config builds"),
+        (cut_down, "a SelfOnlyTransformer"),
+    ],
+)
+def test_a_model_that_the_parts_do_not_compute_is_refused(change, reason):
+    model = make_model()
+    other = change(model)
+    with pytest.raises(ValueError, match=f"translator must have a Transformer with .*, got {reason}"):
+        AssembledTransformer(model if other is None else other, Parts({}))
+
+
+def test_what_the_parts_are_given_may_differ():
+    """ε, dropout's p, and tied tables are the model's own; a model made in another type is still itself."""
+    model = make_model(dtype=torch.float64, dropout=0.3, src_vocab_size=29, tie_embeddings=True)
+    for part in model.modules():
+        if isinstance(part, tl.LayerNorm):
+            part.eps = 0.2
+    model.dropout.p = 0.1
+    own = AssembledTransformer(model, Parts({}))
+    torch.testing.assert_close(own(sources(), targets()), model(sources(), targets()), rtol=0, atol=1e-5)
 
 
 def test_a_file_that_lost_its_function_is_refused():

@@ -139,6 +139,28 @@ def test_what_does_not_fit_is_refused():
             MyCopier(model, CopierParts({}))
 
 
+def biased(model):
+    model.layers[1] = tl.MultiHeadAttention(16, 2, bias=True)
+
+
+def dropping_weights(model):
+    model.layers[0].dropout = 0.1
+
+
+def normed(model):
+    model.norms[1] = tl.LayerNorm(16)
+
+
+@pytest.mark.parametrize("change", [biased, dropping_weights, normed])
+def test_a_model_that_was_changed_is_refused(change):
+    model = tl.circuits.AttentionOnly(26, 2, 16, 2, max_len=32)
+    change(model)
+    with pytest.raises(
+        ValueError, match="model must have no norms, .* and neither biases nor dropout in its attention"
+    ):
+        MyCopier(model, CopierParts({}))
+
+
 def test_the_parts_of_the_notebook_have_their_signatures():
     parts = {part.name: part.arguments for part in mine.PARTS if part.notebook == "21"}
     assert parts == {one.__name__: tuple(inspect.signature(one).parameters) for one in (induction_score, ablate_head)}

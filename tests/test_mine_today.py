@@ -108,3 +108,41 @@ def test_a_model_of_other_parts_is_refused():
             mine.today(tl.modern.LanguageModel(replace(CONFIG, **change)))
     with pytest.raises(ValueError, match="ids"):
         mine.today(new_model(CONFIG))(torch.tensor([[23]]))
+
+
+def narrowed(model):
+    model.layers[1].attention.window = 3
+
+
+def turned_faster(model):
+    model.layers[0].attention.position.base = 50.0
+
+
+def biased(model):
+    model.layers[0].attention.w_o = torch.nn.Linear(24, 14)
+
+
+def another_norm(model):
+    model.layers[1].feed_forward_norm = tl.LayerNorm(14)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (narrowed, "layers.1.attention.window is 3, where its config builds None"),
+        (turned_faster, "layers.0.attention.position.base is 50.0, where its config builds 10000.0"),
+        (biased, "layers.0.attention.w_o is a Linear .*bias"),
+        (another_norm, "layers.1.feed_forward_norm is a LayerNorm .*, where its config builds a RMSNorm"),
+    ],
+)
+def test_a_model_that_was_changed_is_refused(change, reason):
+    model = new_model(CONFIG)
+    change(model)
+    with pytest.raises(ValueError, match=f"model must be as its config builds it, but {reason}"):
+        mine.today(model)
+
+
+def test_another_epsilon_is_the_model_s():
+    model, ids = new_model(CONFIG), torch.tensor([[5, 6, 7]])
+    model.layers[0].attention_norm.eps = 0.3
+    torch.testing.assert_close(mine.today(model)(ids), model(ids), rtol=1e-4, atol=1e-5)

@@ -179,6 +179,11 @@ def test_chunks_with_a_cache_give_the_logits_of_the_whole(changes):
     assert cache.bytes == 3 * model.config.cache_bytes(11, bytes_each=8)
 
 
+def test_the_cache_of_a_model_with_other_layers_is_refused():
+    with pytest.raises(ValueError, match="cache must have 2 layers, as this model, got 3"):
+        new()(ids_of(), LanguageModel(Config(**{**SIZES, "n_layers": 3})).new_cache())
+
+
 def test_bytes_of_a_cache_by_count():
     config = Config(**SIZES)
     assert config.cache_bytes(11) == 2 * 2 * 3 * 10 * 11 * 4

@@ -93,3 +93,16 @@ def test_label_smoothed_loss_by_hand():
     # ε = 0.3 over three tokens: 0.8 on the label, 0.1 on each of the others.
     wanted = -(0.8 * np.log(0.5) + 0.1 * np.log(0.25) * 2)
     assert ref.label_smoothed_loss(logits, np.array([[0]]), pad_id=1, smoothing=0.3) == pytest.approx(wanted)
+
+
+def test_numbers_in_16_bits_are_widened():
+    """(60 · 60) · 64 and 300² are more than float16 can hold."""
+    query, key = np.full((3, 64), 60, dtype=np.float16), np.full((5, 64), 60, dtype=np.float16)
+    key[1:3] *= -1
+    value = RNG.normal(size=(5, 2)).astype(np.float16)
+    output, weights = ref.attention(query, key, value)
+    np.testing.assert_allclose(weights, np.tile([1 / 3, 0, 0, 1 / 3, 1 / 3], (3, 1)), rtol=1e-6)
+    np.testing.assert_allclose(output, np.tile(value[[0, 3, 4]].astype(float).mean(axis=0), (3, 1)), rtol=1e-6)
+    x = (300 * RNG.normal(size=(3, 64))).astype(np.float16)
+    np.testing.assert_allclose(ref.standardise(x)[0], ref.standardise(x.astype(float))[0], rtol=1e-4, atol=1e-5)
+    assert ref.softmax(np.zeros(3)).dtype == np.float64 and ref.softmax(np.zeros(3, np.float32)).dtype == np.float32

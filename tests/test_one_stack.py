@@ -72,5 +72,7 @@ def test_a_masked_language_model_reads_words_places_and_segments():
     assert {norm.eps for norm in model.modules() if isinstance(norm, tl.LayerNorm)} == {1e-12}
     with pytest.raises(ValueError, match="segments must"):
         model(IDS, segments=torch.full_like(IDS, 3))
+    with pytest.raises(ValueError, match=r"segments must have the shape of ids \(2, 6\), got \(1, 6\)"):
+        model(IDS, segments=torch.zeros_like(IDS[:1]))
     with pytest.raises(ValueError, match="ids "):
         model(torch.cat([IDS, IDS], dim=1))

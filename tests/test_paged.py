@@ -238,3 +238,8 @@ def test_what_does_not_fit_is_refused():
         ValueError, match=r"keys must be \[1, n_heads, 2, d_k\], as the ids were, got shape \(1, 2, 3, 5\)"
     ):
         cache.layers[0].self_attention.append(keys, keys)
+
+
+def test_lengths_may_come_from_what_can_be_read_once():
+    found = slots(iter([3, 7, 5]), page_size=2, reserve=11)
+    assert found == slots([3, 7, 5], page_size=2, reserve=11) and found.used == 15

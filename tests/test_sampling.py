@@ -93,6 +93,65 @@ def test_temperature_divides_the_logits():
     assert torch.equal(tl.filter_logits(logits), logits)
 
 
+TINY = (1e-5, 1e-8, 1e-40, 1e-300, 5e-324)
+ROWS = [
+    [1.0, 2.0, -3.0, 1.5],
+    [-5.0, -math.inf, -7.0, -5.5],  # all quotients would be −∞
+    [0.0, -math.inf, 0.0, -1.0],  # two share the first place
+    [-6e4, -5e4, -math.inf, -6e4],  # near the end of float16
+]
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("temperature", TINY)
+def test_a_tiny_temperature_leaves_the_likeliest(dtype, temperature):
+    logits = torch.tensor(ROWS, dtype=dtype)
+    likeliest = (logits == logits.amax(dim=-1, keepdim=True)).double()
+    for options in ({}, {"top_k": 2}, {"top_p": 0.9}, {"top_k": 3, "top_p": 0.3}):
+        found = tl.filter_logits(logits, temperature=temperature, **options)
+        assert found.dtype == dtype
+        probabilities = found.double().softmax(dim=-1)
+        if "top_p" in options:  # of two that share the first place, one may be enough
+            assert (probabilities[likeliest == 0] < 1e-3).all()
+            torch.testing.assert_close(probabilities.sum(dim=-1), torch.ones(4, dtype=torch.float64))
+        else:
+            shares = likeliest / likeliest.sum(dim=-1, keepdim=True)
+            torch.testing.assert_close(probabilities, shares, rtol=0, atol=1e-3)
+
+
+def test_a_draw_at_a_tiny_temperature_is_greedy_in_16_bits_too():
+    for dtype in (torch.float16, torch.float32):
+        model = make_model(scale=2.0).to(dtype)
+        greedy = tl.greedy_decode(model, sources(), max_new_tokens=STEPS)
+        assert torch.equal(tl.sample_decode(model, sources(), max_new_tokens=STEPS, temperature=1e-40), greedy)
+
+
+@pytest.mark.parametrize("temperature", [1e300, math.inf])
+def test_a_huge_temperature_makes_all_that_is_possible_alike(temperature):
+    found = tl.filter_logits(torch.tensor([3.0, -5.0, -math.inf, 0.5]), temperature=temperature).softmax(dim=-1)
+    torch.testing.assert_close(found, torch.tensor([1 / 3, 1 / 3, 0.0, 1 / 3]))
+
+
+def test_usual_temperatures_divide_to_the_bit():
+    logits = torch.randn(5, 29, generator=torch.Generator().manual_seed(0))
+    for temperature in (0.01, 0.3, 1.0, 1.7):
+        assert torch.equal(tl.filter_logits(logits, temperature=temperature), logits / temperature)
+
+
+def test_the_gradient_is_that_of_the_quotient():
+    for temperature in (1.7, 0.3, 1e-37):  # the last one shifts the row
+        logits = torch.tensor([50.0, 49.0, 48.0], requires_grad=True)
+        (found,) = torch.autograd.grad(tl.filter_logits(logits, temperature=temperature)[0], logits)
+        torch.testing.assert_close(found, torch.tensor([1 / temperature, 0.0, 0.0]))
+
+
+def test_the_nucleus_is_counted_in_32_bits():
+    """Of 1,024 equal tokens 512 make a half; a running sum in bfloat16 would be rounded to 8 binary digits."""
+    for dtype in (torch.bfloat16, torch.float16, torch.float32):
+        assert tl.filter_logits(torch.zeros(1024, dtype=dtype), top_p=0.5).isfinite().sum() == 512
+        assert tl.filter_logits(torch.zeros(1024, dtype=dtype), top_p=0.75 + 2**-11).isfinite().sum() == 769
+
+
 def test_top_k_keeps_the_largest():
     logits = torch.tensor([[0.1, 3.0, 2.0, -1.0], [5.0, 1.0, 4.0, 2.0]])
     wanted = torch.tensor([[-math.inf, 3.0, 2.0, -math.inf], [5.0, -math.inf, 4.0, -math.inf]])

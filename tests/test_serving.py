@@ -160,3 +160,26 @@ def test_errors_say_what_is_wrong():
     with pytest.raises(ValueError, match="rate must be positive"):
         serving.poisson_arrivals(0.0, 3, seed=0)
     assert math.isclose(serving.Counts(2, 6, 3).used, 0.5)
+
+
+def test_sources_lengths_and_times_may_come_from_what_can_be_read_once():
+    model, src, wanted = case("none")
+    found, _ = serving.serve(model, map(iter, src), capacity=3, max_new_tokens=LIMIT)
+    assert found == wanted
+    for joining in (True, False):
+        assert serving.count_steps(iter([3, 1, 2]), 2, joining=joining) == serving.count_steps(
+            [3, 1, 2], 2, joining=joining
+        )
+    costs = serving.Costs(read=lambda n: 0.5, step=lambda n: 1.0)
+    once = serving.simulate(iter([0.0, 0.1]), iter([3, 1]), costs, capacity=1)
+    np.testing.assert_array_equal(once, serving.simulate([0.0, 0.1], np.array([3, 1]), costs, capacity=1))
+
+
+def test_sources_and_queues_that_would_never_end_are_refused():
+    with pytest.raises(ValueError, match=r"sources must have an id in every sentence, got \[\] in sentence 1"):
+        serving.serve(make_model(), [[5], []], capacity=2, max_new_tokens=3)
+    costs = serving.Costs(read=lambda n: 0.0, step=lambda n: 1.0)
+    with pytest.raises(ValueError, match="lengths must be at least 1, got 0"):
+        serving.simulate([0.0], [0], costs, capacity=1)
+    with pytest.raises(ValueError, match="arrivals must ascend and be as many as lengths, 1"):
+        serving.simulate([math.nan], [1], costs, capacity=1)

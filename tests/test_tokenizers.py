@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -118,8 +119,60 @@ def test_bad_words_and_texts_are_refused(words):
         tl.WordTokenizer.from_texts(["", " "])
     with pytest.raises(TypeError, match="text must be a string, got int"):
         words.encode(7)
-    with pytest.raises(TypeError, match="texts must be a list of strings, got one string: 'money'"):
-        words.encode_batch("money")
+    with pytest.raises(ValueError, match=r"words must not hold the special tokens, .* got {'<eos>'}"):
+        tl.WordTokenizer(["a", "<eos>"])
+    with pytest.raises(TypeError, match="ids must be a list of one sentence's ids, got 7"):
+        words.decode(7)
+
+
+@pytest.mark.parametrize("text", [7, None, b"money", ["money"]])
+def test_a_text_that_is_no_string_is_refused(words, bpe, text):
+    for tokenizer in (words, bpe):
+        with pytest.raises(TypeError, match=f"text must be a string, got {type(text).__name__}"):
+            tokenizer.encode(text)
+
+
+@pytest.mark.parametrize("texts", ["money", b"money", {"money": 7}, 7, ["money", 7], [b"money"]])
+def test_what_is_no_list_of_texts_is_refused(words, bpe, texts):
+    takers = [words.encode_batch, bpe.encode_batch, tl.WordTokenizer, tl.WordTokenizer.from_texts]
+    for take in (*takers, tl.BPETokenizer.from_texts):
+        with pytest.raises(TypeError, match="^(texts|words) must be a list of strings, got "):
+            take(texts)
+
+
+def test_only_vocabularies_can_be_made_of_a_set(words):
+    """Its order is another in each run of Python; a vocabulary's own order is by frequency and alphabet."""
+    for take in (words.encode_batch, tl.WordTokenizer):
+        with pytest.raises(TypeError, match="must be a list of strings, got {'money'}"):
+            take({"money"})
+    assert tl.WordTokenizer.from_texts(set(TEXTS)).words == words.words
+    assert len(tl.BPETokenizer.from_texts(set(TEXTS), vocab_size=300)) <= 300
+
+
+def test_texts_and_ids_may_come_from_what_can_be_read_once(words, bpe):
+    assert tl.WordTokenizer.from_texts(text for text in TEXTS).words == words.words
+    assert tl.WordTokenizer(word for word in words.words[4:]).words == words.words
+    again = tl.BPETokenizer.from_texts((text for text in TEXTS * 5), vocab_size=300)
+    assert again.to_string() == bpe.to_string()
+    for tokenizer in (words, bpe):
+        assert torch.equal(tokenizer.encode_batch(text for text in TEXTS), tokenizer.encode_batch(TEXTS))
+        ids = tokenizer.encode(TEXTS[0])
+        for same in (iter(ids), np.array(ids), torch.tensor(ids)):
+            assert tokenizer.decode(same) == TEXTS[0]
+    assert tl.pad_batch(iter(row) for row in ([5], [6, 7])).tolist() == [[5, 0], [6, 7]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([[1.5]], r"sequences\[0\] must hold integer ids, got \[1.5\]"),
+        ([[3], "ab"], r"sequences\[1\] must be a list of ids, got 'ab'"),
+        ([3, 4], r"sequences\[0\] must be a list of ids, got 3"),
+    ],
+)
+def test_rows_that_hold_no_ids_are_not_padded(rows, message):
+    with pytest.raises(TypeError, match=message):
+        tl.pad_batch(rows)
 
 
 @pytest.mark.parametrize("ids", [[4, 16], [-1], [1.5], torch.tensor([[4, 5]])])

@@ -57,6 +57,35 @@ def test_no_texts():
     assert make().translate([]) == []
 
 
+@pytest.mark.parametrize(
+    "given", [iter, tuple, lambda texts: (text for text in texts), lambda texts: dict.fromkeys(texts).keys()]
+)
+def test_texts_may_come_from_what_can_be_read_once(given):
+    translator = make()
+    assert translator.translate(given(TEXTS), max_new_tokens=11) == translator.translate(TEXTS, max_new_tokens=11)
+    targets = ["Sie sieht das Ufer."] * len(TEXTS)
+    found = translator.log_probabilities(iter(TEXTS), iter(targets))
+    assert torch.equal(found, translator.log_probabilities(TEXTS, targets))
+
+
+@pytest.mark.parametrize("texts", [{"She."}, {"She.": "Sie."}, b"She.", "", b"", None, 7, ["She.", None], [["She."]]])
+def test_what_is_no_list_of_texts_is_refused(texts):
+    translator = make()
+    with pytest.raises(TypeError, match="^texts must be a list of strings, got "):
+        translator.translate(texts)
+    with pytest.raises(TypeError, match="^src must be a list of strings, got "):
+        translator.log_probabilities(texts, ["Sie."])
+    with pytest.raises(TypeError, match="^tgt must be a list of strings, got "):
+        translator.log_probabilities(["She."], texts)
+
+
+def test_log_probabilities_of_no_or_unequally_many_texts_are_refused():
+    with pytest.raises(ValueError, match="src and tgt must be equally many, got 2 and 1"):
+        make().log_probabilities(TEXTS[:2], ["Sie."])
+    with pytest.raises(ValueError, match="src and tgt must not be empty, got no text"):
+        make().log_probabilities([], [])
+
+
 def test_pairs_become_batches():
     translator = make()
     pairs = [tl.Pair("She sees the bank.", "Sie sieht das Ufer."), tl.Pair("The bank.", "Die Bank.")] * 3
@@ -64,6 +93,25 @@ def test_pairs_become_batches():
     assert len(batches) == 3 and batches.seed == 5
     assert batches.src[0] == translator.src_tokenizer.encode("She sees the bank.")
     assert batches.tgt[1] == [1, *translator.tgt_tokenizer.encode("Die Bank."), 2]
+
+
+def test_pairs_may_come_from_what_can_be_read_once():
+    translator, pairs = (
+        make(),
+        [tl.Pair("She sees the bank.", "Sie sieht das Ufer."), tl.Pair("The bank.", "Die Bank.")],
+    )
+    one, other = translator.batches(iter(pairs), 2), translator.batches(pairs, 2)
+    assert (one.src, one.tgt) == (other.src, other.tgt) and len(one.src) == 2
+
+
+def test_pairs_that_are_none_or_have_no_source_are_refused():
+    translator = make()
+    with pytest.raises(TypeError, match=r"pairs must be a list of tl.Pair, got \('She.', 'Sie.'\) at index 0"):
+        translator.batches([("She.", "Sie.")], 2)
+    with pytest.raises(TypeError, match="pairs must be a list of tl.Pair, got Pair"):
+        translator.batches(tl.Pair("She.", "Sie."), 2)
+    with pytest.raises(ValueError, match=r"src must have an id in every sentence, got \[\] in sentence 1"):
+        translator.batches([tl.Pair("She.", "Sie."), tl.Pair(" ", "Sie.")], 2)
 
 
 def test_log_probabilities_of_given_translations():

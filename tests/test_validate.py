@@ -1,11 +1,17 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
+import transformer_lib as tl
+from factories import make_config, make_model, randomise, sources, targets
 from transformer_lib import _validate as check
 
 pytestmark = pytest.mark.fast
+
+SIGNED = [torch.int8, torch.int16, torch.int32, torch.int64]
+INTEGERS = [*SIGNED, torch.uint8, torch.uint16, torch.uint32, torch.uint64]
 
 
 def test_an_int_in_range_is_returned():
@@ -86,6 +92,8 @@ def test_a_sequence():
         check.check_sequence("x", x[0], 5)
     with pytest.raises(ValueError, match="x must end in d_model = 7 features"):
         check.check_sequence("x", x, 7)
+    with pytest.raises(TypeError, match="x must hold floating-point numbers, got dtype torch.int64"):
+        check.check_sequence("x", x.long(), 5)
 
 
 @pytest.mark.parametrize("shape", [(0, 3, 5), (2, 0, 5)])
@@ -94,10 +102,75 @@ def test_an_empty_sequence_is_refused(shape):
         check.check_sequence("x", torch.zeros(shape), 5)
 
 
-@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8])
-def test_ids_of_any_integer_type(dtype):
-    ids = torch.tensor([[0, 6, 3]], dtype=dtype)
-    assert check.check_ids("ids", ids, 7, max_len=3) is ids
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_ids_of_any_integer_type_become_int64(dtype):
+    ids = torch.tensor([[0, 6, 3]]).to(dtype)
+    found = check.check_ids("ids", ids, 7, max_len=3)
+    assert found.dtype == torch.int64 and found.tolist() == [[0, 6, 3]]
+    assert dtype != torch.int64 or found is ids
+    with pytest.raises(ValueError, match=r"ids must hold ids in \[0, 6\), got values from 0 to 6"):
+        check.check_ids("ids", ids, 6)
+
+
+def by_cache(model, src, tgt):
+    cache, memory = model.new_cache(), model.encode(src)
+    return torch.cat([model.decode(part, memory, src, cache=cache) for part in tgt.split((3, 1, 7), dim=1)], dim=1)
+
+
+def whole(model, src, tgt):
+    return model(src, tgt)
+
+
+def joined(model, src, _):
+    batch = tl.serving.JoiningBatch(model, 7, max_new_tokens=5)
+    batch.join(src)
+    return [batch.step() for _ in range(5)]
+
+
+def other(kind, *sizes, **options):
+    torch.manual_seed(0)
+    return randomise(kind(*sizes, **options))
+
+
+MODERN = tl.modern.Config(vocab_size=29, d_model=12, n_heads=3, n_layers=1, d_ff=17)
+READERS = {
+    "Transformer": lambda: (make_model(), whole),
+    "Transformer, with a cache": lambda: (make_model(position="learned"), by_cache),
+    "DecoderOnlyTranslator": lambda: (other(tl.DecoderOnlyTranslator, make_config(position="relative")), whole),
+    "DecoderOnlyTranslator, with a cache": lambda: (
+        other(tl.DecoderOnlyTranslator, make_config(position="rotary")),
+        by_cache,
+    ),
+    "LanguageModel": lambda: (other(tl.LanguageModel, 29, 1, 30, 3, 17), lambda model, _, tgt: model(tgt)),
+    "MaskedLanguageModel": lambda: (
+        other(tl.MaskedLanguageModel, 29, 1, 30, 3, 17),
+        lambda model, _, tgt: model(tgt, tl.padding_mask(tgt, 0), (tgt.long() > 7).to(tgt.dtype)),
+    ),
+    "modern.LanguageModel": lambda: (other(tl.modern.LanguageModel, MODERN), lambda model, _, tgt: model(tgt)),
+    "int8": lambda: (tl.int8.quantized(make_model()), whole),
+    "greedy": lambda: (make_model(), lambda model, src, _: tl.greedy_decode(model, src, max_new_tokens=5)),
+    "greedy, fast": lambda: (
+        make_model(),
+        lambda model, src, _: tl.greedy_decode(model, src, max_new_tokens=5, path="fast"),
+    ),
+    "beam": lambda: (make_model(), lambda model, src, _: tl.beam_search(model, src, beam_size=2, max_new_tokens=5)),
+    "serving": lambda: (make_model(), joined),
+    "speculative": lambda: (
+        other(tl.LanguageModel, 29, 1, 30, 3, 17),
+        lambda model, _, tgt: tl.speculative_decode(model, model, tgt, max_new_tokens=5).ids,
+    ),
+}
+
+
+@pytest.mark.parametrize("dtype", INTEGERS)
+@pytest.mark.parametrize("name", READERS)
+def test_every_model_reads_ids_of_any_integer_type(name, dtype):
+    model, read = READERS[name]()
+    model, ids = model.eval(), (sources(), targets())
+    with torch.no_grad():
+        wanted = read(model, *ids)
+        found = read(model, *(x.to(dtype) for x in ids))
+    assert found == wanted if isinstance(wanted, list) else torch.equal(found, wanted)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bool, torch.complex64])
@@ -148,3 +221,71 @@ def test_a_mask_must_not_enlarge_the_scores():
 def test_a_mask_that_is_not_boolean_is_refused(dtype):
     with pytest.raises(TypeError, match=f"mask must be boolean, True = may attend, got dtype {dtype}"):
         check.check_mask("mask", torch.ones(5, 7, dtype=dtype))
+
+
+def once(*items):
+    """A generator, which can be read only once."""
+    yield from items
+
+
+@pytest.mark.parametrize("make", [list, tuple, once, iter, np.array, lambda items: dict.fromkeys(items).keys()])
+def test_texts_may_come_in_any_order_that_can_be_read(make):
+    texts = ["a b", "c", "d"]
+    given = make(*texts) if make is once else make(texts)
+    assert check.check_texts("texts", given) == texts
+
+
+@pytest.mark.parametrize(
+    ("texts", "message"),
+    [
+        ("a b", "got 'a b'"),
+        (b"a b", "got b'a b'"),
+        ({"a": "b"}, "got {'a': 'b'}"),
+        ({"a"}, "got {'a'}"),
+        (frozenset({"a"}), r"got frozenset\({'a'}\)"),
+        (7, "got 7"),
+        (None, "got None"),
+        (["a", 7], "got 7 at index 1"),
+        ([["a"]], r"got \['a'\] at index 0"),
+        ([b"a"], "got b'a' at index 0"),
+    ],
+)
+def test_what_is_no_list_of_texts_is_refused(texts, message):
+    with pytest.raises(TypeError, match=f"^texts must be a list of strings, {message}$"):
+        check.check_texts("texts", texts)
+
+
+def test_an_error_of_the_generator_is_left_as_it_is():
+    def broken():
+        yield "a"
+        raise TypeError("of the file")
+
+    with pytest.raises(TypeError, match="^of the file$"):
+        check.check_texts("texts", broken())
+
+
+def test_rows_of_ids():
+    rows = [[3, 5], (7,), torch.tensor([1, 2]), np.array([4]), once(np.int64(8), torch.tensor(9)), range(2), []]
+    assert check.check_rows("rows", once(*rows)) == [[3, 5], [7], [1, 2], [4], [8, 9], [0, 1], []]
+    assert check.check_rows("rows", torch.tensor([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
+    assert all(type(i) is int for row in check.check_rows("rows", [[np.int64(8)], torch.tensor([9])]) for i in row)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error", "message"),
+    [
+        ("ab", TypeError, "rows must be a list of lists of ids, got 'ab'"),
+        ([3, 5], TypeError, r"rows\[0\] must be a list of ids, got 3"),
+        ([[3], "ab"], TypeError, r"rows\[1\] must be a list of ids, got 'ab'"),
+        ([[3], {4: 5}], TypeError, r"rows\[1\] must be a list of ids, got {4: 5}"),
+        ([[3], [1.5]], TypeError, r"rows\[1\] must hold integer ids, got \[1.5\]"),
+        ([[3, True]], TypeError, r"rows\[0\] must hold integer ids, got \[3, True\]"),
+        ([torch.tensor([1.0])], TypeError, r"rows\[0\] must hold integer ids, got \[1.0\]"),
+        ([[torch.tensor(1.0)]], TypeError, r"rows\[0\] must hold integer ids, got \[tensor\(1.\)\]"),
+        ([[[3]]], TypeError, r"rows\[0\] must hold integer ids, got \[\[3\]\]"),
+        ([[3, 5], [7]], ValueError, r"rows must have at least 2 ids in every sentence, got \[7\] in sentence 1"),
+    ],
+)
+def test_bad_rows_are_refused(rows, error, message):
+    with pytest.raises(error, match=f"^{message}$"):
+        check.check_rows("rows", rows, fewest=2)

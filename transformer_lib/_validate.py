@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import cast
+import operator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -59,6 +60,62 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> str:
     return value
 
 
+def check_items(name: str, items: object, kind: str, *, ordered: bool = True) -> list[Any]:
+    """Return what `items` holds as a list; a generator, which can be read only once, will do. See `iterate`."""
+    return list(iterate(name, items, kind, ordered=ordered))
+
+
+def iterate(name: str, items: object, kind: str, *, ordered: bool = True) -> Iterator[Any]:
+    """Return an iterator over `items`, if these are several things of a kind.
+
+    A text is not taken for the list of its letters, nor a dictionary for that of its keys. A set has no order, so that
+    what belongs to its members could not be told by their places; `ordered` is False where that does not matter.
+    """
+    if not isinstance(items, (str, bytes, bytearray, Mapping, *((set, frozenset) if ordered else ()))):
+        try:
+            return iter(cast(Iterable[Any], items))
+        except TypeError:
+            pass  # told below
+    raise TypeError(f"{name} must be a list of {kind}, got {items!r}")
+
+
+def check_texts(name: str, texts: object) -> list[str]:
+    """Return `texts` as a list if these are strings; see `check_items`."""
+    return list(iterate_texts(name, texts))
+
+
+def iterate_texts(name: str, texts: object, *, ordered: bool = True) -> Iterator[str]:
+    """Yield `texts` one by one if these are strings; see `iterate`."""
+    for i, text in enumerate(iterate(name, texts, "strings", ordered=ordered)):
+        if not isinstance(text, str):
+            raise TypeError(f"{name} must be a list of strings, got {text!r} at index {i}")
+        yield text
+
+
+def check_rows(name: str, rows: object, *, fewest: int = 0) -> list[list[int]]:
+    """Return `rows`, the ids of each sentence, as lists of ints, `fewest` or more; each may be a tensor, too."""
+    found = [_check_row(name, i, row) for i, row in enumerate(iterate(name, rows, "lists of ids"))]
+    for i, row in enumerate(found):
+        if len(row) < fewest:
+            ids = "an id" if fewest == 1 else f"at least {fewest} ids"
+            raise ValueError(f"{name} must have {ids} in every sentence, got {row} in sentence {i}")
+    return found
+
+
+def _check_row(name: str, i: int, row: object) -> list[int]:
+    if type(row) is not list:
+        row = list(iterate(f"{name}[{i}]", row.tolist() if hasattr(row, "tolist") else row, "ids"))
+    kinds = set(map(type, row))
+    if kinds <= {int}:
+        return row
+    try:
+        if bool not in kinds:
+            return [operator.index(each) for each in row]  # NumPy's integers, or tensors of a single one
+    except TypeError:
+        pass  # told below
+    raise TypeError(f"{name}[{i}] must hold integer ids, got {row}")
+
+
 def check_tensor(name: str, value: object, *, rank: int | None = None, min_rank: int | None = None) -> Tensor:
     """Return `value` if it is a tensor with `rank` axes (or at least `min_rank`)."""
     if not isinstance(value, Tensor):
@@ -82,6 +139,8 @@ def check_width(name: str, value: Tensor, width: int, meaning: str) -> Tensor:
 def check_sequence(name: str, value: object, d_model: int) -> Tensor:
     """Return `value` if it is a non-empty float batch [batch, seq_len, d_model]."""
     value = check_tensor(name, value, rank=3)
+    if not value.is_floating_point():
+        raise TypeError(f"{name} must hold floating-point numbers, got dtype {value.dtype}")
     check_width(name, value, d_model, "d_model")
     if 0 in value.shape[:2]:
         raise ValueError(f"{name} must not be empty, got shape {tuple(value.shape)} [batch, seq_len, d_model]")
@@ -89,7 +148,7 @@ def check_sequence(name: str, value: object, d_model: int) -> Tensor:
 
 
 def check_ids(name: str, ids: object, vocab_size: int, *, max_len: int | None = None, start: int = 0) -> Tensor:
-    """Return `ids` if it is a non-empty integer batch [batch, seq_len] with entries in [0, vocab_size).
+    """Return `ids`, as int64, if it is a non-empty integer batch [batch, seq_len] with entries in [0, vocab_size).
 
     `start` tokens of the sequence were given before, to a cache; together they may be `max_len`. The entries themselves
     are looked at on a CPU only: a GPU would have to be waited for, and while `torch.compile` or `torch.export` captures
@@ -102,7 +161,10 @@ def check_ids(name: str, ids: object, vocab_size: int, *, max_len: int | None = 
 
 
 def check_id_batch(name: str, ids: object, *, max_len: int | None = None, start: int = 0) -> Tensor:
-    """Return `ids` if it is a non-empty integer batch [batch, seq_len] of at most `max_len` tokens after `start`."""
+    """Return `ids` if it is a non-empty integer batch [batch, seq_len] of at most `max_len` tokens after `start`.
+
+    Integers of any type become int64, with which torch can look up, compare and join ids.
+    """
     ids = check_tensor(name, ids, rank=2)
     if ids.is_floating_point() or ids.is_complex() or ids.dtype == torch.bool:
         raise TypeError(f"{name} must hold integer token ids, got dtype {ids.dtype}")
@@ -111,15 +173,30 @@ def check_id_batch(name: str, ids: object, *, max_len: int | None = None, start:
     if max_len is not None and start + ids.shape[1] > max_len:
         before = f" after {start} in the cache" if start else ""
         raise ValueError(f"{name} has {ids.shape[1]} tokens{before}, more than max_len = {max_len}")
-    return ids
+    return ids if ids.dtype == torch.int64 else ids.long()
 
 
 def check_id_range(name: str, ids: Tensor, vocab_size: int) -> Tensor:
-    """Return `ids` if all are in [0, vocab_size); on a GPU this waits for the result."""
+    """Return `ids` if all are in [0, vocab_size); on a GPU this waits for the result.
+
+    Under `torch.func.vmap` over sentences nothing can be looked at.
+    """
+    if under_vmap(ids):
+        return ids
     low, high = (bound.item() for bound in ids.aminmax())
     if low < 0 or high >= vocab_size:
         raise ValueError(f"{name} must hold ids in [0, {vocab_size}), got values from {low} to {high}")
     return ids
+
+
+def under_vmap(x: Tensor) -> bool:
+    """Return whether x stands for a batch that `torch.func.vmap` hides, so that its numbers cannot be asked for."""
+    transforms = torch._C._functorch
+    while transforms.is_functorch_wrapped_tensor(x):
+        if transforms.is_batchedtensor(x):
+            return True
+        x = transforms.get_unwrapped(x)  # of `grad` or `jvp`, which hide nothing
+    return False
 
 
 def check_mask(name: str, mask: object, scores_shape: tuple[int, ...] | None = None) -> Tensor:

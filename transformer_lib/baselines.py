@@ -100,8 +100,11 @@ class GRUTranslator(TranslationModel):
     """A GRU encoder-decoder without attention (Cho et al. 2014): the source passes through one vector.
 
     Args:
-        config: vocabulary sizes, special ids, max_len, n_layers and dropout are used. hidden: the state's width.
+        config: vocabulary sizes, special ids, max_len, n_layers and dropout are used, the fields in `UNUSED` are not.
+        hidden: the state's width.
     """
+
+    UNUSED = frozenset({"d_model", "n_heads", "d_ff", "norm_first", "position", "tie_embeddings"})
 
     def __init__(self, config: TransformerConfig, hidden: int) -> None:
         super().__init__()
@@ -140,13 +143,13 @@ class TorchTranslator(TranslationModel):
     post-norm as well.
 
     Args:
-        config: as for `Transformer`; the position must be sinusoidal.
+        config: as for `Transformer`, every field of it; the position must be sinusoidal.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         if config.position != "sinusoidal":
-            raise ValueError(f"config must have sinusoidal positions, got {config.position!r}")
+            raise ValueError(f"config must have sinusoidal positions, got position={config.position!r}")
         self.config = config
         self.src_embedding = nn.Embedding(config.src_vocab_size, config.d_model)
         self.tgt_embedding = nn.Embedding(config.tgt_vocab_size, config.d_model)

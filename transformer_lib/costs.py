@@ -75,10 +75,12 @@ def decoder_layer_cost(tgt_len: int, src_len: int, d_model: int, d_ff: int) -> C
 
 
 def transformer_cost(config: TransformerConfig, src_len: int, tgt_len: int) -> Cost:
-    """Return the multiply-adds of one forward pass of `tl.Transformer` on one pair (sinusoidal positions).
+    """Return the multiply-adds of one forward pass of `tl.Transformer` on one pair; positions of any kind take none.
 
-    Raises TypeError, ValueError for lengths below 1.
+    Raises TypeError, ValueError for lengths below 1, and for another kind of configuration.
     """
+    if not isinstance(config, TransformerConfig):
+        raise TypeError(f"config must be a TransformerConfig, got {type(config).__name__}")
     encoder = encoder_layer_cost(src_len, config.d_model, config.d_ff).times(config.n_layers)
     decoder = decoder_layer_cost(tgt_len, src_len, config.d_model, config.d_ff).times(config.n_layers)
     return encoder.plus(decoder).plus(Cost(head=tgt_len * config.d_model * config.tgt_vocab_size))

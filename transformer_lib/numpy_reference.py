@@ -10,8 +10,14 @@ from numpy.typing import NDArray
 Array = NDArray[np.floating]
 
 
+def exact(x: Array) -> Array:
+    """Return x in float32 at least: in 16 bits, sums lose small terms, and float16 overflows at 65,504."""
+    return x.astype(np.promote_types(x.dtype, np.float32), copy=False)
+
+
 def softmax(x: Array, axis: int = -1) -> Array:
     """Return exp(x) / Σ exp(x) along `axis`, shifted by the maximum so that no exponential overflows."""
+    x = exact(x)
     exponentials = np.exp(x - x.max(axis=axis, keepdims=True))
     return exponentials / exponentials.sum(axis=axis, keepdims=True)
 
@@ -21,6 +27,7 @@ def attention(query: Array, key: Array, value: Array, mask: NDArray[np.bool_] | 
 
     `mask` is boolean, True = may attend; a row that may attend to nothing gets zero weights.
     """
+    query, key, value = exact(query), exact(key), exact(value)
     scores = query @ np.swapaxes(key, -2, -1) / math.sqrt(query.shape[-1])  # a plain float keeps float32 as it is
     if mask is None:
         weights = softmax(scores)
@@ -45,6 +52,7 @@ def sinusoidal_encoding(seq_len: int, d_model: int) -> Array:
 
 def standardise(x: Array, eps: float = 1e-5) -> tuple[Array, Array]:
     """Return x̂ = (x − μ) / s [..., d_model] and s = √(σ² + ε) [..., 1] over the last axis, population variance."""
+    x = exact(x)
     centred = x - x.mean(axis=-1, keepdims=True)
     size = np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)
     return centred / size, size

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -28,11 +30,15 @@ from .parts import (
 )
 
 SRC_TABLE = "src_embedding.weight"
+COMPUTED = {"norm_first": False, "position": "sinusoidal"}  # fields of `tl.TransformerConfig` that have one value here
+UNUSED = frozenset({"dropout", "max_len"})  # and those that may have any
 
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
     """The fields of `tl.TransformerConfig` that matter here, under the same names.
+
+    `Sizes.of` makes them from a model's configuration, and refuses what is not computed here.
 
     Raises:
         ValueError: d_model is odd or not divisible by n_heads, or tied vocabularies differ.
@@ -55,6 +61,23 @@ class Sizes:
         if self.tie_embeddings and self.src_vocab_size != self.tgt_vocab_size:
             sizes = f"{self.src_vocab_size} and {self.tgt_vocab_size}"
             raise ValueError(f"src_vocab_size and tgt_vocab_size must be equal for tie_embeddings, got {sizes}")
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Sizes:
+        """Return the sizes of a model with this configuration, such as `model.config.to_dict()`.
+
+        Dropout is left out, and there is no longest sequence: `dropout` and `max_len` may be anything.
+
+        Raises:
+            ValueError: a field says what the model by hand does not compute, such as norm_first=True.
+        """
+        known = cls.__dataclass_fields__.keys()
+        for name in sorted(config.keys() - known - UNUSED):
+            if name not in COMPUTED:
+                raise ValueError(f"config must have no field that by_hand does not know, got {name}={config[name]!r}")
+            if config[name] != COMPUTED[name]:
+                raise ValueError(f"config must have {name}={COMPUTED[name]!r}, as by_hand has, got {config[name]!r}")
+        return cls(**{name: value for name, value in config.items() if name in known})
 
     @property
     def tgt_table(self) -> str:
@@ -192,7 +215,14 @@ def loss_and_gradients(
 
 
 def greedy(parameters: Parameters, sizes: Sizes, src: Ids, max_new_tokens: int) -> Ids:
-    """Return ids [batch, 1 + up to max_new_tokens]: bos, then the likeliest token each time; after eos, padding."""
+    """Return ids [batch, 1 + up to max_new_tokens]: bos, then the likeliest token each time; after eos, padding.
+
+    Raises:
+        ValueError: a parameter is NaN or infinite; argmax would take NaN for the likeliest.
+    """
+    for name, array in parameters.items():
+        if not np.isfinite(array).all():
+            raise ValueError(f"parameters must be finite, got {array[~np.isfinite(array)][0]} in {name}")
     memory, _ = encode(parameters, sizes, src)
     tokens = np.full((len(src), 1), sizes.bos_id)
     for _ in range(max_new_tokens):

@@ -10,6 +10,9 @@ from typing import Any
 from . import blocks, model, parts, training
 
 _MODULES: tuple[ModuleType, ...] = (parts, blocks, model, training)
+# Nothing in these modules calls them, so that replacing them would change nothing: those with which one begins, and
+# `softmax`, which `attention` has from `numpy_reference`.
+_CALLED_BY_NONE = frozenset({"Sizes", "cosine_rate", "greedy", "new_parameters", "softmax", "train"})
 
 
 @contextmanager
@@ -28,9 +31,11 @@ def replaced(**functions: Callable[..., Any]) -> Iterator[None]:
     """
     before: list[tuple[ModuleType, str, Any]] = []
     for name in functions:
-        found = [(module, name, getattr(module, name)) for module in _MODULES if callable(getattr(module, name, None))]
-        if not found or name.startswith("_"):
+        found = [(module, name, getattr(module, name)) for module in _MODULES if name in _OWN[module]]
+        if not found:
             raise ValueError(f"functions must be named like those of by_hand, got {name!r}")
+        if name in _CALLED_BY_NONE:
+            raise ValueError(f"functions must be called by others of by_hand, and none of them calls {name!r}")
         before += found
     try:
         for module, name, _ in before:
@@ -39,3 +44,13 @@ def replaced(**functions: Callable[..., Any]) -> Iterator[None]:
     finally:
         for module, name, function in before:
             setattr(module, name, function)
+
+
+def _own_names(module: ModuleType) -> frozenset[str]:
+    """Return how the package's functions and classes are named in a module, without what Python's library gives it."""
+    own = {name for name, value in vars(module).items() if callable(value) and not name.startswith("_")}
+    return frozenset(name for name in own if str(vars(module)[name].__module__).startswith(str(__package__)))
+
+
+# Now, before anything has been replaced.
+_OWN = {module: _own_names(module) for module in _MODULES}

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from torch import Tensor
 
-from .._validate import check_int
-from .tokenizers import PAD_ID, pad_batch
+from .._validate import check_int, check_rows
+from .tokenizers import PAD_ID, pad_rows
 
 # Sorting within pools of this many batches leaves little padding, yet batches still differ between epochs.
 _POOL = 20
@@ -18,40 +18,43 @@ class Batches:
     """Yields (src [batch, src_len], tgt [batch, tgt_len]) id batches; tgt has bos in front and eos behind.
 
     Args:
-        src, tgt: one list of ids per sentence, equally many.
+        src, tgt: one list of ids per sentence, equally many; a source has at least one, a target at least bos and eos.
         batch_size: sentences per batch (the last of an epoch may be smaller).
         max_tokens: instead of batch_size: as many sentences as fit this many tokens of source and target, padding
             included, so that short sentences fill a batch as well as long ones.
         seed: of the order; epoch e is shuffled by (seed, e), so that a resumed run sees what an uninterrupted one
             would have seen.
         pad_id: fills up shorter sentences.
+
+    Raises:
+        TypeError, ValueError: a sentence has too few ids, or some that are none; one of the others is out of range.
     """
 
     def __init__(
         self,
-        src: Sequence[Sequence[int]],
-        tgt: Sequence[Sequence[int]],
+        src: Iterable[Iterable[int]],
+        tgt: Iterable[Iterable[int]],
         batch_size: int | None = None,
         *,
         max_tokens: int | None = None,
         seed: int = 0,
         pad_id: int = PAD_ID,
     ) -> None:
-        if len(src) != len(tgt):
-            raise ValueError(f"src and tgt must have equally many sentences, got {len(src)} and {len(tgt)}")
-        if not src:
+        self.src, self.tgt = _checked("src", src, 1), _checked("tgt", tgt, 2)
+        if len(self.src) != len(self.tgt):
+            raise ValueError(f"src and tgt must have equally many sentences, got {len(self.src)} and {len(self.tgt)}")
+        if not self.src:
             raise ValueError("src and tgt must not be empty, got no sentence")
         if (batch_size is None) == (max_tokens is None):
             given = f"{batch_size} and {max_tokens}"
             raise ValueError(f"exactly one of batch_size and max_tokens must be given, got {given}")
-        self.src, self.tgt = src, tgt
         self.batch_size, self.max_tokens = batch_size, max_tokens
         if batch_size is not None:
             check_int("batch_size", batch_size)
         else:
             self._ends = self._cut(check_int("max_tokens", max_tokens))
         self.seed = check_int("seed", seed, minimum=0)
-        self.pad_id = pad_id
+        self.pad_id = check_int("pad_id", pad_id, minimum=0)
 
     def __len__(self) -> int:
         """Return how many batches an epoch has, every one as many."""
@@ -64,8 +67,8 @@ class Batches:
         """Yield the batches of epoch `number` (0, 1, …)."""
         for indices in self._order(number):
             yield (
-                pad_batch([self.src[i] for i in indices], self.pad_id),
-                pad_batch([self.tgt[i] for i in indices], self.pad_id),
+                pad_rows([self.src[i] for i in indices], self.pad_id),
+                pad_rows([self.tgt[i] for i in indices], self.pad_id),
             )
 
     def _order(self, number: int) -> list[list[int]]:
@@ -108,3 +111,12 @@ class Batches:
                 ends.append(i)
                 start = i
         return [*ends, len(lengths)]
+
+
+def _checked(name: str, sentences: Iterable[Iterable[int]], fewest: int) -> list[list[int]]:
+    """Return the ids of the sentences, of which each has at least `fewest`."""
+    rows = check_rows(name, sentences, fewest=fewest)
+    for i, ids in enumerate(rows):
+        if min(ids) < 0:
+            raise ValueError(f"{name} must hold ids of at least 0, got {min(ids)} in sentence {i}")
+    return rows

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import DATA
+from .._validate import check_items
 
 CORPORA = ("context", "multi30k")
 CONTEXT_SPLITS = ("train", "validation", "heldout", "compositional", "hard")
@@ -46,6 +47,19 @@ class Pair:
 
 
 _COLUMNS = set(Pair.__dataclass_fields__) - {"held"}
+
+
+def check_pairs(name: str, pairs: object) -> list[Pair]:
+    """Return `pairs` as a list if these are sentence pairs; a generator will do.
+
+    Raises:
+        TypeError: they are something else.
+    """
+    listed = check_items(name, pairs, "tl.Pair")
+    for i, pair in enumerate(listed):
+        if not isinstance(pair, Pair):
+            raise TypeError(f"{name} must be a list of tl.Pair, got {pair!r} at index {i}")
+    return listed
 
 
 @dataclass(frozen=True)

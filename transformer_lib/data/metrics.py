@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import sacrebleu
 
-from .._validate import check_int
-from .corpora import Pair
+from .._validate import check_int, check_items, check_texts
+from .corpora import Pair, check_pairs
 from .tokenizers import WordTokenizer
 
 
@@ -25,34 +25,31 @@ class Score:
         return f"{self.mean:.3f} [{self.low:.3f}, {self.high:.3f}]"
 
 
-def exact_matches(translations: Sequence[str], pairs: Sequence[Pair]) -> list[bool]:
+def exact_matches(translations: Iterable[str], pairs: Iterable[Pair]) -> list[bool]:
     """Return for each pair whether its translation equals the reference, character for character."""
-    _check_lengths(translations, pairs)
-    return [translation == pair.tgt for translation, pair in zip(translations, pairs, strict=True)]
+    return [translation == pair.tgt for translation, pair in _together(translations, pairs)]
 
 
-def sense_matches(translations: Sequence[str], pairs: Sequence[Pair]) -> list[bool]:
+def sense_matches(translations: Iterable[str], pairs: Iterable[Pair]) -> list[bool]:
     """Return for each *ambiguous* pair whether its translation uses the right sense, whatever else it says.
 
     Right means: the expected form occurs, and the form of no other sense does.
     """
-    _check_lengths(translations, pairs)
     return [
         _has_sense(WordTokenizer.tokenize(translation), pair)
-        for translation, pair in zip(translations, pairs, strict=True)
+        for translation, pair in _together(translations, pairs)
         if pair.expected
     ]
 
 
-def sense_choices(translations: Sequence[str], pairs: Sequence[Pair]) -> list[bool]:
+def sense_choices(translations: Iterable[str], pairs: Iterable[Pair]) -> list[bool]:
     """Return, for each ambiguous pair whose translation uses exactly one of the senses, whether it is the right one.
 
     A translator that knows the word but not its context chooses at chance; `sense_matches` also counts against it
     every sentence in which it names no sense at all.
     """
-    _check_lengths(translations, pairs)
     choices = []
-    for translation, pair in zip(translations, pairs, strict=True):
+    for translation, pair in _together(translations, pairs):
         tokens = set(WordTokenizer.tokenize(translation))
         named = {form for form in (pair.expected, *other_forms(pair)) if form in tokens} if pair.expected else set()
         if len(named) == 1:
@@ -71,41 +68,46 @@ def _has_sense(tokens: list[str], pair: Pair) -> bool:
     return pair.expected in tokens and not set(other_forms(pair)) & set(tokens)
 
 
-def bootstrap(values: Sequence[float], *, resamples: int = 1000, seed: int = 0) -> Score:
+def bootstrap(values: Iterable[float], *, resamples: int = 1000, seed: int = 0) -> Score:
     """Return the mean of `values` and the 2.5th and 97.5th percentile of the means of resampled values."""
-    if not values:
+    listed = check_items("values", values, "numbers")
+    if not listed:
         raise ValueError("values must not be empty, got none")
     check_int("resamples", resamples)
     rng = random.Random(seed)
-    count = len(values)
-    means = sorted(sum(rng.choices(values, k=count)) / count for _ in range(resamples))
-    return Score(sum(values) / count, means[int(0.025 * resamples)], means[int(0.975 * resamples)])
+    count = len(listed)
+    means = sorted(sum(rng.choices(listed, k=count)) / count for _ in range(resamples))
+    return Score(sum(listed) / count, means[int(0.025 * resamples)], means[int(0.975 * resamples)])
 
 
 def bleu(
-    translations: Sequence[str], pairs: Sequence[Pair], *, resamples: int = 1000, lowercase: bool = False
+    translations: Iterable[str], pairs: Iterable[Pair], *, resamples: int = 1000, lowercase: bool = False
 ) -> Score:
     """Return corpus BLEU (0–100) as sacrebleu computes it (13a tokens; case matters unless `lowercase`)."""
     return _corpus_score(sacrebleu.BLEU(lowercase=lowercase), translations, pairs, resamples)
 
 
-def chrf(translations: Sequence[str], pairs: Sequence[Pair], *, resamples: int = 1000) -> Score:
+def chrf(translations: Iterable[str], pairs: Iterable[Pair], *, resamples: int = 1000) -> Score:
     """Return corpus chrF2 (0–100) as sacrebleu computes it."""
     return _corpus_score(sacrebleu.CHRF(), translations, pairs, resamples)
 
 
 def _corpus_score(
-    metric: sacrebleu.BLEU | sacrebleu.CHRF, translations: Sequence[str], pairs: Sequence[Pair], resamples: int
+    metric: sacrebleu.BLEU | sacrebleu.CHRF, translations: Iterable[str], pairs: Iterable[Pair], resamples: int
 ) -> Score:
-    _check_lengths(translations, pairs)
-    if not translations:
+    both = _together(translations, pairs)
+    if not both:
         raise ValueError("translations must not be empty, got none")
     check_int("resamples", resamples, minimum=2)
-    result = metric.corpus_score(list(translations), [[pair.tgt for pair in pairs]], n_bootstrap=resamples)
+    said, wanted = [translation for translation, _ in both], [pair.tgt for _, pair in both]
+    result = metric.corpus_score(said, [wanted], n_bootstrap=resamples)
     low, high = result._mean - result._ci, result._mean + result._ci
     return Score(float(result.score), float(low), float(high))  # sacrebleu's are NumPy numbers, which JSON refuses
 
 
-def _check_lengths(translations: Sequence[str], pairs: Sequence[Pair]) -> None:
-    if len(translations) != len(pairs):
-        raise ValueError(f"translations must be as many as pairs, got {len(translations)} and {len(pairs)}")
+def _together(translations: Iterable[str], pairs: Iterable[Pair]) -> list[tuple[str, Pair]]:
+    """Return each translation with its pair."""
+    said, wanted = check_texts("translations", translations), check_pairs("pairs", pairs)
+    if len(said) != len(wanted):
+        raise ValueError(f"translations must be as many as pairs, got {len(said)} and {len(wanted)}")
+    return list(zip(said, wanted, strict=True))

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from .._validate import check_int
+from .._validate import check_int, check_items, check_rows, check_texts, iterate_texts
 
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)
@@ -26,22 +26,26 @@ class _BatchEncoder:
         """Return the ids of `text`, with <bos> and <eos> around them if asked."""
         return [BOS_ID] * bos + self._ids(text) + [EOS_ID] * eos
 
-    def encode_batch(self, texts: Sequence[str], *, bos: bool = False, eos: bool = False) -> Tensor:
+    def encode_batch(self, texts: Iterable[str], *, bos: bool = False, eos: bool = False) -> Tensor:
         """Return ids [batch, longest], shorter texts filled up with <pad>."""
-        if isinstance(texts, str):
-            raise TypeError(f"texts must be a list of strings, got one string: {texts!r}")
-        return pad_batch([self.encode(text, bos=bos, eos=eos) for text in texts])
+        return pad_batch([self.encode(text, bos=bos, eos=eos) for text in check_texts("texts", texts)])
 
     def _ids(self, text: str) -> list[int]:
         raise NotImplementedError
 
 
-def pad_batch(sequences: Sequence[Sequence[int]], pad_id: int = PAD_ID) -> Tensor:
+def pad_batch(sequences: Iterable[Iterable[int]], pad_id: int = PAD_ID) -> Tensor:
     """Return integer ids [batch, longest], shorter sequences filled up with `pad_id`."""
-    if not sequences:
+    rows = check_rows("sequences", sequences)
+    if not rows:
         raise ValueError("sequences must not be empty, got an empty batch")
-    longest = max(len(ids) for ids in sequences)
-    return torch.tensor([[*ids, *[pad_id] * (longest - len(ids))] for ids in sequences], dtype=torch.long)
+    return pad_rows(rows, pad_id)
+
+
+def pad_rows(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
+    """Return what `pad_batch` does of rows that are known to hold ids, and to be some."""
+    longest = max(map(len, rows))
+    return torch.tensor([[*ids, *[pad_id] * (longest - len(ids))] for ids in rows], dtype=torch.long)
 
 
 class WordTokenizer(_BatchEncoder):
@@ -50,17 +54,22 @@ class WordTokenizer(_BatchEncoder):
     The sentence's first letter is lower-cased, so "The" and "the" are one word; `decode` restores it.
     """
 
-    def __init__(self, words: Sequence[str]) -> None:
+    def __init__(self, words: Iterable[str]) -> None:
+        words = check_texts("words", words)
         if len(set(words)) != len(words):
             repeats = [word for word, count in Counter(words).items() if count > 1]
             raise ValueError(f"words must be distinct, got repeats: {repeats[:5]}")
+        if special := set(words) & set(SPECIAL_TOKENS):
+            raise ValueError(f"words must not hold the special tokens, which come first by themselves, got {special}")
         self.words = (*SPECIAL_TOKENS, *words)
         self._id_of = {word: i for i, word in enumerate(self.words)}
 
     @classmethod
     def from_texts(cls, texts: Iterable[str], *, min_count: int = 1) -> WordTokenizer:
         """Return a tokenizer that knows every word seen at least `min_count` times, the most frequent first."""
-        counts = Counter(token for text in texts for token in cls.tokenize(text))
+        check_int("min_count", min_count, minimum=0)
+        each = iterate_texts("texts", texts, ordered=False)
+        counts = Counter(token for text in each for token in cls.tokenize(text))
         if not counts:
             raise ValueError("texts must hold at least one word, got none")
         kept = [word for word, count in counts.items() if count >= min_count]
@@ -86,13 +95,13 @@ class WordTokenizer(_BatchEncoder):
                 raise ValueError(f"text has the unknown word {token!r}, not among the {len(self) - 4} known ones{hint}")
         return [self._id_of[token] for token in tokens]
 
-    def decode(self, ids: Sequence[int] | Tensor) -> str:
+    def decode(self, ids: Iterable[int] | Tensor) -> str:
         """Return the text of one sentence's ids, without special tokens and up to the first <eos>."""
         tokens = self.tokens(ids)
         text = _SPACE_BEFORE_PUNCTUATION.sub(r"\1", " ".join(tokens))
         return text[:1].upper() + text[1:]
 
-    def tokens(self, ids: Sequence[int] | Tensor) -> list[str]:
+    def tokens(self, ids: Iterable[int] | Tensor) -> list[str]:
         """Return the words of one sentence's ids, without special tokens and up to the first <eos>."""
         return [self.words[i] for i in _until_eos(ids, len(self)) if i >= len(SPECIAL_TOKENS)]
 
@@ -124,21 +133,23 @@ class BPETokenizer(_BatchEncoder):
             show_progress=False,
             initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         )
-        tokenizer.train_from_iterator(texts, trainer)
+        tokenizer.train_from_iterator(iterate_texts("texts", texts, ordered=False), trainer)
         return cls(tokenizer.to_str())
 
     def __len__(self) -> int:
         return self._tokenizer.get_vocab_size()
 
     def _ids(self, text: str) -> list[int]:
+        if not isinstance(text, str):
+            raise TypeError(f"text must be a string, got {type(text).__name__}")
         # A space in front, so that a word is the same subword at the beginning of a text and within it.
         return self._tokenizer.encode(" " + text).ids if text else []
 
-    def decode(self, ids: Sequence[int] | Tensor) -> str:
+    def decode(self, ids: Iterable[int] | Tensor) -> str:
         """Return the text of one sentence's ids, without special tokens and up to the first <eos>."""
         return self._tokenizer.decode(_until_eos(ids, len(self)), skip_special_tokens=True).removeprefix(" ")
 
-    def tokens(self, ids: Sequence[int] | Tensor) -> list[str]:
+    def tokens(self, ids: Iterable[int] | Tensor) -> list[str]:
         """Return the subwords of one sentence's ids, without special tokens and up to the first <eos>."""
         words = [i for i in _until_eos(ids, len(self)) if i >= len(SPECIAL_TOKENS)]
         return [str(self._tokenizer.id_to_token(i)) for i in words]
@@ -148,8 +159,8 @@ class BPETokenizer(_BatchEncoder):
         return self._tokenizer.to_str()
 
 
-def _until_eos(ids: Sequence[int] | Tensor, vocab_size: int) -> list[int]:
-    listed = ids.tolist() if isinstance(ids, Tensor) else list(ids)
+def _until_eos(ids: Iterable[int] | Tensor, vocab_size: int) -> list[int]:
+    listed = check_items("ids", ids.tolist() if hasattr(ids, "tolist") else ids, "one sentence's ids")
     if any(not isinstance(i, int) or not 0 <= i < vocab_size for i in listed):
         raise ValueError(f"ids must be the ids of one sentence, each in [0, {vocab_size}), got {listed}")
     return listed[: listed.index(EOS_ID)] if EOS_ID in listed else listed

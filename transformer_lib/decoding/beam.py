@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -13,7 +14,7 @@ from .._validate import check_int, check_not_negative
 from ..fast.stepper import FastStepper
 from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
-from .stepping import Stepper, check_request, make_stepper
+from .stepping import Stepper, check_model, check_request, make_stepper
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,8 @@ class _Sentence:
     alpha: float
     beam_size: int
     longest: int  # tokens after bos
-    beams: list[tuple[tuple[int, ...], float]]
+    beams: list[tuple[tuple[int, ...], float]]  # ids and summed log-probability, best first
     finished: list[Hypothesis] = field(default_factory=list)
-    leading: float | None = None  # the best beam's log-probability, if it was among the beam_size best continuations
 
     def extend(self, best: list[_Continuation], eos_id: int) -> list[int]:
         """Keep the best continuations, and return which old beam each one extends.
@@ -62,15 +62,12 @@ class _Sentence:
         """
         kept: list[tuple[tuple[int, ...], float]] = []
         parents: list[int] = []
-        self.leading = None
         for rank, (score, parent, token) in enumerate(best):
             ids = (*self.beams[parent][0], token)
             if token == eos_id:
                 if rank < self.beam_size:
                     self.finish(ids, score)
             elif len(kept) < self.beam_size:
-                if not kept and rank < self.beam_size:
-                    self.leading = score
                 kept.append((ids, score))
                 parents.append(parent)
         self.beams = kept
@@ -85,15 +82,23 @@ class _Sentence:
     def done(self) -> bool:
         """Whether nothing is left to extend, or beam_size hypotheses have ended and no beam can still win.
 
-        A beam's log-probability only falls, and the penalty divides it by at most the divisor of the longest target.
-        Stopping at beam_size ended ones alone would let improbable early ends cut off the best sentence.
+        Each further token adds a log-probability ≤ 0, so whatever a beam grows into has at most the beam's own sum s.
+        It is divided by the divisor of its length, of which that of the longest target is the largest, as α ≥ 0; and
+        s ≤ 0 divided by more is more. So no beam can reach more than the best one's s divided by the largest divisor.
+        Where that is no more than the best score so far, going on to the longest target would not change the result.
+        Rounding cannot undo this, because rounded sums and quotients keep the order of the exact ones.
+
+        Stopping at beam_size ended ones alone would let improbable early ends cut off the best sentence. So would
+        stopping where all beam_size best continuations end in one step: those behind them are kept, and may win.
         """
         if not self.beams:
             return True
         if len(self.finished) < self.beam_size:
             return False
-        best = max(hypothesis.score for hypothesis in self.finished)
-        return self.leading is None or self.leading / length_normaliser(self.longest, self.alpha) <= best
+        if self.beam_size == 1:
+            return True  # greedy decoding ends with its one sentence
+        attainable = self.beams[0][1] / length_normaliser(self.longest, self.alpha)
+        return attainable <= max(hypothesis.score for hypothesis in self.finished)
 
 
 @torch.no_grad()
@@ -108,10 +113,15 @@ def beam_hypotheses(
     path: PathName = "readable",
     on_step: Callable[[BeamStep], None] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return each sentence's hypotheses, best first. Arguments as for `beam_search`; `on_step` sees every step."""
+    """Return each sentence's hypotheses, best first. Arguments as for `beam_search`; `on_step` sees every step.
+
+    The first is the best of all that this beam would find in max_new_tokens steps. The others are those that had ended
+    by the time when this was certain, at least beam_size of them together, unless max_new_tokens were over.
+    """
+    check_model("model", model)
     src = check_request(model, src, max_new_tokens)
     check_int("beam_size", beam_size)
-    check_not_negative("length_penalty", length_penalty)
+    _check_penalty(length_penalty, max_new_tokens)
     eos_id, start = model.config.eos_id, (model.config.bos_id,)
     sentences = [_Sentence(i, length_penalty, beam_size, max_new_tokens, [(start, 0.0)]) for i in range(len(src))]
     with evaluating(model):
@@ -125,6 +135,16 @@ def beam_hypotheses(
         for ids, log_probability in sentence.beams:
             sentence.finish(ids, log_probability)
     return [sorted(s.finished, key=lambda h: -h.score) for s in sentences]
+
+
+def _check_penalty(alpha: float, longest: int) -> None:
+    check_not_negative("length_penalty", alpha)
+    try:
+        finite = math.isfinite(length_normaliser(longest, alpha))
+    except OverflowError:
+        finite = False
+    if not finite:
+        raise ValueError(f"length_penalty must give {longest} tokens a finite divisor, got {alpha}")
 
 
 def _step(
@@ -155,8 +175,9 @@ def _best_continuations(logits: Tensor, active: list[_Sentence]) -> list[list[_C
         logits: of the next token after each beam, [beams of all sentences, vocab_size].
     """
     wanted = 2 * active[0].beam_size
-    so_far = logits.new_tensor([score for s in active for _, score in s.beams])
-    candidates = logits.log_softmax(dim=-1).topk(min(wanted, logits.shape[1]))
+    exact = torch.promote_types(logits.dtype, torch.float32)  # sums in 16 bits would tell few beams apart
+    so_far = logits.new_tensor([score for s in active for _, score in s.beams], dtype=exact)
+    candidates = logits.log_softmax(dim=-1, dtype=exact).topk(min(wanted, logits.shape[1]))
     totals = candidates.values + so_far[:, None]
     beams = iter(zip(totals.tolist(), candidates.indices.tolist(), strict=True))  # scores and tokens of each
     found = []
@@ -185,6 +206,9 @@ def beam_search(
         max_new_tokens: at most this many tokens after bos.
         length_penalty: α of ((5 + length)/6)^α, which divides the summed log-probability; 0 prefers short sentences.
         use_cache, path: as in `greedy_decode`.
+
+    Raises:
+        TypeError, ValueError: as for `greedy_decode`; beam_size or length_penalty is out of range.
     """
     hypotheses = beam_hypotheses(
         model,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
@@ -17,35 +17,70 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from .._validate import check_choice, check_int, check_not_negative
-from ..data.tokenizers import SPECIAL_TOKENS, BPETokenizer
-from ..fast.eligibility import obstacle
+from .._validate import check_choice, check_int, check_not_negative, check_texts
+from ..data.tokenizers import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, BPETokenizer
+from ..fast.eligibility import TRAINING, obstacle, unlike_config
 from ..model.decoder import DecoderLayer
 from ..model.encoder import EncoderLayer
 from ..model.layers import FeedForward, Residual
 from ..model.multihead import MultiHeadAttention
 from ..model.transformer import Transformer
-from .translator import Tokenizer, Translator, as_data, tokenizers_in
+from .translator import Tokenizer, Translator, as_data, check_text_pairs, tokenizers_in
 
 QUANTIZATIONS = ("float32", "int8")
 _POSITIONS = {
     "rotary": "turns queries and keys inside attention, which this export does not write",
     "relative": "adds a bias of its own to the scores, which CTranslate2 computes from other distances",
 }
+_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "gelu_tanh": "GELUTanh"}  # ours, and CTranslate2's names for them
 _TOKENIZERS = "tokenizers.json"
 
 
 def unsupported(model: nn.Module) -> str | None:
     """Return why `model` cannot be written for CTranslate2, or None if it can: a `Transformer` as its config says.
 
-    Positions may be added to the embeddings ("sinusoidal", "learned") or be missing ("none"); norms may come first.
+    Positions may be added to the embeddings ("sinusoidal", "learned") or be missing ("none"); norms may come first. All
+    feed-forward networks may have another activation, and all norms another ε, as the engine has one of each.
     """
     reason = obstacle(model)
     if reason is not None:
         return reason
     assert isinstance(model, Transformer)
     kind = model.config.position
-    return f"position={kind!r} {_POSITIONS[kind]}" if kind in _POSITIONS else None
+    if kind in _POSITIONS:
+        return f"position={kind!r} {_POSITIONS[kind]}"
+    unlike = unlike_config(model, but=TRAINING | {"activation", "eps", "table", "ties"})
+    return unlike or _other_ids(model) or _several(model) or _not_finite(model)
+
+
+def _other_ids(model: Transformer) -> str | None:
+    """Return what is the matter with the special ids, which are those of the vocabularies that are written."""
+    wanted = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}
+    for name, value in wanted.items():
+        found = getattr(model.config, name)
+        if found != value:
+            return f"{name}={found}, which is {value} in the vocabularies"
+    return None
+
+
+def _several(model: Transformer) -> str | None:
+    """Return which two parts differ where the engine knows one value for all, or that it does not know the value."""
+    for attribute in ("activation", "eps"):
+        found = {path: getattr(part, attribute) for path, part in model.named_modules() if hasattr(part, attribute)}
+        (first, value), *others = found.items()
+        for path, other in others:
+            if other != value:
+                return f"{path}.{attribute} is {other!r} and {first}.{attribute} {value!r}, and CTranslate2 has one"
+        if attribute == "activation" and value not in _ACTIVATIONS:
+            return f"{first}.activation is {value!r}, and this export knows {', '.join(map(repr, _ACTIVATIONS))}"
+    return None
+
+
+def _not_finite(model: Transformer) -> str | None:
+    for name, tensor in (*model.named_parameters(), *model.named_buffers()):
+        if not tensor.float().isfinite().all():
+            return f"{name} holds numbers that are not finite in float32"
+    return None
 
 
 def to_ctranslate2(translator: Translator, folder: str | os.PathLike[str], *, quantization: str = "float32") -> Path:
@@ -53,8 +88,8 @@ def to_ctranslate2(translator: Translator, folder: str | os.PathLike[str], *, qu
 
     Args:
         folder: is made; it must not exist, or be empty.
-        quantization: "float32" keeps each weight as it is; "int8" keeps a byte per weight of the matrices, and one
-            number per row to multiply it with.
+        quantization: "float32" keeps each weight, rounded where the model is in float64; "int8" keeps a byte per weight
+            of the matrices, and one number per row to multiply it with.
 
     Raises:
         ImportError: CTranslate2 is not installed. FileExistsError: the folder holds something.
@@ -76,8 +111,7 @@ def to_ctranslate2(translator: Translator, folder: str | os.PathLike[str], *, qu
         register(vocabulary(tokenizer))
     _, spec.config.bos_token, spec.config.eos_token, spec.config.unk_token = SPECIAL_TOKENS
     spec.config.decoder_start_token = spec.config.bos_token
-    first = cast(EncoderLayer, model.encoder.layers[0])
-    spec.config.layer_norm_epsilon = first.feed_forward_residual.norm.eps
+    spec.config.layer_norm_epsilon = _first_layer(model).feed_forward_residual.norm.eps  # all have the same
     spec.validate()
     spec.optimize(quantization=quantization)
     folder.mkdir(parents=True, exist_ok=True)
@@ -125,7 +159,7 @@ class Exported:
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
         beam_size: int = 1,
         max_new_tokens: int = 40,
@@ -144,11 +178,10 @@ class Exported:
         Raises:
             TypeError, ValueError: `texts` is one string, a text is empty or has an unknown word.
         """
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise TypeError(f"texts must be a list of strings, got {texts!r}")
+        sources = [self.tokens(text) for text in check_texts("texts", texts)]
         check_not_negative("length_penalty", length_penalty)
         results = self.engine.translate_batch(
-            [self.tokens(text) for text in texts],
+            sources,
             max_batch_size=check_int("batch_size", batch_size),
             beam_size=check_int("beam_size", beam_size),
             max_decoding_length=check_int("max_new_tokens", max_new_tokens),
@@ -158,10 +191,15 @@ class Exported:
         )
         return [self.tgt_tokenizer.decode([self._id_of[t] for t in result.hypotheses[0]]) for result in results]
 
-    def log_probabilities(self, src: Sequence[str], tgt: Sequence[str]) -> list[list[float]]:
-        """Return log P(token | earlier ones, source) of each target token and its eos, a list per pair."""
-        target = [self.tgt_tokenizer.tokens(self.tgt_tokenizer.encode(text)) for text in tgt]
-        scored = self.engine.score_batch([self.tokens(text) for text in src], target, max_input_length=0)
+    def log_probabilities(self, src: Iterable[str], tgt: Iterable[str]) -> list[list[float]]:
+        """Return log P(token | earlier ones, source) of each target token and its eos, a list per pair.
+
+        Raises:
+            TypeError, ValueError: as for `Translator.log_probabilities`.
+        """
+        texts, targets = check_text_pairs(src, tgt)
+        target = [self.tgt_tokenizer.tokens(self.tgt_tokenizer.encode(text)) for text in targets]
+        scored = self.engine.score_batch([self.tokens(text) for text in texts], target, max_input_length=0)
         return [list(result.log_probs) for result in scored]
 
     def tokens(self, text: str) -> list[str]:
@@ -193,8 +231,9 @@ def _engine() -> ModuleType:
 def _specification(engine: ModuleType, model: Transformer) -> Any:
     """Return CTranslate2's description of the model, with its weights."""
     config = model.config
+    activation = _ACTIVATIONS[_first_layer(model).feed_forward.activation]  # all have the same
     spec = engine.specs.TransformerSpec.from_config(
-        config.n_layers, config.n_heads, pre_norm=config.norm_first, activation=engine.specs.Activation.RELU
+        config.n_layers, config.n_heads, pre_norm=config.norm_first, activation=engine.specs.Activation[activation]
     )
     places = _position_table(model)
     for theirs, ours, embedding in (
@@ -209,6 +248,10 @@ def _specification(engine: ModuleType, model: Transformer) -> Any:
             _copy_layer(layer, cast(EncoderLayer | DecoderLayer, own))
     spec.decoder.projection.weight = _array(model.output_head.weight)
     return spec
+
+
+def _first_layer(model: Transformer) -> EncoderLayer:
+    return cast(EncoderLayer, model.encoder.layers[0])
 
 
 def _position_table(model: Transformer) -> Any:

@@ -7,7 +7,7 @@ writes (Kwon et al. 2023).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._validate import check_int
+from .._validate import check_int, check_items
 from ..model.base import TranslationModel
 from ..model.cache import DecoderCache, KeyValueCache, check_kept
 
@@ -270,7 +270,7 @@ class Slots:
     reserved: int
 
 
-def slots(lengths: Sequence[int], *, page_size: int, reserve: int) -> Slots:
+def slots(lengths: Iterable[int], *, page_size: int, reserve: int) -> Slots:
     """Return how many tokens there is room for, with sentences of these lengths.
 
     Args:
@@ -279,8 +279,9 @@ def slots(lengths: Sequence[int], *, page_size: int, reserve: int) -> Slots:
     """
     check_int("page_size", page_size)
     check_int("reserve", reserve)
-    for length in lengths:
-        if check_int("each of lengths", length, minimum=0) > reserve:
+    counts = [check_int("each of lengths", n, minimum=0) for n in check_items("lengths", lengths, "ints")]
+    for length in counts:
+        if length > reserve:
             raise ValueError(f"each of lengths must be at most reserve = {reserve}, got {length}")
-    pages = sum(-(-length // page_size) for length in lengths)
-    return Slots(used=sum(lengths), paged=pages * page_size, reserved=len(lengths) * reserve)
+    pages = sum(-(-length // page_size) for length in counts)
+    return Slots(used=sum(counts), paged=pages * page_size, reserved=len(counts) * reserve)

@@ -10,10 +10,12 @@ import torch
 from torch import Tensor
 
 from .._paths import PathName
-from .._validate import check_int, check_not_negative, check_positive
+from .._validate import check_int, check_not_negative, check_positive, check_tensor
 from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
-from .stepping import check_request, make_stepper
+from .stepping import check_model, check_request, make_stepper
+
+_NO_LOGIT = 1e30  # larger than any
 
 
 @torch.no_grad()
@@ -38,8 +40,8 @@ def greedy_decode(
         ids [batch, 1 + up to max_new_tokens], beginning with bos.
 
     Raises:
-        TypeError, ValueError: src or max_new_tokens does not fit the model; path="fast" for a model or a request that
-            cannot take it, with the reason.
+        TypeError, ValueError: src or max_new_tokens does not fit the model; a weight of the model, used or not, is NaN
+            or infinite; path="fast" for a model or a request that cannot take it, with the reason.
     """
     stepping: dict[str, Any] = {"max_new_tokens": max_new_tokens, "use_cache": use_cache, "path": path}
     return _extend(model, src, lambda logits: logits.argmax(dim=-1), stop_at_eos, **stepping)
@@ -64,8 +66,8 @@ def sample_decode(
     """
 
     def draw(logits: Tensor) -> Tensor:
-        probabilities = filter_logits(logits, temperature=temperature, top_k=top_k, top_p=top_p).softmax(dim=-1)
-        return torch.multinomial(probabilities, 1, generator=generator)[:, 0]
+        filtered = filter_logits(logits, temperature=temperature, top_k=top_k, top_p=top_p)
+        return torch.multinomial(exact_softmax(filtered), 1, generator=generator)[:, 0]
 
     return _extend(model, src, draw, True, max_new_tokens=max_new_tokens, use_cache=use_cache, path=path)
 
@@ -75,15 +77,18 @@ def filter_logits(
 ) -> Tensor:
     """Return logits / temperature [..., vocab_size] with the tokens outside top_k or the nucleus top_p at −∞.
 
+    Where the quotients would be too large for their type, a row's largest logit is subtracted from it first: softmax is
+    the same for all shifts of a row. So a tiny temperature leaves the likeliest token, or those that share its place.
+
     Args:
         temperature: > 0; below one sharpens, above one flattens.
         top_k: keep the k largest, and those equal to the last of them.
         top_p: keep the fewest largest whose probabilities sum to at least top_p, in (0, 1]; 1 keeps all.
 
     Raises:
-        TypeError, ValueError: one of them is out of range.
+        TypeError, ValueError: logits is no tensor, or one of the others is out of range.
     """
-    logits = logits / check_positive("temperature", temperature)
+    logits = _tempered(check_tensor("logits", logits, min_rank=1), check_positive("temperature", temperature))
     if top_k is not None:
         keep = min(check_int("top_k", top_k), logits.shape[-1])
         logits = logits.masked_fill(logits < logits.topk(keep).values[..., -1:], -math.inf)
@@ -91,11 +96,28 @@ def filter_logits(
         raise ValueError(f"top_p must lie in (0, 1], got {top_p}")
     if top_p is not None and top_p < 1:  # rounded sums reach 1 before the last token
         ordered, order = logits.sort(dim=-1, descending=True)
-        probabilities = ordered.softmax(dim=-1)
+        probabilities = exact_softmax(ordered)
         before = probabilities.cumsum(dim=-1) - probabilities  # mass of the tokens ranked above
         dropped = (before >= top_p).scatter(-1, order, before >= top_p)  # back to vocabulary order
         logits = logits.masked_fill(dropped, -math.inf)
     return logits
+
+
+def exact_softmax(logits: Tensor) -> Tensor:
+    """Return softmax(logits) over the last axis, in float32 at least: sums in 16 bits would lose their small terms."""
+    return logits.softmax(dim=-1, dtype=torch.promote_types(logits.dtype, torch.float32))
+
+
+def _tempered(logits: Tensor, temperature: float) -> Tensor:
+    """Return logits / temperature, shifted where the largest quotient of a row would be infinite."""
+    logits = logits if logits.is_floating_point() else logits.to(torch.get_default_dtype())
+    exact = torch.promote_types(logits.dtype, torch.float32)  # in which torch divides, 16 bits too
+    divisor = min(max(temperature, torch.finfo(exact).tiny), torch.finfo(exact).max)
+    if divisor >= 1 or torch.finfo(logits.dtype).max * divisor > _NO_LOGIT:
+        return logits / divisor
+    largest = logits.detach().amax(dim=-1, keepdim=True)  # [..., 1]
+    overflows = largest.isfinite() & ~(largest / divisor).isfinite()
+    return (logits - largest.where(overflows, 0.0)) / divisor
 
 
 def _extend(
@@ -109,8 +131,9 @@ def _extend(
     path: PathName,
 ) -> Tensor:
     """Grow the target token by token with `choose`; finished sentences leave the batch and stop costing."""
-    config = model.config
+    check_model("model", model)
     src = check_request(model, src, max_new_tokens)
+    config = model.config
     with evaluating(model):
         stepper = make_stepper(model, src, max_new_tokens, use_cache=use_cache, path=path)
         result = src.new_full((len(src), 1 + max_new_tokens), config.pad_id)

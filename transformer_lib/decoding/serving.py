@@ -10,7 +10,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
@@ -20,17 +20,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._validate import check_flag, check_int, check_positive
+from .._validate import check_flag, check_int, check_items, check_positive, check_rows
 from ..data.tokenizers import pad_batch
 from ..fast.eligibility import obstacle
 from ..model.base import TranslationModel
 from ..model.decoder import DecoderLayer
-from ..model.evaluating import evaluating
+from ..model.evaluating import all_evaluating, evaluating, parts_of
 from ..model.masks import padding_mask
 from ..model.multihead import MultiHeadAttention
 from ..model.positional import LearnedPosition, SinusoidalPosition
 from ..model.transformer import Transformer
-from .stepping import check_request
+from .stepping import check_request, check_weights
 
 Numbers = NDArray[np.float64]
 
@@ -46,13 +46,14 @@ class JoiningBatch:
         capacity: the most sentences at a time. max_new_tokens: at most this many tokens after bos.
 
     Raises:
-        TypeError, ValueError: an argument is out of range; the model is no plain `Transformer`, or has rotary or
-            relative positions.
+        TypeError, ValueError: an argument is out of range; the model is no plain `Transformer`, has rotary or relative
+            positions, or a weight that is NaN or infinite.
     """
 
     def __init__(self, model: TranslationModel, capacity: int, *, max_new_tokens: int = 40) -> None:
         self.model = _require_plain(model)
-        self._parts = list(self.model.modules())
+        check_weights("model", model)
+        self._parts = parts_of(model)
         config = self.model.config
         self.capacity, self.max_new_tokens = (
             check_int("capacity", capacity),
@@ -126,8 +127,8 @@ class JoiningBatch:
         return result
 
     def _evaluating(self) -> AbstractContextManager[None]:
-        """Return `evaluating(model)`, or nothing to do where the model is so already: that takes a third of a step."""
-        return evaluating(self.model) if any(part.training for part in self._parts) else nullcontext()
+        """Return `evaluating(model)`, or nothing to do where the model stays so anyway: that takes a 20th of a step."""
+        return nullcontext() if all_evaluating(self._parts) else evaluating(self.model)
 
     def _logits(self) -> Tensor:
         """Return the next token's logits for every sentence inside, [n, tgt_vocab_size]."""
@@ -223,7 +224,7 @@ class Counts:
 
 def serve(
     model: TranslationModel,
-    sources: Sequence[Sequence[int]],
+    sources: Iterable[Iterable[int]],
     *,
     capacity: int,
     joining: bool = True,
@@ -239,7 +240,8 @@ def serve(
         the ids of each translation, from bos to eos, and what it took.
     """
     check_flag("joining", joining)
-    batch, waiting = JoiningBatch(model, capacity, max_new_tokens=max_new_tokens), deque(sources)
+    rows = check_rows("sources", sources, fewest=1)
+    batch, waiting = JoiningBatch(model, capacity, max_new_tokens=max_new_tokens), deque(rows)
     results: dict[int, list[int]] = {}
     steps = 0
     while waiting or len(batch):
@@ -248,19 +250,18 @@ def serve(
             batch.join(pad_batch(new, model.config.pad_id).to(batch.ids.device))
         results |= batch.step()
         steps += 1
-    found = [results[ticket] for ticket in range(len(sources))]
+    found = [results[ticket] for ticket in range(len(rows))]
     return found, Counts(steps, steps * capacity, sum(len(ids) - 1 for ids in found))
 
 
-def count_steps(lengths: Sequence[int], capacity: int, *, joining: bool = True) -> int:
+def count_steps(lengths: Iterable[int] | NDArray[Any], capacity: int, *, joining: bool = True) -> int:
     """Return the steps that `serve` takes for requests that make so many tokens each, in this order."""
     check_int("capacity", capacity)
-    for length in lengths:
-        check_int("lengths", length)
+    counts = _counts(lengths)
     if not joining:
-        return sum(max(lengths[i : i + capacity]) for i in range(0, len(lengths), capacity))
+        return sum(max(counts[i : i + capacity]) for i in range(0, len(counts), capacity))
     ends = [0] * capacity  # when each slot is free
-    for length in lengths:
+    for length in counts:
         first = min(range(capacity), key=ends.__getitem__)
         ends[first] += length
     return max(ends)
@@ -292,8 +293,8 @@ def poisson_arrivals(rate: float, n: int, seed: int) -> Numbers:
 
 
 def simulate(
-    arrivals: Sequence[float] | Numbers,
-    lengths: Sequence[int] | NDArray[Any],
+    arrivals: Iterable[float] | Numbers,
+    lengths: Iterable[int] | NDArray[Any],
     costs: Costs,
     *,
     capacity: int,
@@ -306,14 +307,14 @@ def simulate(
         capacity, joining: as for `serve`; a batch that nobody joins takes those who wait when it begins.
 
     Raises:
-        ValueError: arrivals and lengths are not equally many, or arrivals not ascending.
+        TypeError, ValueError: arrivals and lengths are not equally many, arrivals not ascending, a length below 1.
     """
-    arrivals = np.asarray(arrivals, dtype=float)
+    times, counts = np.asarray(_listed("arrivals", arrivals, "numbers"), dtype=float), _counts(lengths)
     check_int("capacity", capacity)
     check_flag("joining", joining)
-    if arrivals.shape != (len(lengths),) or (np.diff(arrivals) < 0).any():
-        raise ValueError(f"arrivals must ascend and be as many as lengths, {len(lengths)}, got shape {arrivals.shape}")
-    coming, ends = deque(enumerate(arrivals.tolist())), np.zeros(len(lengths))
+    if times.shape != (len(counts),) or not np.isfinite(times).all() or (np.diff(times) < 0).any():
+        raise ValueError(f"arrivals must ascend and be as many as lengths, {len(counts)}, got shape {times.shape}")
+    coming, ends = deque(enumerate(times.tolist())), np.zeros(len(counts))
     inside: list[tuple[int, int]] = []  # a heap of (the step after which it has ended, request)
     now, steps = 0.0, 0
     while coming or inside:
@@ -323,10 +324,19 @@ def simulate(
             before = len(inside)
             while coming and coming[0][1] <= now and len(inside) < capacity:
                 request, _ = coming.popleft()
-                heapq.heappush(inside, (steps + int(lengths[request]), request))
+                heapq.heappush(inside, (steps + counts[request], request))
             if len(inside) > before:
                 now += costs.read(len(inside) - before)
         now, steps = now + costs.step(len(inside)), steps + 1
         while inside and inside[0][0] == steps:
             ends[heapq.heappop(inside)[1]] = now
-    return np.asarray(ends - arrivals)
+    return np.asarray(ends - times)
+
+
+def _listed(name: str, values: Iterable[Any] | NDArray[Any], kind: str) -> list[Any]:
+    return check_items(name, values.tolist() if isinstance(values, np.ndarray) else values, kind)
+
+
+def _counts(lengths: Iterable[int] | NDArray[Any]) -> list[int]:
+    """Return how many tokens each request makes, as ints."""
+    return [check_int("lengths", length) for length in _listed("lengths", lengths, "ints")]

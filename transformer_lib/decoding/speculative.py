@@ -18,8 +18,8 @@ from ..data.tokenizers import EOS_ID, PAD_ID, pad_batch
 from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
 from ..model.one_stack import LanguageModel
-from .sampling import filter_logits
-from .stepping import check_request
+from .sampling import exact_softmax, filter_logits
+from .stepping import check_model, check_request, check_weights
 
 Model = TranslationModel | LanguageModel
 Accept = Callable[[list[int], list[int], int], list[int]]  # (drafted, checked, eos_id) -> what is said
@@ -158,8 +158,8 @@ def speculative_decode(
         eos_id: that of a translator is in its config; of a language model it is 2 unless given.
 
     Raises:
-        TypeError, ValueError: src or max_new_tokens does not fit the models; they have different words; accept returns
-            something else than 1 to len(drafted) + 1 ids.
+        TypeError, ValueError: src or max_new_tokens does not fit the models; they have different words; a weight of one
+            is NaN or infinite; accept returns something else than 1 to len(drafted) + 1 ids.
     """
 
     def judge(drafted: list[int], _proposals: list[Tensor], logits: Tensor, end: int) -> list[int]:
@@ -195,7 +195,7 @@ def speculative_sample(
         return _stand_by_chance(drafted, proposals, shaped(logits), end, choose)
 
     def shaped(logits: Tensor) -> Tensor:
-        return filter_logits(logits, temperature=temperature).softmax(dim=-1)
+        return exact_softmax(filter_logits(logits, temperature=temperature))
 
     way = _Way(lambda probabilities: [choose(row) for row in probabilities], shaped, judge)
     return _speculate(target, draft, src, max_new_tokens, gamma, way, eos_id)
@@ -385,6 +385,8 @@ def _check(
     target: Model, draft: Model, src: Tensor, max_new_tokens: int, eos_id: int | None
 ) -> tuple[Tensor, list[list[int]], int]:
     """Return src, what every row begins with, and the id that ends it."""
+    for name, model in (("target", target), ("draft", draft)):
+        (check_weights if isinstance(model, LanguageModel) else check_model)(name, model)
     if _words(draft) != _words(target):
         raise ValueError(f"draft must say the target's {_words(target)} words, got {_words(draft)}")
     if not isinstance(target, LanguageModel):
@@ -395,7 +397,7 @@ def _check(
     else:
         if not isinstance(draft, LanguageModel):
             raise TypeError(f"draft must be a LanguageModel, as the target is, got {type(draft).__name__}")
-        src = check_id_range("src", check_id_batch("src", src), _words(target)).long()
+        src = check_id_range("src", check_id_batch("src", src), _words(target))
         check_int("max_new_tokens", max_new_tokens)
         starts, end = src.tolist(), EOS_ID if eos_id is None else check_int("eos_id", eos_id, minimum=0)
     _check_room("target", target, len(starts[0]) - 1 + max_new_tokens)

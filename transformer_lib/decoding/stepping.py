@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .._paths import PATHS, PathName
 from .._validate import check_choice, check_id_batch, check_id_range, check_int
 from ..fast.eligibility import require_fast
 from ..fast.stepper import FastStepper
 from ..model.base import TranslationModel
+from ..model.config import TransformerConfig
+from ..model.evaluating import parts_of
+
+_FLOATS = frozenset((torch.float32, torch.float64, torch.bfloat16, torch.float16))
+_PLAIN = frozenset((Tensor, nn.Parameter))
 
 
 def check_request(model: TranslationModel, src: Tensor, max_new_tokens: int) -> Tensor:
@@ -19,8 +26,50 @@ def check_request(model: TranslationModel, src: Tensor, max_new_tokens: int) -> 
         raise ValueError(
             f"max_new_tokens must not exceed the model's max_len = {model.config.max_len}, got {max_new_tokens}"
         )
-    check_id_batch("src", src, max_len=model.config.max_len)
-    return check_id_range("src", src, model.config.src_vocab_size).long()
+    src = check_id_batch("src", src, max_len=model.config.max_len)
+    return check_id_range("src", src, model.config.src_vocab_size)
+
+
+def check_model(name: str, model: nn.Module) -> None:
+    """Raise unless `model` describes itself as a `TranslationModel` does, and its weights are finite."""
+    if not isinstance(getattr(model, "config", None), TransformerConfig):
+        hint = "; take its .model" if isinstance(getattr(model, "model", None), nn.Module) else ""
+        raise TypeError(f"{name} must be a model that translates, got {type(model).__name__}{hint}")
+    check_weights(name, model)
+
+
+@torch.no_grad()
+def check_weights(name: str, model: nn.Module) -> None:
+    """Raise unless every weight of the model is finite, also one that these sentences might never need.
+
+    A logit that is NaN counts as the largest one, so that NaN would be decoded as if it were text. Every call looks
+    once, at the sum of each tensor, and at single numbers only if a sum is not finite. In a buffer −∞ is allowed, as
+    masks have it.
+
+    Raises:
+        ValueError: the message names the first tensor with NaN or ∞.
+    """
+    sums: dict[torch.device, list[Tensor]] = {}
+    for part in parts_of(model):
+        for tensor in (*part._parameters.values(), *part._buffers.values()):
+            if tensor is not None and _has_numbers(tensor):
+                sums.setdefault(tensor.device, []).append(tensor.sum())
+    if all(math.isfinite(torch.stack(found).sum()) for found in sums.values()):
+        return
+    for path, tensor in filter(lambda named: _has_numbers(named[1]), model.named_parameters()):
+        _refuse(name, path, tensor[~tensor.isfinite()])
+    for path, tensor in filter(lambda named: _has_numbers(named[1]), model.named_buffers()):
+        _refuse(name, path, tensor[tensor.isnan() | tensor.isposinf()])
+
+
+def _has_numbers(tensor: Tensor) -> bool:
+    """Return whether a tensor holds floats that can be added up; one of a subclass may know no sums."""
+    return tensor.dtype in _FLOATS and type(tensor) in _PLAIN and not tensor.is_meta
+
+
+def _refuse(name: str, path: str, wrong: Tensor) -> None:
+    if len(wrong):
+        raise ValueError(f"{name} must have finite weights, got {wrong[0].item()} in {path}")
 
 
 def make_stepper(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -11,15 +11,16 @@ from torch import Tensor
 
 from .._files import DATA
 from .._paths import PATHS, PathName
-from .._validate import check_choice, check_int, check_not_negative
+from .._validate import check_choice, check_int, check_not_negative, check_texts
 from ..data.batches import Batches
-from ..data.corpora import Pair
+from ..data.corpora import Pair, check_pairs
 from ..data.tokenizers import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, BPETokenizer, WordTokenizer, pad_batch
 from ..model.base import TranslationModel
 from ..model.evaluating import evaluating
 from ..training.checkpoint import load_checkpoint, save_checkpoint
 from .beam import beam_search
 from .sampling import greedy_decode
+from .stepping import check_weights
 
 Tokenizer = WordTokenizer | BPETokenizer
 
@@ -49,7 +50,7 @@ class Translator:
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: Iterable[str],
         *,
         beam_size: int = 1,
         max_new_tokens: int = 40,
@@ -58,18 +59,19 @@ class Translator:
     ) -> list[str]:
         """Return one translation per text, by greedy decoding or, with beam_size > 1, by beam search.
 
-        Args: see `greedy_decode` and `beam_search`; max_new_tokens is at most the model's max_len.
+        Args: `texts` may be read once, as a generator can be; for the others see `greedy_decode` and `beam_search`.
+            max_new_tokens is at most the model's max_len.
 
         Raises:
-            TypeError, ValueError: `texts` is one string, a text is empty or has an unknown word.
+            TypeError, ValueError: `texts` is one string, or has no order as a set; a text is empty or has an unknown
+                word; a weight of the model is NaN or infinite.
         """
-        if isinstance(texts, str) or not all(isinstance(text, str) for text in texts):
-            raise TypeError(f"texts must be a list of strings, got {texts!r}")
+        listed = check_texts("texts", texts)
         check_int("beam_size", beam_size)
         check_int("max_new_tokens", max_new_tokens)
         check_not_negative("length_penalty", length_penalty)
         check_choice("path", path, PATHS)
-        encoded = [self._encode(text) for text in texts]
+        encoded = [self._encode(text) for text in listed]
         order = sorted(range(len(encoded)), key=lambda i: len(encoded[i]))  # similar lengths together
         results, limit = [""] * len(encoded), min(max_new_tokens, self.model.config.max_len)
         for start in range(0, len(order), _BATCH):
@@ -97,19 +99,27 @@ class Translator:
         """Where the model's weights are."""
         return next(self.model.parameters()).device
 
-    def batches(self, pairs: Sequence[Pair], batch_size: int, *, seed: int = 0) -> Batches:
+    def batches(self, pairs: Iterable[Pair], batch_size: int, *, seed: int = 0) -> Batches:
         """Return `pairs` as training batches in this translator's ids."""
-        src = [self.src_tokenizer.encode(pair.src) for pair in pairs]
-        tgt = [self.tgt_tokenizer.encode(pair.tgt, bos=True, eos=True) for pair in pairs]
+        listed = check_pairs("pairs", pairs)
+        src = [self.src_tokenizer.encode(pair.src) for pair in listed]
+        tgt = [self.tgt_tokenizer.encode(pair.tgt, bos=True, eos=True) for pair in listed]
         return Batches(src, tgt, batch_size, seed=seed)
 
     @torch.no_grad()
-    def log_probabilities(self, src: Sequence[str], tgt: Sequence[str]) -> Tensor:
-        """Return log P(token | earlier ones, source) of each target token and its eos, [batch, tgt_len], padding 0."""
-        if len(src) != len(tgt):
-            raise ValueError(f"src and tgt must be equally many, got {len(src)} and {len(tgt)}")
-        src_ids = pad_batch([self._encode(text) for text in src]).to(self.device)
-        tgt_ids = self.tgt_tokenizer.encode_batch(tgt, bos=True, eos=True).to(self.device)
+    def log_probabilities(self, src: Iterable[str], tgt: Iterable[str]) -> Tensor:
+        """Return log P(token | earlier ones, source) of each target token and its eos, [batch, tgt_len], padding 0.
+
+        Raises:
+            TypeError, ValueError: `src` or `tgt` is one string, they are none or not equally many; a source is empty;
+                a text has an unknown word; a weight of the model is NaN or infinite.
+        """
+        texts, targets = check_text_pairs(src, tgt)
+        if not texts:
+            raise ValueError("src and tgt must not be empty, got no text")
+        src_ids = pad_batch([self._encode(text) for text in texts]).to(self.device)
+        tgt_ids = self.tgt_tokenizer.encode_batch(targets, bos=True, eos=True).to(self.device)
+        check_weights("model", self.model)
         with evaluating(self.model):
             log_probs = self.model(src_ids, tgt_ids[:, :-1]).log_softmax(dim=-1)
         chosen = log_probs.gather(-1, tgt_ids[:, 1:, None])[..., 0]  # [batch, tgt_len]
@@ -132,6 +142,14 @@ class Translator:
         """
         checkpoint = load_checkpoint(path)
         return cls(checkpoint.model, *tokenizers_in(checkpoint.extra, str(path)))
+
+
+def check_text_pairs(src: Iterable[str], tgt: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Return texts and their translations as lists, if they are equally many."""
+    texts, targets = check_texts("src", src), check_texts("tgt", tgt)
+    if len(texts) != len(targets):
+        raise ValueError(f"src and tgt must be equally many, got {len(texts)} and {len(targets)}")
+    return texts, targets
 
 
 def tokenizers_in(extra: dict[str, Any], source: str) -> tuple[Tokenizer, Tokenizer]:

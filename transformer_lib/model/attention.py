@@ -8,13 +8,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from .._validate import broadcasts, check_mask, check_tensor, check_width
+from .._validate import broadcasts, check_mask, check_tensor, check_width, under_vmap
 
 
 def scaled_dot_product_attention(
     query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None = None, *, bias: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     """Return softmax(query keyᵀ / √d_k) value, and the weights.
+
+    From numbers in 16 bits, scores and softmax are computed in 32, as by the fused kernel: q·k could be too large for
+    float16 before it is divided.
 
     Args:
         query: [..., q_len, d_k]. key: [..., k_len, d_k]. value: [..., k_len, d_v]. Leading axes broadcast.
@@ -30,11 +33,26 @@ def scaled_dot_product_attention(
         TypeError, ValueError: shapes do not fit, or the mask is not boolean.
     """
     check_attention_inputs(query, key, value)
-    scores = query @ key.transpose(-2, -1) / math.sqrt(query.shape[-1])  # [..., q_len, k_len]
+    scores = scaled_scores(query, key)  # [..., q_len, k_len]
     if bias is not None:
         scores = scores + check_score_bias(bias, scores.shape)
     weights = masked_softmax(scores, mask)
+    if not _autocasts(query.device):  # which chooses for itself
+        weights = weights.to(query.dtype)
     return weights @ value, weights
+
+
+def scaled_scores(query: Tensor, key: Tensor) -> Tensor:
+    """Return query keyᵀ / √d_k [..., q_len, k_len], in float32 at least, also where autocast would take 16 bits."""
+    if _autocasts(query.device):
+        with torch.autocast(query.device.type, enabled=False):
+            return scaled_scores(query, key)
+    exact = torch.promote_types(query.dtype, torch.float32)
+    return query.to(exact) @ key.to(exact).transpose(-2, -1) / math.sqrt(query.shape[-1])
+
+
+def _autocasts(device: torch.device) -> bool:
+    return torch.amp.is_autocast_available(device.type) and torch.is_autocast_enabled(device.type)
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
@@ -72,10 +90,21 @@ def fused_attention(
         mask = torch.atleast_2d(mask)  # the kernel does not add the query axis itself
     if bias is not None:
         check_score_bias(bias, (*query.shape[:-1], key.shape[-2]))
+    if not torch.compiler.is_compiling() and any(under_vmap(x) for x in (query, key, value)):
+        return _without_kernel(query, key, value, mask, bias, dropout)
+    if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)  # the kernel takes one of the two
     if query.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
         return _without_autocast(query, key, value, mask, dropout)
     return F.scaled_dot_product_attention(query, key, value, attn_mask=mask, dropout_p=dropout)
+
+
+def _without_kernel(
+    query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, bias: Tensor | None, dropout: float
+) -> Tensor:
+    """Return the kernel's output from the explicit formula: under vmap, the kernel would take one element at a time."""
+    output, weights = scaled_dot_product_attention(query, key, value, mask, bias=bias)
+    return F.dropout(weights, dropout) @ value if dropout else output
 
 
 def _without_autocast(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, dropout: float) -> Tensor:
@@ -102,6 +131,10 @@ def check_attention_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
         check_tensor(name, tensor, min_rank=2)
         if 0 in tensor.shape:
             raise ValueError(f"{name} must not be empty, got shape {tuple(tensor.shape)}")
+        if not tensor.is_floating_point():
+            raise TypeError(f"{name} must hold floating-point numbers, got dtype {tensor.dtype}")
+    if not query.dtype == key.dtype == value.dtype and not _autocasts(query.device):
+        raise TypeError(f"query, key and value must have one dtype, got {query.dtype}, {key.dtype} and {value.dtype}")
     check_width("key", key, query.shape[-1], "query's d_k")
     if key.shape[-2] != value.shape[-2]:
         raise ValueError(

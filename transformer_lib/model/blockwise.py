@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
 from .._validate import check_flag, check_int, check_mask, check_tensor, check_width
-from .attention import check_attention_inputs
+from .attention import check_attention_inputs, scaled_scores
 from .multihead import MultiHeadAttention
 
 Gradients = tuple[Tensor, Tensor, Tensor]
@@ -55,12 +55,14 @@ def forward(
 
     Returns:
         output [..., q_len, d_v] and log_totals [..., q_len]. A query that may attend to nothing has the output 0 and
-        the log-total −∞.
+        the log-total −∞. From inputs in 16 bits, all sums are computed in 32, and log_totals stay so.
 
     Raises:
         TypeError, ValueError: shapes do not fit, the mask is not boolean, or block is not a positive int.
     """
     _check(query, key, value, mask, causal, block)
+    kind = query.dtype
+    query, key, value = _exact(query, key, value)
     output = query.new_empty(*query.shape[:-1], value.shape[-1])
     log_totals = query.new_empty(query.shape[:-1])
     for rows in _blocks(query.shape[-2], block):
@@ -79,7 +81,7 @@ def forward(
             largest = new
         output[..., rows, :] = blend / total.masked_fill(total == 0, 1.0)
         log_totals[..., rows] = (largest + total.log())[..., 0]  # −∞ + ln 0 for a query without keys
-    return output, log_totals
+    return output.to(kind), log_totals
 
 
 def backward(
@@ -105,6 +107,8 @@ def backward(
     """
     _check(query, key, value, mask, causal, block)
     _check_results(g, query, value, output, log_totals)
+    kinds = (query.dtype, key.dtype, value.dtype)
+    g, query, key, value, output, log_totals = _exact(g, query, key, value, output, log_totals)
     g_query, g_key, g_value = torch.zeros_like(query), torch.zeros_like(key), torch.zeros_like(value)
     shared = (g * output).sum(dim=-1)  # Σ_k a_ik g_i·v_k = g_i·z_i, so that no block needs the others
     for rows in _blocks(query.shape[-2], block):
@@ -121,7 +125,7 @@ def backward(
             g_query[..., rows, :] += gradients[0]
             g_key[..., columns, :] += gradients[1]
             g_value[..., columns, :] += gradients[2]
-    return g_query, g_key, g_value
+    return g_query.to(kinds[0]), g_key.to(kinds[1]), g_value.to(kinds[2])
 
 
 def backward_block(
@@ -133,7 +137,10 @@ def backward_block(
         g: [..., rows, d_v]. query: [..., rows, d_k]. key: [..., columns, d_k]. value: [..., columns, d_v].
         log_totals: λ of these queries over *all* keys, [..., rows]. shared: g·output of these queries, [..., rows].
         mask: boolean, broadcastable to [..., rows, columns]; True = may attend.
+
+    Inputs in 16 bits have gradients in 32, which are to be added up.
     """
+    g, query, key, value, log_totals, shared = _exact(g, query, key, value, log_totals, shared)
     finite = log_totals.masked_fill(log_totals == -math.inf, 0.0)[..., None]  # a query without keys: e^{−∞ − 0} = 0
     weights = (_scores(query, key, mask) - finite).exp()  # [..., rows, columns]
     g_scores = weights * (g @ value.mT - shared[..., None]) / math.sqrt(query.shape[-1])
@@ -216,8 +223,13 @@ def _part(mask: Tensor, rows: slice, columns: slice) -> Tensor:
 
 def _scores(query: Tensor, key: Tensor, mask: Tensor | None) -> Tensor:
     """Return the scaled scores [..., rows, columns] of one block, −∞ where the mask forbids."""
-    scores = query @ key.mT / math.sqrt(query.shape[-1])
+    scores = scaled_scores(query, key)
     return scores if mask is None else scores.masked_fill(~mask, -math.inf)
+
+
+def _exact(*tensors: Tensor) -> tuple[Tensor, ...]:
+    """Return the tensors in float32 at least: sums in 16 bits would lose small terms, and overflow in float16."""
+    return tuple(x.to(torch.promote_types(x.dtype, torch.float32)) for x in tensors)
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None, causal: bool, block: int) -> None:

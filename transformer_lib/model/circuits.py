@@ -2,7 +2,8 @@
 
 A stack in which every sub-layer adds to its input, as pre-norm stacks do, is a sum: the embedding plus what each head
 and each feed-forward network adds. The functions here name these terms, follow them to the logits and exchange them
-between two runs. They take an `AttentionOnly` model or a `LanguageModel` with `norm_first=True`; none changes a model.
+between two runs. They take an `AttentionOnly` model or a `LanguageModel` with `norm_first=True`, which must not be
+compiled; none changes a model.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from .._validate import broadcasts, check_choice, check_flag, check_ids, check_int, check_tensor
 from .evaluating import evaluating
+from .interventions import check_not_compiled
 from .layers import LayerNorm
 from .masks import causal_mask
 from .multihead import MultiHeadAttention
@@ -158,7 +160,9 @@ class _Layer:
 
 
 def _layers(model: Model) -> list[_Layer]:
-    """Return the layers of a model whose sub-layers add to their input."""
+    """Return the layers of a model whose sub-layers add to their input, and whose parts are called one by one."""
+    if isinstance(model, (AttentionOnly, LanguageModel)):
+        check_not_compiled(dict(model.named_modules()))  # all that is done here is done by hooks
     if isinstance(model, AttentionOnly):
         pairs = zip(model.layers, model.norms, strict=True)
         return [_Layer(cast(MultiHeadAttention, attention), norm) for attention, norm in pairs]

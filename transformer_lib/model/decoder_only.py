@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from .._validate import check_choice, check_ids, check_sequence
+from .._validate import check_choice, check_id_batch, check_ids, check_sequence
 from .base import TranslationModel, initialise
 from .cache import DecoderCache
 from .config import TransformerConfig
@@ -60,7 +60,7 @@ class DecoderOnlyTranslator(TranslationModel):
         Args:
             src: source ids [batch, src_len].
         """
-        check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
+        src = check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
         return self._embed(self.src_embedding, padding_first(src, self.config.pad_id))
 
     def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor, *, cache: DecoderCache | None = None) -> Tensor:
@@ -77,7 +77,8 @@ class DecoderOnlyTranslator(TranslationModel):
     def states(self, tgt_in: Tensor, memory: Tensor, src: Tensor, *, cache: DecoderCache | None = None) -> Tensor:
         """Return the stack's output [batch, src_len + tgt_len, d_model]; with a filled cache the new tokens' alone."""
         start = 0 if cache is None else cache.length
-        check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len, start=start)
+        tgt_in = check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len, start=start)
+        src = check_id_batch("src", src)
         check_sequence("memory", memory, self.config.d_model)
         if memory.shape[:2] != src.shape or len(tgt_in) != len(src):
             raise ValueError(

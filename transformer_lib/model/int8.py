@@ -8,7 +8,7 @@ read (Dettmers et al. 2022 also multiply in eight bits).
 from __future__ import annotations
 
 import copy
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import torch
 import torch.nn.functional as F
@@ -122,21 +122,51 @@ def quantized(model: AnyModule, *, per: str = "row") -> AnyModule:
 
     Args:
         per: "row" or "tensor", see `quantize`.
+
+    Raises:
+        TypeError, ValueError: per is none of those; a weight is no parameter of its layer but computed from others (by
+            weight_norm, pruning, …); a layer does something of its own with its weight, or a hook watches it.
     """
     check_choice("per", per, PER)
-    found = copy.deepcopy(model)
+    for name, layer in _layers(model).items():
+        _check_replaceable(name, layer)
+    whole = nn.ModuleDict({"model": copy.deepcopy(model)})  # so that the model itself may be a layer
     stored: dict[int, Int8Weight] = {}
-    for parent in list(found.modules()):
-        for name, child in list(parent.named_children()):
+    for parent in list(whole.modules()):
+        for name, child in list(parent._modules.items()):
             if isinstance(child, (nn.Linear, nn.Embedding)):
                 key = id(child.weight)
                 if key not in stored:
                     stored[key] = Int8Weight(child.weight, per=per)
                 setattr(parent, name, _stored_in(stored[key], child))
-    return found.requires_grad_(False)
+    return cast(AnyModule, whole["model"].requires_grad_(False))
 
 
-def _stored_in(stored: Int8Weight, layer: nn.Module) -> nn.Module:
+def _layers(model: nn.Module) -> dict[str, nn.Linear | nn.Embedding]:
+    """Return the layers whose weights are rounded, by name, if these are parameters: others would be computed again."""
+    found = {name: part for name, part in model.named_modules() if isinstance(part, (nn.Linear, nn.Embedding))}
+    for name, layer in found.items():
+        if "weight" not in layer._parameters:
+            raise ValueError(
+                f"model must have weights that are parameters, but {name or 'it'} computes its weight from others (as "
+                "weight_norm and pruning do): remove that first"
+            )
+    return found
+
+
+def _check_replaceable(name: str, layer: nn.Linear | nn.Embedding) -> None:
+    """Raise unless a layer computes what `_stored_in` does with its weight."""
+    plain = nn.Linear if isinstance(layer, nn.Linear) else nn.Embedding
+    if type(layer).forward is not plain.forward or "forward" in vars(layer):
+        kind = type(layer).__name__
+        raise TypeError(f"model must have plain layers, but {name or 'it'}, a {kind}, has a forward of its own")
+    if layer._forward_hooks or layer._forward_pre_hooks:
+        raise ValueError(f"model must have layers without hooks, but {name or 'it'} has one")
+    if isinstance(layer, nn.Embedding) and layer.max_norm is not None:
+        raise ValueError(f"model must have tables that do not change, but {name or 'it'} has max_norm {layer.max_norm}")
+
+
+def _stored_in(stored: Int8Weight, layer: nn.Linear | nn.Embedding) -> nn.Module:
     return Int8Linear(stored, layer.bias) if isinstance(layer, nn.Linear) else Int8Embedding(stored)
 
 
@@ -145,16 +175,16 @@ def rounded(model: AnyModule, *, per: str = "row", bits: int = BITS) -> AnyModul
 
     With eight it computes what `quantized` does. It takes as much room as before and, being an ordinary model, can be
     decoded with path="fast". Arguments as for `quantize`.
+
+    Raises:
+        TypeError, ValueError: as for `quantize`; a weight is computed from others, as for `quantized`.
     """
+    _layers(model)
     found = copy.deepcopy(model)
     with torch.no_grad():
-        for weight in {id(w): w for w in _weights(found)}.values():
+        for weight in {id(layer.weight): layer.weight for layer in _layers(found).values()}.values():
             weight.copy_(dequantize(*quantize(weight, per=per, bits=bits)))
     return found
-
-
-def _weights(model: nn.Module) -> list[Tensor]:
-    return [layer.weight for layer in model.modules() if isinstance(layer, (nn.Linear, nn.Embedding))]
 
 
 def stored_bytes(model: nn.Module) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from .._validate import check_mask
 from . import modern
 from .decoder import Decoder, DecoderLayer
 from .encoder import Encoder, EncoderLayer
-from .layers import LayerNorm
+from .layers import LayerNorm, Residual
 from .multihead import MultiHeadAttention
 from .one_stack import LanguageModel, MaskedLanguageModel
 
@@ -47,12 +47,16 @@ def invert_mask(mask: Tensor) -> Tensor:
 def from_torch(module: nn.Module) -> nn.Module:
     """Return our module with `module`'s weights, dtype and mode; its inputs are batch first and its masks ours.
 
+    Dropout comes along where ours has it, on attention weights and on what sub-layers return. PyTorch's layers have one
+    more, inside the feed-forward network, so that ours drop less while they are trained.
+
     Args:
         module: an nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer or nn.Transformer,
             pre- or post-norm, with or without biases, ReLU or GELU.
 
     Raises:
-        TypeError: another kind of module. ValueError: an option that ours does not have.
+        TypeError: another kind of module. ValueError: an option that ours does not have; a part that is not PyTorch's
+            own, or that a hook watches.
     """
     converters: dict[type, Callable[[Any], nn.Module]] = {
         nn.MultiheadAttention: _attention,
@@ -62,8 +66,37 @@ def from_torch(module: nn.Module) -> nn.Module:
     }
     for kind, convert in converters.items():
         if isinstance(module, kind):
+            _check_parts(module)
             return convert(module).to(next(module.parameters())).train(module.training)
     raise TypeError(f"module must be one of {', '.join(k.__name__ for k in converters)}, got {type(module).__name__}")
+
+
+_OWN = (
+    *(nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerDecoderLayer, nn.Transformer),
+    *(nn.TransformerEncoder, nn.TransformerDecoder, nn.ModuleList, nn.Linear, nn.LayerNorm, nn.Dropout),
+)
+
+
+def _check_parts(module: nn.Module) -> None:
+    """Raise unless all parts of a module compute what PyTorch's do, as their weights alone are copied."""
+    for name, part in module.named_modules():
+        last = name.rpartition(".")[2]
+        if last == "activation" or "parametrizations" in name.split("."):
+            continue  # the one is looked at for itself, the others only make weights
+        kind = next((kind for kind in _OWN if isinstance(part, kind)), None)
+        if kind is None or _overridden(part, kind):
+            raise ValueError(f"module must have PyTorch's own parts, but {name or 'it'} is a {type(part).__name__}")
+        if part._forward_hooks or part._forward_pre_hooks:
+            raise ValueError(f"module must have no hooks, but {name or 'it'} has one")
+        if isinstance(part, nn.LayerNorm) and part.weight is None:
+            raise ValueError(f"module must have norms with elementwise_affine = True, but {name} has False")
+
+
+def _overridden(part: nn.Module, kind: type[nn.Module]) -> bool:
+    """Return whether a part has a method of its own in place of one of PyTorch's class."""
+    between = type(part).__mro__[: type(part).__mro__.index(kind)]
+    names = {name for base in between for name, value in vars(base).items() if callable(value)} | vars(part).keys()
+    return any(callable(getattr(kind, name, None)) for name in names if not name.startswith("__"))
 
 
 def _attention(theirs: nn.MultiheadAttention) -> MultiHeadAttention:
@@ -85,7 +118,8 @@ def _encoder_layer(theirs: nn.TransformerEncoderLayer) -> EncoderLayer:
     ours = EncoderLayer(*_sizes(theirs), **_options(theirs))
     ours.self_attention = _attention(theirs.self_attn)
     _copy_feed_forward(ours, theirs)
-    _copy_norms((ours.self_attention_residual.norm, ours.feed_forward_residual.norm), (theirs.norm1, theirs.norm2))
+    residuals = (ours.self_attention_residual, ours.feed_forward_residual)
+    _copy_residuals(residuals, (theirs.norm1, theirs.norm2), (theirs.dropout1, theirs.dropout2))
     return ours
 
 
@@ -95,7 +129,8 @@ def _decoder_layer(theirs: nn.TransformerDecoderLayer) -> DecoderLayer:
     ours.cross_attention = _attention(theirs.multihead_attn)
     _copy_feed_forward(ours, theirs)
     residuals = (ours.self_attention_residual, ours.cross_attention_residual, ours.feed_forward_residual)
-    _copy_norms((r.norm for r in residuals), (theirs.norm1, theirs.norm2, theirs.norm3))
+    norms, dropouts = (theirs.norm1, theirs.norm2, theirs.norm3), (theirs.dropout1, theirs.dropout2, theirs.dropout3)
+    _copy_residuals(residuals, norms, dropouts)
     return ours
 
 
@@ -116,17 +151,25 @@ def _sizes(theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> t
 
 def _options(theirs: nn.TransformerEncoderLayer | nn.TransformerDecoderLayer) -> dict[str, Any]:
     """Return the options that both of our layers take, read off PyTorch's layer."""
-    activations = {torch.nn.functional.relu: "relu", torch.nn.functional.gelu: "gelu"}
-    if theirs.activation not in activations:
-        raise ValueError(f"module must have the activation relu or gelu, got {theirs.activation!r}")
     has_bias = theirs.linear1.bias is not None
     return {
-        "dropout": theirs.dropout1.p,
         "norm_first": theirs.norm_first,
         "attention_bias": has_bias,
         "bias": has_bias,
-        "activation": activations[theirs.activation],
+        "activation": _activation(theirs.activation),
     }
+
+
+def _activation(theirs: object) -> str:
+    """Return our name for an activation, which PyTorch has as a function or as a module."""
+    if isinstance(theirs, nn.GELU):
+        return "gelu" if theirs.approximate == "none" else "gelu_tanh"
+    if type(theirs) is nn.ReLU:
+        return "relu"
+    for function, name in ((torch.nn.functional.relu, "relu"), (torch.nn.functional.gelu, "gelu")):
+        if theirs is function:
+            return name
+    raise ValueError(f"module must have the activation relu or gelu, got {theirs!r}")
 
 
 def _copy_feed_forward(
@@ -134,6 +177,12 @@ def _copy_feed_forward(
 ) -> None:
     _copy(ours.feed_forward.expand, theirs.linear1.weight, theirs.linear1.bias)
     _copy(ours.feed_forward.contract, theirs.linear2.weight, theirs.linear2.bias)
+
+
+def _copy_residuals(ours: Sequence[Residual], norms: Sequence[nn.LayerNorm], dropouts: Sequence[nn.Dropout]) -> None:
+    _copy_norms((residual.norm for residual in ours), norms)
+    for residual, theirs in zip(ours, dropouts, strict=True):
+        residual.dropout.p = theirs.p
 
 
 def _copy_norms(ours: Iterable[LayerNorm], theirs: Iterable[nn.LayerNorm]) -> None:
@@ -151,8 +200,12 @@ def _norm(theirs: nn.LayerNorm | None) -> LayerNorm | nn.Identity:
 
 
 def _copy(ours: Any, weight: Tensor, bias: Tensor | None) -> None:
-    ours.weight = nn.Parameter(weight.detach().clone())
-    ours.bias = None if bias is None else nn.Parameter(bias.detach().clone())
+    ours.weight, ours.bias = _parameter(weight), None if bias is None else _parameter(bias)
+
+
+def _parameter(theirs: Tensor) -> nn.Parameter:
+    """Return a copy that is trained if theirs is."""
+    return nn.Parameter(theirs.detach().clone(), requires_grad=theirs.requires_grad)
 
 
 def load_gpt2(state_dict: Mapping[str, Tensor], n_heads: int) -> LanguageModel:
@@ -163,7 +216,9 @@ def load_gpt2(state_dict: Mapping[str, Tensor], n_heads: int) -> LanguageModel:
 
     Args:
         state_dict: of `GPT2LMHeadModel` of transformers; or of its `GPT2Model`, as names without "transformer." are.
-        n_heads: per layer. The weights do not tell it, and a wrong one gives another model without an error.
+        n_heads: per layer. The weights do not tell it, and a wrong one gives another model without an error. Neither do
+            they tell what a configuration may say besides; it must have activation_function "gelu_new",
+            layer_norm_epsilon 1e-5, scale_attn_weights and not scale_attn_by_inverse_layer_idx, as GPT-2 has.
 
     Raises:
         ValueError: an entry is missing, left over, or of another shape; d_model is not divisible by n_heads.
@@ -206,7 +261,9 @@ def load_bert(state_dict: Mapping[str, Tensor], n_heads: int) -> MaskedLanguageM
     Args:
         state_dict: of `BertForMaskedLM` of transformers. Entries of a pooler and of a guess at the next sentence, as
             `BertForPreTraining` has them, are left out.
-        n_heads: per layer. The weights do not tell it, and a wrong one gives another model without an error.
+        n_heads: per layer. The weights do not tell it, and a wrong one gives another model without an error. Neither do
+            they tell what a configuration may say besides; it must have hidden_act "gelu", layer_norm_eps 1e-12 and not
+            is_decoder, as BERT has.
 
     Raises:
         ValueError: an entry is missing, left over, or of another shape; d_model is not divisible by n_heads.
@@ -320,7 +377,7 @@ def hf_config(config: Any) -> modern.Config:
     if kind not in HF_DEFAULTS:
         raise ValueError(f"config must have a model_type of {', '.join(map(repr, HF_DEFAULTS))}, got {kind!r}")
     given = HF_DEFAULTS[kind] | given
-    _refuse_biases(given)
+    _refuse_others(given)
     more: dict[str, Any] = {"feed_forward": "swiglu"}
     if kind == "mixtral":
         more = {
@@ -351,13 +408,15 @@ def _entry(given: Mapping[str, Any], name: str) -> int:
     return given[name]
 
 
-def _refuse_biases(given: Mapping[str, Any]) -> None:
-    """Raise where the model has what our blocks do not: biases, or another activation than silu."""
+def _refuse_others(given: Mapping[str, Any]) -> None:
+    """Raise where the model has what our blocks do not: biases, another activation than silu, quantised weights."""
     for name in ("attention_bias", "mlp_bias"):
         if given.get(name):
             raise ValueError(f"config must have {name} = False, got {given[name]!r}")
     if given.get("hidden_act", "silu") != "silu":
         raise ValueError(f"config must have hidden_act = 'silu', got {given['hidden_act']!r}")
+    if given.get("quantization_config"):
+        raise ValueError("config must have weights in floats, quantization_config = None, got one")
 
 
 def _rope_base(given: Mapping[str, Any]) -> float:
@@ -369,6 +428,9 @@ def _rope_base(given: Mapping[str, Any]) -> float:
     scaled = rope.get("rope_type", rope.get("type", "default"))
     if scaled != "default":
         raise ValueError(f"config must have rotary positions of rope_type 'default', got {scaled!r}")
+    others = sorted(rope.keys() - {"rope_type", "type", "rope_theta", "partial_rotary_factor"})
+    if others:
+        raise ValueError(f"config must have one kind of unscaled rotary positions, got {others[0]!r} in theirs")
     part = rope.get("partial_rotary_factor", given.get("partial_rotary_factor", 1.0))
     if part not in (None, 1.0):
         raise ValueError(f"config must rotate all features, partial_rotary_factor = 1, got {part}")

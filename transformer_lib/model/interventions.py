@@ -52,7 +52,7 @@ def cut(
     Raises:
         TypeError, ValueError: nothing is named; the model has no such attention, layer or head; a position lies
             outside of the (padded) sentences; rows of the decoder are named while it decodes with a cache, where
-            each call has a single row.
+            each call has a single row; the model is compiled.
     """
     check_choice("attention", attention, list(ATTENTIONS))
     layers = _attentions(model, attention, layer)
@@ -157,18 +157,19 @@ def patch(
 
     Raises:
         TypeError, ValueError: there is no such submodule, or it returns no tensor; shapes or dtypes do not fit; a
-            position lies outside of the (padded) sentences, or is named while decoding with a cache.
+            position lies outside of the (padded) sentences, or is named while decoding with a cache; the model is
+            compiled.
     """
     modules = _modules(model)
     if not name or isinstance(modules.get(name, nn.ModuleList()), (nn.ModuleList, nn.ModuleDict)):
         whole = type(model).__name__
         raise ValueError(f"name must be a submodule of {whole} that is called, got {name!r}; see model.named_modules()")
+    around = _around(name)
+    check_not_compiled({part: modules[part] for part in around[:-1]})
     chosen = _positions("positions", positions)
     if not callable(value):
         check_tensor("value", value)
     cached: dict[str, bool] = {}
-    pieces = name.split(".")
-    around = [".".join(pieces[:count]) for count in range(1, len(pieces) + 1)]
     hooks = [modules[part].register_forward_pre_hook(_noting(cached, part), with_kwargs=True) for part in around]
     hooks.append(modules[name].register_forward_hook(_replacing(name, value, chosen, cached)))
     try:
@@ -216,7 +217,27 @@ def _modules(model: object) -> Mapping[str, nn.Module]:
     if not isinstance(model, nn.Module):
         hint = "; take its .model" if isinstance(getattr(model, "model", None), nn.Module) else ""
         raise TypeError(f"model must be a torch.nn.Module, got {type(model).__name__}{hint}")
+    check_not_compiled({"": model})
     return dict(model.named_modules())
+
+
+def _around(name: str) -> list[str]:
+    """Return the names of the submodules around a submodule, from outside, and its own."""
+    pieces = name.split(".")
+    return [".".join(pieces[:count]) for count in range(1, len(pieces) + 1)]
+
+
+def check_not_compiled(parts: Mapping[str, nn.Module]) -> None:
+    """Raise if one of these modules, by name, is compiled: its graph would pass by a hook that a part of it gets now.
+
+    Raises:
+        ValueError: one is; the message says which.
+    """
+    for name, part in parts.items():
+        if "_orig_mod" in part._modules:
+            raise ValueError(f"model must not be compiled, but {name or 'it'} is: take its ._orig_mod, which is not")
+        if vars(part).get("_compiled_call_impl") is not None:
+            raise ValueError(f"model must not be compiled, but {name or 'it'} is: take a copy.deepcopy, which is not")
 
 
 def _attentions(model: nn.Module, attention: str, layer: int | None) -> list[MultiHeadAttention]:
@@ -228,6 +249,8 @@ def _attentions(model: nn.Module, attention: str, layer: int | None) -> list[Mul
     if not found:
         raise ValueError(f"model must have a module {name.format(0)}, and {type(model).__name__} has none")
     _check_index("layer", layer, len(found))
+    for number in range(len(found)) if layer is None else [layer]:
+        check_not_compiled({part: modules[part] for part in _around(name.format(number))[:-1]})
     return found if layer is None else [found[layer]]
 
 

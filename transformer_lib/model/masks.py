@@ -53,6 +53,7 @@ def prefix_mask(lengths: Tensor, seq_len: int) -> Tensor:
     check_tensor("lengths", lengths, rank=1)
     if lengths.is_floating_point() or lengths.is_complex() or lengths.dtype == torch.bool:
         raise TypeError(f"lengths must be whole numbers, got {lengths.dtype}")
+    lengths = lengths.long()
     if bool(((lengths < 0) | (lengths > seq_len)).any()):
         raise ValueError(f"lengths must be from 0 to seq_len = {seq_len}, got {lengths.tolist()}")
     in_prefix = torch.arange(seq_len, device=lengths.device) < lengths[:, None]  # [batch, k_len]

@@ -317,7 +317,9 @@ class LanguageModel(nn.Module):
             ids: [batch, seq_len]; with a cache, only those after the ones it has seen.
             cache: from `new_cache`; grows by the keys and values of these tokens.
         """
-        check_ids("ids", ids, self.config.vocab_size)
+        ids = check_ids("ids", ids, self.config.vocab_size)
+        if cache is not None and len(cache.layers) != len(self.layers):
+            raise ValueError(f"cache must have {len(self.layers)} layers, as this model, got {len(cache.layers)}")
         x = self.embedding(ids) * self.config.embedding_scale
         for number, layer in enumerate(self.layers):
             x = layer(x, None if cache is None else cache.layers[number])

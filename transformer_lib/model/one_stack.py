@@ -54,7 +54,7 @@ class LanguageModel(nn.Module):
         Args:
             ids: [batch, seq_len]. mask: as for `Encoder`; causal by default.
         """
-        check_ids("ids", ids, self.embedding.num_embeddings, max_len=self.max_len)
+        ids = check_ids("ids", ids, self.embedding.num_embeddings, max_len=self.max_len)
         mask = causal_mask(ids.shape[1], device=ids.device) if mask is None else mask
         x = self.position(self.embedding(ids) * self.scale)
         return self.stack(x, mask) @ self.embedding.weight.T
@@ -102,9 +102,11 @@ class MaskedLanguageModel(nn.Module):
             ids: [batch, seq_len]. mask: as for `Encoder`, such as `padding_mask(ids, pad_id)`; none by default.
             segments: the number of the segment of each word, [batch, seq_len]; all 0 by default.
         """
-        check_ids("ids", ids, self.embedding.num_embeddings, max_len=self.max_len)
+        ids = check_ids("ids", ids, self.embedding.num_embeddings, max_len=self.max_len)
         segments = torch.zeros_like(ids) if segments is None else segments
-        check_ids("segments", segments, self.segment.num_embeddings)
+        segments = check_ids("segments", segments, self.segment.num_embeddings)
+        if segments.shape != ids.shape:
+            raise ValueError(f"segments must have the shape of ids {tuple(ids.shape)}, got {tuple(segments.shape)}")
         x = self.norm(self.position(self.embedding(ids) + self.segment(segments)))
         x = F.gelu(self.transform(self.stack(x, mask)))
         return self.head_norm(x) @ self.embedding.weight.T + self.bias

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .._validate import check_ids, check_sequence
+from .._validate import check_id_batch, check_ids, check_sequence
 from .base import TranslationModel, initialise
 from .cache import DecoderCache
 from .config import TransformerConfig
@@ -64,7 +64,7 @@ class Transformer(TranslationModel):
     def encode(self, src: Tensor) -> Tensor:
         """Return the memory [batch, src_len, d_model] of source ids [batch, src_len]."""
         config = self.config
-        check_ids("src", src, config.src_vocab_size, max_len=config.max_len)
+        src = check_ids("src", src, config.src_vocab_size, max_len=config.max_len)
         return self.encoder(self._embed(self.src_embedding, src), self.src_mask(src))
 
     def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor, *, cache: DecoderCache | None = None) -> Tensor:
@@ -77,7 +77,8 @@ class Transformer(TranslationModel):
         """
         config = self.config
         start = cache.length if cache is not None else 0
-        check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len, start=start)
+        tgt_in = check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len, start=start)
+        src = check_id_batch("src", src)
         check_sequence("memory", memory, config.d_model)
         if tgt_in.shape[0] != memory.shape[0]:  # before the cache is touched
             raise ValueError(f"memory must have tgt_in's batch size {tgt_in.shape[0]}, got {memory.shape[0]}")

@@ -2,18 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import cast
 
 from torch import Tensor, nn
 
 from ..._validate import check_ids
+from ...fast.eligibility import unlike_config
 from ...model.base import TranslationModel
 from ...model.cache import DecoderCache
+from ...model.config import TransformerConfig
 from ...model.decoder import DecoderLayer
 from ...model.transformer import Transformer
 from ...training.loss import shift_right
 from .layers import Layers
 from .library import Parts
+
+# What the parts compute whatever its value; any other field must be what the paper has, its default.
+_ANY = frozenset(
+    {
+        *("src_vocab_size", "tgt_vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "dropout"),
+        *("tie_embeddings", "pad_id", "bos_id", "eos_id"),
+    }
+)
+_FIXED = {field.name: field.default for field in fields(TransformerConfig) if field.name not in _ANY}
+
+
+def _beyond(weights: nn.Module) -> str | None:
+    """Return what of a model the parts do not compute, or None."""
+    if type(weights) is not Transformer:
+        return f"a {type(weights).__name__}"
+    for name, value in _FIXED.items():
+        if getattr(weights.config, name) != value:
+            return f"{name}={getattr(weights.config, name)!r}"
+    unlike = unlike_config(weights, but={"eps", "p", "inplace", "ties"})
+    return unlike and f"one in which {unlike}"
 
 
 class AssembledTransformer(Layers, TranslationModel):
@@ -24,17 +47,15 @@ class AssembledTransformer(Layers, TranslationModel):
         parts: the functions.
 
     Raises:
-        ValueError: a model of another kind.
+        ValueError: a model of another kind, or one that was changed since its config built it.
     """
 
     def __init__(self, weights: TranslationModel, parts: Parts) -> None:
         super().__init__()
-        config = weights.config
-        if not isinstance(weights, Transformer) or config.norm_first or config.position != "sinusoidal":
-            raise ValueError(
-                "translator must have a Transformer with norm_first=False and position='sinusoidal', got a "
-                f"{type(weights).__name__} with {config}"
-            )
+        reason = _beyond(weights)
+        if reason is not None or not isinstance(weights, Transformer):
+            wanted = " and ".join(f"{name}={value!r}" for name, value in _FIXED.items())
+            raise ValueError(f"translator must have a Transformer with {wanted}, got {reason}")
         self.weights, self.parts, self.config = weights, parts, weights.config
 
     def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:

@@ -48,8 +48,12 @@ class MyCopier(nn.Module):
 
     def __init__(self, weights: circuits.AttentionOnly, parts: CopierParts) -> None:
         super().__init__()
-        if not isinstance(weights.norm, nn.Identity) or any(layer.position is not None for layer in self._of(weights)):
-            raise ValueError("model must have no norms, and positions that are added to the letters, got another")
+        norms = (*weights.norms, weights.norm)
+        if not all(isinstance(norm, nn.Identity) for norm in norms) or not all(map(_plain, self._of(weights))):
+            raise ValueError(
+                "model must have no norms, and positions that are added to the letters, and neither biases nor dropout "
+                "in its attention, got another"
+            )
         self.weights, self.parts = weights, parts
         self._gone: tuple[int, int] | None = None
 
@@ -122,3 +126,9 @@ class MyCopier(nn.Module):
     @staticmethod
     def _of(weights: circuits.AttentionOnly) -> list[MultiHeadAttention]:
         return cast("list[MultiHeadAttention]", list(weights.layers))
+
+
+def _plain(layer: MultiHeadAttention) -> bool:
+    """Return whether a layer does what the parts compute: no positions inside, no biases, no dropout of weights."""
+    biases = [linear.bias for linear in (layer.w_q, layer.w_k, layer.w_v, layer.w_o)]
+    return layer.position is None and not layer.dropout and all(bias is None for bias in biases)

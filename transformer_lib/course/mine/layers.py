@@ -4,13 +4,32 @@ from __future__ import annotations
 
 from typing import cast
 
-import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ...model.encoder import Encoder, EncoderLayer
 from ...model.layers import FeedForward, LayerNorm
 from ...model.multihead import MultiHeadAttention
 from .library import Function, Parts
+
+_RESIDUALS = ("self_attention_residual", "feed_forward_residual")
+_MAPS = ("w_q", "w_k", "w_v", "w_o")
+
+
+def beyond_parts(stack: Encoder) -> str | None:
+    """Return which option of a stack of encoder layers the parts do not compute, or None."""
+    for number, layer in enumerate(cast("list[EncoderLayer]", stack.layers)):
+        own = layer.self_attention
+        computed = {
+            **{f"{name}.norm_first": not getattr(layer, name).norm_first for name in _RESIDUALS},
+            "self_attention.position": own.position is None,
+            "self_attention.dropout": not own.dropout,
+            **{f"self_attention.{name}.bias": getattr(own, name).bias is None for name in _MAPS},
+            "feed_forward.activation": layer.feed_forward.activation == "relu",
+        }
+        for name, is_so in computed.items():
+            if not is_so:
+                return f"layers.{number}.{name}"
+    return None if isinstance(stack.norm, nn.Identity) else "norm (final_norm=True)"
 
 
 class Layers:
@@ -51,8 +70,12 @@ class Layers:
 
     def _feed_forward(self, layer: FeedForward, x: Tensor) -> Tensor:
         first, second = layer.expand, layer.contract
-        return self.parts.feed_forward(x, first.weight.T, first.bias, second.weight.T, second.bias)
+        return self.parts.feed_forward(x, first.weight.T, _bias(first), second.weight.T, _bias(second))
 
     def _norm(self, norm: LayerNorm) -> Function:
-        bias = torch.zeros_like(norm.weight) if norm.bias is None else norm.bias
-        return lambda x: self.parts.layer_norm(x, norm.weight, bias, norm.eps)
+        return lambda x: self.parts.layer_norm(x, norm.weight, _bias(norm), norm.eps)
+
+
+def _bias(module: nn.Linear | LayerNorm) -> Tensor:
+    """Return a module's bias [rows], zeros where it has none: the parts add one always."""
+    return module.weight.new_zeros(len(module.weight)) if module.bias is None else module.bias

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import torch
 from torch import Tensor, nn
 
 from ..._validate import check_ids
-from ...model.encoder import Encoder, EncoderLayer
-from .layers import Layers
+from ...model.encoder import Encoder
+from .layers import Layers, beyond_parts
 from .library import Parts
 
 
@@ -21,14 +19,18 @@ class AssembledStack(Layers, nn.Module):
         parts: the functions. pad_id: fills up shorter sentences.
 
     Raises:
-        ValueError: a pre-norm stack, or one whose positions act inside the attention.
+        ValueError: a pre-norm stack, one whose positions act inside the attention, or one with another activation than
+            ReLU, biases or dropout in its attention, or a norm after its last layer.
     """
 
     def __init__(self, embedding: nn.Embedding, stack: Encoder, parts: Parts, pad_id: int = 0) -> None:
         super().__init__()
-        for layer in cast("list[EncoderLayer]", stack.layers):
-            if layer.self_attention_residual.norm_first or layer.self_attention.position is not None:
-                raise ValueError("stack must be post-norm, with its positions outside (position='none'), got another")
+        reason = beyond_parts(stack)
+        if reason is not None:
+            wanted = "post-norm, with its positions outside (position='none'), and the rest as by default"
+            raise ValueError(f"stack must be {wanted}, got another {reason}")
+        if embedding.max_norm is not None:
+            raise ValueError(f"embedding must have max_norm None, got {embedding.max_norm}")
         self.embedding, self.stack, self.parts, self.pad_id = embedding, stack, parts, pad_id
 
     def forward(self, ids: Tensor, prefix_lengths: Tensor | None = None) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import cast
 
 import torch
@@ -10,11 +11,22 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ..._validate import check_ids
+from ...fast.eligibility import unlike
 from ...model import modern
 from .library import Function, whose
 from .parts import PARTS, TODAY
 
 NAMES = tuple(part.name for part in PARTS if part.notebook == TODAY)
+
+
+# What the parts compute whatever its value, or what only a mixture of experts has; any other field must be its default.
+_ANY = frozenset(
+    {
+        *("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "n_kv_heads", "d_head", "eps", "rope_base"),
+        *("qk_norm", "window", "tied", "embedding_scale", "n_experts", "experts_per_token"),
+    }
+)
+_FIXED = {field.name: field.default for field in fields(modern.Config) if field.name not in _ANY}
 
 
 class TodayParts:
@@ -60,15 +72,20 @@ class AssembledToday(nn.Module):
         model: whose weights are used, and trained, as they are. parts: the functions.
 
     Raises:
-        ValueError: the model has another norm, feed-forward network or pairing than the parts.
+        ValueError: the model has another norm, feed-forward network or pairing than the parts, or was changed since
+            its config built it.
     """
 
     def __init__(self, model: modern.LanguageModel, parts: TodayParts) -> None:
         super().__init__()
-        wanted = {"norm": "rms", "feed_forward": "swiglu", "pairs": "halves"}
-        found = {name: getattr(model.config, name) for name in wanted}
-        if found != wanted:
-            raise ValueError(f"model must have {_fields(wanted)}, got {_fields(found)}")
+        found = {name: getattr(model.config, name) for name in _FIXED}
+        if found != _FIXED:
+            raise ValueError(f"model must have {_fields(_FIXED)}, got {_fields(found)}")
+        with torch.device("meta"):
+            built = modern.LanguageModel(model.config)
+        reason = unlike(model, built, but={"eps"})
+        if reason is not None:
+            raise ValueError(f"model must be as its config builds it, but {reason}")
         self.model, self.parts = model, parts
 
     @property
