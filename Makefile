@@ -1,4 +1,5 @@
-# lab: open your copy of the course, in mine/ · lint: what can be known without running · quick: lint and the unit tests, in minutes
+# lab: open your copy of the course, in mine/ · lint: what can be known without running
+# quick: lint and the unit tests, in minutes · quick NN=03: what concerns notebook 03, in seconds
 # test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
 # site [SITE=--for-students]: pages to read, in build/site · slides [NN=04]: decks for lectures, in build/slides
 # assignments [NN="01 04"] [ONLY="01.2 04.1"] [HINTS=1] [VARIANT="04.1"]: an nbgrader course with its student versions
@@ -9,6 +10,8 @@ BIN := .venv/bin
 # In a container one is often root, which JupyterLab must be told to accept.
 LAB_ARGS ?= $(if $(filter 0,$(shell id -u)),--allow-root)
 COURSE ?= build/course
+OF_A_NOTEBOOK := exercise_catalog exercise_slips exercise_styles exercise_styles_05 exercise_styles_17 exercise_variants \
+	quiz notebooks copies rungs routes figures_catalogue teaching_guide docs stored_commands
 NBGRADER = cd $(COURSE) && PATH="$(CURDIR)/$(BIN):$$PATH" nbgrader
 
 .PHONY: lab lint quick test refresh bench site slides assignments grade
@@ -22,8 +25,15 @@ lint: .venv/test.stamp
 	$(BIN)/lint-imports
 	$(BIN)/python -m mypy
 
+ifdef NN
+quick: .venv/test.stamp
+	$(BIN)/python -m ruff check .
+	$(BIN)/python -m ruff format --check .
+	$(BIN)/python -m pytest $(OF_A_NOTEBOOK:%=tests/test_%.py) --notebook $(NN) -q
+else
 quick: lint
 	$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal -m "fast and not slow"
+endif
 
 test: lint
 	$(BIN)/python -m pytest tests -n $(WORKERS) --dist worksteal --cov

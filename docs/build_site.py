@@ -24,13 +24,15 @@ from site_pages import (  # noqa: E402
     course_map,
     glossary,
     guide_page,
+    modules_of,
     page_of,
     picture_of,
-    studies_reference,
     without_guide,
 )
 
+import studies  # noqa: E402
 from transformer_lib._streams import run_command  # noqa: E402
+from transformer_lib.course import lab  # noqa: E402
 from transformer_lib.course.notebooks import NOTEBOOKS, file_of, notebook  # noqa: E402
 from transformer_lib.course.teaching.notebook_files import MATHJAX, carried, read  # noqa: E402
 
@@ -51,7 +53,8 @@ def prepare(source: Path, *, for_students: bool = False) -> None:
     from_the_library = {
         "<!-- glossary -->": glossary(),
         "<!-- references -->": bibliography(),
-        "<!-- studies -->": studies_reference(),
+        "<!-- studies -->": modules_of(studies),
+        "<!-- lab -->": modules_of(lab),
         "<!-- map -->": course_map(),
     }
     for page in (*DOCS.glob("*.md"), *(DOCS / "api").glob("*.md"), ROOT / "data" / "README.md"):

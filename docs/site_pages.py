@@ -12,8 +12,8 @@ import os
 import pkgutil
 import re
 from pathlib import Path
+from types import ModuleType
 
-from transformer_lib.course import studies
 from transformer_lib.course.notebooks import NOTEBOOKS, Notebook, notebook
 from transformer_lib.course.reading import Entry, entries, literature, words
 from transformer_lib.course.teaching.notebook_files import html_of, source_of, tags_of, text_of
@@ -149,11 +149,11 @@ def course_map() -> str:
     return "\n".join(["| | notebook | minutes | you build |", "|---|---|---:|---|", *rows, ""])
 
 
-def studies_reference() -> str:
-    """The sections of the page on studies: what each module's docstring says."""
-    names = sorted(found.name for found in pkgutil.iter_modules(studies.__path__))
-    section = "## `{0}`\n\n```{{eval-rst}}\n.. automodule:: transformer_lib.course.studies.{0}\n```\n"
-    return "\n".join(map(section.format, names))
+def modules_of(package: ModuleType) -> str:
+    """The sections of the page on studies, or on what notebooks call: what each module's docstring says."""
+    names = sorted(found.name for found in pkgutil.iter_modules(package.__path__))
+    section = "## `{1}`\n\n```{{eval-rst}}\n.. automodule:: {0}.{1}\n```\n"
+    return "\n".join(section.format(package.__name__, name) for name in names)
 
 
 def glossary() -> str:

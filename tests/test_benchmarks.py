@@ -17,8 +17,8 @@ from benchmarks import __main__ as command
 from benchmarks import candidates, deployed, gpu, held, measure, memory, run, shared, tricks
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Given
+from studies import speed
 from transformer_lib._files import DATA
-from transformer_lib.course.studies import speed
 
 NESTED = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 

@@ -10,7 +10,7 @@ import torch
 
 import transformer_lib as tl
 from factories import make_model, sources, targets
-from transformer_lib.course.studies import counting
+from transformer_lib.course.lab import counting
 from transformer_lib.model import blockwise
 from transformer_lib.model.positional import RelativeBias
 

@@ -9,15 +9,12 @@ from dataclasses import asdict
 
 import pytest
 
-from transformer_lib.course.studies.german_grammar import ARTICLE_WORDS, ENDING_OF, PRONOUNS, check_german
-from transformer_lib.course.studies.german_nouns import NOUNS
-from transformer_lib.course.studies.rules import (
+from studies.rules import (
     IT_FEATURES,
     NOUN_FEATURES,
     Sheet,
     answer,
     beyond_chance,
-    blanked,
     families,
     features,
     guess_first,
@@ -29,6 +26,9 @@ from transformer_lib.course.studies.rules import (
     score_rules,
     without_twins,
 )
+from transformer_lib.course.lab.german_grammar import ARTICLE_WORDS, ENDING_OF, PRONOUNS, check_german
+from transformer_lib.course.lab.german_nouns import NOUNS
+from transformer_lib.course.lab.rules import blanked
 from transformer_lib.data.context_generator import generate, lexicon, pronouns, sample
 from transformer_lib.data.corpora import CONTEXT_SPLITS, DATA, Pair, load_corpus
 from transformer_lib.data.tokenizers import WordTokenizer

@@ -224,7 +224,7 @@ def test_a_process_that_fails_is_named(monkeypatch):
     monkeypatch.setattr(distributed, "STORE", "SOMEWHERE_ELSE")
     monkeypatch.delenv("MASTER_ADDR", raising=False)
     with pytest.raises(RuntimeError, match="a process failed: .*MASTER_ADDR"):
-        distributed.launch([sys.executable, "-m", "transformer_lib.course.studies.parallel", "unused"], 1)
+        distributed.launch([sys.executable, "-m", "studies.parallel", "unused"], 1)
 
 
 def test_processes_may_complain_at_length():

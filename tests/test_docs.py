@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import studies
+from studies import multi30k, precision, processes, speed, stored
 from transformer_lib import __version__
-from transformer_lib.course import studies
-from transformer_lib.course.studies import multi30k, precision, processes, speed, stored
+from transformer_lib.course.lab import stored as stored_lab
 
 pytestmark = pytest.mark.fast
 
@@ -48,8 +49,8 @@ def test_the_pages_show_what_is_stored(study, tmp_path):
     (tmp_path / "docs").mkdir()
     for name in WRITTEN:
         shutil.copyfile(ROOT / name, tmp_path / name)
-    study.write_pages(stored.read(study.RESULTS), tmp_path)
-    again = "make bench BENCH=--tables and python -m transformer_lib.course.studies.multi30k (processes --tables) do"
+    study.write_pages(stored_lab.read(study.RESULTS), tmp_path)
+    again = "make bench BENCH=--tables and python -m studies.multi30k (processes --tables) do"
     assert [name for name in WRITTEN if text_of(tmp_path / name) != text_of(ROOT / name)] == [], again
 
 
@@ -121,7 +122,7 @@ def test_the_readme_says_where_each_study_writes():
 def test_modules_that_moved_are_where_the_changelog_says():
     rows = re.findall(r"^\| `(transformer_lib\.[\w.]+)` \| (.+) \|$", text_of(ROOT / "CHANGELOG.md"), re.MULTILINE)
     assert len(rows) > 40
-    new = [name for _, names in rows for name in re.findall(r"`(transformer_lib\.[\w.]+)`", names)]
+    new = [name for _, names in rows for name in re.findall(r"`((?:transformer_lib|studies)[\w.]*)`", names)]
     assert [name for name in new if importlib.util.find_spec(name) is None] == []
 
 

@@ -8,7 +8,8 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from transformer_lib.course.studies import ports_today as study
+from studies import ports_today as study
+from transformer_lib.course.lab import ports_today as study_lab
 from transformer_lib.model import interop
 
 pytestmark = pytest.mark.fast
@@ -38,7 +39,7 @@ def _peers(request):
 @numbers
 @torch.no_grad()
 def test_theirs_gives_the_same_logits(kind, number):
-    theirs, ids = study.new_theirs(kind, number), study.new_ids(number)
+    theirs, ids = study_lab.new_theirs(kind, number), study_lab.new_ids(number)
     ours = interop.load_hf(theirs.state_dict(), theirs.config)
     wanted = theirs(ids).logits
     assert wanted.std() > 0.5 and ours(ids).dtype == torch.float32
@@ -49,14 +50,14 @@ def test_theirs_gives_the_same_logits(kind, number):
 
 @torch.no_grad()
 def test_theirs_drawn_anew_has_no_gain_of_one():
-    norms = [p for name, p in study.new_theirs("Qwen3", 0).named_parameters() if "norm" in name]
+    norms = [p for name, p in study_lab.new_theirs("Qwen3", 0).named_parameters() if "norm" in name]
     assert len(norms) == 2 * 4 + 1 and all(p.std() > 0.05 for p in norms)
 
 
 @kinds
 @torch.no_grad()
 def test_theirs_from_a_folder_as_transformers_saves_it(kind, tmp_path):
-    theirs, ids = study.new_theirs(kind, 2), study.new_ids(2)
+    theirs, ids = study_lab.new_theirs(kind, 2), study_lab.new_ids(2)
     theirs.save_pretrained(tmp_path)
     ours = interop.load_hf(tmp_path)
     torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=0, atol=1e-5)
@@ -85,7 +86,7 @@ def test_theirs_of_qwen3_with_a_window_in_all_layers():
 
 @torch.no_grad()
 def test_theirs_in_chunks_with_a_window():
-    theirs, ids = study.new_theirs("Mistral", 1), study.new_ids(1)
+    theirs, ids = study_lab.new_theirs("Mistral", 1), study_lab.new_ids(1)
     ours = interop.load_hf(theirs.state_dict(), theirs.config)
     cache = ours.new_cache()
     parts = [ours(chunk, cache) for chunk in ids.split([2, 9, 1, 11], dim=1)]
@@ -95,9 +96,9 @@ def test_theirs_in_chunks_with_a_window():
 
 @torch.no_grad()
 def test_theirs_in_bfloat16_stays_so():
-    theirs = study.new_theirs("Llama", 2).bfloat16()
+    theirs = study_lab.new_theirs("Llama", 2).bfloat16()
     ours = interop.load_hf(theirs.state_dict(), theirs.config)
-    ids = study.new_ids(2)
+    ids = study_lab.new_ids(2)
     assert ours(ids).dtype == torch.bfloat16
     assert (ours(ids) - theirs(ids).logits).abs().max() < 0.2
 

@@ -11,8 +11,8 @@ import torch
 import transformer_lib as tl
 from exercise_styles_21 import ablate_head, induction_score
 from transformer_lib.course import mine
+from transformer_lib.course.lab import copying
 from transformer_lib.course.mine.in_context import USED, CopierParts, MyCopier
-from transformer_lib.course.studies import copying
 
 
 def project(X, W_Q, W_K, W_V):

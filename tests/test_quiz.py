@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from transformer_lib.course import notebooks, progress
+from transformer_lib.course.lab import clinic_strangers
 from transformer_lib.course.quiz import Choice, Number, Option, answer, question, quiz, view
 from transformer_lib.course.quiz.bank import QUESTIONS
-from transformer_lib.course.studies import clinic_strangers
 
 pytestmark = pytest.mark.fast
 

@@ -10,7 +10,7 @@ import pytest
 
 import transformer_lib as tl
 from transformer_lib.course import rungs
-from transformer_lib.course.studies import ladder as study
+from transformer_lib.course.lab import ladder as study
 
 pytestmark = pytest.mark.fast
 

@@ -507,9 +507,7 @@ def test_a_checkpoint_says_which_class_it_is_of(path):
 
 
 def test_a_model_with_nothing_to_train_is_refused():
-    with pytest.raises(
-        ValueError, match="model must have a parameter to train, got one .* all frozen"
-    ):
+    with pytest.raises(ValueError, match="model must have a parameter to train, got one .* all frozen"):
         learn(make_learner().requires_grad_(False))
 
 

@@ -132,6 +132,13 @@ def test_a_huge_temperature_makes_all_that_is_possible_alike(temperature):
     torch.testing.assert_close(found, torch.tensor([1 / 3, 1 / 3, 0.0, 1 / 3]))
 
 
+def test_logits_that_are_none_are_refused():
+    with pytest.raises(TypeError, match="logits must be a torch.Tensor, got list"):
+        tl.filter_logits([1.0, 2.0])
+    with pytest.raises(ValueError, match=r"logits must have at least one word, got shape \(3, 0\)"):
+        tl.filter_logits(torch.zeros(3, 0), temperature=0.5)
+
+
 def test_usual_temperatures_divide_to_the_bit():
     logits = torch.randn(5, 29, generator=torch.Generator().manual_seed(0))
     for temperature in (0.01, 0.3, 1.0, 1.7):

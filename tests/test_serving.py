@@ -179,6 +179,8 @@ def test_sources_and_queues_that_would_never_end_are_refused():
     with pytest.raises(ValueError, match=r"sources must have an id in every sentence, got \[\] in sentence 1"):
         serving.serve(make_model(), [[5], []], capacity=2, max_new_tokens=3)
     costs = serving.Costs(read=lambda n: 0.0, step=lambda n: 1.0)
+    with pytest.raises(ValueError, match="costs must have been measured for some number of sentences, got none"):
+        serving.Costs.measured(read={}, step={1: 1.0})
     with pytest.raises(ValueError, match="lengths must be at least 1, got 0"):
         serving.simulate([0.0], [0], costs, capacity=1)
     with pytest.raises(ValueError, match="arrivals must ascend and be as many as lengths, 1"):

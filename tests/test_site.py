@@ -21,6 +21,7 @@ import site_docstrings
 import site_pages
 
 import built_site
+import studies
 import transformer_lib as tl
 from transformer_lib.course.claims import errata, get, shown_in
 from transformer_lib.course.notebooks import NOTEBOOKS, notebook
@@ -162,9 +163,9 @@ def test_the_reference_has_every_public_name(site):
     found = {name: getattr(tl, name) for name in (*tl.__all__, *tl.COURSE)}
     modules = {name: thing.__name__ for name, thing in found.items() if isinstance(thing, ModuleType)}
     assert {f"transformer_lib.{name}" for name in set(tl.__all__) - set(modules)} <= ids
-    assert {f"module-{name}" for name in modules.values()} - {"module-transformer_lib.course.studies"} <= ids
-    every_study = {f"module-{tl.studies.__name__}.{found.name}" for found in pkgutil.iter_modules(tl.studies.__path__)}
-    assert every_study <= ids
+    assert {f"module-{name}" for name in modules.values()} - {"module-transformer_lib.course.lab"} <= ids
+    for package in (studies, tl.lab):
+        assert {f"module-{package.__name__}.{found.name}" for found in pkgutil.iter_modules(package.__path__)} <= ids
     assert {f"transformer_lib.course.figures.widgets.{name}" for name in tl.widgets.__all__ if name != "Panel"} <= ids
 
 

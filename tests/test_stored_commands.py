@@ -13,15 +13,15 @@ pytestmark = pytest.mark.fast
 ROOT = Path(__file__).parents[1]
 NAMING = sorted(
     path
-    for folder in ("data", "docs", "notebooks", "transformer_lib")
+    for folder in ("data", "docs", "notebooks", "studies", "transformer_lib")
     for path in (ROOT / folder).rglob("*")
     if path.suffix in {".json", ".md", ".ipynb", ".py", ".safetensors"} and "_build" not in path.parts
 )
 
 
 def commands(path: Path) -> set[str]:
-    """Modules of the library that the file tells a reader to run; of `….studies.NAME`, any study, the package."""
-    found = re.findall(rb"python -m (transformer_lib(?:\.[a-z]\w*)*)", path.read_bytes())
+    """Modules of the library that the file tells a reader to run; of `studies.NAME`, any study, the package."""
+    found = re.findall(rb"python -m ((?:transformer_lib|studies)(?:\.[a-z]\w*)*)", path.read_bytes())
     return {name.decode() for name in found}
 
 

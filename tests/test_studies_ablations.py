@@ -9,8 +9,9 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.course.studies import ablations as study
-from transformer_lib.course.studies import warmup
+from studies import ablations as study
+from studies import warmup
+from transformer_lib.course.lab import ablations as study_lab
 from transformer_lib.data.corpora import Corpus, load_corpus
 from transformer_lib.decoding.translator import load_trained
 
@@ -27,7 +28,7 @@ def corpus() -> Corpus:
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 @pytest.fixture
@@ -94,9 +95,9 @@ def test_greedy_is_the_translators(corpus):
 
 
 def test_the_stored_study_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.ablations --seeds 0 1 2"
-    assert (stored["passes"], stored["every"], stored["threads"]) == ([*study.PASSES], study.EVERY, 1)
-    assert tuple(stored["sentences"]) == study.SAMPLES
+    assert stored["command"] == "python -m studies.ablations --seeds 0 1 2"
+    assert (stored["passes"], stored["every"], stored["threads"]) == ([*study_lab.PASSES], study.EVERY, 1)
+    assert tuple(stored["sentences"]) == study_lab.SAMPLES
     assert list(stored["trained"]) == list(study.VARIANTS)
     for runs in stored["trained"].values():
         assert [run["seed"] for run in runs] == [0, 1, 2]
@@ -109,7 +110,7 @@ def test_the_stored_study_is_complete_and_says_how_it_was_made(stored):
     for name, runs in stored["trained longer"].items():
         assert [run["seed"] for run in runs] == [0, 1, 2]
         steps, longer = (stored[part][name][0]["curve"]["steps"][-1] for part in ("trained", "trained longer"))
-        assert longer == study.PASSES[1] * steps
+        assert longer == study_lab.PASSES[1] * steps
     assert [entry["seed"] for entry in stored["off at test"]["baseline"]] == [0, 1, 2]
     for scores in (stored["off at test"]["full recipe"], *(e["scores"] for e in stored["off at test"]["baseline"])):
         assert list(scores) == list(study.TEST_PARTS)
@@ -137,7 +138,7 @@ def test_an_epoch_without_warm_up(tiny):
 def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsys):
     path = tmp_path / "ablations.json"
     monkeypatch.setattr(study, "load_corpus", lambda name: tiny)
-    monkeypatch.setattr(study, "SAMPLES", tuple(pair.src for pair in tiny["heldout"][:2]))
+    monkeypatch.setattr(study_lab, "SAMPLES", tuple(pair.src for pair in tiny["heldout"][:2]))
     monkeypatch.setattr(study, "VARIANTS", {name: study.VARIANTS[name] for name in ("baseline", "no scaling")})
     monkeypatch.setattr(study, "off_at_test", lambda translator, corpus: {})
     monkeypatch.setattr(warmup, "ARMS", (("pre-norm", "with", 1e-2),))

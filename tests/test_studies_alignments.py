@@ -7,8 +7,8 @@ import torch
 
 import transformer_lib as tl
 from transformer_lib.course.figures.widgets import aligning_panel
-from transformer_lib.course.studies import alignments as study
-from transformer_lib.course.studies import cuts, questions
+from transformer_lib.course.lab import alignments as study
+from transformer_lib.course.lab import cuts, questions
 from transformer_lib.data.corpora import Pair
 
 

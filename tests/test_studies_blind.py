@@ -8,12 +8,13 @@ import sys
 import pytest
 
 import transformer_lib as tl
-from transformer_lib.course.studies import blind as study
+from studies import blind as study
+from transformer_lib.course.lab import blind as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_a_blindfold_hides_the_source_and_nothing_else():
@@ -27,9 +28,9 @@ def test_a_short_run_repeats_the_stored_one(stored):
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.blind --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.blind --seeds 0 1 2"
     assert tuple(stored["passes"]) == study.PASSES and len(stored["without the source"]) == len(stored["seeds"]) == 3
-    for blind, sighted in zip(stored["without the source"], study.sighted(stored), strict=True):
+    for blind, sighted in zip(stored["without the source"], study_lab.sighted(stored), strict=True):
         assert len(blind) == len(sighted) == len(study.PASSES)
         assert blind[-1] < blind[0] and max(sighted) < 0.2 < 1 < min(blind)
 

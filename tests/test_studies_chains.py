@@ -9,14 +9,15 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.course.studies import chains as study
+from studies import chains as study
+from transformer_lib.course.lab import chains as study_lab
 
 KINDS = ("uniform", "unigram", "bigram")
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_the_order_of_the_runs():
@@ -26,7 +27,7 @@ def test_the_order_of_the_runs():
 
 
 def test_chains_follow_their_matrices():
-    ids, matrices = study.batch(4001, torch.Generator().manual_seed(1))
+    ids, matrices = study_lab.batch(4001, torch.Generator().manual_seed(1))
     torch.testing.assert_close(matrices.sum(dim=-1), torch.ones(4001, 3))
     # A flat Dirichlet distribution of three: means 1/3, variances 1/18; each entry is below x with 1 − (1 − x)².
     torch.testing.assert_close(matrices.mean(dim=0), torch.full((3, 3), 1 / 3), atol=0.02, rtol=0)
@@ -56,7 +57,7 @@ def test_predictors_against_counting_in_loops():
                 for name, p in wanted.items():
                     assert found[name][row, t, state].item() == pytest.approx(p, abs=1e-6), (name, row, t)
     with pytest.raises(ValueError, match="ids must hold ids in"):
-        study.bigram(ids, 4)
+        study_lab.bigram(ids, 4)
 
 
 class Fixed(torch.nn.Module):
@@ -72,7 +73,7 @@ class Fixed(torch.nn.Module):
 
 @pytest.mark.parametrize("name", KINDS)
 def test_distances_of_a_predictor(name):
-    ids, _ = study.tested()
+    ids, _ = study_lab.tested()
     found = study.distances(Fixed(name), ids)
     assert found[name] == pytest.approx(0, abs=1e-6)
     for other in set(KINDS) - {name}:
@@ -82,9 +83,9 @@ def test_distances_of_a_predictor(name):
 
 
 def test_no_predictor_is_better_than_counting_pairs():
-    found = study.losses_of_predictors()
+    found = study_lab.losses_of_predictors()
     assert found["true matrix"] < found["bigram"] < found["unigram"] < found["uniform"] == round(math.log(3), 4)
-    ids, _ = study.batch(4001, torch.Generator().manual_seed(3))
+    ids, _ = study_lab.batch(4001, torch.Generator().manual_seed(3))
     one_hot = torch.nn.functional.one_hot(ids, 3)
     losses = []
     for added in (0.5, 1.0, 2.0):  # other priors than the one the rows were drawn from
@@ -99,7 +100,7 @@ def test_the_loss_is_of_the_next_state():
     torch.manual_seed(0)
     ids, logits = torch.randint(3, (5, 11)), torch.randn(5, 11, 3)
     each = [-logits[row, t].log_softmax(-1)[ids[row, t + 1]] for row in range(5) for t in range(10)]
-    torch.testing.assert_close(study.next_loss(logits, ids), torch.stack(each).mean())
+    torch.testing.assert_close(study_lab.next_loss(logits, ids), torch.stack(each).mean())
 
 
 @pytest.mark.parametrize("layers", [1, 2])
@@ -111,7 +112,7 @@ def test_a_set_up_is_trained_and_measured(monkeypatch):
     monkeypatch.setattr(study, "measured_at", lambda steps: [0, 2, steps])
     found = study.run_setup(study.Setup(1, 3, 1e-3, 0))
     assert found["after"] == [0, 2, 3] and [len(found[name]) for name in KINDS] == [3, 3, 3]
-    untrained = study.distances(study.new_model(1, 0), study.tested()[0])
+    untrained = study.distances(study.new_model(1, 0), study_lab.tested()[0])
     assert [found[name][0] for name in KINDS] == pytest.approx([untrained[name] for name in KINDS], abs=1e-4)
 
 
@@ -122,14 +123,14 @@ def test_a_run_is_measured_often_at_first_and_at_its_end():
 
 
 def test_every_set_up_is_stored(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.chains --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.chains --seeds 0 1 2"
     assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
-    assert stored["losses"] == study.losses_of_predictors()
+    assert stored["losses"] == study_lab.losses_of_predictors()
     assert all(len(run["after"]) == len(run["bigram"]) for run in stored["runs"])
 
 
 def test_what_the_notebook_says_is_stored(stored):
-    for run in study.runs_of(stored, n_layers=2, steps=1500):
+    for run in study_lab.runs_of(stored, n_layers=2, steps=1500):
         nearest = [min(KINDS, key=lambda name, at=at: run[name][at]) for at in range(len(run["after"]))]
         phases = [name for at, name in enumerate(nearest) if at == 0 or name != nearest[at - 1]]
         assert phases == list(KINDS)

@@ -7,19 +7,20 @@ import sys
 import pytest
 import torch
 
+from studies import clinic_catalogue as study
+from studies import clinic_ward
 from transformer_lib.course.clinic import INSTRUMENTS, SIGNS, ward
 from transformer_lib.course.clinic.recipe import Recipe, trained
-from transformer_lib.course.studies import clinic_catalogue as study
-from transformer_lib.course.studies import clinic_ward
+from transformer_lib.course.lab import clinic_catalogue as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored():
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.clinic_catalogue --seeds 0 1 2 3 4"
+    assert stored["command"] == "python -m studies.clinic_catalogue --seeds 0 1 2 3 4"
     assert list(stored["found"]) == list(study.NAMES)
     for numbers in stored["found"].values():
         assert list(numbers) == list(INSTRUMENTS)
@@ -91,8 +92,8 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(study, "retrain", lambda name, seed, **changes: 0.25)
     monkeypatch.setattr(sys, "argv", ["clinic_catalogue", "--seeds", "3", "4", "--results", str(path)])
     study.main()
-    content = study.load_results(path)
-    assert content["command"] == "python -m transformer_lib.course.studies.clinic_catalogue --seeds 3 4"
+    content = study_lab.load_results(path)
+    assert content["command"] == "python -m studies.clinic_catalogue --seeds 3 4"
     assert content["found"]["healthy"] == {"last loss": [3.5, 4.5]}
     assert content["recipes"]["as in the clinic"]["healthy"] == [0.25, 0.25]
 

@@ -7,10 +7,11 @@ import sys
 import pytest
 import torch
 
+from studies import clinic_strangers as study
 from transformer_lib.course.clinic import instruments, task
 from transformer_lib.course.clinic.faults import BY_NAME, HEALTHY
 from transformer_lib.course.clinic.recipe import Recipe, train
-from transformer_lib.course.studies import clinic_strangers as study
+from transformer_lib.course.lab import clinic_strangers as study_lab
 
 FLAGGED = {
     "encoder skipped": {"tensors standing still"},
@@ -25,11 +26,11 @@ IN_THE_SCRIPT = {"optimizer has the decoder only", "pairs misaligned"}
 
 @pytest.fixture(scope="module")
 def stored():
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.clinic_strangers --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.clinic_strangers --seeds 0 1 2"
     assert list(stored["found"]) == [HEALTHY.name, *(case.name for case in study.STRANGERS)]
     assert not {case.name for case in study.STRANGERS} & set(BY_NAME)
     for runs in stored["found"].values():
@@ -78,8 +79,8 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(study, "measure", lambda case, seed: {"flagged": {}, "reverses": {"200": seed / 10}})
     monkeypatch.setattr(sys, "argv", ["clinic_strangers", "--seeds", "3", "4", "--results", str(path)])
     study.main()
-    content = study.load_results(path)
-    assert content["command"] == "python -m transformer_lib.course.studies.clinic_strangers --seeds 3 4"
+    content = study_lab.load_results(path)
+    assert content["command"] == "python -m studies.clinic_strangers --seeds 3 4"
     assert [run["reverses"] for run in content["found"]["healthy"]] == [{"200": 0.3}, {"200": 0.4}]
 
 

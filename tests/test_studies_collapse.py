@@ -12,44 +12,45 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course.studies import collapse as study
+from studies import collapse as study
+from transformer_lib.course.lab import collapse as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_a_round_is_attention_without_weights():
-    X = study.tokens(3, [5, 7])
-    query = torch.from_numpy(X) * math.sqrt(study.FEATURES)  # undoes the library's division
+    X = study_lab.tokens(3, [5, 7])
+    query = torch.from_numpy(X) * math.sqrt(study_lab.FEATURES)  # undoes the library's division
     wanted, _ = tl.scaled_dot_product_attention(query, torch.from_numpy(X), torch.from_numpy(X))
-    np.testing.assert_allclose(study.one_round(X), wanted.numpy(), atol=1e-12)
+    np.testing.assert_allclose(study_lab.one_round(X), wanted.numpy(), atol=1e-12)
 
 
 def test_tokens_have_the_length_asked_for():
-    squares = np.square(study.tokens(9, range(200))).sum(axis=-1)
-    assert squares.shape == (200, study.TOKENS) and squares.mean() == pytest.approx(9, rel=0.03)
-    np.testing.assert_array_equal(study.tokens(9, [3, 4])[1], study.tokens(9, [4])[0])
+    squares = np.square(study_lab.tokens(9, range(200))).sum(axis=-1)
+    assert squares.shape == (200, study_lab.TOKENS) and squares.mean() == pytest.approx(9, rel=0.03)
+    np.testing.assert_array_equal(study_lab.tokens(9, [3, 4])[1], study_lab.tokens(9, [4])[0])
 
 
 def test_the_spread_is_0_for_equal_tokens_and_1_for_tokens_around_zero():
     row = np.random.default_rng(2).standard_normal(5)
-    assert study.spread(np.stack([row, row, row])) == pytest.approx(0, abs=1e-12)
-    assert study.spread(np.stack([row, -row])) == pytest.approx(1)
-    assert study.spread(7 * study.tokens(1, [3])) == pytest.approx(study.spread(study.tokens(1, [3])))
+    assert study_lab.spread(np.stack([row, row, row])) == pytest.approx(0, abs=1e-12)
+    assert study_lab.spread(np.stack([row, -row])) == pytest.approx(1)
+    assert study_lab.spread(7 * study_lab.tokens(1, [3])) == pytest.approx(study_lab.spread(study_lab.tokens(1, [3])))
 
 
 def test_groups_are_tokens_closer_than_a_hundredth():
     X = np.zeros((2, 5, 3))
     X[0, :, 0] = 0, 0.001, 1, 2, 2.001
     X[1, :, 0] = 0, 1, 2, 3, 4
-    assert study.groups(X) == [3, 5]
+    assert study_lab.groups(X) == [3, 5]
 
 
 def test_the_proof_holds_in_every_round():
     """The longest token never grows, no weight is below its bound, and the range of every component shrinks."""
-    (X,) = study.tokens(2, [11])
+    (X,) = study_lab.tokens(2, [11])
     bound = math.exp(-2 * np.square(X).sum(axis=-1).max()) / len(X)
     for _, (now, after) in zip(range(7), itertools.pairwise(rows for _, rows in study.after_rounds(X)), strict=False):
         weights = np.exp(now @ now.T) / np.exp(now @ now.T).sum(axis=-1, keepdims=True)
@@ -62,7 +63,7 @@ def test_the_proof_holds_in_every_round():
 def test_two_tokens_of_equal_length_follow_the_formula_at_any_angle(cosine):
     X = 2 * np.array([[1.0, 0.0, 0.0], [cosine, math.sqrt(1 - cosine**2), 0.0]])
     for _ in range(5):
-        after = study.one_round(X)
+        after = study_lab.one_round(X)
         distance = np.linalg.norm(X[0] - X[1])
         assert np.linalg.norm(after[0] - after[1]) == pytest.approx(distance * math.tanh(distance**2 / 4), abs=1e-12)
         X = after
@@ -75,23 +76,23 @@ def test_two_tokens_take_the_rounds_that_a_simulation_takes():
 
 
 def test_repeating_is_rounds_and_a_residual_adds_the_token_itself():
-    X = study.tokens(4, [2, 3])
-    once = study.one_round(X)
-    np.testing.assert_allclose(study.repeat(X, 2), study.one_round(once))
-    np.testing.assert_allclose(study.repeat(X, 1, residual=1), once + X)
-    np.testing.assert_allclose(study.repeat(X, 1, residual=3, growth=2), 2 * (once + 3 * X))
-    np.testing.assert_array_equal(study.repeat(X, 0, restore=True), X)
+    X = study_lab.tokens(4, [2, 3])
+    once = study_lab.one_round(X)
+    np.testing.assert_allclose(study_lab.repeat(X, 2), study_lab.one_round(once))
+    np.testing.assert_allclose(study_lab.repeat(X, 1, residual=1), once + X)
+    np.testing.assert_allclose(study_lab.repeat(X, 1, residual=3, growth=2), 2 * (once + 3 * X))
+    np.testing.assert_array_equal(study_lab.repeat(X, 0, restore=True), X)
 
 
 def test_restored_tokens_have_the_mean_length_of_their_sentence():
-    X = study.tokens(4, [2, 3])
-    lengths = np.linalg.norm(study.repeat(X, 3, residual=1, restore=True), axis=-1)
+    X = study_lab.tokens(4, [2, 3])
+    lengths = np.linalg.norm(study_lab.repeat(X, 3, residual=1, restore=True), axis=-1)
     np.testing.assert_allclose(lengths, np.linalg.norm(X, axis=-1).mean(axis=-1, keepdims=True).repeat(10, axis=-1))
 
 
 def test_directions_do_not_count_lengths():
     X = np.array([[[1.0, 0.0], [5.0, 0.01], [1.0, 1.0], [-1.0, 0.0]]])
-    assert study.directions(X) == [3] and study.groups(X) == [4]
+    assert study_lab.directions(X) == [3] and study_lab.groups(X) == [4]
 
 
 def test_following_ends_at_the_limit_or_when_all_are_one():
@@ -110,7 +111,7 @@ def test_a_short_run_repeats_the_stored_one(stored, squared_length):
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.collapse --seeds 0 1 2 3 4"
+    assert stored["command"] == "python -m studies.collapse --seeds 0 1 2 3 4"
     assert stored["limit"] == study.LIMIT and stored["looks"] == list(study.LOOKS)
     assert list(stored["found"]) == [str(length) for length in study.SQUARED_LENGTHS]
     for found in stored["found"].values():

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course.studies import copying as study
+from studies import copying as study
+from transformer_lib.course.lab import copying as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def copier() -> tl.circuits.AttentionOnly:
@@ -48,35 +49,35 @@ def test_the_order_of_the_runs():
 
 @pytest.mark.parametrize("distinct", [False, True])
 def test_letters_repeat_with_their_periods(distinct):
-    ids, periods = study.batch(301, torch.Generator().manual_seed(1), distinct=distinct)
-    assert ids.shape == (301, 32) and set(periods.tolist()) == set(study.PERIODS)
-    assert not set(study.PERIODS) & set(study.UNSEEN)
+    ids, periods = study_lab.batch(301, torch.Generator().manual_seed(1), distinct=distinct)
+    assert ids.shape == (301, 32) and set(periods.tolist()) == set(study_lab.PERIODS)
+    assert not set(study_lab.PERIODS) & set(study_lab.UNSEEN)
     recurring = 0
     for row, period in zip(ids.tolist(), periods.tolist(), strict=True):
         assert all(row[t] == row[t - period] for t in range(period, 32))
         recurring += len(set(row[:period])) < period
     assert recurring == 0 if distinct else recurring > 250
     assert torch.bincount(ids[:, 0], minlength=26).min() > 0
-    assert study.batch(7, torch.Generator(), [5])[1].tolist() == [5] * 7
+    assert study_lab.batch(7, torch.Generator(), [5])[1].tolist() == [5] * 7
 
 
 def test_the_loss_counts_what_can_be_known():
     torch.manual_seed(0)
-    ids, periods = study.batch(5, torch.Generator().manual_seed(2))
+    ids, periods = study_lab.batch(5, torch.Generator().manual_seed(2))
     logits = torch.randn(5, 32, 26, requires_grad=True)
     losses = [
         -logits[row].log_softmax(-1)[t, ids[row, t + 1]]
         for row, period in enumerate(periods.tolist())
         for t in range(period, 31)
     ]
-    loss = study.repeat_loss(logits, ids, periods)
+    loss = study_lab.repeat_loss(logits, ids, periods)
     torch.testing.assert_close(loss, torch.stack(losses).mean())
     gradient = torch.autograd.grad(loss, logits)[0].abs().amax(dim=-1) > 0
     assert all(gradient[row].nonzero()[:, 0].tolist() == [*range(periods[row], 31)] for row in range(5))
 
 
 def test_the_rules_against_loops():
-    ids, periods = study.tested()
+    ids, periods = study_lab.tested()
     losses = {"letters so far": [], "after this letter": []}
     for row, period in zip(ids[:64].tolist(), periods[:64].tolist(), strict=True):
         for t in range(period, 31):
@@ -92,12 +93,12 @@ def test_the_rules_against_loops():
 
 
 def test_the_measure_of_a_copier_set_by_hand(monkeypatch):
-    monkeypatch.setattr(study, "TESTED", 61)
+    monkeypatch.setattr(study_lab, "TESTED", 61)
     model = copier()
     found = study.measure(model, distinct=True)
     assert found["right"] == 1 and found["loss"] < 1e-4 and max(found["unseen"].values()) < 1e-4
     assert found["previous"][0][0] == 1 and found["previous"][1][0] < 0.1
-    ids, periods = study.tested(distinct=True)
+    ids, periods = study_lab.tested(distinct=True)
     third = [1 / (t // p) for p in periods.tolist() for t in range(p, 32)]  # shared by all that were there before
     assert found["induction"][1][0] == pytest.approx(sum(third) / len(third), abs=1e-3)
     lost = study.ablated(model, "zero")
@@ -106,9 +107,9 @@ def test_the_measure_of_a_copier_set_by_hand(monkeypatch):
 
 
 def test_the_paths_of_a_copier_set_by_hand(monkeypatch):
-    monkeypatch.setattr(study, "TESTED", 61)
+    monkeypatch.setattr(study_lab, "TESTED", 61)
     model = copier()
-    found, clean = study.paths(model), study.loss_of(model, *study.tested())
+    found, clean = study.paths(model), study_lab.loss_of(model, *study_lab.tested())
     assert found["queries"]["0.0"] == found["keys"]["token"] == found["values"]["0.0"] == clean
     assert min(found["queries"]["token"], found["keys"]["0.0"], found["values"]["token"]) > clean + 3
 
@@ -120,14 +121,18 @@ def test_a_short_run_repeats_the_stored_one(stored, layers):
 
 def test_the_watcher_sees_every_step_and_the_end():
     seen: list[int] = []
-    losses = study.fit(study.new_model(1, 1, 0), 3, watch=lambda step, model: seen.append(step))
+    losses = study_lab.fit(study_lab.new_model(1, 1, 0), 3, watch=lambda step, model: seen.append(step))
     assert seen == [0, 1, 2, 3] and len(losses) == 3
-    assert study.fit(study.new_model(1, 1, 0), 3, distinct=True) != losses
-    assert study.fit(study.new_model(1, 1, 0), 3, seed=1) != losses == study.fit(study.new_model(1, 1, 0), 3)
+    assert study_lab.fit(study_lab.new_model(1, 1, 0), 3, distinct=True) != losses
+    assert (
+        study_lab.fit(study_lab.new_model(1, 1, 0), 3, seed=1)
+        != losses
+        == study_lab.fit(study_lab.new_model(1, 1, 0), 3)
+    )
 
 
 def test_a_set_up_is_trained_and_measured(monkeypatch):
-    monkeypatch.setattr(study, "TESTED", 13)
+    monkeypatch.setattr(study_lab, "TESTED", 13)
     found = study.run_setup(study.Setup(2, 1, 2, 1e-3, 0))
     assert set(found) == {
         "loss", "right", "unseen", "induction", "previous", "ablated", "without layer", "paths",
@@ -137,14 +142,14 @@ def test_a_set_up_is_trained_and_measured(monkeypatch):
 
 
 def test_every_set_up_is_stored(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.copying --seeds 0 1 2 3 4"
+    assert stored["command"] == "python -m studies.copying --seeds 0 1 2 3 4"
     assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
     assert stored["rules"] == study.rules()
 
 
 def test_what_the_notebook_says_is_stored(stored):
     def of(what="loss", **fields):
-        return [run[what] for run in study.runs_of(stored, **fields)]
+        return [run[what] for run in study_lab.runs_of(stored, **fields)]
 
     rules = stored["rules"]
     two, one = of(n_layers=2, n_heads=1, steps=400), of(n_layers=1, n_heads=1, steps=400)
@@ -155,7 +160,7 @@ def test_what_the_notebook_says_is_stored(stored):
     assert max(two_layers) < rules["after this letter"] < 1 < min(one_layer)
     assert min(run["unseen"]["12"] for run in every if run["n_layers"] == 1) > rules["any letter"]
     assert max(run["unseen"]["12"] for run in every if run["n_layers"] == 2) < rules["letters so far"]
-    for run in study.runs_of(stored, n_layers=2, n_heads=1, steps=400):
+    for run in study_lab.runs_of(stored, n_layers=2, n_heads=1, steps=400):
         for lost in run["ablated"].values():
             assert min(lost[0][0], lost[1][0]) > rules["letters so far"]
         paths = run["paths"]
@@ -172,4 +177,4 @@ def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
     study.main()
     content = json.loads(path.read_text(encoding="utf-8"))
     assert ran == study.setups([7]) and len(content["runs"]) == len(ran) and content["short"]["1"] == [3.0]
-    assert len(study.runs_of(content, n_layers=1, n_heads=4, steps=2500)) == 5
+    assert len(study_lab.runs_of(content, n_layers=1, n_heads=4, steps=2500)) == 5

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 import transformer_lib as tl
-from transformer_lib.course.studies import counting
+from transformer_lib.course.lab import counting
 
 pytestmark = pytest.mark.fast
 

@@ -11,12 +11,13 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course.studies import decoding as study
+from studies import decoding as study
+from transformer_lib.course.lab import decoding as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +75,7 @@ def test_certainty_joins_tokens_to_sentences(trained, corpus):
 
 
 def test_the_course_s_own_translator_is_one_of_the_trainings(stored, trained, corpus):
-    (record,) = [run for run in study.runs(stored, smoothing=0.1, passes=4) if run["seed"] == 0]
+    (record,) = [run for run in study_lab.runs(stored, smoothing=0.1, passes=4) if run["seed"] == 0]
     again = study.certainty(trained, corpus["heldout"][: study.SAMPLED])
     assert again == pytest.approx(record["certainty"], abs=2e-3)
     column = study.TEMPERATURES.index(1.0)
@@ -83,13 +84,13 @@ def test_the_course_s_own_translator_is_one_of_the_trainings(stored, trained, co
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.decoding --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.decoding --seeds 0 1 2"
     assert (stored["beams"], stored["temperatures"]) == (list(study.BEAMS), list(study.TEMPERATURES))
     for smoothing, passes in study.TRAININGS:
-        runs = study.runs(stored, smoothing=smoothing, passes=passes)
+        runs = study_lab.runs(stored, smoothing=smoothing, passes=passes)
         assert [run["seed"] for run in runs] == [0, 1, 2]
         for run in runs:
-            assert run["sampled"].keys() == study.FILTERS.keys()
+            assert run["sampled"].keys() == study_lab.FILTERS.keys()
             assert ("search" in run) == (smoothing > 0)
             if smoothing:
                 assert run["search"]["search errors"][-1] <= run["search"]["search errors"][0]

@@ -8,14 +8,15 @@ from statistics import mean
 
 import pytest
 
-from transformer_lib.course.studies import dropout as study
-from transformer_lib.course.studies import translators
+from studies import dropout as study
+from transformer_lib.course.lab import dropout as study_lab
+from transformer_lib.course.lab import translators
 from transformer_lib.data.corpora import Corpus, load_corpus
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_the_course_takes_the_rate_that_the_validation_split_chose(stored):
 
 
 def test_every_run_is_stored_with_its_curve(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.dropout --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.dropout --seeds 0 1 2"
     assert list(stored["runs"]) == [f"{passes} passes" for passes in study.PASSES]
     for rates in stored["runs"].values():
         assert list(rates) == [f"{rate:g}" for rate in study.RATES]

@@ -8,12 +8,13 @@ import sys
 import pytest
 
 import transformer_lib as tl
-from transformer_lib.course.studies import eight_bits as study
+from studies import eight_bits as study
+from transformer_lib.course.lab import eight_bits as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_a_short_run_repeats_the_stored_one(stored):
@@ -38,7 +39,7 @@ def test_changed_sentences_are_counted():
 
 
 def test_every_seed_is_stored(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.eight_bits --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.eight_bits --seeds 0 1 2"
     assert [run["seed"] for run in stored["runs"]] == [0, 1, 2]
     assert stored["bytes"] == study.sizes() and stored["bytes"]["row"] < 0.27 * stored["bytes"]["float32"]
     for run in stored["runs"]:

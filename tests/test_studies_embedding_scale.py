@@ -12,8 +12,10 @@ import torch
 
 import transformer_lib as tl
 from factories import make_model, sources, targets
-from transformer_lib.course.studies import ablations, parts
-from transformer_lib.course.studies import embedding_scale as study
+from studies import embedding_scale as study
+from studies import parts
+from transformer_lib.course.lab import ablations
+from transformer_lib.course.lab import embedding_scale as study_lab
 from transformer_lib.training.loss import shift_right, translation_loss
 
 
@@ -69,15 +71,15 @@ def budgets(arm: str) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("arm", study.CHANGES)
 def test_a_short_run_repeats_the_stored_one(arm):
-    stored = json.loads(study.RESULTS.read_text(encoding="utf-8"))
+    stored = json.loads(study_lab.RESULTS.read_text(encoding="utf-8"))
     assert study.short_run(arm) == pytest.approx(stored["short"][arm], abs=2e-3)
 
 
 def test_the_stored_study_is_complete_and_says_what_notebook_12_says():
-    stored = json.loads(study.RESULTS.read_text(encoding="utf-8"))
-    assert stored["command"] == "python -m transformer_lib.course.studies.embedding_scale --seeds 0 1 2"
-    arms = study.load_results()
-    assert tuple(arms) == tuple(study.ARMS)
+    stored = json.loads(study_lab.RESULTS.read_text(encoding="utf-8"))
+    assert stored["command"] == "python -m studies.embedding_scale --seeds 0 1 2"
+    arms = study_lab.load_results()
+    assert tuple(arms) == tuple(study_lab.ARMS)
     exact = {
         arm: {passes: [run["scores"]["heldout"]["exact match"] for run in runs] for passes, runs in by.items()}
         for arm, by in arms.items()

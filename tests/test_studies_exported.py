@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from transformer_lib.course.studies import exported as study
+from studies import exported as study
+from transformer_lib.course.lab import exported as study_lab
 
 SENTENCES = {"validation": 1064, "heldout": 1064, "compositional": 1064, "hard": 920}
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_float32_changes_no_sentence_of_4112(stored):

@@ -7,16 +7,17 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.course.studies import fetching as study
+from studies import fetching as study
+from transformer_lib.course.lab import fetching as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_a_token_has_to_name_the_letters_one_and_three_back():
-    models = study.Fetchers(2, [3, 5])
+    models = study_lab.Fetchers(2, [3, 5])
     ids = models.batch(7)
     answers = models.answers(ids)
     assert answers.shape == (2, 7, 9, 2)
@@ -26,18 +27,18 @@ def test_a_token_has_to_name_the_letters_one_and_three_back():
 
 
 def test_a_model_learns_the_same_alone_and_beside_others():
-    alone, beside = (study.Fetchers(2, seeds).train(11).weights["w_q"] for seeds in ([7], [3, 7]))
+    alone, beside = (study_lab.Fetchers(2, seeds).train(11).weights["w_q"] for seeds in ([7], [3, 7]))
     torch.testing.assert_close(beside[1:], alone, atol=1e-4, rtol=1e-4)
     assert (beside[0] != beside[1]).all()
 
 
 def test_training_goes_on_where_it_stopped():
-    twice, once = study.Fetchers(1, [3], hidden=5).train(4).train(3), study.Fetchers(1, [3], hidden=5).train(7)
+    twice, once = study_lab.Fetchers(1, [3], hidden=5).train(4).train(3), study_lab.Fetchers(1, [3], hidden=5).train(7)
     assert all(torch.equal(weight, once.weights[name]) for name, weight in twice.weights.items())
 
 
 def test_a_cut_head_adds_nothing_and_comes_back():
-    models = study.Fetchers(2, [3, 5])
+    models = study_lab.Fetchers(2, [3, 5])
     ids = models.batch(4)
     output = models.attend(ids)[0]
     before = models.right()
@@ -47,12 +48,12 @@ def test_a_cut_head_adds_nothing_and_comes_back():
     models.off[1] = 1
     torch.testing.assert_close(models.attend(ids)[0], alone)
     assert not torch.allclose(output, alone)
-    models = study.Fetchers(2, [3, 5])
+    models = study_lab.Fetchers(2, [3, 5])
     assert not torch.equal(models.right_without(0), before) and torch.equal(models.right(), before)
 
 
 def test_what_is_hidden_is_not_read():
-    models = study.Fetchers(1, [3])
+    models = study_lab.Fetchers(1, [3])
     ids, seen = models.batch(4), []
     models.right_blind(3)
     assert torch.equal(models.may, torch.ones(12, 12).tril().bool())
@@ -64,7 +65,7 @@ def test_what_is_hidden_is_not_read():
 
 
 def test_mean_weights_are_those_of_the_diagonals():
-    models = study.Fetchers(4, [3, 5])
+    models = study_lab.Fetchers(4, [3, 5])
     reads = models.reads(0, 1, 2)
     weights = models.attend(models._test())[1]
     assert reads.shape == (2, 4, 3) and models.reads().shape == (2, 4, 2)
@@ -74,7 +75,7 @@ def test_mean_weights_are_those_of_the_diagonals():
 
 def test_clones_are_equal_and_nudged_clones_nearly():
     for nudge in study.NUDGES:
-        models = study.Fetchers(2, [3, 5]).clone(nudge)
+        models = study_lab.Fetchers(2, [3, 5]).clone(nudge)
         for name in ("w_q", "w_k", "w_v"):
             first, second = models.weights[name].chunk(2, dim=-1)
             assert torch.equal(first, second) == (nudge == 0) and (first - second).abs().max() <= 10 * nudge
@@ -83,24 +84,24 @@ def test_clones_are_equal_and_nudged_clones_nearly():
 
 def test_heads_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="n_heads must divide 32, got 5"):
-        study.Fetchers(5, [0])
+        study_lab.Fetchers(5, [0])
 
 
 def test_a_short_run_repeats_the_stored_one(stored):
-    found = study.Fetchers(1, [0]).train(study.STEPS).right()
+    found = study_lab.Fetchers(1, [0]).train(study_lab.STEPS).right()
     row = next(run for run in stored["setups"] if (run["setup"], run["rate"], run["steps"]) == ("1 head", 0.01, 300))
     assert found[0].tolist() == pytest.approx(row["right"][0], abs=0.02)
 
 
 def test_splitting_x_repeats_the_stored_run(stored):
-    found = study.split_x(0, whole=False, mixed=True, budgets=[study.STEPS])
+    found = study.split_x(0, whole=False, mixed=True, budgets=[study_lab.STEPS])
     assert found == pytest.approx(stored["split"][3]["right"][0][:1], abs=0.03)
-    assert study.most_frequent() == pytest.approx(0.437, abs=0.001)
+    assert study_lab.most_frequent() == pytest.approx(0.437, abs=0.001)
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.fetching --seeds 0 1 2"
-    assert len(stored["setups"]) == len(study.SETUPS) * len(study.RATES) * 2
+    assert stored["command"] == "python -m studies.fetching --seeds 0 1 2"
+    assert len(stored["setups"]) == len(study_lab.SETUPS) * len(study.RATES) * 2
     assert all(len(run["right"]) == 3 for run in stored["setups"])
     assert [row["steps"] for row in stored["specialists"]] == [300, 1500]
     assert all(len(row["reads"]) == len(row["without"]) == 10 for row in stored["specialists"])
@@ -121,13 +122,13 @@ def test_the_stored_study_is_complete(stored):
 
 def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     path = tmp_path / "fetching.json"
-    monkeypatch.setattr(study, "STEPS", 2)
-    monkeypatch.setattr(study, "LONGER", 3)
+    monkeypatch.setattr(study_lab, "STEPS", 2)
+    monkeypatch.setattr(study_lab, "LONGER", 3)
     monkeypatch.setattr(study, "RATES", (0.01,))
     monkeypatch.setattr(study, "split_x", lambda seed, **options: [0.5, 0.25])
-    monkeypatch.setattr(study.Fetchers.train, "__defaults__", (2, 0.01))
+    monkeypatch.setattr(study_lab.Fetchers.train, "__defaults__", (2, 0.01))
     monkeypatch.setattr(sys, "argv", ["fetching", "--seeds", "5", "--results", str(path)])
     study.main()
-    found = study.load_results(path)
+    found = study_lab.load_results(path)
     assert [row["steps"] for row in found["spare"]] == [2, 3] and found["split"][0]["right"] == [[0.5, 0.25]]
-    assert len(found["setups"]) == 2 * len(study.SETUPS) and found["seeds"] == [5]
+    assert len(found["setups"]) == 2 * len(study_lab.SETUPS) and found["seeds"] == [5]

@@ -5,31 +5,32 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from studies import gradient_slips as study
 from transformer_lib import by_hand
-from transformer_lib.course.studies import beside_torch, walking_back
-from transformer_lib.course.studies import gradient_slips as study
+from transformer_lib.course.lab import beside_torch, walking_back
+from transformer_lib.course.lab import gradient_slips as study_lab
 
-NAMES = [name for name in study.SLIPS if name != "none"]
+NAMES = [name for name in study_lab.SLIPS if name != "none"]
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_letters_are_answered_in_reverse():
-    src, tgt = study.letters(5, np.random.default_rng(0))
+    src, tgt = study_lab.letters(5, np.random.default_rng(0))
     assert src.shape == (5, 6) and src.min() >= 3 and src.max() <= 12
     assert (tgt[:, 1:] == src[:, ::-1]).all() and (tgt[:, 0] == 1).all()
-    first, second = ([batch[0] for batch in study.batches(3, seed)] for seed in (0, 0))
+    first, second = ([batch[0] for batch in study_lab.batches(3, seed)] for seed in (0, 0))
     assert len(first) == 3 and all((a == b).all() for a, b in zip(first, second, strict=True))
     assert not (first[0] == first[1]).all()
 
 
-@pytest.mark.parametrize("slip", study.SLIPS)
+@pytest.mark.parametrize("slip", study_lab.SLIPS)
 def test_the_gradient_check_finds_exactly_the_wrong_arrays(slip, stored):
     for seed in (0, 1):
-        right, found = (study.gradients_of(name, seed) for name in ("none", slip))
+        right, found = (study_lab.gradients_of(name, seed) for name in ("none", slip))
         wrong = {name for name, g in right.items() if not np.allclose(found[name], g, rtol=1e-4, atol=1e-12)}
         assert set(study.found_wrong(slip, seed)) == wrong
         assert len(wrong) == stored["slips"][slip]["found wrong"][seed]
@@ -37,13 +38,13 @@ def test_the_gradient_check_finds_exactly_the_wrong_arrays(slip, stored):
 
 
 def test_slips_end_with_the_block():
-    study.gradients_of(NAMES[0], 0)
+    study_lab.gradients_of(NAMES[0], 0)
     assert study.found_wrong("none", 0) == []
 
 
 def test_without_a_gradient_of_the_memory_the_encoder_keeps_its_random_weights():
-    start = by_hand.new_parameters(study.SIZES, 3, np.float32)
-    after = study.trained("memory: no gradient at all", seed=3, steps=5)
+    start = by_hand.new_parameters(study_lab.SIZES, 3, np.float32)
+    after = study_lab.trained("memory: no gradient at all", seed=3, steps=5)
     for name, array in after.items():
         assert (array == start[name]).all() == name.startswith(("encoder", "src_embedding")), name
 
@@ -57,8 +58,8 @@ def test_a_short_run_repeats_the_stored_one(stored):
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.gradient_slips --seeds 0 1 2"
-    assert stored["arrays"] == 63 and list(stored["slips"]) == list(study.SLIPS)
+    assert stored["command"] == "python -m studies.gradient_slips --seeds 0 1 2"
+    assert stored["arrays"] == 63 and list(stored["slips"]) == list(study_lab.SLIPS)
     for found in stored["slips"].values():
         assert list(found) == ["right", "loss", "angle", "right later", "found wrong"]
         assert {len(values) for values in found.values()} == {3}
@@ -83,7 +84,7 @@ def test_what_the_notebook_says_of_the_table(stored):
 
 @pytest.mark.parametrize("slip", NAMES)
 def test_a_slip_parts_the_two_models_at_the_second_step(slip):
-    with by_hand.replaced(**study.SLIPS[slip]):
+    with by_hand.replaced(**study_lab.SLIPS[slip]):
         ours, theirs = beside_torch.race(steps=2)
     assert ours[0] == pytest.approx(theirs[0], abs=1e-13) and abs(ours[1] - theirs[1]) > 1e-4
 
@@ -95,12 +96,12 @@ def test_two_models_with_the_same_numbers_keep_together():
 
 
 def test_the_clock_counts_both():
-    batches = list(study.batches(3, seed=0))
-    found = beside_torch.clock(study.SIZES, batches)
+    batches = list(study_lab.batches(3, seed=0))
+    found = beside_torch.clock(study_lab.SIZES, batches)
     assert list(found) == ["by hand", "PyTorch"] and all(0 < seconds < 10 for seconds in found.values())
 
 
-@pytest.mark.parametrize("slip", study.SLIPS)
+@pytest.mark.parametrize("slip", study_lab.SLIPS)
 def test_at_each_fork_the_parts_make_the_sum_that_goes_on(slip):
     stops = walking_back.walk(slip)
     assert len(stops) == 7
@@ -112,9 +113,11 @@ def test_at_each_fork_the_parts_make_the_sum_that_goes_on(slip):
 
 def test_the_walk_ends_where_the_layer_s_own_backward_does():
     """The gradient of the target's embeddings is that of the last fork, collected by word."""
-    _, src, tgt = study.scene(0)
+    _, src, tgt = study_lab.scene(0)
     collected = by_hand.embed_backward(walking_back.walk()[-1].gradients["together"], (tgt[:, :-1], (13, 32)))
-    np.testing.assert_allclose(collected, study.gradients_of("none", 0)["tgt_embedding.weight"], rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(
+        collected, study_lab.gradients_of("none", 0)["tgt_embedding.weight"], rtol=1e-12, atol=1e-15
+    )
 
 
 def test_wrong_arrays_are_counted_by_group():

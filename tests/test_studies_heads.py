@@ -11,9 +11,13 @@ import torch
 
 import transformer_lib as tl
 from factories import make_model, random_ids
-from transformer_lib.course.studies import cuts as change
-from transformer_lib.course.studies import entries, questions
-from transformer_lib.course.studies import heads as study
+from studies import cuts as change
+from studies import heads as study
+from studies import questions
+from transformer_lib.course.lab import cuts as change_lab
+from transformer_lib.course.lab import entries
+from transformer_lib.course.lab import heads as study_lab
+from transformer_lib.course.lab import questions as questions_lab
 
 
 @pytest.fixture(scope="module")
@@ -28,12 +32,12 @@ def heldout():
 
 @pytest.fixture(scope="module")
 def it(trained, heldout):
-    return questions.Questions(trained, [pair for pair in heldout if pair.word == "it"][:23])
+    return questions_lab.Questions(trained, [pair for pair in heldout if pair.word == "it"][:23])
 
 
 @pytest.fixture(scope="module")
 def noun(trained, heldout):
-    return questions.Questions(trained, [pair for pair in heldout if pair.word != "it"][:17])
+    return questions_lab.Questions(trained, [pair for pair in heldout if pair.word != "it"][:17])
 
 
 def test_questions_find_the_word_and_its_cue(noun):
@@ -43,14 +47,14 @@ def test_questions_find_the_word_and_its_cue(noun):
 
 
 def test_the_margin_is_the_difference_of_the_log_probabilities(trained, noun):
-    for pair, margin in zip(noun.pairs[:5], questions.margins(trained.model.eval(), noun)[:5], strict=True):
+    for pair, margin in zip(noun.pairs[:5], questions_lab.margins(trained.model.eval(), noun)[:5], strict=True):
         texts = [pair.tgt, *pair.contrast]
         log_p = trained.log_probabilities([pair.src] * len(texts), texts).sum(dim=1)
         torch.testing.assert_close(margin, log_p[0] - log_p[1:].max(), rtol=0, atol=1e-3)
 
 
 def test_the_nouns_of_it_are_the_one_meant_and_the_other(it):
-    meant, other = questions.nouns(it)
+    meant, other = questions_lab.nouns(it)
     for words, pair, m, o in zip(it.words, it.pairs, meant, other, strict=True):
         assert m != o and not {words[m], words[o]} & {"it", "the", pair.cue}
     dog = next(i for i, pair in enumerate(it.pairs) if pair.sense == "das Pferd")
@@ -66,39 +70,39 @@ def test_a_silent_head_is_one_with_a_zero_matrix():
     twin, before = copy.deepcopy(layer), layer(x, x, x)
     with torch.no_grad():
         twin.w_o.weight[:, 10:30] = 0
-    with change.silenced(model, [(NAME, 1), (NAME, 2)]):
+    with change_lab.silenced(model, [(NAME, 1), (NAME, 2)]):
         torch.testing.assert_close(layer(x, x, x), twin(x, x, x))
     torch.testing.assert_close(layer(x, x, x), before)
 
 
 def test_every_head_is_named_once_in_the_order_of_the_model():
     model = make_model()
-    found = change.heads_of(model)
+    found = change_lab.heads_of(model)
     assert len(set(found)) == len(found) == 6 * model.config.n_heads
     assert found[0] == ("encoder.layers.0.self_attention", 0) and found[-1] == ("decoder.layers.1.cross_attention", 2)
-    assert change.by_attention([found[0], found[-1], found[2]]) == {found[0][0]: [0, 2], found[-1][0]: [2]}
+    assert change_lab.by_attention([found[0], found[-1], found[2]]) == {found[0][0]: [0, 2], found[-1][0]: [2]}
 
 
 def test_heads_are_replaced_and_the_others_kept():
     x, other = torch.randn(2, 3, 12), torch.randn(2, 3, 12)
-    found = change.replace_heads(x, other, 4, [3, 1])
+    found = change_lab.replace_heads(x, other, 4, [3, 1])
     torch.testing.assert_close(found[..., 3:6], other[..., 3:6])
     torch.testing.assert_close(found[..., 9:], other[..., 9:])
     torch.testing.assert_close(found[..., :3], x[..., :3])
 
 
 def test_all_heads_of_the_twin_turn_what_its_memory_turns(trained, it, heldout):
-    model, donor = trained.model, questions.donors(trained, it, heldout)
-    outputs = change.head_outputs(model, it, donor)
-    cross = [head for head in change.heads_of(model) if "cross" in head[0]]
+    model, donor = trained.model, questions_lab.donors(trained, it, heldout)
+    outputs = change_lab.head_outputs(model, it, donor)
+    cross = [head for head in change_lab.heads_of(model) if "cross" in head[0]]
     with change.replaced(model, cross, outputs):
-        lent = questions.margins(model, it)
+        lent = questions_lab.margins(model, it)
     with torch.no_grad():
-        expected = questions.margins(model, it, model.encode(donor))
+        expected = questions_lab.margins(model, it, model.encode(donor))
     torch.testing.assert_close(lent, expected)
-    whole = questions.margins(model, it)
-    with change.replaced(model, change.heads_of(model), change.head_outputs(model, it, it.src)):
-        torch.testing.assert_close(questions.margins(model, it), whole)  # its own outputs change nothing
+    whole = questions_lab.margins(model, it)
+    with change.replaced(model, change_lab.heads_of(model), change_lab.head_outputs(model, it, it.src)):
+        torch.testing.assert_close(questions_lab.margins(model, it), whole)  # its own outputs change nothing
     assert all(not layer.w_o._forward_pre_hooks for layer in (model.get_submodule(name) for name in outputs))
 
 
@@ -114,11 +118,11 @@ def test_a_masked_entry_is_not_read_in_the_head_named():
 
 def test_cutting_and_hiding_reach_every_layer(trained, it):
     model, here = trained.model.eval(), torch.arange(len(it))
-    with change.cut_rows(model, it, it.word, it.cue), tl.record_attention(model) as record:
+    with change_lab.cut_rows(model, it, it.word, it.cue), tl.record_attention(model) as record:
         model.encode(it.src)
     assert all((grid[here, :, it.word, it.cue] == 0).all() for grid in record.values()) and len(record) == 2
-    with change.hidden(model, it, it.cue), tl.record_attention(model) as record:
-        questions.margins(model, it)
+    with change_lab.hidden(model, it, it.cue), tl.record_attention(model) as record:
+        questions_lab.margins(model, it)
     crossed = [grid for name, grid in record.items() if "cross" in name]
     assert len(crossed) == 2
     for grid in crossed:
@@ -127,12 +131,12 @@ def test_cutting_and_hiding_reach_every_layer(trained, it):
 
 def test_cutting_in_one_layer_leaves_the_other_alone(trained, it):
     model, here = trained.model.eval(), torch.arange(len(it))
-    with change.cut_rows(model, it, it.word, it.cue, layers=(1,)), tl.record_attention(model) as record:
+    with change_lab.cut_rows(model, it, it.word, it.cue, layers=(1,)), tl.record_attention(model) as record:
         model.encode(it.src)
     first, second = (grid[here, :, it.word, it.cue] for grid in record.values())
     assert (first > 0).all() and (second == 0).all()
-    with change.hidden(model, it, it.cue, layers=(0,)), tl.record_attention(model) as record:
-        questions.margins(model, it)
+    with change_lab.hidden(model, it, it.cue, layers=(0,)), tl.record_attention(model) as record:
+        questions_lab.margins(model, it)
     rows, places = torch.arange(len(it.owner)), it.cue[it.owner]
     crossed = [grid[rows, :, 0, places] for name, grid in record.items() if "cross" in name]
     assert (crossed[0] == 0).all() and (crossed[1] > 0).all()
@@ -140,7 +144,7 @@ def test_cutting_in_one_layer_leaves_the_other_alone(trained, it):
 
 def test_closed_places_are_read_by_themselves_alone(trained, it):
     model, here = trained.model.eval(), torch.arange(len(it))
-    with change.unread(model, it, it.cue, it.word), tl.record_attention(model) as record:
+    with change_lab.unread(model, it, it.cue, it.word), tl.record_attention(model) as record:
         model.encode(it.src)
     for grid in record.values():
         column = grid[here, :, :, it.cue]  # [n, n_heads, src_len]
@@ -158,29 +162,29 @@ def test_an_evened_head_gives_every_key_it_may_read_the_same_weight():
     weights[:, 2] = may[:, 0].expand(5, 7, 7) / may[:, 0].sum(dim=-1, keepdim=True)
     value = layer.w_v(x).unflatten(-1, (3, 10)).transpose(1, 2)  # [5, 3, 7, 10]
     expected = layer.w_o((weights @ value).transpose(1, 2).flatten(2))
-    with change.evened(model, [(NAME, 2)]):
+    with change_lab.evened(model, [(NAME, 2)]):
         torch.testing.assert_close(layer(x, x, x, may), expected)
     torch.testing.assert_close(layer(x, x, x, may), before)
 
 
 def test_a_stranger_needs_the_pronoun_at_the_same_position_and_shares_no_noun(trained, heldout):
-    it = questions.Questions(trained, [pair for pair in heldout if pair.word == "it"])
-    meant, other = questions.nouns(it)
+    it = questions_lab.Questions(trained, [pair for pair in heldout if pair.word == "it"])
+    meant, other = questions_lab.nouns(it)
     wanted = [pair.expected for pair in it.pairs]
-    found = change.strangers(it, wanted)
+    found = change_lab.strangers(it, wanted)
     german = [[word.lower() for word in trained.tgt_tokenizer.tokenize(pair.tgt)] for pair in it.pairs]
     lengths = [words.index(pair.expected.lower()) for words, pair in zip(german, it.pairs, strict=True)]
     for i, j in enumerate(found.tolist()):
         assert i != j and it.pairs[j].expected == wanted[i] and lengths[i] == lengths[j]
         assert not {it.words[i][meant[i]], it.words[i][other[i]]} & {it.words[j][meant[j]], it.words[j][other[j]]}
         assert (meant[i] < other[i]) == (meant[j] < other[j])
-    assert not torch.equal(found, change.strangers(it, wanted, seed=1))
-    assert torch.equal(change.strangers(it, ["nobody"] * len(it)), torch.arange(len(it)))
+    assert not torch.equal(found, change_lab.strangers(it, wanted, seed=1))
+    assert torch.equal(change_lab.strangers(it, ["nobody"] * len(it)), torch.arange(len(it)))
 
 
 def test_what_others_hand_on_is_that_of_their_right_translation(it):
     outputs = {"decoder.a": torch.arange(46.0)[:, None, None], "encoder.b": torch.zeros(23, 1, 1)}
-    found = change.from_others(it, outputs, torch.arange(23).roll(1))
+    found = change_lab.from_others(it, outputs, torch.arange(23).roll(1))
     right = it.right.nonzero()[:, 0]
     assert list(found) == ["decoder.a"] and len(it.owner) == 46
     assert found["decoder.a"][it.owner == 1, 0, 0].tolist() == [right[0].item()] * 2
@@ -196,16 +200,16 @@ def test_the_largest_of_a_row_is_found_sentence_by_sentence():
 def test_entries_have_the_weights_lengths_and_effects_of_one_sentence(trained, noun):
     pair, model = noun.pairs[0], trained.model.eval()
     weight, length, effect, of_noun, is_cue = entries.of_sentence(trained, pair)
-    one = questions.Questions(trained, [pair])
+    one = questions_lab.Questions(trained, [pair])
     n, place = one.src.shape[1], int(one.word[0] * one.src.shape[1] + one.cue[0])
     assert len(weight) == n * n and of_noun.sum() == n and is_cue.nonzero()[0].tolist() == [place]
     with tl.record_attention(model) as record:
         model.encode(one.src)
     grids = torch.stack([record[f"encoder.layers.{k}.self_attention"][0] for k in (0, 1)])
     torch.testing.assert_close(torch.from_numpy(weight), grids.amax(dim=(0, 1)).flatten())
-    with change.cut_rows(model, one, one.word, one.cue):
-        after = questions.margins(model, one)
-    assert effect[place] == pytest.approx(abs((after - questions.margins(model, one)).item()), abs=1e-3)
+    with change_lab.cut_rows(model, one, one.word, one.cue):
+        after = questions_lab.margins(model, one)
+    assert effect[place] == pytest.approx(abs((after - questions_lab.margins(model, one)).item()), abs=1e-3)
     layer, x = model.encoder.layers[0].self_attention, torch.randn(2, 5, 96)
     recorded = layer(x, x, x, return_weights=True)[1]
     found = entries.carried_lengths(layer, x, recorded)
@@ -214,7 +218,7 @@ def test_entries_have_the_weights_lengths_and_effects_of_one_sentence(trained, n
 
 
 def test_a_donor_differs_in_the_deciding_word_alone_and_turns_the_decision(trained, noun):
-    donor = questions.donors(trained, noun, tl.load_corpus("context")["heldout"])
+    donor = questions_lab.donors(trained, noun, tl.load_corpus("context")["heldout"])
     differs = donor != noun.src
     assert differs.sum() == 17 and differs[torch.arange(17), noun.cue].all()
     assert change.flipped(trained.model, noun, donor) > 0.9
@@ -222,21 +226,21 @@ def test_a_donor_differs_in_the_deciding_word_alone_and_turns_the_decision(train
 
 
 def test_the_twin_of_an_it_sentence_means_the_other_noun(trained, it, heldout):
-    meant, other = questions.nouns(it)
-    twins = questions.Questions(trained, questions.twins(it, heldout))
-    assert torch.equal(torch.stack(questions.nouns(twins)), torch.stack([other, meant]))
-    assert torch.equal(twins.src, questions.donors(trained, it, heldout))
+    meant, other = questions_lab.nouns(it)
+    twins = questions_lab.Questions(trained, questions_lab.twins(it, heldout))
+    assert torch.equal(torch.stack(questions_lab.nouns(twins)), torch.stack([other, meant]))
+    assert torch.equal(twins.src, questions_lab.donors(trained, it, heldout))
 
 
 def test_rows_are_lent_where_the_mask_says(trained, noun, heldout):
-    model, donor = trained.model, questions.donors(trained, noun, heldout)
-    rows = change.rows_at(noun, noun.word, noun.cue)
+    model, donor = trained.model, questions_lab.donors(trained, noun, heldout)
+    rows = change_lab.rows_at(noun, noun.word, noun.cue)
     assert rows.sum(dim=1).tolist() == [2] * 17 and rows[torch.arange(17), noun.cue].all()
-    torch.testing.assert_close(change.lent(model, noun, donor, rows & False), questions.margins(model, noun))
+    torch.testing.assert_close(change_lab.lent(model, noun, donor, rows & False), questions_lab.margins(model, noun))
     with torch.no_grad():
-        everything = questions.margins(model, noun, model.encode(donor))
-    torch.testing.assert_close(change.lent(model, noun, donor, rows | True), everything)
-    assert change.flipped(model, noun, donor) == round(1 - questions.share(everything), 3)
+        everything = questions_lab.margins(model, noun, model.encode(donor))
+    torch.testing.assert_close(change_lab.lent(model, noun, donor, rows | True), everything)
+    assert change.flipped(model, noun, donor) == round(1 - questions_lab.share(everything), 3)
 
 
 def test_articles_are_found(noun):
@@ -265,17 +269,17 @@ def test_pruning_scores_a_head_with_those_that_are_silent_already():
 
 
 def test_the_row_of_the_pronoun_writes_it(trained, it):
-    rows = change.pronoun_rows(trained, it)
+    rows = change_lab.pronoun_rows(trained, it)
     assert [tuple(grid.shape[:2]) for grid in rows.values()] == [(23, 4)] * 2
     for grid in rows.values():
         torch.testing.assert_close(grid.sum(dim=-1), torch.ones(23, 4))
 
 
 def test_the_stored_study_is_complete():
-    stored = study.load_results()
+    stored = study_lab.load_results()
     seeds = stored["seeds"]
     assert list(stored["models"]) == ["course", *(f"seed {seed}" for seed in seeds)] and len(seeds) >= 3
-    assert stored["command"] == f"python -m transformer_lib.course.studies.heads --seeds {' '.join(map(str, seeds))}"
+    assert stored["command"] == f"python -m studies.heads --seeds {' '.join(map(str, seeds))}"
     for found in stored["models"].values():
         assert found["right"]["noun"] > 0.98 and found["right"]["it"] > 0.8  # "it" is learned late
         for kind in ("noun", "it"):
@@ -287,9 +291,9 @@ def test_the_stored_study_is_complete():
 
 
 def test_measuring_again_finds_what_is_stored(trained, heldout, it):
-    stored = study.load_results()["models"]["course"]
-    whole = questions.Questions(trained, [pair for pair in heldout if pair.word == "it"])
-    donor, model = questions.donors(trained, whole, heldout), trained.model
+    stored = study_lab.load_results()["models"]["course"]
+    whole = questions_lab.Questions(trained, [pair for pair in heldout if pair.word == "it"])
+    donor, model = questions_lab.donors(trained, whole, heldout), trained.model
     found = study.together(model, whole, donor)
     for group, measures in found.items():
         assert measures == pytest.approx(stored["together"]["it"][group], abs=0.02)
@@ -297,8 +301,8 @@ def test_measuring_again_finds_what_is_stored(trained, heldout, it):
     for key in ("cut, it", "hidden", "flipped, it"):
         assert found[key] == pytest.approx(stored[key], abs=0.02)
     name, head = "decoder.layers.1.cross_attention", 2
-    with change.silenced(model, [(name, head)]):
-        assert questions.share(questions.margins(model, whole)) == pytest.approx(
+    with change_lab.silenced(model, [(name, head)]):
+        assert questions_lab.share(questions_lab.margins(model, whole)) == pytest.approx(
             stored["alone"]["it"]["right"][name][head], abs=0.02
         )
 
@@ -308,13 +312,13 @@ def test_a_short_measurement_has_every_part(trained, monkeypatch):
     corpus = {"heldout": few, "validation": tl.load_corpus("context")["validation"]}
     nouns = [pair for pair in few if pair.word != "it"][:16]
     pronouns = [pair for pair in few if pair.word == "it"][:4]
-    asked = questions.Questions(trained, nouns), questions.Questions(trained, pronouns)
-    monkeypatch.setattr(study, "questions", lambda translator, pairs: asked)
+    asked = questions_lab.Questions(trained, nouns), questions_lab.Questions(trained, pronouns)
+    monkeypatch.setattr(study_lab, "questions", lambda translator, pairs: asked)
     monkeypatch.setattr(study, "PRUNED_ON", 2)
     monkeypatch.setattr(study, "greedy_order", lambda score, heads: sorted(heads, key=lambda head: score([head])))
     monkeypatch.setattr(study.entries, "short_sentences", lambda pairs: nouns[:1])
     found = study.measure(trained, corpus)
-    assert found.keys() == study.load_results()["models"]["course"].keys()
+    assert found.keys() == study_lab.load_results()["models"]["course"].keys()
     assert found["pruned"]["greedy"]["loss"][0] < found["pruned"]["greedy"]["loss"][-1]
 
 
@@ -324,4 +328,4 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(study.translators, "train_translator", lambda *args, **options: None)
     monkeypatch.setattr(sys, "argv", ["heads", "--seeds", "5", "--results", str(path)])
     study.main()
-    assert list(study.load_results(path)["models"]) == ["course", "seed 5"]
+    assert list(study_lab.load_results(path)["models"]) == ["course", "seed 5"]

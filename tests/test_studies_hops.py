@@ -8,12 +8,13 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.course.studies import hops as study
+from studies import hops as study
+from transformer_lib.course.lab import hops as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3, 8])
@@ -55,7 +56,7 @@ def test_a_short_run_repeats_the_stored_one(stored):
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.hops --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.hops --seeds 0 1 2"
     assert stored["cap"] == study.CAP and list(stored["steps"]) == list(stored["parameters"]) == list(study.SHAPES)
     sizes = {shape: sum(each.numel() for each in study.Follower(shape).parameters()) for shape in study.SHAPES}
     assert stored["parameters"] == sizes
@@ -65,12 +66,12 @@ def test_the_stored_study_is_complete(stored):
     for found in stored["other rates"].values():
         assert list(found) == ["one layer", "two layers"] and all(len(steps) == 3 for steps in found.values())
     for found in stored["steps"].values():
-        assert list(found) == [str(hops) for hops in study.HOPS]
+        assert list(found) == [str(hops) for hops in study_lab.HOPS]
         assert all(len(steps) == 3 for steps in found.values())
 
 
 def test_the_table_shows_what_was_not_reached(stored):
-    rows = study.table(stored).splitlines()
+    rows = study_lab.table(stored).splitlines()
     assert len(rows) == 2 + len(study.SHAPES) and rows[1].split() == [
         "parameters",
         "1",
@@ -92,5 +93,5 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(study, "train", lambda shape, hops, seed, cap, rate=None: [0.0] * (hops + seed - 1) + [1.0])
     monkeypatch.setattr(sys, "argv", ["hops", "--seeds", "4", "5", "--results", str(path)])
     study.main()
-    assert study.load_results(path)["steps"] == {"one layer": {"1": [5, 6], "2": [6, 7], "3": [7, 8]}}
+    assert study_lab.load_results(path)["steps"] == {"one layer": {"1": [5, 6], "2": [6, 7], "3": [7, 8]}}
     assert json.loads(path.read_text(encoding="utf-8"))["seeds"] == [4, 5]

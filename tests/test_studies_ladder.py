@@ -9,18 +9,20 @@ import pytest
 import torch
 
 from factories import make_config, random_ids, randomise
+from studies import ladder as study
+from studies.ladder_models import Reader
 from transformer_lib._files import DATA
-from transformer_lib.course.studies import ladder as study
-from transformer_lib.course.studies.ladder_models import PARTS, Reader, read_evenly
+from transformer_lib.course.lab import ladder as study_lab
+from transformer_lib.course.lab.ladder_models import PARTS, read_evenly
 from transformer_lib.data.corpora import Corpus, load_corpus
 from transformer_lib.fast.eligibility import fastest_path
 from transformer_lib.model.transformer import Transformer
 
 SRC, TGT = random_ids(23, 5, 7), random_ids(29, 5, 11, seed=1)
 BUILT = (*study.TRAINED, *study.SWEPT_ONCE)
-READERS = [name for name in BUILT if study.find(name).parts is not None]
+READERS = [name for name in BUILT if study_lab.find(name).parts is not None]
 LATER = [name for name in BUILT if name not in READERS]
-SEES_EARLIER = [name for name in READERS if "mask" in study.find(name).parts] + LATER
+SEES_EARLIER = [name for name in READERS if "mask" in study_lab.find(name).parts] + LATER
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +38,12 @@ def tiny(corpus) -> Corpus:
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def make_rung(name: str) -> torch.nn.Module:
     """A small model of a rung, with no parameter left at a special value, but what is not learned."""
-    rung = study.find(name)
+    rung = study_lab.find(name)
     torch.manual_seed(3)
     config = make_config(n_layers=rung.n_layers)
     model = Transformer(config) if rung.parts is None else Reader(config, rung.parts)
@@ -80,15 +82,15 @@ def test_every_rung_reads_the_source_and_no_padding(name):
 
 @pytest.mark.parametrize("name", BUILT)
 def test_only_positions_tell_the_order_of_the_source(name):
-    knows_order = name in LATER or "positions" in study.find(name).parts
+    knows_order = name in LATER or "positions" in study_lab.find(name).parts
     turned = moved(make_rung(name), SRC.flip(1), TGT)
     assert turned == [knows_order] * 11
 
 
 def test_each_rung_has_the_parts_of_the_one_before_and_one_more():
-    parts = [rung.parts for rung in study.RUNGS if rung.parts is not None]
+    parts = [rung.parts for rung in study_lab.RUNGS if rung.parts is not None]
     assert parts == [PARTS[:count] for count in range(len(PARTS) + 1)]
-    ids = [rung.id for rung in (study.DICTIONARY, *study.RUNGS)]
+    ids = [rung.id for rung in (study_lab.DICTIONARY, *study_lab.RUNGS)]
     assert ids == [f"{number:02}" for number in range(1, 15)]
 
 
@@ -142,7 +144,7 @@ def test_unknown_parts_and_rungs_are_refused():
     with pytest.raises(ValueError, match="parts must be among projections, .*, got magic"):
         Reader(make_config(), ("scaling", "magic"))
     with pytest.raises(ValueError, match="name must be one of '02', .*, got '15'"):
-        study.find("15")
+        study_lab.find("15")
 
 
 def test_the_course_s_transformer_begins_at_rung_11(tiny):
@@ -167,13 +169,13 @@ def test_the_senses_of_nouns_and_of_it_are_scored_apart(corpus):
         return [pairs[0].contrast[0], pairs[1].tgt]
 
     assert study.scores_of(translate, pairs) == {"exact match": 0.5, "nouns": 0.0, "it": 1.0}
-    assert [study.chance([pair], kind) for pair, kind in zip(pairs, study.KINDS, strict=True)] == [
+    assert [study.chance([pair], kind) for pair, kind in zip(pairs, study_lab.KINDS, strict=True)] == [
         round(1 / (1 + len(pair.contrast)), 4) for pair in pairs
     ]
 
 
 def test_a_run_measures_the_model_as_it_is_after_each_budget(tiny, monkeypatch):
-    monkeypatch.setattr(study, "PASSES", (1, 2))
+    monkeypatch.setattr(study_lab, "PASSES", (1, 2))
     outcome = study.run_seed(tiny, "06", 5, learning_rate=1e-3)["06"]
     for passes in (1, 2):
         translator = study.new_translator(tiny, "06", 5)
@@ -183,7 +185,7 @@ def test_a_run_measures_the_model_as_it_is_after_each_budget(tiny, monkeypatch):
 
 
 def test_a_schedule_that_ends_is_run_once_for_each_budget_and_its_translator_decoded_twice(tiny, monkeypatch):
-    monkeypatch.setattr(study, "PASSES", (1, 2))
+    monkeypatch.setattr(study_lab, "PASSES", (1, 2))
     outcome = study.run_seed(tiny, "13", 5, warmup_steps=1)
     assert list(outcome) == ["13", "14"]
     translator = study.new_translator(tiny, "13", 5)
@@ -197,7 +199,7 @@ def test_a_schedule_that_ends_is_run_once_for_each_budget_and_its_translator_dec
 def test_the_rate_is_that_of_the_lowest_loss_after_the_longer_runs():
     sweep = {"1": {"0.001": 2.0, "0.003": 1.0, "0.01": None}, "4": {"0.003": 0.9, "0.001": 0.8}}
     assert study.chosen_rate({"sweep": {"04": sweep}}, "04") == 0.001
-    assert study.chosen_rate({}, "13") == study.RECIPE["learning_rate"]
+    assert study.chosen_rate({}, "13") == study_lab.RECIPE["learning_rate"]
 
 
 def test_a_sweep_goes_on_where_the_highest_rate_is_the_best_and_this_and_the_next_lower_are_run_longer(
@@ -225,7 +227,7 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     monkeypatch.setattr(study, "load_corpus", lambda name: tiny)
     monkeypatch.setattr(study, "TRAINED", ("02", "13"))
     monkeypatch.setattr(study, "SWEPT_ONCE", ("11 without 09",))
-    monkeypatch.setattr(study, "PASSES", (1, 2))
+    monkeypatch.setattr(study_lab, "PASSES", (1, 2))
     monkeypatch.setattr(study, "RATES", (1e-3, 3e-3))
     monkeypatch.setattr(study, "HIGHER", ())
     for seeds in (["7"], ["7", "11"]):
@@ -243,7 +245,7 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
 
 def test_a_run_at_another_rate_or_without_a_budget_is_run_again(tiny, monkeypatch):
     monkeypatch.setattr(study, "TRAINED", ("02",))
-    monkeypatch.setattr(study, "PASSES", (1, 2))
+    monkeypatch.setattr(study_lab, "PASSES", (1, 2))
     monkeypatch.setattr(
         study, "run_seed", lambda corpus, name, seed, learning_rate: {name: {"seed": seed, "scores": {}}}
     )
@@ -260,9 +262,9 @@ def test_a_short_run_repeats_the_stored_one(corpus, stored, name):
 
 
 def test_what_is_stored_is_complete(stored):
-    ids = {rung.id for rung in (*study.RUNGS, *study.CONTROLS)}
+    ids = {rung.id for rung in (*study_lab.RUNGS, *study_lab.CONTROLS)}
     assert set(stored["runs"]) == ids and set(stored["short"]) == set(BUILT)
-    assert stored["passes"] == list(study.PASSES) and stored["seeds"] == [0, 1, 2] and stored["date"]
+    assert stored["passes"] == list(study_lab.PASSES) and stored["seeds"] == [0, 1, 2] and stored["date"]
     assert set(stored["sweep"]) == set(BUILT) - {"13"}
     assert {name: list(losses) for name, losses in stored["order"].items()} == dict.fromkeys(
         study.SWEPT_ONCE, list("012")
@@ -275,10 +277,10 @@ def test_what_is_stored_is_complete(stored):
     for name, runs in stored["runs"].items():
         assert [run["seed"] for run in runs] == stored["seeds"]
         for run in runs:
-            assert run["rate"] == study.chosen_rate(stored, study.find(name).trained_as or name)
-            assert list(run["scores"]) == [str(passes) for passes in study.PASSES], name
-            assert all(list(scores) == list(study.MEASURES) for scores in run["scores"].values())
-            assert list(run["curves"][str(study.PASSES[-1])]) == ["1", "2", "4", "8"], name
+            assert run["rate"] == study.chosen_rate(stored, study_lab.find(name).trained_as or name)
+            assert list(run["scores"]) == [str(passes) for passes in study_lab.PASSES], name
+            assert all(list(scores) == list(study_lab.MEASURES) for scores in run["scores"].values())
+            assert list(run["curves"][str(study_lab.PASSES[-1])]) == ["1", "2", "4", "8"], name
 
 
 def test_the_page_has_the_shares_after_each_budget(stored):

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import transformer_lib as tl
-from transformer_lib.course.studies import laptop as study
+from studies import laptop as study
+from transformer_lib.course.lab import laptop as study_lab
 from transformer_lib.decoding import serving
 
 WAYS = {study.SENTENCES: 4, study.MIXED: 3}
@@ -14,7 +15,7 @@ WAYS = {study.SENTENCES: 4, study.MIXED: 3}
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 @pytest.fixture(scope="module")

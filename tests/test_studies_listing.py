@@ -8,11 +8,12 @@ import shutil
 
 import pytest
 
-from transformer_lib.course.studies import listing, stored
+from studies import listing, stored
+from transformer_lib.course.lab import stored as stored_lab
 
 pytestmark = pytest.mark.fast
 
-AGAIN = "python -m transformer_lib.course.studies.listing writes the table again"
+AGAIN = "python -m studies.listing writes the table again"
 
 
 def rows(table: str) -> dict[str, list[str]]:
@@ -43,7 +44,7 @@ def test_seeds_are_those_of_the_command():
 
 
 def test_the_run_on_real_sentences_has_the_seed_of_its_options():
-    runs = stored.read(listing.DATA / "multi30k.json")["runs"]
+    runs = stored_lab.read(listing.DATA / "multi30k.json")["runs"]
     assert {run["options"]["seed"] for run in runs} == set(listing.UNSAID["multi30k.json"].seeds)
 
 

@@ -11,17 +11,18 @@ import torch
 import torch.nn.functional as F
 
 import transformer_lib as tl
-from transformer_lib.course.studies import masks as study
+from studies import masks as study
+from transformer_lib.course.lab import masks as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def sentences(count=5):
     return torch.nn.utils.rnn.pad_sequence(
-        [torch.tensor(ids) for ids in study.german()[1]["heldout"][:count]], batch_first=True
+        [torch.tensor(ids) for ids in study_lab.german()[1]["heldout"][:count]], batch_first=True
     )
 
 
@@ -45,13 +46,13 @@ def test_hidden_words_are_words_and_their_labels_are_what_they_were():
     seen, labels = study.hide(ids, torch.Generator().manual_seed(0))
     hidden = labels != 0
     assert torch.equal(torch.where(hidden, labels, seen), ids)
-    assert (seen[hidden] == study.MASK).all() and (ids[hidden] > study.MASK).all()
-    assert hidden.sum() / (ids > study.MASK).sum() == pytest.approx(study.HIDDEN, abs=0.02)
-    assert not (ids == study.MASK).any()  # `<unk>` is free to mean a hidden word
+    assert (seen[hidden] == study_lab.MASK).all() and (ids[hidden] > study_lab.MASK).all()
+    assert hidden.sum() / (ids > study_lab.MASK).sum() == pytest.approx(study.HIDDEN, abs=0.02)
+    assert not (ids == study_lab.MASK).any()  # `<unk>` is free to mean a hidden word
 
 
 def test_n_grams_are_probabilities_and_count_what_they_should():
-    model = study.NGram(3, [[1, 5, 6, 7, 2], [1, 5, 6, 8, 2]], 9)
+    model = study_lab.NGram(3, [[1, 5, 6, 7, 2], [1, 5, 6, 8, 2]], 9)
     assert model.contexts([1, 5, 6, 7], 3) == [(), (6,), (5, 6)]
     for ids in ([1, 5, 6, 0], [1, 4, 4, 0], [1, 0]):
         shares = [model.probability([*ids[:-1], word], len(ids) - 1) for word in range(9)]
@@ -60,13 +61,13 @@ def test_n_grams_are_probabilities_and_count_what_they_should():
     first = (2 * uniform + 1) / 10  # 8 words in all, 7 once
     second = third = (2 * first + 1) / 4  # after 6, twice, once
     assert model.probability([1, 5, 6, 7], 3) == pytest.approx((2 * second + 1) / 4) and third == second
-    assert study.NGram(1, [[1, 5, 5]], 9).perplexity([[1, 5]]) == pytest.approx(1 / ((2 / 9 + 2) / 4))
+    assert study_lab.NGram(1, [[1, 5, 5]], 9).perplexity([[1, 5]]) == pytest.approx(1 / ((2 / 9 + 2) / 4))
 
 
 def test_the_grammar_tells_german_from_what_is_not(stored):
-    assert study.is_grammatical("Die Frau sah das Ufer beim Fluss.")
+    assert study_lab.is_grammatical("Die Frau sah das Ufer beim Fluss.")
     for wrong in ("Die Frau sah der Ufer beim Fluss.", "Die Frau das Ufer sah.", "Die Frau sah", "", "die."):
-        assert not study.is_grammatical(wrong)
+        assert not study_lab.is_grammatical(wrong)
     assert stored["grammar"]["held out"] == 1.0 and stored["grammar"]["spoilt"] < 0.03
 
 
@@ -82,16 +83,16 @@ def test_a_short_run_repeats_the_stored_one(stored, row):
 
 
 def test_every_set_up_is_stored(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.masks --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.masks --seeds 0 1 2"
     assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
     assert stored["ngrams"]["1"] > stored["ngrams"]["2"] > stored["ngrams"]["4"]
 
 
-@pytest.mark.parametrize("steps", study.STEPS)
+@pytest.mark.parametrize("steps", study_lab.STEPS)
 def test_what_the_notebook_says_is_stored(stored, steps):
     def of(row, *names):
         found = []
-        for run in study.runs_of(stored, row, steps):
+        for run in study_lab.runs_of(stored, row, steps):
             value = run
             for name in names:
                 value = value[name]
@@ -132,7 +133,7 @@ def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
 @pytest.mark.parametrize("row", ["next word", "hidden word"])
 def test_a_set_up_is_trained_and_measured(row, monkeypatch):
     monkeypatch.setattr(study, "TEMPERATURES", (1.0,))
-    monkeypatch.setattr(study, "SAMPLES", 4)
+    monkeypatch.setattr(study_lab, "SAMPLES", 4)
     found = study.run_setup(study.Setup(row, 2, 0))
     if row == "next word":
         assert set(found["second half"]) == set(study.MASKS)

@@ -9,19 +9,21 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course.studies import memory_masks as study
-from transformer_lib.course.studies import reversal
+from studies import memory_masks as study
+from studies import reversal
+from transformer_lib.course.lab import memory_masks as study_lab
+from transformer_lib.course.lab import reversal as reversal_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
-@pytest.mark.parametrize("name", study.NAMES)
+@pytest.mark.parametrize("name", study_lab.NAMES)
 def test_a_model_is_what_its_name_says(name):
-    model = study.train(name, seed=3, steps=5)
-    letters, tgt_in, _ = study.new_letters(7)
+    model = study_lab.train(name, seed=3, steps=5)
+    letters, tgt_in, _ = study_lab.new_letters(7)
     later = letters.clone()
     later[:, -1] = 3 + (letters[:, -1] - 2) % 10
     with torch.no_grad():
@@ -31,30 +33,30 @@ def test_a_model_is_what_its_name_says(name):
 
 
 def test_an_open_model_with_an_encoder_is_the_reverser_of_the_course():
-    mine, theirs = study.train("encoder, open", seed=2, steps=7), reversal.train_reverser(2, steps=7)
-    letters, tgt_in, _ = study.new_letters(5)
+    mine, theirs = study_lab.train("encoder, open", seed=2, steps=7), reversal.train_reverser(2, steps=7)
+    letters, tgt_in, _ = study_lab.new_letters(5)
     torch.testing.assert_close(mine(letters, tgt_in), theirs(letters, tgt_in))
 
 
 def test_the_weights_are_means_of_rows_that_sum_to_one():
-    weights = study.weights_of(study.train("no encoder, causal mask", seed=1, steps=3))
+    weights = study_lab.weights_of(study_lab.train("no encoder, causal mask", seed=1, steps=3))
     torch.testing.assert_close(weights.sum(dim=-1), torch.ones(6))
     assert (weights.triu(1) == 0).all() and weights.shape == (6, 6)
 
 
 def test_an_unknown_name_is_refused():
     with pytest.raises(ValueError, match=r"name must be one of 'no encoder, open', .*, got 'half'"):
-        study.train("half", 0)
+        study_lab.train("half", 0)
 
 
 def test_a_short_run_repeats_the_stored_one(stored):
-    found = study.right_letters(study.train("no encoder, open", seed=0, steps=80))
+    found = study.right_letters(study_lab.train("no encoder, open", seed=0, steps=80))
     assert found == pytest.approx(stored["right"]["no encoder, open"]["80"][0], abs=0.05)
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.memory_masks --seeds 0 1 2"
-    assert list(stored["right"]) == list(study.NAMES)
+    assert stored["command"] == "python -m studies.memory_masks --seeds 0 1 2"
+    assert list(stored["right"]) == list(study_lab.NAMES)
     for name, runs in stored["right"].items():
         assert list(runs) == [str(steps) for steps in study.STEPS]
         for steps, found in runs.items():
@@ -70,15 +72,15 @@ def test_the_stored_study_is_complete(stored):
 def test_the_command_writes_what_it_measures(tmp_path, monkeypatch, capsys):
     path = tmp_path / "masks.json"
     monkeypatch.setattr(study, "STEPS", (2,))
-    monkeypatch.setattr(study, "NAMES", study.NAMES[:1])
+    monkeypatch.setattr(study_lab, "NAMES", study_lab.NAMES[:1])
     monkeypatch.setattr(sys, "argv", ["memory_masks", "--seeds", "7", "--results", str(path)])
     study.main()
     content = json.loads(path.read_text(encoding="utf-8"))
     assert list(content["right"]) == ["no encoder, open"] and len(content["right"]["no encoder, open"]["2"][0]) == 6
     assert capsys.readouterr().out.startswith("no encoder, open 2 [[")
-    assert isinstance(study.train("no encoder, open", 0, 1), tl.Transformer)
+    assert isinstance(study_lab.train("no encoder, open", 0, 1), tl.Transformer)
 
 
 def test_a_reversed_source_is_the_answer():
-    src, tgt_in, tgt_out = reversal.reversal(7, torch.Generator().manual_seed(3))
+    src, tgt_in, tgt_out = reversal_lab.reversal(7, torch.Generator().manual_seed(3))
     assert torch.equal(src.flip(1), tgt_out) and torch.equal(tgt_in[:, 1:], tgt_out[:, :-1])

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from transformer_lib.course.studies import multi30k
+from studies import multi30k
 
 SCORES = {
     "command": "python -m transformer_lib train --out x",

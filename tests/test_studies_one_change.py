@@ -12,46 +12,49 @@ import torch
 import torch.nn.functional as F
 
 import transformer_lib as tl
-from transformer_lib.course.studies import masks, one_stack
-from transformer_lib.course.studies import one_change as study
+from studies import masks
+from studies import one_change as study
+from transformer_lib.course.lab import masks as masks_lab
+from transformer_lib.course.lab import one_change as study_lab
+from transformer_lib.course.lab import one_stack
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 @torch.no_grad()
 def test_the_base_is_the_model_of_notebook_19():
-    ids = next(masks.heldout())[:3]
-    assert torch.equal(study.new_model("base", 5)(ids), masks.new_model("next word", 5)(ids))
-    again = study.new_model("base drawn again", 5)
-    assert again.config == study.config("base") and not torch.equal(again(ids), study.new_model("base", 5)(ids))
+    ids = next(masks_lab.heldout())[:3]
+    assert torch.equal(study_lab.new_model("base", 5)(ids), masks.new_model("next word", 5)(ids))
+    again = study_lab.new_model("base drawn again", 5)
+    assert again.config == study_lab.config("base") and not torch.equal(again(ids), study_lab.new_model("base", 5)(ids))
 
 
 def test_each_arm_changes_what_it_says():
-    base = study.config("base")
-    for arm, changes in study.CHANGES.items():
-        assert study.config(arm) == replace(base, **changes)
+    base = study_lab.config("base")
+    for arm, changes in study_lab.CHANGES.items():
+        assert study_lab.config(arm) == replace(base, **changes)
         assert bool(changes) == (arm not in ("base", "base drawn again", *study.SLOW))
 
 
 def test_sizes_are_comparable():
-    size = {arm: sum(p.numel() for p in study.new_model(arm, 0).parameters()) for arm in study.CHANGES}
+    size = {arm: sum(p.numel() for p in study_lab.new_model(arm, 0).parameters()) for arm in study_lab.CHANGES}
     biases = 2 * (192 + 96)
     assert size["SwiGLU"] == size["base"] - biases
     assert size["QK-norm"] == size["base"] + 2 * 2 * 24
     assert size["one head of keys"] == size["base"] - 2 * 2 * 72 * 96
     assert size["RMSNorm"] == size["base"] - 5 * 96
     assert size["experts"] == size["dense, total size"] + 2 * 4 * 96  # but for the routers
-    experts = study.config("experts")
-    assert experts.experts_per_token * experts.d_ff == study.config("SwiGLU").d_ff
-    assert experts.n_experts * experts.d_ff == study.config("dense, total size").d_ff
+    experts = study_lab.config("experts")
+    assert experts.experts_per_token * experts.d_ff == study_lab.config("SwiGLU").d_ff
+    assert experts.n_experts * experts.d_ff == study_lab.config("dense, total size").d_ff
 
 
 def test_slow_matrices_take_smaller_steps_and_no_others():
     setup = study.Setup("slow W_Q, W_K", 2, 0)
-    before = dict(study.new_model("base", 0).named_parameters())
+    before = dict(study_lab.new_model("base", 0).named_parameters())
     slow, base = (dict(study.train(one)[0].named_parameters()) for one in (setup, replace(setup, arm="base")))
     step = {name: (slow[name] - before[name]).norm() / (base[name] - before[name]).norm() for name in before}
     for name, ratio in step.items():
@@ -60,7 +63,7 @@ def test_slow_matrices_take_smaller_steps_and_no_others():
 
 
 def test_a_larger_rate_takes_larger_first_steps():
-    before = study.new_model("base", 0).head.weight
+    before = study_lab.new_model("base", 0).head.weight
     moved = [
         (study.train(study.Setup("base", 1, 0, rate))[0].head.weight - before).norm().item()
         for rate in (1.0, study.LARGE)
@@ -70,22 +73,22 @@ def test_a_larger_rate_takes_larger_first_steps():
 
 @torch.no_grad()
 def test_nats_are_a_mean_over_words(monkeypatch):
-    sentences = [torch.tensor([ids]) for ids in masks.german()[1]["heldout"][:5]]
-    model, total, words = study.new_model("base", 0).eval(), 0.0, 0
+    sentences = [torch.tensor([ids]) for ids in masks_lab.german()[1]["heldout"][:5]]
+    model, total, words = study_lab.new_model("base", 0).eval(), 0.0, 0
     for ids in sentences:
         total += F.cross_entropy(model(ids[:, :-1])[0], ids[0, 1:], reduction="sum").item()
         words += ids.shape[1] - 1
     padded = tl.pad_batch([ids[0].tolist() for ids in sentences])
-    monkeypatch.setattr(masks, "heldout", lambda: iter([padded[:2], padded[2:]]))
-    assert study.nats(model) == pytest.approx(total / words, rel=1e-5)
+    monkeypatch.setattr(masks_lab, "heldout", lambda: iter([padded[:2], padded[2:]]))
+    assert study_lab.nats(model) == pytest.approx(total / words, rel=1e-5)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("arm", ["base", "QK-norm"])
 def test_score_sizes_are_lengths_of_queries_times_lengths_of_keys(arm, monkeypatch):
-    ids = torch.tensor([[1, 7, 5, 2], [1, 9, 2, masks.PAD]])
+    ids = torch.tensor([[1, 7, 5, 2], [1, 9, 2, masks_lab.PAD]])
     monkeypatch.setattr(one_stack, "heldout", lambda: ids)
-    model = study.new_model(arm, 0).eval()
+    model = study_lab.new_model(arm, 0).eval()
     for parameter in model.parameters():
         parameter.mul_(1.7)
     found = study.score_sizes(model)
@@ -102,8 +105,8 @@ def test_score_sizes_are_lengths_of_queries_times_lengths_of_keys(arm, monkeypat
 
 
 def test_a_run_is_that_of_notebook_19s_loop():
-    model = study.new_model("base", 1)
-    losses = one_stack.fit(model, study.next_word_loss, 3, seed=1)
+    model = study_lab.new_model("base", 1)
+    losses = one_stack.fit(model, study_lab.next_word_loss, 3, seed=1)
     assert study.train(study.Setup("base", 3, 1))[1] == pytest.approx(losses, rel=1e-5)
 
 
@@ -111,16 +114,16 @@ def test_differences_are_paired_and_their_interval_is_students():
     runs = [{"arm": arm, "steps": 400, "seed": s, "rate": 2.0, "nats": n} for arm, s, n in (
         ("base", 0, 1.0), ("base", 1, 3.0), ("base", 2, 2.0), ("x", 2, 2.3), ("x", 0, 1.1), ("x", 1, 3.2), ("y", 0, 1.0)
     )]  # fmt: skip
-    mean, half, count = study.difference({"runs": runs}, "x", 400)
+    mean, half, count = study_lab.difference({"runs": runs}, "x", 400)
     assert (mean, count) == (pytest.approx(0.2), 3)
     assert half == pytest.approx(4.303 * 0.1 / math.sqrt(3))  # differences .1, .2, .3
-    assert study.difference({"runs": runs}, "base", 400, of=("x", 2.0))[0] == pytest.approx(-0.2)
-    assert study.runs_of({"runs": runs}, "x", 400, 1.0) == {}
+    assert study_lab.difference({"runs": runs}, "base", 400, of=("x", 2.0))[0] == pytest.approx(-0.2)
+    assert study_lab.runs_of({"runs": runs}, "x", 400, 1.0) == {}
     with pytest.raises(ValueError, match="two seeds of 'y' and of 'base' at 400 steps, got 1"):
-        study.difference({"runs": runs}, "y", 400)
+        study_lab.difference({"runs": runs}, "y", 400)
 
 
-@pytest.mark.parametrize(("freedom", "quantile"), study.QUANTILES.items())
+@pytest.mark.parametrize(("freedom", "quantile"), study_lab.QUANTILES.items())
 def test_the_quantiles_are_students(freedom, quantile):
     t = torch.linspace(0, quantile, 200_001, dtype=torch.float64)
     scale = math.gamma((freedom + 1) / 2) / (math.sqrt(freedom * math.pi) * math.gamma(freedom / 2))
@@ -128,7 +131,7 @@ def test_the_quantiles_are_students(freedom, quantile):
     assert inside.item() == pytest.approx(0.95, abs=5e-5)
 
 
-@pytest.mark.parametrize("arm", study.CHANGES)
+@pytest.mark.parametrize("arm", study_lab.CHANGES)
 def test_a_short_run_is_found_again(stored, arm, monkeypatch):
     steps = 3
     losses = study.train(study.Setup(arm, study.SHORT, 0))[1] if arm == "base" else None
@@ -156,14 +159,14 @@ def test_everything_was_run(stored):
 def test_the_best_rate_is_the_bases_best(stored, steps, rates):
     means = {}
     for rate in rates:
-        runs = study.runs_of(stored, "base", steps, rate)
+        runs = study_lab.runs_of(stored, "base", steps, rate)
         means[rate] = sum(runs[seed] for seed in range(study.FEWER)) / study.FEWER
-    assert means[study.BEST[steps]] < min(means.values()) + 0.005
+    assert means[study_lab.BEST[steps]] < min(means.values()) + 0.005
 
 
 def test_the_command_fills_what_is_missing(tmp_path, monkeypatch):
     path, asked = tmp_path / "one_change.json", []
-    monkeypatch.setattr(study, "CHANGES", {"base": {}})
+    monkeypatch.setattr(study_lab, "CHANGES", {"base": {}})
     monkeypatch.setattr(study, "setups", lambda seeds: [study.Setup("base", 1, seed) for seed in seeds])
     monkeypatch.setattr(study, "run_setup", lambda setup: asked.append(setup) or {"nats": 1.0})
     for seeds in (["0"], ["0", "1"], ["0", "1"]):
@@ -171,4 +174,4 @@ def test_the_command_fills_what_is_missing(tmp_path, monkeypatch):
         study.main()
     content = json.loads(path.read_text(encoding="utf-8"))
     assert len(content["runs"]) == 2 and len(asked) == 3  # other seeds begin anew, the same go on
-    assert content["command"] == "python -m transformer_lib.course.studies.one_change --seeds 0 1"
+    assert content["command"] == "python -m studies.one_change --seeds 0 1"

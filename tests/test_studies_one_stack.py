@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 import transformer_lib as tl
-from transformer_lib.course.studies import masks, one_stack
+from transformer_lib.course.lab import masks, one_stack
 
 pytestmark = pytest.mark.fast
 

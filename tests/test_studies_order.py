@@ -8,13 +8,14 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.course.studies import copying
-from transformer_lib.course.studies import order as study
+from studies import order as study
+from transformer_lib.course.lab import copying
+from transformer_lib.course.lab import order as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_the_order_of_the_runs():
@@ -61,10 +62,10 @@ def test_the_curves_are_measured_on_the_right_layers():
 
 
 def test_every_set_up_is_stored(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.order --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.order --seeds 0 1 2"
     assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
     for run in stored["runs"]:
-        assert len(run["previous"]) == study.BUDGETS[run["rate"]] // run["every"] + 1 > study.MEASUREMENTS
+        assert len(run["previous"]) == study_lab.BUDGETS[run["rate"]] // run["every"] + 1 > study.MEASUREMENTS
         for name in study.SCORES:
             for share in study.SHARES:
                 wanted = run["every"] * study.crossings(run[name], share)
@@ -72,14 +73,14 @@ def test_every_set_up_is_stored(stored):
 
 
 def test_leads_are_differences_of_crossings(stored):
-    leads = study.leads(stored, 0.5, rate=3e-3, norm_first=False)
+    leads = study_lab.leads(stored, 0.5, rate=3e-3, norm_first=False)
     runs = [run for run in stored["runs"] if run["rate"] == 3e-3 and not run["norm_first"]]
     wanted = [run["previous crosses"]["0.5"] - run["induction crosses"]["0.5"] for run in runs]
     assert len(leads) == 3 and leads == pytest.approx(wanted, abs=0.06)
-    assert len(study.leads(stored)) == 12
+    assert len(study_lab.leads(stored)) == 12
     last = stored["runs"][-1]
     wanted = last["first time crosses"]["0.25"] - last["induction crosses"]["0.25"]
-    assert study.leads(stored, 0.25, "first time")[-1] == pytest.approx(wanted, abs=0.06)
+    assert study_lab.leads(stored, 0.25, "first time")[-1] == pytest.approx(wanted, abs=0.06)
 
 
 def test_the_first_time_counts_rows_before_the_repeat():

@@ -7,24 +7,25 @@ import sys
 
 import pytest
 
-from transformer_lib.course.studies import overfitting as study
+from studies import overfitting as study
+from transformer_lib.course.lab import overfitting as study_lab
 from transformer_lib.data.corpora import Corpus, load_corpus
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_the_pairs_are_drawn_with_the_seed():
     corpus = load_corpus("context")
     few, again, other = (study.chosen(corpus, 256, seed) for seed in (0, 0, 1))
     assert len(few) == 256 == len(set(few)) and few == again != other and set(few) <= set(corpus["train"])
-    assert len(study.chosen(corpus, 10**6, 0)) == len(corpus["train"]) == study.SIZES[-1]
+    assert len(study.chosen(corpus, 10**6, 0)) == len(corpus["train"]) == study_lab.SIZES[-1]
 
 
 def test_the_last_step_is_looked_at():
-    for steps in (12, study.STEPS, 4 * study.STEPS):
+    for steps in (12, study_lab.STEPS, 4 * study_lab.STEPS):
         found = study.looked_at(steps)
         assert found[-1] == steps and found == sorted(set(found)) and len(found) < 20
 
@@ -44,7 +45,7 @@ def test_a_short_run_repeats_the_stored_one(stored):
 
 
 def test_every_set_up_is_stored(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.overfitting --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.overfitting --seeds 0 1 2"
     assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
     for run in stored["runs"]:
         assert run["curve"]["steps"] == study.looked_at(run["steps"])
@@ -52,11 +53,11 @@ def test_every_set_up_is_stored(stored):
 
 
 def test_few_sentences_are_memorised_and_many_are_not(stored):
-    for run in study.runs_of(stored, 256):
+    for run in study_lab.runs_of(stored, 256):
         validation = run["curve"]["validation"]
         assert run["curve"]["training"][-1] < 0.01 and validation[-1] > min(validation) + 0.4
         assert run["exact"] == {"training": 1.0, "validation": 0.0}
-    for run in study.runs_of(stored, study.SIZES[-1]):
+    for run in study_lab.runs_of(stored, study_lab.SIZES[-1]):
         assert abs(run["curve"]["training"][-1] - run["curve"]["validation"][-1]) < 0.005
 
 
@@ -65,10 +66,10 @@ def test_the_means_and_the_panels_are_of_the_stored_runs():
         {"steps": [1, 2, 3], "training": [3.0, 1.0, 0.0], "validation": [3.0, low, 4.0], "words right": [0.1, 0.3, 0.5]}
         for low in (1.0, 2.0)
     ]
-    head = {"pairs": 256, "dropout": 0.0, "smoothing": 0.0, "steps": study.STEPS}
+    head = {"pairs": 256, "dropout": 0.0, "smoothing": 0.0, "steps": study_lab.STEPS}
     results = {"runs": [{**head, "seed": seed, "curve": curve} for seed, curve in enumerate(curves)]}
-    assert study.best_and_last(results, 256) == pytest.approx((1.5, 4.0, 0.3, 0.5))
-    assert study.runs_of(results, 1024) == [] == study.runs_of(results, 256, 0.3)
+    assert study_lab.best_and_last(results, 256) == pytest.approx((1.5, 4.0, 0.3, 0.5))
+    assert study_lab.runs_of(results, 1024) == [] == study_lab.runs_of(results, 256, 0.3)
 
 
 def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):

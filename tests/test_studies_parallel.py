@@ -5,27 +5,29 @@ from __future__ import annotations
 import pytest
 import torch
 
-from transformer_lib.course.studies import parallel
+from studies import parallel
+from transformer_lib.course.lab import parallel as parallel_lab
 
 EXACT = {"rtol": 0, "atol": 1e-12}
 
 
 def gradient(rows):
     """Return the gradient of the mean over the tokens of these rows of batch 0, as one vector, and their number."""
-    model = parallel.new_model()
-    src, tgt = (ids[rows] for ids in parallel.batch(0))
+    model = parallel_lab.new_model()
+    src, tgt = (ids[rows] for ids in parallel_lab.batch(0))
     parallel.step_gradients(model, src, tgt)
     vector = torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
-    return vector, parallel.summed_loss(model, src, tgt)[1]
+    return vector, parallel_lab.summed_loss(model, src, tgt)[1]
 
 
 def test_the_halves_of_a_batch_are_uneven():
-    src, tgt = parallel.batch(0)
+    src, tgt = parallel_lab.batch(0)
     assert src.shape == tgt.shape == (6, 11)
     assert [
-        parallel.summed_loss(parallel.new_model(), *(x.chunk(2)[part] for x in (src, tgt)))[1] for part in (0, 1)
+        parallel_lab.summed_loss(parallel_lab.new_model(), *(x.chunk(2)[part] for x in (src, tgt)))[1]
+        for part in (0, 1)
     ] == [20, 4]
-    assert not torch.equal(src, parallel.batch(1)[0])
+    assert not torch.equal(src, parallel_lab.batch(1)[0])
 
 
 def test_means_weighted_by_tokens_are_the_mean_of_the_whole():
@@ -48,7 +50,7 @@ def test_two_processes_end_where_one_does():
 
 
 def test_training_moves_the_weights():
-    start = torch.nn.utils.parameters_to_vector(parallel.new_model().parameters())
+    start = torch.nn.utils.parameters_to_vector(parallel_lab.new_model().parameters())
     assert (parallel.train() - start).abs().max() > 0.01
     assert torch.equal(parallel.train(), parallel.train())
 

@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from factories import make_model, random_ids
-from transformer_lib.course.studies import parts
+from studies import parts
+from transformer_lib.course.lab import parts as parts_lab
 from transformer_lib.decoding.sampling import greedy_decode
 from transformer_lib.model.recording import record_attention
 
@@ -46,7 +47,7 @@ def test_with_a_cache_the_missing_mask_changes_nothing():
 
 def test_without_residual_a_layer_is_its_sublayers_alone():
     model = make_model()
-    parts.without_residual(model)
+    parts_lab.without_residual(model)
     layer, x = model.encoder.layers[1], torch.randn(5, 7, 30)
     attended = layer.self_attention_residual.norm(layer.self_attention(x, x, x))
     expected = layer.feed_forward_residual.norm(layer.feed_forward(attended))

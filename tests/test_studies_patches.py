@@ -9,12 +9,13 @@ from statistics import mean
 import pytest
 import torch
 
-from transformer_lib.course.studies import patches as study
+from studies import patches as study
+from transformer_lib.course.lab import patches as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def shares(stored, version, epochs, what="held out"):
@@ -62,18 +63,18 @@ def test_rivals_are_found_again(stored):
         assert found[0] == pytest.approx(stored["rivals"][name][0], abs=0.005)
 
 
-@pytest.mark.parametrize("version", study.VERSIONS)
+@pytest.mark.parametrize("version", study_lab.VERSIONS)
 def test_a_short_run_repeats_the_stored_one(stored, version):
     assert study.short_run(version) == pytest.approx(stored["short"][version], abs=2e-3)
 
 
 def test_what_the_notebook_says_is_stored(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.patches --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.patches --seeds 0 1 2"
     linear = mean(stored["rivals"]["logistic regression"])
-    early, late = (mean(shares(stored, "positions", epochs)) for epochs in study.EPOCHS)
+    early, late = (mean(shares(stored, "positions", epochs)) for epochs in study_lab.EPOCHS)
     assert early < linear - 0.03 and abs(late - linear) < 0.02  # level with a linear map, after 75 epochs
-    for epochs in study.EPOCHS:
-        learned, none, other = (shares(stored, version, epochs) for version in study.VERSIONS)
+    for epochs in study_lab.EPOCHS:
+        learned, none, other = (shares(stored, version, epochs) for version in study_lab.VERSIONS)
         assert len(learned) == len(none) == len(other) == 3
         assert min(learned) > max(none) + 0.1  # positions help
         assert abs(mean(learned) - mean(other)) < 0.03  # any order does

@@ -5,39 +5,41 @@ from __future__ import annotations
 import pytest
 import torch
 
-from transformer_lib.course.studies import ladder, peeking
+from studies import ladder, peeking
+from transformer_lib.course.lab import ladder as ladder_lab
+from transformer_lib.course.lab import peeking as peeking_lab
 from transformer_lib.data.corpora import load_corpus
 
 
 def test_sentences_follow_the_table():
-    ids = peeking.sentences(20_000, torch.Generator().manual_seed(0))
-    assert ids.shape == (20_000, peeking.INPUTS + 1)
+    ids = peeking_lab.sentences(20_000, torch.Generator().manual_seed(0))
+    assert ids.shape == (20_000, peeking_lab.INPUTS + 1)
     counts = torch.zeros(8, 8).index_put_((ids[:, :-1].flatten(), ids[:, 1:].flatten()), torch.ones(1), accumulate=True)
-    assert torch.allclose(counts / counts.sum(dim=1, keepdim=True), peeking.FOLLOWS, atol=0.03)
+    assert torch.allclose(counts / counts.sum(dim=1, keepdim=True), peeking_lab.FOLLOWS, atol=0.03)
 
 
 def test_all_words_are_equally_frequent_at_every_position():
-    assert torch.allclose(peeking.FOLLOWS.sum(dim=1), torch.ones(8))
-    assert torch.allclose(peeking.FOLLOWS.sum(dim=0), torch.ones(8), atol=1e-4)
-    ids = peeking.sentences(20_000, torch.Generator().manual_seed(1))
+    assert torch.allclose(peeking_lab.FOLLOWS.sum(dim=1), torch.ones(8))
+    assert torch.allclose(peeking_lab.FOLLOWS.sum(dim=0), torch.ones(8), atol=1e-4)
+    ids = peeking_lab.sentences(20_000, torch.Generator().manual_seed(1))
     shares = torch.nn.functional.one_hot(ids, 8).double().mean(dim=0)
     assert (shares - 1 / 8).abs().max() < 0.012
 
 
 def test_surprise_is_the_loss_of_the_true_table():
-    inputs, labels = peeking.test_sentences(300)
+    inputs, labels = peeking_lab.test_sentences(300)
     ids = torch.cat((inputs, labels[:, -1:]), dim=1)
-    by_hand = peeking.losses(peeking.FOLLOWS[inputs].log(), labels).mean().item()
-    assert peeking.surprise(ids) == pytest.approx(by_hand, abs=1e-5)
+    by_hand = peeking_lab.losses(peeking_lab.FOLLOWS[inputs].log(), labels).mean().item()
+    assert peeking_lab.surprise(ids) == pytest.approx(by_hand, abs=1e-5)
 
 
 def model(*, masked):
     torch.manual_seed(3)
-    return peeking.Writer(masked=masked).double()
+    return peeking_lab.Writer(masked=masked).double()
 
 
 def test_only_without_the_mask_does_a_row_depend_on_later_words():
-    inputs, _ = peeking.test_sentences(5)
+    inputs, _ = peeking_lab.test_sentences(5)
     other = inputs.clone()
     other[:, 4] = (other[:, 4] + 1) % 8
     for masked in (True, False):
@@ -47,52 +49,54 @@ def test_only_without_the_mask_does_a_row_depend_on_later_words():
 
 
 def test_with_the_mask_the_honest_form_is_the_training_form():
-    inputs, _ = peeking.test_sentences(7)
+    inputs, _ = peeking_lab.test_sentences(7)
     writer = model(masked=True)
-    torch.testing.assert_close(peeking.honest(writer, inputs), writer(inputs), rtol=0, atol=1e-12)
+    torch.testing.assert_close(peeking_lab.honest(writer, inputs), writer(inputs), rtol=0, atol=1e-12)
 
 
 def test_one_pass_gives_the_gradients_of_all_steps():
-    inputs, labels = peeking.test_sentences(7)
+    inputs, labels = peeking_lab.test_sentences(7)
     writer = model(masked=True)
-    forms = (writer(inputs), peeking.honest(writer, inputs))
-    both = [torch.autograd.grad(peeking.losses(logits, labels).mean(), list(writer.parameters())) for logits in forms]
+    forms = (writer(inputs), peeking_lab.honest(writer, inputs))
+    both = [
+        torch.autograd.grad(peeking_lab.losses(logits, labels).mean(), list(writer.parameters())) for logits in forms
+    ]
     torch.testing.assert_close(*both, rtol=0, atol=1e-12)
 
 
 def test_four_words_are_moved_without_being_changed():
-    inputs, labels = peeking.test_sentences()
+    inputs, labels = peeking_lab.test_sentences()
     writer = model(masked=False)
     for last_at in (3, 7, 10):
-        by_hand = peeking.losses(writer(inputs[:, 4:], last_at - 3)[:, -1:], labels[:, 7:])
-        assert peeking.after_four(writer, last_at) == pytest.approx(by_hand.item())
-    assert peeking.after_four(writer, 3) != pytest.approx(peeking.after_four(writer, 7), abs=1e-4)
+        by_hand = peeking_lab.losses(writer(inputs[:, 4:], last_at - 3)[:, -1:], labels[:, 7:])
+        assert peeking_lab.after_four(writer, last_at) == pytest.approx(by_hand.item())
+    assert peeking_lab.after_four(writer, 3) != pytest.approx(peeking_lab.after_four(writer, 7), abs=1e-4)
 
 
 def test_with_a_full_window_the_first_word_is_that_of_the_last_position():
-    ids = peeking.sentences(1000, torch.Generator().manual_seed(98), 9)
+    ids = peeking_lab.sentences(1000, torch.Generator().manual_seed(98), 9)
     writer = model(masked=False)
-    by_hand = peeking.losses(writer(ids[:, :8]), ids[:, 1:])[7].item()
-    assert peeking.with_full_window(writer, 1) == pytest.approx(by_hand)
+    by_hand = peeking_lab.losses(writer(ids[:, :8]), ids[:, 1:])[7].item()
+    assert peeking_lab.with_full_window(writer, 1) == pytest.approx(by_hand)
 
 
 def test_the_judge_takes_the_three_forms():
-    inputs, labels = peeking.test_sentences()
+    inputs, labels = peeking_lab.test_sentences()
     writer = model(masked=True).float()
-    in_training, alone, written = peeking.judge(writer)
+    in_training, alone, written = peeking_lab.judge(writer)
     assert in_training == pytest.approx(alone, abs=1e-5)
-    assert in_training == pytest.approx(peeking.losses(writer(inputs), labels).mean().item())
-    assert written == pytest.approx(peeking.surprise(peeking.write(writer, inputs[:, :1], 8)))
+    assert in_training == pytest.approx(peeking_lab.losses(writer(inputs), labels).mean().item())
+    assert written == pytest.approx(peeking_lab.surprise(peeking_lab.write(writer, inputs[:, :1], 8)))
 
 
 def test_writing_appends_words_and_reads_the_last_ones_only():
-    inputs, _ = peeking.test_sentences(4)
+    inputs, _ = peeking_lab.test_sentences(4)
     writer = model(masked=False).float()
-    text = peeking.write(writer, inputs, 3)
+    text = peeking_lab.write(writer, inputs, 3)
     assert text.shape == (4, 11)
     assert torch.equal(text[:, :8], inputs)
     longer = torch.cat((inputs.flip(1), inputs), dim=1)
-    assert torch.equal(peeking.write(writer, longer, 3)[:, 16:], text[:, 8:])
+    assert torch.equal(peeking_lab.write(writer, longer, 3)[:, 16:], text[:, 8:])
 
 
 def test_the_peeking_translator_differs_by_its_mask_alone():
@@ -110,11 +114,11 @@ def test_the_peeking_translator_differs_by_its_mask_alone():
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return peeking.load_results()
+    return peeking_lab.load_results()
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.peeking --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.peeking --seeds 0 1 2"
     given = {(run["masked"], run["cut"], run["seed"], run["rate"], run["steps"]) for run in stored["writers"]}
     assert len(given) == len(stored["writers"]) == 3 * 3 * 3 * 2
     assert {run[3:] for run in given} == {(r, s) for r in peeking.RATES for s in peeking.BUDGETS}
@@ -159,7 +163,7 @@ def test_cut_at_random_lengths_they_leak_and_write(stored):
 
 
 def test_hardly_a_translation_comes_out_right_without_the_mask(stored):
-    honest_ones = ladder.load_results()["runs"]["07"]
+    honest_ones = ladder_lab.load_results()["runs"]["07"]
     for run, honest in zip(stored["translators"], honest_ones, strict=True):
         for passes in map(str, peeking.PASSES):
             assert run["scores"][passes]["exact match"] < 0.001  # at most one sentence

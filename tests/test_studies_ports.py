@@ -9,7 +9,8 @@ import pytest
 import torch
 from torch import nn
 
-from transformer_lib.course.studies import ports as study
+from studies import ports as study
+from transformer_lib.course.lab import ports as study_lab
 
 SLIPS = {
     "GPT-2": ["exact gelu", "relu", "no biases in the attention", "output projection not transposed", "no causal mask"],
@@ -19,15 +20,15 @@ SLIPS = {
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 @pytest.mark.parametrize("kind", SLIPS)
 def test_both_models_agree_and_slips_show_where_all_is_drawn_anew(stored, kind):
     found = stored[kind]
-    for weights in study.WEIGHTS:
+    for weights in study_lab.WEIGHTS:
         assert list(found[weights]) == ["spread of the logits", "right", *SLIPS[kind]]
-        assert all(len(numbers) == len(study.MODELS) for numbers in found[weights].values())
+        assert all(len(numbers) == len(study_lab.MODELS) for numbers in found[weights].values())
         assert max(found[weights]["right"]) < 1e-5
     assert max(found["float64"]) < 1e-12
     assert min(min(found["drawn anew"][slip]) for slip in SLIPS[kind]) > 1e-4
@@ -52,19 +53,19 @@ def test_what_is_stored_is_found_again(stored, kind):
 
 def test_drawing_anew_leaves_no_parameter_as_it_was():
     model = nn.Sequential(nn.Linear(50, 50), nn.LayerNorm(50))
-    study.draw_anew(model, 0)
+    study_lab.draw_anew(model, 0)
     centres = {"0.weight": 0, "0.bias": 0, "1.weight": 1, "1.bias": 0}
     for name, parameter in model.named_parameters():
         assert abs(parameter.mean().item() - centres[name]) < 0.15
-        assert parameter.std().item() == pytest.approx(study.SPREAD, rel=0.35)
+        assert parameter.std().item() == pytest.approx(study_lab.SPREAD, rel=0.35)
 
 
 def test_the_command_stores_what_is_measured(tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     path = tmp_path / "ports.json"
-    monkeypatch.setattr(study, "MODELS", study.MODELS[2:])
+    monkeypatch.setattr(study_lab, "MODELS", study_lab.MODELS[2:])
     monkeypatch.setattr(sys, "argv", ["ports", "--results", str(path)])
     study.main()
     content = json.loads(path.read_text(encoding="utf-8"))
     assert content["versions"]["torch"] == torch.__version__ and len(content["BERT"]["as drawn"]["right"]) == 1
-    assert content["command"] == "python -m transformer_lib.course.studies.ports --seeds 0"
+    assert content["command"] == "python -m studies.ports --seeds 0"

@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-from transformer_lib.course.studies import ports_today as study
+from studies import ports_today as study
+from transformer_lib.course.lab import ports_today as study_lab
 from transformer_lib.model import modern
 
 SLIPS = {
@@ -22,7 +23,7 @@ SLIPS["Mistral"] = SLIPS["Llama"] | {"window one longer": 3, "window one shorter
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 @pytest.mark.parametrize("kind", study.KINDS)
@@ -110,10 +111,10 @@ def test_a_trained_model_is_measured_with_each_slip(monkeypatch):
 def test_the_command_stores_what_is_measured(tmp_path, monkeypatch):
     pytest.importorskip("transformers")
     path = tmp_path / "ports_today.json"
-    monkeypatch.setattr(study, "MODELS", study.MODELS[2:])
+    monkeypatch.setattr(study_lab, "MODELS", study_lab.MODELS[2:])
     monkeypatch.setattr(study, "TRAINED_SEEDS", ())
     monkeypatch.setattr(sys, "argv", ["ports_today", "--results", str(path)])
     study.main()
     content = json.loads(path.read_text(encoding="utf-8"))
     assert content["versions"]["torch"] == torch.__version__ and len(content["Qwen3"]["moved"]["right"]) == 1
-    assert content["command"] == "python -m transformer_lib.course.studies.ports_today --seeds 0"
+    assert content["command"] == "python -m studies.ports_today --seeds 0"

@@ -7,8 +7,10 @@ from statistics import mean, stdev
 import pytest
 import torch
 
-from transformer_lib.course.studies import precision, stored
-from transformer_lib.course.studies.translators import TEST_SPLITS, short_run
+from studies import precision
+from studies.translators import short_run
+from transformer_lib.course.lab import stored
+from transformer_lib.course.lab.translators import TEST_SPLITS
 from transformer_lib.data.corpora import load_corpus
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from transformer_lib.course.studies import processes
+from studies import processes
 
 WAYS = (processes.WHOLE, processes.SHARDED)
 

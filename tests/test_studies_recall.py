@@ -8,48 +8,49 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lib.course.studies import recall
+from studies import recall
+from transformer_lib.course.lab import recall as recall_lab
 
-ATTENDING = [kind for kind in recall.KINDS if "attention" in kind]
+ATTENDING = [kind for kind in recall_lab.KINDS if "attention" in kind]
 
 
 @pytest.fixture(scope="module")
 def stored():
-    return recall.load_results()
+    return recall_lab.load_results()
 
 
-@pytest.mark.parametrize("kind", recall.KINDS)
+@pytest.mark.parametrize("kind", recall_lab.KINDS)
 def test_a_reader_gives_one_row_of_logits_for_each_row_of_symbols(kind):
-    assert recall.Reader(kind)(torch.zeros(3, 7, dtype=torch.long)).shape == (3, recall.SYMBOLS)
+    assert recall_lab.Reader(kind)(torch.zeros(3, 7, dtype=torch.long)).shape == (3, recall_lab.SYMBOLS)
 
 
 @pytest.mark.parametrize("kind", ATTENDING)
 def test_an_attending_reader_also_returns_weights_that_sum_to_one(kind):
     torch.manual_seed(0)
-    _, weights = recall.Reader(kind).read(torch.randn(3, 7, recall.WIDTH))
+    _, weights = recall_lab.Reader(kind).read(torch.randn(3, 7, recall_lab.WIDTH))
     assert weights.shape == (3, 7)
     torch.testing.assert_close(weights.sum(-1), torch.ones(3))
 
 
 def test_an_unknown_kind_is_refused():
     with pytest.raises(ValueError, match=r"kind must be one of 'RNN', .*, got 'GRU'"):
-        recall.Reader("GRU")
+        recall_lab.Reader("GRU")
 
 
 def test_an_open_gate_starts_with_a_forget_bias_of_three():
-    bias = recall.Reader("LSTM, open gate").recurrent.bias_hh_l0.view(4, recall.WIDTH)
-    torch.testing.assert_close(bias[1], torch.full((recall.WIDTH,), 3.0))
+    bias = recall_lab.Reader("LSTM, open gate").recurrent.bias_hh_l0.view(4, recall_lab.WIDTH)
+    torch.testing.assert_close(bias[1], torch.full((recall_lab.WIDTH,), 3.0))
     assert bias[[0, 2, 3]].abs().max() < 1
 
 
 def test_the_gradient_ratio_is_that_of_finite_differences():
     torch.manual_seed(5)
-    reader = recall.Reader("RNN").double()
-    x = torch.randn(1, 3, recall.WIDTH, dtype=torch.float64)
+    reader = recall_lab.Reader("RNN").double()
+    x = torch.randn(1, 3, recall_lab.WIDTH, dtype=torch.float64)
 
     def slopes(position):
-        steps = 1e-6 * torch.eye(recall.WIDTH, dtype=torch.float64)
-        moved = x.repeat(recall.WIDTH, 1, 1)
+        steps = 1e-6 * torch.eye(recall_lab.WIDTH, dtype=torch.float64)
+        moved = x.repeat(recall_lab.WIDTH, 1, 1)
         with torch.no_grad():
             moved[:, position] += steps
             above = reader.read(moved)[0].sum(-1)
@@ -57,16 +58,16 @@ def test_the_gradient_ratio_is_that_of_finite_differences():
             return (above - reader.read(moved)[0].sum(-1)) / 2e-6
 
     expected = (slopes(0).norm() / slopes(2).norm()).item()
-    assert recall.gradient_ratio("RNN", 3, seed=5) == pytest.approx(expected, rel=1e-6)
+    assert recall_lab.gradient_ratio("RNN", 3, seed=5) == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.recall --seeds 0 1 2"
-    assert stored["lengths"] == list(recall.LENGTHS)
+    assert stored["command"] == "python -m studies.recall --seeds 0 1 2"
+    assert stored["lengths"] == list(recall_lab.LENGTHS)
     assert stored["steps"] == list(recall.BUDGETS)
-    assert list(stored["accuracy"]) == list(recall.KINDS)
+    assert list(stored["accuracy"]) == list(recall_lab.KINDS)
     for budgets in stored["accuracy"].values():
-        assert [[len(row) for row in rows] for rows in budgets] == 2 * [3 * [len(recall.LENGTHS)]]
+        assert [[len(row) for row in rows] for rows in budgets] == 2 * [3 * [len(recall_lab.LENGTHS)]]
     assert [float(radius) for radius in stored["radii"]] == list(recall.RADII)
     for budgets in (*stored["radii"].values(), stored["damped"]):
         assert [len(row) for row in budgets] == 2 * [recall.MORE_SEEDS]
@@ -101,7 +102,7 @@ def test_a_longer_budget_goes_on_from_a_shorter_one():
 
 
 def test_a_start_has_the_spectral_radius_asked_for():
-    matrix = recall.Reader("RNN", radius=1.7).recurrent.weight_hh_l0
+    matrix = recall_lab.Reader("RNN", radius=1.7).recurrent.weight_hh_l0
     assert torch.linalg.eigvals(matrix).abs().max().item() == pytest.approx(1.7, rel=1e-4)
 
 
@@ -109,7 +110,7 @@ def test_damping_changes_the_gradient_and_not_the_result():
     ids, grads, results = torch.randint(8, (2, 7), generator=torch.Generator().manual_seed(0)), [], []
     for damping in (None, 0.5):
         torch.manual_seed(0)
-        reader = recall.Reader("RNN", damping=damping).double()
+        reader = recall_lab.Reader("RNN", damping=damping).double()
         x = reader.embedding(ids).detach().requires_grad_()
         results.append(reader.read(x)[0])
         grads.append(torch.autograd.grad(results[-1].sum(), x)[0])
@@ -121,8 +122,8 @@ def test_damping_changes_the_gradient_and_not_the_result():
 def test_a_question_asks_for_the_symbol_at_its_position():
     ids, answers = recall._rows(50, 7, 7)
     assert ids.shape == (50, 8)
-    assert ids[:, :7].max() < recall.SYMBOLS <= ids[:, 7].min()
-    assert [row[row[7] - recall.SYMBOLS].item() for row in ids] == answers.tolist()
+    assert ids[:, :7].max() < recall_lab.SYMBOLS <= ids[:, 7].min()
+    assert [row[row[7] - recall_lab.SYMBOLS].item() for row in ids] == answers.tolist()
 
 
 def test_questions_and_rates_have_their_shapes():
@@ -140,7 +141,7 @@ def test_radii_are_trained_by_seed_and_budget():
 def test_a_reader_with_positions_adds_them_to_what_it_reads():
     torch.manual_seed(0)
     same = torch.full((1, 7), 3)
-    plain, placed = recall.Reader("RNN"), recall.Reader("RNN + positions")
+    plain, placed = recall_lab.Reader("RNN"), recall_lab.Reader("RNN + positions")
     placed.load_state_dict(plain.state_dict())
     assert not torch.allclose(plain(same), placed(same))
 
@@ -153,8 +154,8 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(recall, "run_rates", lambda seeds: {"0.1": [[0.5 for _ in seeds]]})
     monkeypatch.setattr(sys, "argv", ["recall", "--seeds", "4", "5", "--results", str(path)])
     recall.main()
-    content = recall.load_results(path)
-    assert content["command"] == "python -m transformer_lib.course.studies.recall --seeds 4 5"
+    content = recall_lab.load_results(path)
+    assert content["command"] == "python -m studies.recall --seeds 4 5"
     assert content["seeds"] == [4, 5]
     assert content["accuracy"] == {"RNN": [[[0.5], [0.5]]]}
     assert content["radii"] == {"1.7": [[0.5] * recall.MORE_SEEDS]}
@@ -171,4 +172,4 @@ def test_training_is_the_same_twice():
 
 def test_chance_level_for_an_untrained_reader():
     torch.manual_seed(0)
-    assert recall.accuracy(recall.Reader("RNN"), 11) == pytest.approx(recall.CHANCE, abs=0.1)
+    assert recall.accuracy(recall_lab.Reader("RNN"), 11) == pytest.approx(recall.CHANCE, abs=0.1)

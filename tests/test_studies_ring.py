@@ -8,12 +8,13 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.course.studies import ring as study
+from studies import ring as study
+from transformer_lib.course.lab import ring as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def _batch(models: study.Ring, size: int = 5) -> tuple[torch.Tensor, ...]:
@@ -47,9 +48,9 @@ def test_with_matrices_they_have_not():
 
 
 def test_kinds_of_one_seed_start_alike():
-    found = {kind: study.Ring(kind, [5]).parameters for kind in study.KINDS}
-    for kind in study.KINDS:
-        scale = study.KINDS[kind] / study.KINDS["similarity"]
+    found = {kind: study.Ring(kind, [5]).parameters for kind in study_lab.KINDS}
+    for kind in study_lab.KINDS:
+        scale = study_lab.KINDS[kind] / study_lab.KINDS["similarity"]
         torch.testing.assert_close(found[kind]["symbols"], scale * found["similarity"]["symbols"])
         torch.testing.assert_close(found[kind]["w_1"], found["similarity"]["w_1"])
     assert {"w_q", "w_k"} <= set(found["two matrices"]) and len(found["similarity"]) == 4
@@ -129,8 +130,8 @@ def test_a_short_run_repeats_the_stored_one(stored):
 
 
 def test_the_stored_study_is_complete_and_says_what_the_notebook_says(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.ring --seeds 0 1 2 3 4"
-    assert list(stored["found"]) == list(study.KINDS)
+    assert stored["command"] == "python -m studies.ring --seeds 0 1 2 3 4"
+    assert list(stored["found"]) == list(study_lab.KINDS)
     for of_kind in stored["found"].values():
         assert list(of_kind) == [str(steps) for steps in study.BUDGETS]
         assert all(len(values) == 5 for one in of_kind.values() for values in one.values())
@@ -151,7 +152,7 @@ def test_the_stored_study_is_complete_and_says_what_the_notebook_says(stored):
 
 def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     path, calls = tmp_path / "ring.json", []
-    monkeypatch.setattr(study, "KINDS", {"even": 0.2})
+    monkeypatch.setattr(study_lab, "KINDS", {"even": 0.2})
     monkeypatch.setattr(study, "BUDGETS", (1, 2))
     monkeypatch.setattr(study, "RETRAINED", "even")
     monkeypatch.setattr(study, "VERSIONS", ("equal",))

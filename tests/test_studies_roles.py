@@ -8,30 +8,33 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.course.studies import roles as study
+from studies import roles as study
+from transformer_lib.course.lab import roles as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_a_token_has_to_name_the_colour_of_the_next_symbol():
-    found = study.sentences(3, torch.Generator().manual_seed(7))
+    found = study_lab.sentences(3, torch.Generator().manual_seed(7))
     for x, symbol, colour, answer in zip(*found, strict=True):
-        assert sorted(symbol.tolist()) == list(range(study.SYMBOLS))
-        assert x[:, : study.SYMBOLS].argmax(dim=-1).equal(symbol) and x[:, study.SYMBOLS :].argmax(dim=-1).equal(colour)
+        assert sorted(symbol.tolist()) == list(range(study_lab.SYMBOLS))
+        assert x[:, : study_lab.SYMBOLS].argmax(dim=-1).equal(symbol) and x[:, study_lab.SYMBOLS :].argmax(
+            dim=-1
+        ).equal(colour)
         assert (x.sum(dim=-1) == 2).all()
         colours = dict(zip(symbol.tolist(), colour.tolist(), strict=True))
-        assert answer.tolist() == [colours[(one + 1) % study.SYMBOLS] for one in symbol.tolist()]
+        assert answer.tolist() == [colours[(one + 1) % study_lab.SYMBOLS] for one in symbol.tolist()]
 
 
 def test_the_versions_differ_in_what_they_say():
-    x = study.sentences(2, torch.Generator().manual_seed(3)).x
-    by_symbol, by_colour = study.only(x, "symbol"), study.only(x, "colour")
+    x = study_lab.sentences(2, torch.Generator().manual_seed(3)).x
+    by_symbol, by_colour = study_lab.only(x, "symbol"), study_lab.only(x, "colour")
     assert torch.equal(by_symbol + by_colour, x) and not by_symbol[..., 8:].any() and not by_colour[..., :8].any()
-    matrices = study.Heads("three matrices", 5, [11]).matrices
-    parts = {version: study.Heads(version, 5, [11]).project(x) for version in study.VERSIONS}
+    matrices = study_lab.Heads("three matrices", 5, [11]).matrices
+    parts = {version: study_lab.Heads(version, 5, [11]).project(x) for version in study_lab.VERSIONS}
     query, key, value = parts["three matrices"]
     assert key.shape == (1, 2, 8, 5) and not torch.equal(query, key)
     for version in ("Q = K", "Q = K, rate .01", "not itself"):
@@ -50,9 +53,9 @@ def test_the_versions_differ_in_what_they_say():
 
 
 def test_symmetric_scores_and_no_weight_on_itself():
-    x = study.sentences(2, torch.Generator().manual_seed(3)).x
+    x = study_lab.sentences(2, torch.Generator().manual_seed(3)).x
     for version in ("Q = K", "shifted", "signs", "not itself"):
-        query, key, _ = (heads := study.Heads(version, 4, [0])).project(x)
+        query, key, _ = (heads := study_lab.Heads(version, 4, [0])).project(x)
         scores = query @ key.mT
         assert torch.allclose(scores, scores.mT, atol=1e-6) == (version != "shifted")
         own = heads.weights(query, key).diagonal(dim1=-2, dim2=-1)
@@ -65,11 +68,11 @@ def test_symmetric_scores_and_no_weight_on_itself():
 
 def test_no_symmetric_head_looks_ahead_in_a_whole_sentence():
     """The proof of notebook 03, on the sentences themselves; a head with three matrices does it."""
-    found = study.tested()
+    found = study_lab.tested()
     position = found.symbol.argsort(dim=-1)
-    ahead, behind = (position.gather(-1, (found.symbol + step) % study.SYMBOLS)[..., None] for step in (1, -1))
+    ahead, behind = (position.gather(-1, (found.symbol + step) % study_lab.SYMBOLS)[..., None] for step in (1, -1))
     for version in ("three matrices", "Q = K", "signs", "not itself"):
-        heads = study.Heads(version, 4, [6]).train(200)
+        heads = study_lab.Heads(version, 4, [6]).train(200)
         weights = heads.attend(found.x)[0][0]
         looking = (weights.gather(-1, ahead) > weights.gather(-1, behind)).sum(dim=(1, 2))
         assert looking.max() == 8 if version == "three matrices" else looking.max() <= 7
@@ -77,13 +80,13 @@ def test_no_symmetric_head_looks_ahead_in_a_whole_sentence():
 
 
 def test_a_head_learns_the_same_alone_and_beside_others():
-    alone, beside = (study.Heads("Q = K", 3, seeds).train(11).matrices["V"] for seeds in ([7], [3, 7]))
+    alone, beside = (study_lab.Heads("Q = K", 3, seeds).train(11).matrices["V"] for seeds in ([7], [3, 7]))
     torch.testing.assert_close(beside[1:], alone, atol=1e-4, rtol=1e-4)
     assert not torch.allclose(beside[0], beside[1])
 
 
 def test_weights_by_symbol_and_who_looks_ahead():
-    heads = study.Heads("three matrices", 8, [0, 1])
+    heads = study_lab.Heads("three matrices", 8, [0, 1])
     with torch.no_grad():
         for name, matrix in heads.matrices.items():
             matrix.zero_()
@@ -100,23 +103,23 @@ def test_weights_by_symbol_and_who_looks_ahead():
 
 def test_an_unknown_version_is_refused():
     with pytest.raises(ValueError, match=r"version must be one of 'three matrices', .*, got 'K = Q'"):
-        study.Heads("K = Q", 5, [0])
+        study_lab.Heads("K = Q", 5, [0])
 
 
 def test_a_short_run_repeats_the_stored_one(stored):
     for version, d_k, places in (("Q = K", 4, [5, 6]), ("V = K", 4, [0, 1])):
         seeds = [stored["seeds"][place] for place in places]
-        found = study.Heads(version, d_k, seeds).train(300).share_right()
+        found = study_lab.Heads(version, d_k, seeds).train(300).share_right()
         wanted = [stored["versions"][version][str(d_k)]["300"]["right"][place] for place in places]
         assert found == pytest.approx(wanted, abs=0.02)
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.roles --seeds 0 1 2 3 4 5 6 7"
-    assert stored["budgets"] == list(study.BUDGETS) and stored["rate"] == study.RATE
-    assert list(stored["versions"]) == list(study.VERSIONS)
+    assert stored["command"] == "python -m studies.roles --seeds 0 1 2 3 4 5 6 7"
+    assert stored["budgets"] == list(study.BUDGETS) and stored["rate"] == study_lab.RATE
+    assert list(stored["versions"]) == list(study_lab.VERSIONS)
     for version, widths in stored["versions"].items():
-        assert list(widths) == [str(d_k) for d_k in study.VERSIONS[version].widths]
+        assert list(widths) == [str(d_k) for d_k in study_lab.VERSIONS[version].widths]
         for d_k, budgets in widths.items():
             wanted = (*study.BUDGETS, *study.LONGER.get((version, int(d_k)), ()))
             assert list(budgets) == [str(steps) for steps in wanted]
@@ -135,7 +138,7 @@ def test_what_the_notebook_says_of_it(stored):
         return stored["versions"][version][str(d_k)]["1500"]["tokens ahead"]
 
     for version in ("Q = K", "Q = K, rate .01"):
-        for d_k in study.VERSIONS[version].widths:
+        for d_k in study_lab.VERSIONS[version].widths:
             pairs = list(zip(right(version, d_k), ahead(version, d_k), strict=True))
             assert max(share for share, _ in pairs) < 29 / 32 + 0.005  # .906, and what 8,000 questions leave open
             assert all(tokens > 6.9 for share, tokens in pairs if share > 0.88)
@@ -153,7 +156,7 @@ def test_what_the_notebook_says_of_it(stored):
 
 def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     path, calls = tmp_path / "roles.json", []
-    monkeypatch.setattr(study, "VERSIONS", {"Q = K": study.Version((3, 5), query="key")})
+    monkeypatch.setattr(study_lab, "VERSIONS", {"Q = K": study_lab.Version((3, 5), query="key")})
 
     def measured(version, d_k, seeds):
         calls.append(d_k)

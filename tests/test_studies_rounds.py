@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from transformer_lib.course.studies import rounds as study
+from studies import rounds as study
+from transformer_lib.course.lab import rounds as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def steps(stored, kind, seed=None):
@@ -18,7 +19,7 @@ def steps(stored, kind, seed=None):
 
 
 def kinds(stored):
-    return [(study.SENTENCES, None), *((study.DRAWN, seed) for seed in stored["seeds"])]
+    return [(study_lab.SENTENCES, None), *((study_lab.DRAWN, seed) for seed in stored["seeds"])]
 
 
 def test_joined_batches_need_the_fewest_steps_and_never_less_than_the_least(stored):
@@ -40,11 +41,11 @@ def test_what_joining_gains_depends_on_how_much_lengths_differ(stored):
     for kind, seed in kinds(stored):
         rows = steps(stored, kind, seed)
         gain = rows[32, study.IN_ORDER]["steps"] / rows[32, study.JOINED]["steps"]
-        assert (1.2 < gain < 1.4) if kind == study.SENTENCES else gain > 3
+        assert (1.2 < gain < 1.4) if kind == study_lab.SENTENCES else gain > 3
 
 
 def test_the_run_said_the_same_in_as_many_steps_as_counted(stored):
-    run, rows = stored["run"], steps(stored, study.SENTENCES)
+    run, rows = stored["run"], steps(stored, study_lab.SENTENCES)
     for way in (study.IN_ORDER, study.JOINED):
         assert run[way]["same"] == run["sentences"] == 1064
         assert run[way]["steps"] == rows[run["capacity"], way]["steps"]
@@ -56,6 +57,6 @@ def test_a_short_run_agrees_with_itself_and_draws_the_same_lengths(stored):
     assert found["run"]["sentences"] == 28
     for way in (study.IN_ORDER, study.JOINED):
         assert found["run"][way]["same"] == 28
-        assert found["run"][way]["steps"] == steps(found, study.SENTENCES)[study.RUN_AT, way]["steps"]
-    drawn, whole = (one["sets"][f"{study.DRAWN} 0"] for one in (found, stored))
+        assert found["run"][way]["steps"] == steps(found, study_lab.SENTENCES)[study.RUN_AT, way]["steps"]
+    drawn, whole = (one["sets"][f"{study_lab.DRAWN} 0"] for one in (found, stored))
     assert drawn["requests"] == 28 and drawn["longest"] <= whole["longest"]

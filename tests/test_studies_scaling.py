@@ -9,30 +9,31 @@ import sys
 import pytest
 import torch
 
-from transformer_lib.course.studies import scaling as study
+from studies import scaling as study
+from transformer_lib.course.lab import scaling as study_lab
 
 RAW, DIVIDED, SMALL = "not divided", "divided by √d_k", "small start"
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_a_token_has_to_fetch_what_the_next_symbol_carries():
-    models = study.Lookup(7, RAW, [3, 5])
+    models = study_lab.Lookup(7, RAW, [3, 5])
     tokens, target = models.batch()
     sums = models.symbols[:, :, None] + models.payloads[:, None, :]  # [models, symbol, payload, features]
     for model, batch in ((0, 2), (1, 3)):
         distance = (tokens[model, batch][:, None, None] - sums[model]).norm(dim=-1)  # [8, symbol, payload]
         found = distance.flatten(1).argmin(dim=1)
-        symbol, payload = (found // study.SYMBOLS).tolist(), (found % study.SYMBOLS).tolist()
-        wanted = [payload[symbol.index((one + 1) % study.SYMBOLS)] for one in symbol]
-        assert sorted(symbol) == list(range(study.SYMBOLS)) and target[model, batch].tolist() == wanted
+        symbol, payload = (found // study_lab.SYMBOLS).tolist(), (found % study_lab.SYMBOLS).tolist()
+        wanted = [payload[symbol.index((one + 1) % study_lab.SYMBOLS)] for one in symbol]
+        assert sorted(symbol) == list(range(study_lab.SYMBOLS)) and target[model, batch].tolist() == wanted
 
 
 def test_versions_of_one_seed_differ_in_the_scores_alone():
-    found = {version: study.Lookup(13, version, [5]) for version in study.VERSIONS}
+    found = {version: study_lab.Lookup(13, version, [5]) for version in study_lab.VERSIONS}
     tokens = found[RAW].batch()[0]
     raw = found[RAW].scores(tokens)
     torch.testing.assert_close(found[DIVIDED].scores(tokens), raw / math.sqrt(13))
@@ -43,8 +44,8 @@ def test_versions_of_one_seed_differ_in_the_scores_alone():
 
 
 def test_a_model_learns_the_same_alone_and_beside_others():
-    alone = study.curves(5, DIVIDED, "Adam", 1e-2, [7], steps=11)[0]
-    beside = study.curves(5, DIVIDED, "Adam", 1e-2, [3, 7], steps=11)[0]
+    alone = study_lab.curves(5, DIVIDED, "Adam", 1e-2, [7], steps=11)[0]
+    beside = study_lab.curves(5, DIVIDED, "Adam", 1e-2, [3, 7], steps=11)[0]
     torch.testing.assert_close(beside[1:], alone, atol=1e-4, rtol=1e-4)
     assert beside[0, -1] != beside[1, -1]
 
@@ -53,9 +54,9 @@ def test_one_step_moves_scores_as_derived():
     """With plain gradient descent by factor² · d_k, with Adam, which rescales gradients, by factor · d_k."""
     narrow, wide = (
         {
-            (version, optimizer): sum(study.score_change(d_k, version, optimizer, range(5)))
+            (version, optimizer): sum(study_lab.score_change(d_k, version, optimizer, range(5)))
             for version in (DIVIDED, SMALL, "divided by d_k")
-            for optimizer in study.OPTIMIZERS
+            for optimizer in study_lab.OPTIMIZERS
         }
         for d_k in (16, 256)
     )
@@ -66,23 +67,23 @@ def test_one_step_moves_scores_as_derived():
 
 
 def test_twice_the_rate_moves_the_scores_twice_as_far():
-    one, two = (study.score_change(17, DIVIDED, "SGD", [2], rate) for rate in (1e-6, 2e-6))
+    one, two = (study_lab.score_change(17, DIVIDED, "SGD", [2], rate) for rate in (1e-6, 2e-6))
     assert one == pytest.approx(two, rel=1e-4)
 
 
 def test_the_division_is_a_small_start_and_small_steps_with_adam():
     wanted, found = (
-        study.curves(16, name, "Adam", 1e-2, [3, 5], steps=7)[0] for name in (DIVIDED, "small start, small steps")
+        study_lab.curves(16, name, "Adam", 1e-2, [3, 5], steps=7)[0] for name in (DIVIDED, "small start, small steps")
     )
     torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
-    other = study.curves(16, "not divided, small steps", "Adam", 1e-2, [3, 5], steps=7)[0]
-    raw = study.curves(16, RAW, "Adam", 1e-2, [3, 5], steps=7)[0]
+    other = study_lab.curves(16, "not divided, small steps", "Adam", 1e-2, [3, 5], steps=7)[0]
+    raw = study_lab.curves(16, RAW, "Adam", 1e-2, [3, 5], steps=7)[0]
     assert torch.equal(other[:, 0], raw[:, 0]) and (other[:, 1:] != raw[:, 1:]).all()
 
 
 def test_an_unknown_version_is_refused():
     with pytest.raises(ValueError, match=r"version must be one of 'divided by √d_k', .*, got 'halved'"):
-        study.Lookup(5, "halved", [0])
+        study_lab.Lookup(5, "halved", [0])
 
 
 def test_what_does_not_learn_within_the_limit_is_none():
@@ -100,26 +101,26 @@ def test_a_short_run_repeats_the_stored_one(stored):
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.scaling --seeds 0 1 2 3 4"
+    assert stored["command"] == "python -m studies.scaling --seeds 0 1 2 3 4"
     assert stored["rates"] == {name: list(rates) for name, rates in study.RATES.items()}
-    assert stored["limit"] == study.STEPS and list(stored["steps"]) == list(study.RATES)
+    assert stored["limit"] == study_lab.STEPS and list(stored["steps"]) == list(study.RATES)
     for optimizer, widths in stored["steps"].items():
-        assert list(widths) == [str(d_k) for d_k in study.WIDTHS]
+        assert list(widths) == [str(d_k) for d_k in study_lab.WIDTHS]
         for d_k, versions in widths.items():
-            controls = study.CONTROLS if (optimizer, d_k) == ("Adam", "256") else ()
-            assert list(versions) == [*study.VERSIONS, *controls]
+            controls = study_lab.CONTROLS if (optimizer, d_k) == ("Adam", "256") else ()
+            assert list(versions) == [*study_lab.VERSIONS, *controls]
             for found in versions.values():
                 assert len(found) == len(study.RATES[optimizer])
                 assert all(len(models) == 5 for models in found)
-                assert all(step is None or 0 < step < study.STEPS for models in found for step in models)
+                assert all(step is None or 0 < step < study_lab.STEPS for models in found for step in models)
 
 
 def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
     path, calls = tmp_path / "scaling.json", []
     monkeypatch.setattr(study, "RATES", {"Adam": (1e-3, 1e-2)})
-    monkeypatch.setattr(study, "WIDTHS", (5,))
-    monkeypatch.setattr(study, "VERSIONS", {RAW: study.VERSIONS[RAW]})
-    monkeypatch.setattr(study, "CONTROLS", {})
+    monkeypatch.setattr(study_lab, "WIDTHS", (5,))
+    monkeypatch.setattr(study_lab, "VERSIONS", {RAW: study_lab.VERSIONS[RAW]})
+    monkeypatch.setattr(study_lab, "CONTROLS", {})
 
     def learned(d_k, version, optimizer, rate, seeds):
         calls.append(rate)

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course.studies import cuts, senses
-from transformer_lib.course.studies import sense_readers as study
+from transformer_lib.course.lab import cuts, senses
+from transformer_lib.course.lab import sense_readers as study
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from transformer_lib import load_trained
-from transformer_lib.course.studies import sense_vectors as study
+from transformer_lib.course.lab import sense_vectors as study
 from transformer_lib.data.tokenizers import WordTokenizer
 
 

@@ -8,17 +8,18 @@ from statistics import mean
 import pytest
 import torch
 
-from transformer_lib.course.studies import senses as study
+from studies import senses as study
+from transformer_lib.course.lab import senses as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored():
-    return study.load_results()
+    return study_lab.load_results()
 
 
 @pytest.fixture(scope="module")
 def loaded():
-    return study.load_senses()
+    return study_lab.load_senses()
 
 
 def test_the_places_and_labels_are_those_of_the_sentences(loaded):
@@ -72,7 +73,7 @@ def test_the_majority_is_the_stored_one_and_near_one_over_the_senses(stored):
 
 
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.senses --seeds 0 1 2 3 4 5 6 7 8"
+    assert stored["command"] == "python -m studies.senses --seeds 0 1 2 3 4 5 6 7 8"
     assert stored["steps"] == study.STEPS
     assert list(stored["accuracy"]) == list(study.KINDS)
     for groups in stored["accuracy"].values():
@@ -96,6 +97,6 @@ def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
     monkeypatch.setattr(study, "run", lambda seeds, *longer: {"no layer": {"hard": [0.5 for _ in seeds]}})
     monkeypatch.setattr(sys, "argv", ["senses", "--seeds", "4", "5", "--results", str(path)])
     study.main()
-    content = study.load_results(path)
-    assert content["command"] == "python -m transformer_lib.course.studies.senses --seeds 4 5"
+    content = study_lab.load_results(path)
+    assert content["command"] == "python -m studies.senses --seeds 4 5"
     assert mean(content["accuracy"]["no layer"]["hard"]) == 0.5

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course.studies import speculation as study
+from studies import speculation as study
+from transformer_lib.course.lab import speculation as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 @pytest.fixture(scope="module")
@@ -89,18 +90,18 @@ def test_the_included_draft_is_one_of_the_runs(stored, corpus, target):
     assert study.agreement(agree) == pytest.approx(run["splits"]["it"]["agreement"], abs=2e-3)
 
 
-@pytest.mark.parametrize("kind", study.KINDS)
+@pytest.mark.parametrize("kind", study_lab.KINDS)
 def test_a_short_run_repeats_the_stored_one(stored, kind):
     assert study.short_run(kind) == pytest.approx(stored["short"][kind], abs=0.02)
 
 
 def test_every_draft_is_stored(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.speculation --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.speculation --seeds 0 1 2"
     assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
     for run in stored["runs"]:
         assert list(run["splits"]) == ["heldout", "compositional", "hard", "it", "no it"]
         assert [row["gamma"] for row in run["splits"]["heldout"]["rows"]] == list(study.GAMMAS)
-    assert [row["seed"] for row in study.rows(stored, "small", "hard")] == [0] * 8 + [1] * 8 + [2] * 8
+    assert [row["seed"] for row in study_lab.rows(stored, "small", "hard")] == [0] * 8 + [1] * 8 + [2] * 8
 
 
 def test_what_the_notebook_says_is_stored(stored):
@@ -108,15 +109,15 @@ def test_what_the_notebook_says_is_stored(stored):
         found = [run["splits"][split][name] for run in stored["runs"] if run["draft"] == kind]
         return min(found), max(found)
 
-    agreements = {kind: least_and_most(kind, "heldout", "agreement") for kind in study.KINDS}
+    agreements = {kind: least_and_most(kind, "heldout", "agreement") for kind in study_lab.KINDS}
     assert agreements["small"][0] > agreements["narrow"][1] and agreements["narrow"][0] > agreements["short"][1]
     assert agreements["short"][0] > agreements["blind"][1] and agreements["blind"][0] > 0.3
     # What it never saw, the narrow draft does not know.
     assert (
         least_and_most("narrow", "it", "agreement")[1] < 0.3 < 0.7 < least_and_most("narrow", "no it", "agreement")[0]
     )
-    for kind in study.KINDS:
-        for row in study.rows(stored, kind, "heldout"):
+    for kind in study_lab.KINDS:
+        for row in study_lab.rows(stored, kind, "heldout"):
             assert row["tokens per call"] < row["formula"]
             assert row["shuffled, endless"] == pytest.approx(row["steady"], rel=0.03)
             if kind == "small":  # without ends, nearly all of the gap is gone
@@ -136,7 +137,7 @@ def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
     study.main()
     study.main()
     content = json.loads(path.read_text(encoding="utf-8"))
-    assert ran == study.setups([7]) and [run["draft"] for run in content["runs"]] == list(study.KINDS)
+    assert ran == study.setups([7]) and [run["draft"] for run in content["runs"]] == list(study_lab.KINDS)
     assert torch.equal(
         tl.Translator.load(weights).model.output_head.weight, tl.load_trained("draft").model.output_head.weight
     )

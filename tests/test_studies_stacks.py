@@ -9,7 +9,8 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course.studies import stacks as study
+from studies import stacks as study
+from transformer_lib.course.lab import stacks as study_lab
 
 
 @pytest.fixture(scope="module")
@@ -19,19 +20,19 @@ def corpus():
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_the_order_of_the_runs():
     wanted = study.setups([5, 6])
     assert len(wanted) == 20 == len(set(wanted)) and [one.seed for one in wanted] == [5] * 10 + [6] * 10
     assert [one.passes for one in wanted[:10]] == [1] * 5 + [4] * 5
-    assert [one.arm for one in wanted[:5]] == list(study.ARMS)
+    assert [one.arm for one in wanted[:5]] == list(study_lab.ARMS)
 
 
 def test_parameters_and_operations_of_the_arms(corpus):
     found = {}
-    for arm in study.ARMS:
+    for arm in study_lab.ARMS:
         model = study.new_translator(corpus["train"], arm, 0).model.eval()
         found[arm] = (study.count_parameters(model), study.multiply_adds(model))
     five = (522_144, 10_976_832)
@@ -89,13 +90,13 @@ def test_scores_of_translations(corpus):
     }
 
 
-@pytest.mark.parametrize("arm", study.ARMS)
+@pytest.mark.parametrize("arm", study_lab.ARMS)
 def test_a_short_run_repeats_the_stored_one(corpus, stored, arm):
     torch.testing.assert_close(study.short_run(corpus, arm), stored["short"][arm], atol=5e-3, rtol=1e-3)
 
 
 def test_every_set_up_is_stored(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.stacks --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.stacks --seeds 0 1 2"
     assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
     assert all(set(run["scores"]) == {"heldout", "compositional", "hard"} for run in stored["runs"])
 
@@ -105,7 +106,7 @@ def test_what_the_notebook_says_is_stored(stored):
         runs = [run for run in stored["runs"] if (run["arm"], run["passes"]) == (arm, passes)]
         return [run["scores"][split][score] for run in runs]
 
-    for arm in study.ARMS:
+    for arm in study_lab.ARMS:
         assert min(of(arm, 4, "heldout")) > 0.99
         assert max(of(arm, 4, "hard", "sense accuracy")) < stored["chance"]["hard"] + 0.1  # a guess, for all
     assert max(of("causal, loss on the source too", 1, "heldout")) < min(of("causal", 1, "heldout"))

@@ -9,14 +9,15 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course.studies import tables as study
+from studies import tables as study
+from transformer_lib.course.lab import tables as study_lab
 
-COMMAND = "python -m transformer_lib.course.studies.tables --seeds 0 1 2"
+COMMAND = "python -m studies.tables --seeds 0 1 2"
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def library_logits(models: study.Layer, model: int, pair: tuple[int, int]) -> torch.Tensor:
@@ -24,20 +25,20 @@ def library_logits(models: study.Layer, model: int, pair: tuple[int, int]) -> to
     setup, w = models.setup, {name: weight[model].detach() for name, weight in models.weights.items()}
     tokens = torch.stack([w["first"][pair[0]], w["second"][pair[1]], w["ask"][0]])[None]
     inside = setup.head * setup.n_heads
-    attention = tl.MultiHeadAttention(study.WIDTH, setup.n_heads, d_k=setup.head, d_v=setup.head, bias=False)
-    assert attention.w_q.weight.shape == (inside, study.WIDTH)
+    attention = tl.MultiHeadAttention(study_lab.WIDTH, setup.n_heads, d_k=setup.head, d_v=setup.head, bias=False)
+    assert attention.w_q.weight.shape == (inside, study_lab.WIDTH)
     for name in ("w_q", "w_k", "w_v", "w_o"):
         getattr(attention, name).weight.data = w[name].T
     x = (tokens + attention(tokens, tokens, tokens))[0, 2]
     if setup.d_ff:
-        network = tl.FeedForward(study.WIDTH, setup.d_ff)
+        network = tl.FeedForward(study_lab.WIDTH, setup.d_ff)
         network.expand.weight.data, network.expand.bias.data = w["w_1"].T, w["b_1"][0]
         network.contract.weight.data, network.contract.bias.data = w["w_2"].T, w["b_2"][0]
         x = x + network(x)
     return x @ w["readout"]
 
 
-@pytest.mark.parametrize("setup", [study.Setup(5), study.Setup(3, 7), study.Setup(3, n_heads=5, head=3)])
+@pytest.mark.parametrize("setup", [study_lab.Setup(5), study_lab.Setup(3, 7), study_lab.Setup(3, n_heads=5, head=3)])
 def test_the_layer_is_made_of_the_librarys_parts(setup):
     models = study.Layer(setup, [4, 9])
     logits, n = models.logits(), setup.symbols
@@ -48,47 +49,51 @@ def test_the_layer_is_made_of_the_librarys_parts(setup):
 
 
 def test_weights_are_counted():
-    for setup in (study.Setup(5, 11), study.Setup(5, n_heads=3), study.Setup(5)):
+    for setup in (study_lab.Setup(5, 11), study_lab.Setup(5, n_heads=3), study_lab.Setup(5)):
         names = {"w_q", "w_k", "w_v", "w_o", "w_1", "b_1", "w_2", "b_2"}
         weights = study.Layer(setup, [0]).weights
         assert sum(weights[name].numel() for name in names & weights.keys()) == setup.parameters
 
 
 def test_the_rivals_are_as_large_as_64_hidden_units():
-    full = study.Setup(32, 64).parameters
-    assert study.Setup(32, 64, relu=False).parameters == full
-    assert study.Setup(32, n_heads=6).parameters == pytest.approx(full, rel=0.03)
-    assert study.Setup(32, n_heads=24, head=study.NARROW).parameters == study.Setup(32, n_heads=6).parameters
+    full = study_lab.Setup(32, 64).parameters
+    assert study_lab.Setup(32, 64, relu=False).parameters == full
+    assert study_lab.Setup(32, n_heads=6).parameters == pytest.approx(full, rel=0.03)
+    assert (
+        study_lab.Setup(32, n_heads=24, head=study_lab.NARROW).parameters == study_lab.Setup(32, n_heads=6).parameters
+    )
 
 
 def test_without_the_bend_two_maps_are_one():
-    models = study.Layer(study.Setup(3, 7, relu=False), [2])
+    models = study.Layer(study_lab.Setup(3, 7, relu=False), [2])
     w = models.weights
-    one_map = torch.eye(study.WIDTH) + w["w_1"] @ w["w_2"]
+    one_map = torch.eye(study_lab.WIDTH) + w["w_1"] @ w["w_2"]
     torch.testing.assert_close(models.logits(), models.attended() @ one_map @ w["readout"], rtol=1e-4, atol=1e-5)
 
 
 def test_models_of_one_seed_have_the_same_table_and_learn_as_if_alone():
-    alone, beside = study.Layer(study.Setup(5, 4), [7]), study.Layer(study.Setup(5, 64), [3, 7])
+    alone, beside = study.Layer(study_lab.Setup(5, 4), [7]), study.Layer(study_lab.Setup(5, 64), [3, 7])
     assert torch.equal(alone.table[0], beside.table[1])
-    found = study.train(study.Setup(5, 8), 1e-2, [3, 7], budgets=(20, 60))
-    assert [row[1] for row in found] == [row[0] for row in study.train(study.Setup(5, 8), 1e-2, [7], budgets=(20, 60))]
+    found = study.train(study_lab.Setup(5, 8), 1e-2, [3, 7], budgets=(20, 60))
+    assert [row[1] for row in found] == [
+        row[0] for row in study.train(study_lab.Setup(5, 8), 1e-2, [7], budgets=(20, 60))
+    ]
 
 
 def test_training_stops_when_everything_is_known():
-    found = study.train(study.Setup(2, 16), 1e-2, [0, 1], budgets=(300, 10**9))
+    found = study.train(study_lab.Setup(2, 16), 1e-2, [0, 1], budgets=(300, 10**9))
     assert found == [[4, 4], [4, 4]]
 
 
 def test_a_short_run_finds_what_is_stored(stored):
-    setup = study.Setup(16, 64)
-    [record] = [run for run in stored["runs"] if study._setup(run) == setup]
+    setup = study_lab.Setup(16, 64)
+    [record] = [run for run in stored["runs"] if study_lab._setup(run) == setup]
     assert study.train(setup, 1e-2, [0, 1, 2], budgets=(1000,)) == record["learned"]["0.01"][:1]
 
 
 def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert (stored["command"], stored["seeds"], stored["budgets"]) == (COMMAND, [0, 1, 2], list(study.BUDGETS))
-    assert [study._setup(run) for run in stored["runs"]] == list(study.SETUPS)
+    assert (stored["command"], stored["seeds"], stored["budgets"]) == (COMMAND, [0, 1, 2], list(study_lab.BUDGETS))
+    assert [study_lab._setup(run) for run in stored["runs"]] == list(study.SETUPS)
     for run in stored["runs"]:
         assert list(run["learned"]) == [str(rate) for rate in study.RATES]
         assert all(len(entries) == 3 for found in run["learned"].values() for entries in found)
@@ -104,13 +109,13 @@ def test_shares_are_those_of_the_best_rate():
         "learned": {"1": [[5, 10], [25, 0]], "2": [[0, 5], [25, 5]]},
     }
     content = {"budgets": [1000, 5000], "runs": [run]}
-    assert study.shares(content, study.Setup(5), 1000) == [0.2, 0.4]
-    assert study.shares(content, study.Setup(5)) == [1.0, 0.2]
+    assert study_lab.shares(content, study_lab.Setup(5), 1000) == [0.2, 0.4]
+    assert study_lab.shares(content, study_lab.Setup(5)) == [1.0, 0.2]
 
 
 def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch):
     path, trained = tmp_path / "tables.json", []
-    monkeypatch.setattr(study, "SETUPS", (study.Setup(2), study.Setup(2, 4)))
+    monkeypatch.setattr(study, "SETUPS", (study_lab.Setup(2), study_lab.Setup(2, 4)))
     monkeypatch.setattr(study.run, "__defaults__", (path, study.SETUPS))
     monkeypatch.setattr(study, "train", lambda setup, rate, seeds: trained.append(setup) or [[1 for _ in seeds]] * 2)
     monkeypatch.setattr(sys, "argv", ["tables", "--seeds", "5", "--results", str(path)])
@@ -119,5 +124,5 @@ def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch):
     content["runs"].pop()
     path.write_text(json.dumps(content))
     study.main()
-    assert trained == [study.Setup(2)] * 2 + [study.Setup(2, 4)] * 4
-    assert [study._setup(run) for run in study.load_results(path)["runs"]] == list(study.SETUPS)
+    assert trained == [study_lab.Setup(2)] * 2 + [study_lab.Setup(2, 4)] * 4
+    assert [study_lab._setup(run) for run in study_lab.load_results(path)["runs"]] == list(study.SETUPS)

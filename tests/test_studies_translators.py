@@ -7,7 +7,8 @@ import json
 import pytest
 import torch
 
-from transformer_lib.course.studies import translators
+from studies import translators
+from transformer_lib.course.lab import translators as translators_lab
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.decoding.translator import load_trained
 
@@ -21,10 +22,10 @@ def corpus() -> Corpus:
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return translators.load_results()
+    return translators_lab.load_results()
 
 
-@pytest.mark.parametrize("kind", translators.MODELS)
+@pytest.mark.parametrize("kind", translators_lab.MODELS)
 def test_a_short_run_repeats_the_stored_one(corpus, stored, kind):
     losses = translators.short_run(corpus, kind)
     torch.testing.assert_close(losses, stored["short"][kind], atol=5e-3, rtol=1e-3)
@@ -34,7 +35,7 @@ def test_a_short_run_repeats_the_stored_one(corpus, stored, kind):
 def test_the_trained_model_scores_what_its_provenance_says(corpus):
     translator = load_trained("context")
     scores = translators.scores_of(translator.translate, corpus["heldout"])
-    said = translators.load_results()["transformer"][0]["scores"]["heldout"]
+    said = translators_lab.load_results()["transformer"][0]["scores"]["heldout"]
     for metric, (mean, low, high) in said.items():
         tolerance = 0.01 if mean <= 1 else 0.5  # another machine's rounding may turn a sentence or two
         assert abs(scores[metric][0] - mean) <= tolerance and low <= mean <= high, metric
@@ -46,7 +47,7 @@ def test_the_trained_weights_are_small_and_carry_their_provenance():
 
     assert TRAINED["context"].stat().st_size <= 3_000_000
     provenance = load_checkpoint(TRAINED["context"]).extra["provenance"]
-    assert provenance["command"].startswith("python -m transformer_lib.course.studies.translators")
+    assert provenance["command"].startswith("python -m studies.translators")
     assert provenance["seed"] == 0
 
 
@@ -59,7 +60,7 @@ def test_three_seeds_meet_the_bar(stored):
 
 def test_self_only_attention_is_at_chance_on_nouns_and_on_it(stored, corpus):
     """When it names a sense, it guesses."""
-    for split in translators.TEST_SPLITS:
+    for split in translators_lab.TEST_SPLITS:
         for kind, is_it in (("nouns", False), ("it", True)):
             asked = [pair for pair in corpus[split] if (pair.word == "it") == is_it]
             if not asked:
@@ -71,14 +72,14 @@ def test_self_only_attention_is_at_chance_on_nouns_and_on_it(stored, corpus):
 
 def test_self_only_attention_is_no_better_than_guessing(stored):
     for run in stored["self-only attention"]:
-        for split in translators.TEST_SPLITS:
+        for split in translators_lab.TEST_SPLITS:
             assert run["scores"][split]["sense accuracy"][0] <= stored["chance"][split] + 0.05
 
 
 def test_baselines_are_all_there(stored):
     for name in ("dictionary", *translators.RUNS):
         for run in stored[name]:
-            for split in translators.TEST_SPLITS:
+            for split in translators_lab.TEST_SPLITS:
                 scores = run["scores"][split]
                 assert METRICS <= set(scores) <= METRICS | {"sense choice, nouns", "sense choice, it"}
                 assert all(low <= mean + 1e-3 and mean <= high + 1e-3 for mean, low, high in scores.values())
@@ -96,23 +97,23 @@ def test_the_loss_on_the_validation_split_falls_and_is_stored(stored):
     for name in translators.RUNS:
         for run in stored[name]:
             curve = run["validation"]
-            assert curve["steps"] == [translators.VALIDATED_EVERY * (i + 1) for i in range(len(curve["loss"]))]
+            assert curve["steps"] == [translators_lab.VALIDATED_EVERY * (i + 1) for i in range(len(curve["loss"]))]
             assert curve["loss"][-1] < curve["loss"][0] and len(curve["loss"]) > 10
 
 
 def test_models_are_of_similar_size(stored):
-    sizes = [stored[kind][0]["parameters"] for kind in translators.MODELS]
+    sizes = [stored[kind][0]["parameters"] for kind in translators_lab.MODELS]
     assert max(sizes) < 1.1 * min(sizes)
 
 
 def test_the_command_writes_results_and_weights(corpus, tmp_path, monkeypatch, capsys):
-    few = {split: corpus[split][:7] for split in ("train", "validation", *translators.TEST_SPLITS)}
+    few = {split: corpus[split][:7] for split in ("train", "validation", *translators_lab.TEST_SPLITS)}
     tiny = Corpus("context", {**few, "train": corpus["train"][:60]})
     words = {pair.src: pair for pair in tiny["train"]}
-    for split in ("validation", *translators.TEST_SPLITS):  # only known words
+    for split in ("validation", *translators_lab.TEST_SPLITS):  # only known words
         tiny.splits[split] = tuple(list(words.values())[:5])
     monkeypatch.setattr(translators, "load_corpus", lambda name: tiny)
-    monkeypatch.setitem(translators.TRAINING, "epochs", 1)
+    monkeypatch.setitem(translators_lab.TRAINING, "epochs", 1)
     results, weights = tmp_path / "results.json", tmp_path / "weights.safetensors"
     arguments = ["translators", "--seeds", "3", "--results", str(results), "--weights", str(weights), "--threads", "1"]
     monkeypatch.setattr("sys.argv", arguments)
@@ -136,4 +137,4 @@ def test_chance_counts_the_senses():
 
 def test_unknown_kind(corpus):
     with pytest.raises(ValueError, match="kind must be one of 'transformer'.*got 'LSTM'"):
-        translators.new_translator(corpus["train"][:3], seed=0, kind="LSTM")
+        translators_lab.new_translator(corpus["train"][:3], seed=0, kind="LSTM")

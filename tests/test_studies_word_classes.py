@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 
-from transformer_lib.course.studies import word_classes
+from studies import word_classes
+from transformer_lib.course.lab import word_classes as word_classes_lab
 
 
 def generator(seed=0):
@@ -15,11 +16,11 @@ def generator(seed=0):
 
 
 def test_each_place_has_a_word_of_its_class_and_all_words_occur():
-    ids = word_classes.sentences(997, generator())
-    names = list(word_classes.CLASSES)
-    wanted = torch.tensor([names.index(name) for name in word_classes.TEMPLATE])
-    assert torch.equal(word_classes.KINDS[ids], wanted.expand(997, 6))
-    assert len(ids.unique()) == len(word_classes.WORDS) == len(word_classes.KINDS) == 22
+    ids = word_classes_lab.sentences(997, generator())
+    names = list(word_classes_lab.CLASSES)
+    wanted = torch.tensor([names.index(name) for name in word_classes_lab.TEMPLATE])
+    assert torch.equal(word_classes_lab.KINDS[ids], wanted.expand(997, 6))
+    assert len(ids.unique()) == len(word_classes_lab.WORDS) == len(word_classes_lab.KINDS) == 22
 
 
 def test_the_best_loss_is_that_of_a_guess_within_the_class():
@@ -29,8 +30,8 @@ def test_the_best_loss_is_that_of_a_guess_within_the_class():
 
 def test_a_prediction_does_not_see_later_words():
     torch.manual_seed(1)
-    model = word_classes.NextWord(0.1)
-    ids = word_classes.sentences(3, generator())
+    model = word_classes_lab.NextWord(0.1)
+    ids = word_classes_lab.sentences(3, generator())
     changed = ids.clone()
     changed[:, 4] = (changed[:, 4] + 1) % 22
     before, after = model(ids), model(changed)
@@ -39,9 +40,9 @@ def test_a_prediction_does_not_see_later_words():
 
 
 def test_training_is_the_same_every_time_and_comes_near_the_best_loss():
-    snapshots, loss = word_classes.train(2, 0.1)
-    again, same_loss = word_classes.train(2, 0.1)
-    assert tuple(snapshots) == word_classes.SNAPSHOTS
+    snapshots, loss = word_classes_lab.train(2, 0.1)
+    again, same_loss = word_classes_lab.train(2, 0.1)
+    assert tuple(snapshots) == word_classes_lab.SNAPSHOTS
     assert all(torch.equal(snapshots[step], again[step]) for step in snapshots)
     assert loss == same_loss
     assert -0.02 < loss - word_classes.best_loss() < 0.06
@@ -49,37 +50,37 @@ def test_training_is_the_same_every_time_and_comes_near_the_best_loss():
 
 
 def test_cosines_of_classes_leave_a_word_and_itself_out():
-    table = torch.nn.functional.one_hot(word_classes.KINDS).float()
-    assert torch.equal(word_classes.class_cosines(3 * table), torch.eye(4))
-    assert word_classes.nearest_in_class(table) == 1
-    grid = word_classes.class_cosines(torch.eye(22))
+    table = torch.nn.functional.one_hot(word_classes_lab.KINDS).float()
+    assert torch.equal(word_classes_lab.class_cosines(3 * table), torch.eye(4))
+    assert word_classes_lab.nearest_in_class(table) == 1
+    grid = word_classes_lab.class_cosines(torch.eye(22))
     assert torch.equal(grid, torch.zeros(4, 4))
 
 
 def test_a_longer_training_passes_through_the_shorter_one():
-    longer, _ = word_classes.train(1, 0.1, steps=230)
-    shorter, _ = word_classes.train(1, 0.1)
-    assert list(longer) == [*word_classes.SNAPSHOTS, 230]
+    longer, _ = word_classes_lab.train(1, 0.1, steps=230)
+    shorter, _ = word_classes_lab.train(1, 0.1)
+    assert list(longer) == [*word_classes_lab.SNAPSHOTS, 230]
     assert all(torch.equal(longer[step], shorter[step]) for step in shorter)
 
 
 def test_neighbours_are_counted_on_both_sides():
-    counts = word_classes.neighbour_counts([[0, 1, 2, 1], [1, 2]], 3)
+    counts = word_classes_lab.neighbour_counts([[0, 1, 2, 1], [1, 2]], 3)
     after = torch.tensor([[0, 1, 0], [0, 0, 2], [0, 1, 0]])  # row: the token, column: what follows it
     assert torch.equal(counts, torch.cat((after, after.T), dim=1).float())
 
 
 @pytest.fixture(scope="module")
 def stored() -> dict:
-    return word_classes.load_results()
+    return word_classes_lab.load_results()
 
 
 def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m transformer_lib.course.studies.word_classes --seeds 0 1 2"
+    assert stored["command"] == "python -m studies.word_classes --seeds 0 1 2"
     runs = stored["runs"]
     assert len(runs) == (len(word_classes.STARTS) + 1 + 3) * len(word_classes.RATES) * 3 * 2
     assert {run["language"] for run in runs} == set(word_classes.LANGUAGES)
-    assert {run["steps"] for run in runs} == {word_classes.SNAPSHOTS[-1], word_classes.LONGER}
+    assert {run["steps"] for run in runs} == {word_classes_lab.SNAPSHOTS[-1], word_classes.LONGER}
 
 
 def test_a_short_run_repeats_the_stored_one(stored):

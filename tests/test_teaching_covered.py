@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from transformer_lib.course.exercises import all_exercises, get
-from transformer_lib.course.studies import counting
+from transformer_lib.course.lab import counting
 from transformer_lib.course.teaching.assignments import build
 from transformer_lib.course.teaching.assignments.covered import answered_by, run_covered
 from transformer_lib.course.teaching.assignments.source import course_source, groups_of

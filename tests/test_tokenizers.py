@@ -125,6 +125,18 @@ def test_bad_words_and_texts_are_refused(words):
         words.decode(7)
 
 
+@pytest.mark.parametrize("serialised", ["garbage", "{}", None])
+def test_what_is_no_tokenizer_of_subwords_is_refused(serialised):
+    with pytest.raises(ValueError, match=f"serialised must be a tokenizer as JSON text, got {serialised!r}: "):
+        tl.BPETokenizer(serialised)
+
+
+def test_a_padding_that_is_no_id_is_refused():
+    with pytest.raises(TypeError, match="pad_id must be an int, got 0.5"):
+        tl.pad_batch([[5], [6, 7]], 0.5)
+    assert tl.pad_batch([[5], [6, 7]], -100).tolist() == [[5, -100], [6, 7]]
+
+
 @pytest.mark.parametrize("text", [7, None, b"money", ["money"]])
 def test_a_text_that_is_no_string_is_refused(words, bpe, text):
     for tokenizer in (words, bpe):

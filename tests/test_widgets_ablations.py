@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from studies import ablations as study
 from svg_parts import number, parts
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import ablation_bars
 from transformer_lib.course.figures.widgets.ablations_panel import PARTS, SCORES, ablation_scores, draw_ablations
-from transformer_lib.course.studies import ablations as study
+from transformer_lib.course.lab import ablations as study_lab
 
 
 def test_the_numbers_are_the_stored_ones():
-    stored = study.load_results()
+    stored = study_lab.load_results()
     row = ablation_scores("positions", "sense, compositional")
     assert row["trained without"] == [
         run["scores"]["compositional"]["sense accuracy"] for run in stored["trained"]["no positions"]

@@ -11,7 +11,7 @@ from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import signals
 from transformer_lib.course.figures.widgets.residuals_panel import draw_signals, spoken
-from transformer_lib.course.studies import depth
+from transformer_lib.course.lab import depth
 
 
 @pytest.mark.parametrize("residual", [False, True])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from studies import ablations as study
 from svg_parts import centre, parts, points
 from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
@@ -17,12 +18,12 @@ from transformer_lib.course.figures.widgets.training_panel import (
     run_called,
     translated,
 )
-from transformer_lib.course.studies import ablations as study
+from transformer_lib.course.lab import ablations as study_lab
 
 
 @pytest.fixture(scope="module")
 def stored():
-    return study.load_results()
+    return study_lab.load_results()
 
 
 def test_the_last_point_is_the_logs(stored):

@@ -10,7 +10,7 @@ from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import walking_back as drawing
 from transformer_lib.course.figures.widgets.walking_back_panel import SLIPS, STOPS, draw_back
-from transformer_lib.course.studies import walking_back
+from transformer_lib.course.lab import walking_back
 
 
 @pytest.mark.parametrize("step", range(1, STOPS + 1))

@@ -26,8 +26,8 @@ And what it looks at while it reads:
 `help(tl.train)` lists every option. `model`, `training`, `decoding`, `data`, `fast` and `command` hold the library's
 code, `baselines`, `costs` and `numpy_reference` what it is compared with, `by_hand` the whole model and its gradients
 in NumPy alone; none of it imports the course. The names in `COURSE` are the other wing, `transformer_lib.course`: what
-the notebooks need around the library. Each of them loads when it is first asked for, so that the library works without
-JupyterLab.
+the notebooks need around the library. It is in the project's repository and is not installed with the library. Each of
+its names loads when it is first asked for, so that the library works without JupyterLab.
 """
 
 from __future__ import annotations
@@ -78,10 +78,12 @@ COURSE = {
     "plotting": "course.figures.plotting",
     "progress": "course.progress",
     "quiz": "course.quiz",
-    "studies": "course.studies",
+    "lab": "course.lab",
     "svg": "course.figures.svg",
     "widgets": "course.figures.widgets",
 }
+
+_NOT_INSTALLED = "is part of the course, not of the installed library: `make lab` in the project's repository opens it"
 
 __all__ = [
     "DATA",
@@ -153,17 +155,22 @@ __all__ = [
 
 def __getattr__(name: str) -> object:
     """Load a part of the course's wing, such as `tl.plotting`, when it is first asked for."""
-    if name in COURSE:
-        try:
-            return importlib.import_module(f".{COURSE[name]}", __name__)
-        except ModuleNotFoundError as error:
-            if (error.name or __name__).partition(".")[0] == __name__:
-                raise  # a mistake of ours; nothing that can be installed
-            hint = f'{__name__}.{name} needs {error.name}; in the folder of the course: pip install -e ".[course]"'
-            raise ImportError(hint, name=error.name) from error
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in COURSE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return importlib.import_module(f".{COURSE[name]}", __name__)
+    except ModuleNotFoundError as error:
+        missing = error.name or __name__
+        if missing == f"{__name__}.course":
+            hint = f"{__name__}.{name} {_NOT_INSTALLED}"
+        elif missing.partition(".")[0] != __name__:
+            hint = f'{__name__}.{name} needs {missing}; in the folder of the course: pip install -e ".[course]"'
+        else:
+            raise  # a mistake of ours; nothing that can be installed
+        raise ImportError(hint, name=missing) from error
 
 
 def __dir__() -> list[str]:
     # help(tl) and tab completion ask for every name listed here, so the course is listed only where it can load.
-    return sorted([*__all__, *(COURSE if importlib.util.find_spec("ipywidgets") else ())])
+    loads = all(map(importlib.util.find_spec, (f"{__name__}.course", "ipywidgets")))
+    return sorted([*__all__, *(COURSE if loads else ())])

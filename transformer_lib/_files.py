@@ -7,7 +7,7 @@ from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
 _CHECKOUT = _PACKAGE.parent / "data"
-# In a checkout (and an editable install) the data lies beside the package; a wheel carries it inside.
+# In a checkout (and an editable install) the data lies beside the package; a wheel has inside what the library reads.
 DATA = _CHECKOUT if (_CHECKOUT / "context" / "train.tsv").is_file() else _PACKAGE / "_data"
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer_lib.course.studies.speed import BASELINE, OURS
+from studies.speed import BASELINE, OURS
 
 from .installed import Marian, XTransformers
 from .measure import timed

@@ -17,15 +17,7 @@ import torch
 from torch import Tensor
 
 import transformer_lib as tl
-from transformer_lib.course.studies.speed import (
-    ENGINE,
-    ENGINE_ALONE,
-    ENGINE_INT8,
-    ENGINE_INT8_ALONE,
-    ENGINE_SHARED,
-    OURS,
-    READABLE,
-)
+from studies.speed import ENGINE, ENGINE_ALONE, ENGINE_INT8, ENGINE_INT8_ALONE, ENGINE_SHARED, OURS, READABLE
 from transformer_lib.data.tokenizers import SPECIAL_TOKENS
 
 from .measure import interleaved, spread, times_faster

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import torch
 
-from transformer_lib.course.studies.speed import BASELINE, OURS
+from studies.speed import BASELINE, OURS
 
 from . import candidates, measure
 from .candidates import Entries

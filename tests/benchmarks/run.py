@@ -11,8 +11,8 @@ from importlib import metadata
 
 import torch
 
+from studies.speed import BASELINE
 from transformer_lib._machine import processor
-from transformer_lib.course.studies.speed import BASELINE
 from transformer_lib.training.precision import bfloat16_units
 
 from . import candidates, gpu, measure, memory

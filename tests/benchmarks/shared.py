@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course.studies.translators import new_translator, train_translator
+from transformer_lib.course.lab.translators import new_translator, train_translator
 
 from .run import machine
 

@@ -16,7 +16,7 @@ from statistics import mean
 from typing import Any
 
 from .figures import plotting
-from .studies import ladder as study
+from .lab import ladder as study
 
 ALL = (study.DICTIONARY, *study.RUNGS)
 BESIDE = {  # the controls that are shown with a rung

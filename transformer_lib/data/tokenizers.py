@@ -39,7 +39,7 @@ def pad_batch(sequences: Iterable[Iterable[int]], pad_id: int = PAD_ID) -> Tenso
     rows = check_rows("sequences", sequences)
     if not rows:
         raise ValueError("sequences must not be empty, got an empty batch")
-    return pad_rows(rows, pad_id)
+    return pad_rows(rows, check_int("pad_id", pad_id, minimum=-(2**63)))
 
 
 def pad_rows(rows: Sequence[Sequence[int]], pad_id: int) -> Tensor:
@@ -115,7 +115,10 @@ class BPETokenizer(_BatchEncoder):
     def __init__(self, serialised: str) -> None:
         from tokenizers import Tokenizer
 
-        self._tokenizer = Tokenizer.from_str(serialised)
+        try:
+            self._tokenizer = Tokenizer.from_str(serialised)
+        except Exception as error:  # of the library, which has no kind of its own
+            raise ValueError(f"serialised must be a tokenizer as JSON text, got {serialised!r:.50}: {error}") from error
         self._tokenizer.encode_special_tokens = True  # a literal "<eos>" in a text is plain text
 
     @classmethod

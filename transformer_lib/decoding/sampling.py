@@ -88,7 +88,9 @@ def filter_logits(
     Raises:
         TypeError, ValueError: logits is no tensor, or one of the others is out of range.
     """
-    logits = _tempered(check_tensor("logits", logits, min_rank=1), check_positive("temperature", temperature))
+    if 0 in check_tensor("logits", logits, min_rank=1).shape[-1:]:
+        raise ValueError(f"logits must have at least one word, got shape {tuple(logits.shape)} [..., vocab_size]")
+    logits = _tempered(logits, check_positive("temperature", temperature))
     if top_k is not None:
         keep = min(check_int("top_k", top_k), logits.shape[-1])
         logits = logits.masked_fill(logits < logits.topk(keep).values[..., -1:], -math.inf)

@@ -281,6 +281,8 @@ class Costs:
 
 
 def _between(measured: Mapping[int, float]) -> Callable[[int], float]:
+    if not measured:
+        raise ValueError("costs must have been measured for some number of sentences, got none")
     known = sorted(measured)
     table = np.interp(np.arange(known[-1] + 1), known, [measured[n] for n in known]).tolist()
     return lambda n: table[n] if n < len(table) else table[-1] * n / known[-1]

@@ -22,9 +22,9 @@ from .diagnose import (
 )
 from .errors import error_text, left_over
 from .look import say
+from .lookup import get
 from .model import Case, Exercise
 from .plain import Printed
-from .lookup import get
 from .report import example
 from .sandbox import Outcome, copy_of, preserved_state, run_directly, with_gradients
 from .worker import Guarded, guarded_calls

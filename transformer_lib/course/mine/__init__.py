@@ -194,7 +194,7 @@ def copying(steps: int = 400, *, parts: Collection[str] | None = None) -> MyCopi
     Raises:
         ValueError: a part is not the learner's yet, or their file cannot be imported.
     """
-    from ..studies import copying as strings
+    from ..lab import copying as strings
 
     yours = tuple(name for name in kept() if name in USED)
     names = yours if parts is None else tuple(parts)

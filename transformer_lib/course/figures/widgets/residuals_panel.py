@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
-from ...studies import depth
+from ...lab import depth
 from ..svg import signals
 from ..svg.elements import Picture, text
 from .controls import choice, number, switch

@@ -6,7 +6,7 @@ import functools
 import math
 from bisect import bisect_right
 
-from ...studies import ablations
+from ...lab import ablations
 from ..svg import run_curves
 from ..svg.elements import Picture, text
 from .controls import choice, number

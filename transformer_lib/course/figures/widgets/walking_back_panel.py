@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...studies import gradient_slips, walking_back
+from ...lab import gradient_slips, walking_back
 from ..svg import walking_back as drawing
 from ..svg.elements import Picture
 from .controls import number

@@ -1,0 +1,68 @@
+"""What is left of a translator that was never shown the source: a language model of German (notebook 11).
+
+`python -m studies.blind` trains the translator of the ladder's rung 11 with every seed on the
+same German sentences with "." for every source, and writes data/blind.json. What it learns with the sources is in the
+study `ladder`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from transformer_lib._streams import run_command
+from transformer_lib.course.lab.blind import RESULTS, RUNG
+from transformer_lib.data.corpora import Corpus, Pair, load_corpus
+from transformer_lib.decoding.translator import Translator
+
+from . import ladder, stored, translators
+
+PASSES = (1, 4)  # over the corpus
+NOTHING = "."
+
+
+def blindfold(pairs: Sequence[Pair]) -> list[Pair]:
+    """Return the pairs with a source that says nothing."""
+    return [replace(pair, src=NOTHING) for pair in pairs]
+
+
+def curve(corpus: Corpus, seed: int, *, passes: Sequence[int] = PASSES, **options: Any) -> list[float]:
+    """Train without the sources; return the loss on the validation split after each of `passes`, in nats per token."""
+    tested = blindfold(corpus["validation"])
+    translator: Translator = ladder.new_translator(corpus, RUNG, seed)  # the vocabularies are those of the corpus
+    found: list[float] = []
+
+    def look(done: int) -> None:
+        if done in passes:
+            found.append(ladder.loss_of(translator, tested))
+
+    options = {"epochs": max(passes), "on_epoch": look, **options}
+    ladder.climb(translator, RUNG, blindfold(corpus["train"]), seed, **options)
+    return found
+
+
+def short_run(corpus: Corpus) -> list[float]:
+    """Return the training losses of the first `translators.SHORT_PAIRS` pairs' single epoch, seed 0."""
+    translator = ladder.new_translator(corpus, RUNG, 0)
+    pairs = blindfold(corpus["train"][: translators.SHORT_PAIRS])
+    return [round(loss, 4) for loss in ladder.climb(translator, RUNG, pairs, 0).loss]
+
+
+def measure(seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what the file stores: a short run, and the losses of every seed, after each number of passes."""
+    corpus, losses = load_corpus("context"), []
+    for seed in seeds:
+        losses.append(curve(corpus, seed))
+        print(seed, losses[-1], flush=True)
+    return {"short": short_run(corpus), "passes": list(PASSES), "without the source": losses}
+
+
+def main() -> None:
+    """Run the command line."""
+    seeds, path = stored.arguments(__doc__, RESULTS)
+    stored.measure_and_save("blind", seeds, path, measure)
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,179 @@
+"""What the clinic's instruments say of faults that are not in its catalogue (notebook 17).
+
+`python -m studies.clinic_strangers` takes nine faults that are not in the catalogue, and a
+healthy model, reads the instruments that need no long training after two steps, compares the model with a sound one
+that has its weights, trains each for 200 and for 1,000 steps, and writes data/clinic_strangers.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from transformer_lib._streams import run_command
+from transformer_lib.course.clinic import instruments, patients, task
+from transformer_lib.course.clinic import recipe as training
+from transformer_lib.course.clinic.faults import HEALTHY, Fault
+from transformer_lib.course.lab.clinic_strangers import RESULTS
+from transformer_lib.course.lab.parts import without_residual
+from transformer_lib.model.layers import FeedForward, LayerNorm
+from transformer_lib.model.multihead import MultiHeadAttention
+from transformer_lib.model.transformer import Transformer
+from transformer_lib.training.loss import shift_right
+
+from . import stored
+
+SEEDS = (0, 1, 2)
+STEPS = (200, 1000)
+YOUNG = 2  # steps, before the instruments are read
+EARLY = (  # those that need no model that has learned something
+    "reported / real loss",
+    "row sums",
+    "weight on the future",
+    "weight on padding",
+    "embedding factor",
+    "position factor",
+    "score factor",
+    "repeat",
+    "future",
+    "padding",
+    "order",
+    "tensors standing still",
+    "first movement / rate",
+    "gradient mismatch",
+)
+SAME = 1e-5  # how closely two outputs must agree, in single precision
+
+
+def skip_encoder(model: Transformer) -> None:
+    """Hand the embedded source on as the memory."""
+    model.encoder.register_forward_hook(lambda module, args, memory: args[0])
+
+
+def reshape_into_heads(model: Transformer) -> None:
+    """Cut [seq_len, d_model] into heads by a reshape, which mixes tokens and features."""
+    for layer in model.modules():
+        if isinstance(layer, MultiHeadAttention):
+            heads = layer.n_heads
+            layer.split_heads = lambda x, heads=heads: x.reshape(x.shape[0], heads, x.shape[1], -1)
+
+
+def norm_over_tokens(model: Transformer) -> None:
+    """Take mean and variance over the tokens of a sentence in place of the features of a token."""
+
+    def forward(norm: LayerNorm, x: Tensor) -> Tensor:
+        centred = x - x.mean(dim=1, keepdim=True)
+        spread = (centred.square().mean(dim=1, keepdim=True) + norm.eps).sqrt()
+        return centred / spread * norm.weight + norm.bias
+
+    for layer in model.modules():
+        if isinstance(layer, LayerNorm):
+            layer.forward = lambda x, layer=layer: forward(layer, x)
+
+
+def add_positions_twice(model: Transformer) -> None:
+    """Add the position encodings once more to the embedded tokens."""
+    embed = model._embed
+    model._embed = lambda table, ids, start=0: model.position(embed(table, ids, start), start)
+
+
+def copy_first_head(model: Transformer) -> None:
+    """Put the first head's output in the place of the second's too."""
+    for layer in model.modules():
+        if isinstance(layer, MultiHeadAttention):
+            join = layer.join_heads
+            layer.join_heads = lambda heads, join=join: join(heads[:, :1].expand_as(heads))
+
+
+def no_relu(model: Transformer) -> None:
+    """Leave the ReLU out, so that the two maps of a feed-forward network are one."""
+    for layer in model.modules():
+        if isinstance(layer, FeedForward):
+            layer.forward = lambda x, layer=layer: layer.contract(layer.expand(x))
+
+
+STRANGERS = (
+    Fault("residual left out", "norm(f(x))", "norm(x + f(x))", without_residual),
+    Fault("encoder skipped", "memory = embedded", "memory = self.encoder(embedded, mask)", skip_encoder),
+    Fault("heads split by reshape", "x.reshape(…)", "x.unflatten(…).transpose(1, 2)", reshape_into_heads),
+    Fault("norm over the tokens", "x.mean(dim=1)", "x.mean(dim=-1)", norm_over_tokens),
+    Fault("positions added twice", "position(position(x))", "position(x)", add_positions_twice),
+    Fault("second head copies the first", "heads[:, [0, 0]]", "heads", copy_first_head),
+    Fault("ReLU left out", "contract(expand(x))", "contract(relu(expand(x)))", no_relu),
+    Fault(
+        "optimizer has the decoder only",
+        "Adam(model.decoder.parameters())",
+        "Adam(model.parameters())",
+        trains=lambda model: model.decoder.parameters(),
+    ),
+    Fault(
+        "pairs misaligned",
+        "zip(sources, targets[1:])",
+        "zip(sources, targets)",
+        feed=lambda tgt: shift_right(tgt.roll(1, dims=0)),
+    ),
+)
+"""Faults that are not in the catalogue; the first four and the list itself were chosen by hand, so no rate follows."""
+
+
+def outputs(model: nn.Module, *inputs: Tensor) -> list[tuple[str, Tensor]]:
+    """Return (name, output) of every module below the model, in the order in which they finish."""
+    found: list[tuple[str, Tensor]] = []
+
+    def keep(name: str):
+        return lambda module, args, output: found.append((name, output.detach()))
+
+    hooks = [module.register_forward_hook(keep(name)) for name, module in model.named_modules() if name]
+    with torch.no_grad():
+        model(*inputs)
+    for hook in hooks:
+        hook.remove()
+    return found
+
+
+def first_difference(model: Transformer, reference: Transformer, *inputs: Tensor) -> str | None:
+    """Return the first module whose output in the model is not the reference's; None if there is none."""
+    for (name, one), (other_name, other) in zip(outputs(model, *inputs), outputs(reference, *inputs), strict=False):
+        if name != other_name or not torch.allclose(one, other, atol=SAME):
+            return name
+    return None
+
+
+def beside_reference(model: Transformer) -> str | None:
+    """Return where a model parts from a sound one with the same weights."""
+    with torch.random.fork_rng(devices=[]):
+        reference = Transformer(model.config).eval()
+    reference.load_state_dict(model.state_dict())
+    return first_difference(model, reference, *task.rows())
+
+
+def measure(case: Fault, seed: int, steps: Sequence[int] = STEPS) -> dict:
+    """Return what the instruments flag, where the model parts from a sound one, and what it learns."""
+    young = patients.Patient("young", *training.train(case, seed, training.Recipe(steps=YOUNG)), case, seed)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        values = {name: instruments.read(name, young) for name in EARLY}
+    flagged = {name: round(value, 3) for name, value in values.items() if instruments.INSTRUMENTS[name].abnormal(value)}
+    found = {"flagged": flagged, "first difference": beside_reference(young.model), "loss": {}, "reverses": {}}
+    for number in steps:
+        old = patients.Patient("old", *training.train(case, seed, training.Recipe(steps=number)), case)
+        found["loss"][str(number)] = round(old.log.at_the_end()[0], 4)
+        found["reverses"][str(number)] = round(old.reverses(), 4)
+    return found
+
+
+def measured(seeds: Sequence[int]) -> dict:
+    """Return what is stored: by fault, one finding per seed."""
+    return {"found": {case.name: [measure(case, seed) for seed in seeds] for case in (HEALTHY, *STRANGERS)}}
+
+
+def main() -> None:
+    """Run the command line."""
+    seeds, path = stored.arguments(__doc__, RESULTS, SEEDS)
+    stored.measure_and_save("clinic_strangers", seeds, path, measured)
+
+
+if __name__ == "__main__":
+    run_command(main)

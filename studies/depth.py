@@ -1,0 +1,123 @@
+"""What do residuals and norms do for a deep stack? Before training, and in training (notebook 09).
+
+`python -m studies.depth` trains every set-up of SETUPS and writes data/depth.json after each;
+what the file already has is not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from transformer_lib._streams import run_command
+from transformer_lib.course.lab.depth import (
+    ALL_RATES,
+    GAINS,
+    RATES,
+    RESULTS,
+    STEPS,
+    WARMUP,
+    WIDTH,
+    Block,
+    DetachedNorm,
+    Setup,
+    _single_precision,
+)
+from transformer_lib.model.layers import LayerNorm
+from transformer_lib.model.positional import sinusoidal_encoding
+
+from . import stored
+
+SYMBOLS, TOKENS, BATCH_SIZE, GOAL = 10, 10, 32, 0.95
+CHANCE = 1 / SYMBOLS
+AROUND = ((True, "none"), (True, "post"), (True, "pre"), (False, "post"))
+SETUPS = (
+    *(Setup(2, *around, *start) for around in AROUND for start in product(GAINS, ALL_RATES)),
+    *(Setup(2, True, norm, *start, detached=True) for norm in ("post", "pre") for start in product(GAINS, ALL_RATES)),
+    *(Setup(12, *around, *start) for around in AROUND[1:3] for start in product(GAINS, RATES)),
+    *(Setup(12, True, "post", *start, warmup=WARMUP) for start in product(GAINS, RATES)),
+    *(Setup(12, *around, *start) for around in (AROUND[0], AROUND[3]) for start in product(GAINS, RATES)),
+)
+
+
+class Reverser(nn.Module):
+    """Reads a row of symbols and writes it backwards: embeddings and positions, blocks, a readout.
+
+    A pre-norm stack ends with a LayerNorm.
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(SYMBOLS, WIDTH)
+        self.register_buffer("positions", sinusoidal_encoding(TOKENS, WIDTH), persistent=False)
+        norms = {"gain": setup.gain, "detached": setup.detached}
+        blocks = (Block(setup.residual, setup.norm, **norms) for _ in range(setup.n_blocks))
+        last = DetachedNorm if setup.detached else LayerNorm
+        self.blocks = nn.Sequential(*blocks, last(WIDTH) if setup.norm == "pre" else nn.Identity())
+        self.readout = nn.Linear(WIDTH, SYMBOLS)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return logits [batch, TOKENS, SYMBOLS] for ids [batch, TOKENS]."""
+        return self.readout(self.blocks(self.embedding(ids) + self.positions))
+
+
+@_single_precision()
+def train_reverser(setup: Setup, seed: int, steps: int = STEPS) -> dict:
+    """Train until GOAL of a fresh batch's tokens are right, at most `steps` steps.
+
+    Returns steps (None: not reached), first_loss, and accuracy: the share of right tokens on 200 new rows at the end.
+    """
+    torch.manual_seed(seed)
+    model = Reverser(setup)
+    optimizer = torch.optim.Adam(model.parameters(), setup.rate, fused=True)
+    first_loss, reached = None, None
+    for step in range(steps):
+        for group in optimizer.param_groups:
+            group["lr"] = setup.rate * min(1, (step + 1) / (setup.warmup + 1))
+        ids = torch.randint(SYMBOLS, (BATCH_SIZE, TOKENS))
+        logits = model(ids)
+        loss = F.cross_entropy(logits.flatten(0, 1), ids.flip(1).flatten())
+        first_loss = loss.item() if first_loss is None else first_loss
+        if _right(logits, ids) >= GOAL:
+            reached = step
+            break
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    test = torch.randint(SYMBOLS, (200, TOKENS), generator=torch.Generator().manual_seed(SYMBOLS))
+    with torch.no_grad():
+        accuracy = _right(model(test), test)
+    return {"steps": reached, "first_loss": round(first_loss, 2), "accuracy": round(accuracy, 3)}
+
+
+def _right(logits: Tensor, ids: Tensor) -> float:
+    return (logits.argmax(dim=-1) == ids.flip(1)).double().mean().item()
+
+
+def run(seeds: Sequence[int], path: Path = RESULTS, setups: Sequence[Setup] = SETUPS) -> dict[str, Any]:
+    """Train what `path` does not have yet, and write it after each set-up.
+
+    The file has one record per set-up: its fields, and steps, first_loss and accuracy as lists over the seeds.
+    """
+
+    def train(setup: Setup) -> dict[str, list]:
+        found = [train_reverser(setup, seed) for seed in seeds]
+        print(setup, [one["steps"] for one in found], flush=True)
+        return {name: [one[name] for one in found] for name in found[0]}
+
+    return stored.fill(stored.head("depth", seeds) | {"steps": STEPS}, path, setups, train)
+
+
+def main() -> None:
+    """Run the command line."""
+    run(*stored.arguments(__doc__, RESULTS))
+
+
+if __name__ == "__main__":
+    run_command(main)

@@ -1,0 +1,114 @@
+"""What does a translator lose with weights in eight bits, or fewer? (notebook 22)
+
+`python -m studies.eight_bits` measures the included translator, and trains and measures those of
+the other seeds, with the weights as they are and rounded, by row and by tensor, and writes data/eight_bits.json after
+each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from transformer_lib._streams import run_command
+from transformer_lib.course.lab import translators
+from transformer_lib.course.lab.eight_bits import RESULTS
+from transformer_lib.data.corpora import Corpus, Pair, load_corpus
+from transformer_lib.data.metrics import exact_matches
+from transformer_lib.decoding.translator import Translator, load_trained
+from transformer_lib.model import int8
+from transformer_lib.training.evaluation import loss_per_token
+
+from . import stored
+
+SPLITS = ("validation", "heldout", "compositional", "hard")
+FEWER = (8, 7, 6, 5, 4, 3, 2)  # bits, on the held-out sentences
+BATCH_SIZE = 64
+
+
+@dataclass(frozen=True)
+class Setup:
+    """One translator of the course's recipe, by the seed of its training; that of seed 0 is included."""
+
+    seed: int
+
+
+def translator_of(seed: int, corpus: Corpus) -> Translator:
+    """Return the trained translator of a seed."""
+    if seed == 0:
+        return load_trained()
+    translator = translators.new_translator(corpus["train"], seed=seed)
+    translators.train_translator(translator, corpus["train"], seed=seed, progress=False)
+    return translator
+
+
+def with_rounded_weights(translator: Translator, per: str, bits: int = 8) -> Translator:
+    """Return the translator with weights that so few bits can say."""
+    model = int8.rounded(translator.model, per=per, bits=bits)
+    return Translator(model, translator.src_tokenizer, translator.tgt_tokenizer)
+
+
+def loss(translator: Translator, pairs: Sequence[Pair]) -> float:
+    """Return the loss in nats per token."""
+    return loss_per_token(translator.model, translator.batches(pairs, BATCH_SIZE), path="fast")
+
+
+def compare(translator: Translator, pairs: Sequence[Pair], others: dict[str, Translator]) -> dict[str, Any]:
+    """Return loss and right sentences of a translator ("float32") and of others, and how many sentences they change."""
+    texts = [pair.src for pair in pairs]
+    before = translator.translate(texts, path="fast")
+    found: dict[str, Any] = {"sentences": len(pairs), "changed": {}}
+    found["float32"] = {"loss": round(loss(translator, pairs), 5), "right": sum(exact_matches(before, pairs))}
+    for name, other in others.items():
+        said = other.translate(texts, path="fast")
+        found[name] = {"loss": round(loss(other, pairs), 5), "right": sum(exact_matches(said, pairs))}
+        found["changed"][name] = sum(one != two for one, two in zip(before, said, strict=True))
+    return found
+
+
+def measure(translator: Translator, corpus: Corpus) -> dict[str, Any]:
+    """Return eight bits by row and by tensor on every split, and fewer bits on the held-out sentences."""
+    eight = {per: with_rounded_weights(translator, per) for per in int8.PER}
+    fewer = []
+    for bits in FEWER:
+        others = {per: with_rounded_weights(translator, per, bits) for per in int8.PER}
+        fewer.append({"bits": bits, **compare(translator, corpus["heldout"], others)})
+    return {"splits": {split: compare(translator, corpus[split], eight) for split in SPLITS}, "fewer": fewer}
+
+
+def sizes() -> dict[str, int]:
+    """Return the bytes of the translator's weights: in floats, and in eight bits by row and by tensor."""
+    model = load_trained().model
+    return {"float32": int8.stored_bytes(model)} | {
+        per: int8.stored_bytes(int8.quantized(model, per=per)) for per in int8.PER
+    }
+
+
+def short_run(corpus: Corpus) -> dict[str, Any]:
+    """Return what 60 hard sentences of the included translator lose: quick to repeat."""
+    translator = load_trained()
+    return compare(translator, corpus["hard"][:60], {"row": with_rounded_weights(translator, "row")})
+
+
+def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
+    """Measure the seeds that `path` does not have yet, and write it after each."""
+    corpus = load_corpus("context")
+    content = stored.head("eight_bits", seeds) | {"bytes": sizes(), "short": short_run(corpus)}
+
+    def train_and_measure(setup: Setup) -> dict[str, Any]:
+        found = measure(translator_of(setup.seed, corpus), corpus)
+        print(setup, {split: one["changed"] for split, one in found["splits"].items()}, flush=True)
+        return found
+
+    return stored.fill(content, path, [Setup(seed) for seed in seeds], train_and_measure)
+
+
+def main() -> None:
+    """Run the command line."""
+    run(*stored.arguments(__doc__, RESULTS))
+
+
+if __name__ == "__main__":
+    run_command(main)

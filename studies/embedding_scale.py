@@ -1,0 +1,97 @@
+"""What does the factor √d_model on the embeddings do to training (notebook 12)?
+
+The factor does two things at once. At the start it makes a token's vector √d_model times longer than the row of the
+table, and Adam, whose steps do not depend on the size of a gradient, moves the vector √d_model times farther at each
+step. The ablations have three of the four combinations; `python -m studies.embedding_scale`
+trains the fourth, the factor with rows that begin √d_model times shorter, with the ablations' recipe, seeds and
+budgets, and writes data/embedding_scale.json. A control leaves the factor out and makes the positions √d_model times
+shorter, too: if only the ratio of words and positions counts, it trains as with the factor.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+import torch
+
+from transformer_lib._streams import run_command
+from transformer_lib.course.lab import ablations, stored, translators
+from transformer_lib.course.lab.embedding_scale import RESULTS, SHORT_POSITIONS, SHORT_START
+from transformer_lib.data.corpora import load_corpus
+from transformer_lib.fast.eligibility import fastest_path
+from transformer_lib.model.positional import SinusoidalPosition
+from transformer_lib.model.transformer import Transformer
+
+from . import ablations as ablations_study
+from . import stored as stored_study
+from .parts import without_embedding_scale
+
+
+def with_short_rows(model: Transformer) -> None:
+    """Let both tables begin √d_model times smaller; the factor is kept."""
+    with torch.no_grad():
+        for table in (model.src_embedding, model.tgt_embedding):
+            table.weight /= math.sqrt(table.embedding_dim)
+
+
+def with_short_positions(model: Transformer) -> None:
+    """Leave the factor out, and make the positions √d_model times smaller, too."""
+    without_embedding_scale(model)
+    assert isinstance(model.position, SinusoidalPosition)
+    model.position.table /= math.sqrt(model.config.d_model)
+
+
+CHANGES = {SHORT_START: with_short_rows, SHORT_POSITIONS: with_short_positions}
+BUDGETS = {SHORT_START: ablations.PASSES, SHORT_POSITIONS: ablations.PASSES[:1]}  # passes over the corpus
+
+
+def run_one(arm: str, seed: int, passes: int) -> dict:
+    """Train one translator of an arm of CHANGES, and return its loss and its scores as the ablations have them."""
+    corpus = load_corpus("context")
+    translator = translators.new_translator(corpus["train"], seed=seed)
+    CHANGES[arm](translator.model)
+    ablations_study.train_variant(translator, "baseline", corpus["train"], seed, epochs=passes)
+    path = fastest_path(translator.model)
+    scores = ablations_study.scores(lambda texts: translator.translate(texts, path=path), corpus)
+    loss = ablations_study.teacher_forced_loss(translator, corpus["heldout"][:: ablations_study.EVERY])
+    return {"seed": seed, "loss": round(loss, 4), "scores": scores}
+
+
+def short_run(arm: str) -> list[float]:
+    """Return the losses of the first 640 pairs' single epoch, seed 0: quick to repeat, for a test."""
+    corpus = load_corpus("context")
+    translator = translators.new_translator(corpus["train"], seed=0)
+    CHANGES[arm](translator.model)
+    pairs = corpus["train"][: ablations_study.SHORT_PAIRS]
+    history = ablations_study.train_variant(translator, "baseline", pairs, 0, epochs=1, warmup_steps=10)
+    return [round(loss, 4) for loss in history.loss]
+
+
+def run(seeds: Sequence[int], path: Path = RESULTS) -> dict:
+    """Run what `path` does not have yet, and write it after each run."""
+    content = stored.read(path) if path.exists() else {"short": {}, "runs": {}}
+    content |= {"command": stored_study.command("embedding_scale", seeds), "date": date.today().isoformat()}
+    content["threads"] = torch.get_num_threads()
+    for arm in CHANGES:
+        content["short"][arm] = content["short"].get(arm) or short_run(arm)
+        for passes in BUDGETS[arm]:
+            runs = content["runs"].setdefault(arm, {}).setdefault(str(passes), [])
+            for seed in sorted(set(seeds) - {run["seed"] for run in runs}):
+                runs.append(run_one(arm, seed, passes))
+                stored_study.save(path, content)
+                print(arm, seed, passes, runs[-1]["loss"], flush=True)
+    return content
+
+
+def main() -> None:
+    """Run the command line."""
+    given = stored_study.parser(__doc__, RESULTS).parse_args()
+    torch.set_num_threads(1)
+    run(given.seeds, given.results)
+
+
+if __name__ == "__main__":
+    run_command(main)

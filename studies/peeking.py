@@ -1,0 +1,113 @@
+"""What does a model learn that is trained without the causal mask? (notebook 07)
+
+`python -m studies.peeking` trains a small writer and the translator of rung 07, each with the
+mask and without, and writes data/peeking.json. The translator with the mask is the ladder's own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from transformer_lib._streams import run_command
+from transformer_lib.course.lab import ladder
+from transformer_lib.course.lab.peeking import (
+    LAST_AT,
+    RESULTS,
+    Writer,
+    after_four,
+    judge,
+    losses,
+    test_sentences,
+    train,
+    with_full_window,
+)
+from transformer_lib.data.corpora import Corpus, load_corpus
+from transformer_lib.decoding.translator import Translator
+from transformer_lib.model.masks import padding_mask
+
+from . import ladder as ladder_study
+from . import stored
+from .ladder_models import Reader
+
+PASSES = (2, 4)  # of a translator over the corpus
+BUDGETS = (250, 1250)  # steps; the notebook trains for 400
+RATES = (2e-3, 5e-3, 1e-2)
+SAMPLES = 3  # translations that are kept of each translator
+
+
+def measure(model: Writer) -> dict[str, Any]:
+    """Return what `judge`, `after_four` and `with_full_window` find, and the loss in training form by position."""
+    inputs, labels = test_sentences()
+    in_training, alone, written = judge(model)
+    single = {"training": in_training, "honest": alone, "written": written, "full window": with_full_window(model)}
+    found: dict[str, Any] = {name: round(number, 4) for name, number in single.items()}
+    by_position = losses(model(inputs), labels).tolist()
+    moved = [after_four(model, last_at) for last_at in LAST_AT]
+    return found | {"by position": _rounded(by_position), "after four": _rounded(moved)}
+
+
+def _rounded(numbers: Sequence[float]) -> list[float]:
+    return [round(number, 4) for number in numbers]
+
+
+class Peeker(Reader):
+    """The translator of rung 07 without its causal mask: target words read all others, only padding is hidden."""
+
+    def _readable(self, x: Tensor, memory: Tensor, tgt_in: Tensor, src: Tensor) -> tuple[Tensor, Tensor]:
+        masks = [padding_mask(ids, self.config.pad_id) for ids in (src, tgt_in)]
+        return torch.cat((memory, x), dim=1), torch.cat(masks, dim=-1).expand(-1, -1, tgt_in.shape[1], -1)
+
+
+def new_peeker(corpus: Corpus, seed: int) -> Translator:
+    """Return the untrained translator of rung 07 with this seed, but without the mask."""
+    found = ladder_study.new_translator(corpus, "07", seed)
+    model = Peeker(found.model.config, ladder.find("07").parts or ())
+    model.load_state_dict(found.model.state_dict())
+    return Translator(model, found.src_tokenizer, found.tgt_tokenizer)
+
+
+def run_peeker(corpus: Corpus, seed: int, passes: Sequence[int] = PASSES) -> dict[str, Any]:
+    """Train the translator without the mask as rung 07 is trained; return its scores after each budget and samples."""
+    translator, scores = new_peeker(corpus, seed), {}
+    pairs = corpus["validation"]
+
+    def look(done: int) -> None:
+        if done in passes:
+            scores[str(done)] = ladder_study.measure(translator, pairs)
+
+    rate = ladder_study.chosen_rate(ladder.load_results(), "07")
+    ladder_study.climb(translator, "07", corpus["train"], seed, epochs=passes[-1], learning_rate=rate, on_epoch=look)
+    said = translator.translate([pair.src for pair in pairs[:SAMPLES]])
+    samples = [[pair.src, pair.tgt, text] for pair, text in zip(pairs[:SAMPLES], said, strict=True)]
+    return {"seed": seed, "rate": rate, "scores": scores, "samples": samples}
+
+
+def run(masked: bool, cut: bool, seed: int, rate: float, steps: int) -> dict[str, Any]:
+    """Train one writer; return the arguments and what `measure` finds."""
+    given = {"masked": masked, "cut": cut, "seed": seed, "rate": rate, "steps": steps}
+    return given | measure(train(**given))
+
+
+def run_writers(seeds: Sequence[int]) -> list[dict[str, Any]]:
+    """Run the writers with the mask, without it, and without it on sentences cut at random lengths."""
+    kinds = ((True, False), (False, False), (False, True))
+    return [run(*kind, seed, rate, steps) for kind in kinds for rate in RATES for steps in BUDGETS for seed in seeds]
+
+
+def measured(seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what the study compares: the writers, and the translators without the mask."""
+    corpus = load_corpus("context")
+    return {"writers": run_writers(seeds), "translators": [run_peeker(corpus, seed) for seed in seeds]}
+
+
+def main() -> None:
+    """Run the command line."""
+    stored.measure_and_save("peeking", *stored.arguments(__doc__, RESULTS), measured)
+
+
+if __name__ == "__main__":
+    run_command(main)

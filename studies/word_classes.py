@@ -1,0 +1,69 @@
+"""What does an embedding table learn? 22 words in four classes, and a model of the next word (notebook 05).
+
+`python -m studies.word_classes` trains it in four languages, from three sizes of the first table
+and with a table that stays as it is, at three learning rates, and writes data/word_classes.json.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from transformer_lib._streams import run_command
+from transformer_lib.course.lab.word_classes import (
+    CLASSES,
+    LEARNING_RATE,
+    RESULTS,
+    SNAPSHOTS,
+    TEMPLATE,
+    class_cosines,
+    nearest_in_class,
+    train,
+)
+
+from . import stored
+
+LONGER = 1000  # steps: five times as many, to see whether anything still changes
+RATES = (1e-3, LEARNING_RATE, 1e-2)
+STARTS = (0.1, 0.25, 1.0)  # 0.25 is 1 / √WIDTH, the size that a `Transformer` starts with; 1 is that of nn.Embedding
+LANGUAGES = {  # by an example of a sentence
+    "the red dog sees the cat": TEMPLATE,
+    "the red dog sees wet cat": ("article", "adjective", "noun", "verb", "adjective", "noun"),
+    "the red dog the sees wet": ("article", "adjective", "noun", "article", "verb", "adjective"),
+    "the red dog sees cat the": ("article", "adjective", "noun", "verb", "noun", "article"),
+}
+
+
+def best_loss(template: Sequence[str] = TEMPLATE) -> float:
+    """Return the least possible mean loss in nats: within its class, no word can be predicted."""
+    return sum(math.log(len(CLASSES[name])) for name in template[1:]) / (len(template) - 1)
+
+
+def run(language: str, start: float, frozen: bool, rate: float, seed: int, steps: int) -> dict[str, Any]:
+    """Train once; return the arguments and what came of it: the loss above the best, and how the table is sorted."""
+    template = LANGUAGES[language]
+    tables, loss = train(seed, start, template, frozen=frozen, steps=steps, learning_rate=rate)
+    cosines = [[round(value, 3) for value in row] for row in class_cosines(tables[steps]).tolist()]
+    given = {"language": language, "start": start, "frozen": frozen, "rate": rate, "seed": seed, "steps": steps}
+    found = {"loss": round(loss - best_loss(template), 4), "nearest": round(nearest_in_class(tables[steps]), 3)}
+    return given | found | {"cosines": cosines}
+
+
+def measured(seeds: Sequence[int]) -> dict[str, Any]:
+    """Return {"runs": …} of all that the study compares."""
+    first, *others = LANGUAGES
+    kinds = [(first, start, False) for start in STARTS] + [(first, STARTS[-1], True)]
+    kinds += [(language, STARTS[0], False) for language in others]
+    budgets = (SNAPSHOTS[-1], LONGER)
+    found = [run(*kind, rate, seed, steps) for kind in kinds for rate in RATES for seed in seeds for steps in budgets]
+    return {"runs": found}
+
+
+def main() -> None:
+    """Run the command line."""
+    stored.measure_and_save("word_classes", *stored.arguments(__doc__, RESULTS), measured)
+
+
+if __name__ == "__main__":
+    run_command(main)

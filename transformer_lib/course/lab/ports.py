@@ -1,0 +1,71 @@
+"""GPT-2 and BERT of `transformers` in this library: how nearly they agree, and what a slip costs (notebook 19).
+
+`python -m studies.ports` measured what `load_results` reads.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..._files import DATA
+from . import stored
+
+RESULTS = DATA / "ports.json"
+
+# Vocabulary, positions, layers, d_model, heads, d_ff: primes, but for d_model = heads × a prime.
+MODELS = ((53, 17, 2, 33, 3, 71), (97, 23, 3, 35, 5, 67), (31, 13, 1, 55, 11, 89))
+SENTENCES = 3
+WEIGHTS = ("as drawn", "drawn anew")
+SPREAD = 0.3  # the standard deviation of weights drawn anew
+
+
+def new_gpt2(size: Sequence[int], seed: int) -> nn.Module:
+    """Return a `GPT2LMHeadModel` with random weights; the size is one of MODELS."""
+    v, places, layers, d_model, heads, d_ff = size
+    transformers = importlib.import_module("transformers")
+    torch.manual_seed(seed)
+    sizes = {"n_positions": places, "n_embd": d_model, "n_layer": layers, "n_head": heads, "n_inner": d_ff}
+    return transformers.GPT2LMHeadModel(
+        transformers.GPT2Config(vocab_size=v, bos_token_id=0, eos_token_id=0, **sizes)
+    ).eval()
+
+
+def new_bert(size: Sequence[int], seed: int) -> nn.Module:
+    """Return a `BertForMaskedLM` with random weights; the size is one of MODELS."""
+    v, places, layers, d_model, heads, d_ff = size
+    transformers = importlib.import_module("transformers")
+    torch.manual_seed(seed)
+    sizes = {"hidden_size": d_model, "num_hidden_layers": layers, "num_attention_heads": heads}
+    sizes |= {"max_position_embeddings": places, "intermediate_size": d_ff}
+    return transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=v, **sizes)).eval()
+
+
+def draw_anew(model: nn.Module, seed: int, spread: float = SPREAD) -> nn.Module:
+    """Draw every parameter of a model anew, gains around 1 and all else around 0; return the model.
+
+    Weights as a model is made with hide mistakes: gains are 1, biases 0 and matrices so small that a wrong activation
+    changes little.
+    """
+    generator = torch.Generator().manual_seed(seed)
+    for name, parameter in model.named_parameters():
+        gain = parameter.dim() == 1 and name.endswith("weight")
+        parameter.data = float(gain) + spread * torch.randn(parameter.shape, generator=generator)
+    return model
+
+
+def new_ids(size: Sequence[int], seed: int) -> Tensor:
+    """Return random sentences, [3, places]; the second and third end in padding, 0."""
+    ids = torch.randint(1, size[0], (SENTENCES, size[1]), generator=torch.Generator().manual_seed(seed))
+    lengths = torch.tensor([size[1], size[1] // 2, size[1] - 2])
+    return ids.masked_fill(torch.arange(size[1]) >= lengths[:, None], 0)
+
+
+def load_results(path: Path = RESULTS) -> dict[str, Any]:
+    """Return what the command wrote; `["GPT-2"]["as drawn"]["exact gelu"]` has a number for each model."""
+    return stored.read(path)

@@ -1,0 +1,63 @@
+"""Llama, Qwen3, Mistral and Mixtral of `transformers` in this library, and what a slip costs (notebook 20).
+
+`python -m studies.ports_today` measured what `load_results` reads.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..._files import DATA
+from ...model import modern
+from . import stored
+from .ports import draw_anew
+
+RESULTS = DATA / "ports_today.json"
+
+# Vocabulary, positions, layers, d_model, heads, heads of keys, d_head, d_ff, window. Heads are not d_model / d_head.
+MODELS = ((53, 17, 2, 66, 6, 3, 10, 71, 5), (97, 23, 3, 35, 5, 1, 14, 67, 7), (31, 13, 1, 44, 4, 2, 6, 89, 3))
+SENTENCES, SPREAD = 3, 0.2  # the standard deviation of weights drawn anew
+BASES = {"Llama": 5000.0, "Qwen3": 10000.0, "Mistral": 10000.0, "Mixtral": 1000000.0}
+EXPERTS = (5, 2)  # of Mixtral: how many there are, and how many a token goes to
+
+
+def new_theirs(kind: str, number: int) -> nn.Module:
+    """Return a model of transformers all of whose parameters are drawn anew; number is its size in MODELS and seed."""
+    words, places, layers, d_model, heads, kv_heads, d_head, d_ff, window = MODELS[number]
+    transformers = importlib.import_module("transformers")
+    sizes: dict[str, Any] = {"vocab_size": words, "max_position_embeddings": places, "num_hidden_layers": layers}
+    sizes |= {"hidden_size": d_model, "num_attention_heads": heads, "num_key_value_heads": kv_heads}
+    sizes |= {"head_dim": d_head, "intermediate_size": d_ff, "tie_word_embeddings": kind == "Qwen3"}
+    if kind == "Mistral":
+        sizes["sliding_window"] = window
+    if kind == "Mixtral":
+        sizes |= {"num_local_experts": EXPERTS[0], "num_experts_per_tok": EXPERTS[1]}
+    rope = {"rope_type": "default", "rope_theta": BASES[kind]}
+    described = getattr(transformers, f"{kind}Config")(rope_parameters=rope, **sizes)
+    described._experts_implementation = "eager"  # the faster ones want widths that are multiples of 4
+    torch.manual_seed(number)
+    return draw_anew(getattr(transformers, f"{kind}ForCausalLM")(described).eval(), number, SPREAD)
+
+
+def new_ids(number: int) -> Tensor:
+    """Return random sentences, [3, places]."""
+    words, places = MODELS[number][:2]
+    return torch.randint(words, (SENTENCES, places), generator=torch.Generator().manual_seed(number))
+
+
+def changed(right: modern.LanguageModel, **changes: Any) -> modern.LanguageModel:
+    """Return a model with the same weights, and another configuration."""
+    model = modern.LanguageModel(replace(right.config, **changes)).to(right.embedding.weight.dtype)
+    model.load_state_dict(right.state_dict())
+    return model.eval()
+
+
+def load_results(path: Path = RESULTS) -> dict[str, Any]:
+    """Return what the command wrote; `["Llama"]["moved"]["neighbouring pairs"]` has a number for each model."""
+    return stored.read(path)

@@ -1,1 +1,0 @@
-"""Measurements that the notebooks show: too long to run in one, or used by several."""
