@@ -9,18 +9,15 @@ from __future__ import annotations
 
 import copy
 import functools
+import itertools
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import date
-from pathlib import Path
 from typing import Any
-
-import torch
 
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import translators
-from transformer_lib.course.lab.ablations import PASSES, RESULTS, SAMPLES, load_results
+from transformer_lib.course.lab.ablations import PASSES, SAMPLES
 from transformer_lib.course.lab.parts import without_residual
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches, sense_matches
@@ -31,7 +28,8 @@ from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.evaluation import loss_per_token
 from transformer_lib.training.options import History
 
-from . import stored, warmup
+from . import warmup
+from .engine import Step, Steps, Study
 from .parts import (
     TEST_PARTS,
     without_embedding_scale,
@@ -46,7 +44,6 @@ from .parts import (
 EVERY = 4  # every fourth sentence of a split is tested
 SAMPLED = (1, 32, 64, 128, 192, 256, 384, 512)  # steps at which the samples are translated, beside the last
 SHORT_PAIRS = 640  # 20 steps
-PARTS_OF_RESULTS = ("short", "trained", "off at test", "warm-up", "no warm-up", "trained longer")
 
 
 @dataclass(frozen=True)
@@ -162,81 +159,58 @@ def short_run(corpus: Corpus, name: str) -> list[float]:
     return [round(loss, 4) for loss in history.loss]
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS, passes: Sequence[int] = PASSES) -> dict:
-    """Run what `path` does not have yet, and write it after each run."""
+@functools.lru_cache(maxsize=1)
+def last_run(name: str, seed: int) -> tuple[Translator, dict[str, Any]]:
+    """Return what `run_variant` does, once for the run itself and for what is taken out of its model."""
+    return run_variant(load_corpus("context"), name, seed)
+
+
+def longer_run(corpus: Corpus, name: str, seed: int) -> dict[str, Any]:
+    """Return what the file stores of a variant that is trained with the larger number of passes."""
+    return run_variant(corpus, name, seed, PASSES[1])[1]
+
+
+def off_again(corpus: Corpus, seed: int) -> dict[str, Any]:
+    """Return the scores of the baseline with this seed with each part taken out."""
+    return {"scores": off_at_test(last_run("baseline", seed)[0], corpus)}
+
+
+def steps(seeds: Sequence[int], passes: Sequence[int]) -> Steps:
+    """Run what takes one pass or less, then the longer runs; seed by seed, so that what there is, is whole."""
     corpus = load_corpus("context")
-    content = load_results(path) if path.exists() else dict.fromkeys(PARTS_OF_RESULTS)
-    content = {part: content.get(part) or {} for part in PARTS_OF_RESULTS} | {
-        "command": stored.command("ablations", seeds),
-        "date": date.today().isoformat(),
-        "threads": torch.get_num_threads(),
-        "passes": list(PASSES),
-        "every": EVERY,
-        "sentences": list(SAMPLES),
-        "references": [next(pair.tgt for pair in corpus["heldout"] if pair.src == text) for text in SAMPLES],
-    }
-    save = functools.partial(stored.save, path, content)
+    yield Step("references", lambda: [next(p.tgt for p in corpus["heldout"] if p.src == text) for text in SAMPLES])
     if PASSES[0] in passes:
-        _run_short(corpus, seeds, content, save)
+        yield from _shorter(corpus, seeds)
     if PASSES[1] in passes:
-        for name, seed, runs in _missing(content["trained longer"], seeds):
-            runs.append(run_variant(corpus, name, seed, PASSES[1])[1])
-            save()
-            print(name, seed, PASSES[1], runs[-1]["loss"], runs[-1]["scores"], flush=True)
-    save()
-    return content
+        for seed, name in itertools.product(seeds, VARIANTS):
+            yield Step(("trained longer", name, {"seed": seed}), longer_run, corpus, name, seed)
 
 
-def _missing(found: dict[str, list], seeds: Sequence[int]) -> Iterator[tuple[str, int, list]]:
-    """Yield each variant and seed that `found` does not have, with the list that its run goes to."""
-    for seed in seeds:  # one after the other, so that what is there if the clock runs out is whole
-        for name in VARIANTS:
-            runs = found.setdefault(name, [])
-            if seed not in [run["seed"] for run in runs]:
-                yield name, seed, runs
-
-
-def _run_short(corpus: Corpus, seeds: Sequence[int], content: dict, save: Callable[[], None]) -> None:
-    """Run everything that takes one pass or less: the variants, the trained models without a part, then the warm-up."""
-    off = content["off at test"]
+def _shorter(corpus: Corpus, seeds: Sequence[int]) -> Steps:
+    """The variants, the trained models without a part, then the warm-up."""
     for name in VARIANTS:
-        if name not in content["short"]:
-            content["short"][name] = short_run(corpus, name)
-    for name, seed, runs in _missing(content["trained"], seeds):
-        translator, outcome = run_variant(corpus, name, seed)
-        runs.append(outcome)
+        yield Step(("short", name), short_run, corpus, name)
+    for seed, name in itertools.product(seeds, VARIANTS):
+        yield Step(("trained", name, {"seed": seed}), lambda *run: last_run(*run)[1], name, seed)
         if name == "baseline":
-            off.setdefault("baseline", []).append({"seed": seed, "scores": off_at_test(translator, corpus)})
-        save()
-        print(name, seed, outcome["loss"], outcome["scores"], flush=True)
-    if "full recipe" not in off:
-        off["full recipe"] = off_at_test(load_trained(), corpus)
-    _run_warm_up(corpus, seeds, content, save)
-
-
-def _run_warm_up(corpus: Corpus, seeds: Sequence[int], content: dict, save: Callable[[], None]) -> None:
-    """Run the arms of the warm-up, and a whole epoch without one."""
-    for arm in warmup.ARMS:
-        losses = content["warm-up"].setdefault(warmup.name_of(*arm), [])
-        for seed in seeds[len(losses) :]:
-            losses.append(warmup.final_loss(corpus, *arm, seed))
-            save()
-        print(*arm, losses, flush=True)
+            yield Step(("off at test", name, {"seed": seed}), off_again, corpus, seed)
+    yield Step(("off at test", "full recipe"), lambda: off_at_test(load_trained(), corpus))
+    for arm, (position, seed) in itertools.product(warmup.ARMS, enumerate(seeds)):
+        yield Step(("warm-up", warmup.name_of(*arm), position), warmup.final_loss, corpus, *arm, seed)
     for seed in seeds:
-        if str(seed) not in content["no warm-up"]:
-            content["no warm-up"][str(seed)] = warmup.epoch_without(corpus, seed, every=EVERY)
-            save()
-    print("no warm-up", content["no warm-up"], flush=True)
+        yield Step(("no warm-up", str(seed)), functools.partial(warmup.epoch_without, corpus, seed, every=EVERY))
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = stored.parser(__doc__, RESULTS)
-    parser.add_argument("--passes", type=int, nargs="+", choices=PASSES, default=PASSES)
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    run(given.seeds, given.results, given.passes)
+STUDY = Study(
+    "ablations",
+    __doc__,
+    steps,
+    by_seed=True,
+    constants={"threads": 1, "passes": list(PASSES), "every": EVERY, "sentences": list(SAMPLES)},
+    options={"passes": {"type": int, "nargs": "+", "choices": PASSES, "default": PASSES}},
+    says_seeds=False,
+)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.blind import RESULTS, RUNG
+from transformer_lib.course.lab.blind import RUNG
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.decoding.translator import Translator
 
-from . import ladder, stored, translators
+from . import ladder, translators
+from .engine import Step, Steps, Study
 
 PASSES = (1, 4)  # over the corpus
 NOTHING = "."
@@ -49,20 +50,16 @@ def short_run(corpus: Corpus) -> list[float]:
     return [round(loss, 4) for loss in ladder.climb(translator, RUNG, pairs, 0).loss]
 
 
-def measure(seeds: Sequence[int]) -> dict[str, Any]:
-    """Return what the file stores: a short run, and the losses of every seed, after each number of passes."""
-    corpus, losses = load_corpus("context"), []
-    for seed in seeds:
-        losses.append(curve(corpus, seed))
-        print(seed, losses[-1], flush=True)
-    return {"short": short_run(corpus), "passes": list(PASSES), "without the source": losses}
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train with every seed."""
+    corpus = load_corpus("context")
+    yield Step("short", short_run, corpus)
+    for position, seed in enumerate(seeds):
+        yield Step(("without the source", position), curve, corpus, seed)
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS)
-    stored.measure_and_save("blind", seeds, path, measure)
+STUDY = Study("blind", __doc__, steps, by_seed=True, constants={"passes": list(PASSES)})
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

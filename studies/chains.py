@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,7 +18,6 @@ from transformer_lib._streams import run_command
 from transformer_lib.course.lab.chains import (
     LENGTH,
     PREDICTORS,
-    RESULTS,
     STATES,
     batch,
     losses_of_predictors,
@@ -29,7 +27,7 @@ from transformer_lib.course.lab.chains import (
 from transformer_lib.course.lab.descending import Watch, descend
 from transformer_lib.model.circuits import AttentionOnly
 
-from . import stored
+from .engine import Step, Steps, Study
 
 D_MODEL, BATCH_SIZE, WARMUP = 32, 64, 20
 RATE = 3e-3
@@ -124,17 +122,17 @@ def short_run(n_layers: int) -> list[float]:
     return [round(loss, 4) for loss in fit(new_model(n_layers, 0), SHORT)]
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
-    content = stored.head("chains", seeds) | {"losses": losses_of_predictors()}
-    content["short"] = {str(layers): short_run(layers) for layers in (1, 2)}
-    return stored.fill(content, path, setups(seeds), run_setup)
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every set-up."""
+    yield Step("losses", losses_of_predictors)
+    for layers in (1, 2):
+        yield Step(("short", str(layers)), short_run, layers)
+    for setup in setups(seeds):
+        yield Step(("runs", setup), run_setup, setup)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+STUDY = Study("chains", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

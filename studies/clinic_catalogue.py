@@ -17,10 +17,9 @@ from transformer_lib._streams import run_command
 from transformer_lib.course.clinic import diagnosis, instruments, patients, task
 from transformer_lib.course.clinic import recipe as training
 from transformer_lib.course.clinic.faults import BY_NAME, FAULTS, HEALTHY
-from transformer_lib.course.lab.clinic_catalogue import RESULTS
 from transformer_lib.decoding.sampling import greedy_decode
 
-from . import stored
+from .engine import Study, at_once
 
 SEEDS = (0, 1, 2, 3, 4)
 NAMES = (HEALTHY.name, *(fault.name for fault in FAULTS))
@@ -98,11 +97,8 @@ def with_sign(found: dict[str, dict[str, list[float]]], name: str) -> list[str]:
     return [other for other in found if any(map(sign.present, found[other][sign.instrument]))]
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS, SEEDS)
-    stored.measure_and_save("clinic_catalogue", seeds, path, measured)
+STUDY = Study("clinic_catalogue", __doc__, at_once(measured), "clinic.json", seeds=SEEDS)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -16,16 +16,14 @@ from transformer_lib._streams import run_command
 from transformer_lib.course.clinic import instruments, patients, task
 from transformer_lib.course.clinic import recipe as training
 from transformer_lib.course.clinic.faults import HEALTHY, Fault
-from transformer_lib.course.lab.clinic_strangers import RESULTS
 from transformer_lib.course.lab.parts import without_residual
 from transformer_lib.model.layers import FeedForward, LayerNorm
 from transformer_lib.model.multihead import MultiHeadAttention
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.loss import shift_right
 
-from . import stored
+from .engine import Study, at_once
 
-SEEDS = (0, 1, 2)
 STEPS = (200, 1000)
 YOUNG = 2  # steps, before the instruments are read
 EARLY = (  # those that need no model that has learned something
@@ -169,11 +167,8 @@ def measured(seeds: Sequence[int]) -> dict:
     return {"found": {case.name: [measure(case, seed) for seed in seeds] for case in (HEALTHY, *STRANGERS)}}
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS, SEEDS)
-    stored.measure_and_save("clinic_strangers", seeds, path, measured)
+STUDY = Study("clinic_strangers", __doc__, at_once(measured))
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.collapse import RESULTS, Array, groups, load_results, one_round, spread, tokens
+from transformer_lib.course.lab.collapse import Array, groups, one_round, spread, tokens
 
-from . import stored
+from .engine import Step, Steps, Study
 
 SQUARED_LENGTHS = (1, 2, 4, 6, 8, 9, 10, 12, 16)  # on average over the tokens
 LIMIT = 1_000_000  # rounds; tokens that are not one by then are stored as null
@@ -65,25 +63,19 @@ def two_tokens(squared_length: float, limit: int = 10**8) -> int | None:
     return None
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each length."""
-    content = load_results(path) if path.exists() else {"found": {}}
-    content |= {"command": stored.command("collapse", seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
-    content |= {"limit": LIMIT, "looks": list(LOOKS)}
+def found_for(squared_length: float, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what `follow` and `two_tokens` find."""
+    return follow(squared_length, seeds) | {"two tokens": two_tokens(squared_length)}
+
+
+def steps(seeds: Sequence[int]) -> Steps:
+    """Follow tokens of each length."""
     for squared_length in SQUARED_LENGTHS:
-        if str(squared_length) in content["found"]:
-            continue
-        found = follow(squared_length, seeds) | {"two tokens": two_tokens(squared_length)}
-        content["found"][str(squared_length)] = found
-        stored.save(path, content)
-        print(squared_length, found["rounds"], found["two tokens"], flush=True)
-    return content
+        yield Step(("found", str(squared_length)), found_for, squared_length, seeds)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS, seeds=(0, 1, 2, 3, 4)))
+STUDY = Study("collapse", __doc__, steps, seeds=range(5), constants={"limit": LIMIT, "looks": list(LOOKS)})
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

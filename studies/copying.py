@@ -10,7 +10,7 @@ import contextlib
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import torch
@@ -22,7 +22,6 @@ from transformer_lib.course.lab.copying import (
     LENGTH,
     LETTERS,
     RATE,
-    RESULTS,
     TEST_SEED,
     UNSEEN,
     fit,
@@ -35,7 +34,7 @@ from transformer_lib.course.lab.copying import (
 from transformer_lib.model import circuits
 from transformer_lib.model.circuits import AttentionOnly
 
-from . import stored
+from .engine import Step, Steps, Study
 
 RATES = (1e-3, 3e-3, 1e-2, 3e-2, 1e-1)  # what one layer is given to choose from
 SHORT = 12  # steps of a run that a test repeats
@@ -158,17 +157,18 @@ def short_run(n_layers: int) -> list[float]:
     return [round(loss, 4) for loss in fit(new_model(n_layers, 1, 0), SHORT)]
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
-    content = stored.head("copying", seeds) | {"rules": rules(), "rules, distinct": rules(distinct=True)}
-    content["short"] = {str(layers): short_run(layers) for layers in (1, 2)}
-    return stored.fill(content, path, setups(seeds), run_setup)
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every set-up."""
+    yield Step("rules", rules)
+    yield Step("rules, distinct", partial(rules, distinct=True))
+    for layers in (1, 2):
+        yield Step(("short", str(layers)), short_run, layers)
+    for setup in setups(seeds):
+        yield Step(("runs", setup), run_setup, setup)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS, seeds=range(5)))
+STUDY = Study("copying", __doc__, steps, seeds=range(5), by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -19,14 +18,14 @@ from torch import Tensor
 
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import translators
-from transformer_lib.course.lab.decoding import FILTERS, RESULTS
+from transformer_lib.course.lab.decoding import FILTERS
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches
 from transformer_lib.decoding.sampling import sample_decode
 from transformer_lib.decoding.translator import Translator
 from transformer_lib.model.base import TranslationModel
 
-from . import stored
+from .engine import Step, Steps, Study
 
 TRAININGS = ((0.1, 1), (0.1, 4), (0.0, 1))  # label smoothing ε, and passes over the corpus
 BEAMS = (1, 2, 4, 8)
@@ -154,24 +153,22 @@ def measure(corpus: Corpus, translator: Translator, setup: Training) -> dict[str
     return found
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Train and measure what `path` does not have yet."""
+def run_setup(corpus: Corpus, setup: Training) -> dict[str, Any]:
+    """Train a translator, and return what the file stores of it."""
+    return measure(corpus, train(corpus, setup), setup)
+
+
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every way with every seed."""
     corpus = load_corpus("context")
-    setups = [Training(*how, seed) for how, seed in product(TRAININGS, seeds)]
-    head = {"beams": list(BEAMS), "temperatures": list(TEMPERATURES)}
-
-    def outcome(setup: Training) -> dict[str, Any]:
-        found = measure(corpus, train(corpus, setup), setup)
-        print(setup, found["certainty"], found.get("search"), flush=True)
-        return found
-
-    return stored.fill(stored.head("decoding", seeds) | head, path, setups, outcome)
+    for how, seed in product(TRAININGS, seeds):
+        setup = Training(*how, seed)
+        yield Step(("runs", setup), run_setup, corpus, setup)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+GIVEN = {"beams": list(BEAMS), "temperatures": list(TEMPERATURES)}
+STUDY = Study("decoding", __doc__, steps, by_seed=True, constants=GIVEN, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

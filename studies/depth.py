@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -20,7 +19,6 @@ from transformer_lib.course.lab.depth import (
     ALL_RATES,
     GAINS,
     RATES,
-    RESULTS,
     STEPS,
     WARMUP,
     WIDTH,
@@ -32,7 +30,7 @@ from transformer_lib.course.lab.depth import (
 from transformer_lib.model.layers import LayerNorm
 from transformer_lib.model.positional import sinusoidal_encoding
 
-from . import stored
+from .engine import Step, Steps, Study
 
 SYMBOLS, TOKENS, BATCH_SIZE, GOAL = 10, 10, 32, 0.95
 CHANCE = 1 / SYMBOLS
@@ -100,24 +98,20 @@ def _right(logits: Tensor, ids: Tensor) -> float:
     return (logits.argmax(dim=-1) == ids.flip(1)).double().mean().item()
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS, setups: Sequence[Setup] = SETUPS) -> dict[str, Any]:
-    """Train what `path` does not have yet, and write it after each set-up.
-
-    The file has one record per set-up: its fields, and steps, first_loss and accuracy as lists over the seeds.
-    """
-
-    def train(setup: Setup) -> dict[str, list]:
-        found = [train_reverser(setup, seed) for seed in seeds]
-        print(setup, [one["steps"] for one in found], flush=True)
-        return {name: [one[name] for one in found] for name in found[0]}
-
-    return stored.fill(stored.head("depth", seeds) | {"steps": STEPS}, path, setups, train)
+def run_setup(setup: Setup, seeds: Sequence[int]) -> dict[str, list[Any]]:
+    """Return steps, first loss and accuracy of a set-up, each a list over the seeds."""
+    found = [train_reverser(setup, seed) for seed in seeds]
+    return {name: [one[name] for one in found] for name in found[0]}
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every set-up with all seeds."""
+    for setup in SETUPS:
+        yield Step(("runs", setup), run_setup, setup, seeds)
+
+
+STUDY = Study("depth", __doc__, steps, constants={"steps": STEPS}, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

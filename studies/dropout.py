@@ -11,19 +11,16 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from datetime import date
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import translators
-from transformer_lib.course.lab.dropout import RESULTS, load_results
 from transformer_lib.data.corpora import Corpus, load_corpus
 from transformer_lib.data.metrics import exact_matches
 from transformer_lib.fast.eligibility import fastest_path
 
-from . import stored
+from .engine import Step, Steps, Study
 
 RATES = (0.0, 0.1, 0.2)
 PASSES = (2, 4)
@@ -51,29 +48,22 @@ def run_rate(corpus: Corpus, rate: float, seed: int, **options: Any) -> dict[str
     }
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
-    corpus, content = load_corpus("context"), load_results(path) if path.exists() else {"runs": {}}
-    content |= {"command": stored.command("dropout", seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
-    for passes, rate, seed in itertools.product(PASSES, RATES, seeds):
-        found = content["runs"].setdefault(f"{passes} passes", {}).setdefault(f"{rate:g}", [])
-        if seed not in [one["seed"] for one in found]:
-            found.append(run_rate(corpus, rate, seed, epochs=passes))
-            stored.save(path, content)
-            print(passes, rate, seed, {name: found[-1][name] for name in ("validation", "exact match")}, flush=True)
-    return content
-
-
 def chosen(content: dict[str, Any]) -> float:
     """Return the rate with the lowest validation loss after the course's number of passes, as the mean of the seeds."""
     runs = content["runs"][f"{translators.TRAINING['epochs']} passes"]
     return float(min(runs, key=lambda rate: mean(one["validation"] for one in runs[rate])))
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train with every rate and seed, with half of the passes and with all."""
+    corpus = load_corpus("context")
+    for passes, rate, seed in itertools.product(PASSES, RATES, seeds):
+        where = ("runs", f"{passes} passes", f"{rate:g}", {"seed": seed})
+        yield Step(where, functools.partial(run_rate, corpus, rate, seed, epochs=passes))
+
+
+STUDY = Study("dropout", __doc__, steps, by_seed=True)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -8,40 +8,30 @@ each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import translators
-from transformer_lib.course.lab.eight_bits import RESULTS
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches
 from transformer_lib.decoding.translator import Translator, load_trained
 from transformer_lib.model import int8
 from transformer_lib.training.evaluation import loss_per_token
 
-from . import stored
+from .engine import Step, Steps, Study
 
 SPLITS = ("validation", "heldout", "compositional", "hard")
 FEWER = (8, 7, 6, 5, 4, 3, 2)  # bits, on the held-out sentences
 BATCH_SIZE = 64
 
 
-@dataclass(frozen=True)
-class Setup:
-    """One translator of the course's recipe, by the seed of its training; that of seed 0 is included."""
-
-    seed: int
-
-
-def translator_of(seed: int, corpus: Corpus) -> Translator:
-    """Return the trained translator of a seed."""
+def run_seed(seed: int, corpus: Corpus) -> dict[str, Any]:
+    """Measure the translator of a seed: the included one, or one that is trained here by its recipe."""
     if seed == 0:
-        return load_trained()
+        return measure(load_trained(), corpus)
     translator = translators.new_translator(corpus["train"], seed=seed)
     translators.train_translator(translator, corpus["train"], seed=seed, progress=False)
-    return translator
+    return measure(translator, corpus)
 
 
 def with_rounded_weights(translator: Translator, per: str, bits: int = 8) -> Translator:
@@ -92,23 +82,17 @@ def short_run(corpus: Corpus) -> dict[str, Any]:
     return compare(translator, corpus["hard"][:60], {"row": with_rounded_weights(translator, "row")})
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Measure the seeds that `path` does not have yet, and write it after each."""
+def steps(seeds: Sequence[int]) -> Steps:
+    """Measure the translator of each seed."""
     corpus = load_corpus("context")
-    content = stored.head("eight_bits", seeds) | {"bytes": sizes(), "short": short_run(corpus)}
-
-    def train_and_measure(setup: Setup) -> dict[str, Any]:
-        found = measure(translator_of(setup.seed, corpus), corpus)
-        print(setup, {split: one["changed"] for split, one in found["splits"].items()}, flush=True)
-        return found
-
-    return stored.fill(content, path, [Setup(seed) for seed in seeds], train_and_measure)
+    yield Step("bytes", sizes)
+    yield Step("short", short_run, corpus)
+    for seed in seeds:
+        yield Step(("runs", {"seed": seed}), run_seed, seed, corpus)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+STUDY = Study("eight_bits", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

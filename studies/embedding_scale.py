@@ -10,23 +10,22 @@ shorter, too: if only the ratio of words and positions counts, it trains as with
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from datetime import date
-from pathlib import Path
 
 import torch
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab import ablations, stored, translators
-from transformer_lib.course.lab.embedding_scale import RESULTS, SHORT_POSITIONS, SHORT_START
+from transformer_lib.course.lab import ablations, translators
+from transformer_lib.course.lab.embedding_scale import SHORT_POSITIONS, SHORT_START
 from transformer_lib.data.corpora import load_corpus
 from transformer_lib.fast.eligibility import fastest_path
 from transformer_lib.model.positional import SinusoidalPosition
 from transformer_lib.model.transformer import Transformer
 
 from . import ablations as ablations_study
-from . import stored as stored_study
+from .engine import Step, Steps, Study
 from .parts import without_embedding_scale
 
 
@@ -70,28 +69,16 @@ def short_run(arm: str) -> list[float]:
     return [round(loss, 4) for loss in history.loss]
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict:
-    """Run what `path` does not have yet, and write it after each run."""
-    content = stored.read(path) if path.exists() else {"short": {}, "runs": {}}
-    content |= {"command": stored_study.command("embedding_scale", seeds), "date": date.today().isoformat()}
-    content["threads"] = torch.get_num_threads()
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every arm with its budgets."""
     for arm in CHANGES:
-        content["short"][arm] = content["short"].get(arm) or short_run(arm)
-        for passes in BUDGETS[arm]:
-            runs = content["runs"].setdefault(arm, {}).setdefault(str(passes), [])
-            for seed in sorted(set(seeds) - {run["seed"] for run in runs}):
-                runs.append(run_one(arm, seed, passes))
-                stored_study.save(path, content)
-                print(arm, seed, passes, runs[-1]["loss"], flush=True)
-    return content
+        yield Step(("short", arm), short_run, arm)
+        for passes, seed in itertools.product(BUDGETS[arm], seeds):
+            yield Step(("runs", arm, str(passes), {"seed": seed}), run_one, arm, seed, passes)
 
 
-def main() -> None:
-    """Run the command line."""
-    given = stored_study.parser(__doc__, RESULTS).parse_args()
-    torch.set_num_threads(1)
-    run(given.seeds, given.results)
+STUDY = Study("embedding_scale", __doc__, steps, by_seed=True, constants={"threads": 1}, says_seeds=False)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

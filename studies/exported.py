@@ -14,10 +14,9 @@ from typing import Any
 
 import transformer_lib as tl
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.exported import RESULTS
 from transformer_lib.decoding import export
 
-from . import stored
+from .engine import Study, at_once
 
 SPLITS = ("validation", "heldout", "compositional", "hard")
 BEAM, LENGTH_PENALTY = 4, 0.0  # the penalty's formulas differ; without one, both search for the same
@@ -85,11 +84,8 @@ def _their_loss(theirs: export.Exported, pairs: Sequence[tl.Pair]) -> float:
     return round(-sum(map(sum, rows)) / sum(map(len, rows)), 5)
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS, seeds=(0,))
-    stored.measure_and_save("exported", seeds, path, measure, indent=1)
+STUDY = Study("exported", __doc__, at_once(measure), seeds=(0,), indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

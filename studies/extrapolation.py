@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from datetime import date
-from pathlib import Path
-from typing import Any
+from functools import lru_cache, partial
 
 import torch
 from torch import Tensor
@@ -19,17 +17,15 @@ from transformer_lib._streams import run_command
 from transformer_lib.course.lab.extrapolation import (
     BACK,
     BUDGETS,
-    RESULTS,
     SCHEMES,
     SYMBOLS,
     TESTED,
     TRAINED,
     Copier,
-    load_results,
     train_copier,
 )
 
-from . import stored
+from .engine import Step, Steps, Study
 
 CHANCE = 1 / SYMBOLS
 MEASURES = ("accuracy", "windowed", "weight", "score")
@@ -86,26 +82,27 @@ def measure(copier: Copier) -> dict[str, list[float]]:
     return dict(zip(MEASURES, found, strict=True))
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS, schemes: Sequence[str] = SCHEMES) -> dict[str, Any]:
-    """Train what `path` does not have yet, and write it after each training."""
-    content = load_results(path) if path.exists() else {"runs": []}
-    done = {(run["scheme"], run["seed"]) for run in content["runs"]}
-    content |= {"command": stored.command("extrapolation", seeds), "date": date.today().isoformat()}
-    content |= {"seeds": list(seeds), "trained": TRAINED, "tested": TESTED, "budgets": list(BUDGETS)}
-    for seed, scheme in itertools.product(seeds, schemes):
-        if (scheme, seed) in done:
-            continue
-        for steps, copier in zip(BUDGETS, train_copier(scheme, seed, BUDGETS), strict=True):
-            content["runs"].append({"scheme": scheme, "seed": seed, "steps": steps} | measure(copier))
-        stored.save(path, content)
-        print(scheme, "seed", seed, flush=True)
-    return content
+@lru_cache(maxsize=1)
+def measured_at_budgets(scheme: str, seed: int) -> dict[int, dict[str, list[float]]]:
+    """Train once, and return {steps: what `measure` finds after them}."""
+    return {steps: measure(copier) for steps, copier in zip(BUDGETS, train_copier(scheme, seed, BUDGETS), strict=True)}
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+def run_setup(scheme: str, seed: int, steps: int) -> dict[str, list[float]]:
+    """Return what is measured of a copier after so many steps."""
+    return measured_at_budgets(scheme, seed)[steps]
+
+
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every scheme with every seed."""
+    for seed, scheme, number in itertools.product(seeds, SCHEMES, BUDGETS):
+        setup = {"scheme": scheme, "seed": seed, "steps": number}
+        yield Step(("runs", setup), partial(run_setup, **setup))
+
+
+LENGTHS = {"trained": TRAINED, "tested": TESTED, "budgets": list(BUDGETS)}
+STUDY = Study("extrapolation", __doc__, steps, by_seed=True, constants=LENGTHS)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -16,9 +16,9 @@ from torch import Tensor
 
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import roles
-from transformer_lib.course.lab.fetching import BATCH_SIZE, FIRST, LONGER, OFFSETS, RESULTS, SETUPS, STEPS, Fetchers
+from transformer_lib.course.lab.fetching import BATCH_SIZE, FIRST, LONGER, OFFSETS, SETUPS, STEPS, Fetchers
 
-from . import stored
+from .engine import Study, at_once
 
 RATES = (0.003, 0.01, 0.03)
 SPECIALISTS = range(10)  # seeds of the models in which we look for specialised heads
@@ -101,11 +101,8 @@ def _rounded(found: Tensor) -> Any:
     return (found.double() * 1000).round().div(1000).tolist()
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS)
-    stored.measure_and_save("fetching", seeds, path, run)
+STUDY = Study("fetching", __doc__, at_once(run))
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

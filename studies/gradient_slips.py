@@ -20,7 +20,6 @@ from transformer_lib.by_hand import Array, Ids, Parameters
 from transformer_lib.course.lab.gradient_slips import (
     BUDGETS,
     PEAK,
-    RESULTS,
     SIZES,
     SLIPS,
     _gradients,
@@ -31,7 +30,7 @@ from transformer_lib.course.lab.gradient_slips import (
     trained,
 )
 
-from . import stored
+from .engine import Study, at_once
 
 WORST, LOWER_PEAKS = "softmax without its second term", (0.003, 0.001)
 STEP, TOLERANCE = 1e-6, 1e-5  # of the gradient check; larger steps cross the bends of some ReLUs
@@ -102,11 +101,8 @@ def measure(seeds: Sequence[int]) -> dict[str, Any]:
     return found
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS)
-    stored.measure_and_save("gradient_slips", seeds, path, measure, indent=1)
+STUDY = Study("gradient_slips", __doc__, at_once(measure), indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

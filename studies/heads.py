@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import entries, translators
 from transformer_lib.course.lab.cuts import (
     Head,
+    by_attention,
     cut_rows,
     evened,
     head_outputs,
@@ -26,12 +28,13 @@ from transformer_lib.course.lab.cuts import (
     hidden,
     lent,
     pronoun_rows,
+    replace_heads,
     rows_at,
     silenced,
     unread,
     weights_between,
 )
-from transformer_lib.course.lab.heads import RESULTS, questions
+from transformer_lib.course.lab.heads import questions
 from transformer_lib.course.lab.questions import Questions, donors, margins, nouns, share
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.decoding.translator import Translator, load_trained
@@ -39,9 +42,7 @@ from transformer_lib.model.evaluating import evaluating
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.evaluation import loss_per_token
 
-from . import stored
-from .cuts import flipped, replaced
-from .questions import articles
+from .engine import Step, Steps, Study
 
 EVERY = 8  # heads are changed on every eighth held-out sentence with an ambiguous noun; all else is asked of all
 LAYERS = {"": None, ", layer 1": (0,), ", layer 2": (1,)}  # by the ending of the intervention's name
@@ -57,6 +58,38 @@ GROUPS = {
     "all": "",
 }  # of heads, by the name of their attention
 PRUNED_ON = 100  # sentences by whose loss heads are chosen, and as many others on which it is shown
+
+
+@contextmanager
+def replaced(model: Transformer, heads: Iterable[Head], outputs: Mapping[str, Tensor]) -> Iterator[None]:
+    """Let these heads hand on, inside the `with` block, what `outputs` of `head_outputs` has for them."""
+
+    def swap(module: nn.Module, inputs: tuple[Tensor], other: Tensor, here: list[int]) -> tuple[Tensor]:
+        return (replace_heads(inputs[0], other, model.config.n_heads, here),)
+
+    hooks = [
+        model.get_submodule(name).w_o.register_forward_pre_hook(partial(swap, other=outputs[name], here=here))
+        for name, here in by_attention(heads).items()
+    ]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
+
+
+def flipped(model: Transformer, asked: Questions, donor: Tensor, *places: Tensor) -> float:
+    """Return the share of decisions that are wrong once these memory rows come from `donor`; with none, all rows do."""
+    rows = rows_at(asked, *places) if places else torch.ones_like(asked.src, dtype=torch.bool)
+    return round(1 - share(lent(model, asked, donor, rows)), 3)
+
+
+def articles(asked: Questions) -> Tensor:
+    """Return the mask [n, src_len] that is True at "the" and "a"."""
+    rows = torch.zeros_like(asked.src, dtype=torch.bool)
+    for i, words in enumerate(asked.words):
+        rows[i, : len(words)] = torch.tensor([word in ("the", "a", "an") for word in words])
+    return rows
 
 
 def alone(model: Transformer, asked: Questions, donor: Tensor) -> dict[str, dict[str, list[float]]]:
@@ -139,6 +172,21 @@ def pruning(translator: Translator, corpus: Corpus, some: Questions, it: Questio
 def _validation_parts(corpus: Corpus) -> tuple[Sequence[Pair], Sequence[Pair]]:
     pairs = corpus["validation"][:: len(corpus["validation"]) // (2 * PRUNED_ON)]
     return pairs[:PRUNED_ON], pairs[PRUNED_ON : 2 * PRUNED_ON]
+
+
+def measure_seed(corpus: Corpus, seed: int) -> dict[str, Any]:
+    """Train a translator as the course does, and return what is stored about it."""
+    translator = translators.new_translator(corpus["train"], seed=seed)
+    translators.train_translator(translator, corpus["train"], seed=seed, progress=False)
+    return measure(translator, corpus)
+
+
+def steps(seeds: Sequence[int]) -> Steps:
+    """Measure the course's translator, and those of the seeds."""
+    corpus = load_corpus("context")
+    yield Step(("models", "course"), lambda: measure(load_trained(), corpus))
+    for seed in seeds:
+        yield Step(("models", f"seed {seed}"), measure_seed, corpus, seed)
 
 
 def measure(translator: Translator, corpus: Corpus) -> dict[str, Any]:
@@ -234,23 +282,8 @@ def _rounded(found: dict[str, Tensor]) -> dict[str, list[float]]:
     return {name: [round(value, 3) for value in row.tolist()] for name, row in found.items()}
 
 
-def run(seeds: Sequence[int]) -> dict[str, Any]:
-    """Return what is stored: the measures of the course's translator and of those trained anew with each seed."""
-    corpus = load_corpus("context")
-    models = {"course": measure(load_trained(), corpus)}
-    for seed in seeds:
-        translator = translators.new_translator(corpus["train"], seed=seed)
-        translators.train_translator(translator, corpus["train"], seed=seed, progress=False)
-        models[f"seed {seed}"] = measure(translator, corpus)
-        print(seed, models[f"seed {seed}"]["right"], flush=True)
-    return {"every": EVERY, "models": models}
-
-
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS, seeds=(1, 2, 3, 4))
-    stored.measure_and_save("heads", seeds, path, run, indent=1)
+STUDY = Study("heads", __doc__, steps, seeds=(1, 2, 3, 4), by_seed=True, constants={"every": EVERY}, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

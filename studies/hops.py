@@ -13,10 +13,10 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.hops import HOPS, RESULTS
+from transformer_lib.course.lab.hops import HOPS
 from transformer_lib.model.encoder import Encoder
 
-from . import stored
+from .engine import Study, at_once
 
 NAMES = 8  # names, pointers and colours; so many tokens has a sequence
 BATCH_SIZE, LEARNING_RATE, GOAL, WINDOW, CAP = 64, 3e-3, 0.95, 20, 3_000
@@ -131,11 +131,8 @@ def measured(seeds: Sequence[int], cap: int = CAP) -> dict:
     return {"cap": cap, "parameters": sizes, "steps": found, "unreached": unreached, "other rates": other}
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS)
-    stored.measure_and_save("hops", seeds, path, measured)
+STUDY = Study("hops", __doc__, at_once(measured))
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -11,10 +11,8 @@ from __future__ import annotations
 import itertools
 import math
 import random
-from collections.abc import Callable, Iterator, Sequence
-from datetime import date
-from operator import itemgetter
-from pathlib import Path
+from collections.abc import Callable, Generator, Sequence
+from functools import lru_cache
 from statistics import mean
 from typing import Any
 
@@ -25,7 +23,7 @@ from transformer_lib._streams import run_command
 from transformer_lib._validate import check_int
 from transformer_lib.baselines import DictionaryBaseline
 from transformer_lib.course.lab import translators
-from transformer_lib.course.lab.ladder import CONTROLS, KINDS, ORDER, PASSES, RESULTS, RUNGS, find, load_results
+from transformer_lib.course.lab.ladder import CONTROLS, KINDS, ORDER, PASSES, RUNGS, find, load_results
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches, sense_matches
 from transformer_lib.decoding.translator import Translator
@@ -34,9 +32,10 @@ from transformer_lib.training.evaluation import loss_per_token
 from transformer_lib.training.loop import train
 from transformer_lib.training.options import History
 
-from . import stored
 from . import translators as translators_study
+from .engine import Step, Steps, Study
 from .ladder_models import Reader
+from .pages import write_between
 
 RATES = (3e-4, 1e-3, 3e-3, 1e-2)  # the learning rates that every rung tries for one pass, with the seed 100
 HIGHER = (3e-2, 1e-1)  # tried, one after the other, only where the highest so far is the best
@@ -138,7 +137,7 @@ def run_seed(corpus: Corpus, name: str, seed: int, **options: Any) -> dict[str, 
     At a constant rate the smaller budgets are met on the way to the largest; a schedule that ends with the budget is
     run once for each.
     """
-    names = [name, *(rung.id for rung in RUNGS if rung.trained_as == name)]
+    names = decoded_from(name)
     outcome: dict[str, dict[str, Any]] = {each: {"seed": seed, "scores": {}, "curves": {}} for each in names}
     on_the_way = find(name).training["schedule"] == "constant"
     for budgets in [PASSES] if on_the_way else [(passes,) for passes in PASSES]:
@@ -202,94 +201,65 @@ def run_rung(name: str, *, steps: int = 200, seed: int = 0) -> Translator:
     return translator
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
+def steps(seeds: Sequence[int]) -> Steps:
+    """Choose the rates, then train every rung, the controls last: what is there if the clock runs out is whole."""
     corpus = load_corpus("context")
-    content: dict[str, Any] = load_results(path) if path.exists() else {"short": {}, "sweep": {}, "runs": {}}
-    content |= {
-        "command": stored.command("ladder", seeds),
-        "date": date.today().isoformat(),
-        "seeds": list(seeds),
-        "threads": torch.get_num_threads(),
-        "passes": list(PASSES),
-        "steps": -(-len(corpus["train"]) // translators.BATCH_SIZE),
-    }
-    content["chance"] = {kind: chance(corpus["validation"], kind) for kind in KINDS}
-    if "dictionary" not in content:
-        content["dictionary"] = scores_of(DictionaryBaseline(corpus["train"]).translate, corpus["validation"])
-    parts = (_short_runs(corpus, content), _sweep(corpus, content))
-    parts += (_climb_all(corpus, seeds, content), _order(corpus, seeds, content))
-    for said in itertools.chain(*parts):
-        stored.save(path, content)
-        print(*said, flush=True)
-    stored.save(path, content)
-    return content
-
-
-def _short_runs(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Add the short runs that `content` lacks; yield what is to be said of each."""
-    for name in (*TRAINED, *SWEPT_ONCE):
-        if name not in content["short"]:
-            content["short"][name] = short_run(corpus, name)
-            yield "short", name, content["short"][name][-1]
-
-
-def _sweep(corpus: Corpus, content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Add the sweeps of the learning rate that `content` lacks; yield what is to be said of each."""
-    for name in (*TRAINED, *SWEPT_ONCE):
-        if "learning_rate" in find(name).training:
-            continue
-        sweeps = content["sweep"].setdefault(name, {})
-        times = 1 if name in SWEPT_ONCE else 2
-        for (passes, seed), rates in list(zip(SWEPT, (_first_rates, _best_and_lower), strict=True))[:times]:
-            losses = sweeps.setdefault(str(passes), {})
-            for rate in rates(sweeps[str(SWEPT[0][0])]):
-                if f"{rate:g}" not in losses:
-                    losses[f"{rate:g}"] = sweep_loss(corpus, name, rate, passes, seed)
-                    yield "sweep", name, passes, rate, losses[f"{rate:g}"]
-
-
-def _first_rates(losses: dict[str, float | None]) -> Iterator[float]:
-    """Yield RATES, and then higher ones as long as the highest in `losses` is the best."""
-    yield from RATES
-    for lower, rate in itertools.pairwise((RATES[-1], *HIGHER)):
-        if best_rates(losses)[0] == lower:
-            yield rate
-
-
-def _best_and_lower(losses: dict[str, float | None]) -> list[float]:
-    """Return the best rate and the next lower one, to be run for longer: one pass flatters high rates."""
-    tried = sorted(map(float, losses))
-    best = tried.index(best_rates(losses)[0])
-    return tried[max(0, best - 1) : best + 1]
-
-
-def _climb_all(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Add the runs that `content` lacks, the controls last: what is there if the clock runs out is whole."""
+    validation, swept = corpus["validation"], (*TRAINED, *SWEPT_ONCE)
+    yield Step("steps", lambda: -(-len(corpus["train"]) // translators.BATCH_SIZE))
+    yield Step("chance", lambda: {kind: chance(validation, kind) for kind in KINDS})
+    yield Step("dictionary", lambda: scores_of(DictionaryBaseline(corpus["train"]).translate, validation))
+    for name in swept:
+        yield Step(("short", name), short_run, corpus, name)
+    rates = {}
+    for name in swept:
+        rates[name] = yield from sweep(corpus, name)
     controls = {rung.id for rung in CONTROLS}
-    for control, seed, name in itertools.product((False, True), seeds, TRAINED):
-        rate = chosen_rate(content, name)
-        done = [
-            (one["seed"], one["rate"])
-            for one in content["runs"].get(name, [])
-            if all(str(passes) in one["scores"] for passes in PASSES)
-        ]
-        if (name in controls) != control or (seed, rate) in done:
-            continue
-        outcomes = run_seed(corpus, name, seed, learning_rate=rate)
-        for each, outcome in outcomes.items():
-            others = [one for one in content["runs"].get(each, []) if one["seed"] != seed]
-            content["runs"][each] = sorted([*others, {"rate": rate, **outcome}], key=itemgetter("seed"))
-        yield from ((each, seed, outcome["scores"]) for each, outcome in outcomes.items())
-
-
-def _order(corpus: Corpus, seeds: Sequence[int], content: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
-    """Add the validation losses of ORDER after one pass, seed by seed, that `content` lacks."""
+    for _, seed, name in sorted(itertools.product([0], seeds, TRAINED), key=lambda run: run[2] in controls):
+        for each in decoded_from(name):
+            yield Step(("runs", each, {"seed": seed}), climbed, name, seed, rates[name], each)
     for seed, name in itertools.product(seeds, SWEPT_ONCE):
-        losses = content.setdefault("order", {}).setdefault(name, {})
-        if str(seed) not in losses:
-            losses[str(seed)] = sweep_loss(corpus, name, chosen_rate(content, name), 1, seed)
-            yield name, seed, losses[str(seed)]
+        yield Step(("order", name, str(seed)), sweep_loss, corpus, name, rates[name], 1, seed)
+
+
+def sweep(corpus: Corpus, name: str) -> Generator[Step, Any, float]:
+    """Try the learning rates of a rung that has none of its own, and return the best.
+
+    All of RATES are run, and higher ones as long as the highest is the best; then, for longer, the best rate and the
+    next lower one: one pass flatters high rates.
+    """
+    if "learning_rate" in find(name).training:
+        return float(find(name).training["learning_rate"])
+    (short, long), losses = SWEPT, {}
+    for lower, rate in itertools.pairwise((None, *RATES, *HIGHER)):
+        if rate in RATES or best_rates(losses)[0] == lower:
+            losses[f"{rate:g}"] = yield _swept(corpus, name, rate, *short)
+    best = best_rates(losses)[0]
+    if name in SWEPT_ONCE:
+        return best
+    tried = sorted(map(float, losses))
+    last, at = {}, tried.index(best)
+    for rate in tried[max(0, at - 1) : at + 1]:
+        last[f"{rate:g}"] = yield _swept(corpus, name, rate, *long)
+    return best_rates(last)[0]
+
+
+def _swept(corpus: Corpus, name: str, rate: float, passes: int, seed: int) -> Step:
+    return Step(("sweep", name, str(passes), f"{rate:g}"), sweep_loss, corpus, name, rate, passes, seed)
+
+
+def decoded_from(name: str) -> list[str]:
+    """Return the rungs that the trained translator of a rung is: that rung, and those that only decode it otherwise."""
+    return [name, *(rung.id for rung in RUNGS if rung.trained_as == name)]
+
+
+def climbed(name: str, seed: int, rate: float, each: str) -> dict[str, Any]:
+    """Train a rung, and return what was measured of `each`, one of `decoded_from`."""
+    return {"rate": rate, **_last_seed(name, seed, rate)[each]}
+
+
+@lru_cache(maxsize=1)
+def _last_seed(name: str, seed: int, rate: float) -> dict[str, dict[str, Any]]:
+    return run_seed(load_corpus("context"), name, seed, learning_rate=rate)
 
 
 def passes_table(content: dict[str, Any]) -> str:
@@ -302,13 +272,14 @@ def passes_table(content: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS)
-    content = run(seeds, path)
-    if path == RESULTS:
-        stored.write_between(DATA / "README.md", "ladder", passes_table(content))
+def write_pages(content: dict[str, Any]) -> None:
+    """Write the table into data/README.md."""
+    write_between(DATA / "README.md", "ladder", passes_table(content))
+
+
+GIVEN = {"threads": 1, "passes": list(PASSES)}
+STUDY = Study("ladder", __doc__, steps, by_seed=True, constants=GIVEN, write_pages=write_pages)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -24,11 +24,10 @@ import torch
 import transformer_lib as tl
 from transformer_lib._machine import processor
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.laptop import RESULTS
 from transformer_lib.decoding import export, serving
 from transformer_lib.decoding.serving import Costs
 
-from . import stored
+from .engine import Study, at_once
 
 SIZES = (1, 2, 4, 8, 16, 32, 64)
 ALONE, STATIC, JOINED, ENGINE = "one at a time", "static", "joined", "CTranslate2"
@@ -205,16 +204,9 @@ def _timed(function: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = stored.parser(__doc__, RESULTS)
-    parser.add_argument("--requests", type=int, default=REQUESTS)
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    measured = partial(measure, requests=given.requests, rounds=given.rounds)
-    stored.measure_and_save("laptop", given.seeds, given.results, measured, indent=1)
+HOW_MUCH = {"requests": {"type": int, "default": REQUESTS}, "rounds": {"type": int, "default": ROUNDS}}
+STUDY = Study("laptop", __doc__, at_once(measure), options=HOW_MUCH, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

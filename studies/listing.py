@@ -22,7 +22,7 @@ from transformer_lib._files import DATA
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import stored
 
-from . import stored as stored_study
+from .pages import write_between
 
 PAGE = DATA / "README.md"
 
@@ -127,7 +127,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--page", type=Path, default=PAGE, help="the page that has the marks")
-    stored_study.write_between(parser.parse_args(argv).page, "files", table())
+    write_between(parser.parse_args(argv).page, "files", table())
 
 
 if __name__ == "__main__":

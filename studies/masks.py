@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,7 +22,6 @@ from transformer_lib.course.lab.masks import (
     MASK,
     PAD,
     RATE,
-    RESULTS,
     SAMPLES,
     SIZES,
     STEPS,
@@ -41,7 +39,7 @@ from transformer_lib.model.masks import causal_mask, padding_mask, prefix_mask
 from transformer_lib.model.one_stack import LanguageModel
 from transformer_lib.training.schedules import make_schedule
 
-from . import stored
+from .engine import Step, Steps, Study
 
 HIDDEN = 0.15  # the share of words that are hidden in training
 TEMPERATURES = (0.3, 0.5, 0.7, 1.0, 1.3)
@@ -238,17 +236,18 @@ def short_run(row: str) -> list[float]:
     return [round(loss, 4) for loss in train(Setup(row, SHORT, 0))[1]]
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
-    content = stored.head("masks", seeds) | {"ngrams": ngrams(), "grammar": judged()}
-    content["short"] = {row: short_run(row) for row in ROWS}
-    return stored.fill(content, path, setups(seeds), run_setup)
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every set-up."""
+    yield Step("ngrams", ngrams)
+    yield Step("grammar", judged)
+    for row in ROWS:
+        yield Step(("short", row), short_run, row)
+    for setup in setups(seeds):
+        yield Step(("runs", setup), run_setup, setup)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+STUDY = Study("masks", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

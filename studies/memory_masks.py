@@ -9,20 +9,30 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.memory_masks import NAMES, RESULTS, new_letters, train
+from transformer_lib.course.lab.memory_masks import NAMES, new_letters, train
 from transformer_lib.model.transformer import Transformer
 
-from . import stored
+from .engine import Step, Steps, Study
 
 STEPS = (80, 150, 750)
 
 
 @torch.no_grad()
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train each of the four for every number of steps."""
+    for name, number in itertools.product(NAMES, STEPS):
+        yield Step(("right", name, str(number)), right_of_seeds, name, number, seeds)
+
+
+def right_of_seeds(name: str, number: int, seeds: Sequence[int]) -> list[list[float]]:
+    """Return the six shares of each seed."""
+    return [right_letters(train(name, seed, number)) for seed in seeds]
+
+
 def right_letters(model: Transformer) -> list[float]:
     """Return the share of right letters at each of the six places, the right earlier letters given."""
     src, tgt_in, tgt_out = new_letters()
@@ -30,20 +40,8 @@ def right_letters(model: Transformer) -> list[float]:
     return [round(share, 3) for share in right.tolist()]
 
 
-def measure(seeds: Sequence[int]) -> dict[str, Any]:
-    """Return what the file stores: {name: {steps: for each seed six shares}}."""
-    right: dict[str, dict[str, list[list[float]]]] = {name: {} for name in NAMES}
-    for name, steps in itertools.product(NAMES, STEPS):
-        right[name][str(steps)] = [right_letters(train(name, seed, steps)) for seed in seeds]
-        print(name, steps, right[name][str(steps)], flush=True)
-    return {"right": right}
-
-
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS)
-    stored.measure_and_save("memory_masks", seeds, path, measure)
+STUDY = Study("memory_masks", __doc__, steps)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

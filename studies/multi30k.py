@@ -25,7 +25,8 @@ from transformer_lib._streams import run_command
 from transformer_lib.course.lab import stored
 from transformer_lib.data.corpora import load_corpus
 
-from . import stored as stored_study
+from .engine import save
+from .pages import ROOT, write_between
 
 RESULTS = DATA / "multi30k.json"
 NAMES = {"ours": "`tl.Transformer`", "torch": "`torch.nn.Transformer`"}
@@ -149,10 +150,10 @@ def headline(results: dict) -> str:
     )
 
 
-def write_pages(results: dict, root: Path = stored_study.ROOT) -> None:
+def write_pages(results: dict, root: Path = ROOT) -> None:
     """Write the table into docs/multi30k.md and the headline into README.md."""
-    stored_study.write_between(root / "docs" / "multi30k.md", "multi30k", report(results))
-    stored_study.write_between(root / "README.md", "multi30k", headline(results))
+    write_between(root / "docs" / "multi30k.md", "multi30k", report(results))
+    write_between(root / "README.md", "multi30k", headline(results))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -160,10 +161,10 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folders", type=Path, nargs="*", help="the --out of each run, ours first")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the scores are stored")
-    parser.add_argument("--root", type=Path, default=stored_study.ROOT, help="the repository whose pages are written")
+    parser.add_argument("--root", type=Path, default=ROOT, help="the repository whose pages are written")
     given = parser.parse_args(argv)
     if given.folders:
-        stored_study.save(given.results, collect(given.folders), indent=1)
+        save(given.results, collect(given.folders), indent=1)
     results = load_results(given.results)
     write_pages(results, given.root)
     print(report(results))

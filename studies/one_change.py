@@ -10,20 +10,19 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from transformer_lib._streams import run_command
+from transformer_lib.baselines import count_parameters
 from transformer_lib.course.lab import masks, one_stack
-from transformer_lib.course.lab.one_change import BEST, CHANGES, RESULTS, STEPS, nats, new_model, next_word_loss
+from transformer_lib.course.lab.one_change import BEST, CHANGES, STEPS, nats, new_model, next_word_loss
 from transformer_lib.model import modern
 
-from . import stored
+from .engine import Step, Steps, Study
 
-SEEDS = (0, 1, 2, 3, 4)
 FEWER = 3  # how many of them the longer budget and the controls have
 LARGE = 8.0  # times the rate: where the controls of QK-norm are run
 SHORT = 12  # steps of a run that a test repeats
@@ -42,7 +41,7 @@ class Setup:
     rate: float = 1.0
 
 
-def setups(seeds: Sequence[int] = SEEDS) -> list[Setup]:
+def setups(seeds: Sequence[int]) -> list[Setup]:
     """Return what is run, in this order: what notebook 20 needs most comes first."""
     main = [Setup(arm, STEPS[0], seed, rate) for rate in (1.0, BEST[STEPS[0]]) for seed in seeds for arm in MAIN]
     return main + [
@@ -125,18 +124,23 @@ def short_run(arm: str) -> list[float]:
     return [round(loss, 4) for loss in train(Setup(arm, SHORT, 0))[1]]
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
-    content = stored.head("one_change", seeds) | {"large": LARGE, "slower": SLOWER}
-    content["parameters"] = {arm: sum(p.numel() for p in new_model(arm, 0).parameters()) for arm in CHANGES}
-    content["short"] = {arm: short_run(arm) for arm in CHANGES}
-    return stored.fill(content, path, setups(seeds), run_setup)
+def parameters() -> dict[str, int]:
+    """Return the number of parameters of each arm."""
+    return {arm: count_parameters(new_model(arm, 0)) for arm in CHANGES}
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS, SEEDS))
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every set-up."""
+    yield Step("parameters", parameters)
+    for arm in CHANGES:
+        yield Step(("short", arm), short_run, arm)
+    for setup in setups(seeds):
+        yield Step(("runs", setup), run_setup, setup)
+
+
+RATES = {"large": LARGE, "slower": SLOWER}
+STUDY = Study("one_change", __doc__, steps, seeds=range(5), by_seed=True, constants=RATES, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -17,10 +16,10 @@ from torch import Tensor, nn
 
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import copying
-from transformer_lib.course.lab.order import BUDGETS, RESULTS
+from transformer_lib.course.lab.order import BUDGETS
 from transformer_lib.model import circuits
 
-from . import stored
+from .engine import Step, Steps, Study
 
 MEASUREMENTS = 160  # in each run, at least
 SHARES = (0.25, 0.5)  # of a score's rise
@@ -108,16 +107,16 @@ def short_run(norm_first: bool) -> dict[str, list[float]]:
     return curves(Setup(3e-3, norm_first, 0), SHORT, 1)
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
-    content = stored.head("order", seeds) | {"short": {str(norms): short_run(norms) for norms in (False, True)}}
-    return stored.fill(content, path, setups(seeds), run_setup)
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every set-up."""
+    for norms in (False, True):
+        yield Step(("short", str(norms)), short_run, norms)
+    for setup in setups(seeds):
+        yield Step(("runs", setup), run_setup, setup)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS, seeds=range(3)))
+STUDY = Study("order", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

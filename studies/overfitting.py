@@ -10,21 +10,20 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import translators
-from transformer_lib.course.lab.overfitting import RESULTS, SIZES, STEPS
+from transformer_lib.course.lab.overfitting import SIZES, STEPS
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches
 from transformer_lib.decoding.translator import Translator
 from transformer_lib.model.evaluating import evaluating
 from transformer_lib.training.loss import shift_right
 
-from . import stored
+from .engine import Step, Steps, Study
 
 TESTED = 266  # pairs on which a loss is measured: every fourth of the validation split, as many of the training pairs
 SHORT = 12  # steps of a run that a test repeats
@@ -119,17 +118,16 @@ def short_run(corpus: Corpus) -> list[float]:
     return [round(translators.Watched(translator, some).loss(), 4) for some in (pairs, corpus["validation"][::4])]
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every set-up."""
     corpus = load_corpus("context")
-    content = stored.head("overfitting", seeds) | {"short": short_run(corpus)}
-    return stored.fill(content, path, setups(seeds), lambda setup: run_setup(corpus, setup))
+    yield Step("short", short_run, corpus)
+    for setup in setups(seeds):
+        yield Step(("runs", setup), run_setup, corpus, setup)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+STUDY = Study("overfitting", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -94,7 +94,7 @@ def _attentions(model: Transformer) -> list[MultiHeadAttention]:
     return [module for module in model.modules() if isinstance(module, MultiHeadAttention)]
 
 
-TEST_PARTS = {
+TEST_PARTS = {  # what is taken out of a trained model, and how the model then decodes
     "nothing": (lambda model: None, {}),
     "positions": (without_positions, {}),
     "causal mask": (without_mask, {"use_cache": False}),  # with a cache no token ever sees a later one
@@ -106,4 +106,3 @@ TEST_PARTS = {
     "layer norm": (without_layer_norm, {}),
     **{f"all heads but {head + 1}": (with_head_only(head), {}) for head in range(4)},
 }
-"""What is taken out of a trained model, and how the model then decodes."""

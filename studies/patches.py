@@ -6,9 +6,9 @@ what the file already has is not run again.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
@@ -17,13 +17,13 @@ from torch import Tensor, nn
 
 from transformer_lib._streams import run_command
 from transformer_lib.baselines import count_parameters
-from transformer_lib.course.lab.patches import EPOCHS, RESULTS, VERSIONS
+from transformer_lib.course.lab.patches import EPOCHS, VERSIONS
 from transformer_lib.data.digits import load_digits
 from transformer_lib.model.encoder import Encoder
 from transformer_lib.model.positional import LearnedPosition
 from transformer_lib.training.schedules import make_schedule
 
-from . import stored
+from .engine import Step, Steps, Study
 
 SIZE = 2  # a patch is SIZE × SIZE pixels
 SIZES = (2, 32, 4, 64)  # layers, d_model, heads, d_ff
@@ -205,17 +205,6 @@ def _share(scores: Tensor, labels: Tensor) -> float:
     return round(float((scores.argmax(dim=-1) == labels).float().mean()), 4)
 
 
-def rivals(seeds: Sequence[int]) -> dict[str, list[float]]:
-    """Return the share right of each plain method on the split of each seed."""
-    methods = {
-        "3 nearest images": neighbours,
-        "logistic regression": logistic_regression,
-        "kernel ridge": kernel_ridge,
-        "support vector machine": support_vector_machine,
-    }
-    return {name: [method(split(seed)) for seed in seeds] for name, method in methods.items()}
-
-
 def short_run(version: str) -> list[float]:
     """Return the losses of one epoch, seed 0: quick to repeat."""
     parts = split(0)
@@ -224,18 +213,26 @@ def short_run(version: str) -> list[float]:
     return [round(loss, 4) for loss in train(new_model(version, 0), tokens, parts.labels, SHORT, 0)]
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
-    content = stored.head("patches", seeds) | {"rivals": rivals(seeds)}
-    content["short"] = {version: short_run(version) for version in VERSIONS}
-    wanted = [Setup(version, epochs, seed) for epochs in EPOCHS for seed in seeds for version in VERSIONS]
-    return stored.fill(content, path, wanted, run_setup)
+def steps(seeds: Sequence[int]) -> Steps:
+    """Try the rivals on the split of each seed, and train every version."""
+    for position, seed in enumerate(seeds):
+        for name, method in RIVALS.items():
+            yield Step(("rivals", name, position), lambda method=method, seed=seed: method(split(seed)))
+    for version in VERSIONS:
+        yield Step(("short", version), short_run, version)
+    for epochs, seed, version in itertools.product(EPOCHS, seeds, VERSIONS):
+        setup = Setup(version, epochs, seed)
+        yield Step(("runs", setup), run_setup, setup)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+RIVALS = {
+    "3 nearest images": neighbours,
+    "logistic regression": logistic_regression,
+    "kernel ridge": kernel_ridge,
+    "support vector machine": support_vector_machine,
+}
+STUDY = Study("patches", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

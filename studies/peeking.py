@@ -16,7 +16,6 @@ from transformer_lib._streams import run_command
 from transformer_lib.course.lab import ladder
 from transformer_lib.course.lab.peeking import (
     LAST_AT,
-    RESULTS,
     Writer,
     after_four,
     judge,
@@ -30,7 +29,7 @@ from transformer_lib.decoding.translator import Translator
 from transformer_lib.model.masks import padding_mask
 
 from . import ladder as ladder_study
-from . import stored
+from .engine import Study, at_once
 from .ladder_models import Reader
 
 PASSES = (2, 4)  # of a translator over the corpus
@@ -104,10 +103,8 @@ def measured(seeds: Sequence[int]) -> dict[str, Any]:
     return {"writers": run_writers(seeds), "translators": [run_peeker(corpus, seed) for seed in seeds]}
 
 
-def main() -> None:
-    """Run the command line."""
-    stored.measure_and_save("peeking", *stored.arguments(__doc__, RESULTS), measured)
+STUDY = Study("peeking", __doc__, at_once(measured))
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -16,12 +16,12 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.ports import MODELS, RESULTS, WEIGHTS, draw_anew, new_bert, new_gpt2, new_ids
+from transformer_lib.course.lab.ports import MODELS, WEIGHTS, draw_anew, new_bert, new_gpt2, new_ids
 from transformer_lib.model import interop
 from transformer_lib.model.layers import LayerNorm
 from transformer_lib.model.masks import causal_mask, padding_mask
 
-from . import stored
+from .engine import Study, at_once
 
 Logits = Callable[..., Tensor]
 
@@ -112,11 +112,8 @@ def _listed(kind: str, weights: str) -> dict[str, list[float]]:
     return {what: [float(f"{one[what]:.1e}") for one in each] for what in each[0]}
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS, seeds=range(len(MODELS)))
-    stored.measure_and_save("ports", seeds, path, measure, indent=1)
+STUDY = Study("ports", __doc__, at_once(measure), seeds=range(len(MODELS)), indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -19,11 +19,11 @@ from torch import Tensor, nn
 
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import masks, one_change, one_stack
-from transformer_lib.course.lab.ports_today import BASES, MODELS, RESULTS, changed, new_ids, new_theirs
+from transformer_lib.course.lab.ports_today import BASES, MODELS, changed, new_ids, new_theirs
 from transformer_lib.model import interop, modern
 
 from . import masks as masks_study
-from . import stored
+from .engine import Study, at_once
 
 KINDS = ("Llama", "Qwen3", "Mistral", "Mixtral")
 TRAINED = {"norm": "rms", "feed_forward": "swiglu", "d_ff": 128, "n_kv_heads": 2, "pairs": "halves", "window": 4}
@@ -164,11 +164,8 @@ def _listed(each: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
     return {name: [_short(one[name]) for one in each if name in one] for name in names}
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS, seeds=range(len(MODELS)))
-    stored.measure_and_save("ports_today", seeds, path, measure, indent=1)
+STUDY = Study("ports_today", __doc__, at_once(measure), seeds=range(len(MODELS)), indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

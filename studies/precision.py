@@ -15,11 +15,11 @@ import torch
 
 from transformer_lib._files import DATA
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab import stored
 from transformer_lib.course.lab.translators import TEST_SPLITS, load_results
 from transformer_lib.data.corpora import load_corpus
 
-from . import stored as stored_study
+from .engine import Study, at_once
+from .pages import ROOT, write_between
 from .translators import run_seed, short_run
 
 RESULTS = DATA / "precision.json"
@@ -68,9 +68,9 @@ def sentence(results: dict) -> str:
     ).replace("-", "−")
 
 
-def write_pages(results: dict, root: Path = stored_study.ROOT) -> None:
+def write_pages(results: dict, root: Path = ROOT) -> None:
     """Write the sentence into docs/speed.md."""
-    stored_study.write_between(root / "docs" / "speed.md", "precision", sentence(results))
+    write_between(root / "docs" / "speed.md", "precision", sentence(results))
 
 
 def _listed(words: Iterable[str]) -> str:
@@ -78,13 +78,8 @@ def _listed(words: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}"
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored_study.arguments(__doc__, RESULTS)
-    stored_study.measure_and_save("precision", seeds, path, measure, indent=1)
-    if path == RESULTS:
-        write_pages(stored.read(path))
+STUDY = Study("precision", __doc__, at_once(measure), write_pages=write_pages, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -40,7 +40,8 @@ from transformer_lib.training.gradients import count_targets
 from transformer_lib.training.loop import train
 from transformer_lib.training.loss import TrainingLoss
 
-from . import stored as stored_study
+from .engine import save
+from .pages import ROOT, write_between
 from .speed import table
 
 RESULTS = DATA / "processes.json"
@@ -325,12 +326,12 @@ MODELS = {
 }
 
 
-def write_pages(results: dict[str, Any], root: Path = stored_study.ROOT) -> None:
+def write_pages(results: dict[str, Any], root: Path = ROOT) -> None:
     """Write the tables into docs/scale.md."""
     page = root / "docs" / "scale.md"
-    stored_study.write_between(page, "processes", report(results))
-    stored_study.write_between(page, "kept", kept_report())
-    stored_study.write_between(page, "balance", balance_report(results))
+    write_between(page, "processes", report(results))
+    write_between(page, "kept", kept_report())
+    write_between(page, "balance", balance_report(results))
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -349,7 +350,7 @@ def main(argv: Sequence[str] | None = None) -> None:
                 write_atomically(Path(file), json.dumps(found).encode("utf-8"))
         return
     if not given.tables:
-        stored_study.save(given.results, described() | measure(given.rounds), indent=1)
+        save(given.results, described() | measure(given.rounds), indent=1)
     if given.results == RESULTS:
         write_pages(load_results())
     print(report(stored.read(given.results)))

@@ -14,9 +14,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.recall import BATCH_SIZE, KINDS, LEARNING_RATE, LENGTHS, RESULTS, SYMBOLS, Reader
+from transformer_lib.course.lab.recall import BATCH_SIZE, KINDS, LEARNING_RATE, LENGTHS, SYMBOLS, Reader
 
-from . import stored
+from .engine import Study, at_once
 
 BUDGETS = (500, 2500)  # steps: accuracy is measured after each
 OTHER_RATES, RATE_LENGTHS = (1e-3, 1e-2, 3e-2), (20, 40)  # the RNN only
@@ -139,11 +139,8 @@ def measured(seeds: Sequence[int]) -> dict:
     }
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS)
-    stored.measure_and_save("recall", seeds, path, measured, indent=1)
+STUDY = Study("recall", __doc__, at_once(measured), indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -6,10 +6,10 @@ after each; what the file already has is not run again. It takes some minutes.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
-from datetime import date
-from pathlib import Path
+from functools import cache
 from typing import Any
 
 import torch
@@ -17,9 +17,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.ring import KINDS, RESULTS, load_results
+from transformer_lib.course.lab.ring import KINDS
 
-from . import stored
+from .engine import Step, Steps, Study
 
 SYMBOLS, COLOURS, FEATURES, HIDDEN = 8, 4, 32, 64
 BATCH_SIZE, RATE, BUDGETS = 64, 3e-3, (400, 3000)
@@ -192,27 +192,6 @@ def batch(generators: Sequence[torch.Generator], size: int) -> tuple[Tensor, Ten
     return symbol, colour, colour.gather(-1, position.gather(-1, (symbol + 1) % SYMBOLS))
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each kind and budget."""
-    content = load_results(path) if path.exists() else {"found": {}, "retrained": {}}
-    content |= {"command": stored.command("ring", seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
-    for kind in KINDS:
-        of_kind = content["found"].setdefault(kind, {})
-        for steps in BUDGETS:
-            if str(steps) not in of_kind:
-                of_kind[str(steps)] = _rounded(Ring(kind, seeds).train(steps).examine())
-                stored.save(path, content)
-                print(kind, steps, of_kind[str(steps)]["right"], flush=True)
-    missing = [version for version in VERSIONS if version not in content["retrained"]]
-    models = Ring(RETRAINED, seeds).train(BUDGETS[-1]) if missing else None
-    for version in missing:
-        assert models is not None
-        content["retrained"][version] = _rounded(retrain(seeds, version, models))
-        stored.save(path, content)
-        print("retrained", version, content["retrained"][version], flush=True)
-    return content
-
-
 def _rounded(found: Any) -> Any:
     """Return numbers in nested lists and dictionaries with four digits behind the point."""
     if isinstance(found, dict):
@@ -220,10 +199,32 @@ def _rounded(found: Any) -> Any:
     return [_rounded(value) for value in found] if isinstance(found, list) else round(found, 4)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS, seeds=(0, 1, 2, 3, 4)))
+@cache
+def longest_trained(kind: str, seeds: tuple[int, ...]) -> Ring:
+    """Return models trained with the larger budget."""
+    return Ring(kind, seeds).train(BUDGETS[-1])
+
+
+def examined(kind: str, steps: int, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what newly trained models do."""
+    return _rounded(Ring(kind, seeds).train(steps).examine())
+
+
+def retrained(version: str, seeds: Sequence[int]) -> list[float]:
+    """Return the rounded shares of `retrain`."""
+    return _rounded(retrain(seeds, version, longest_trained(RETRAINED, tuple(seeds))))
+
+
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every kind with both budgets, and one of them with changed weights."""
+    for kind, number in itertools.product(KINDS, BUDGETS):
+        yield Step(("found", kind, str(number)), examined, kind, number, seeds)
+    for version in VERSIONS:
+        yield Step(("retrained", version), retrained, version, seeds)
+
+
+STUDY = Study("ring", __doc__, steps, seeds=range(5))
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -7,18 +7,14 @@ each; what the file already has is not run again.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date
-from pathlib import Path
-from typing import Any
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.roles import RATE, RESULTS, VERSIONS, Heads, load_results
+from transformer_lib.course.lab.roles import RATE, VERSIONS, Heads
 
-from . import stored
+from .engine import Step, Steps, Study
 
 BUDGETS = (300, 1500)  # steps
 LONGER = {("V = K", 3): (4000,)}  # budgets beyond these
-"""How a query is made from the key: scores are symmetric with all but "shifted", and squares with "key" alone."""
 
 
 def measure(version: str, d_k: int, seeds: Sequence[int]) -> dict[str, dict[str, list[float]]]:
@@ -32,25 +28,15 @@ def measure(version: str, d_k: int, seeds: Sequence[int]) -> dict[str, dict[str,
     return results
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
-    content = load_results(path) if path.exists() else {"versions": {}}
-    content |= {"command": stored.command("roles", seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
-    content |= {"budgets": list(BUDGETS), "rate": RATE}
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every version at every width."""
     for version in VERSIONS:
-        found = content["versions"].setdefault(version, {})
         for d_k in VERSIONS[version].widths:
-            if str(d_k) not in found:
-                found[str(d_k)] = measure(version, d_k, seeds)
-                stored.save(path, content)
-                print(version, d_k, found[str(d_k)], flush=True)
-    return content
+            yield Step(("versions", version, str(d_k)), measure, version, d_k, seeds)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS, seeds=range(8)))
+STUDY = Study("roles", __doc__, steps, seeds=range(8), constants={"budgets": list(BUDGETS), "rate": RATE})
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

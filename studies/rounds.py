@@ -17,10 +17,10 @@ import numpy as np
 
 import transformer_lib as tl
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.rounds import DRAWN, RESULTS, SENTENCES
+from transformer_lib.course.lab.rounds import DRAWN, SENTENCES
 from transformer_lib.decoding import serving
 
-from . import stored
+from .engine import Study, at_once
 
 CAPACITIES = (1, 2, 4, 8, 16, 32, 64)
 IN_ORDER, SORTED, JOINED = "in order", "sorted", "joined"
@@ -78,11 +78,8 @@ def _rows(about: dict[str, Any], lengths: Sequence[int], in_sorted_order: Sequen
             yield {**about, "capacity": capacity, "way": way, "steps": steps, "least": least, "used": used}
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS)
-    stored.measure_and_save("rounds", seeds, path, measure, indent=1)
+STUDY = Study("rounds", __doc__, at_once(measure), indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

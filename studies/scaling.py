@@ -8,14 +8,11 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from datetime import date
-from pathlib import Path
-from typing import Any
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.scaling import CONTROLS, RESULTS, STEPS, VERSIONS, WIDTHS, Lookup, load_results
+from transformer_lib.course.lab.scaling import CONTROLS, STEPS, VERSIONS, WIDTHS, Lookup
 
-from . import stored
+from .engine import Step, Steps, Study
 
 LEARNED = 0.9  # accuracy; chance is 1 / SYMBOLS
 RATES = {
@@ -38,25 +35,21 @@ def steps_to_learn(
     return reached
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
-    content = load_results(path) if path.exists() else {"steps": {}}
-    content |= {"command": stored.command("scaling", seeds), "date": date.today().isoformat(), "seeds": list(seeds)}
-    content |= {"limit": STEPS, "rates": {name: list(rates) for name, rates in RATES.items()}}
+def at_every_rate(optimizer: str, d_k: int, version: str, seeds: Sequence[int]) -> list[list[int | None]]:
+    """Return `steps_to_learn` for each of the optimizer's rates."""
+    return [steps_to_learn(d_k, version, optimizer, rate, seeds) for rate in RATES[optimizer]]
+
+
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every version at every width."""
     sweep = [*itertools.product(RATES, WIDTHS, VERSIONS), *itertools.product(["Adam"], WIDTHS[-1:], CONTROLS)]
     for optimizer, d_k, version in sweep:
-        found = content["steps"].setdefault(optimizer, {}).setdefault(str(d_k), {}).setdefault(version, [])
-        for rate in RATES[optimizer][len(found) :]:
-            found.append(steps_to_learn(d_k, version, optimizer, rate, seeds))
-            stored.save(path, content)
-        print(optimizer, d_k, version, found, flush=True)
-    return content
+        yield Step(("steps", optimizer, str(d_k), version), at_every_rate, optimizer, d_k, version, seeds)
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS, seeds=(0, 1, 2, 3, 4)))
+GIVEN = {"limit": STEPS, "rates": {name: list(rates) for name, rates in RATES.items()}}
+STUDY = Study("scaling", __doc__, steps, seeds=range(5), constants=GIVEN)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -13,13 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.senses import RESULTS, Senses, load_senses
+from transformer_lib.course.lab.senses import Senses, load_senses
 from transformer_lib.data.tokenizers import PAD_ID
 from transformer_lib.model.encoder import Encoder
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.positional import sinusoidal_encoding
 
-from . import stored
+from .engine import Study, at_once
 
 WIDTH, HEADS, HIDDEN, BATCH_SIZE, LEARNING_RATE, STEPS = 64, 4, 128, 64, 2e-3, 400
 KINDS = {"no layer": 0, "self only": 2, "left side only": 2, "one layer": 1, "two layers": 2}  # number of layers
@@ -110,11 +110,8 @@ def measured(seeds: Sequence[int]) -> dict:
     return {"steps": STEPS, "majority": round(majority(), 3), "accuracy": run(seeds), "longer": longer}
 
 
-def main() -> None:
-    """Run the command line."""
-    seeds, path = stored.arguments(__doc__, RESULTS, range(9))
-    stored.measure_and_save("senses", seeds, path, measured)
+STUDY = Study("senses", __doc__, at_once(measured), seeds=range(9))
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

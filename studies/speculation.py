@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from transformer_lib._streams import run_command
 from transformer_lib.baselines import count_parameters
 from transformer_lib.course.lab import masks, one_stack, translators
-from transformer_lib.course.lab.speculation import KINDS, RESULTS
+from transformer_lib.course.lab.speculation import KINDS
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches
 from transformer_lib.decoding.sampling import greedy_decode
@@ -31,7 +31,7 @@ from transformer_lib.decoding.speculative import Model, speculative_sample, toke
 from transformer_lib.decoding.translator import TRAINED, Translator, load_trained
 from transformer_lib.model.one_stack import LanguageModel
 
-from . import stored
+from .engine import Step, Steps, Study
 
 GAMMAS = tuple(range(1, 9))
 SPLITS = ("heldout", "compositional", "hard")
@@ -216,31 +216,27 @@ def short_run(kind: str) -> float:
     return round(agreement(agreements(model, src, ids)), 4)
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS, weights: Path | None = None) -> dict[str, Any]:
-    """Train and measure what `path` does not have yet, and write it after each; the first draft goes to `weights`."""
-    corpus, target = load_corpus("context"), load_trained()
-    content = stored.head("speculation", seeds) | {"target parameters": count_parameters(target.model)}
-    content["short"] = {kind: short_run(kind) for kind in KINDS}
-
-    def train_and_measure(setup: Setup) -> dict[str, Any]:
-        draft = train(setup, corpus)
-        if weights is not None and setup == setups(seeds)[0] and isinstance(draft, Translator):
-            draft.save(weights, command=content["command"], seed=setup.seed)
-        found = measure(target, draft, corpus, setup.seed)
-        print(setup, found["exact match"], found["splits"]["heldout"]["agreement"], found["sampled"], flush=True)
-        return found
-
-    return stored.fill(content, path, setups(seeds), train_and_measure)
+def run_setup(setup: Setup, corpus: Corpus, target: Translator, saving: tuple[Path, str] | None) -> dict[str, Any]:
+    """Train and measure one draft; `saving` says where it is saved and which command has made it."""
+    draft = train(setup, corpus)
+    if saving and isinstance(draft, Translator):
+        draft.save(saving[0], command=saving[1], seed=setup.seed)
+    return measure(target, draft, corpus, setup.seed)
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = stored.parser(__doc__, RESULTS)
-    parser.add_argument("--weights", type=Path, default=TRAINED["draft"])
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    run(arguments.seeds, arguments.results, arguments.weights)
+def steps(seeds: Sequence[int], weights: Path) -> Steps:
+    """Train every kind of draft with every seed; the first draft goes to `weights`."""
+    corpus, target, saving = load_corpus("context"), load_trained(), (weights, STUDY.head(seeds)["command"])
+    yield Step("target parameters", count_parameters, target.model)
+    for kind in KINDS:
+        yield Step(("short", kind), short_run, kind)
+    for number, setup in enumerate(setups(seeds)):
+        yield Step(("runs", setup), run_setup, setup, corpus, target, None if number else saving)
+
+
+WEIGHTS = {"weights": {"type": Path, "default": TRAINED["draft"]}}
+STUDY = Study("speculation", __doc__, steps, by_seed=True, options=WEIGHTS, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

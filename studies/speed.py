@@ -11,7 +11,8 @@ from pathlib import Path
 from transformer_lib._files import DATA
 from transformer_lib.course.lab import stored
 
-from . import stored as stored_study
+from .engine import save
+from .pages import ROOT, write_between
 
 RESULTS, TRICKS, DEPLOYED = (DATA / f"{name}.json" for name in ("bench", "tricks", "deployed"))
 SHARED, HELD, ELSEWHERE = (DATA / f"{name}.json" for name in ("shared", "held", "elsewhere"))
@@ -32,8 +33,8 @@ def store(path: Path, results: dict, elsewhere: Path = ELSEWHERE) -> None:
         before = stored.read(path)
         kept.setdefault(before["machine"]["processor"], {})[name] = before
         kept.get(results["machine"]["processor"], {}).pop(name, None)  # that is this one's again
-        stored_study.save(elsewhere, {processor: found for processor, found in kept.items() if found}, indent=1)
-    stored_study.save(path, results, indent=1)
+        save(elsewhere, {processor: found for processor, found in kept.items() if found}, indent=1)
+    save(path, results, indent=1)
 
 
 def load_results(path: Path = RESULTS) -> dict:
@@ -88,10 +89,10 @@ def headline(results: dict) -> str:
     )
 
 
-def write_pages(results: dict, root: Path = stored_study.ROOT) -> None:
+def write_pages(results: dict, root: Path = ROOT) -> None:
     """Write the tables into docs/speed.md and the headline into README.md."""
-    stored_study.write_between(root / "docs" / "speed.md", "speed", report(results))
-    stored_study.write_between(root / "README.md", "speed", headline(results))
+    write_between(root / "docs" / "speed.md", "speed", report(results))
+    write_between(root / "README.md", "speed", headline(results))
 
 
 def tricks_report(results: dict) -> str:
@@ -109,9 +110,9 @@ def tricks_report(results: dict) -> str:
     return f"{setting}\n\n{table(head, rows)}"
 
 
-def write_tricks(results: dict, root: Path = stored_study.ROOT) -> None:
+def write_tricks(results: dict, root: Path = ROOT) -> None:
     """Write the table of the tricks into docs/speed.md."""
-    stored_study.write_between(root / "docs" / "speed.md", "tricks", tricks_report(results))
+    write_between(root / "docs" / "speed.md", "tricks", tricks_report(results))
 
 
 def deployed_report(results: dict) -> str:
@@ -130,9 +131,9 @@ def deployed_report(results: dict) -> str:
     return f"{setting}\n\n{table(['decoding', *works], rows)}\n\nA beam is {work['beam_size']} wide."
 
 
-def write_deployed(results: dict, root: Path = stored_study.ROOT) -> None:
+def write_deployed(results: dict, root: Path = ROOT) -> None:
     """Write the table beside CTranslate2 into docs/speed.md."""
-    stored_study.write_between(root / "docs" / "speed.md", "deployed", deployed_report(results))
+    write_between(root / "docs" / "speed.md", "deployed", deployed_report(results))
 
 
 def elsewhere_report(kept: dict) -> str:
@@ -155,9 +156,9 @@ def _elsewhere(found: dict) -> list[str]:
     return parts
 
 
-def write_elsewhere(kept: dict, root: Path = stored_study.ROOT) -> None:
+def write_elsewhere(kept: dict, root: Path = ROOT) -> None:
     """Write what other processors measured into docs/speed.md."""
-    stored_study.write_between(root / "docs" / "speed.md", "elsewhere", elsewhere_report(kept))
+    write_between(root / "docs" / "speed.md", "elsewhere", elsewhere_report(kept))
 
 
 def shared_report(results: dict) -> str:
@@ -179,9 +180,9 @@ def shared_report(results: dict) -> str:
     return f"{setting}\n\n{table(['learners at once', *(named[number] for number in threads)], rows)}"
 
 
-def write_shared(results: dict, root: Path = stored_study.ROOT) -> None:
+def write_shared(results: dict, root: Path = ROOT) -> None:
     """Write the table of several learners into docs/speed.md."""
-    stored_study.write_between(root / "docs" / "speed.md", "shared", shared_report(results))
+    write_between(root / "docs" / "speed.md", "shared", shared_report(results))
 
 
 def held_report(results: dict) -> str:
@@ -201,9 +202,9 @@ def held_report(results: dict) -> str:
     return f"{setting}\n\n{table(['held to older instructions', 'training step', 'decoding'], rows)}"
 
 
-def write_held(results: dict, root: Path = stored_study.ROOT) -> None:
+def write_held(results: dict, root: Path = ROOT) -> None:
     """Write the table of a processor held to older instructions into docs/speed.md."""
-    stored_study.write_between(root / "docs" / "speed.md", "held", held_report(results))
+    write_between(root / "docs" / "speed.md", "held", held_report(results))
 
 
 def _timed(row: dict | None) -> str:

@@ -1,17 +1,14 @@
 """Can one translate without an encoder? One stack that reads source and target, beside two (notebook 19).
 
 `python -m studies.stacks` trains every arm, one and four passes over the context corpus, and
-writes data/stacks.json after each run; what the file already has is not run again. `--processes 2` trains two at once.
+writes data/stacks.json after each run; what the file already has is not run again.
 """
 
 from __future__ import annotations
 
 import math
-import multiprocessing
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -22,8 +19,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from transformer_lib._streams import run_command
 from transformer_lib.baselines import count_parameters
-from transformer_lib.course.lab import stored, translators
-from transformer_lib.course.lab.stacks import ARMS, PASSES, RESULTS
+from transformer_lib.course.lab import translators
+from transformer_lib.course.lab.stacks import ARMS, PASSES
 from transformer_lib.data.batches import Batches
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches, sense_choices, sense_matches
@@ -39,8 +36,8 @@ from transformer_lib.training.loop import train
 from transformer_lib.training.options import TrainingOptions
 from transformer_lib.training.schedules import make_schedule
 
-from . import stored as stored_study
-from . import translators as translators_study
+from .engine import Step, Steps, Study
+from .translators import SHORT_PAIRS, chance
 
 RECIPE = {**translators.TRAINING, "progress": False}
 PRE_NORM_ROTARY = {"norm_first": True, "position": "rotary"}
@@ -163,9 +160,8 @@ def multiply_adds(model: TranslationModel) -> int:
     return counter.get_total_flops() // 2
 
 
-def run_setup(setup: Setup) -> dict[str, Any]:
+def run_setup(corpus: Corpus, setup: Setup) -> dict[str, Any]:
     """Train and measure one set-up."""
-    corpus = load_corpus("context")
     translator = new_translator(corpus["train"], setup.arm, setup.seed)
     losses = train_arm(translator, corpus["train"], setup)
     model, path = translator.model, fastest_path(translator.model)
@@ -185,44 +181,25 @@ def run_setup(setup: Setup) -> dict[str, Any]:
 
 
 def short_run(corpus: Corpus, arm: str) -> list[float]:
-    """Return the losses of the first `translators_study.SHORT_PAIRS` pairs' single epoch, seed 0: quick to repeat."""
-    pairs = corpus["train"][: translators_study.SHORT_PAIRS]
+    """Return the losses of the first SHORT_PAIRS pairs' single epoch, seed 0: quick to repeat."""
+    pairs = corpus["train"][:SHORT_PAIRS]
     losses = train_arm(new_translator(pairs, arm, 0), pairs, Setup(arm, 1, 0), warmup_steps=10)
     return [round(loss, 4) for loss in losses]
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS, processes: int = 1) -> dict[str, Any]:
-    """Run what `path` does not have yet, and write it after each run."""
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every arm with both budgets."""
     corpus = load_corpus("context")
-    content = stored_study.head("stacks", seeds) | {
-        "chance": {split: round(translators_study.chance(corpus[split]), 4) for split in translators.TEST_SPLITS},
-        "short": {arm: short_run(corpus, arm) for arm in ARMS},
-    }
-    before = stored.read(path)["runs"] if path.exists() else []
-    known = {stored.setup_of(Setup, record): record for record in before}
-    wanted = setups(seeds)
-    for setup, outcome in _outcomes([one for one in wanted if one not in known], processes):
-        known[setup] = asdict(setup) | outcome
-        print(known[setup], flush=True)
-        stored_study.save(path, content | {"runs": [known[one] for one in wanted if one in known]}, indent=1)
-    return stored.read(path)
+    for split in translators.TEST_SPLITS:
+        yield Step(("chance", split), lambda pairs: round(chance(pairs), 4), corpus[split])
+    for arm in ARMS:
+        yield Step(("short", arm), short_run, corpus, arm)
+    for setup in setups(seeds):
+        yield Step(("runs", setup), run_setup, corpus, setup)
 
 
-def _outcomes(todo: Sequence[Setup], processes: int) -> Iterable[tuple[Setup, dict[str, Any]]]:
-    """Yield each set-up with what `run_setup` returns, in this order, `processes` at a time with one thread each."""
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        yield from zip(todo, pool.map(run_setup, todo), strict=True)
-
-
-def main() -> None:
-    """Run the command line."""
-    parser = stored_study.parser(__doc__, RESULTS)
-    parser.add_argument("--processes", type=int, default=1, help="runs at the same time, with one thread each")
-    given = parser.parse_args()
-    torch.set_num_threads(1)
-    run(given.seeds, given.results, given.processes)
+STUDY = Study("stacks", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

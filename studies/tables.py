@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -16,9 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab.tables import BUDGETS, NARROW, RESULTS, SIZES, WIDTH, Setup
+from transformer_lib.course.lab.tables import BUDGETS, NARROW, SIZES, WIDTH, Setup
 
-from . import stored
+from .engine import Step, Steps, Study
 
 RATES = (3e-3, 1e-2)
 SETUPS = tuple(
@@ -121,25 +120,20 @@ def train(setup: Setup, rate: float, seeds: Sequence[int], budgets: Sequence[int
     return found + found[-1:] * (len(budgets) - len(found))
 
 
-def run(seeds: Sequence[int], path: Path = RESULTS, setups: Sequence[Setup] = SETUPS) -> dict[str, Any]:
-    """Train what `path` does not have yet, and write it after each set-up.
-
-    The file has one record per set-up: its fields, its parameters, and `learned`: for each rate as text, for each
-    budget, the entries of each seed.
-    """
-
-    def at_every_rate(setup: Setup) -> dict[str, Any]:
-        found = {str(rate): train(setup, rate, seeds) for rate in RATES}
-        print(setup, found, flush=True)
-        return {"parameters": setup.parameters, "learned": found}
-
-    return stored.fill(stored.head("tables", seeds) | {"budgets": list(BUDGETS)}, path, setups, at_every_rate)
+def at_every_rate(setup: Setup, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return the parameters of a set-up, and for each rate, for each budget, the entries that each seed has learned."""
+    learned = {str(rate): train(setup, rate, seeds) for rate in RATES}
+    return {"parameters": setup.parameters, "learned": learned}
 
 
-def main() -> None:
-    """Run the command line."""
-    run(*stored.arguments(__doc__, RESULTS))
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every set-up with all seeds."""
+    for setup in SETUPS:
+        yield Step(("runs", setup), at_every_rate, setup, seeds)
+
+
+STUDY = Study("tables", __doc__, steps, constants={"budgets": list(BUDGETS)}, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -6,19 +6,16 @@ weights of the first seed. The notebooks load and plot what it wrote.
 
 from __future__ import annotations
 
-import argparse
-import datetime
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from pathlib import Path
-
-import torch
+from typing import Any
 
 from transformer_lib._streams import run_command
 from transformer_lib.baselines import DictionaryBaseline, count_parameters
 from transformer_lib.course.lab.translators import (
     MODELS,
-    RESULTS,
     TEST_SPLITS,
     Watched,
     new_translator,
@@ -38,7 +35,7 @@ from transformer_lib.data.metrics import (
 from transformer_lib.decoding.translator import TRAINED, Translator
 from transformer_lib.fast.eligibility import fastest_path
 
-from . import stored
+from .engine import Step, Steps, Study
 
 SHORT_PAIRS = 640  # 20 steps
 
@@ -113,40 +110,40 @@ def run_dictionary(corpus: Corpus) -> dict:
     return {"scores": {split: scores_of(dictionary.translate, corpus[split]) for split in TEST_SPLITS}}
 
 
-def run(seeds: Sequence[int], results: Path = RESULTS, weights: Path | None = None) -> dict:
-    """Run every model with every seed, write `results` after each, and the first seed's Transformer to `weights`."""
+def run_one(corpus: Corpus, name: str, seed: int, saving: tuple[Path, str] | None = None) -> dict[str, Any]:
+    """Return the outcome of one of RUNS; `saving` says where the model is saved and which command has made it."""
+    kind, changes = RUNS[name]
+    translator, outcome = run_seed(corpus, kind, seed, **changes)
+    if saving:
+        translator.save(saving[0], command=saving[1], seed=seed, scores=outcome["scores"])
+    return outcome
+
+
+def steps(seeds: Sequence[int], weights: Path) -> Steps:
+    """Run every model with every seed; the first seed's Transformer goes to `weights`."""
     corpus = load_corpus("context")
-    content = {
-        "command": stored.command("translators", seeds),
-        "date": datetime.date.today().isoformat(),
-        "threads": torch.get_num_threads(),
-        "chance": {split: round(chance(corpus[split]), 4) for split in TEST_SPLITS},
-        "short": {kind: short_run(corpus, kind) for kind in MODELS},
-        "dictionary": [run_dictionary(corpus)],
-    }
-    for name, (kind, changes) in RUNS.items():
-        content[name] = []
-        for seed in seeds:
-            translator, outcome = run_seed(corpus, kind, seed, **changes)
-            content[name].append(outcome)
-            stored.save(results, content, indent=1)
-            print(name, seed, {s: outcome["scores"][s]["exact match"][0] for s in TEST_SPLITS}, flush=True)
-            if weights is not None and name == "transformer" and seed == seeds[0]:
-                translator.save(weights, command=content["command"], seed=seed, scores=outcome["scores"])
-    return content
+    for split in TEST_SPLITS:
+        yield Step(("chance", split), lambda pairs: round(chance(pairs), 4), corpus[split])
+    for kind in MODELS:
+        yield Step(("short", kind), short_run, corpus, kind)
+    yield Step("dictionary", lambda: [run_dictionary(corpus)])
+    for name, seed in itertools.product(RUNS, seeds):
+        saving = (weights, STUDY.head(seeds)["command"]) if (name, seed) == ("transformer", seeds[0]) else None
+        yield Step((name, {"seed": seed}), run_one, corpus, name, seed, saving)
 
 
-def main() -> None:
-    """Run the command line."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--results", type=Path, default=RESULTS)
-    parser.add_argument("--weights", type=Path, default=TRAINED["context"])
-    parser.add_argument("--threads", type=int, default=1, help="results depend on it in the last digits")
-    arguments = parser.parse_args()
-    torch.set_num_threads(arguments.threads)
-    run(arguments.seeds, arguments.results, arguments.weights)
+STUDY = Study(
+    "translators",
+    __doc__,
+    steps,
+    "context/results.json",
+    by_seed=True,
+    constants={"threads": 1},
+    options={"weights": {"type": Path, "default": TRAINED["context"]}},
+    says_seeds=False,
+    indent=1,
+)
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

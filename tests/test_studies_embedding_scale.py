@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import math
-import sys
 
 import pytest
 import torch
@@ -71,13 +70,11 @@ def budgets(arm: str) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("arm", study.CHANGES)
 def test_a_short_run_repeats_the_stored_one(arm):
-    stored = json.loads(study_lab.RESULTS.read_text(encoding="utf-8"))
+    stored = json.loads(study.STUDY.path.read_text(encoding="utf-8"))
     assert study.short_run(arm) == pytest.approx(stored["short"][arm], abs=2e-3)
 
 
 def test_the_stored_study_is_complete_and_says_what_notebook_12_says():
-    stored = json.loads(study_lab.RESULTS.read_text(encoding="utf-8"))
-    assert stored["command"] == "python -m studies.embedding_scale --seeds 0 1 2"
     arms = study_lab.load_results()
     assert tuple(arms) == tuple(study_lab.ARMS)
     exact = {
@@ -89,21 +86,6 @@ def test_the_stored_study_is_complete_and_says_what_notebook_12_says():
     assert all(abs(a - b) < 0.02 for a, b in zip(sorted(long[1]), sorted(short[1]), strict=True))
     assert max(slow[1]) < 0.7 < min(*long[1], *short[1]) and max(neither[1]) == 0 and min(neither[4]) < 0.1
     assert min(*long[4], *short[4]) > 0.97 and min(balanced[1]) > 0.8 and not balanced[4]
-
-
-def test_the_command_runs_what_is_missing(tmp_path, monkeypatch, capsys):
-    path = tmp_path / "embedding_scale.json"
-    monkeypatch.setattr(study, "short_run", lambda arm: [6.3])
-    monkeypatch.setattr(study, "run_one", lambda arm, seed, passes: {"seed": seed, "loss": passes / 10})
-    for _ in range(2):
-        monkeypatch.setattr(sys, "argv", ["embedding_scale", "--seeds", "7", "--results", str(path)])
-        study.main()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert content["runs"] == {
-        arm: {str(passes): [{"seed": 7, "loss": passes / 10}] for passes in study.BUDGETS[arm]} for arm in study.CHANGES
-    }
-    assert content["short"] == dict.fromkeys(study.CHANGES, [6.3])
-    assert capsys.readouterr().out.count("\n") == sum(map(len, study.BUDGETS.values()))
 
 
 def test_a_translator_with_short_rows_begins_with_short_words():

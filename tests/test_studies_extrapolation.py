@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-import sys
 from statistics import mean
 
 import pytest
@@ -15,9 +13,7 @@ from transformer_lib.course.lab import extrapolation as study_lab
 POSITIONS = study_lab.TESTED - study_lab.BACK
 
 
-@pytest.fixture(scope="module")
-def stored():
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 @pytest.mark.parametrize("scheme", study_lab.SCHEMES)
@@ -74,20 +70,10 @@ def test_a_longer_training_begins_as_a_shorter_one():
     assert torch.equal(short[0], both[0]) and not torch.equal(both[0], both[1])
 
 
-def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m studies.extrapolation --seeds 0 1 2"
-    assert (stored["trained"], stored["tested"]) == (study_lab.TRAINED, study_lab.TESTED)
-    assert stored["budgets"] == list(study_lab.BUDGETS) and study_lab.BUDGETS[1] == 5 * study_lab.BUDGETS[0]
-    names = [(run["scheme"], run["seed"], run["steps"]) for run in stored["runs"]]
-    assert sorted(names) == sorted(itertools.product(study_lab.SCHEMES, stored["seeds"], study_lab.BUDGETS))
-    for run in stored["runs"]:
-        assert [len(run[name]) for name in study.MEASURES] == [POSITIONS, POSITIONS, POSITIONS, study_lab.TESTED]
-
-
-def test_what_is_stored_is_read_by_scheme_and_budget(stored):
+def test_what_is_stored_is_read_by_scheme_and_budget():
     found = study_lab.measured("accuracy", "rotary", 500)
     assert found.shape == (3, POSITIONS)
-    (run,) = (run for run in stored["runs"] if (run["scheme"], run["seed"], run["steps"]) == ("rotary", 1, 500))
+    (run,) = (run for run in STORED["runs"] if (run["scheme"], run["seed"], run["steps"]) == ("rotary", 1, 500))
     assert found[1].tolist() == run["accuracy"]
 
 
@@ -98,26 +84,6 @@ def test_a_short_run_finds_what_is_stored():
         now, then = study.measure(copier)[name], study_lab.measured(name, "relative, clipped at 8", 500)[2].tolist()
         for part in (slice(inside), slice(inside, None)):
             assert mean(now[part]) == pytest.approx(mean(then[part]), abs=0.03)
-
-
-def test_the_command_adds_what_is_missing(tmp_path, monkeypatch, capsys):
-    path = tmp_path / "extrapolation.json"
-    monkeypatch.setattr(study_lab, "BUDGETS", (1, 2))
-    monkeypatch.setattr(study, "measure", lambda copier: {"accuracy": [0.5]})
-    study.run([4], path, ("none",))
-    study.run([4, 5], path, ("none", "rotary"))
-    assert capsys.readouterr().out.splitlines() == ["none seed 4", "rotary seed 4", "none seed 5", "rotary seed 5"]
-    content = study_lab.load_results(path)
-    assert content["command"] == "python -m studies.extrapolation --seeds 4 5"
-    assert len(content["runs"]) == 8
-
-
-def test_the_command_line_names_seeds_and_file(tmp_path, monkeypatch):
-    called = []
-    monkeypatch.setattr(study, "run", lambda *args: called.append(args))
-    monkeypatch.setattr(sys, "argv", ["extrapolation", "--seeds", "4", "--results", str(tmp_path / "x.json")])
-    study.main()
-    assert called == [([4], tmp_path / "x.json")]
 
 
 def _bias_that_looks_back() -> study_lab.Copier:

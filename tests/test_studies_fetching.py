@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-
 import pytest
 import torch
 
 from studies import fetching as study
 from transformer_lib.course.lab import fetching as study_lab
 
-
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 def test_a_token_has_to_name_the_letters_one_and_three_back():
@@ -87,32 +82,31 @@ def test_heads_that_do_not_fit_are_refused():
         study_lab.Fetchers(5, [0])
 
 
-def test_a_short_run_repeats_the_stored_one(stored):
+def test_a_short_run_repeats_the_stored_one():
     found = study_lab.Fetchers(1, [0]).train(study_lab.STEPS).right()
-    row = next(run for run in stored["setups"] if (run["setup"], run["rate"], run["steps"]) == ("1 head", 0.01, 300))
+    row = next(run for run in STORED["setups"] if (run["setup"], run["rate"], run["steps"]) == ("1 head", 0.01, 300))
     assert found[0].tolist() == pytest.approx(row["right"][0], abs=0.02)
 
 
-def test_splitting_x_repeats_the_stored_run(stored):
+def test_splitting_x_repeats_the_stored_run():
     found = study.split_x(0, whole=False, mixed=True, budgets=[study_lab.STEPS])
-    assert found == pytest.approx(stored["split"][3]["right"][0][:1], abs=0.03)
+    assert found == pytest.approx(STORED["split"][3]["right"][0][:1], abs=0.03)
     assert study_lab.most_frequent() == pytest.approx(0.437, abs=0.001)
 
 
-def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m studies.fetching --seeds 0 1 2"
-    assert len(stored["setups"]) == len(study_lab.SETUPS) * len(study.RATES) * 2
-    assert all(len(run["right"]) == 3 for run in stored["setups"])
-    assert [row["steps"] for row in stored["specialists"]] == [300, 1500]
-    assert all(len(row["reads"]) == len(row["without"]) == 10 for row in stored["specialists"])
-    assert [(row["nudge"], row["steps"]) for row in stored["clones"]] == [
+def test_the_stored_study_is_complete():
+    assert len(STORED["setups"]) == len(study_lab.SETUPS) * len(study.RATES) * 2
+    assert all(len(run["right"]) == 3 for run in STORED["setups"])
+    assert [row["steps"] for row in STORED["specialists"]] == [300, 1500]
+    assert all(len(row["reads"]) == len(row["without"]) == 10 for row in STORED["specialists"])
+    assert [(row["nudge"], row["steps"]) for row in STORED["clones"]] == [
         (0.0, 300),
         (0.0, 1500),
         (1e-6, 300),
         (1e-6, 1500),
     ]
-    assert len(stored["blind"]) == 3 and len(stored["spare"]) == 2
-    assert [(row["whole"], row["mixed"]) for row in stored["split"]] == [
+    assert len(STORED["blind"]) == 3 and len(STORED["spare"]) == 2
+    assert [(row["whole"], row["mixed"]) for row in STORED["split"]] == [
         (True, False),
         (True, True),
         (False, False),
@@ -120,15 +114,10 @@ def test_the_stored_study_is_complete(stored):
     ]
 
 
-def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
-    path = tmp_path / "fetching.json"
-    monkeypatch.setattr(study_lab, "STEPS", 2)
-    monkeypatch.setattr(study_lab, "LONGER", 3)
-    monkeypatch.setattr(study, "RATES", (0.01,))
-    monkeypatch.setattr(study, "split_x", lambda seed, **options: [0.5, 0.25])
+def test_every_part_is_measured_after_both_budgets(monkeypatch):
+    for name, value in (("STEPS", 2), ("LONGER", 3), ("RATES", (0.01,)), ("split_x", lambda seed, **_: [0.5, 0.25])):
+        monkeypatch.setattr(study, name, value)
     monkeypatch.setattr(study_lab.Fetchers.train, "__defaults__", (2, 0.01))
-    monkeypatch.setattr(sys, "argv", ["fetching", "--seeds", "5", "--results", str(path)])
-    study.main()
-    found = study_lab.load_results(path)
+    found = study.run([5])
     assert [row["steps"] for row in found["spare"]] == [2, 3] and found["split"][0]["right"] == [[0.5, 0.25]]
-    assert len(found["setups"]) == 2 * len(study_lab.SETUPS) and found["seeds"] == [5]
+    assert len(found["setups"]) == 2 * len(study_lab.SETUPS)

@@ -13,9 +13,7 @@ from transformer_lib.course.lab import gradient_slips as study_lab
 NAMES = [name for name in study_lab.SLIPS if name != "none"]
 
 
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 def test_letters_are_answered_in_reverse():
@@ -28,12 +26,12 @@ def test_letters_are_answered_in_reverse():
 
 
 @pytest.mark.parametrize("slip", study_lab.SLIPS)
-def test_the_gradient_check_finds_exactly_the_wrong_arrays(slip, stored):
+def test_the_gradient_check_finds_exactly_the_wrong_arrays(slip):
     for seed in (0, 1):
         right, found = (study_lab.gradients_of(name, seed) for name in ("none", slip))
         wrong = {name for name, g in right.items() if not np.allclose(found[name], g, rtol=1e-4, atol=1e-12)}
         assert set(study.found_wrong(slip, seed)) == wrong
-        assert len(wrong) == stored["slips"][slip]["found wrong"][seed]
+        assert len(wrong) == STORED["slips"][slip]["found wrong"][seed]
     assert bool(wrong) == (slip != "none")
 
 
@@ -49,25 +47,24 @@ def test_without_a_gradient_of_the_memory_the_encoder_keeps_its_random_weights()
         assert (array == start[name]).all() == name.startswith(("encoder", "src_embedding")), name
 
 
-def test_a_short_run_repeats_the_stored_one(stored):
-    found, wanted = study.at_the_end("none", 0), stored["slips"]["none"]
+def test_a_short_run_repeats_the_stored_one():
+    found, wanted = study.at_the_end("none", 0), STORED["slips"]["none"]
     assert found["right"] == pytest.approx(wanted["right"][0], abs=0.02) and found["angle"] == 0
     assert found["loss"] == pytest.approx(wanted["loss"][0], abs=0.01)
-    slip = stored["slips"][study.WORST]
+    slip = STORED["slips"][study.WORST]
     assert study.at_the_end(study.WORST, 1)["right"] == pytest.approx(slip["right"][1], abs=0.2)
 
 
-def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m studies.gradient_slips --seeds 0 1 2"
-    assert stored["arrays"] == 63 and list(stored["slips"]) == list(study_lab.SLIPS)
-    for found in stored["slips"].values():
+def test_the_stored_study_is_complete():
+    assert STORED["arrays"] == 63 and list(STORED["slips"]) == list(study_lab.SLIPS)
+    for found in STORED["slips"].values():
         assert list(found) == ["right", "loss", "angle", "right later", "found wrong"]
         assert {len(values) for values in found.values()} == {3}
-    assert list(stored["lower rates"]) == [str(peak) for peak in study.LOWER_PEAKS]
+    assert list(STORED["lower rates"]) == [str(peak) for peak in study.LOWER_PEAKS]
 
 
-def test_what_the_notebook_says_of_the_table(stored):
-    slips = stored["slips"]
+def test_what_the_notebook_says_of_the_table():
+    slips = STORED["slips"]
     unseen = [name for name in NAMES if min(slips[name]["right"]) >= 0.99]
     assert len(unseen) == 5 and min(slips["none"]["right"]) > 0.999
     assert len({tuple(found["found wrong"]) for found in slips.values()} - {(n, n, n) for n in range(64)}) == 0
@@ -79,7 +76,7 @@ def test_what_the_notebook_says_of_the_table(stored):
     as_good = [name for name in NAMES if min(slips[name]["right later"]) > 0.98]
     assert [name for name in NAMES if name not in as_good] == [study.WORST]
     assert max(slips[study.WORST]["right later"]) < 0.25
-    assert max(share for shares in stored["lower rates"].values() for share in shares) < 0.3
+    assert max(share for shares in STORED["lower rates"].values() for share in shares) < 0.3
 
 
 @pytest.mark.parametrize("slip", NAMES)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import sys
 
 import numpy as np
 import pytest
@@ -11,9 +10,7 @@ import torch
 
 import transformer_lib as tl
 from factories import make_model, random_ids
-from studies import cuts as change
 from studies import heads as study
-from studies import questions
 from transformer_lib.course.lab import cuts as change_lab
 from transformer_lib.course.lab import entries
 from transformer_lib.course.lab import heads as study_lab
@@ -95,13 +92,13 @@ def test_all_heads_of_the_twin_turn_what_its_memory_turns(trained, it, heldout):
     model, donor = trained.model, questions_lab.donors(trained, it, heldout)
     outputs = change_lab.head_outputs(model, it, donor)
     cross = [head for head in change_lab.heads_of(model) if "cross" in head[0]]
-    with change.replaced(model, cross, outputs):
+    with study.replaced(model, cross, outputs):
         lent = questions_lab.margins(model, it)
     with torch.no_grad():
         expected = questions_lab.margins(model, it, model.encode(donor))
     torch.testing.assert_close(lent, expected)
     whole = questions_lab.margins(model, it)
-    with change.replaced(model, change_lab.heads_of(model), change_lab.head_outputs(model, it, it.src)):
+    with study.replaced(model, change_lab.heads_of(model), change_lab.head_outputs(model, it, it.src)):
         torch.testing.assert_close(questions_lab.margins(model, it), whole)  # its own outputs change nothing
     assert all(not layer.w_o._forward_pre_hooks for layer in (model.get_submodule(name) for name in outputs))
 
@@ -110,7 +107,7 @@ def test_a_masked_entry_is_not_read_in_the_head_named():
     model, src = make_model(), random_ids(23, 5, 7)
     may = torch.ones(5, 3, 7, 7, dtype=torch.bool)
     may[2, 1, 3, 5] = False
-    with change.masked(model.encoder.layers[0].self_attention, may), tl.record_attention(model) as record:
+    with change_lab.masked(model.encoder.layers[0].self_attention, may), tl.record_attention(model) as record:
         model.encode(src)
     weights = record["encoder.layers.0.self_attention"]
     assert weights[2, 1, 3, 5] == 0 and (weights > 0).sum() == weights.numel() - 1
@@ -221,8 +218,8 @@ def test_a_donor_differs_in_the_deciding_word_alone_and_turns_the_decision(train
     donor = questions_lab.donors(trained, noun, tl.load_corpus("context")["heldout"])
     differs = donor != noun.src
     assert differs.sum() == 17 and differs[torch.arange(17), noun.cue].all()
-    assert change.flipped(trained.model, noun, donor) > 0.9
-    assert change.flipped(trained.model, noun, noun.src, noun.word) == 0
+    assert study.flipped(trained.model, noun, donor) > 0.9
+    assert study.flipped(trained.model, noun, noun.src, noun.word) == 0
 
 
 def test_the_twin_of_an_it_sentence_means_the_other_noun(trained, it, heldout):
@@ -240,11 +237,11 @@ def test_rows_are_lent_where_the_mask_says(trained, noun, heldout):
     with torch.no_grad():
         everything = questions_lab.margins(model, noun, model.encode(donor))
     torch.testing.assert_close(change_lab.lent(model, noun, donor, rows | True), everything)
-    assert change.flipped(model, noun, donor) == round(1 - questions_lab.share(everything), 3)
+    assert study.flipped(model, noun, donor) == round(1 - questions_lab.share(everything), 3)
 
 
 def test_articles_are_found(noun):
-    found = questions.articles(noun)
+    found = study.articles(noun)
     for words, row, word in zip(noun.words, found, noun.word, strict=True):
         assert [here for here, mark in zip(words, row, strict=False) if mark] == [
             w for w in words if w in ("the", "a", "an")
@@ -277,9 +274,6 @@ def test_the_row_of_the_pronoun_writes_it(trained, it):
 
 def test_the_stored_study_is_complete():
     stored = study_lab.load_results()
-    seeds = stored["seeds"]
-    assert list(stored["models"]) == ["course", *(f"seed {seed}" for seed in seeds)] and len(seeds) >= 3
-    assert stored["command"] == f"python -m studies.heads --seeds {' '.join(map(str, seeds))}"
     for found in stored["models"].values():
         assert found["right"]["noun"] > 0.98 and found["right"]["it"] > 0.8  # "it" is learned late
         for kind in ("noun", "it"):
@@ -320,12 +314,3 @@ def test_a_short_measurement_has_every_part(trained, monkeypatch):
     found = study.measure(trained, corpus)
     assert found.keys() == study_lab.load_results()["models"]["course"].keys()
     assert found["pruned"]["greedy"]["loss"][0] < found["pruned"]["greedy"]["loss"][-1]
-
-
-def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
-    path = tmp_path / "heads.json"
-    monkeypatch.setattr(study, "measure", lambda translator, corpus: {"right": {"noun": 0.5}})
-    monkeypatch.setattr(study.translators, "train_translator", lambda *args, **options: None)
-    monkeypatch.setattr(sys, "argv", ["heads", "--seeds", "5", "--results", str(path)])
-    study.main()
-    assert list(study_lab.load_results(path)["models"]) == ["course", "seed 5"]

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 import torch
 
 from studies import hops as study
 from transformer_lib.course.lab import hops as study_lab
 
-
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 @pytest.mark.parametrize("hops", [1, 2, 3, 8])
@@ -50,28 +44,27 @@ def test_what_is_not_reached_within_the_cap_is_none():
     assert not study.reached([1.0] * 50 + [0.9] * study.WINDOW)
 
 
-def test_a_short_run_repeats_the_stored_one(stored):
+def test_a_short_run_repeats_the_stored_one():
     found = study.steps_of(study.train("one layer", 1, 1, steps=150))
-    assert found == pytest.approx(stored["steps"]["one layer"]["1"][1], abs=8)
+    assert found == pytest.approx(STORED["steps"]["one layer"]["1"][1], abs=8)
 
 
-def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m studies.hops --seeds 0 1 2"
-    assert stored["cap"] == study.CAP and list(stored["steps"]) == list(stored["parameters"]) == list(study.SHAPES)
+def test_the_stored_study_is_complete():
+    assert STORED["cap"] == study.CAP and list(STORED["steps"]) == list(STORED["parameters"]) == list(study.SHAPES)
     sizes = {shape: sum(each.numel() for each in study.Follower(shape).parameters()) for shape in study.SHAPES}
-    assert stored["parameters"] == sizes
-    unreached = {(shape, hops) for shape, found in stored["steps"].items() for hops in found if None in found[hops]}
-    assert {(shape, hops) for shape, found in stored["unreached"].items() for hops in found} == unreached
-    assert list(stored["other rates"]) == [str(rate) for rate in study.OTHER_RATES]
-    for found in stored["other rates"].values():
+    assert STORED["parameters"] == sizes
+    unreached = {(shape, hops) for shape, found in STORED["steps"].items() for hops in found if None in found[hops]}
+    assert {(shape, hops) for shape, found in STORED["unreached"].items() for hops in found} == unreached
+    assert list(STORED["other rates"]) == [str(rate) for rate in study.OTHER_RATES]
+    for found in STORED["other rates"].values():
         assert list(found) == ["one layer", "two layers"] and all(len(steps) == 3 for steps in found.values())
-    for found in stored["steps"].values():
+    for found in STORED["steps"].values():
         assert list(found) == [str(hops) for hops in study_lab.HOPS]
         assert all(len(steps) == 3 for steps in found.values())
 
 
-def test_the_table_shows_what_was_not_reached(stored):
-    rows = study_lab.table(stored).splitlines()
+def test_the_table_shows_what_was_not_reached():
+    rows = study_lab.table(STORED).splitlines()
     assert len(rows) == 2 + len(study.SHAPES) and rows[1].split() == [
         "parameters",
         "1",
@@ -81,17 +74,20 @@ def test_the_table_shows_what_was_not_reached(stored):
         "3",
         "hops",
     ]
-    shares = ", ".join(f"{share:.2f}" for share in stored["unreached"]["one layer"]["3"])
+    shares = ", ".join(f"{share:.2f}" for share in STORED["unreached"]["one layer"]["3"])
     assert rows[2].startswith("one layer") and rows[2].endswith(f">3000 ({shares})")
-    assert rows[4].endswith(" / ".join(map(str, stored["steps"]["two layers"]["3"])))
+    assert rows[4].endswith(" / ".join(map(str, STORED["steps"]["two layers"]["3"])))
 
 
-def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
-    path = tmp_path / "hops.json"
-    monkeypatch.setattr(study, "SHAPES", {"one layer": study.SHAPES["one layer"]})
+def test_steps_and_what_was_not_reached_are_stored_by_shape_and_hops(monkeypatch):
+    monkeypatch.setattr(study, "SHAPES", {"one layer": study.SHAPES["one layer"], "two layers": (2, 32, 2, 64)})
     monkeypatch.setattr(study, "WINDOW", 1)
-    monkeypatch.setattr(study, "train", lambda shape, hops, seed, cap, rate=None: [0.0] * (hops + seed - 1) + [1.0])
-    monkeypatch.setattr(sys, "argv", ["hops", "--seeds", "4", "5", "--results", str(path)])
-    study.main()
-    assert study_lab.load_results(path)["steps"] == {"one layer": {"1": [5, 6], "2": [6, 7], "3": [7, 8]}}
-    assert json.loads(path.read_text(encoding="utf-8"))["seeds"] == [4, 5]
+
+    def train(shape, hops, seed, cap, rate=None):
+        return [0.25] * cap if (shape, hops) == ("one layer", 3) else [0.0] * (hops + seed - 1) + [1.0]
+
+    monkeypatch.setattr(study, "train", train)
+    found = study.measured([4, 5], cap=7)
+    assert found["steps"]["one layer"] == {"1": [5, 6], "2": [6, 7], "3": [None, None]}
+    assert found["unreached"] == {"one layer": {"3": [0.25, 0.25]}}
+    assert found["other rates"]["0.01"] == {"one layer": [6, 7], "two layers": [6, 7]}

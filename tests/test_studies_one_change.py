@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 from dataclasses import replace
 
 import pytest
@@ -18,10 +16,7 @@ from transformer_lib.course.lab import masks as masks_lab
 from transformer_lib.course.lab import one_change as study_lab
 from transformer_lib.course.lab import one_stack
 
-
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 @torch.no_grad()
@@ -132,46 +127,33 @@ def test_the_quantiles_are_students(freedom, quantile):
 
 
 @pytest.mark.parametrize("arm", study_lab.CHANGES)
-def test_a_short_run_is_found_again(stored, arm, monkeypatch):
+def test_a_short_run_is_found_again(arm, monkeypatch):
     steps = 3
     losses = study.train(study.Setup(arm, study.SHORT, 0))[1] if arm == "base" else None
     if losses is None:  # the first steps are the warm-up's, the same whatever the run's length
         losses = study.train(study.Setup(arm, steps, 0))[1]
-        wanted = stored["short"][arm][:steps]
+        wanted = STORED["short"][arm][:steps]
     else:
-        wanted = stored["short"][arm]
+        wanted = STORED["short"][arm]
     assert losses == pytest.approx(wanted, abs=0.02)
 
 
-def test_everything_was_run(stored):
+def test_everything_was_run():
     names = ("arm", "steps", "seed", "rate")
-    found = {tuple(run[name] for name in names) for run in stored["runs"]}
+    found = {tuple(run[name] for name in names) for run in STORED["runs"]}
     assert found == {tuple(getattr(setup, name) for name in names) for setup in study.setups()}
-    assert all(math.isfinite(run["nats"]) for run in stored["runs"])
-    for run in stored["runs"]:
+    assert all(math.isfinite(run["nats"]) for run in STORED["runs"])
+    for run in STORED["runs"]:
         assert ("loads" in run) == (run["arm"] == "experts")
         assert all(sum(load) == pytest.approx(1, abs=0.01) for load in run.get("loads", []))
         assert ("scores" in run) == study.has_scores(study.Setup(*(run[name] for name in names)))
-    assert stored["seeds"] == list(study.SEEDS)
+    assert STORED["seeds"] == list(study.SEEDS)
 
 
 @pytest.mark.parametrize(("steps", "rates"), [(400, (0.5, 1, 2, 4, 8)), (2000, (0.5, 1, 2, 4))])
-def test_the_best_rate_is_the_bases_best(stored, steps, rates):
+def test_the_best_rate_is_the_bases_best(steps, rates):
     means = {}
     for rate in rates:
-        runs = study_lab.runs_of(stored, "base", steps, rate)
+        runs = study_lab.runs_of(STORED, "base", steps, rate)
         means[rate] = sum(runs[seed] for seed in range(study.FEWER)) / study.FEWER
     assert means[study_lab.BEST[steps]] < min(means.values()) + 0.005
-
-
-def test_the_command_fills_what_is_missing(tmp_path, monkeypatch):
-    path, asked = tmp_path / "one_change.json", []
-    monkeypatch.setattr(study_lab, "CHANGES", {"base": {}})
-    monkeypatch.setattr(study, "setups", lambda seeds: [study.Setup("base", 1, seed) for seed in seeds])
-    monkeypatch.setattr(study, "run_setup", lambda setup: asked.append(setup) or {"nats": 1.0})
-    for seeds in (["0"], ["0", "1"], ["0", "1"]):
-        monkeypatch.setattr(sys, "argv", ["one_change", "--results", str(path), "--seeds", *seeds])
-        study.main()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert len(content["runs"]) == 2 and len(asked) == 3  # other seeds begin anew, the same go on
-    assert content["command"] == "python -m studies.one_change --seeds 0 1"

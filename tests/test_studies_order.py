@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 import torch
 
@@ -12,15 +9,7 @@ from studies import order as study
 from transformer_lib.course.lab import copying
 from transformer_lib.course.lab import order as study_lab
 
-
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
-
-
-def test_the_order_of_the_runs():
-    wanted = study.setups([3, 5])
-    assert len(wanted) == len(set(wanted)) == 8 and [one.seed for one in wanted] == [3] * 4 + [5] * 4
+STORED = study_lab.load_results()
 
 
 def test_crossings_of_straight_and_crooked_curves():
@@ -33,10 +22,10 @@ def test_crossings_of_straight_and_crooked_curves():
 
 
 @pytest.mark.parametrize("norms", [False, True])
-def test_a_short_run_repeats_the_stored_one(stored, norms):
+def test_a_short_run_repeats_the_stored_one(norms):
     found = study.short_run(norms)
     assert set(found) == {"loss", *study.SCORES} and len(found["loss"]) == study.SHORT + 1
-    for name, curve in stored["short"][str(norms)].items():
+    for name, curve in STORED["short"][str(norms)].items():
         assert found[name] == pytest.approx(curve, abs=5e-3)
 
 
@@ -61,10 +50,8 @@ def test_the_curves_are_measured_on_the_right_layers():
     assert found["induction"][0] == pytest.approx(sum(read) / len(read), abs=1e-4)
 
 
-def test_every_set_up_is_stored(stored):
-    assert stored["command"] == "python -m studies.order --seeds 0 1 2"
-    assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
-    for run in stored["runs"]:
+def test_crossings_are_those_of_the_stored_curves():
+    for run in STORED["runs"]:
         assert len(run["previous"]) == study_lab.BUDGETS[run["rate"]] // run["every"] + 1 > study.MEASUREMENTS
         for name in study.SCORES:
             for share in study.SHARES:
@@ -72,15 +59,15 @@ def test_every_set_up_is_stored(stored):
                 assert run[f"{name} crosses"][str(share)] == pytest.approx(wanted, abs=0.06)
 
 
-def test_leads_are_differences_of_crossings(stored):
-    leads = study_lab.leads(stored, 0.5, rate=3e-3, norm_first=False)
-    runs = [run for run in stored["runs"] if run["rate"] == 3e-3 and not run["norm_first"]]
+def test_leads_are_differences_of_crossings():
+    leads = study_lab.leads(STORED, 0.5, rate=3e-3, norm_first=False)
+    runs = [run for run in STORED["runs"] if run["rate"] == 3e-3 and not run["norm_first"]]
     wanted = [run["previous crosses"]["0.5"] - run["induction crosses"]["0.5"] for run in runs]
     assert len(leads) == 3 and leads == pytest.approx(wanted, abs=0.06)
-    assert len(study_lab.leads(stored)) == 12
-    last = stored["runs"][-1]
+    assert len(study_lab.leads(STORED)) == 12
+    last = STORED["runs"][-1]
     wanted = last["first time crosses"]["0.25"] - last["induction crosses"]["0.25"]
-    assert study_lab.leads(stored, 0.25, "first time")[-1] == pytest.approx(wanted, abs=0.06)
+    assert study_lab.leads(STORED, 0.25, "first time")[-1] == pytest.approx(wanted, abs=0.06)
 
 
 def test_the_first_time_counts_rows_before_the_repeat():
@@ -88,17 +75,6 @@ def test_the_first_time_counts_rows_before_the_repeat():
     counted = [(0, 1), (0, 2), (1, 1), (1, 2), (1, 3), (1, 4), (2, 1)]
     wanted = [sum(weights[b, head, t, t - 1].item() for b, t in counted) / len(counted) for head in range(2)]
     assert study.first_time(weights, torch.tensor([3, 5, 2])).tolist() == pytest.approx(wanted)
-
-
-def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
-    path, ran = tmp_path / "order.json", []
-    monkeypatch.setattr(study, "run_setup", lambda setup: ran.append(setup) or {"every": 5})
-    monkeypatch.setattr(study, "short_run", lambda norms: {"loss": [3.0]})
-    monkeypatch.setattr(sys, "argv", ["order", "--seeds", "7", "--results", str(path)])
-    study.main()
-    study.main()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert ran == study.setups([7]) and len(content["runs"]) == 4 and content["short"]["True"] == {"loss": [3.0]}
 
 
 def test_a_set_up_is_trained_and_measured(monkeypatch):

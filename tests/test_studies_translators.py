@@ -20,15 +20,13 @@ def corpus() -> Corpus:
     return load_corpus("context")
 
 
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return translators_lab.load_results()
+STORED = translators_lab.load_results()
 
 
 @pytest.mark.parametrize("kind", translators_lab.MODELS)
-def test_a_short_run_repeats_the_stored_one(corpus, stored, kind):
+def test_a_short_run_repeats_the_stored_one(corpus, kind):
     losses = translators.short_run(corpus, kind)
-    torch.testing.assert_close(losses, stored["short"][kind], atol=5e-3, rtol=1e-3)
+    torch.testing.assert_close(losses, STORED["short"][kind], atol=5e-3, rtol=1e-3)
     assert losses[-1] < losses[0]
 
 
@@ -51,14 +49,14 @@ def test_the_trained_weights_are_small_and_carry_their_provenance():
     assert provenance["seed"] == 0
 
 
-def test_three_seeds_meet_the_bar(stored):
-    for run in stored["transformer"]:
+def test_three_seeds_meet_the_bar():
+    for run in STORED["transformer"]:
         assert run["scores"]["heldout"]["exact match"][0] >= 0.99
         assert run["scores"]["compositional"]["sense accuracy"][0] >= 0.97
-    assert len({run["seed"] for run in stored["transformer"]}) >= 3
+    assert len({run["seed"] for run in STORED["transformer"]}) >= 3
 
 
-def test_self_only_attention_is_at_chance_on_nouns_and_on_it(stored, corpus):
+def test_self_only_attention_is_at_chance_on_nouns_and_on_it(corpus):
     """When it names a sense, it guesses."""
     for split in translators_lab.TEST_SPLITS:
         for kind, is_it in (("nouns", False), ("it", True)):
@@ -66,43 +64,43 @@ def test_self_only_attention_is_at_chance_on_nouns_and_on_it(stored, corpus):
             if not asked:
                 continue
             guess = translators.chance(asked)
-            found = [run["scores"][split][f"sense choice, {kind}"][0] for run in stored["self-only attention"]]
+            found = [run["scores"][split][f"sense choice, {kind}"][0] for run in STORED["self-only attention"]]
             assert all(abs(choice - guess) < 0.03 for choice in found), (split, kind, found)
 
 
-def test_self_only_attention_is_no_better_than_guessing(stored):
-    for run in stored["self-only attention"]:
+def test_self_only_attention_is_no_better_than_guessing():
+    for run in STORED["self-only attention"]:
         for split in translators_lab.TEST_SPLITS:
-            assert run["scores"][split]["sense accuracy"][0] <= stored["chance"][split] + 0.05
+            assert run["scores"][split]["sense accuracy"][0] <= STORED["chance"][split] + 0.05
 
 
-def test_baselines_are_all_there(stored):
+def test_baselines_are_all_there():
     for name in ("dictionary", *translators.RUNS):
-        for run in stored[name]:
+        for run in STORED[name]:
             for split in translators_lab.TEST_SPLITS:
                 scores = run["scores"][split]
                 assert METRICS <= set(scores) <= METRICS | {"sense choice, nouns", "sense choice, it"}
                 assert all(low <= mean + 1e-3 and mean <= high + 1e-3 for mean, low, high in scores.values())
 
 
-def test_a_longer_run_helps_the_gru(stored):
+def test_a_longer_run_helps_the_gru():
     """So that its short run is not mistaken for what a GRU can do."""
     short, long = (
-        [run["scores"]["heldout"]["sense accuracy"][0] for run in stored[name]] for name in ("GRU", "GRU, 12 passes")
+        [run["scores"]["heldout"]["sense accuracy"][0] for run in STORED[name]] for name in ("GRU", "GRU, 12 passes")
     )
     assert min(long) > max(short) + 0.1
 
 
-def test_the_loss_on_the_validation_split_falls_and_is_stored(stored):
+def test_the_loss_on_the_validation_split_falls_and_is_stored():
     for name in translators.RUNS:
-        for run in stored[name]:
+        for run in STORED[name]:
             curve = run["validation"]
             assert curve["steps"] == [translators_lab.VALIDATED_EVERY * (i + 1) for i in range(len(curve["loss"]))]
             assert curve["loss"][-1] < curve["loss"][0] and len(curve["loss"]) > 10
 
 
-def test_models_are_of_similar_size(stored):
-    sizes = [stored[kind][0]["parameters"] for kind in translators_lab.MODELS]
+def test_models_are_of_similar_size():
+    sizes = [STORED[kind][0]["parameters"] for kind in translators_lab.MODELS]
     assert max(sizes) < 1.1 * min(sizes)
 
 
@@ -115,12 +113,10 @@ def test_the_command_writes_results_and_weights(corpus, tmp_path, monkeypatch, c
     monkeypatch.setattr(translators, "load_corpus", lambda name: tiny)
     monkeypatch.setitem(translators_lab.TRAINING, "epochs", 1)
     results, weights = tmp_path / "results.json", tmp_path / "weights.safetensors"
-    arguments = ["translators", "--seeds", "3", "--results", str(results), "--weights", str(weights), "--threads", "1"]
-    monkeypatch.setattr("sys.argv", arguments)
-    translators.main()
+    translators.STUDY.main(["--seeds", "3", "--results", str(results), "--weights", str(weights)])
     content = json.loads(results.read_text(encoding="utf-8"))
     assert content["transformer"][0]["seed"] == 3 and content["threads"] == 1
-    assert "transformer 3" in capsys.readouterr().out
+    assert "transformer {'seed': 3}" in capsys.readouterr().out
     assert weights.stat().st_size > 0
 
 

@@ -70,21 +70,18 @@ def test_neighbours_are_counted_on_both_sides():
     assert torch.equal(counts, torch.cat((after, after.T), dim=1).float())
 
 
-@pytest.fixture(scope="module")
-def stored() -> dict:
-    return word_classes_lab.load_results()
+STORED = word_classes_lab.load_results()
 
 
-def test_the_stored_study_is_complete(stored):
-    assert stored["command"] == "python -m studies.word_classes --seeds 0 1 2"
-    runs = stored["runs"]
+def test_the_stored_study_is_complete():
+    runs = STORED["runs"]
     assert len(runs) == (len(word_classes.STARTS) + 1 + 3) * len(word_classes.RATES) * 3 * 2
     assert {run["language"] for run in runs} == set(word_classes.LANGUAGES)
     assert {run["steps"] for run in runs} == {word_classes_lab.SNAPSHOTS[-1], word_classes.LONGER}
 
 
-def test_a_short_run_repeats_the_stored_one(stored):
-    for kept in (run for run in stored["runs"] if (run["steps"], run["seed"], run["rate"]) == (200, 1, 0.003)):
+def test_a_short_run_repeats_the_stored_one():
+    for kept in (run for run in STORED["runs"] if (run["steps"], run["seed"], run["rate"]) == (200, 1, 0.003)):
         names = ("language", "start", "frozen", "rate", "seed", "steps")
         found = word_classes.run(*(kept[name] for name in names))
         assert found["loss"] == pytest.approx(kept["loss"], abs=0.01)
@@ -96,17 +93,17 @@ def chosen(stored, language, steps=None):
     return torch.tensor([run["cosines"] for run in started if steps in (None, run["steps"])])
 
 
-def test_articles_go_to_the_class_that_is_followed_by_the_same_words(stored):
+def test_articles_go_to_the_class_that_is_followed_by_the_same_words():
     """At every rate, with every seed, after both budgets; classes alone that share the word before do not meet."""
-    first, adjectives_only, same_before, same_after = (chosen(stored, language) for language in word_classes.LANGUAGES)
+    first, adjectives_only, same_before, same_after = (chosen(STORED, language) for language in word_classes.LANGUAGES)
     assert len(first) == 18
     assert (first[:, 0, 1] > first[:, 0, 3]).all() and (first[:, 0, 1] > first[:, 0, 2]).all()
     assert (adjectives_only[:, 0, 3] > 0.5).all() and (adjectives_only[:, 0, 1] < 0).all()
     assert (same_after[:, 1, 3] > 0.3).all() and (same_before[:, 1, 3] < 0).all()
 
 
-def test_what_the_table_shows_depends_on_its_start_and_the_loss_does_not(stored):
-    longer = [run for run in stored["runs"] if run["steps"] == word_classes.LONGER]
+def test_what_the_table_shows_depends_on_its_start_and_the_loss_does_not():
+    longer = [run for run in STORED["runs"] if run["steps"] == word_classes.LONGER]
     first = [run for run in longer if run["language"] == "the red dog sees the cat"]
     assert max(run["loss"] for run in first) < 0.02
     nearest = {(run["start"], run["frozen"]): [] for run in first}

@@ -474,8 +474,8 @@ def test_at_least_one_step_is_taken(clock):
 
 
 def test_a_batch_without_targets_is_refused():
-    with pytest.raises(ValueError, match=r"tgt must have a real token after bos, got none .* \(1, 1\)"):
-        tl.train(make_learner(), tl.Batches([[3]], [[1]], 1), progress=False)
+    with pytest.raises(ValueError, match=r"tgt must have a real token after bos, got none .* \(1, 2\)"):
+        tl.train(make_learner(), tl.Batches([[3]], [[1, 0]], 1), progress=False)
 
 
 def test_batches_padded_with_another_id_are_refused():

@@ -6,6 +6,7 @@ import torch
 
 import transformer_lib as tl
 from factories import make_config, make_model, randomise, sources, targets
+from transformer_lib import _lists
 from transformer_lib import _validate as check
 
 pytestmark = pytest.mark.fast
@@ -232,7 +233,7 @@ def once(*items):
 def test_texts_may_come_in_any_order_that_can_be_read(make):
     texts = ["a b", "c", "d"]
     given = make(*texts) if make is once else make(texts)
-    assert check.check_texts("texts", given) == texts
+    assert _lists.check_texts("texts", given) == texts
 
 
 @pytest.mark.parametrize(
@@ -252,7 +253,7 @@ def test_texts_may_come_in_any_order_that_can_be_read(make):
 )
 def test_what_is_no_list_of_texts_is_refused(texts, message):
     with pytest.raises(TypeError, match=f"^texts must be a list of strings, {message}$"):
-        check.check_texts("texts", texts)
+        _lists.check_texts("texts", texts)
 
 
 def test_an_error_of_the_generator_is_left_as_it_is():
@@ -261,14 +262,14 @@ def test_an_error_of_the_generator_is_left_as_it_is():
         raise TypeError("of the file")
 
     with pytest.raises(TypeError, match="^of the file$"):
-        check.check_texts("texts", broken())
+        _lists.check_texts("texts", broken())
 
 
 def test_rows_of_ids():
     rows = [[3, 5], (7,), torch.tensor([1, 2]), np.array([4]), once(np.int64(8), torch.tensor(9)), range(2), []]
-    assert check.check_rows("rows", once(*rows)) == [[3, 5], [7], [1, 2], [4], [8, 9], [0, 1], []]
-    assert check.check_rows("rows", torch.tensor([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
-    assert all(type(i) is int for row in check.check_rows("rows", [[np.int64(8)], torch.tensor([9])]) for i in row)
+    assert _lists.check_rows("rows", once(*rows)) == [[3, 5], [7], [1, 2], [4], [8, 9], [0, 1], []]
+    assert _lists.check_rows("rows", torch.tensor([[1, 2], [3, 4]])) == [[1, 2], [3, 4]]
+    assert all(type(i) is int for row in _lists.check_rows("rows", [[np.int64(8)], torch.tensor([9])]) for i in row)
 
 
 @pytest.mark.parametrize(
@@ -288,4 +289,4 @@ def test_rows_of_ids():
 )
 def test_bad_rows_are_refused(rows, error, message):
     with pytest.raises(error, match=f"^{message}$"):
-        check.check_rows("rows", rows, fewest=2)
+        _lists.check_rows("rows", rows, fewest=2)

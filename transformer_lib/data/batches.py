@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from torch import Tensor
 
-from .._validate import check_int, check_rows
+from .._lists import check_rows
+from .._validate import check_int
 from .tokenizers import PAD_ID, pad_rows
 
 # Sorting within pools of this many batches leaves little padding, yet batches still differ between epochs.

@@ -1,4 +1,4 @@
-"""The course's sentence pairs: the generated context corpus, and Multi30k for those who have it."""
+"""Sentence pairs: the generated context corpus, and Multi30k for those who have it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from .._files import DATA
-from .._validate import check_items
+from .._lists import check_items
 
 CORPORA = ("context", "multi30k")
 CONTEXT_SPLITS = ("train", "validation", "heldout", "compositional", "hard")
@@ -97,7 +97,7 @@ def load_corpus(name: str = "context", *, download: bool = False) -> Corpus:
 
 def _read_context(path: Path) -> tuple[Pair, ...]:
     if not path.is_file():
-        raise FileNotFoundError(f"{path} is missing: it belongs to the course's folder; install with pip install -e .")
+        raise FileNotFoundError(f"{path} is missing: it belongs to the library's data, so install transformer_lib again")
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
         missing = _COLUMNS - set(rows.fieldnames or ())

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 
 import sacrebleu
 
-from .._validate import check_int, check_items, check_texts
+from .._lists import check_items, check_texts
+from .._validate import check_int
 from .corpora import Pair, check_pairs
 from .tokenizers import WordTokenizer
 

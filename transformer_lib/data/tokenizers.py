@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
-from .._validate import check_int, check_items, check_rows, check_texts, iterate_texts
+from .._lists import check_items, check_rows, check_texts, iterate_texts
+from .._validate import check_int
 
 SPECIAL_TOKENS = ("<pad>", "<bos>", "<eos>", "<unk>")
 PAD_ID, BOS_ID, EOS_ID, UNK_ID = range(4)

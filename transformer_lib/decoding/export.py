@@ -17,7 +17,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from .._validate import check_choice, check_int, check_not_negative, check_texts
+from .._lists import check_texts
+from .._validate import check_choice, check_int, check_not_negative
 from ..data.tokenizers import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, BPETokenizer
 from ..fast.eligibility import TRAINING, obstacle, unlike_config
 from ..model.decoder import DecoderLayer
@@ -224,7 +225,7 @@ def _engine() -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name != "ctranslate2":
             raise
-        hint = 'CTranslate2 is not installed; in the folder of the course: pip install -e ".[deploy]"'
+        hint = 'CTranslate2 is not installed: pip install "ctranslate2>=4.5,<5"'
         raise ImportError(hint, name=error.name) from error
 
 

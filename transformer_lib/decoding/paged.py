@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._validate import check_int, check_items
+from .._lists import check_items
+from .._validate import check_int
 from ..model.base import TranslationModel
 from ..model.cache import DecoderCache, KeyValueCache, check_kept
 

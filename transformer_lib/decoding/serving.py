@@ -20,7 +20,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .._validate import check_flag, check_int, check_items, check_positive, check_rows
+from .._lists import check_items, check_rows
+from .._validate import check_flag, check_int, check_positive
 from ..data.tokenizers import pad_batch
 from ..fast.eligibility import obstacle
 from ..model.base import TranslationModel

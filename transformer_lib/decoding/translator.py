@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from .._files import DATA
+from .._lists import check_texts
 from .._paths import PATHS, PathName
-from .._validate import check_choice, check_int, check_not_negative, check_texts
+from .._validate import check_choice, check_int, check_not_negative
 from ..data.batches import Batches
 from ..data.corpora import Pair, check_pairs
 from ..data.tokenizers import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, BPETokenizer, WordTokenizer, pad_batch

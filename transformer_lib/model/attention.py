@@ -90,7 +90,7 @@ def fused_attention(
         mask = torch.atleast_2d(mask)  # the kernel does not add the query axis itself
     if bias is not None:
         check_score_bias(bias, (*query.shape[:-1], key.shape[-2]))
-    if not torch.compiler.is_compiling() and any(under_vmap(x) for x in (query, key, value)):
+    if not torch.compiler.is_compiling() and (under_vmap(query) or under_vmap(key) or under_vmap(value)):
         return _without_kernel(query, key, value, mask, bias, dropout)
     if bias is not None:
         mask = bias if mask is None else bias.masked_fill(~mask, -math.inf)  # the kernel takes one of the two
@@ -131,8 +131,8 @@ def check_attention_inputs(query: Tensor, key: Tensor, value: Tensor) -> None:
         check_tensor(name, tensor, min_rank=2)
         if 0 in tensor.shape:
             raise ValueError(f"{name} must not be empty, got shape {tuple(tensor.shape)}")
-        if not tensor.is_floating_point():
-            raise TypeError(f"{name} must hold floating-point numbers, got dtype {tensor.dtype}")
+    if not query.is_floating_point():
+        raise TypeError(f"query must hold floating-point numbers, got dtype {query.dtype}")
     if not query.dtype == key.dtype == value.dtype and not _autocasts(query.device):
         raise TypeError(f"query, key and value must have one dtype, got {query.dtype}, {key.dtype} and {value.dtype}")
     check_width("key", key, query.shape[-1], "query's d_k")

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from .._validate import check_id_batch, check_ids, check_sequence
+from .._validate import check_ids, check_sequence, check_tensor
 from .base import TranslationModel, initialise
 from .cache import DecoderCache
 from .config import TransformerConfig
@@ -78,7 +78,7 @@ class Transformer(TranslationModel):
         config = self.config
         start = cache.length if cache is not None else 0
         tgt_in = check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len, start=start)
-        src = check_id_batch("src", src)
+        check_tensor("src", src, rank=2)
         check_sequence("memory", memory, config.d_model)
         if tgt_in.shape[0] != memory.shape[0]:  # before the cache is touched
             raise ValueError(f"memory must have tgt_in's batch size {tgt_in.shape[0]}, got {memory.shape[0]}")

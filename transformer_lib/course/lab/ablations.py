@@ -1,16 +1,13 @@
 """What is each part of the Transformer for? Trained without it, or taken out of the trained model (notebook 13).
 
-`python -m studies.ablations` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.ablations` measured.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "ablations.json"
+load_results = stored.loader("ablations.json")
 PASSES = (1, 4)  # over the corpus: so few that the scores are not all at the top, and the course's recipe
 SAMPLES = (  # from the held-out split
     "Yesterday the woman saw the bank near the money.",
@@ -18,8 +15,3 @@ SAMPLES = (  # from the held-out split
     "The horse did not cross the street because it was too weak.",
     "Because it was too steep, the goat did not cross the glacier.",
 )
-
-
-def load_results(path: Path = RESULTS) -> dict:
-    """Return what `run` wrote."""
-    return stored.read(path)

@@ -1,22 +1,21 @@
 """How does a model learn to count in its context? Markov chains, a new one in each sequence (notebook 21).
 
-`python -m studies.chains` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.chains` measured: losses of the predictors, and a record for each set-
+up with its curves.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..._files import DATA
 from ..._validate import check_ids
 from . import stored
 
-RESULTS = DATA / "chains.json"
+load_results = stored.loader("chains.json")
 STATES, LENGTH = 3, 64
 TESTED, TEST_SEED = 256, 99
 
@@ -101,8 +100,3 @@ def losses_of_predictors() -> dict[str, float]:
 def runs_of(results: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
     """Return the stored runs whose set-up has these fields, such as n_layers=2, steps=1500, rate=3e-3."""
     return stored.runs_of(results, **fields)
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote: losses of the predictors, and a record for each set-up with its curves."""
-    return stored.read(path)

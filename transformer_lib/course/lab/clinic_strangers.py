@@ -1,18 +1,10 @@
 """What the clinic's instruments say of faults that are not in its catalogue (notebook 17).
 
-`python -m studies.clinic_strangers` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.clinic_strangers` measured: found.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "clinic_strangers.json"
-
-
-def load_results(path: Path = RESULTS) -> dict:
-    """Return what the command of this module wrote: command, date, seeds, found."""
-    return stored.read(path)
+load_results = stored.loader("clinic_strangers.json")

@@ -1,21 +1,19 @@
 """Attention without weights, again and again: how many rounds until all tokens are one? (notebook 02).
 
-`python -m studies.collapse` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.collapse` measured; `["found"]["16"]["rounds"]` has a number for each
+seed, null for later.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "collapse.json"
+load_results = stored.loader("collapse.json")
 TOKENS, FEATURES = 10, 16
 Array = NDArray[np.float64]
 
@@ -65,8 +63,3 @@ def repeat(X: Array, rounds: int, *, residual: float = 0.0, growth: float = 1.0,
 def directions(X: Array) -> list[int]:
     """Return how many directions, more than about a degree apart, the tokens [seeds, seq_len, d_model] have."""
     return groups(X / np.linalg.norm(X, axis=-1, keepdims=True), closer_than=np.pi / 180)
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote; `["found"]["16"]["rounds"]` has a number for each seed, null for later."""
-    return stored.read(path)

@@ -1,24 +1,22 @@
 """Who learns to copy what it has never seen? Attention layers on letters that repeat (notebook 21).
 
-`python -m studies.copying` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.copying` measured: losses of rules, and a record for each set-up.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..._files import DATA
 from ...model.circuits import AttentionOnly
 from . import stored
 from .descending import Watch, descend
 
-RESULTS = DATA / "copying.json"
+load_results = stored.loader("copying.json")
 LETTERS, LENGTH = 26, 32
 PERIODS = (8, 9, 10, 11, 13, 14, 15, 16)
 UNSEEN = (12, 18)  # never in training: one between the others, one beyond them
@@ -101,8 +99,3 @@ def loss_of(model: nn.Module, ids: Tensor, periods: Tensor) -> float:
 def runs_of(results: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
     """Return the stored runs whose set-up has these fields, such as n_layers=2, n_heads=1, steps=400."""
     return stored.runs_of(results, **{"distinct": False} | fields)
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote: losses of rules, and a record for each set-up."""
-    return stored.read(path)

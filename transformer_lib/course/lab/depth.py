@@ -1,6 +1,6 @@
 """What do residuals and norms do for a deep stack? Before training, and in training (notebook 09).
 
-`python -m studies.depth` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.depth` measured: steps (the limit), runs.
 """
 
 from __future__ import annotations
@@ -8,22 +8,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
-from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..._files import DATA
 from ...model.layers import FeedForward, LayerNorm
 from ...model.multihead import MultiHeadAttention
 from ...model.recording import record_attention
 from . import stored
 
-RESULTS = DATA / "depth.json"
+load_results = stored.loader("depth.json")
 NORMS = ("none", "post", "pre")
 SMALL = 1 / math.sqrt(3)  # the spread of PyTorch's own initialisation of a linear layer: uniform in ± 1/√fan_in
 WIDTH, HEADS = 32, 4
@@ -178,22 +175,13 @@ SHOWN = {  # what notebook 09 compares at twelve blocks: residual and norm, and 
 }
 
 
-def _setup(record: dict[str, Any]) -> Setup:
-    return stored.setup_of(Setup, record)
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command of this module wrote: command, date, seeds, steps (the limit), runs."""
-    return stored.read(path)
-
-
-def steps_of(setup: Setup, path: Path = RESULTS) -> list[int | None]:
+def steps_of(setup: Setup) -> list[int | None]:
     """Return the stored steps of each seed of a set-up; None: it had not reached GOAL after STEPS.
 
     Raises:
         ValueError: the set-up was not trained.
     """
-    for record in load_results(path)["runs"]:
-        if _setup(record) == setup:
-            return record["steps"]
-    raise ValueError(f"setup must be one of those stored in {path.name}, got {setup}")
+    found = stored.runs_of(load_results(), **asdict(setup))
+    if not found:
+        raise ValueError(f"setup must be one of those stored in depth.json, got {setup}")
+    return found[0]["steps"]

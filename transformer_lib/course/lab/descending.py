@@ -1,4 +1,4 @@
-"""How the studies of notebook 21 train: Adam, a new batch at each step, and somebody who may watch."""
+"""How the models of notebook 21 are trained: Adam, a new batch at each step, and a look at the model if wanted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ...training.schedules import make_schedule
 
 Watch = Callable[[int, nn.Module], None]
+"""Called with the number of steps done, from 0, and the model, before each step and after the last."""
 
 
 def descend(
@@ -21,9 +22,8 @@ def descend(
         loss_of: returns the model's loss on a batch of its own, a scalar. rate: the peak.
     """
     adam, losses = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), fused=True), []
-    rate_of = make_schedule(
-        "cosine", total_steps=steps, learning_rate=rate, warmup_steps=warmup, d_model=1
-    )  # a cosine asks for no width
+    # a cosine asks for no width
+    rate_of = make_schedule("cosine", total_steps=steps, learning_rate=rate, warmup_steps=warmup, d_model=1)
     for step in range(1, steps + 1):
         if watch:
             watch(step - 1, model)

@@ -1,19 +1,11 @@
 """What does a translator lose with weights in eight bits, or fewer? (notebook 22)
 
-`python -m studies.eight_bits` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.eight_bits` measured: "bytes", and in "runs" the "splits" and "fewer"
+bits of each seed.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "eight_bits.json"
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote: "bytes", and in "runs" the "splits" and "fewer" bits of each seed."""
-    return stored.read(path)
+load_results = stored.loader("eight_bits.json")

@@ -5,12 +5,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from ..._files import DATA
 from . import ablations, stored
 
-RESULTS = DATA / "embedding_scale.json"
+_load_own = stored.loader("embedding_scale.json")
 SHORT_START, SHORT_POSITIONS = "short start, long steps", "short start, short steps, short positions"
 ARMS = {  # what the ablations call those that are theirs
     "long start, long steps": "baseline",
@@ -21,12 +18,12 @@ ARMS = {  # what the ablations call those that are theirs
 }
 
 
-def load_results(path: Path = RESULTS) -> dict[str, dict[int, list[dict]]]:
+def load_results() -> dict[str, dict[int, list[dict]]]:
     """Return, for each arm and number of passes, the runs: seed, loss, scores; none where none is stored.
 
     Three arms are the ablations'.
     """
-    own, others = stored.read(path)["runs"], ablations.load_results()
+    own, others = _load_own()["runs"], ablations.load_results()
     parts = dict(zip(ablations.PASSES, ("trained", "trained longer"), strict=True))
     return {
         arm: {passes: others[part][name] if name else own[arm].get(str(passes), []) for passes, part in parts.items()}

@@ -1,25 +1,23 @@
 """Which positions work, and which beyond the trained length? Copying the token two back (notebook 06).
 
-`python -m studies.extrapolation` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.extrapolation` measured: `["runs"]` has an entry for every scheme, seed
+and number of steps.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..._files import DATA
 from ...model.masks import causal_mask
 from ...model.multihead import MultiHeadAttention
 from ...model.positional import RelativeBias, RotaryPosition, make_position
 from . import stored
 
-RESULTS = DATA / "extrapolation.json"
+load_results = stored.loader("extrapolation.json")
 TRAINED, TESTED, BACK = 16, 64, 2  # tokens in a row: in training, in the test; how far back the answer is
 SYMBOLS, WIDTH, HEADS, BATCH_SIZE, LEARNING_RATE = 12, 64, 2, 64, 3e-3
 BUDGETS = (500, 2500)  # steps
@@ -124,12 +122,7 @@ def train_copier(scheme: str, seed: int, budgets: Sequence[int] = BUDGETS) -> It
             yield copier
 
 
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote: `["runs"]` has an entry for every scheme, seed and number of steps."""
-    return stored.read(path)
-
-
-def measured(name: str, scheme: str, steps: int, path: Path = RESULTS) -> Tensor:
+def measured(name: str, scheme: str, steps: int) -> Tensor:
     """Return one of the stored MEASURES for all seeds: [seeds, positions from BACK on], or [seeds, offsets from 0]."""
-    chosen = [run[name] for run in load_results(path)["runs"] if (run["scheme"], run["steps"]) == (scheme, steps)]
+    chosen = [run[name] for run in load_results()["runs"] if (run["scheme"], run["steps"]) == (scheme, steps)]
     return torch.tensor(chosen, dtype=torch.float64)

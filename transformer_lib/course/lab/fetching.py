@@ -1,25 +1,22 @@
 """When does a second head help? Tokens that must fetch two letters at once, with one head and with more (notebook 08).
 
-`python -m studies.fetching` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.fetching` measured: setups, specialists, clones, spare, split.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..._files import DATA
 from ...model.masks import causal_mask
 from ...model.positional import sinusoidal_encoding
 from . import roles, stored
 
-RESULTS = DATA / "fetching.json"
+load_results = stored.loader("fetching.json")
 LETTERS, LENGTH, WIDTH, BATCH_SIZE = 8, 12, 32, 64
 OFFSETS = (1, 3)  # the letters that every token has to name stand so many positions before it
 FIRST = max(OFFSETS)  # the first position whose answers both exist
@@ -153,8 +150,3 @@ def most_frequent() -> float:
     test = roles.tested()
     guess = F.one_hot(test.colour, roles.COLOURS).sum(dim=1).argmax(dim=-1)
     return (guess[:, None] == test.answer).double().mean().item()
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote: setups, specialists, clones, spare, split."""
-    return stored.read(path)

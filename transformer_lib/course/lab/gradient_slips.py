@@ -1,6 +1,7 @@
 """Nine slips in the backward pass: who would notice? (notebook 18).
 
-`python -m studies.gradient_slips` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.gradient_slips` measured; `["slips"]["none"]["right"]` has a share for
+each seed.
 """
 
 from __future__ import annotations
@@ -13,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from ... import by_hand
-from ..._files import DATA
 from ...by_hand import Array, Ids, Parameters, Saved, Sizes
 from . import stored
 
-RESULTS = DATA / "gradient_slips.json"
+load_results = stored.loader("gradient_slips.json")
 SIZES = Sizes(src_vocab_size=13, tgt_vocab_size=13, d_model=32, n_heads=2, n_layers=2, d_ff=64)
 LENGTH, FIRST_ID, BOS = 6, 3, 1  # six letters, with the ids 3 to 12
 BATCH_SIZE, PEAK, WARMUP = 64, 0.01, 40
@@ -143,8 +143,3 @@ def gradients_of(slip: str, seed: int) -> Parameters:
 def _gradients(slip: str, parameters: Parameters, src: Ids, tgt: Ids) -> Parameters:
     with by_hand.replaced(**SLIPS[slip]):
         return by_hand.loss_and_gradients(parameters, SIZES, src, tgt)[1]
-
-
-def load_results() -> dict[str, Any]:
-    """Return what the command wrote; `["slips"]["none"]["right"]` has a share for each seed."""
-    return stored.read(RESULTS)

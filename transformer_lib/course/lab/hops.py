@@ -1,23 +1,16 @@
 """What does a second encoder layer buy? Tokens follow pointers, one or several hops (notebook 10).
 
-`python -m studies.hops` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.hops` measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "hops.json"
+load_results = stored.loader("hops.json")
 HOPS = (1, 2, 3)
-
-
-def load_results(path: Path = RESULTS) -> dict:
-    """Return what the command of this module wrote: command, date, seeds, and what `measured` returns."""
-    return stored.read(path)
 
 
 def table(content: dict) -> str:

@@ -1,21 +1,19 @@
 """The ladder: the translator with only the parts learned so far, from notebook 02 to notebook 14.
 
-`python -m studies.ladder` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.ladder` measured.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
-from ..._files import DATA
 from ...model.base import TranslationModel
 from . import stored, translators
 from .ladder_models import PARTS, read_evenly, without_residuals_and_norms
 
-RESULTS = DATA / "ladder.json"
+load_results = stored.loader("ladder.json")
 PASSES = (2, 4, 8)  # over the corpus: the course's number, half and twice of it, to see how much the rest still changes
 PLAIN: dict[str, Any] = {"schedule": "constant", "warmup_steps": 1, "label_smoothing": 0.0}
 RECIPE = {name: value for name, value in translators.TRAINING.items() if name != "epochs"}
@@ -76,8 +74,3 @@ def find(name: str) -> Rung:
     if name not in _BY_ID:
         raise ValueError(f"name must be one of {', '.join(map(repr, _BY_ID))}, got {name!r}")
     return _BY_ID[name]
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command of this module wrote."""
-    return stored.read(path)

@@ -1,6 +1,7 @@
 """What does the mask of one stack change? The same model under a full, a prefix and a causal mask (notebook 19).
 
-`python -m studies.masks` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.masks` measured: perplexities of n-grams, what the grammar passes, a
+record for each set-up.
 """
 
 from __future__ import annotations
@@ -9,20 +10,18 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..._files import DATA
 from ...data.batches import Batches
 from ...data.corpora import load_corpus
 from ...data.tokenizers import WordTokenizer
 from . import stored
 from .german_grammar import check_german
 
-RESULTS = DATA / "masks.json"
+load_results = stored.loader("masks.json")
 SIZES = (2, 96, 4, 192)  # layers, d_model, heads, d_ff
 STEPS = (400, 2000)
 BATCH_SIZE, RATE, WARMUP = 32, 3e-3, 40
@@ -113,8 +112,3 @@ class NGram:
 def runs_of(results: dict[str, Any], row: str, steps: int) -> list[dict[str, Any]]:
     """Return the stored runs of one row and budget, one for each seed."""
     return [run for run in results["runs"] if (run["row"], run["steps"]) == (row, steps)]
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote: perplexities of n-grams, what the grammar passes, a record for each set-up."""
-    return stored.read(path)

@@ -1,23 +1,20 @@
 """What a causal mask on the memory costs, where the task needs later source words (notebook 11).
 
-`python -m studies.memory_masks` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.memory_masks` measured; `["right"]["encoder, open"]["150"][seed]` has a
+share for each place.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
 import torch
 from torch import Tensor, nn
 
-from ..._files import DATA
 from ...model.config import TransformerConfig
 from ...model.masks import causal_mask
 from ...model.transformer import Transformer
 from . import reversal, stored
 
-RESULTS = DATA / "memory_masks.json"
+load_results = stored.loader("memory_masks.json")
 NAMES = ("no encoder, open", "no encoder, causal mask", "encoder, open", "encoder, causal mask")
 
 
@@ -59,8 +56,3 @@ def new_letters(size: int = 500) -> tuple[Tensor, Tensor, Tensor]:
 def weights_of(model: Transformer) -> Tensor:
     """Return the weights of the cross-attention, mean over sentences and heads, [letter written, letter read]."""
     return reversal.cross_weights(model)[1].mean(dim=(0, 1))
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote; `["right"]["encoder, open"]["150"][seed]` has a share for each place."""
-    return stored.read(path)

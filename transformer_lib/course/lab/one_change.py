@@ -1,6 +1,7 @@
 """What does each change since 2017 buy? One at a time, in the language model of notebook 19 (notebook 20).
 
-`python -m studies.one_change` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.one_change` measured: parameters of each arm, its short run, and a
+record for each set-up.
 """
 
 from __future__ import annotations
@@ -9,18 +10,16 @@ import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..._files import DATA
 from ...model import modern
 from . import masks, stored
 
-RESULTS = DATA / "one_change.json"
+load_results = stored.loader("one_change.json")
 STEPS = masks.STEPS
 ANOTHER = 1000  # added to a seed where only the weights are drawn anew
 BEST = {400: 2.0, 2000: 1.0}  # times the rate of notebook 19: the best for the base, of ½, 1, 2, 4 and, at 400 steps, 8
@@ -112,8 +111,3 @@ def difference(
 def half_width(numbers: Sequence[float]) -> float:
     """Return the half-width of the 95 % interval of a mean, from Student's t."""
     return QUANTILES[len(numbers) - 1] * statistics.stdev(numbers) / math.sqrt(len(numbers))
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote: parameters of each arm, its short run, and a record for each set-up."""
-    return stored.read(path)

@@ -1,17 +1,16 @@
 """Which head comes first, the one that looks back by one or the one that copies? (notebook 21).
 
-`python -m studies.order` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.order` measured; `["runs"]` has curves, "every" so many steps, and
+crossings in steps.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "order.json"
+load_results = stored.loader("order.json")
 BUDGETS = {3e-3: 400, 1e-3: 1000}  # peak rate: steps
 
 
@@ -26,8 +25,3 @@ def leads(results: dict[str, Any], share: float = 0.5, score: str = "previous", 
         round(run[f"{score} crosses"][str(share)] - run["induction crosses"][str(share)], 1)
         for run in stored.runs_of(results, **fields)
     ]
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote; `["runs"]` has curves, "every" so many steps, and crossings in steps."""
-    return stored.read(path)

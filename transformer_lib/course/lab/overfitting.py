@@ -1,18 +1,17 @@
 """What does a translator learn from few sentences? Its loss on them, and on sentences it never saw (notebook 13).
 
-`python -m studies.overfitting` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.overfitting` measured: a short run, and a record with curve and exact
+matches for each set-up.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "overfitting.json"
+load_results = stored.loader("overfitting.json")
 STEPS = 712  # one pass over the whole corpus
 SIZES = (256, 1024, 22776)  # pairs; the last has all
 
@@ -50,8 +49,3 @@ def panels(results: dict[str, Any]) -> dict[str, dict[str, tuple[list[int], list
             split: (curves[0]["steps"], [curve[split] for curve in curves]) for split in ("training", "validation")
         }
     return found
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote: a short run, and a record with curve and exact matches for each set-up."""
-    return stored.read(path)

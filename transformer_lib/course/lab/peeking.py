@@ -1,24 +1,21 @@
 """What does a model learn that is trained without the causal mask? (notebook 07)
 
-`python -m studies.peeking` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.peeking` measured: {"writers": a list of runs, "translators": a list of
+runs}, and how it was run.
 """
 
 from __future__ import annotations
-
-from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..._files import DATA
 from ...model.attention import scaled_dot_product_attention
 from ...model.masks import causal_mask
 from ...model.positional import sinusoidal_encoding
 from . import stored
 
-RESULTS = DATA / "peeking.json"
+load_results = stored.loader("peeking.json")
 WORDS = ("show", "me", "the", "money", "not", "on", "your", "life")
 INPUTS = 8  # a sentence has one word more, and the last one is only predicted
 WIDTH, BATCH_SIZE = 32, 64
@@ -144,8 +141,3 @@ def with_full_window(model: Writer, n_words: int = 8) -> float:
     ends = range(INPUTS, INPUTS + n_words)
     found = [losses(model(ids[:, end - INPUTS : end])[:, -1:], ids[:, end : end + 1]) for end in ends]
     return torch.cat(found).mean().item()
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the study stored: {"writers": a list of runs, "translators": a list of runs}, and how it was run."""
-    return stored.read(path)

@@ -1,22 +1,20 @@
 """GPT-2 and BERT of `transformers` in this library: how nearly they agree, and what a slip costs (notebook 19).
 
-`python -m studies.ports` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.ports` measured; `["GPT-2"]["as drawn"]["exact gelu"]` has a number for
+each model.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "ports.json"
+load_results = stored.loader("ports.json")
 
 # Vocabulary, positions, layers, d_model, heads, d_ff: primes, but for d_model = heads × a prime.
 MODELS = ((53, 17, 2, 33, 3, 71), (97, 23, 3, 35, 5, 67), (31, 13, 1, 55, 11, 89))
@@ -64,8 +62,3 @@ def new_ids(size: Sequence[int], seed: int) -> Tensor:
     ids = torch.randint(1, size[0], (SENTENCES, size[1]), generator=torch.Generator().manual_seed(seed))
     lengths = torch.tensor([size[1], size[1] // 2, size[1] - 2])
     return ids.masked_fill(torch.arange(size[1]) >= lengths[:, None], 0)
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote; `["GPT-2"]["as drawn"]["exact gelu"]` has a number for each model."""
-    return stored.read(path)

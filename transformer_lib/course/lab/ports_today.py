@@ -1,24 +1,23 @@
 """Llama, Qwen3, Mistral and Mixtral of `transformers` in this library, and what a slip costs (notebook 20).
 
-`python -m studies.ports_today` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.ports_today` measured; `["Llama"]["moved"]["neighbouring pairs"]` has a
+number for each model.
 """
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from ..._files import DATA
 from ...model import modern
 from . import stored
 from .ports import draw_anew
 
-RESULTS = DATA / "ports_today.json"
+load_results = stored.loader("ports_today.json")
 
 # Vocabulary, positions, layers, d_model, heads, heads of keys, d_head, d_ff, window. Heads are not d_model / d_head.
 MODELS = ((53, 17, 2, 66, 6, 3, 10, 71, 5), (97, 23, 3, 35, 5, 1, 14, 67, 7), (31, 13, 1, 44, 4, 2, 6, 89, 3))
@@ -56,8 +55,3 @@ def changed(right: modern.LanguageModel, **changes: Any) -> modern.LanguageModel
     model = modern.LanguageModel(replace(right.config, **changes)).to(right.embedding.weight.dtype)
     model.load_state_dict(right.state_dict())
     return model.eval()
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote; `["Llama"]["moved"]["neighbouring pairs"]` has a number for each model."""
-    return stored.read(path)

@@ -1,21 +1,18 @@
 """Who still knows the first token at the end? Recurrent nets beside attention, over length and seeds (notebook 01).
 
-`python -m studies.recall` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.recall` measured.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import torch
 from torch import Tensor, nn
 
-from ..._files import DATA
 from ...model.multihead import MultiHeadAttention
 from ...model.positional import SinusoidalPosition
 from . import stored
 
-RESULTS = DATA / "recall.json"
+load_results = stored.loader("recall.json")
 KINDS = (
     "RNN",
     "LSTM",
@@ -111,8 +108,3 @@ def gradient_ratio(kind: str, length: int, seed: int, *, radius: float | None = 
     x = torch.randn(1, length, WIDTH, dtype=torch.float64, requires_grad=True)
     (grad,) = torch.autograd.grad(reader.read(x)[0].sum(), x)
     return (grad[0, 0].norm() / grad[0, -1].norm()).item()
-
-
-def load_results(path: Path = RESULTS) -> dict:
-    """Return what the command of this module wrote: command, date, seeds, and what `measured` returns."""
-    return stored.read(path)

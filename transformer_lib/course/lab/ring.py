@@ -1,17 +1,14 @@
 """What can attention without weights point at, and what can it answer? Models of a ring of symbols (notebook 02).
 
-`python -m studies.ring` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.ring` measured; `["found"]["similarity"]["3000"]["right"]` has a number
+for each seed.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "ring.json"
+load_results = stored.loader("ring.json")
 KINDS = {  # length of the first vectors, as a multiple of that of normal numbers
     "even": 0.2,  # every weight is 1/8, whatever the scores
     "long vectors": 1.0,  # the scores are X Xᵀ
@@ -20,8 +17,3 @@ KINDS = {  # length of the first vectors, as a multiple of that of normal number
     "others only, long": 1.0,  # likewise, with long vectors
     "two matrices": 0.2,  # the scores are (X W_Q) (X W_K)ᵀ
 }
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote; `["found"]["similarity"]["3000"]["right"]` has a number for each seed."""
-    return stored.read(path)

@@ -1,6 +1,7 @@
 """What are queries, keys and values each for? Heads in which two roles share one matrix (notebook 03).
 
-`python -m studies.roles` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.roles` measured; `["versions"]["Q = K"]["8"]["300"]["right"]` has a
+share for each seed.
 """
 
 from __future__ import annotations
@@ -8,17 +9,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "roles.json"
+load_results = stored.loader("roles.json")
 SYMBOLS, COLOURS, BATCH_SIZE = 8, 4, 64
 FEATURES = SYMBOLS + COLOURS
 RATE = 0.03  # of Adam
@@ -211,8 +210,3 @@ class Heads:
         recoloured = torch.cat([x[..., :SYMBOLS], x[..., SYMBOLS:].roll(1, dims=1)], dim=-1)
         before, after = (self.attend(tokens)[0] for tokens in (x, recoloured))
         return ((before - after).abs().sum(dim=-1).mean(dim=(1, 2)) / 2).tolist()
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote; `["versions"]["Q = K"]["8"]["300"]["right"]` has a share for each seed."""
-    return stored.read(path)

@@ -1,20 +1,11 @@
 """Batches that wait for their longest sentence, and batches that are joined: steps counted (notebook 22).
 
-`python -m studies.rounds` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.rounds` measured.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Any
-
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "rounds.json"
+load_results = stored.loader("rounds.json")
 SENTENCES, DRAWN = "held-out sentences", "drawn lengths"
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what `measure` found, with the command and the date."""
-    return stored.read(path)

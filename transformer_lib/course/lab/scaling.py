@@ -1,6 +1,7 @@
 """What is the division by √d_k for? One lookup learned with it and without, at many learning rates (notebook 04).
 
-`python -m studies.scaling` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.scaling` measured; `["steps"]["Adam"]["256"]["not divided"]` has a list
+of steps for each rate.
 """
 
 from __future__ import annotations
@@ -8,17 +9,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "scaling.json"
+load_results = stored.loader("scaling.json")
 SYMBOLS, FEATURES, BATCH_SIZE = 8, 32, 32
 WIDTHS = (16, 64, 256)
 STEPS = 1250  # the limit: a run that has not learned by then is stored as null
@@ -145,8 +143,3 @@ def score_change(d_k: int, version: str, optimizer: str, seeds: Sequence[int], r
     chosen.step()
     change = models.scores(tokens).detach() - before
     return (change.square().mean(dim=(1, 2, 3)).sqrt() / rate).tolist()
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote; `["steps"]["Adam"]["256"]["not divided"]` has a list of steps for each rate."""
-    return stored.read(path)

@@ -1,17 +1,16 @@
 """How many calls of the translator does a draft save, and what does the formula say? (notebook 22)
 
-`python -m studies.speculation` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.speculation` measured: in "runs" a record for each draft; `rows` has
+them by draft and split.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "speculation.json"
+load_results = stored.loader("speculation.json")
 KINDS = ("small", "short", "narrow", "blind")
 
 
@@ -19,8 +18,3 @@ def rows(results: dict[str, Any], draft: str, split: str) -> list[dict[str, Any]
     """Return the rows of one kind of draft and split, one for each seed and γ, each with its "seed"."""
     runs = [run for run in results["runs"] if run["draft"] == draft]
     return [{"seed": run["seed"], **row} for run in runs for row in run["splits"][split]["rows"]]
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote: in "runs" a record for each draft; `rows` has them by draft and split."""
-    return stored.read(path)

@@ -1,23 +1,21 @@
 """Can one translate without an encoder? One stack that reads source and target, beside two (notebook 19).
 
-`python -m studies.stacks` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.stacks` measured; `["runs"]` has arm, passes, seed, parameters,
+multiply_adds, losses, scores.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
 
-from ..._files import DATA
 from ...model.base import TranslationModel
 from ...model.config import TransformerConfig
 from ...model.decoder_only import DecoderOnlyTranslator
 from ...model.transformer import Transformer
 from . import stored
 
-RESULTS = DATA / "stacks.json"
+load_results = stored.loader("stacks.json")
 PASSES = (1, 4)
 
 
@@ -47,8 +45,3 @@ ARMS = {
     "prefix, 3 layers": Arm(with_prefix, 3),  # about as many operations
     "causal, loss on the source too": Arm(causal, 5, source_loss=True),
 }
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote; `["runs"]` has arm, passes, seed, parameters, multiply_adds, losses, scores."""
-    return stored.read(path)

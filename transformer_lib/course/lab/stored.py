@@ -1,18 +1,13 @@
-"""What the studies share: their command line, how results are stored and read, and how they get into pages."""
+"""How what a study has stored is read: each `load_results` here is a `loader` of its file."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any
 
-
-class _Dataclass(Protocol):
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-
-Setup = TypeVar("Setup", bound=_Dataclass)  # a frozen one
+from ..._files import DATA
 
 
 def read(path: Path) -> dict[str, Any]:
@@ -20,9 +15,13 @@ def read(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8"))
 
 
-def setup_of(kind: type[Setup], record: dict[str, Any]) -> Setup:
-    """Return the set-up, a dataclass of this kind, whose fields are in the record."""
-    return kind(**{field.name: record[field.name] for field in fields(kind)})
+def loader(file: str) -> Callable[[], dict[str, Any]]:
+    """Return a function that reads this file of data/: what a study has stored."""
+
+    def load_results() -> dict[str, Any]:
+        return read(DATA / file)
+
+    return load_results
 
 
 def runs_of(results: dict[str, Any], **wanted: Any) -> list[dict[str, Any]]:

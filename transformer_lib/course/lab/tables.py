@@ -1,18 +1,16 @@
 """What is the feed-forward layer for? Tables of pairs learned with it and without (notebook 09).
 
-`python -m studies.tables` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.tables` measured: budgets, runs.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import asdict, dataclass
 from typing import Any
 
-from ..._files import DATA
 from . import stored
 
-RESULTS = DATA / "tables.json"
+load_results = stored.loader("tables.json")
 WIDTH, HEAD = 16, 8  # d_model, and the width of a head
 HEADS, NARROW = WIDTH // HEAD, 2
 SIZES = (16, 24, 32)  # symbols; the table has a row and a column for each
@@ -42,18 +40,9 @@ class Setup:
         return in_attention + (2 * WIDTH * self.d_ff + self.d_ff + WIDTH if self.d_ff else 0)
 
 
-def _setup(record: dict[str, Any]) -> Setup:
-    return stored.setup_of(Setup, record)
-
-
 def shares(content: dict[str, Any], setup: Setup, budget: int = BUDGETS[-1]) -> list[float]:
     """Return the share of the table that each seed knows after a budget, at the rate that is best for their mean."""
-    [record] = [record for record in content["runs"] if _setup(record) == setup]
+    [record] = stored.runs_of(content, **asdict(setup))
     at = content["budgets"].index(budget)
     best = max((found[at] for found in record["learned"].values()), key=sum)
     return [entries / setup.symbols**2 for entries in best]
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the command wrote: command, date, seeds, budgets, runs."""
-    return stored.read(path)

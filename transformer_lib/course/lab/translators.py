@@ -1,19 +1,17 @@
 """The course's longer runs on the context corpus: our model beside its baselines, over several seeds.
 
-`python -m studies.translators` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.translators` measured.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
-from ..._files import DATA
 from ...baselines import GRUTranslator, SelfOnlyTransformer
 from ...data.corpora import Pair
 from ...data.tokenizers import WordTokenizer
@@ -26,7 +24,7 @@ from ...training.loop import train
 from ...training.options import History
 from . import stored
 
-RESULTS = DATA / "context" / "results.json"
+load_results = stored.loader("context/results.json")
 SIZES = {"d_model": 96, "n_heads": 4, "n_layers": 2, "d_ff": 192, "dropout": 0.0, "max_len": 64}
 TRAINING: dict[str, Any] = {
     "epochs": 4,
@@ -90,8 +88,3 @@ class Watched:
         """Return the loss of the model as it is now, without dropout, in nats per token."""
         model, batches = self.translator.model, self.translator.batches(self.pairs, 64)
         return loss_per_token(model, batches, label_smoothing=label_smoothing, path=fastest_path(model))
-
-
-def load_results(path: Path = RESULTS) -> dict:
-    """Return what `run` wrote."""
-    return stored.read(path)

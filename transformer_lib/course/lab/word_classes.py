@@ -1,27 +1,24 @@
 """What does an embedding table learn? 22 words in four classes, and a model of the next word (notebook 05).
 
-`python -m studies.word_classes` measured what `load_results` reads.
+`load_results()` returns what `python -m studies.word_classes` measured: {"runs": a list of what `run` returns}.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from pathlib import Path
-from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from ..._files import DATA
 from ...model.layers import FeedForward
 from ...model.masks import causal_mask
 from ...model.multihead import MultiHeadAttention
 from ...model.positional import sinusoidal_encoding
 from . import stored
 
-RESULTS = DATA / "word_classes.json"
+load_results = stored.loader("word_classes.json")
 CLASSES = {
     "article": ("the", "a"),
     "adjective": ("red", "big", "old", "small", "wet", "dry"),
@@ -121,8 +118,3 @@ def train(
         optimizer.step()
     with torch.no_grad():
         return snapshots, loss_on(sentences(2_000, generator, template)).item()
-
-
-def load_results(path: Path = RESULTS) -> dict[str, Any]:
-    """Return what the study stored: {"runs": a list of what `run` returns}, with its command, date and seeds."""
-    return stored.read(path)
