@@ -1,8 +1,7 @@
 """What is each part of the Transformer for? Trained without it, or taken out of the trained model (notebook 13).
 
-`python -m studies.ablations` trains every variant with every seed, with one pass over the corpus
-and with four, and writes data/ablations.json after each run; what the file already has is not run again. `--passes 4`
-runs only those.
+`python -m studies.ablations` trains every variant with every seed, with one pass over the corpus and with four, and
+writes data/ablations.json after each run; what the file already has is not run again. `--passes 4` runs only those.
 """
 
 from __future__ import annotations

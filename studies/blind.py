@@ -1,8 +1,7 @@
 """What is left of a translator that was never shown the source: a language model of German (notebook 11).
 
-`python -m studies.blind` trains the translator of the ladder's rung 11 with every seed on the
-same German sentences with "." for every source, and writes data/blind.json. What it learns with the sources is in the
-study `ladder`.
+`python -m studies.blind` trains the translator of the ladder's rung 11 with every seed on the same German sentences
+with "." for every source, and writes data/blind.json. What it learns with the sources is in the study `ladder`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How does a model learn to count in its context? Markov chains, a new one in each sequence (notebook 21).
 
-The task is that of Edelman et al. (2024). `python -m studies.chains` trains one layer and two
-and writes data/chains.json after each run: how far the model is from three predictors, all along the training.
-What the file already has is not run again.
+The task is that of Edelman et al. (2024). `python -m studies.chains` trains one layer and two and writes
+data/chains.json after each run: how far the model is from three predictors, all along the training. What the file
+already has is not run again.
 """
 
 from __future__ import annotations

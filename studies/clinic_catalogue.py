@@ -1,8 +1,8 @@
 """What each instrument of the clinic finds in models with each fault, over several seeds (notebook 17).
 
-`python -m studies.clinic_catalogue` trains a healthy model and one of each fault per seed, takes
-every measurement, repeats three of them with other learning rates and heads, lets each learn 16 rows by heart, and
-writes data/clinic.json.
+`python -m studies.clinic_catalogue` trains a healthy model and one of each fault per seed, takes every measurement,
+repeats three of them with other learning rates and heads, lets each learn 16 rows by heart, and writes
+data/clinic.json.
 """
 
 from __future__ import annotations

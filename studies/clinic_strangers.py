@@ -1,8 +1,8 @@
 """What the clinic's instruments say of faults that are not in its catalogue (notebook 17).
 
-`python -m studies.clinic_strangers` takes nine faults that are not in the catalogue, and a
-healthy model, reads the instruments that need no long training after two steps, compares the model with a sound one
-that has its weights, trains each for 200 and for 1,000 steps, and writes data/clinic_strangers.json.
+`python -m studies.clinic_strangers` takes nine faults that are not in the catalogue, and a healthy model, reads the
+instruments that need no long training after two steps, compares the model with a sound one that has its weights, trains
+each for 200 and for 1,000 steps, and writes data/clinic_strangers.json.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Attention without weights, again and again: how many rounds until all tokens are one? (notebook 02).
 
-`python -m studies.collapse` follows ten tokens of each length for a million rounds, and writes
-data/collapse.json after each length; what the file already has is not run again. It takes some minutes.
+`python -m studies.collapse` follows ten tokens of each length for a million rounds, and writes data/collapse.json after
+each length; what the file already has is not run again. It takes some minutes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who learns to copy what it has never seen? Attention layers on letters that repeat (notebook 21).
 
-`python -m studies.copying` trains one and two layers, with one head and with four, and writes
-data/copying.json after each run; what the file already has is not run again. The notebook trains with `fit`, too.
+`python -m studies.copying` trains one and two layers, with one head and with four, and writes data/copying.json after
+each run; what the file already has is not run again. The notebook trains with `fit`, too.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def paths(model: AttentionOnly) -> dict[str, dict[str, float]]:
 def rules(*, distinct: bool = False) -> dict[str, float]:
     """Return the losses on the repeat of rules without weights.
 
-    "any letter" guesses; "letters so far" guesses in proportion to how often each has stood there; "after this letter"
+    "any letter" guesses; "letters so far" guesses in proportion to how often each has been there; "after this letter"
     guesses in proportion to how often each has followed the present letter.
     """
     ids, periods = tested(distinct=distinct)

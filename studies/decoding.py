@@ -1,8 +1,8 @@
 """What a wider beam finds, and what label smoothing does to samples, over several trainings (notebook 14).
 
-`python -m studies.decoding` trains the course's translator with every seed: by its recipe,
-for one pass over the corpus and for four, and for one pass without label smoothing. It decodes with each, and writes
-data/decoding.json after each training; what the file already has is not run again.
+`python -m studies.decoding` trains the course's translator with every seed: by its recipe, for one pass over the corpus
+and for four, and for one pass without label smoothing. It decodes with each, and writes data/decoding.json after each
+training; what the file already has is not run again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What do residuals and norms do for a deep stack? Before training, and in training (notebook 09).
 
-`python -m studies.depth` trains every set-up of SETUPS and writes data/depth.json after each;
-what the file already has is not run again.
+`python -m studies.depth` trains every set-up of SETUPS and writes data/depth.json after each; what the file already has
+is not run again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """How much dropout? The course's translator with none to a fifth, judged by the validation split (notebook 13).
 
-`python -m studies.dropout` trains each with every seed, with half of the passes of the course's
-recipe and with all, and writes data/dropout.json after each run; what the file already has is not run again. The rate
-with the lowest validation loss, smoothed as in training, is the course's: `translators.SIZES["dropout"]`. No test split
-is looked at here.
+`python -m studies.dropout` trains each with every seed, with half of the passes of the course's recipe and with all,
+and writes data/dropout.json after each run; what the file already has is not run again. The rate with the lowest
+validation loss, smoothed as in training, is the course's: `translators.SIZES["dropout"]`. No test split is looked at
+here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What does a translator lose with weights in eight bits, or fewer? (notebook 22)
 
-`python -m studies.eight_bits` measures the included translator, and trains and measures those of
-the other seeds, with the weights as they are and rounded, by row and by tensor, and writes data/eight_bits.json after
-each.
+`python -m studies.eight_bits` measures the included translator, and trains and measures those of the other seeds, with
+the weights as they are and rounded, by row and by tensor, and writes data/eight_bits.json after each.
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab import translators
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches
 from transformer_lib.decoding.translator import Translator, load_trained
@@ -19,6 +17,7 @@ from transformer_lib.model import int8
 from transformer_lib.training.evaluation import loss_per_token
 
 from .engine import Step, Steps, Study
+from .translators import trained
 
 SPLITS = ("validation", "heldout", "compositional", "hard")
 FEWER = (8, 7, 6, 5, 4, 3, 2)  # bits, on the held-out sentences
@@ -27,11 +26,7 @@ BATCH_SIZE = 64
 
 def run_seed(seed: int, corpus: Corpus) -> dict[str, Any]:
     """Measure the translator of a seed: the included one, or one that is trained here by its recipe."""
-    if seed == 0:
-        return measure(load_trained(), corpus)
-    translator = translators.new_translator(corpus["train"], seed=seed)
-    translators.train_translator(translator, corpus["train"], seed=seed, progress=False)
-    return measure(translator, corpus)
+    return measure(trained(corpus, seed) if seed else load_trained(), corpus)
 
 
 def with_rounded_weights(translator: Translator, per: str, bits: int = 8) -> Translator:

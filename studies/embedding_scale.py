@@ -2,10 +2,10 @@
 
 The factor does two things at once. At the start it makes a token's vector √d_model times longer than the row of the
 table, and Adam, whose steps do not depend on the size of a gradient, moves the vector √d_model times farther at each
-step. The ablations have three of the four combinations; `python -m studies.embedding_scale`
-trains the fourth, the factor with rows that begin √d_model times shorter, with the ablations' recipe, seeds and
-budgets, and writes data/embedding_scale.json. A control leaves the factor out and makes the positions √d_model times
-shorter, too: if only the ratio of words and positions counts, it trains as with the factor.
+step. The ablations have three of the four combinations; `python -m studies.embedding_scale` trains the fourth, the
+factor with rows that begin √d_model times shorter, with the ablations' recipe, seeds and budgets, and writes
+data/embedding_scale.json. A control leaves the factor out and makes the positions √d_model times shorter, too: if only
+the ratio of words and positions counts, it trains as with the factor.
 """
 
 from __future__ import annotations

@@ -1,11 +1,7 @@
 """What all studies share: a command that measures what its file does not have yet, and writes it after each step.
 
-A study is a function of the seeds that yields steps, and its module ends with
-
-    STUDY = Study("NAME", __doc__, steps)
-
-    if __name__ == "__main__":
-        run_command(STUDY.main)
+A study is a function of the seeds that yields steps. Its module ends with `STUDY = Study("NAME", __doc__, steps)`, and
+runs `STUDY.main` as a command.
 """
 
 from __future__ import annotations

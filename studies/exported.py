@@ -1,8 +1,8 @@
 """The trained translator in CTranslate2: does it say the same, and what do eight bits cost there? (notebook 22)
 
-`python -m studies.exported` needs `ctranslate2` (pip install -e ".[deploy]"), takes about a
-minute, and writes data/exported.json: for every split that was not trained on, how many sentences come out letter for
-letter as ours and how many exactly right, by greedy decoding and with a beam, in float32 and with int8 weights.
+`python -m studies.exported` needs `ctranslate2` (pip install -e ".[deploy]"), takes about a minute, and writes
+data/exported.json: for every split that was not trained on, how many sentences come out letter for letter as ours and
+how many exactly right, by greedy decoding and with a beam, in float32 and with int8 weights.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def measure(seeds: Sequence[int] = (), *, every: int = 1) -> dict[str, Any]:
     """Export the translator with both kinds of weights and compare what all three say.
 
     Args:
-        seeds: nothing here is drawn at random. every: take every so many sentences of a split.
+        seeds: nothing here is drawn at random. every: take every n-th sentence of a split.
     """
     ours = tl.load_trained()
     corpus = tl.load_corpus("context")

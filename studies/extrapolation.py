@@ -1,7 +1,7 @@
 """Which positions work, and which beyond the trained length? Copying the token two back (notebook 06).
 
-`python -m studies.extrapolation` trains every scheme, measures it after 500 and 2,500 steps,
-and writes data/extrapolation.json after each training; what the file already has is not trained again.
+`python -m studies.extrapolation` trains every scheme, measures it after 500 and 2,500 steps, and writes
+data/extrapolation.json after each training; what the file already has is not trained again.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def measured_at_budgets(scheme: str, seed: int) -> dict[int, dict[str, list[floa
 
 
 def run_setup(scheme: str, seed: int, steps: int) -> dict[str, list[float]]:
-    """Return what is measured of a copier after so many steps."""
+    """Return what is measured of a copier after this number of steps."""
     return measured_at_budgets(scheme, seed)[steps]
 
 

@@ -1,7 +1,7 @@
 """When does a second head help? Tokens that must fetch two letters at once, with one head and with more (notebook 08).
 
-`python -m studies.fetching` trains every set-up at every rate, looks for specialists, clones and
-spare heads, splits X in place of Q, K and V, and writes data/fetching.json.
+`python -m studies.fetching` trains every set-up at every rate, looks for specialists, clones and spare heads, splits X
+in place of Q, K and V, and writes data/fetching.json.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Nine slips in the backward pass: who would notice? (notebook 18).
 
-A model of `transformer_lib.by_hand` with two layers on each side learns to write six letters in reverse, with a slip
-in one of its backward functions. `python -m studies.gradient_slips` trains each slip from three
-seeds for 150 and for 750 steps, and asks a gradient check. It writes data/gradient_slips.json, in about four minutes.
+A model of `transformer_lib.by_hand` with two layers on each side learns to write six letters in reverse, with a slip in
+one of its backward functions. `python -m studies.gradient_slips` trains each slip from three seeds for 150 and for 750
+steps, and asks a gradient check. It writes data/gradient_slips.json, in about four minutes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which heads, entries and memory rows decide a translation? Five translators, the same interventions (notebook 15).
 
-`python -m studies.heads` trains a translator for each seed as the course does,
-measures these and the one that comes with the course, and writes data/heads.json.
+`python -m studies.heads` trains a translator for each seed as the course does, measures these and the one that comes
+with the course, and writes data/heads.json.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab import entries, translators
+from transformer_lib.course.lab import entries
 from transformer_lib.course.lab.cuts import (
     Head,
     by_attention,
@@ -43,6 +43,7 @@ from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.evaluation import loss_per_token
 
 from .engine import Step, Steps, Study
+from .translators import trained
 
 EVERY = 8  # heads are changed on every eighth held-out sentence with an ambiguous noun; all else is asked of all
 LAYERS = {"": None, ", layer 1": (0,), ", layer 2": (1,)}  # by the ending of the intervention's name
@@ -176,9 +177,7 @@ def _validation_parts(corpus: Corpus) -> tuple[Sequence[Pair], Sequence[Pair]]:
 
 def measure_seed(corpus: Corpus, seed: int) -> dict[str, Any]:
     """Train a translator as the course does, and return what is stored about it."""
-    translator = translators.new_translator(corpus["train"], seed=seed)
-    translators.train_translator(translator, corpus["train"], seed=seed, progress=False)
-    return measure(translator, corpus)
+    return measure(trained(corpus, seed), corpus)
 
 
 def steps(seeds: Sequence[int]) -> Steps:

@@ -18,7 +18,7 @@ from transformer_lib.model.encoder import Encoder
 
 from .engine import Study, at_once
 
-NAMES = 8  # names, pointers and colours; so many tokens has a sequence
+NAMES = 8  # names, pointers and colours, and tokens of a sequence
 BATCH_SIZE, LEARNING_RATE, GOAL, WINDOW, CAP = 64, 3e-3, 0.95, 20, 3_000
 OTHER_RATES = (1e-3, 1e-2)  # for two hops, with one and with two layers
 SHAPES = {  # n_layers, d_model, n_heads, d_ff
@@ -33,7 +33,7 @@ def sequences(n: int, hops: int, generator: torch.Generator) -> tuple[Tensor, Te
     """Return n sequences [n, NAMES, 3 · NAMES] and the colours that their tokens have to name, [n, NAMES].
 
     Each token has a name of its own, the name of another token, its pointer, and a colour, as three one-hot vectors
-    side by side. The pointers form one circle. A token has to name the colour that it finds after so many hops.
+    side by side. The pointers form one circle. A token has to name the colour that it finds after `hops` hops.
     """
 
     def shuffled() -> Tensor:

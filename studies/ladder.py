@@ -1,9 +1,9 @@
 """The ladder: the translator with only the parts learned so far, from notebook 02 to notebook 14.
 
-`python -m studies.ladder` chooses a learning rate for every rung by two sweeps, trains each rung
-with every seed, and writes data/ladder.json after each run; what the file already has is not run again. All is measured
-on the validation split: no test split is looked at here. `tl.course.ladder` shows the results; `run_rung` trains one
-rung for as many steps as one cares to wait.
+`python -m studies.ladder` chooses a learning rate for every rung by two sweeps, trains each rung with every seed, and
+writes data/ladder.json after each run; what the file already has is not run again. All is measured on the validation
+split: no test split is looked at here. `tl.course.ladder` shows the results; `run_rung` trains one rung for as many
+steps as one cares to wait.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Climb:
         self.scores: dict[str, dict[int, dict[str, float]]] = {name: {} for name in names}
 
     def look(self, passes: int) -> None:
-        """Measure after so many passes, if it is time."""
+        """Measure after this number of passes, if it is one of those."""
         if passes.bit_count() == 1:  # a power of two
             self.curve[passes] = loss_of(self.translator, self.pairs)
         if passes in self.budgets:

@@ -66,13 +66,13 @@ class Reader(TranslationModel):
 
     def encode(self, src: Tensor) -> Tensor:
         """Return a vector for each source word, [batch, src_len, d_model]; an encoder lets them read each other."""
-        check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
+        src = check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
         x = self._embed(self.src_embedding, src)
         return x if self.encoder is None else self.encoder(x, padding_mask(src, self.config.pad_id))
 
     def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor, *, cache: DecoderCache | None = None) -> Tensor:
         """Return logits [batch, tgt_len, tgt_vocab_size] for all of tgt_in."""
-        check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
+        tgt_in = check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
         x = self._embed(self.tgt_embedding, tgt_in)
         readable, mask = self._readable(x, memory, tgt_in, src)
         if "block" not in self.parts:

@@ -1,10 +1,10 @@
 """How many people one processor can translate for, and how long they wait (notebook 22).
 
-`python -m studies.laptop` takes about five minutes and writes data/laptop.json. It measures, in
-one thread, what it takes to read n sentences and to make one step with n of them, and what CTranslate2 takes for a
-batch, if it is installed. From these times it simulates a queue: requests arrive at random, and are answered one at a
-time, in static batches, or in a batch that they join. All times are the processor's own, without what other programs
-take, but best run it when there are none; `--requests 2000 --rounds 2` only tries the command.
+`python -m studies.laptop` takes about five minutes and writes data/laptop.json. It measures, in one thread, what it
+takes to read n sentences and to make one step with n of them, and what CTranslate2 takes for a batch, if it is
+installed. From these times it simulates a queue: requests arrive at random, and are answered one at a time, in static
+batches, or in a batch that they join. All times are the processor's own, without what other programs take, but best run
+it when there are none; `--requests 2000 --rounds 2` only tries the command.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ def _numbered(seconds: Mapping[str, float]) -> dict[int, float]:
 
 
 def _fastest(rounds: int, measure_once: Callable[[], dict[Any, float]]) -> dict[Any, float]:
-    """Return the least of each number over so many rounds: whatever else the machine does can only add to it."""
+    """Return the minimum of each number over the rounds: other work of the machine can only add to it."""
     found = [measure_once() for _ in range(rounds)]
     return {name: round(min(one[name] for one in found), 7) for name in found[0]}
 

@@ -1,7 +1,7 @@
 """What does the mask of one stack change? The same model under a full, a prefix and a causal mask (notebook 19).
 
-`python -m studies.masks` trains language models on the German sentences of the context corpus
-and writes data/masks.json after each run; what the file already has is not run again.
+`python -m studies.masks` trains language models on the German sentences of the context corpus and writes
+data/masks.json after each run; what the file already has is not run again.
 """
 
 from __future__ import annotations

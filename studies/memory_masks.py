@@ -1,8 +1,8 @@
 """What a causal mask on the memory costs, where the task needs later source words (notebook 11).
 
-Six letters are written in reverse, with and without an encoder layer, with and without the wrong mask.
-`python -m studies.memory_masks` trains each of the four with every seed and for every number of
-steps, and writes data/memory_masks.json.
+Six letters are written in reverse, with and without an encoder layer, with and without the wrong mask. `python -m
+studies.memory_masks` trains each of the four with every seed and for every number of steps, and writes
+data/memory_masks.json.
 """
 
 from __future__ import annotations

@@ -136,7 +136,7 @@ def _shown(scores: Sequence[float]) -> str:
 
 
 def headline(results: dict) -> str:
-    """Return one sentence for whoever reads no table: BLEU of each model with the beam."""
+    """Return a one-sentence summary for the README: BLEU of each model with the beam."""
     first = results["runs"][0]
     way = next(way for way in first["scores"] if way.startswith("test") and "beam" in way)
     best = [

@@ -1,8 +1,8 @@
 """What does each change since 2017 buy? One at a time, in the language model of notebook 19 (notebook 20).
 
-`python -m studies.one_change` trains the model of 19 on the German sentences of the context
-corpus, as it is and with one thing changed, and writes data/one_change.json after each run; what the file already has
-is not run again. A run is measured in nats a word on the held-out sentences, and compared with the base of its seed.
+`python -m studies.one_change` trains the model of 19 on the German sentences of the context corpus, as it is and with
+one thing changed, and writes data/one_change.json after each run; what the file already has is not run again. A run is
+measured in nats a word on the held-out sentences, and compared with the base of its seed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Which head comes first, the one that looks back by one or the one that copies? (notebook 21).
 
-`python -m studies.order` trains two layers with one head each on the letters of `copying`, with
-and without norms, at two rates, and writes data/order.json after each run: both heads' scores all along the training.
-What the file already has is not run again.
+`python -m studies.order` trains two layers with one head each on the letters of `copying`, with and without norms, at
+two rates, and writes data/order.json after each run: both heads' scores all along the training. What the file already
+has is not run again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def first_time(weights: Tensor, periods: Tensor) -> Tensor:
 
 
 def curves(setup: Setup, steps: int, every: int) -> dict[str, list[float]]:
-    """Train a set-up; return loss and scores every so many steps, the first ones from before the first step.
+    """Train a set-up; return loss and scores every `every` steps, the first from before the first step.
 
     "previous" is the previous-token score of the first layer over all queries, "first time" the same before anything
     repeats, "induction" the induction score of the second layer.

@@ -1,8 +1,8 @@
 """What does a translator learn from few sentences? Its loss on them, and on sentences it never saw (notebook 13).
 
-`python -m studies.overfitting` trains the course's translator on 256 to all of the training
-pairs, for the same number of steps, and writes data/overfitting.json after each run. What hinders overfitting is tried
-on the smallest set: dropout and label smoothing; and it is trained for four times as many steps, too.
+`python -m studies.overfitting` trains the course's translator on 256 to all of the training pairs, for the same number
+of steps, and writes data/overfitting.json after each run. What hinders overfitting is tried on the smallest set:
+dropout and label smoothing; and it is trained for four times as many steps, too.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def looked_at(steps: int) -> list[int]:
 
 
 def chosen(corpus: Corpus, number: int, seed: int) -> list[Pair]:
-    """Return so many training pairs, drawn with the seed."""
+    """Return this number of training pairs, drawn with the seed."""
     return random.Random(seed).sample(list(corpus["train"]), min(number, len(corpus["train"])))
 
 

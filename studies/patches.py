@@ -1,7 +1,7 @@
 """Can a Transformer read an image? Patches of handwritten digits as tokens, beside plain rivals (notebook 19).
 
-`python -m studies.patches` trains every version and writes data/patches.json after each run;
-what the file already has is not run again.
+`python -m studies.patches` trains every version and writes data/patches.json after each run; what the file already has
+is not run again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What does a model learn that is trained without the causal mask? (notebook 07)
 
-`python -m studies.peeking` trains a small writer and the translator of rung 07, each with the
-mask and without, and writes data/peeking.json. The translator with the mask is the ladder's own.
+`python -m studies.peeking` trains a small writer and the translator of rung 07, each with the mask and without, and
+writes data/peeking.json. The translator with the mask is the ladder's own.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """GPT-2 and BERT of `transformers` in this library: how nearly they agree, and what a slip costs (notebook 19).
 
-`python -m studies.ports` needs `transformers` (pip install -e ".[peers]"), takes seconds, and
-writes data/ports.json: the largest difference of any logit, for weights as transformers draws them and for weights
-drawn anew, and the same with one thing wrong.
+`python -m studies.ports` needs `transformers` (pip install -e ".[peers]"), takes seconds, and writes data/ports.json:
+the largest difference of any logit, for weights as transformers draws them and for weights drawn anew, and the same
+with one thing wrong.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Llama, Qwen3, Mistral and Mixtral of `transformers` in this library, and what a slip costs (notebook 20).
 
-`python -m studies.ports_today` needs `transformers` (pip install -e ".[peers]"), takes minutes,
-and writes data/ports_today.json: the largest difference of any logit for random weights, the same with one thing
-wrong, and what two of these slips do to a trained model, which goes on writing sentences.
+`python -m studies.ports_today` needs `transformers` (pip install -e ".[peers]"), takes minutes, and writes
+data/ports_today.json: the largest difference of any logit for random weights, the same with one thing wrong, and what
+two of these slips do to a trained model, which goes on writing sentences.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def slips(kind: str, right: modern.LanguageModel) -> dict[str, modern.LanguageMo
 def differences(kind: str, number: int) -> dict[str, Any]:
     """Return for one model the largest difference of a logit from transformers': "right", and with each slip.
 
-    Beside it stand the spread of the logits and, for each slip, at what share of places the likeliest word stays.
+    It also has the spread of the logits and, for each slip, the share of places at which the likeliest word stays.
     """
     theirs, ids = new_theirs(kind, number), new_ids(number)
     wanted = theirs(ids).logits
@@ -130,7 +130,7 @@ def trained(seed: int, steps: int = STEPS) -> modern.LanguageModel:
 def written(right: modern.LanguageModel, number: int = SAMPLES) -> dict[str, dict[str, Any]]:
     """Return for a trained model, and with each slip, its nats a word held out and how much of what it writes parses.
 
-    The grammar of the corpus parses all sentences of the corpus; one sentence of each stands beside.
+    The grammar of the corpus parses all sentences of the corpus; one sentence of each is stored, too.
     """
     found = {}
     for name in ("right", "neighbouring pairs", "window one longer", "window one shorter"):

@@ -1,7 +1,7 @@
 """Does training in bfloat16 cost quality? The course's recipe with `precision="bfloat16"`; float32 is in results.json.
 
-`python -m studies.precision` writes data/precision.json, and a sentence of docs/speed.md. On a
-processor without units for bfloat16 it takes several times as long as in float32: there, 16 bits are an exercise.
+`python -m studies.precision` writes data/precision.json, and a sentence of docs/speed.md. On a processor without units
+for bfloat16 it takes several times as long as in float32: there, 16 bits are an exercise.
 """
 
 from __future__ import annotations

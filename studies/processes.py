@@ -143,7 +143,7 @@ def loopback_bytes() -> int:
 
 
 def exchange_seconds(numbers: int) -> float:
-    """Return the median time in which all processes add up so many float32 numbers."""
+    """Return the median time in which all processes add up this number of float32 numbers."""
     gradient, taken = torch.ones(numbers), []
     for _ in range(STEPS):
         dist.barrier()
@@ -205,7 +205,7 @@ def measure(rounds: int = ROUNDS) -> dict[str, Any]:
 
 
 def sent_by_each(parameters: float, processes: int, way: str) -> float:
-    """Return the bytes that each process sends in a step in float32, if they stand in a ring.
+    """Return the bytes that each process sends in a step in float32, if they form a ring.
 
     To add up gradients, a process sends 2 (n − 1) / n of their bytes (Patarasuk and Yuan 2009). Sharded, it sends its
     share of the parameters to the others before the forward and before the backward pass, and parts of the gradients

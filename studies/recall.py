@@ -97,7 +97,7 @@ def run_rates(
     lengths: Sequence[int] = RATE_LENGTHS,
     steps: int = BUDGETS[-1],
 ) -> dict[str, list[list[float]]]:
-    """Return {learning rate: accuracy [lengths, seeds]} of the RNN after so many steps."""
+    """Return {learning rate: accuracy [lengths, seeds]} of the RNN after these steps."""
 
     def row(length: int, rate: float) -> list[float]:
         return [_accuracies("RNN", length, seed, (steps,), rate=rate)[0] for seed in seeds]

@@ -1,7 +1,7 @@
 """What can attention without weights point at, and what can it answer? Models of a ring of symbols (notebook 02).
 
-`python -m studies.ring` trains every kind twice, briefly and for long, and writes data/ring.json
-after each; what the file already has is not run again. It takes some minutes.
+`python -m studies.ring` trains every kind twice, briefly and for long, and writes data/ring.json after each; what the
+file already has is not run again. It takes some minutes.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ def _lean(weights: Tensor, symbol: Tensor) -> Tensor:
 
 def mean_by_symbol(weights: Tensor, symbol: Tensor) -> Tensor:
     """Return the mean weight that each symbol gives to each other, [models, 8, 8]."""
-    position = symbol.argsort(dim=-1)  # where each symbol stands
+    position = symbol.argsort(dim=-1)  # of each symbol
     rows = weights.gather(-2, position[..., :, None].expand_as(weights))
     return rows.gather(-1, position[..., None, :].expand_as(weights)).mean(dim=1)
 
@@ -188,7 +188,7 @@ def batch(generators: Sequence[torch.Generator], size: int) -> tuple[Tensor, Ten
     """Return symbols, colours and targets, [models, size, 8] each: a shuffled ring and its colours in each row."""
     symbol = torch.stack([torch.rand(size, SYMBOLS, generator=one).argsort(dim=-1) for one in generators])
     colour = torch.stack([torch.randint(COLOURS, (size, SYMBOLS), generator=one) for one in generators])
-    position = symbol.argsort(dim=-1)  # where each symbol stands
+    position = symbol.argsort(dim=-1)  # of each symbol
     return symbol, colour, colour.gather(-1, position.gather(-1, (symbol + 1) % SYMBOLS))
 
 

@@ -1,7 +1,7 @@
 """What are queries, keys and values each for? Heads in which two roles share one matrix (notebook 03).
 
-`python -m studies.roles` trains every version at every width and writes data/roles.json after
-each; what the file already has is not run again.
+`python -m studies.roles` trains every version at every width and writes data/roles.json after each; what the file
+already has is not run again.
 """
 
 from __future__ import annotations

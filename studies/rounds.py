@@ -1,10 +1,10 @@
 """Batches that wait for their longest sentence, and batches that are joined: steps counted (notebook 22).
 
-`python -m studies.rounds` takes less than a minute and writes data/rounds.json: how many steps
-of the model two sets of requests take, for several capacities. The first set is the held-out sentences, as the trained
-translator answers them; the second has lengths drawn at random, most short and some very long, as answers of a
-conversation may be. Nothing is timed, so the counts are the same on every machine. ("sorted" takes the sentences by the
-length of their source, and drawn requests by their own length, which nobody could know beforehand.)
+`python -m studies.rounds` takes less than a minute and writes data/rounds.json: how many steps of the model two sets of
+requests take, for several capacities. The first set is the held-out sentences, as the trained translator answers them;
+the second has lengths drawn at random, most short and some very long, as answers of a conversation may be. Nothing is
+timed, so the counts are the same on every machine. ("sorted" takes the sentences by the length of their source, and
+drawn requests by their own length, which nobody could know beforehand.)
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def measure(seeds: Sequence[int], *, every: int = 1) -> dict[str, Any]:
     """Count the steps of both sets, and translate the first one with joining to see that nothing changes.
 
     Args:
-        seeds: of the drawn lengths. every: take every so many held-out sentences.
+        seeds: of the drawn lengths. every: take every n-th held-out sentence.
     """
     ours = tl.load_trained()
     src = [ours.src_tokenizer.encode(pair.src) for pair in tl.load_corpus("context")["heldout"][::every]]

@@ -106,7 +106,7 @@ def guess_last(_pair: Pair) -> str:
 
 
 def guess_nearest(pair: Pair) -> str:
-    """Take the noun that stands nearest, a baseline for "it"."""
+    """Take the nearest noun, a baseline for "it"."""
     tokens = blanked(pair)
     distances = [abs(tokens.index(noun) - tokens.index("it")) for noun in nouns(tokens)]
     return ("first", "second")[distances.index(min(distances))]

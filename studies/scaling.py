@@ -1,7 +1,7 @@
 """What is the division by √d_k for? One lookup learned with it and without, at many learning rates (notebook 04).
 
-`python -m studies.scaling` trains every version at every width and rate, and writes
-data/scaling.json after each; what the file already has is not run again.
+`python -m studies.scaling` trains every version at every width and rate, and writes data/scaling.json after each; what
+the file already has is not run again.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 """How many calls of the translator does a draft save, and what does the formula say? (notebook 22)
 
-`python -m studies.speculation` trains small drafts of four kinds for the included translator,
-with every seed, and writes data/speculation.json after each, and the weights of the first one to
-data/context/draft.safetensors.
+`python -m studies.speculation` trains small drafts of four kinds for the included translator, with every seed, and
+writes data/speculation.json after each, and the weights of the first one to data/context/draft.safetensors.
 
-Greedily, a drafted token stands where the draft's likeliest word after the translator's own words is the next of these.
+Greedily, a drafted token is kept where the draft's likeliest word after the translator's own words is the next of these.
 So one reading of the finished translation by the draft tells every round of every γ: `agreements`, `rounds`.
 """
 
@@ -114,10 +113,10 @@ def rounds(agree: Sequence[bool], gamma: int) -> list[tuple[int, int, int]]:
 
 
 def counted(sentences: Sequence[Sequence[bool]], gamma: int) -> dict[str, float]:
-    """Return the tokens per call, α (the share of the tested tokens that stand), and the formula's tokens per call."""
+    """Return the tokens per call, α (the share of the tested tokens that are kept), and the formula's tokens per call."""
     every = [one for agree in sentences for one in rounds(agree, gamma)]
-    accepted = sum(stand for _, stand, _ in every)
-    tested = sum(min(stand + 1, room) for room, stand, _ in every)
+    accepted = sum(kept for _, kept, _ in every)
+    tested = sum(min(kept + 1, room) for room, kept, _ in every)
     alpha = accepted / tested
     return {
         "tokens per call": sum(said for _, _, said in every) / len(every),
@@ -128,7 +127,7 @@ def counted(sentences: Sequence[Sequence[bool]], gamma: int) -> dict[str, float]
 
 
 def shuffled(sentences: Sequence[Sequence[bool]], seed: int = 0) -> list[list[bool]]:
-    """Return sentences of the same lengths with all agreements dealt out anew: as many, but each by chance."""
+    """Return sentences of the same lengths with all agreements shuffled: as many, but each by chance."""
     every = [one for agree in sentences for one in agree]
     random.Random(seed).shuffle(every)
     dealt = iter(every)
@@ -146,9 +145,9 @@ def agreement(sentences: Sequence[Sequence[bool]]) -> float:
 
 
 def by_place(sentences: Sequence[Sequence[bool]], gamma: int) -> list[float]:
-    """Return the share of the k-th drafted tokens that stand among those whose forerunners all stood, k = 1 … γ."""
+    """Return the share of the k-th drafted tokens that are kept among those whose forerunners all were, k = 1 … γ."""
     every = [one for agree in sentences for one in rounds(agree, gamma)]
-    tested = [[stand > place for room, stand, _ in every if room > place and stand >= place] for place in range(gamma)]
+    tested = [[kept > place for room, kept, _ in every if room > place and kept >= place] for place in range(gamma)]
     return [sum(some) / len(some) for some in tested if some]
 
 

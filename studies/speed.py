@@ -75,7 +75,7 @@ def report(results: dict) -> str:
 
 
 def headline(results: dict) -> str:
-    """Return the numbers for whoever reads no table: both paths and one other program beside the baseline."""
+    """Return a one-sentence summary for the README: both paths and one other program beside the baseline."""
     (fast, readable, peer), (fast_decoding, readable_decoding, peer_decoding) = (
         [f"{ratios(results, part)[name][1]:.2f}" for name in (OURS, READABLE, PEER)] for part in PARTS
     )

@@ -1,7 +1,7 @@
 """Can one translate without an encoder? One stack that reads source and target, beside two (notebook 19).
 
-`python -m studies.stacks` trains every arm, one and four passes over the context corpus, and
-writes data/stacks.json after each run; what the file already has is not run again.
+`python -m studies.stacks` trains every arm, one and four passes over the context corpus, and writes data/stacks.json
+after each run; what the file already has is not run again.
 """
 
 from __future__ import annotations

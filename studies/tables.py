@@ -1,7 +1,7 @@
 """What is the feed-forward layer for? Tables of pairs learned with it and without (notebook 09).
 
-`python -m studies.tables` trains every set-up of SETUPS at every rate and writes
-data/tables.json after each; what the file already has is not run again.
+`python -m studies.tables` trains every set-up of SETUPS at every rate and writes data/tables.json after each; what the
+file already has is not run again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The course's longer runs on the context corpus: our model beside its baselines, over several seeds.
 
-`python -m studies.translators --seeds 0 1 2` writes data/context/results.json and the trained
-weights of the first seed. The notebooks load and plot what it wrote.
+`python -m studies.translators --seeds 0 1 2` writes data/context/results.json and the trained weights of the first
+seed. The notebooks load and plot what it wrote.
 """
 
 from __future__ import annotations
@@ -64,6 +64,13 @@ def chance(pairs: Sequence[Pair]) -> float:
     """Return the expected sense accuracy of one who knows each word's senses and picks one at random."""
     ambiguous = [pair for pair in pairs if pair.expected]
     return sum(1 / (1 + len(set(other_forms(pair)))) for pair in ambiguous) / len(ambiguous)
+
+
+def trained(corpus: Corpus, seed: int, *, config: dict[str, Any] | None = None, **training: Any) -> Translator:
+    """Return a new translator, trained by the course's recipe but for what `config` and `training` change."""
+    translator = new_translator(corpus["train"], seed=seed, **(config or {}))
+    train_translator(translator, corpus["train"], seed=seed, progress=False, **training)
+    return translator
 
 
 def run_seed(corpus: Corpus, kind: str, seed: int, *, progress: bool = False, **changes) -> tuple[Translator, dict]:

@@ -28,7 +28,7 @@ def epoch_without(corpus: Corpus, seed: int, *, every: int) -> dict[str, float]:
     """Train for one epoch by the course's recipe, without its warm-up; return loss and share exactly right, held out.
 
     Args:
-        every: every so-many-th held-out sentence is tested. The loss is per token in nats, not smoothed.
+        every: every n-th held-out sentence is tested. The loss is per token in nats, not smoothed.
     """
     translator = translators.new_translator(corpus["train"], seed=seed)
     translators.train_translator(translator, corpus["train"], seed=seed, epochs=1, warmup_steps=1, progress=False)

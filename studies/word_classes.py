@@ -1,7 +1,7 @@
 """What does an embedding table learn? 22 words in four classes, and a model of the next word (notebook 05).
 
-`python -m studies.word_classes` trains it in four languages, from three sizes of the first table
-and with a table that stays as it is, at three learning rates, and writes data/word_classes.json.
+`python -m studies.word_classes` trains it in four languages, from three sizes of the first table and with a table that
+stays as it is, at three learning rates, and writes data/word_classes.json.
 """
 
 from __future__ import annotations

@@ -126,6 +126,15 @@ def test_modules_that_moved_are_where_the_changelog_says():
     assert [name for name in new if importlib.util.find_spec(name) is None] == []
 
 
+def test_each_promise_names_tests_that_are_there():
+    text = text_of(ROOT / "docs" / "promises.md")
+    named = re.findall(r"`(tests/\w+\.py)::(\w+)`", text)
+    assert len(named) > 35
+    assert [name for file, name in named if f"def {name}(" not in text_of(ROOT / file)] == []
+    promises = re.split(r"\n(?=- \*\*)", text.partition("What is not promised")[0])[1:]
+    assert [promise for promise in promises if "::test_" not in promise] == []
+
+
 @pytest.mark.parametrize("page", sorted((ROOT / "docs" / "api").glob("*.md")), ids=of)
 def test_the_reference_names_what_is_there(page):
     current = ""

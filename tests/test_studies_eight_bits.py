@@ -6,6 +6,7 @@ import pytest
 
 import transformer_lib as tl
 from studies import eight_bits as study
+from studies import translators
 from transformer_lib.course.lab import eight_bits as study_lab
 
 STORED = study_lab.load_results()
@@ -50,8 +51,9 @@ def test_what_the_notebook_says_is_stored():
 
 def test_another_seed_is_trained(monkeypatch):
     asked = []
-    monkeypatch.setattr(study.translators, "train_translator", lambda *_, **options: asked.append(options))
+    monkeypatch.setattr(translators, "train_translator", lambda *_, **options: asked.append(options))
+    monkeypatch.setattr(study, "measure", lambda translator, corpus: translator)
     corpus = {"train": tl.load_corpus("context")["train"][:50]}
-    found = study.translator_of(3, corpus)
+    found = study.run_seed(3, corpus)
     assert asked == [{"seed": 3, "progress": False}] and found.model.config.d_model == 96
-    assert study.translator_of(0, corpus).model.config == tl.load_trained().model.config and len(asked) == 1
+    assert study.run_seed(0, corpus).model.config == tl.load_trained().model.config and len(asked) == 1

@@ -172,7 +172,7 @@ def test_the_senses_of_nouns_and_of_it_are_scored_apart(corpus):
 
 
 def test_a_run_measures_the_model_as_it_is_after_each_budget(tiny, monkeypatch):
-    monkeypatch.setattr(study_lab, "PASSES", (1, 2))
+    monkeypatch.setattr(study, "PASSES", (1, 2))
     outcome = study.run_seed(tiny, "06", 5, learning_rate=1e-3)["06"]
     for passes in (1, 2):
         translator = study.new_translator(tiny, "06", 5)
@@ -182,7 +182,7 @@ def test_a_run_measures_the_model_as_it_is_after_each_budget(tiny, monkeypatch):
 
 
 def test_a_schedule_that_ends_is_run_once_for_each_budget_and_its_translator_decoded_twice(tiny, monkeypatch):
-    monkeypatch.setattr(study_lab, "PASSES", (1, 2))
+    monkeypatch.setattr(study, "PASSES", (1, 2))
     outcome = study.run_seed(tiny, "13", 5, warmup_steps=1)
     assert list(outcome) == ["13", "14"]
     translator = study.new_translator(tiny, "13", 5)
@@ -199,24 +199,18 @@ def test_the_rate_is_that_of_the_lowest_loss_after_the_longer_runs():
     assert study.chosen_rate({}, "13") == study_lab.RECIPE["learning_rate"]
 
 
-def test_a_sweep_goes_on_where_the_highest_rate_is_the_best_and_this_and_the_next_lower_are_run_longer(
-    tiny, monkeypatch
-):
-    monkeypatch.setattr(study, "TRAINED", ("04",))
-    monkeypatch.setattr(study, "SWEPT_ONCE", ())
-    asked = []
-
-    def loss(corpus: Corpus, name: str, rate: float, passes: int, seed: int) -> float | None:
-        asked.append((rate, passes, seed))
-        return None if rate > 0.05 else 1 - rate
-
-    monkeypatch.setattr(study, "sweep_loss", loss)
-    content = {"sweep": {}}
-    for _ in range(2):  # the second time there is nothing to add
-        list(study._sweep(tiny, content))
+def test_a_sweep_goes_on_where_the_highest_rate_is_the_best_and_this_and_the_next_lower_are_run_longer(tiny):
+    asked, sweep, loss = [], study.sweep(tiny, "04"), None
+    with pytest.raises(StopIteration) as end:
+        while True:
+            step = sweep.send(loss)
+            corpus, name, rate, passes, seed = step.given
+            assert (corpus, name, step.where) == (tiny, "04", ("sweep", "04", str(passes), f"{rate:g}"))
+            asked.append((rate, passes, seed))
+            loss = None if rate > 0.05 else 1 - rate
     first = [(rate, 1, 100) for rate in (3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1)]
     assert asked == [*first, (1e-2, 4, 0), (3e-2, 4, 0)]
-    assert study.chosen_rate(content, "04") == 3e-2
+    assert end.value.value == 3e-2
 
 
 def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsys):
@@ -240,19 +234,6 @@ def test_the_command_goes_on_where_it_stopped(tiny, tmp_path, monkeypatch, capsy
     assert list(content["order"]["11 without 09"]) == ["7", "11"] and list(content["sweep"]["11 without 09"]) == ["1"]
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == len(set(printed)) == 3 + 3 + 6 + 2 * 4  # constants, short runs, rates, runs: nothing twice
-
-
-def test_a_run_at_another_rate_or_without_a_budget_is_run_again(tiny, monkeypatch):
-    monkeypatch.setattr(study, "TRAINED", ("02",))
-    monkeypatch.setattr(study_lab, "PASSES", (1, 2))
-    monkeypatch.setattr(
-        study, "run_seed", lambda corpus, name, seed, learning_rate: {name: {"seed": seed, "scores": {}}}
-    )
-    whole, short = {"scores": {"1": {}, "2": {}}}, {"scores": {"1": {}}}
-    old = [{"seed": 3, "rate": 0.01, **whole}, {"seed": 5, "rate": 0.003, **whole}, {"seed": 7, "rate": 0.003, **short}]
-    content = {"sweep": {"02": {"4": {"0.003": 1.0, "0.01": 2.0}}}, "runs": {"02": old}}
-    assert [said[:2] for said in study._climb_all(tiny, (5, 3, 7), content)] == [("02", 3), ("02", 7)]
-    assert [(run["seed"], run["rate"]) for run in content["runs"]["02"]] == [(3, 0.003), (5, 0.003), (7, 0.003)]
 
 
 @pytest.mark.parametrize("name", BUILT)

@@ -54,8 +54,8 @@ def test_rivals_by_hand():
 
 
 def test_rivals_are_found_again():
-    for name, found in study.rivals([0]).items():
-        assert found[0] == pytest.approx(STORED["rivals"][name][0], abs=0.005)
+    for name, method in study.RIVALS.items():
+        assert method(study.split(0)) == pytest.approx(STORED["rivals"][name][0], abs=0.005)
 
 
 @pytest.mark.parametrize("version", study_lab.VERSIONS)

@@ -56,7 +56,7 @@ def test_what_is_stored_is_found_again(kind):
 def small(**changes):
     config = modern.Config(vocab_size=11, d_model=15, n_heads=6, n_kv_heads=3, d_head=4, n_layers=2, d_ff=7, **changes)
     torch.manual_seed(0)
-    return study.draw_anew(modern.LanguageModel(config), 0)
+    return study_lab.draw_anew(modern.LanguageModel(config), 0)
 
 
 @torch.no_grad()

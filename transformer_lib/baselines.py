@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ._lists import check_texts
 from ._validate import check_ids, check_int
 from .data.corpora import Pair
 from .data.tokenizers import WordTokenizer
@@ -62,7 +63,7 @@ class DictionaryBaseline:
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """Return each text with every word replaced by its most probable translation; unknown words stay."""
-        return [self._translate(text) for text in texts]
+        return [self._translate(text) for text in check_texts("texts", texts)]
 
     def _translate(self, text: str) -> str:
         words = [self.best.get(word, word) for word in WordTokenizer.tokenize(text)]
@@ -119,7 +120,7 @@ class GRUTranslator(TranslationModel):
 
     def encode(self, src: Tensor) -> Tensor:
         """Return the final state of every layer, [batch, n_layers, hidden]: all that the decoder will know."""
-        check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
+        src = check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
         lengths = (src != self.config.pad_id).sum(dim=1).cpu()
         if not lengths.all():
             row = int(lengths.argmin())
@@ -130,7 +131,7 @@ class GRUTranslator(TranslationModel):
 
     def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor, *, cache: DecoderCache | None = None) -> Tensor:
         """Return logits; the decoder starts from `memory` and reads tgt_in from its first token."""
-        check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
+        tgt_in = check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
         states, _ = self.decoder(self.dropout(self.tgt_embedding(tgt_in)), memory.transpose(0, 1).contiguous())
         return self.output_head(self.dropout(states))
 
@@ -177,7 +178,7 @@ class TorchTranslator(TranslationModel):
 
     def encode(self, src: Tensor) -> Tensor:
         """Return the memory [batch, src_len, d_model]."""
-        check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
+        src = check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
         embedded = self._embed(self.src_embedding, src)
         return self.transformer.encoder(embedded, src_key_padding_mask=self._padding(src))
 
@@ -187,7 +188,7 @@ class TorchTranslator(TranslationModel):
 
     def states(self, tgt_in: Tensor, memory: Tensor, src: Tensor) -> Tensor:
         """Return the decoder's states [batch, tgt_len, d_model]; PyTorch's masks say where one may not attend."""
-        check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
+        tgt_in = check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
         return self.transformer.decoder(
             self._embed(self.tgt_embedding, tgt_in),
             memory,

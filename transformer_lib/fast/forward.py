@@ -32,8 +32,8 @@ def decoder_states(model: Transformer, src: Tensor, tgt_in: Tensor, counted: Ten
         counted: boolean [batch, tgt_len]: the positions whose logits are wanted.
     """
     config, tgt_len = model.config, tgt_in.shape[1]
-    check_ids("src", src, config.src_vocab_size, max_len=config.max_len)
-    check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len)
+    src = check_ids("src", src, config.src_vocab_size, max_len=config.max_len)
+    tgt_in = check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len)
     multiple = row_multiple(src.device)
     source = RealTokens(src != config.pad_id, multiple=multiple)
     # Those that may follow the real ones are hidden from them: padding by the masks, what is not awaited by causality.

@@ -74,7 +74,7 @@ class AttentionOnly(nn.Module):
         Args:
             ids: [batch, seq_len]. mask: boolean, True = may attend; causal by default.
         """
-        check_ids("ids", ids, self.embedding.num_embeddings, max_len=self.max_len)
+        ids = check_ids("ids", ids, self.embedding.num_embeddings, max_len=self.max_len)
         mask = causal_mask(ids.shape[1], device=ids.device) if mask is None else mask
         x = self.position(self.embedding(ids))
         for norm, attention in zip(self.norms, self.layers, strict=True):
@@ -262,7 +262,7 @@ def contributions(model: Model, ids: Tensor, letters: Tensor | None = None) -> d
             named["norm bias"] = norm.bias.expand_as(run.streams[-1])
     if letters is None:
         return {name: x @ table.T for name, x in named.items()}
-    check_ids("letters", letters, len(table))
+    letters = check_ids("letters", letters, len(table))
     if letters.shape != ids.shape:
         raise ValueError(f"letters must have the shape of ids, {tuple(ids.shape)}, got {tuple(letters.shape)}")
     return {name: (x * table[letters]).sum(dim=-1) for name, x in named.items()}

@@ -77,8 +77,8 @@ class TrainingLoss(nn.Module):
     def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
         """Return the cross-entropy summed over the real target tokens of src [batch, src_len], tgt [batch, tgt_len]."""
         config = self.model.config
-        check_ids("tgt", tgt, config.tgt_vocab_size)  # its last column is a label only
-        tgt_in, tgt_out = shift_right(tgt.long())
+        tgt = check_ids("tgt", tgt, config.tgt_vocab_size)  # its last column is a label only
+        tgt_in, tgt_out = shift_right(tgt)
         if src.shape[0] != tgt.shape[0]:
             raise ValueError(f"src must have tgt's batch size {tgt.shape[0]}, got {src.shape[0]}")
         pad_id = config.pad_id

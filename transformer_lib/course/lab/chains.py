@@ -49,7 +49,7 @@ def unigram(ids: Tensor, vocab_size: int) -> Tensor:
     Returns:
         [batch, seq_len, vocab_size]; row t has counted the states up to t.
     """
-    check_ids("ids", ids, vocab_size)
+    ids = check_ids("ids", ids, vocab_size)
     return _shares(F.one_hot(ids, vocab_size).cumsum(dim=1))
 
 
@@ -65,7 +65,7 @@ def bigram(ids: Tensor, vocab_size: int) -> Tensor:
     Returns:
         [batch, seq_len, vocab_size]; row t has counted the pairs up to (t − 1, t).
     """
-    check_ids("ids", ids, vocab_size)
+    ids = check_ids("ids", ids, vocab_size)
     one_hot = F.one_hot(ids, vocab_size)
     pairs = F.pad((one_hot[:, :-1, :, None] * one_hot[:, 1:, None, :]).cumsum(dim=1), (0, 0, 0, 0, 1, 0))
     index = ids[..., None, None].expand(*ids.shape, 1, vocab_size)

@@ -30,7 +30,7 @@ def batch(
     """Return sequences of random letters that repeat, [size, LENGTH], and the period of each, [size].
 
     Args:
-        periods: each sequence draws one of them. distinct: no letter stands twice within a period.
+        periods: each sequence draws one of them. distinct: no letter occurs twice within a period.
     """
     chosen = torch.tensor(periods)[torch.randint(len(periods), (size,), generator=generator)]
     if distinct:

@@ -117,7 +117,7 @@ def all_but(asked: Batch, rows: Tensor, columns: Tensor) -> Tensor:
 
 
 def heads_of(model: Transformer) -> list[Head]:
-    """Return every head of the model, in the order in which they stand in it: encoder, then decoder."""
+    """Return every head of the model in its order: encoder, then decoder."""
     layers = {name: module for name, module in model.named_modules() if isinstance(module, MultiHeadAttention)}
     return [(name, head) for name, layer in layers.items() for head in range(layer.n_heads)]
 

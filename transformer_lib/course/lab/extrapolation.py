@@ -36,7 +36,7 @@ SCHEMES = (
 
 
 class Copier(nn.Module):
-    """One layer of causal attention that says, at every position, which symbol stood `BACK` positions before.
+    """One layer of causal attention that says, at every position, which symbol was `BACK` positions before.
 
     Args:
         scheme: one of SCHEMES. In training no token is more than 15 positions back, so "relative, clipped at 16"

@@ -18,7 +18,7 @@ from . import roles, stored
 
 load_results = stored.loader("fetching.json")
 LETTERS, LENGTH, WIDTH, BATCH_SIZE = 8, 12, 32, 64
-OFFSETS = (1, 3)  # the letters that every token has to name stand so many positions before it
+OFFSETS = (1, 3)  # how far back the letters are that every token has to name
 FIRST = max(OFFSETS)  # the first position whose answers both exist
 STEPS, LONGER = 300, 1500
 SETUPS = {  # number of heads, and hidden units of the reader; 0 is a linear reader
@@ -77,7 +77,7 @@ class Fetchers:
         return torch.stack([torch.randint(LETTERS, (size, LENGTH), generator=one) for one in self.generators])
 
     def answers(self, ids: Tensor) -> Tensor:
-        """Return the letters that stand `offsets` back, [models, batch, LENGTH - FIRST, offsets]."""
+        """Return the letters `offsets` back, [models, batch, LENGTH - FIRST, offsets]."""
         return torch.stack([ids[..., FIRST - back : LENGTH - back] for back in self.offsets], dim=-1)
 
     def attend(self, ids: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,7 +121,7 @@ class Fetchers:
 
     @torch.no_grad()
     def reads(self, *backs: int) -> Tensor:
-        """Return the mean weight that each head gives to the position so many back, [models, heads, backs]."""
+        """Return the mean weight that each head gives to the position this far back, [models, heads, backs]."""
         weights = self.attend(self._test())[1]
         rows = [weights.diagonal(-back, 3, 4)[..., FIRST - back :].mean(dim=(1, 3)) for back in backs or self.offsets]
         return torch.stack(rows, dim=-1)
@@ -134,7 +134,7 @@ class Fetchers:
         return found
 
     def right_blind(self, back: int) -> Tensor:
-        """Return what `right` does while no head may read the position so many back."""
+        """Return what `right` does while no head may read the position this far back."""
         before, self.may = self.may, self.may & ~torch.ones(LENGTH, LENGTH).diagonal(-back).diag_embed(-back).bool()
         found = self.right()
         self.may = before

@@ -44,7 +44,7 @@ def _words(text: str) -> set[str]:
     return set(text.split())
 
 
-# Adjectives that stand before a noun take these endings without another change ("hoch" and "sauer" would not).
+# Adjectives before a noun take these endings without another change ("hoch" and "sauer" would not).
 ATTRIBUTES = _words("alt groß klein schön wunderbar hässlich seltsam ungewöhnlich gewöhnlich interessant")
 ENDING_OF = {stem + ending: ending for stem in ATTRIBUTES for ending in ("e", "en", "er", "es")}
 PREDICATES = ATTRIBUTES | _words(

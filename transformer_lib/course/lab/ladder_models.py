@@ -22,7 +22,7 @@ PARTS = (  # in the order of the notebooks
 
 
 class OneHead(nn.Module):
-    """Attention as it stands before there are heads: softmax(Q Kᵀ) V, with W_Q, W_K, W_V and 1 / √d_k or without.
+    """Attention before there are heads: softmax(Q Kᵀ) V, with W_Q, W_K, W_V and 1 / √d_k or without.
 
     Args:
         d_model: width of everything. projections: whether there are W_Q, W_K and W_V; else Q, K and V are the inputs.

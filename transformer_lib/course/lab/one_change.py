@@ -21,7 +21,7 @@ from . import masks, stored
 
 load_results = stored.loader("one_change.json")
 STEPS = masks.STEPS
-ANOTHER = 1000  # added to a seed where only the weights are drawn anew
+ANOTHER = 1000  # added to a seed where only the weights are drawn again
 BEST = {400: 2.0, 2000: 1.0}  # times the rate of notebook 19: the best for the base, of ½, 1, 2, 4 and, at 400 steps, 8
 D_FF = masks.SIZES[3]
 

@@ -49,7 +49,7 @@ class Writer(nn.Module):
         self.readout = nn.Linear(2 * WIDTH, vocab_size)
 
     def attend(self, ids: Tensor, start: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the rows, what they have read, and the weights; the first token stands at position `start`."""
+        """Return the rows, what they have read, and the weights; the first token is at position `start`."""
         seq_len = ids.shape[1]
         x = self.table(ids) + sinusoidal_encoding(start + seq_len, WIDTH)[start:]
         mask = causal_mask(seq_len)[0] if self.masked else None
@@ -57,7 +57,7 @@ class Writer(nn.Module):
         return x, z, weights
 
     def forward(self, ids: Tensor, start: int = 0) -> Tensor:
-        """Return logits [batch, seq_len, vocab_size] for ids [batch, seq_len]; the first stands at `start`."""
+        """Return logits [batch, seq_len, vocab_size] for ids [batch, seq_len]; the first is at `start`."""
         x, z, _ = self.attend(ids, start)
         return self.readout(torch.cat((x, z), dim=-1))
 
@@ -129,7 +129,7 @@ def judge(model: Writer) -> tuple[float, float, float]:
 def after_four(model: Writer, last_at: int) -> float:
     """Return the loss of the last word of the test sentences when the model sees only the four words before it.
 
-    The last of the four stands at position `last_at`.
+    The last of the four is at position `last_at`.
     """
     inputs, labels = test_sentences()
     return losses(model(inputs[:, -4:], last_at - 3)[:, -1:], labels[:, -1:]).item()

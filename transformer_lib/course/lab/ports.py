@@ -20,7 +20,7 @@ load_results = stored.loader("ports.json")
 MODELS = ((53, 17, 2, 33, 3, 71), (97, 23, 3, 35, 5, 67), (31, 13, 1, 55, 11, 89))
 SENTENCES = 3
 WEIGHTS = ("as drawn", "drawn anew")
-SPREAD = 0.3  # the standard deviation of weights drawn anew
+SPREAD = 0.3  # the standard deviation of weights that are drawn again
 
 
 def new_gpt2(size: Sequence[int], seed: int) -> nn.Module:
@@ -45,7 +45,7 @@ def new_bert(size: Sequence[int], seed: int) -> nn.Module:
 
 
 def draw_anew(model: nn.Module, seed: int, spread: float = SPREAD) -> nn.Module:
-    """Draw every parameter of a model anew, gains around 1 and all else around 0; return the model.
+    """Draw every parameter of a model again, gains around 1 and all else around 0; return the model.
 
     Weights as a model is made with hide mistakes: gains are 1, biases 0 and matrices so small that a wrong activation
     changes little.

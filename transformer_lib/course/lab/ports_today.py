@@ -21,13 +21,13 @@ load_results = stored.loader("ports_today.json")
 
 # Vocabulary, positions, layers, d_model, heads, heads of keys, d_head, d_ff, window. Heads are not d_model / d_head.
 MODELS = ((53, 17, 2, 66, 6, 3, 10, 71, 5), (97, 23, 3, 35, 5, 1, 14, 67, 7), (31, 13, 1, 44, 4, 2, 6, 89, 3))
-SENTENCES, SPREAD = 3, 0.2  # the standard deviation of weights drawn anew
+SENTENCES, SPREAD = 3, 0.2  # the standard deviation of weights that are drawn again
 BASES = {"Llama": 5000.0, "Qwen3": 10000.0, "Mistral": 10000.0, "Mixtral": 1000000.0}
 EXPERTS = (5, 2)  # of Mixtral: how many there are, and how many a token goes to
 
 
 def new_theirs(kind: str, number: int) -> nn.Module:
-    """Return a model of transformers all of whose parameters are drawn anew; number is its size in MODELS and seed."""
+    """Return a model of transformers all of whose parameters are drawn again; number is its size in MODELS and seed."""
     words, places, layers, d_model, heads, kv_heads, d_head, d_ff, window = MODELS[number]
     transformers = importlib.import_module("transformers")
     sizes: dict[str, Any] = {"vocab_size": words, "max_position_embeddings": places, "num_hidden_layers": layers}

@@ -36,7 +36,7 @@ class Reader(nn.Module):
             without them which token is the first. "+ positions" adds them to what the RNN or LSTM reads.
         radius: scales the recurrent matrix to this spectral radius, the size of its largest eigenvalue.
         damping: multiplies the gradient by this at each step back through an RNN; the forward pass stays as it is.
-        questions: so many ids after the symbols ask "which symbol was the first, the second, …?"
+        questions: the number of ids after the symbols, which ask "which symbol was the first, the second, …?"
     """
 
     def __init__(

@@ -12,8 +12,8 @@ load_results = stored.loader("ring.json")
 KINDS = {  # length of the first vectors, as a multiple of that of normal numbers
     "even": 0.2,  # every weight is 1/8, whatever the scores
     "long vectors": 1.0,  # the scores are X Xᵀ
-    "similarity": 0.2,  # likewise, and the vectors start a fifth as long
-    "others only": 0.2,  # likewise, and no token may read itself
-    "others only, long": 1.0,  # likewise, with long vectors
+    "similarity": 0.2,  # the same, and the vectors start a fifth as long
+    "others only": 0.2,  # as "similarity", and no token may read itself
+    "others only, long": 1.0,  # the same with long vectors
     "two matrices": 0.2,  # the scores are (X W_Q) (X W_K)ᵀ
 }

@@ -64,7 +64,7 @@ VERSIONS = {
 
 
 class Sentences(NamedTuple):
-    """Sentences in which each of eight symbols stands once, in random order, and each token has a colour.
+    """Sentences in which each of eight symbols occurs once, in random order, and each token has a colour.
 
     x: [..., 8, 12], the symbol and the colour as one 1 each. symbol, colour: [..., 8].
     answer: [..., 8], the colour of the token whose symbol comes next, which after the last is the first.
@@ -86,7 +86,7 @@ def sentences(size: int, generator: torch.Generator) -> Sentences:
 
 def answers(symbol: Tensor, colour: Tensor) -> Tensor:
     """Return for each token [..., 8] the colour of the token with the next symbol."""
-    position = symbol.argsort(dim=-1)  # where each symbol stands
+    position = symbol.argsort(dim=-1)  # of each symbol
     return colour.gather(-1, position.gather(-1, (symbol + 1) % SYMBOLS))
 
 

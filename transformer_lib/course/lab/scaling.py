@@ -88,7 +88,7 @@ class Lookup:
         size = (BATCH_SIZE, SYMBOLS)
         symbol = torch.stack([torch.rand(size, generator=one).argsort(dim=-1) for one in self.generators])
         payload = torch.stack([torch.randint(SYMBOLS, size, generator=one) for one in self.generators])
-        position = symbol.argsort(dim=-1)  # where each symbol stands
+        position = symbol.argsort(dim=-1)  # of each symbol
         target = payload.gather(-1, position.gather(-1, (symbol + 1) % SYMBOLS))
         model = torch.arange(len(self.generators))[:, None, None]
         return self.symbols[model, symbol] + self.payloads[model, payload], target

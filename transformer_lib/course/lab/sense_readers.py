@@ -28,7 +28,7 @@ class Sentences:
     stand; `places` {name: [n]}: these and others; `levels`: as of `levels(translator, src)`.
 
     Args:
-        translator: whose encoder reads. split: the sentences. every: keep one sentence in so many.
+        translator: whose encoder reads. split: the sentences. every: keep every n-th sentence.
     """
 
     def __init__(self, translator: Translator, split: Senses, every: int = 1) -> None:

@@ -18,7 +18,7 @@ load_results = stored.loader("senses.json")
 
 
 class Senses:
-    """The sentences of one split that have an ambiguous noun: ids, where the noun stands, and its sense."""
+    """The sentences of one split that have an ambiguous noun: ids, where the noun is, and its sense."""
 
     def __init__(self, pairs: Sequence[Pair], tokenizer: WordTokenizer, senses: Sequence[tuple[str, str]]) -> None:
         self.pairs = [pair for pair in pairs if pair.word not in ("", "it")]

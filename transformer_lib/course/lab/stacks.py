@@ -34,7 +34,7 @@ def with_prefix(config: TransformerConfig) -> TranslationModel:
 
 
 def causal(config: TransformerConfig) -> TranslationModel:
-    """Return one stack in which every token sees itself and what stands before it."""
+    """Return one stack in which every token sees itself and what comes before it."""
     return DecoderOnlyTranslator(config, mask="causal")
 
 

@@ -79,7 +79,7 @@ def nearest_in_class(table: Tensor) -> float:
 
 
 def neighbour_counts(texts: Iterable[Sequence[int]], vocab_size: int) -> Tensor:
-    """Return [vocab_size, 2 · vocab_size]: for each token, how often each stands directly after and directly before it.
+    """Return [vocab_size, 2 · vocab_size]: for each token, how often each occurs directly after and directly before it.
 
     texts: lists of ids.
     """

@@ -61,8 +61,8 @@ class AssembledTransformer(Layers, TranslationModel):
     def forward(self, src: Tensor, tgt_in: Tensor) -> Tensor:
         """Return logits [batch, tgt_len, tgt_vocab_size]; arguments and errors as for `Transformer`."""
         config, embed, w = self.config, self._embed, self.weights
-        check_ids("src", src, config.src_vocab_size, max_len=config.max_len)
-        check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len)
+        src = check_ids("src", src, config.src_vocab_size, max_len=config.max_len)
+        tgt_in = check_ids("tgt_in", tgt_in, config.tgt_vocab_size, max_len=config.max_len)
         return self.parts.ids_to_logits(
             src,
             tgt_in,
@@ -76,12 +76,12 @@ class AssembledTransformer(Layers, TranslationModel):
 
     def encode(self, src: Tensor) -> Tensor:
         """Return the memory [batch, src_len, d_model] of source ids [batch, src_len]."""
-        check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
+        src = check_ids("src", src, self.config.src_vocab_size, max_len=self.config.max_len)
         return self._encoder(self._embed(self.weights.src_embedding, src), self._visible(src))
 
     def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor, *, cache: DecoderCache | None = None) -> Tensor:
         """Return logits for tgt_in, which is read from its beginning each time: there is no cache."""
-        check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
+        tgt_in = check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
         tgt_mask = self._visible(tgt_in) & self.parts.causal_mask(tgt_in.shape[1]).to(tgt_in.device)
         x = self._embed(self.weights.tgt_embedding, tgt_in)
         return self._head(self._decoder(x, memory, tgt_mask, self._visible(src)))

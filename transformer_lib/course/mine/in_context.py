@@ -105,7 +105,7 @@ class MyCopier(nn.Module):
         return "".join(LETTERS[i] for i in ids[0, len(text) :].tolist())
 
     def _run(self, ids: Tensor) -> tuple[Tensor, list[Tensor]]:
-        check_ids("ids", ids, self.weights.embedding.num_embeddings, max_len=self.weights.max_len)
+        ids = check_ids("ids", ids, self.weights.embedding.num_embeddings, max_len=self.weights.max_len)
         x, seen = self.weights.position(self.weights.embedding(ids)), []
         mask = self.parts.causal_mask(ids.shape[1]).to(ids.device)
         for number, layer in enumerate(self._of(self.weights)):

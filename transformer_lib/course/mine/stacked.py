@@ -39,7 +39,7 @@ class AssembledStack(Layers, nn.Module):
         prefix_lengths [batch] says how many tokens of each row all may see each other; by default none, so that the
         mask is causal.
         """
-        check_ids("ids", ids, self.embedding.num_embeddings)
+        ids = check_ids("ids", ids, self.embedding.num_embeddings)
         lengths = torch.zeros(len(ids), dtype=torch.long) if prefix_lengths is None else prefix_lengths
         table = self.embedding.weight
         return self.parts.stack_logits(

@@ -96,7 +96,7 @@ class AssembledToday(nn.Module):
     def forward(self, ids: Tensor) -> Tensor:
         """Return logits [batch, seq_len, vocab_size] of ids [batch, seq_len]."""
         model = self.model
-        check_ids("ids", ids, model.config.vocab_size)
+        ids = check_ids("ids", ids, model.config.vocab_size)
         x = model.embedding(ids) * model.config.embedding_scale
         for layer in cast("list[modern.Block]", model.layers):
             x = x + self._attend(layer.attention, self._norm(layer.attention_norm, x))

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from ...data.tokenizers import pad_batch
+from ...decoding.stepping import check_weights
 from ...decoding.translator import Tokenizer, Translator
 from ...model.evaluating import evaluating
 from .assembling import AssembledTransformer
@@ -27,6 +28,7 @@ class MyTranslator(Translator):
     def _decode(self, src: Tensor, beam_size: int, length_penalty: float, **options: Any) -> Tensor:
         if options["path"] != "readable":
             raise ValueError(f"path must be 'readable' for a model of your own parts, got {options['path']!r}")
+        check_weights("model", self.model)
         config, limit = self.model.config, options["max_new_tokens"]
         rows = []
         with evaluating(self.model):
@@ -62,8 +64,8 @@ class BeamSearch:
         """Return the ids of the best hypothesis; `following` gives the next token's logits."""
         self.beams = [([bos_id], 0.0)]
         for _ in range(self.limit):
-            leading = self._extend(self._continuations(torch.stack([following(ids) for ids, _ in self.beams])))
-            if not self.beams or self._decided(leading):
+            self._extend(self._continuations(torch.stack([following(ids) for ids, _ in self.beams])))
+            if not self.beams or self._decided():
                 break
         else:
             self.ended += [self._scored(*beam) for beam in self.beams]
@@ -81,25 +83,22 @@ class BeamSearch:
         found = zip(*(part.tolist() for part in self.parts.beam_step(scores, table, wanted)), strict=True)
         return [(score, int(parent), int(token)) for score, parent, token in found if score > -math.inf]
 
-    def _extend(self, continuations: list[tuple[float, int, int]]) -> float | None:
-        """Keep the best that go on; return the first one's log-probability if it is among the beam_size best."""
+    def _extend(self, continuations: list[tuple[float, int, int]]) -> None:
+        """Keep the best that go on, and what ends among the beam_size best."""
         kept: list[tuple[list[int], float]] = []
-        leading = None
         for rank, (score, parent, token) in enumerate(continuations):
             ids = [*self.beams[parent][0], token]
             if token == self.eos_id:
                 self.ended += [self._scored(ids, score)] if rank < self.beam_size else []
             elif len(kept) < self.beam_size:
-                leading = score if not kept and rank < self.beam_size else leading
                 kept.append((ids, score))
         self.beams = kept
-        return leading
 
-    def _decided(self, leading: float | None) -> bool:
-        """Return True when beam_size hypotheses have ended and no beam can still win."""
+    def _decided(self) -> bool:
+        """Return True when beam_size hypotheses have ended and no beam can still win (see `tl.beam_search`)."""
         if len(self.ended) < self.beam_size:
             return False
-        return leading is None or leading / self._penalty(self.limit) <= max(score for _, score in self.ended)
+        return self.beams[0][1] / self._penalty(self.limit) <= max(score for _, score in self.ended)
 
     def _scored(self, ids: list[int], log_probability: float) -> tuple[list[int], float]:
         return ids, log_probability / self._penalty(len(ids) - 1)
