@@ -7,6 +7,7 @@ each for 200 and for 1,000 steps, and writes data/clinic_strangers.json.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -22,7 +23,7 @@ from transformer_lib.model.multihead import MultiHeadAttention
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.loss import shift_right
 
-from .engine import Study, at_once
+from .engine import Step, Steps, Study
 
 STEPS = (200, 1000)
 YOUNG = 2  # steps, before the instruments are read
@@ -162,12 +163,13 @@ def measure(case: Fault, seed: int, steps: Sequence[int] = STEPS) -> dict:
     return found
 
 
-def measured(seeds: Sequence[int]) -> dict:
-    """Return what is stored: by fault, one finding per seed."""
-    return {"found": {case.name: [measure(case, seed) for seed in seeds] for case in (HEALTHY, *STRANGERS)}}
+def steps(seeds: Sequence[int]) -> Steps:
+    """Measure every fault with each seed."""
+    for case, (position, seed) in itertools.product((HEALTHY, *STRANGERS), enumerate(seeds)):
+        yield Step(("found", case.name, position), measure, case, seed)
 
 
-STUDY = Study("clinic_strangers", __doc__, at_once(measured))
+STUDY = Study("clinic_strangers", __doc__, steps, by_seed=True)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab import translators
 from transformer_lib.course.lab.decoding import FILTERS
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches
@@ -26,6 +25,7 @@ from transformer_lib.decoding.translator import Translator
 from transformer_lib.model.base import TranslationModel
 
 from .engine import Step, Steps, Study
+from .translators import trained
 
 TRAININGS = ((0.1, 1), (0.1, 4), (0.0, 1))  # label smoothing ε, and passes over the corpus
 BEAMS = (1, 2, 4, 8)
@@ -131,10 +131,7 @@ def certainty(translator: Translator, pairs: Sequence[Pair]) -> dict[str, float]
 
 def train(corpus: Corpus, setup: Training) -> Translator:
     """Return the translator of this training; all else is the course's recipe."""
-    translator = translators.new_translator(corpus["train"], seed=setup.seed)
-    options = {"epochs": setup.passes, "label_smoothing": setup.smoothing, "progress": False}
-    translators.train_translator(translator, corpus["train"], seed=setup.seed, **options)
-    return translator
+    return trained(corpus, setup.seed, epochs=setup.passes, label_smoothing=setup.smoothing)
 
 
 def measure(corpus: Corpus, translator: Translator, setup: Training) -> dict[str, Any]:

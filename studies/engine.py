@@ -84,7 +84,7 @@ class Study:
             description=self.description, formatter_class=argparse.RawDescriptionHelpFormatter
         )
         parser.add_argument("--seeds", type=int, nargs="+", default=list(self.seeds))
-        parser.add_argument("--results", type=Path, default=self.path)
+        parser.add_argument("--results", type=Path, default=self.path, help="what this file has is not measured again")
         for name, how in self.options.items():
             parser.add_argument(f"--{name}", **how)
         given = vars(parser.parse_args(argv))

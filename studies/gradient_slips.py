@@ -30,7 +30,7 @@ from transformer_lib.course.lab.gradient_slips import (
     trained,
 )
 
-from .engine import Study, at_once
+from .engine import Step, Steps, Study
 
 WORST, LOWER_PEAKS = "softmax without its second term", (0.003, 0.001)
 STEP, TOLERANCE = 1e-6, 1e-5  # of the gradient check; larger steps cross the bends of some ReLUs
@@ -87,21 +87,25 @@ def at_the_end(slip: str, seed: int) -> dict[str, float]:
     }
 
 
-def measure(seeds: Sequence[int]) -> dict[str, Any]:
+def measure(slip: str, seeds: Sequence[int]) -> dict[str, list[Any]]:
+    """Return what a slip does, as lists over the seeds."""
+    ends = [at_the_end(slip, seed) for seed in seeds]
+    return {name: [end[name] for end in ends] for name in ends[0]} | {
+        "right later": shares(slip, seeds, BUDGETS[1]),
+        "found wrong": [len(found_wrong(slip, seed)) for seed in seeds],
+    }
+
+
+def steps(seeds: Sequence[int]) -> Steps:
     """Measure every slip, and the worst of them at lower learning rates."""
-    found: dict[str, Any] = {"arrays": len(scene(seeds[0])[0]), "slips": {}}
+    yield Step("arrays", lambda: len(scene(seeds[0])[0]))
     for slip in SLIPS:
-        ends = [at_the_end(slip, seed) for seed in seeds]
-        found["slips"][slip] = {name: [end[name] for end in ends] for name in ends[0]} | {
-            "right later": shares(slip, seeds, BUDGETS[1]),
-            "found wrong": [len(found_wrong(slip, seed)) for seed in seeds],
-        }
-        print(slip, found["slips"][slip], flush=True)
-    found["lower rates"] = {f"{peak}": shares(WORST, seeds, BUDGETS[-1], peak) for peak in LOWER_PEAKS}
-    return found
+        yield Step(("slips", slip), measure, slip, seeds)
+    for peak in LOWER_PEAKS:
+        yield Step(("lower rates", str(peak)), shares, WORST, seeds, BUDGETS[-1], peak)
 
 
-STUDY = Study("gradient_slips", __doc__, at_once(measure), indent=1)
+STUDY = Study("gradient_slips", __doc__, steps, indent=1)
 
 
 if __name__ == "__main__":

@@ -175,19 +175,6 @@ def _validation_parts(corpus: Corpus) -> tuple[Sequence[Pair], Sequence[Pair]]:
     return pairs[:PRUNED_ON], pairs[PRUNED_ON : 2 * PRUNED_ON]
 
 
-def measure_seed(corpus: Corpus, seed: int) -> dict[str, Any]:
-    """Train a translator as the course does, and return what is stored about it."""
-    return measure(trained(corpus, seed), corpus)
-
-
-def steps(seeds: Sequence[int]) -> Steps:
-    """Measure the course's translator, and those of the seeds."""
-    corpus = load_corpus("context")
-    yield Step(("models", "course"), lambda: measure(load_trained(), corpus))
-    for seed in seeds:
-        yield Step(("models", f"seed {seed}"), measure_seed, corpus, seed)
-
-
 def measure(translator: Translator, corpus: Corpus) -> dict[str, Any]:
     """Return everything that is stored about one model; shares of right decisions unless named otherwise."""
     with evaluating(translator.model):
@@ -279,6 +266,19 @@ def of_pronouns(translator: Translator, it: Questions, corpus: Corpus) -> dict[s
 
 def _rounded(found: dict[str, Tensor]) -> dict[str, list[float]]:
     return {name: [round(value, 3) for value in row.tolist()] for name, row in found.items()}
+
+
+def measure_seed(corpus: Corpus, seed: int) -> dict[str, Any]:
+    """Train a translator as the course does, and return what is stored about it."""
+    return measure(trained(corpus, seed), corpus)
+
+
+def steps(seeds: Sequence[int]) -> Steps:
+    """Measure the course's translator, and those of the seeds."""
+    corpus = load_corpus("context")
+    yield Step(("models", "course"), lambda: measure(load_trained(), corpus))
+    for seed in seeds:
+        yield Step(("models", f"seed {seed}"), measure_seed, corpus, seed)
 
 
 STUDY = Study("heads", __doc__, steps, seeds=(1, 2, 3, 4), by_seed=True, constants={"every": EVERY}, indent=1)

@@ -214,8 +214,8 @@ def steps(seeds: Sequence[int]) -> Steps:
     for name in swept:
         rates[name] = yield from sweep(corpus, name)
     controls = {rung.id for rung in CONTROLS}
-    for _, seed, name in sorted(itertools.product([0], seeds, TRAINED), key=lambda run: run[2] in controls):
-        for each in decoded_from(name):
+    for control, seed, name in itertools.product((False, True), seeds, TRAINED):
+        for each in decoded_from(name) if (name in controls) == control else ():
             yield Step(("runs", each, {"seed": seed}), climbed, name, seed, rates[name], each)
     for seed, name in itertools.product(seeds, SWEPT_ONCE):
         yield Step(("order", name, str(seed)), sweep_loss, corpus, name, rates[name], 1, seed)

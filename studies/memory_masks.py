@@ -1,7 +1,7 @@
 """What a causal mask on the memory costs, where the task needs later source words (notebook 11).
 
-Six letters are written in reverse, with and without an encoder layer, with and without the wrong mask. `python -m
-studies.memory_masks` trains each of the four with every seed and for every number of steps, and writes
+Six letters are written in reverse, with and without an encoder layer, with and without the wrong mask.
+`python -m studies.memory_masks` trains each of the four with every seed and for every number of steps, and writes
 data/memory_masks.json.
 """
 
@@ -22,10 +22,11 @@ STEPS = (80, 150, 750)
 
 
 @torch.no_grad()
-def steps(seeds: Sequence[int]) -> Steps:
-    """Train each of the four for every number of steps."""
-    for name, number in itertools.product(NAMES, STEPS):
-        yield Step(("right", name, str(number)), right_of_seeds, name, number, seeds)
+def right_letters(model: Transformer) -> list[float]:
+    """Return the share of right letters at each of the six places, the right earlier letters given."""
+    src, tgt_in, tgt_out = new_letters()
+    right = (model(src, tgt_in).argmax(dim=-1) == tgt_out).double().mean(dim=0)
+    return [round(share, 3) for share in right.tolist()]
 
 
 def right_of_seeds(name: str, number: int, seeds: Sequence[int]) -> list[list[float]]:
@@ -33,11 +34,10 @@ def right_of_seeds(name: str, number: int, seeds: Sequence[int]) -> list[list[fl
     return [right_letters(train(name, seed, number)) for seed in seeds]
 
 
-def right_letters(model: Transformer) -> list[float]:
-    """Return the share of right letters at each of the six places, the right earlier letters given."""
-    src, tgt_in, tgt_out = new_letters()
-    right = (model(src, tgt_in).argmax(dim=-1) == tgt_out).double().mean(dim=0)
-    return [round(share, 3) for share in right.tolist()]
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train each of the four for every number of steps."""
+    for name, number in itertools.product(NAMES, STEPS):
+        yield Step(("right", name, str(number)), right_of_seeds, name, number, seeds)
 
 
 STUDY = Study("memory_masks", __doc__, steps)

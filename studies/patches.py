@@ -213,6 +213,14 @@ def short_run(version: str) -> list[float]:
     return [round(loss, 4) for loss in train(new_model(version, 0), tokens, parts.labels, SHORT, 0)]
 
 
+RIVALS = {
+    "3 nearest images": neighbours,
+    "logistic regression": logistic_regression,
+    "kernel ridge": kernel_ridge,
+    "support vector machine": support_vector_machine,
+}
+
+
 def steps(seeds: Sequence[int]) -> Steps:
     """Try the rivals on the split of each seed, and train every version."""
     for position, seed in enumerate(seeds):
@@ -225,12 +233,6 @@ def steps(seeds: Sequence[int]) -> Steps:
         yield Step(("runs", setup), run_setup, setup)
 
 
-RIVALS = {
-    "3 nearest images": neighbours,
-    "logistic regression": logistic_regression,
-    "kernel ridge": kernel_ridge,
-    "support vector machine": support_vector_machine,
-}
 STUDY = Study("patches", __doc__, steps, by_seed=True, indent=1)
 
 

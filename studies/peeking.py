@@ -6,7 +6,9 @@ writes data/peeking.json. The translator with the mask is the ladder's own.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -29,7 +31,7 @@ from transformer_lib.decoding.translator import Translator
 from transformer_lib.model.masks import padding_mask
 
 from . import ladder as ladder_study
-from .engine import Study, at_once
+from .engine import Step, Steps, Study
 from .ladder_models import Reader
 
 PASSES = (2, 4)  # of a translator over the corpus
@@ -85,25 +87,23 @@ def run_peeker(corpus: Corpus, seed: int, passes: Sequence[int] = PASSES) -> dic
     return {"seed": seed, "rate": rate, "scores": scores, "samples": samples}
 
 
-def run(masked: bool, cut: bool, seed: int, rate: float, steps: int) -> dict[str, Any]:
-    """Train one writer; return the arguments and what `measure` finds."""
-    given = {"masked": masked, "cut": cut, "seed": seed, "rate": rate, "steps": steps}
-    return given | measure(train(**given))
+def run(**setup: Any) -> dict[str, Any]:
+    """Train one writer, and return what `measure` finds."""
+    return measure(train(**setup))
 
 
-def run_writers(seeds: Sequence[int]) -> list[dict[str, Any]]:
-    """Run the writers with the mask, without it, and without it on sentences cut at random lengths."""
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train writers with the mask, without it, and without it on cut sentences; then translators without it."""
     kinds = ((True, False), (False, False), (False, True))
-    return [run(*kind, seed, rate, steps) for kind in kinds for rate in RATES for steps in BUDGETS for seed in seeds]
-
-
-def measured(seeds: Sequence[int]) -> dict[str, Any]:
-    """Return what the study compares: the writers, and the translators without the mask."""
+    for (masked, cut), rate, budget, seed in itertools.product(kinds, RATES, BUDGETS, seeds):
+        setup = {"masked": masked, "cut": cut, "seed": seed, "rate": rate, "steps": budget}
+        yield Step(("writers", setup), partial(run, **setup))
     corpus = load_corpus("context")
-    return {"writers": run_writers(seeds), "translators": [run_peeker(corpus, seed) for seed in seeds]}
+    for seed in seeds:
+        yield Step(("translators", {"seed": seed}), run_peeker, corpus, seed)
 
 
-STUDY = Study("peeking", __doc__, at_once(measured))
+STUDY = Study("peeking", __doc__, steps, by_seed=True)
 
 
 if __name__ == "__main__":

@@ -3,8 +3,8 @@
 `python -m studies.speculation` trains small drafts of four kinds for the included translator, with every seed, and
 writes data/speculation.json after each, and the weights of the first one to data/context/draft.safetensors.
 
-Greedily, a drafted token is kept where the draft's likeliest word after the translator's own words is the next of these.
-So one reading of the finished translation by the draft tells every round of every γ: `agreements`, `rounds`.
+Greedily, a drafted token is kept where the draft's likeliest word after the translator's own words is the next of
+these. So one reading of the finished translation by the draft tells every round of every γ: `agreements`, `rounds`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def rounds(agree: Sequence[bool], gamma: int) -> list[tuple[int, int, int]]:
 
 
 def counted(sentences: Sequence[Sequence[bool]], gamma: int) -> dict[str, float]:
-    """Return the tokens per call, α (the share of the tested tokens that are kept), and the formula's tokens per call."""
+    """Return the tokens per call, α (the share of tested tokens that are kept), and the formula's tokens per call."""
     every = [one for agree in sentences for one in rounds(agree, gamma)]
     accepted = sum(kept for _, kept, _ in every)
     tested = sum(min(kept + 1, room) for room, kept, _ in every)

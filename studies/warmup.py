@@ -14,6 +14,8 @@ from transformer_lib.data.metrics import exact_matches
 from transformer_lib.fast.eligibility import fastest_path
 from transformer_lib.training.evaluation import loss_per_token
 
+from .translators import trained
+
 STEPS, RISE, LAST = 200, 50, 50  # of training; of the rise to the peak; over which the loss is averaged at the end
 NORMS, WARMUPS, RATES = ("post-norm",), ("with", "without"), (3e-3, 1e-2)
 ARMS = tuple(itertools.product(NORMS, WARMUPS, RATES))
@@ -30,8 +32,7 @@ def epoch_without(corpus: Corpus, seed: int, *, every: int) -> dict[str, float]:
     Args:
         every: every n-th held-out sentence is tested. The loss is per token in nats, not smoothed.
     """
-    translator = translators.new_translator(corpus["train"], seed=seed)
-    translators.train_translator(translator, corpus["train"], seed=seed, epochs=1, warmup_steps=1, progress=False)
+    translator = trained(corpus, seed, epochs=1, warmup_steps=1)
     pairs, path = corpus["heldout"][::every], fastest_path(translator.model)
     right = exact_matches(translator.translate([pair.src for pair in pairs], path=path), pairs)
     loss = loss_per_token(translator.model, translator.batches(pairs, 64), path=path)

@@ -6,8 +6,10 @@ stays as it is, at three learning rates, and writes data/word_classes.json.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from transformer_lib._streams import run_command
@@ -21,7 +23,7 @@ from transformer_lib.course.lab.word_classes import (
     train,
 )
 
-from .engine import Study, at_once
+from .engine import Step, Steps, Study
 
 LONGER = 1000  # steps: five times as many, to see whether anything still changes
 RATES = (1e-3, LEARNING_RATE, 1e-2)
@@ -40,26 +42,26 @@ def best_loss(template: Sequence[str] = TEMPLATE) -> float:
 
 
 def run(language: str, start: float, frozen: bool, rate: float, seed: int, steps: int) -> dict[str, Any]:
-    """Train once; return the arguments and what came of it: the loss above the best, and how the table is sorted."""
+    """Train once; return what came of it: the loss above the best, and how the table is sorted."""
     template = LANGUAGES[language]
     tables, loss = train(seed, start, template, frozen=frozen, steps=steps, learning_rate=rate)
     cosines = [[round(value, 3) for value in row] for row in class_cosines(tables[steps]).tolist()]
-    given = {"language": language, "start": start, "frozen": frozen, "rate": rate, "seed": seed, "steps": steps}
     found = {"loss": round(loss - best_loss(template), 4), "nearest": round(nearest_in_class(tables[steps]), 3)}
-    return given | found | {"cosines": cosines}
+    return found | {"cosines": cosines}
 
 
-def measured(seeds: Sequence[int]) -> dict[str, Any]:
-    """Return {"runs": …} of all that the study compares."""
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train from each start, with a table that stays, and in the other languages, at every rate."""
     first, *others = LANGUAGES
     kinds = [(first, start, False) for start in STARTS] + [(first, STARTS[-1], True)]
     kinds += [(language, STARTS[0], False) for language in others]
-    budgets = (SNAPSHOTS[-1], LONGER)
-    found = [run(*kind, rate, seed, steps) for kind in kinds for rate in RATES for seed in seeds for steps in budgets]
-    return {"runs": found}
+    names, budgets = ("language", "start", "frozen", "rate", "seed", "steps"), (SNAPSHOTS[-1], LONGER)
+    for kind, rate, seed, budget in itertools.product(kinds, RATES, seeds, budgets):
+        setup = dict(zip(names, (*kind, rate, seed, budget), strict=True))
+        yield Step(("runs", setup), partial(run, **setup))
 
 
-STUDY = Study("word_classes", __doc__, at_once(measured))
+STUDY = Study("word_classes", __doc__, steps, by_seed=True)
 
 
 if __name__ == "__main__":

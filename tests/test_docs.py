@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import studies
-from studies import multi30k, precision, processes, speed, stored
+from studies import multi30k, pages, precision, processes, speed
 from transformer_lib import __version__
-from transformer_lib.course.lab import stored as stored_lab
+from transformer_lib.course.lab import stored
 
 pytestmark = pytest.mark.fast
 
@@ -49,20 +49,20 @@ def test_the_pages_show_what_is_stored(study, tmp_path):
     (tmp_path / "docs").mkdir()
     for name in WRITTEN:
         shutil.copyfile(ROOT / name, tmp_path / name)
-    study.write_pages(stored_lab.read(study.RESULTS), tmp_path)
+    study.write_pages(stored.read(study.RESULTS), tmp_path)
     again = "make bench BENCH=--tables and python -m studies.multi30k (processes --tables) do"
     assert [name for name in WRITTEN if text_of(tmp_path / name) != text_of(ROOT / name)] == [], again
 
 
 def test_only_what_stands_between_the_marks_is_replaced():
     text = "before\n<!-- speed: begin -->\nold\n<!-- speed: end -->\nafter"
-    assert stored.put_between(text, "speed", "new") == text.replace("old", "new")
+    assert pages.put_between(text, "speed", "new") == text.replace("old", "new")
 
 
 @pytest.mark.parametrize("text", ["", "<!-- x: end --><!-- x: begin -->", "<!-- x: begin --><!-- x: end -->" * 2])
 def test_a_page_without_its_marks_is_refused(text):
     with pytest.raises(ValueError, match="text must have the marks <!-- x: begin --> and <!-- x: end --> once"):
-        stored.put_between(text, "x", "new")
+        pages.put_between(text, "x", "new")
 
 
 # What pages name -------------------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ STORED = study_lab.load_results()
 
 
 def test_the_stored_study_is_complete():
-    assert list(STORED["found"]) == [HEALTHY.name, *(case.name for case in study.STRANGERS)]
     assert not {case.name for case in study.STRANGERS} & set(BY_NAME)
     for runs in STORED["found"].values():
         assert [list(run["reverses"]) for run in runs] == 3 * [[str(steps) for steps in study.STEPS]]

@@ -135,7 +135,7 @@ def test_what_the_notebook_compares_is_stored():
     for (around, warmup), gain, rate in product(study_lab.SHOWN.values(), study_lab.GAINS, study_lab.RATES):
         setup = study_lab.Setup(12, *around, gain, rate, warmup=warmup)
         assert study_lab.steps_of(setup) == STORED["runs"][study.SETUPS.index(setup)]["steps"]
-    with pytest.raises(ValueError, match="setup must be one of those STORED in depth.json, got Setup"):
+    with pytest.raises(ValueError, match="setup must be one of those stored in depth.json, got Setup"):
         study_lab.steps_of(study_lab.Setup(3, True, "pre", 1.0, 1e-3))
 
 

@@ -8,7 +8,8 @@ import shutil
 
 import pytest
 
-from studies import listing, stored
+from studies import listing
+from studies.pages import put_between
 from transformer_lib.course.lab import stored as stored_lab
 
 pytestmark = pytest.mark.fast
@@ -24,7 +25,7 @@ def rows(table: str) -> dict[str, list[str]]:
 
 def test_the_page_lists_the_files_as_they_are():
     page = listing.PAGE.read_text(encoding="utf-8")
-    assert stored.put_between(page, "files", listing.table()) == page, AGAIN
+    assert put_between(page, "files", listing.table()) == page, AGAIN
 
 
 def test_each_file_has_one_row_with_its_size():

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from studies import precision, speed, stored
+from studies import precision, speed
+from studies.engine import save
 from transformer_lib._streams import run_command
-from transformer_lib.course.lab import stored as stored_lab
+from transformer_lib.course.lab import stored
 
 from . import deployed, held, shared, tricks
 from .run import measured
@@ -23,12 +24,12 @@ BUILD = ROOT / "build" / "bench.json"
 def write_tables() -> None:
     """Write docs/speed.md and the README's line from what is stored."""
     speed.write_pages(speed.load_results())
-    speed.write_tricks(stored_lab.read(speed.TRICKS))
-    speed.write_deployed(stored_lab.read(speed.DEPLOYED))
-    speed.write_shared(stored_lab.read(speed.SHARED))
-    speed.write_held(stored_lab.read(speed.HELD))
-    speed.write_elsewhere(stored_lab.read(speed.ELSEWHERE))
-    precision.write_pages(stored_lab.read(precision.RESULTS))
+    speed.write_tricks(stored.read(speed.TRICKS))
+    speed.write_deployed(stored.read(speed.DEPLOYED))
+    speed.write_shared(stored.read(speed.SHARED))
+    speed.write_held(stored.read(speed.HELD))
+    speed.write_elsewhere(stored.read(speed.ELSEWHERE))
+    precision.write_pages(stored.read(precision.RESULTS))
     print("written: docs/speed.md, and the line in README.md")
 
 
@@ -84,7 +85,7 @@ def main(argv: list[str] | None = None) -> int:
     if not given.store:
         path = given.results
         path.parent.mkdir(parents=True, exist_ok=True)
-        stored.save(path, results, indent=1)
+        save(path, results, indent=1)
         print(f"\nwritten: {path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
     return show(results, speed.report, speed.RESULTS, store=given.store)
 

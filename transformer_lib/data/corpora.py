@@ -97,9 +97,7 @@ def load_corpus(name: str = "context", *, download: bool = False) -> Corpus:
 
 def _read_context(path: Path) -> tuple[Pair, ...]:
     if not path.is_file():
-        raise FileNotFoundError(
-            f"{path} is missing: it belongs to the library's data; install transformer_lib again"
-        )
+        raise FileNotFoundError(f"{path} is missing: it belongs to the library's data; install transformer_lib again")
     with path.open(encoding="utf-8", newline="") as file:
         rows = csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE, strict=True)
         missing = _COLUMNS - set(rows.fieldnames or ())
