@@ -10,6 +10,7 @@ import signal
 import threading
 from dataclasses import MISSING, fields
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -168,11 +169,19 @@ def frozen(model):
     return model
 
 
+def dropping(model, p):
+    for part in model.modules():
+        if isinstance(part, nn.Dropout):
+            part.p = p
+    return model
+
+
 @pytest.mark.parametrize(
     ("other", "message"),
     [
         (lambda: SelfOnlyTransformer(make_learner().config), "model.kind = 'Transformer', got 'SelfOnlyTransformer'"),
-        (lambda: make_learner(dropout=0.0).double(), "model.dtype = 'torch.float32', got 'torch.float64'"),
+        (lambda: make_learner(dropout=0.0).double(), "model.src_embedding.weight.dtype = .*32', got 'torch.float64'"),
+        (lambda: dropping(make_learner(dropout=0.0), 0.7), "model.dropout.p = 0.0, got 0.7"),
         (lambda: frozen(make_learner(dropout=0.0)), r"model.frozen = \[\], got \['src_embedding.weight'\]"),
     ],
 )
@@ -180,6 +189,17 @@ def test_going_on_with_another_model_is_refused(path, other, message):
     learn(make_learner(dropout=other().config.dropout), epochs=1, checkpoint=path)
     with pytest.raises(ValueError, match=f"was begun with {message}"):
         learn(other(), checkpoint=path)
+
+
+def test_a_model_of_another_class_is_compared_by_what_it_was_made_with(path):
+    def model(mask):
+        torch.manual_seed(3)
+        return tl.DecoderOnlyTranslator(make_learner(position="rotary").config, mask=mask)
+
+    learn(model("prefix"), epochs=1, checkpoint=path)
+    with pytest.raises(ValueError, match="was begun with model.mask = 'prefix', got 'causal'"):
+        learn(model("causal"), checkpoint=path)
+    learn(model("prefix"), checkpoint=path)
 
 
 @pytest.mark.parametrize("other", [get_ema_multi_avg_fn(0.8), None])
@@ -294,6 +314,53 @@ def test_a_second_interrupt_does_not_wait_for_the_step(path):
     assert tl.load_checkpoint(path).extra["step"] == 5 and signal.getsignal(signal.SIGINT) is before
 
 
+def test_a_signal_during_another_run_within_an_evaluation_ends_both():
+    inner = []
+
+    def on_epoch(epoch):
+        inner.append(learn(signalled(make_learner(), signal.SIGTERM, [3]), epochs=1))
+
+    history = learn(make_learner(), on_epoch=on_epoch)
+    assert inner[0].interrupted and len(inner) == 1 and len(inner[0].steps) == 3
+    assert history.interrupted and len(history.steps) == STEPS_PER_EPOCH
+
+
+def test_a_signal_while_the_last_checkpoint_is_written_is_told(path, monkeypatch):
+    fsync = os.fsync
+
+    def signalled_fsync(handle):
+        signal.raise_signal(signal.SIGTERM)
+        fsync(handle)
+
+    monkeypatch.setattr(os, "fsync", signalled_fsync)
+    history = learn(make_learner(), epochs=1, checkpoint=path)
+    assert history.interrupted and tl.load_checkpoint(path).extra["step"] == STEPS_PER_EPOCH
+
+
+def test_an_evaluation_that_fails_loses_no_step(path):
+    with pytest.raises(ZeroDivisionError):
+        learn(make_learner(), on_epoch=lambda epoch: {"share": 1 / (2 - epoch)}, checkpoint=path)
+    assert tl.load_checkpoint(path).extra["step"] == 2 * STEPS_PER_EPOCH
+    whole, again = make_learner(), randomise(make_learner())
+    assert learn(again, checkpoint=path).loss == learn(whole).loss and same_weights(again, whole)
+
+
+def test_an_evaluation_may_return_numbers_of_torch_and_numpy_and_nothing_that_no_file_holds(path):
+    found = {"torch": torch.tensor(0.5), "numpy": np.float32(0.25), "stop": np.bool_(False)}
+    history = learn(make_learner(), epochs=1, on_epoch=lambda _: found, checkpoint=path)
+    assert history.epochs == [{"torch": 0.5, "numpy": 0.25, "stop": False}]
+    assert learn(make_learner(), epochs=1, on_epoch=lambda _: found, checkpoint=path) == history
+    with pytest.raises(TypeError, match="what on_epoch returns must be JSON data, got {'set'}"):
+        learn(make_learner(), on_epoch=lambda _: {"set"})
+
+
+def test_epochs_that_nobody_evaluated_keep_their_places(path):
+    learn(make_learner(), epochs=2, checkpoint=path)
+    options = {"on_epoch": lambda epoch: {"epoch": epoch}, "checkpoint": path}
+    assert learn(make_learner(), **options).epochs == [None, {"epoch": 2}, {"epoch": 3}]
+    assert learn(make_learner(), **options).epochs == [None, {"epoch": 2}, {"epoch": 3}]
+
+
 def test_a_signal_that_is_ignored_stays_ignored():
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # as in a shell's background
     try:
@@ -384,22 +451,27 @@ def test_a_rate_that_is_too_high_is_named(path):
     assert not path.exists()
 
 
+@pytest.mark.parametrize("clip_norm", [1.0, None])
 @pytest.mark.parametrize("value", [math.nan, math.inf])
-def test_a_gradient_that_is_no_number_is_not_taken(value):
+def test_a_gradient_that_is_no_number_is_not_taken(value, clip_norm):
     model, weights = spoilt(make_learner(), 7, value), []
     message = "step 7, .*: the norm of the gradient is (nan|inf), the weights after step 6 are intact"
     with pytest.raises(FloatingPointError, match=message):
-        learn(model, on_step=lambda *_: weights.append(model.output_head.weight.detach().clone()))
+        learn(model, clip_norm=clip_norm, on_step=lambda *_: weights.append(model.output_head.weight.detach().clone()))
     assert torch.equal(model.output_head.weight, weights[5])
 
 
-def test_without_clipping_no_good_checkpoint_is_overwritten(path):
+def test_no_good_checkpoint_is_overwritten_by_weights_that_are_no_numbers(path):
+    model = make_learner()
+
+    def on_step(step, _loss):
+        if step == 10:
+            model.output_head.weight.data[5, 7] = math.nan
+
     message = r"step 10: checkpoint .* is not overwritten: output_head.weight holds numbers that are not finite"
     with pytest.raises(FloatingPointError, match=message):
-        learn(spoilt(make_learner(), 10, math.nan), clip_norm=None, checkpoint=path, checkpoint_every=5)
+        learn(model, on_step=on_step, checkpoint=path, checkpoint_every=5)
     assert tl.load_checkpoint(path).extra["step"] == 5
-    with pytest.raises(FloatingPointError, match=f"step {STEPS}: output_head.weight holds numbers"):
-        learn(spoilt(make_learner(), STEPS, math.inf), clip_norm=None)
 
 
 # What is written can be read.
@@ -472,6 +544,24 @@ def test_ties_that_the_config_does_not_know_are_refused(path):
     assert same_weights(found, model) and found.output_head.weight is found.src_embedding.weight
 
 
+def test_parameters_that_share_their_numbers_are_refused_and_state_that_does_is_copied(path):
+    model = make_learner(tgt_vocab_size=23)
+    model.output_head.weight = nn.Parameter(model.tgt_embedding.weight.data)
+    with pytest.raises(ValueError, match="tgt_embedding.weight and output_head.weight are two parameters that share"):
+        learn(model, checkpoint=path)
+    plain = make_learner()
+    tl.save_checkpoint(path, plain, state={"copy": plain.src_embedding.weight})
+    assert torch.equal(tl.load_checkpoint(path).state["copy"], plain.src_embedding.weight)
+
+
+def test_what_was_read_stays_when_the_file_changes(path):
+    tl.save_checkpoint(path, make_learner(), state={"x": torch.arange(7.0)})
+    held = tl.load_checkpoint(path)
+    with path.open("r+b") as file:
+        file.write(b"0" * path.stat().st_size)
+    assert held.state["x"].tolist() == list(range(7))
+
+
 def test_a_quantised_model_is_refused(path):
     with pytest.raises(ValueError, match="model must be one that a checkpoint gives back, but .*Int8"):
         tl.save_checkpoint(path, tl.int8.quantized(make_learner()))
@@ -504,6 +594,58 @@ def test_a_checkpoint_says_which_class_it_is_of(path):
 
 
 # Before the first step.
+
+
+class Odd(Loader):
+    """Gives other batches than its length says, or something else."""
+
+    def __init__(self, pairs):
+        super().__init__(3)
+        self.pairs = pairs(self.pairs)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "error", "message"),
+    [
+        (lambda given: given[:2], ValueError, "batches must give 3 pairs .* in epoch 0, as its length says"),
+        (lambda given: given * 2, ValueError, "batches must give 3 pairs .* in epoch 0, as its length says"),
+        (lambda given: [(*pair, 0) for pair in given], ValueError, "or what is no pair, at batch 1"),
+        (lambda given: [([[3]], [[1, 2]])] * 3, TypeError, "src must be a torch.Tensor, got list"),
+        (lambda given: [(torch.ones(0, 2).long(), given[0][1])] * 3, ValueError, "src must not be empty"),
+    ],
+)
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_loader_that_does_not_keep_its_word_is_named(path, pairs, error, message, kept):
+    with pytest.raises(error, match=message):
+        tl.train(make_learner(), Odd(pairs), progress=False, epochs=2, checkpoint=path if kept else None)
+
+
+def test_what_cannot_be_used_is_refused_before_the_first_step(path):
+    model, steps = make_learner(), []
+    watch = {"on_step": lambda *_: steps.append(1)}
+    with pytest.raises(TypeError, match="average must be an AveragedModel .*, got float"):
+        learn(model, average=0.999, **watch)
+    with pytest.raises(TypeError, match="checkpoint must be a path, got 3"):
+        learn(model, checkpoint=3, **watch)
+    with pytest.raises(OSError, match="a file cannot be written where a folder is"):
+        learn(model, checkpoint=path.parent, **watch)
+    path.write_text("a file", encoding="utf-8")
+    with pytest.raises(OSError, match="run.safetensors"):
+        learn(model, checkpoint=path / "run", **watch)
+    assert not steps
+
+
+def test_a_relative_checkpoint_stays_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def on_step(step, _loss):
+        if step == 7:
+            (tmp_path / "elsewhere").mkdir()
+            os.chdir(tmp_path / "elsewhere")
+
+    learn(make_learner(), on_step=on_step, checkpoint="run.safetensors", checkpoint_every=5)
+    assert tl.load_checkpoint(tmp_path / "run.safetensors").extra["step"] == STEPS
+    assert os.listdir(tmp_path / "elsewhere") == []
 
 
 def test_a_model_with_nothing_to_train_is_refused():

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import tempfile
+import threading
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent
@@ -12,9 +15,13 @@ DATA = _CHECKOUT if (_CHECKOUT / "context" / "train.tsv").is_file() else _PACKAG
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write `content` to a temporary file beside `path`, flush it to the disk, and move it into place."""
+    """Write `content` to a temporary file beside `path`, flush it to the disk, and move it into place.
+
+    Where `path` is a link, the file that it leads to is replaced.
+    """
+    path = Path(os.path.realpath(path))
     path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f"{path.name}.{os.getpid()}.part")
+    temporary = path.with_name(f"{path.name}.{os.getpid()}-{threading.get_ident()}.part")
     try:
         with temporary.open("wb") as file:
             file.write(content)
@@ -24,3 +31,13 @@ def write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def check_writable(path: Path) -> None:
+    """Raise OSError if a file cannot be written at `path`, whose folder is made; a file that is there stays."""
+    path = Path(os.path.realpath(path))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "a file cannot be written where a folder is", str(path))
+    with tempfile.TemporaryFile(dir=path.parent):
+        pass

@@ -41,7 +41,9 @@ def evaluating(model: nn.Module) -> Iterator[None]:
 
 def _release(hold: dict[int, bool], parts: list[nn.Module]) -> None:
     """Restore the modes of the parts, but leave those that a later block holds to that block."""
-    place = next(i for i, other in enumerate(_holds) if other is hold)
+    place = next((i for i, other in enumerate(_holds) if other is hold), None)
+    if place is None:  # interrupted before the block began
+        return
     del _holds[place]
     for part in parts:
         key = id(part)

@@ -54,12 +54,10 @@ def save_checkpoint(
     Raises:
         ValueError: what would be written could not be read as this model; nothing is written.
     """
-    reason = unreadable(model)
-    if reason is not None:
-        raise ValueError(f"model must be one that a checkpoint gives back, but {reason}")
+    check_readable(model)
     tensors = {_MODEL + name: tensor for name, tensor in _distinct(model).items()}
     tensors |= {_STATE + name: tensor for name, tensor in (state or {}).items()}
-    tensors = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    tensors = _apart({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
     header: dict[str, Any] = {"kind": kind_of(model), "config": model.config.to_dict(), "extra": extra or {}}
     header["sha256"] = _digest(tensors, header)
     write_atomically(Path(path), save(tensors, {_HEADER: json.dumps(header)}))
@@ -128,19 +126,48 @@ def kind_of(model: nn.Module) -> str:
     return type(_compiled_from(model)).__name__
 
 
+def check_readable(model: nn.Module) -> None:
+    """Raise ValueError unless a checkpoint gives this model back."""
+    reason = unreadable(model)
+    if reason is not None:
+        raise ValueError(f"model must be one that a checkpoint gives back, but {reason}")
+
+
 def unreadable(model: nn.Module) -> str | None:
     """Return why what is written of `model` would not be this model when read, or None.
 
     A reader builds the class anew from its config and copies the weights by name.
     """
     model = _compiled_from(model)
+    config = getattr(model, "config", None)
+    if not isinstance(model, nn.Module) or type(config) is not TransformerConfig:
+        return f"a {type(model).__name__} with a {type(config).__name__} is no module with a TransformerConfig"
     for name, part in model.named_modules():
         if parametrize.is_parametrized(part) or any(isinstance(hook, _REWRITES) for hook in _before_forward(part)):
             return f"{name or 'it'} computes its weights from others (as weight_norm does): remove that first"
     for name, tensor in _distinct(model).items():
         if tensor.is_meta or tensor.layout != torch.strided or hasattr(tensor, "full_tensor"):
             return f"{name} is not a whole tensor of numbers but sharded, sparse or on the meta device"
+    if (pair := _sharing(_distinct(model))) is not None:
+        return f"{pair[0]} and {pair[1]} are two parameters that share their numbers: make them one"
     return unlike_config(model, inside_compiled=True) if type(model) is Transformer else None
+
+
+def _sharing(tensors: dict[str, Tensor]) -> tuple[str, str] | None:
+    """Return the names of two tensors that lie in the same memory, or None."""
+    seen: dict[tuple[torch.device, int], str] = {}
+    for name, tensor in tensors.items():
+        place = (tensor.device, tensor.untyped_storage().data_ptr())
+        if tensor.numel() and seen.setdefault(place, name) != name:
+            return seen[place], name
+    return None
+
+
+def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Return the tensors with those copied that share memory with an earlier one: safetensors stores no aliases."""
+    while (pair := _sharing(tensors)) is not None:
+        tensors = {**tensors, pair[1]: tensors[pair[1]].clone()}
+    return tensors
 
 
 _REWRITES = (WeightNorm, SpectralNorm, BasePruningMethod)  # hooks that set a weight before each forward pass
@@ -188,6 +215,6 @@ def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
         raise FileNotFoundError(f"checkpoint {path} does not exist")
     try:
         with safe_open(str(path), framework="pt") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+            return {name: file.get_tensor(name).clone() for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
     except (SafetensorError, OSError) as error:
         raise ValueError(f"checkpoint {path} must be a complete safetensors file, got: {error}") from error

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -13,19 +13,21 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel
 from tqdm.auto import tqdm
 
+from .._files import check_writable
 from .._validate import check_id_range
 from ..data.batches import Batches
 from ..model.base import TranslationModel
 from ..model.config import TransformerConfig
 from . import distributed
-from .checkpoint import unreadable
+from .checkpoint import check_readable
+from .epochs import check_batches, epoch_of
 from .finite import check_finite, check_step
 from .gradients import BatchGradient
 from .loss import TrainingLoss
 from .options import History, TrainingOptions, takes_options
 from .precision import Chosen, choose_precision
 from .resuming import random_state, read_run, set_random_state, write_run
-from .same_run import describe_run
+from .same_run import as_json, describe_run
 from .schedules import make_schedule, make_timed_schedule
 from .stopping import StopRequest
 
@@ -89,7 +91,9 @@ def train(
         known = ", ".join(entry.name for entry in fields(TrainingOptions))
         raise TypeError(f"options must be among {known}, got {', '.join(unknown)}")
     _check_model(model)
-    _check_batches(batches, model.config.pad_id)
+    check_batches(batches, model.config.pad_id)
+    if average is not None and not isinstance(average, AveragedModel):
+        raise TypeError(f"average must be an AveragedModel of torch.optim.swa_utils, got {type(average).__name__}")
     run = _Run(model, batches, TrainingOptions(**options), average)
     with run.stop:
         run.go(on_step, on_epoch)
@@ -102,18 +106,6 @@ def _check_model(model: TranslationModel) -> None:
         raise TypeError(f"model must be a module with a TransformerConfig as its config, got {type(model).__name__}")
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ValueError("model must have a parameter to train, got one whose parameters are all frozen")
-
-
-def _check_batches(batches: Batches, pad_id: int) -> None:
-    """Raise unless `batches` gives epochs of as many batches as its length says, padded with `pad_id`."""
-    if not callable(getattr(batches, "epoch", None)) or not hasattr(batches, "__len__"):
-        wanted = "tl.Batches, or have a method epoch(number) and a length"
-        raise TypeError(f"batches must be {wanted}, got {type(batches).__name__}")
-    if len(batches) == 0:
-        raise ValueError("batches must hold a batch, got none")
-    padding = getattr(batches, "pad_id", pad_id)  # other loaders may have none to tell
-    if padding != pad_id:
-        raise ValueError(f"batches must be padded with the model's pad_id {pad_id}, got {padding}")
 
 
 class _Run:
@@ -129,10 +121,11 @@ class _Run:
         self.rate = self._schedule()
         if distributed.rank() > 0:
             torch.manual_seed(torch.initial_seed() + distributed.rank())  # each drops out for itself
+        self.path = None if options.checkpoint is None else Path(options.checkpoint).absolute()  # whatever chdir does
         self.history = History()
         self.description: dict[str, Any] = {}  # of the run, where there is a checkpoint
-        if options.checkpoint is not None:
-            self._resume(options.checkpoint)
+        if self.path is not None:
+            self._resume(self.path)
         self.step = len(self.history.steps)
         self.history.precision = self._precision()
         self.gradient = BatchGradient(
@@ -144,11 +137,10 @@ class _Run:
         self.started = time.monotonic() - self.history.seconds
         self.stop = StopRequest()
 
-    def _resume(self, path: str | os.PathLike[str]) -> None:
-        """Go on from the checkpoint, if there is one; refuse a run whose checkpoints could not be read."""
-        reason = unreadable(self.model)
-        if reason is not None:
-            raise ValueError(f"model must be one that a checkpoint gives back, but {reason}")
+    def _resume(self, path: Path) -> None:
+        """Go on from the checkpoint, if there is one; refuse a run whose checkpoints could not be written or read."""
+        check_readable(self.model)
+        check_writable(path)
         self.description = describe_run(self.model, self.batches, self.options, self.average)
         self.history = read_run(path, self.model, self.optimizer, self.average, self.description)
         begun = -(-len(self.history.steps) // len(self.batches))  # epochs, rounded up
@@ -202,19 +194,26 @@ class _Run:
                     stopped = self._evaluate(epoch, on_epoch)
                 epoch += 1
         self._save_if_due(last=True)
-        self.history.interrupted = stopped
+        self.history.interrupted = distributed.any_of(stopped or self.stop.made)  # it may also come while this is saved
 
     def _evaluate(self, epoch: int, on_epoch: OnEpoch) -> bool:
         """Keep what process 0 finds after an epoch; return whether it was stopped instead, to be done again."""
         device = next(self.model.parameters()).device
         found, random = None, random_state(device)
-        with self.stop.at_once():
-            found = on_epoch(epoch + 1) if distributed.rank() == 0 else None
+        try:
+            if distributed.rank() == 0:
+                found = as_json("what on_epoch returns", self.stop.at_once(on_epoch, epoch + 1))
+        except Exception:
+            set_random_state(random, device)
+            if not distributed.together():  # the others would have to save, too, and wait for what was found
+                self._save_if_due(last=True)
+            raise
         found, stopped = distributed.from_first((found, self.stop.made))
         if stopped:
             set_random_state(random, device)
         else:
-            self.history.epochs[epoch:] = [found]
+            epochs = self.history.epochs
+            epochs[epoch:] = [*[None] * (epoch - len(epochs)), found]  # None for those that nobody evaluated
         return stopped
 
     def _told_to_stop(self) -> bool:
@@ -224,7 +223,8 @@ class _Run:
     def _train_epoch(self, epoch: int, bar: tqdm, on_step: OnStep | None) -> bool:
         """Train on what is left of an epoch, or until told to stop; return whether the time sufficed."""
         self.model.train()
-        for number, (src, tgt) in enumerate(self.batches.epoch(epoch), start=epoch * len(self.batches)):
+        start = epoch * len(self.batches)
+        for number, (src, tgt) in enumerate(epoch_of(self.batches, epoch), start):
             if number < self.step:
                 continue  # already done before the interruption
             check_id_range("src", src, self.model.config.src_vocab_size)
@@ -235,8 +235,7 @@ class _Run:
             loss = self._train_step(src, tgt, self.rate(number + 1, fraction))
             self._show(bar, loss, fraction)
             if on_step is not None:
-                with self.stop.at_once():
-                    on_step(self.step, loss)
+                self.stop.at_once(on_step, self.step, loss)
             self._save_if_due()
             if distributed.any_of(self.stop.made):
                 break
@@ -258,10 +257,12 @@ class _Run:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         self.optimizer.zero_grad(set_to_none=True)
-        loss, norm = self.gradient.add(src, tgt), None
+        loss = self.gradient.add(src, tgt)
         if self.options.clip_norm is not None:
-            norm = nn.utils.clip_grad_norm_(self.parameters, self.options.clip_norm).item()
-        check_step(self.step + 1, rate, loss, norm, self.model)
+            norm = nn.utils.clip_grad_norm_(self.parameters, self.options.clip_norm)
+        else:
+            norm = nn.utils.get_total_norm([weight.grad for weight in self.parameters if weight.grad is not None])
+        check_step(self.step + 1, rate, loss, norm.item(), self.model)
         self.optimizer.step()
         self.step += 1
         if self.average is not None and self.step > self.options.warmup_steps:
@@ -273,7 +274,7 @@ class _Run:
 
     def _save_if_due(self, last: bool = False) -> None:
         self.history.seconds = time.monotonic() - self.started
-        path = self.options.checkpoint
+        path = self.path
         if path is None and last:
             check_finite(dict(self.model.named_parameters()), f"step {self.step}")
         elif path is not None and (last or self.step % self.options.checkpoint_every == 0):

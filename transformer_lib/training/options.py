@@ -76,6 +76,8 @@ class TrainingOptions:
         check_choice("path", self.path, PATHS)
         if math.isinf(check_positive("learning_rate", self.learning_rate)):
             raise ValueError(f"learning_rate must be finite, got {self.learning_rate}")
+        if not isinstance(self.checkpoint, (str, os.PathLike, type(None))):
+            raise TypeError(f"checkpoint must be a path, got {self.checkpoint!r}")
         for name in ("clip_norm", "time_limit"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))

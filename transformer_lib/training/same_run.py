@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
+import random
 import warnings
 from collections.abc import Mapping
 from dataclasses import MISSING, fields
-from itertools import islice
+from types import BuiltinFunctionType, FunctionType
 from typing import Any
 
 import torch
@@ -18,8 +19,10 @@ from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
 from ..data.batches import Batches
+from ..fast.eligibility import plain_attributes
 from ..model.base import TranslationModel
 from .checkpoint import kind_of, plain_name
+from .epochs import epoch_of
 from .options import TrainingOptions
 
 DESCRIPTION = "run"  # of a run, in the JSON data of its checkpoint
@@ -39,14 +42,27 @@ def describe_run(
         "options": kept,
         "model": {
             "kind": kind_of(model),
-            "dtype": " and ".join(sorted({str(parameter.dtype) for parameter in model.parameters()})),
             "frozen": [plain_name(name) for name, weight in model.named_parameters() if not weight.requires_grad],
+            **{f"{plain_name(name)}.dtype": str(weight.dtype) for name, weight in model.named_parameters()},
+            **_settings(model),
         },
         "average": None if average is None else _averaging(average),
         "batches": {**{name: getattr(batches, name, None) for name in _PLANS}, **_fingerprint(batches)},
     }
-    found: dict[str, Any] = json.loads(json.dumps(description))  # as it will be read: tuples are lists, for example
+    found: dict[str, Any] = as_json("batches", description)
     return found
+
+
+def as_json(name: str, value: Any) -> Any:
+    """Return a value as it will be read from a file: tuples are lists, and numbers of torch and NumPy Python's.
+
+    Raises:
+        TypeError: it holds something that JSON does not have.
+    """
+    try:
+        return json.loads(json.dumps(value, default=lambda number: number.item()))
+    except (TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise TypeError(f"{name} must be JSON data, got {value!r}") from error
 
 
 def check_same_run(source: str, stored: Mapping[str, Any] | None, wanted: Mapping[str, Any]) -> None:
@@ -54,15 +70,16 @@ def check_same_run(source: str, stored: Mapping[str, Any] | None, wanted: Mappin
 
     An option that `stored` lacks, being of an earlier version, counts as given with its default. A checkpoint from
     before descriptions were stored (version 1.0) cannot be compared, and a warning says so. Asked for the precision
-    "auto", a run goes on in the one that it began with.
+    "auto", a run goes on in the one that it began with. (Code is not compared: a hook, or a method of a subclass.)
     """
     if stored is None:
         warnings.warn(f"checkpoint {source} does not hold the options and data of its run to compare", stacklevel=2)
         return
     if wanted["options"]["precision"] == "auto":
         wanted = {**wanted, "options": {**wanted["options"], "precision": stored["options"]["precision"]}}
-    for part, default in (("options", option_defaults()), ("model", {}), ("batches", {})):
-        found = first_difference(stored[part], wanted[part], default)
+    for part in ("options", "model", "batches"):
+        defaults = option_defaults() if part == "options" else wanted[part]  # of what an earlier version did not store
+        found = first_difference(stored[part], wanted[part], defaults)
         if found is not None:
             name, old, new = found
             what = f"{name if part == 'options' else f'{part}.{name}'} = {old!r}, got {new!r}"
@@ -94,14 +111,29 @@ def option_defaults() -> dict[str, Any]:
 
 def _fingerprint(batches: Batches) -> dict[str, Any]:
     """Return the counts and the SHA-256 of the first epoch: of every id, and of how rows and batches follow."""
-    digest, sentences = hashlib.sha256(), 0
-    with torch.random.fork_rng(devices=[]):  # a loader that draws from it shall not change the run
-        for pair in islice(batches.epoch(0), len(batches)):
+    digest, sentences, state = hashlib.sha256(), 0, random.getstate()
+    with torch.random.fork_rng(devices=[]):  # a loader that draws from them shall not change the run
+        for pair in epoch_of(batches, 0):
             for ids in pair:
                 digest.update(f"{tuple(ids.shape)}".encode())
-                digest.update(ids.long().contiguous().cpu().numpy().data)
+                digest.update(ids.contiguous().cpu().numpy().data)
             sentences += len(pair[0])
+    random.setstate(state)
     return {"per_epoch": len(batches), "sentences": sentences, "sha256": digest.hexdigest()}
+
+
+def _settings(model: nn.Module) -> dict[str, Any]:
+    """Return what each part was made with: numbers, texts and flags, and the names of functions."""
+    found: dict[str, Any] = {}
+    for path, part in model.named_modules():
+        if hasattr(part, "_orig_mod"):
+            continue  # compiled: what was compiled comes next
+        settings: dict[str, Any] = dict(plain_attributes(part))
+        for name, value in vars(part).items():
+            if not name.startswith("_") and isinstance(value, FunctionType | BuiltinFunctionType):
+                settings[name] = value.__name__
+        found |= {plain_name(f"{path}.{name}").lstrip("."): value for name, value in settings.items()}
+    return found
 
 
 def _averaging(average: AveragedModel) -> list[float]:
@@ -109,7 +141,8 @@ def _averaging(average: AveragedModel) -> list[float]:
 
     A rule is a function and cannot be compared; what it computes can.
     """
-    zero, one = (nn.ParameterList([torch.tensor([x], dtype=torch.float64)]) for x in (0.0, 1.0))
+    count = len(list(average.module.parameters()))  # a rule may treat each in its own way
+    zero, one = (nn.ParameterList(torch.tensor([x], dtype=torch.float64) for _ in range(count)) for x in (0.0, 1.0))
     found = []
     for updates in (1, 10, 100, 1000, 10000):
         probe = AveragedModel(zero, avg_fn=average.avg_fn, multi_avg_fn=average.multi_avg_fn)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from . import distributed
 
+Result = TypeVar("Result")
 SIGNALS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C or a notebook's stop button; what a scheduler or `kill` sends
 
 
@@ -40,17 +40,25 @@ class StopRequest:
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         again = self.made and number == signal.SIGINT and not distributed.together()
-        self.made = True
+        self._make(signal.Signals(number))
         if self._at_once or again:
             raise KeyboardInterrupt
 
-    @contextmanager
-    def at_once(self) -> Iterator[None]:
-        """Let a signal end what is done inside, which is then left with the request noted."""
+    def _make(self, number: signal.Signals) -> None:
+        """Note the request, also for a run within whose callbacks this one trains."""
+        self.made = True
+        outer = getattr(self._before.get(number), "__self__", None)
+        if isinstance(outer, StopRequest):
+            outer._make(number)
+
+    def at_once(self, call: Callable[..., Result], *args: object) -> Result | None:
+        """Return call(*args), which a signal ends at once; the request is then noted, and what returns is None."""
         try:
             self._at_once = True
-            yield
+            try:
+                return call(*args)
+            finally:
+                self._at_once = False
         except KeyboardInterrupt:  # a signal's, or raised by what was called
-            self.made = True
-        finally:
-            self._at_once = False
+            self._at_once, self.made = False, True
+            return None
