@@ -15,11 +15,12 @@ from transformer_lib._streams import run_command
 ROOT = Path(__file__).parents[1]
 COMMANDS = sorted(
     path
-    for folder in ("transformer_lib", "docs", "tests")
+    for folder in ("studies", "transformer_lib", "docs", "tests")
     for path in (ROOT / folder).rglob("*.py")
     if path.name == "__main__.py" or '\nif __name__ == "__main__":\n' in path.read_text(encoding="utf-8")
 )
-NO_COMMAND = {"tests/benchmarks/memory.py"}  # a process of ours starts it, and reads what it prints
+# A process of ours starts these and reads what they say: the second needs nothing of this library, in a container too.
+NO_COMMAND = {"tests/benchmarks/memory.py", "transformer_lib/course/teaching/assignments/run.py"}
 
 # Asks each command for its help, on consoles of these encodings and where nobody reads, and prints how each ends.
 ASK = """
@@ -38,7 +39,7 @@ for command, encoding in itertools.product(commands, ["", *encodings.split()]):
     sys.stdout = open(writing, "w", encoding=encoding or "ascii")
     path = Path(command).with_suffix("")
     try:
-        if path.parts[0] == "transformer_lib":
+        if path.parts[0] in ("studies", "transformer_lib"):
             runpy.run_module(".".join(path.parts).removesuffix(".__main__"), run_name="__main__", alter_sys=True)
         elif path.name == "__main__":
             runpy.run_module(path.parent.name, run_name="__main__", alter_sys=True)

@@ -13,8 +13,11 @@ def get(exercise_id: str) -> Exercise:
     Raises:
         ValueError: if there is none; the message lists the ids of that notebook.
     """
-    variants = {variant.exercise.id: variant.exercise for variant in all_variants().values()}
-    return variants[exercise_id] if exercise_id in variants else published(exercise_id)
+    if str(exercise_id).endswith("b"):
+        for variant in all_variants().values():
+            if variant.exercise.id == exercise_id:
+                return variant.exercise
+    return published(exercise_id)
 
 
 def stub(exercise_id: str) -> str:

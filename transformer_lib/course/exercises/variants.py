@@ -180,123 +180,126 @@ def _variant(
     return Variant(exercise, sentence)
 
 
-VARIANTS = (
-    _variant(
-        "01.1",
-        nearest_key_lookup,
-        "Return the value of the key with the *smallest* dot product.",
-        "you return the value of the key with the largest.",
-    ),
-    _variant(
-        "01.2",
-        softmax,
-        "The weights are proportional to *2* to the power of the score, in place of e.",
-        "your weights are powers of e.",
-    ),
-    _variant(
-        "01.5",
-        kernel_regression,
-        "The weights are `exp(-distance / bandwidth)`, with the *distance* itself: no square and no 2.",
-        "your weights are Gaussian, with the square of the gap.",
-    ),
-    _variant(
-        "02.2",
-        cosine_weights,
-        "The score of two tokens is minus their *squared distance*, divided by the temperature; there is no cosine.",
-        "your scores are cosines.",
-    ),
-    _variant(
-        "03.2",
-        output_without,
-        "Key j is not removed: it keeps *half* its weight before the rows are rescaled.",
-        "you remove the key.",
-    ),
-    _variant(
-        "03.5",
-        head_sizes,
-        "Each of the three projections has a bias, which is a parameter, too.",
-        "you count the projections without biases.",
-    ),
-    _variant("04.1", scaled_scores, "Divide by `d_k` itself, not by its root.", "you divide by the root of d_k."),
-    _variant(
-        "04.4",
-        masked_attention,
-        "The mask is inverted: True means *hidden*. A query from which all is hidden gets zeros.",
-        "to you, True means may attend.",
-        _inverted_mask,
-    ),
-    _variant(
-        "05.6",
-        nearest_neighbours,
-        "Near means a large *dot product*: lengths count.",
-        "you compare by the cosine, in which lengths do not count.",
-    ),
-    _variant(
-        "06.1",
-        sinusoidal_table,
-        "The cosines stand in the even columns, 0, 2, 4, …, and the sines in the odd ones.",
-        "your sines stand in the even columns.",
-    ),
-    _variant(
-        "06.6",
-        relative_bias,
-        "The offset is the position of the *query minus* that of the key.",
-        "your offset is the key's position minus the query's.",
-    ),
-    _variant(
-        "07.2",
-        padding_mask,
-        "The mask is inverted: True where the key is *padding*.",
-        "your mask is True where the key is a real token.",
-    ),
-    _variant(
-        "08.3",
-        multi_head_attention,
-        "The layer is *causal*: a token reads itself and those before it.",
-        "your tokens also read those that come later.",
-    ),
-    _variant(
-        "09.1",
-        feed_forward,
-        "In place of the ReLU, negative hidden units are *multiplied by 0.1*.",
-        "you set negative hidden units to 0.",
-    ),
-    _variant(
-        "09.3",
-        layer_norm,
-        "Divide by the *mean absolute deviation* plus eps, in place of the standard deviation. "
-        "(That is the mean of the features' distances from their mean.)",
-        "you divide by the standard deviation.",
-    ),
-    _variant(
-        "10.1",
-        encoder_layer,
-        "The layer is *pre-norm*: each sub-layer reads normed rows, and the sums are not normed.",
-        "your layer is post-norm.",
-    ),
-    _variant(
-        "11.1",
-        cross_attention,
-        "The mask is inverted: True means *hidden*.",
-        "to you, True means may be read.",
-        _inverted_mask,
-    ),
-    _variant(
-        "12.3",
-        parameters,
-        "Each of attention's four matrices has a bias.",
-        "you count attention without biases.",
-    ),
-    _variant(
-        "13.3",
-        label_smoothed_loss,
-        "Epsilon is shared by the *other* tokens alone; the label has 1 − epsilon and nothing more.",
-        "your label gets its part of epsilon, too.",
-    ),
-)
-
-
 @cache
 def all_variants() -> dict[str, Variant]:
     """Return the variants, {id of the exercise that is changed: variant}."""
-    return {variant.exercise.original: variant for variant in VARIANTS}
+    return {changed.exercise.original: changed for changed in _all()}
+
+
+def _all() -> tuple[Variant, ...]:
+    """Return them one by one; called when they are first needed, as each looks up its exercise."""
+    return (
+        _variant(
+            "01.1",
+            nearest_key_lookup,
+            "Return the value of the key with the *smallest* dot product.",
+            "you return the value of the key with the largest.",
+        ),
+        _variant(
+            "01.2",
+            softmax,
+            "The weights are proportional to *2* to the power of the score, in place of e.",
+            "your weights are powers of e.",
+        ),
+        _variant(
+            "01.5",
+            kernel_regression,
+            "The weights are `exp(-distance / bandwidth)`, with the *distance* itself: no square and no 2.",
+            "your weights are Gaussian, with the square of the gap.",
+        ),
+        _variant(
+            "02.2",
+            cosine_weights,
+            "The score of two tokens is minus their *squared distance*, divided by the temperature; "
+            "there is no cosine.",
+            "your scores are cosines.",
+        ),
+        _variant(
+            "03.2",
+            output_without,
+            "Key j is not removed: it keeps *half* its weight before the rows are rescaled.",
+            "you remove the key.",
+        ),
+        _variant(
+            "03.5",
+            head_sizes,
+            "Each of the three projections has a bias, which is a parameter, too.",
+            "you count the projections without biases.",
+        ),
+        _variant("04.1", scaled_scores, "Divide by `d_k` itself, not by its root.", "you divide by the root of d_k."),
+        _variant(
+            "04.4",
+            masked_attention,
+            "The mask is inverted: True means *hidden*. A query from which all is hidden gets zeros.",
+            "to you, True means may attend.",
+            _inverted_mask,
+        ),
+        _variant(
+            "05.6",
+            nearest_neighbours,
+            "Near means a large *dot product*: lengths count.",
+            "you compare by the cosine, in which lengths do not count.",
+        ),
+        _variant(
+            "06.1",
+            sinusoidal_table,
+            "The cosines stand in the even columns, 0, 2, 4, …, and the sines in the odd ones.",
+            "your sines stand in the even columns.",
+        ),
+        _variant(
+            "06.6",
+            relative_bias,
+            "The offset is the position of the *query minus* that of the key.",
+            "your offset is the key's position minus the query's.",
+        ),
+        _variant(
+            "07.2",
+            padding_mask,
+            "The mask is inverted: True where the key is *padding*.",
+            "your mask is True where the key is a real token.",
+        ),
+        _variant(
+            "08.3",
+            multi_head_attention,
+            "The layer is *causal*: a token reads itself and those before it.",
+            "your tokens also read those that come later.",
+        ),
+        _variant(
+            "09.1",
+            feed_forward,
+            "In place of the ReLU, negative hidden units are *multiplied by 0.1*.",
+            "you set negative hidden units to 0.",
+        ),
+        _variant(
+            "09.3",
+            layer_norm,
+            "Divide by the *mean absolute deviation* plus eps, in place of the standard deviation. "
+            "(That is the mean of the features' distances from their mean.)",
+            "you divide by the standard deviation.",
+        ),
+        _variant(
+            "10.1",
+            encoder_layer,
+            "The layer is *pre-norm*: each sub-layer reads normed rows, and the sums are not normed.",
+            "your layer is post-norm.",
+        ),
+        _variant(
+            "11.1",
+            cross_attention,
+            "The mask is inverted: True means *hidden*.",
+            "to you, True means may be read.",
+            _inverted_mask,
+        ),
+        _variant(
+            "12.3",
+            parameters,
+            "Each of attention's four matrices has a bias.",
+            "you count attention without biases.",
+        ),
+        _variant(
+            "13.3",
+            label_smoothed_loss,
+            "Epsilon is shared by the *other* tokens alone; the label has 1 − epsilon and nothing more.",
+            "your label gets its part of epsilon, too.",
+        ),
+    )
