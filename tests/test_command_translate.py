@@ -240,6 +240,7 @@ def started(*words, encoding="utf-8", **options):
     return subprocess.Popen(words, env=own, cwd=ROOT, stdin=subprocess.PIPE, stderr=subprocess.PIPE, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "cp932", "latin-1"])
 def test_a_translation_keeps_its_letters_in_a_file_whatever_the_console(encoding):
     process = started("translate", encoding=encoding, stdout=subprocess.PIPE)
@@ -249,6 +250,7 @@ def test_a_translation_keeps_its_letters_in_a_file_whatever_the_console(encoding
     assert "line 2: text has the unknown word" in said and ("über" in said or "\\xfcber" in said)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="needs a terminal that a test can make")
 @pytest.mark.parametrize(("encoding", "shown"), [("utf-8", GERMAN), ("cp932", GERMAN.replace("ä", "\\xe4"))])
 def test_on_a_terminal_a_letter_that_it_lacks_is_shown_by_its_number(encoding, shown):
@@ -260,6 +262,7 @@ def test_on_a_terminal_a_letter_that_it_lacks_is_shown_by_its_number(encoding, s
     os.close(reading)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no such pipe")
 def test_a_reader_that_has_seen_enough_is_no_error():
     process = started("translate", stdout=subprocess.PIPE)

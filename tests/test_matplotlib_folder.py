@@ -26,6 +26,7 @@ def draw(home):
     return done.stderr, done.stdout.strip()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="matplotlib's folders lie elsewhere there")
 def test_a_home_that_cannot_be_written_is_not_seen_below_a_figure(tmp_path):
     (tmp_path / "file").touch()
@@ -33,6 +34,7 @@ def test_a_home_that_cannot_be_written_is_not_seen_below_a_figure(tmp_path):
     assert said == "" and folder != "None" and not Path(folder).exists()  # it has gone with the process
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="matplotlib's folders lie elsewhere there")
 def test_a_home_that_can_be_written_stays_in_use(tmp_path):
     assert draw(tmp_path) == ("", "None")

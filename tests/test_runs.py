@@ -477,6 +477,7 @@ def test_no_good_checkpoint_is_overwritten_by_weights_that_are_no_numbers(path):
 # What is written can be read.
 
 
+@pytest.mark.slow
 def test_a_compiled_model_is_written_as_what_was_compiled(path):
     model = make_learner()
     compiled = torch.compile(model, backend="eager")

@@ -193,6 +193,7 @@ def test_what_is_installed_translates_trains_and_imports_without_the_course(inst
     ]
 
 
+@pytest.mark.slow
 def test_what_is_installed_says_where_the_course_is(installed, tmp_path):
     hint = "is part of the course, not of the installed library: `make lab` in the project's repository opens it"
     cause = "ModuleNotFoundError(\"No module named 'transformer_lib.course'\")"
@@ -200,6 +201,7 @@ def test_what_is_installed_says_where_the_course_is(installed, tmp_path):
     assert printed == [f"ImportError transformer_lib.{name} {hint} | {cause}" for name in tl.COURSE for _ in range(2)]
 
 
+@pytest.mark.slow
 def test_a_checkout_says_what_the_course_needs_where_that_is_missing(tmp_path):
     def hint(name: str, needs: str) -> str:
         what = f'{name} needs {needs}; in the folder of the course: pip install -e ".[course]"'
