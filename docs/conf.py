@@ -28,8 +28,8 @@ exclude_patterns = ["_static"]
 # Notebooks: their tests have checked the stored outputs, so nothing runs here.
 nb_execution_mode = "off"
 nb_render_markdown_format = "myst"  # formulas and links in the tables of notebook B
-nb_code_prompt_show = "Show the solution"  # only solutions are folded
-nb_code_prompt_hide = "Hide the solution"
+nb_code_prompt_show, nb_code_prompt_hide = "Show the {type}", "Hide the {type}"
+FOLDS = {"the source": "the solution", "the outputs": "what comes out"}  # what pages fold
 nb_ipywidgets_js: dict = {}  # panels are shown as their stored pictures
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
@@ -87,6 +87,8 @@ def mend(app, page: str, template: str, context: dict, doctree) -> None:
     """Mend two things that screen readers stumble over: the names of folds, and signatures as lists without terms."""
     if "body" in context:
         body = context["body"].replace(' aria-label="Toggle hidden content"', "")  # it says "Show the solution"
+        for said, better in FOLDS.items():
+            body = re.sub(f">((?:Show|Hide) ){said}<", rf">\1{better}<", body)
         context["body"] = SIGNATURE.sub(lambda found: PARAMETER.sub(r"<\1div>", found[0]), body)
 
 

@@ -14,12 +14,27 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+from transformer_lib.course.cells import (
+    awaited,
+    folded,
+    for_readers,
+    is_question,
+    is_telling,
+    source_of,
+    tags_of,
+    text_of,
+)
+    source_of,
+    tags_of,
+    text_of,
+)
 from transformer_lib.course.notebooks import NOTEBOOKS, Notebook, notebook
 from transformer_lib.course.reading import Entry, entries, literature, words
-from transformer_lib.course.teaching.notebook_files import html_of, source_of, tags_of, text_of
+from transformer_lib.course.teaching.notebook_files import html_of
 
 LAB = os.environ.get("SITE_JUPYTERLAB_URL", "http://localhost:8888/lab/tree").rstrip("/")
-KEPT_TAGS = {"hide-input", "solution", "check", "widget", "quiz"}
+KEPT_TAGS = {"hide-input", "solution", "check", "widget", "quiz", "predict"}
+OPEN_TAGS = {"exercise", "check", "solution", "widget"}  # what they show tells no prediction
 CELL_LINK = re.compile(r"\]\(((?:\d\d|A|B)_\w+)\.ipynb#cell-id=([\w-]+)\)")
 HREF = re.compile(r'href="((?:\d\d|A|B)_\w+)\.ipynb(?:#cell-id=([\w-]+))?"')
 CELL_NAME = re.compile(r"`((\d\d|a_|A|B)-(?:\d{3,4}|[a-z]+-\d+))`")
@@ -104,12 +119,15 @@ def shown(output: dict, here: Notebook, tags: set[str]) -> dict:
 
 
 def page_of(stored: dict, here: Notebook, *, for_students: bool = False) -> dict:
-    """Return the notebook as the site's source for its page; for students, without a link to the guide."""
+    """Return the notebook as the site's source for its page; for students, without a link to the guide.
+
+    What came out of a prediction, and the text that tells it, open with a click.
+    """
     cells = []
-    for cell in stored["cells"]:
+    for cell, asked in awaited(for_readers(stored["cells"])):
         source, place = source_of(cell), anchor(cell["id"])
         if cell["cell_type"] == "markdown":
-            source = in_html(linked_markdown(source))
+            source = in_html(linked_markdown(folded(source) if is_telling(cell) else source))
             if not cells:  # the title comes first
                 title, _, rest = source.partition("\n")
                 source, place = title + top_links(here, for_students=for_students) + rest, ""
@@ -118,8 +136,9 @@ def page_of(stored: dict, here: Notebook, *, for_students: bool = False) -> dict
         tags = set(tags_of(cell))
         outputs = [shown(output, here, tags) for output in cell["outputs"]]
         cells.append({"cell_type": "markdown", "id": f"at-{cell['id']}", "metadata": {}, "source": place})
-        kept = {"tags": sorted(tags & KEPT_TAGS)} if tags & KEPT_TAGS else {}
-        cells.append({**cell, "source": source, "metadata": kept, "outputs": outputs})
+        tags |= {"hide-output"} if asked and outputs and not is_question(cell) and not tags & OPEN_TAGS else set()
+        kept = {"tags": sorted(tags & (KEPT_TAGS | {"hide-output"}))}
+        cells.append({**cell, "source": source, "metadata": kept if kept["tags"] else {}, "outputs": outputs})
     return {**stored, "cells": cells}
 
 

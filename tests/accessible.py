@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator
 from bs4 import BeautifulSoup, Tag
 
 from markdown_rendering import READER, without_formulas
-from transformer_lib.course.teaching.notebook_files import html_of, source_of
+from transformer_lib.course.cells import source_of
+from transformer_lib.course.teaching.notebook_files import html_of
 
 HEADINGS = ["h1", "h2", "h3", "h4", "h5", "h6"]
 VAGUE = re.compile(r"(?:click |see |read )?(?:here|this|more|link|page|there|read)\W*", re.IGNORECASE)

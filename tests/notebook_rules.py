@@ -20,10 +20,12 @@ from nbformat.validator import iter_validate
 from approximate import numbers, texts, tolerance_of
 from markdown_rendering import rendering_problems
 from notebook_kernel import tags
-from notebook_measures import measure, source, spine
+from notebook_measures import measure, predictions, source, spine
 from refresh import to_text
+from transformer_lib.course.cells import is_telling
 
 CELL_LINES = 30
+LONG_TEXT = 25  # letters of a description that would tell the result before its cell has run
 CODE_CELLS_IN_A_ROW = 2
 TAGS = {
     "exercise",
@@ -42,13 +44,18 @@ TAGS = {
     "raises-exception",
     "nbval-ignore-output",
     "optional",
+    "guard",
+    "predict",
+    "telling",
 }
 CLAIM = re.compile(r"claim:C\d{3}")
 ANSWERS = re.compile(r"answers:(\d\d|A)\.\d+")
-SECOND_EDITION = (*(f"{number:02}" for number in range(23)), "A")  # kept to the proportions below
-MINUTES, MINUTES_OF_00 = 75, 40  # of the spine, with its exercises; cells tagged `optional` are counted apart
-WORDS, LINES = 2600, 220
-MEDIAN_LINES, LONGEST_CELL = 6, 20
+THIRD_EDITION = ("00", "09")  # kept to the proportions below
+MINUTES, MINUTES_OF_00 = 85, 45  # of the spine, with its exercises; cells tagged `optional` are counted apart
+OFF_BY = 5  # minutes by which the stated time may differ from the counted one
+MEDIAN_LINES, LONGEST_CELL, LONGEST_LINE = 6, 16, 88
+TIME = re.compile(r"\*\*Time:\*\* about (\d+) minutes to read and run")
+REGISTER = "B_"  # looked up, not learned from: nothing in it is to be found out
 FRONT_MATTER = ("00_", "A_", "B_")  # orientation and ledger: no derivation, so not the anatomy of a lesson
 
 
@@ -133,9 +140,65 @@ def no_stored_error(nb: Notebook) -> Iterator[str]:
                 yield f"cell {number} stores text on stderr, such as a warning"
 
 
+def asserted(nb: Notebook, number: int) -> bool:
+    """Whether a cell of code asserts something, or the guard right below it does."""
+    below = nb.cells[number + 1 : number + 2]
+    guard = below[0] if below and "guard" in tags(below[0]) else None
+    return asserts(source(nb.cells[number])) or bool(guard and asserts(source(guard)))
+
+
+def guards_are_guards(nb: Notebook) -> Iterator[str]:
+    for number, cell in enumerate(nb.cells):
+        if "guard" not in tags(cell):
+            continue
+        if cell["cell_type"] != "code" or not asserts(source(cell)):
+            yield f"cell {number} is a guard and asserts nothing"
+        elif not cell["metadata"].get("jupyter", {}).get("source_hidden"):
+            yield f"the guard in cell {number} is not folded (source_hidden)"
+        elif cell["outputs"]:
+            yield f"the guard in cell {number} shows something"
+        elif nb.cells[number - 1]["cell_type"] != "code" or "guard" in tags(nb.cells[number - 1]):
+            yield f"the guard in cell {number} has no cell of code right above it"
+
+
+def guards_assert(nb: Notebook) -> Iterator[str]:
+    """What a learner runs shows its result, and leaves to a guard what only tests need."""
+    for number, cell in nb.numbered("code"):
+        if "guard" not in tags(cell) and asserts(source(cell)) and not nb.name.startswith(REGISTER):
+            yield f"cell {number} asserts: move that to a guard below it"
+
+
+def descriptions_have_names(nb: Notebook) -> Iterator[str]:
+    for number, cell in nb.numbered("code"):
+        for call in filter(_is_figure, _calls(source(cell))):
+            texts = [node.value for node in ast.walk(call) if isinstance(node, ast.Constant)]
+            if any(isinstance(text, str) and len(text) > LONG_TEXT for text in texts):
+                yield f"cell {number} tells what its figure shows: give the description a name in descriptions.md"
+
+
+def _calls(code: str) -> Iterator[ast.Call]:
+    try:
+        yield from (node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call))
+    except SyntaxError:
+        return
+
+
+def _is_figure(call: ast.Call) -> bool:
+    return getattr(call.func, "attr", getattr(call.func, "id", "")) == "figure"
+
+
+def tellings_are_folded(nb: Notebook) -> Iterator[str]:
+    for number, cell in enumerate(nb.cells):
+        if is_telling(cell) and re.search(r"^#{1,6} ", source(cell), flags=re.MULTILINE):
+            yield f"the telling in cell {number} has a heading, which would be folded, too"
+    for cell, after in predictions(nb.cells) if not nb.name.startswith(REGISTER) else ():
+        if after is None or not is_telling(after):
+            yield f"what follows cell {cell['id']}, whose result is predicted, is not tagged as its telling"
+
+
 def unchecked_output_asserts(nb: Notebook) -> Iterator[str]:
     for number, cell in nb.numbered("code"):
-        if {"nbval-ignore-output", "gpu"} & set(tags(cell)) and not asserts(source(cell)):
+        if {"nbval-ignore-output", "gpu"} & set(tags(cell)) and not asserted(nb, number):
             yield f"the output of cell {number} is not compared, and nothing is asserted"
 
 
@@ -157,17 +220,18 @@ def tolerances_are_used(nb: Notebook) -> Iterator[str]:
             yield f"cell {number}: {error}"
             continue
         if tolerance:
-            yield from (f"cell {number} is tagged approx and {problem}" for problem in _misused_tolerance(cell))
+            yield from (f"cell {number} is tagged approx and {problem}" for problem in _misused_tolerance(nb, number))
 
 
-def _misused_tolerance(cell: dict) -> Iterator[str]:
+def _misused_tolerance(nb: Notebook, number: int) -> Iterator[str]:
+    cell = nb.cells[number]
     if cell["cell_type"] != "code":
         yield "has no output"
         return
     outputs = texts(cell["outputs"])
     if not any(numbers("".join(holder[field]), kind) for kind, holder, field in outputs):
         yield "stores no number that could differ"
-    if not asserts(source(cell)):
+    if not asserted(nb, number):
         yield "asserts nothing"
     for tag in sorted({"nbval-ignore-output", "gpu"} & set(tags(cell))):
         yield f"{tag}, so that its output is never compared"
@@ -176,7 +240,7 @@ def _misused_tolerance(cell: dict) -> Iterator[str]:
 def claims_are_asserted(nb: Notebook) -> Iterator[str]:
     for number, cell in enumerate(nb.cells):
         claims = [tag for tag in tags(cell) if tag.startswith("claim:")]
-        if claims and not (cell["cell_type"] == "code" and asserts(source(cell))):
+        if claims and not (cell["cell_type"] == "code" and asserted(nb, number)):
             yield f"cell {number} is tagged {', '.join(claims)} and asserts nothing"
 
 
@@ -198,22 +262,31 @@ def short_cells(nb: Notebook) -> Iterator[str]:
         lines = [line for line in source(cell).splitlines() if line.strip()]
         if len(lines) > CELL_LINES:
             yield f"cell {number} has {len(lines)} lines of code, at most {CELL_LINES}"
-    kinds = "".join("c" if cell["cell_type"] == "code" else " " for cell in nb.cells)
+    shown = [number for number, cell in enumerate(nb.cells) if "guard" not in tags(cell)]
+    kinds = "".join("c" if nb.cells[number]["cell_type"] == "code" else " " for number in shown)
     for match in re.finditer("c" * (CODE_CELLS_IN_A_ROW + 1) + "+", kinds):
-        yield f"cells {match.start()} to {match.end() - 1} are code without prose between"
+        first, last = shown[match.start()], shown[match.end() - 1]
+        yield f"cells {first} to {last} are code without prose between"
+
+
+def honest_minutes(nb: Notebook) -> Iterator[str]:
+    stated = TIME.search(nb.prose)
+    counted = measure(spine(nb.cells)).reading()
+    if stated and abs(int(stated[1]) - counted) > OFF_BY:
+        yield f"{stated[1]} minutes are stated to read and run, {counted:.0f} are counted"
 
 
 def proportions(nb: Notebook) -> Iterator[str]:
     number = nb.name.partition("_")[0]
-    if number not in SECOND_EDITION:
+    if number not in THIRD_EDITION:
         return
-    found = measure(spine(nb.cells))
+    counted = measure(spine(nb.cells))
+    lines = [line for _, cell in nb.numbered("code") for line in source(cell).splitlines() if "guard" not in tags(cell)]
     limits = {
-        "minutes": (round(found.minutes()), MINUTES_OF_00 if number == "00" else MINUTES),
-        "words": (found.words, WORDS),
-        "lines of code": (found.lines, LINES),
-        "lines in the median cell": (statistics.median(found.code or [0]), MEDIAN_LINES),
-        "lines in the longest cell": (max(found.code, default=0), LONGEST_CELL),
+        "minutes": (round(counted.minutes()), MINUTES_OF_00 if number == "00" else MINUTES),
+        "lines in the median cell": (statistics.median(counted.code or [0]), MEDIAN_LINES),
+        "lines in the longest cell": (max(counted.code, default=0), LONGEST_CELL),
+        "characters in its longest line": (max(map(len, lines), default=0), LONGEST_LINE),
     }
     for name, (count, most) in limits.items():
         if count > most:
@@ -290,12 +363,17 @@ RULES: list[Rule] = [
     unique_ids,
     executed_in_order,
     no_stored_error,
+    guards_are_guards,
+    guards_assert,
+    descriptions_have_names,
+    tellings_are_folded,
     unchecked_output_asserts,
     known_tags,
     tolerances_are_used,
     claims_are_asserted,
     plain_python,
     short_cells,
+    honest_minutes,
     proportions,
     markdown_renders_as_meant,
     images_have_alt_text,

@@ -17,9 +17,10 @@ from urllib.request import Request, urlopen
 import pytest
 
 from transformer_lib.course import copies, notebooks, progress
+from transformer_lib.course.cells import source_of
 from transformer_lib.course.copies import __main__ as command
 from transformer_lib.course.copies import lab, record, restoring, updating
-from transformer_lib.course.copies.clearing import for_learner, language_info, source_of
+from transformer_lib.course.copies.clearing import for_learner, language_info
 
 pytestmark = pytest.mark.fast
 

@@ -23,6 +23,7 @@ import site_pages
 import built_site
 import studies
 import transformer_lib as tl
+from transformer_lib.course.cells import source_of, tags_of, text_of
 from transformer_lib.course.claims import errata, get, shown_in
 from transformer_lib.course.notebooks import NOTEBOOKS, notebook
 from transformer_lib.course.reading import entries, literature
@@ -68,7 +69,7 @@ def raw(entry) -> dict:
 
 
 def tagged(entry, tag: str) -> int:
-    return sum(tag in notebook_files.tags_of(cell) for cell in raw(entry)["cells"])
+    return sum(tag in tags_of(cell) for cell in raw(entry)["cells"])
 
 
 @functools.cache
@@ -133,14 +134,14 @@ def test_every_picture_has_words(site):
 @pytest.mark.parametrize("entry", NOTEBOOKS, ids=lambda entry: entry.id)
 def test_a_notebook_page_is_whole(site, entry):
     page = pages(site)[(site / "notebooks" / f"{entry.stem}.html").resolve()]
-    cells = raw(entry)["cells"]
+    cells = for_readers(raw(entry)["cells"])
     assert {f"cell-{cell['id']}" for cell in cells[1:]} <= page.ids
     assert page.text.count('<details class="admonition hide above-input">') == tagged(entry, "solution")
     assert page.text.count("Show the solution") == page.text.count("Hide the solution") == tagged(entry, "solution")
     assert page.text.count('class="in-lab"') == tagged(entry, "widget")
     assert page.text.count('class="course-strip"') == 1
     assert "tag_claim" not in page.text and "tag_nbval" not in page.text
-    prose = "".join(notebook_files.source_of(cell) for cell in cells if cell["cell_type"] == "markdown")
+    prose = "".join(source_of(cell) for cell in cells if cell["cell_type"] == "markdown")
     assert page.text.count('<span class="math') >= len(re.findall(r"(?<!\$)\$[^$\n]+\$(?!\$)", prose)) / 2
 
 
@@ -264,19 +265,20 @@ def test_names_of_cells_in_the_guide():
 def joined(output: dict) -> str:
     """Return the text of an output, which a notebook's file may keep as lines."""
     shown = output.get("data", {"text": output.get("text", "")})
-    return "\0".join(notebook_files.text_of(value) for value in shown.values())
+    return "\0".join(text_of(value) for value in shown.values())
 
 
 def test_a_page_changes_no_output_and_not_the_notebook():
     entry = notebook("04")
     original = raw(entry)
     page = site_pages.page_of(copy.deepcopy(original), entry)
+    original["cells"] = for_readers(original["cells"])
     before, after = (
         [joined(output) for cell in each["cells"] for output in cell.get("outputs", [])] for each in (original, page)
     )
     changed = [new for old, new in zip(before, after, strict=True) if old != new]
     assert ["course-strip" in changed[0], "in-lab" in changed[1], len(changed)] == [True, True, 2]
-    sources = [notebook_files.source_of(cell) for cell in original["cells"] if cell["cell_type"] == "code"]
+    sources = [source_of(cell) for cell in original["cells"] if cell["cell_type"] == "code"]
     assert sources == [cell["source"] for cell in page["cells"] if cell["cell_type"] == "code"]
 
 

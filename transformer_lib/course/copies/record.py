@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ..._files import write_atomically
-from .clearing import source_of
+from ..cells import source_of
 
 FILE = ".copies.json"
 

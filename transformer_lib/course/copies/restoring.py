@@ -11,7 +11,7 @@ from typing import Any
 from filelock import FileLock
 
 from ..._files import write_atomically
-from .clearing import source_of
+from ..cells import source_of
 from .record import read, write
 from .updating import PATIENCE, as_bytes, put
 

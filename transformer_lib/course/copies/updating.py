@@ -44,7 +44,7 @@ def _bring(source: Path, place: Path, record: dict[str, Copied]) -> str:
         if known and known.version == version:
             return ""
         now = cells_of_file(target)
-        if now == cells_of(json.loads(content)):  # only its outputs are new, or the record was lost
+        if now == cells_of(for_learner(json.loads(content))):  # only its outputs are new, or the record was lost
             record[source.name] = Copied(version, now)
             return ""
         if known is None or now != known.cells:
@@ -62,9 +62,9 @@ def put(content: bytes, target: Path) -> Copied:
     Raises:
         OSError: it cannot be written.
     """
-    notebook = json.loads(content)
-    write_atomically(target, as_bytes(for_learner(notebook)))
-    return Copied(version_of(content), cells_of(notebook))
+    learners = for_learner(json.loads(content))
+    write_atomically(target, as_bytes(learners))
+    return Copied(version_of(content), cells_of(learners))
 
 
 def as_bytes(notebook: dict[str, Any]) -> bytes:

@@ -18,6 +18,7 @@ from datetime import date
 
 from .. import notebooks, routes
 from . import store
+from .guesses import Guess, guesses_view
 from .live import Live, in_kernel, show
 from .places import Place, place_to_continue
 from .route_view import above_map, routes_view
@@ -32,8 +33,11 @@ __all__ = [
     "mark",
     "passed",
     "path",
+    "predictions",
     "reset",
     "route",
+    "said",
+    "say",
     "show",
     "state",
     "static",
@@ -92,6 +96,28 @@ def passed(kind: str, name: str) -> View | None:
     if before or not finished(entry, state()):
         return None
     return View(lambda: closing_view(entry, notebooks.following(entry)))
+
+
+def said(prediction_id: str) -> Guess | None:
+    """Return what was predicted under this id and how it came out; None for nothing."""
+    return Guess.read(state()["prediction"].get(prediction_id, ""))
+
+
+def say(prediction_id: str, words: str, right: bool | None = None) -> bool:
+    """Remember a prediction, and whether it came true once that is known. True when that is on disk."""
+    if static() or os.environ.get("NBGRADER_EXECUTION"):
+        return False
+    kept = str(Guess(date.today().isoformat(), right, words))
+
+    def add(current: State) -> State:
+        return {**current, "prediction": {**current["prediction"], prediction_id: kept}}
+
+    return update(path(), add, here=prediction_id.split(".")[0])
+
+
+def predictions() -> View:
+    """Show how often a prediction came true, by notebook."""
+    return View(lambda: guesses_view(state()["prediction"], notebooks.NOTEBOOKS))
 
 
 def last() -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from platformdirs import user_data_path
 from ..._files import write_atomically
 
 KINDS = ("exercise", "quiz", "case", "widget", "notebook")
-STORED = (*KINDS, "route")  # the chosen route is kept beside what was passed, {its name: date}
+STORED = (*KINDS, "route", "prediction")  # kept beside: the chosen route, {its name: date}; what was predicted
 FOLDER = "transformer-course"
 LOCK_PATIENCE = 8.0  # seconds to wait for another kernel, whose write takes milliseconds
 

@@ -20,7 +20,7 @@ NOTEBOOK_09 = (
             Option("u_1 = 1, w_1 = −1, u_0 = w_0 = 0", "That gives −1 for the pair (0, 1), where 1 is wanted."),
             Option(
                 "Some, but training has to find them.",
-                "Try: the sum of all four numbers would have to be 0 by the first two wishes, and 2 by the others.",
+                "Try: the sum of all four numbers would have to be 0 by the first two pairs, and 2 by the others.",
             ),
         ),
     ),
@@ -35,9 +35,9 @@ NOTEBOOK_09 = (
             (64, "That is the number of all terms."),
             (8, "That is 2³, all terms for three sub-layers."),
             (120, "A term has its Jacobians in one order only: divide by the 6 orders of three."),
-            (15, "So many have two Jacobians, or four."),
+            (15, "That is how many have two Jacobians, or four."),
             (1, "Neighbours are not alone: J₆ J₃ J₁ is a term, too."),
-            (4, "So many have three neighbours; a path may pass by those in between."),
+            (4, "That is how many have three neighbours. A path may also pass by those in between."),
         ),
         "Take either I or the Jacobian from each of the six factors. In how many ways can three be Jacobians?",
         tolerance=0.1,
@@ -45,26 +45,26 @@ NOTEBOOK_09 = (
     ),
     Choice(
         "09.q3",
-        "24 blocks, weights just drawn, residual connections, no norm anywhere. The gradient "
-        "at the first block, compared with that at the last, …",
+        "A stack with residual connections and no norm, its weights just drawn. Somebody says: the path through I brings "
+        "the gradient down unchanged, so it is as large at the bottom as at the top. What is wrong?",
         (
             Option(
-                "… vanishes.",
-                "Without residual connections it may. Here the identity path is among the paths, and "
-                "freshly drawn ones do not cancel it.",
+                "The ReLU sets half of the gradient to zero.",
+                "A ReLU shuts some units for some tokens. The path through I meets no ReLU at all.",
             ),
             Option(
-                "… is about the same, by the identity path.", "The identity path is one of 2⁴⁸; the others add to it."
+                "Nothing: that is what residual connections are for.",
+                "They keep the gradient alive. But the path through I is one among 2ⁿ, and all of them add up.",
             ),
             Option(
-                "… is larger; how much depends on the size of the weights.",
-                "Each sub-layer adds to what passes. With small weights that is a factor of a few, with larger ones "
-                "many powers of ten.",
+                "The other paths bring something down as well, and all of it is added.",
+                "With small weights that is little; with larger ones the gradient grows by powers of ten.",
                 right=True,
             ),
             Option(
-                "… is zero for half of the weights, because of ReLU.",
-                "A ReLU shuts some units for some tokens; other units and the residual path stay open.",
+                "The product of all Jacobians makes it vanish.",
+                "Without residual connections that product is all there is. Here it is one path of 2ⁿ, and adds next to "
+                "nothing.",
             ),
         ),
     ),

@@ -6,6 +6,8 @@ import json
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
+from ..cells import text_of
+
 MATHJAX = ("sphinx-mathjax-offline", "sphinx-mathjax-offline/static/mathjax/tex-svg-full.js")
 """MathJax in one file that fetches no other: the package that carries it, and where."""
 
@@ -13,21 +15,6 @@ MATHJAX = ("sphinx-mathjax-offline", "sphinx-mathjax-offline/static/mathjax/tex-
 def read(path: Path) -> dict:
     """Return the notebook in a file."""
     return json.loads(path.read_text(encoding="utf-8"))
-
-
-def text_of(field: str | list[str]) -> str:
-    """Return a field of a notebook's file, which may be a list of lines, as text."""
-    return field if isinstance(field, str) else "".join(field)
-
-
-def source_of(cell: dict) -> str:
-    """Return the source of a cell."""
-    return text_of(cell["source"])
-
-
-def tags_of(cell: dict) -> list[str]:
-    """Return the tags of a cell."""
-    return cell["metadata"].get("tags", [])
 
 
 def html_of(cell: dict) -> str:

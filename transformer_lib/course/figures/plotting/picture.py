@@ -15,6 +15,7 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from .base import MAX_WIDTH, checked_alt, picture_html
+from .descriptions import described
 
 SERIES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#B8860B", "#56B4E9", "#333333")
 """Colours of a figure's series, in order; each also has its own dash, marker and hatch."""
@@ -71,14 +72,15 @@ def figure(
 
     Args:
         fig: a figure, or the ``Axes`` (or array of them) that a ``plot_…`` function returned.
-        alt: what a reader who cannot see it must know: kind, axes, the finding with its number.
+        alt: what a reader who cannot see it must know: kind, axes, the finding with its number. Or the name under
+            which `notebooks/descriptions.md` has it, such as "00.cuts", so that a cell does not tell its result.
         caption: one visible line below the picture.
         table: the data as rows, the first being the headings, for a folded table below the picture.
     Raises:
         TypeError: ``fig`` is no figure or axes, or ``alt`` is no string.
-        ValueError: ``alt`` is empty.
+        ValueError: ``alt`` is empty, or a name that is not there.
     """
-    alt = checked_alt(alt)
+    alt = described(checked_alt(alt))
     target = _figure_of(fig)
     png, pixels = _png(target)
     plt.close(target)

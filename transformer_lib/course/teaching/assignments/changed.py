@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 
+from ...cells import source_of
 from ...exercises import get
 from ...exercises.variants import Variant, all_variants
-from ..notebook_files import source_of
 
 
 def variant_of(exercise_id: str) -> Variant:

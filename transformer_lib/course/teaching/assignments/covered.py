@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from ... import notebooks as course
-from ..notebook_files import read, source_of, tags_of
+from ...cells import source_of, tags_of
+from ..notebook_files import read
 
 TAG = "answers:"
 """Begins the tag of a code cell that spells out the answer to an exercise, such as answers:08.1."""

@@ -15,8 +15,8 @@ from collections.abc import Collection
 from copy import deepcopy
 from dataclasses import dataclass, replace
 
+from ...cells import folded, for_readers, is_telling, source_of, tags_of
 from ...exercises import Exercise, get
-from ..notebook_files import source_of, tags_of
 from .changed import stub_and_body, told, variant_of
 from .covered import covering
 
@@ -80,6 +80,7 @@ def course_source(
             no variant.
     """
     result = deepcopy(notebook)
+    result["cells"] = [_told(cell) for cell in for_readers(result["cells"])]
     groups = groups_of(result["cells"])
     chosen = [group for group in groups if graded is None or group.exercise.id in graded]
     if not chosen:
@@ -100,6 +101,11 @@ def course_source(
     given = [variant_of(each.id).exercise if each.id in variants else each for each in (g.exercise for g in chosen)]
     result["cells"].insert(1, _notice(given))
     return result
+
+
+def _told(cell: dict) -> dict:
+    """Return a cell; what tells the result of a prediction opens with a click."""
+    return cell | {"source": folded(source_of(cell))} if is_telling(cell) else cell
 
 
 def points_of(exercise: Exercise) -> int:

@@ -9,7 +9,8 @@ import textwrap
 
 from bs4 import BeautifulSoup, Tag
 
-from ..notebook_files import html_of, text_of
+from ...cells import text_of
+from ..notebook_files import html_of
 from .long_lines import LEGIBLE, WIDTH, broken
 
 PLAIN_LINES, CODE_LINES, OUTPUT_LINES = 8, 16, 14

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ...cells import for_readers, source_of, tags_of
 from .. import notebook_files
-from ..notebook_files import tags_of
 from . import outputs
 from . import text as texts
 from .markdown import Block, Section, blocks, sections
@@ -46,14 +46,14 @@ class Slide:
 
 
 def read(path: Path) -> list[dict]:
-    """Return the cells of a notebook, each source as one text.
+    """Return the cells of a notebook without its guards, each source as one text.
 
     Raises:
         ValueError: if a cell's tags contradict each other or ask for a cell that no slide may show.
     """
-    cells = notebook_files.read(path)["cells"]
+    cells = for_readers(notebook_files.read(path)["cells"])
     for cell in cells:
-        cell["source"] = notebook_files.source_of(cell)
+        cell["source"] = source_of(cell)
         _check_tags(path.name, cell)
     return cells
 

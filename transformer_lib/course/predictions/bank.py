@@ -1,0 +1,9 @@
+"""All predictions of the course that are committed to, in its order."""
+
+from __future__ import annotations
+
+from .bank_00 import NOTEBOOK_00
+from .bank_09 import NOTEBOOK_09
+from .model import Prediction
+
+PREDICTIONS: tuple[Prediction, ...] = (*NOTEBOOK_00, *NOTEBOOK_09)
