@@ -6,24 +6,12 @@ import numpy as np
 import torch
 
 
-def mean_of_rows(x):
-    total = torch.zeros(x.shape[1])
-    for row in x:
-        total = total + row
-    return total / len(x)
-
-
 def mean_of_rows_in_numpy(x):
     return torch.from_numpy(np.mean(x.numpy(), axis=0))
 
 
 def weighted_mean(weights, x):
     return (weights[:, None] * x).sum(dim=0) / weights.sum()
-
-
-def itself_and_one_more(n, query, key):
-    rows, columns = torch.arange(n)[:, None], torch.arange(n)[None, :]
-    return (rows == columns) | ((rows == query) & (columns == key))
 
 
 def itself_and_one_more_in_numpy(n, query, key):
@@ -45,10 +33,8 @@ def best_connection(count_right, n):
 
 
 STYLES = [
-    ("00.1", mean_of_rows),
     ("00.1", mean_of_rows_in_numpy),
     ("00.2", weighted_mean),
-    ("00.3", itself_and_one_more),
     ("00.3", itself_and_one_more_in_numpy),
     ("00.4", best_connection),
 ]

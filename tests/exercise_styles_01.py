@@ -17,19 +17,6 @@ def nearest_key_lookup(query, keys, values):
     return best
 
 
-def nearest_key_by_sorting(query, keys, values):
-    return values[torch.argsort(keys @ query)[-1]]
-
-
-def naive_softmax(scores):
-    return torch.exp(scores) / torch.sum(torch.exp(scores), -1)[..., None]
-
-
-def stable_softmax(scores):
-    exponentials = (scores - scores.amax(dim=-1, keepdim=True)).exp()
-    return exponentials / exponentials.sum(dim=-1, keepdim=True)
-
-
 def softmax_by_a_global_shift(scores):
     exponentials = math.e ** (scores - scores.max())
     return exponentials / exponentials.sum(-1, keepdim=True)
@@ -47,21 +34,8 @@ def soft_lookup(queries, keys, values, temperature):
     return torch.stack(rows)
 
 
-def soft_lookup_by_einsum(queries, keys, values, temperature):
-    scores = torch.einsum("nd,md->nm", queries / temperature, keys)
-    scores = scores - scores.logsumexp(dim=1, keepdim=True)
-    return torch.einsum("nm,mv->nv", scores.exp(), values)
-
-
 def soft_lookup_fused(queries, keys, values, temperature):
     return F.scaled_dot_product_attention(queries[None], keys[None], values[None], scale=1 / temperature)[0]
-
-
-def step_by_autograd(weights, values, targets, rate):
-    values = values.clone().requires_grad_()
-    loss = ((weights @ values - targets) ** 2).mean()
-    loss.backward()
-    return (values - rate * values.grad).detach()
 
 
 def step_by_loops(weights, values, targets, rate):
@@ -93,15 +67,10 @@ def scale_for_confidence(scores, p):
 
 STYLES = [
     ("01.1", nearest_key_lookup),
-    ("01.1", nearest_key_by_sorting),
-    ("01.2", naive_softmax),
-    ("01.2", stable_softmax),
     ("01.2", softmax_by_a_global_shift),
     ("01.2", softmax_by_logarithms),
     ("01.3", soft_lookup),
-    ("01.3", soft_lookup_by_einsum),
     ("01.3", soft_lookup_fused),
-    ("01.4", step_by_autograd),
     ("01.4", step_by_loops),
     ("01.5", kernel_regression),
     ("01.6", scale_for_confidence),

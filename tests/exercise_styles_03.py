@@ -21,21 +21,9 @@ def output_without_by_scores(weights, value, j):
     return torch.softmax(weights.log().masked_fill(~allowed, -torch.inf), dim=-1) @ value
 
 
-def output_without_by_where(weights, value, j):
-    kept = torch.where(torch.arange(weights.shape[-1]) == j, 0.0, weights)
-    return torch.nn.functional.normalize(kept, p=1, dim=-1) @ value
-
-
 def point_at_next(n, share):
     successor = np.roll(np.eye(n), 1, axis=1)
     return torch.from_numpy(n**0.5 * (np.log(share) - np.log((1 - share) / (n - 1))) * successor)
-
-
-def point_at_next_by_lists(n, share):
-    entry = (n ** (1 / 2)) * torch.logit(torch.tensor(share, dtype=torch.float64)).item() + n**0.5 * torch.tensor(
-        n - 1.0, dtype=torch.float64
-    ).log().item()
-    return torch.tensor([[entry if t == (s + 1) % n else 0.0 for t in range(n)] for s in range(n)])
 
 
 def head_sizes(d_model, d_k, d_v, batch, seq_len):
@@ -51,9 +39,7 @@ STYLES = [
     ("03.1", project),
     ("03.2", output_without),
     ("03.2", output_without_by_scores),
-    ("03.2", output_without_by_where),
     ("03.3", point_at_next),
-    ("03.3", point_at_next_by_lists),
     ("03.4", same_scores),
     ("03.5", head_sizes),
 ]

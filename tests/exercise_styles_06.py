@@ -8,13 +8,6 @@ import numpy as np
 import torch
 
 
-def sinusoidal_table(seq_len, d_model):
-    table = torch.zeros(seq_len, d_model)
-    angles = torch.arange(seq_len).outer(10000.0 ** (-torch.arange(0, d_model, 2) / d_model))
-    table[:, 0::2], table[:, 1::2] = angles.sin(), angles.cos()
-    return table
-
-
 def table_by_numpy(n, d):
     feature = np.arange(d)
     angles = np.arange(n)[:, None] / 10000.0 ** ((feature - feature % 2) / d)
@@ -33,11 +26,6 @@ def shift_matrix(offset, d_model):
         matrix[2 * j, 2 * j] = matrix[2 * j + 1, 2 * j + 1] = math.cos(angle)
         matrix[2 * j, 2 * j + 1], matrix[2 * j + 1, 2 * j] = math.sin(angle), -math.sin(angle)
     return matrix
-
-
-def recover_offset(pe_a, pe_b, max_offset):
-    misses = {k: float((shift_matrix(k, len(pe_a)) @ pe_a - pe_b).norm()) for k in range(-max_offset, max_offset + 1)}
-    return min(misses, key=misses.get)
 
 
 def offset_as_tensor(pe_a, pe_b, max_offset):
@@ -62,11 +50,9 @@ def relative_bias(scores, table, max_distance):
 
 
 STYLES = [
-    ("06.1", sinusoidal_table),
     ("06.1", table_by_numpy),
     ("06.2", add_positions),
     ("06.3", shift_matrix),
-    ("06.4", recover_offset),
     ("06.4", offset_as_tensor),
     ("06.5", rotary),
     ("06.6", relative_bias),

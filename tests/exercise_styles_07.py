@@ -6,12 +6,6 @@ import math
 
 import numpy as np
 import torch
-from torch.nn import functional as F
-
-
-def causal_mask(seq_len):
-    places = torch.arange(seq_len)
-    return places[None, :] <= places[:, None]
 
 
 def causal_mask_in_place(seq_len):
@@ -25,11 +19,6 @@ def padding_mask(ids, pad_id):
     return ids.ne(pad_id).reshape(len(ids), 1, 1, -1)
 
 
-def packed_mask(segments):
-    same = segments[:, None, :, None] == segments[:, None, None, :]
-    return same & (segments != 0)[:, None, None, :] & torch.ones(*same.shape[-2:]).tril().bool()
-
-
 def packed_mask_by_numpy(segments):
     rows = segments.numpy()
     n = rows.shape[1]
@@ -37,11 +26,6 @@ def packed_mask_by_numpy(segments):
     for b, i, j in np.ndindex(len(rows), n, n):
         mask[b, 0, i, j] = j <= i and rows[b, i] == rows[b, j] and rows[b, j] > 0
     return torch.from_numpy(mask)
-
-
-def stepwise_loss(logits_of, tgt):
-    last_rows = torch.stack([logits_of(tgt[:n])[n - 1] for n in range(1, len(tgt))])
-    return F.cross_entropy(last_rows, tgt[1:])
 
 
 def stepwise_loss_in_float32(logits_of, tgt):
@@ -70,13 +54,10 @@ def leak_map(logits_of, ids, vocab_size):
 
 
 STYLES = [
-    ("07.1", causal_mask),
     ("07.1", causal_mask_in_place),
     ("07.2", padding_mask),
-    ("07.3", stepwise_loss),
     ("07.3", stepwise_loss_in_float32),
     ("07.3", stepwise_loss_by_loop),
     ("07.4", leak_map),
-    ("07.5", packed_mask),
     ("07.5", packed_mask_by_numpy),
 ]

@@ -26,13 +26,9 @@ def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm
     return x
 
 
-def alignment(weights, src_tokens, tgt_tokens):
-    chosen = weights.mean(0).argmax(-1)
-    return [(word, src_tokens[j]) for word, j in zip(tgt_tokens[1:], chosen, strict=True)]
-
-
 def alignment_in_lists(weights, src_tokens, tgt_tokens):
-    return [list(pair) for pair in alignment(weights, src_tokens, tgt_tokens)]
+    chosen = weights.mean(0).argmax(-1)
+    return [[word, src_tokens[j]] for word, j in zip(tgt_tokens[1:], chosen, strict=True)]
 
 
 def step_from_cache(x_new, keys, values, W_Q, W_O):
@@ -52,7 +48,6 @@ STYLES = [
     ("11.1", cross_attention),
     ("11.1", cross_attention_sentence_by_sentence),
     ("11.2", decoder_layer),
-    ("11.4", alignment),
     ("11.4", alignment_in_lists),
     ("11.3", step_from_cache),
     ("11.5", memory_gradient),

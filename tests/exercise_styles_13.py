@@ -8,11 +8,6 @@ import torch
 F = torch.nn.functional
 
 
-def masked_cross_entropy(logits, tgt_out, pad_id):
-    losses = F.nll_loss(logits.log_softmax(-1).transpose(1, 2), tgt_out, reduction="none")
-    return losses[tgt_out != pad_id].mean()
-
-
 def masked_cross_entropy_by_weights(logits, tgt_out, pad_id):
     real = tgt_out != pad_id
     wanted = F.one_hot(tgt_out, logits.shape[-1]).to(logits.dtype) * real[..., None]
@@ -29,18 +24,6 @@ def masked_cross_entropy_label_by_label(logits, tgt_out, pad_id):
     return sum(losses) / len(losses)
 
 
-def early_stopping(losses, patience):
-    best, kept, waited = float("inf"), 0, 0
-    for epoch, loss in enumerate(losses, start=1):
-        if loss < best:
-            best, kept, waited = loss, epoch, 0
-        else:
-            waited += 1
-        if waited == patience:
-            return [kept, epoch]
-    return [kept, len(losses)]
-
-
 def early_stopping_in_numpy(losses, patience):
     for stopped in range(1, len(losses) + 1):
         kept = int(np.argmin(losses[:stopped])) + 1
@@ -49,23 +32,10 @@ def early_stopping_in_numpy(losses, patience):
     return kept, stopped
 
 
-def label_smoothed_loss(logits, targets, epsilon):
-    log_p = logits - logits.logsumexp(-1, keepdim=True)
-    right = log_p[torch.arange(len(targets)), targets]
-    return -((1 - epsilon) * right + epsilon * log_p.mean(-1)).mean()
-
-
 def label_smoothed_loss_against_q(logits, targets, epsilon):
     size = logits.shape[-1]
     q = torch.full_like(logits, epsilon / size) + (1 - epsilon) * F.one_hot(targets, size).to(logits.dtype)
     return F.cross_entropy(logits, q)
-
-
-def grouped_interval(right, groups, draws):
-    member = F.one_hot(groups).double()  # [n, n_groups]
-    times = torch.stack([(draws == group).sum(1) for group in range(member.shape[1])], dim=1).double()
-    shares = times @ (member.T @ right.double()) / (times @ member.sum(0))
-    return torch.stack([shares.quantile(0.025), shares.quantile(0.975)])
 
 
 def grouped_interval_by_loops(right, groups, draws):
@@ -82,21 +52,11 @@ def grouped_interval_in_float32(right, groups, draws):
     return shares.float().quantile(torch.tensor([0.025, 0.975]))
 
 
-def grouped_interval_of_rounded_shares(right, groups, draws):
-    rows = [torch.cat([right[groups == group] for group in row]).float().mean() for row in draws]
-    return torch.quantile(torch.stack(rows).double(), torch.tensor([0.025, 0.975]).double())
-
-
 STYLES = [
-    ("13.1", masked_cross_entropy),
     ("13.1", masked_cross_entropy_by_weights),
     ("13.1", masked_cross_entropy_label_by_label),
-    ("13.2", early_stopping),
     ("13.2", early_stopping_in_numpy),
-    ("13.3", label_smoothed_loss),
     ("13.3", label_smoothed_loss_against_q),
-    ("13.4", grouped_interval),
     ("13.4", grouped_interval_by_loops),
     ("13.4", grouped_interval_in_float32),
-    ("13.4", grouped_interval_of_rounded_shares),
 ]

@@ -36,13 +36,6 @@ def cached_attention_token_by_token(x, keys, values, W_Q, W_K, W_V):
     return torch.vstack(rows), keys, values
 
 
-def nucleus(logits, p, temperature):
-    values, order = (logits / temperature).sort(descending=True)
-    before = torch.cat([torch.zeros(1), values.softmax(0).cumsum(0)[:-1]])
-    dropped = order[before >= p]
-    return (logits / temperature).index_fill(0, dropped, float("-inf")).softmax(0)
-
-
 def nucleus_in_a_loop(logits, p, temperature):
     grown = np.exp((logits.double().numpy() - logits.max().item()) / temperature)
     probabilities, kept, total = grown / grown.sum(), np.zeros(len(grown)), 0.0
@@ -80,28 +73,12 @@ def most_probable(next_log_probs, bos_id, eos_id, max_new_tokens):
     return heap[0][1], -heap[0][0]
 
 
-def most_probable_with_a_stack(next_log_probs, bos_id, eos_id, max_new_tokens):
-    best, score, stack = [], -math.inf, [([bos_id], 0.0)]
-    while stack:
-        ids, so_far = stack.pop()
-        if so_far <= score:
-            continue
-        if ids[-1] == eos_id:
-            best, score = ids, so_far
-        elif len(ids) <= max_new_tokens:
-            log_p = next_log_probs(ids)
-            stack += [([*ids, token], so_far + log_p[token].item()) for token in log_p.argsort().tolist()]
-    return best, score
-
-
 STYLES = [
     ("14.1", greedy_loop),
     ("14.2", cached_attention),
     ("14.2", cached_attention_token_by_token),
-    ("14.3", nucleus),
     ("14.3", nucleus_in_a_loop),
     ("14.3", nucleus_by_searching),
     ("14.4", beam_step),
     ("14.5", most_probable),
-    ("14.5", most_probable_with_a_stack),
 ]

@@ -10,16 +10,6 @@ def weighted_norms(weights, value, W_O):
     return (weights[:, :, None] * (value @ W_O)).norm(dim=-1)
 
 
-def rank_correlation_by_corrcoef(x, y):
-    ranks = [values.argsort().argsort().float() for values in (x, y)]
-    return torch.corrcoef(torch.stack(ranks))[0, 1]
-
-
-def rank_correlation_by_comparing(x, y):
-    r, s = ((values[:, None] > values[None, :]).sum(dim=1).double() for values in (x, y))
-    return ((r - r.mean()) * (s - s.mean())).mean().item() / (r.std(correction=0) * s.std(correction=0)).item()
-
-
 def rank_correlation_in_numpy(x, y):
     ranks = [np.argsort(np.argsort(np.asarray(values))) for values in (x, y)]
     return float(np.corrcoef(ranks)[0, 1])
@@ -35,25 +25,10 @@ def rank_correlation_from_one(x, y):
     return 1 - 6 * sum((r - s) ** 2 for r, s in zip(*ranks, strict=True)) / (n * (n * n - 1))
 
 
-def replace_heads_by_slices(x, other, heads, n_heads):
-    result, d = x.clone(), x.shape[-1] // n_heads
-    for head in heads:
-        result[..., head * d : (head + 1) * d] = other[..., head * d : (head + 1) * d]
-    return result
-
-
 def replace_heads_by_a_mask(x, other, heads, n_heads):
     chosen = torch.zeros(n_heads, dtype=torch.bool)
     chosen[heads] = True
     return torch.where(chosen.repeat_interleave(x.shape[-1] // n_heads), other, x)
-
-
-def prune(score, heads, n):
-    left, silent = list(heads), []
-    for _ in range(n):
-        scores = [score([*silent, head]) for head in left]
-        silent.append(left.pop(scores.index(max(scores))))
-    return silent
 
 
 def prune_with_sets(score, heads, n):
@@ -62,12 +37,6 @@ def prune_with_sets(score, heads, n):
         best = max((head for head in heads if head not in silent), key=lambda head: score({head, *silent}))
         silent = (*silent, best)
     return silent
-
-
-def control_labels(known, asked, draws):
-    words = dict.fromkeys([*known, *asked])
-    label = dict(zip(words, draws, strict=False))
-    return tuple([label[word] for word in part] for part in (known, asked))
 
 
 def control_labels_one_by_one(known, asked, draws):
@@ -81,14 +50,9 @@ def control_labels_one_by_one(known, asked, draws):
 
 STYLES = [
     ("15.1", weighted_norms),
-    ("15.2", rank_correlation_by_corrcoef),
-    ("15.2", rank_correlation_by_comparing),
     ("15.2", rank_correlation_in_numpy),
     ("15.2", rank_correlation_from_one),
-    ("15.3", replace_heads_by_slices),
     ("15.3", replace_heads_by_a_mask),
-    ("15.4", prune),
     ("15.4", prune_with_sets),
-    ("15.5", control_labels),
     ("15.5", control_labels_one_by_one),
 ]

@@ -45,15 +45,10 @@ def joined_gradient(gradients, counts):
     return torch.from_numpy(np.average(gradients.numpy(), axis=0, weights=counts.numpy()))
 
 
-def shares_in_float32(gradients, counts):
-    return (counts / counts.sum()).to(gradients) @ gradients
-
-
 STYLES = [
     ("16.1", decoder_layer_multiply_adds),
     ("16.2", crossover_length),
     ("16.3", merge_blocks),
     ("16.4", blockwise_attention),
     ("16.5", joined_gradient),
-    ("16.5", shares_in_float32),
 ]

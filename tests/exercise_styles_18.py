@@ -15,13 +15,10 @@ def linear_backward(g_y, x, weight):
     return [g_y @ weight, g_weight, g_bias]
 
 
-def linear_backward_in_products(g_y, x, weight):
-    g, tokens = g_y.reshape(-1, len(weight)), x.reshape(-1, weight.shape[1])
-    return (g @ weight).reshape(x.shape), np.einsum("to,ti->oi", g, tokens), np.ones(len(g)) @ g
-
-
 def linear_backward_in_single_precision(g_y, x, weight):
-    return tuple(part.astype(np.float32) for part in linear_backward_in_products(g_y, x, weight))
+    g, tokens = g_y.reshape(-1, len(weight)), x.reshape(-1, weight.shape[1])
+    parts = (g @ weight).reshape(x.shape), np.einsum("to,ti->oi", g, tokens), np.ones(len(g)) @ g
+    return tuple(part.astype(np.float32) for part in parts)
 
 
 def numerical_gradient(loss, x, delta):
@@ -34,24 +31,6 @@ def numerical_gradient(loss, x, delta):
         slopes[index] = (above - loss(moved)) / (2 * delta)
         flat[index] = value
     return slopes.reshape(x.shape)
-
-
-def numerical_gradient_with_an_iterator(loss, x, delta):
-    g_x = np.zeros(x.shape)
-    entries = np.nditer(x, flags=["multi_index"])
-    for _ in entries:
-        step = np.zeros_like(x)
-        step[entries.multi_index] = delta
-        g_x[entries.multi_index] = loss(x + step) / (2 * delta) - loss(x - step) / (2 * delta)
-    return g_x
-
-
-def embedding_backward(g_x, ids, vocab_size):
-    g_table = np.zeros((vocab_size, g_x.shape[-1]))
-    for rows, words in zip(g_x, ids, strict=True):
-        for row, word in zip(rows, words, strict=True):
-            g_table[word] += row * math.sqrt(len(row))
-    return g_table
 
 
 def embedding_backward_in_a_product(g_x, ids, vocab_size):
@@ -79,11 +58,8 @@ def adam_step(parameter, g, mean, square, step, rate, beta_1, beta_2, eps):
 
 STYLES = [
     ("18.1", linear_backward),
-    ("18.1", linear_backward_in_products),
     ("18.1", linear_backward_in_single_precision),
     ("18.2", numerical_gradient),
-    ("18.2", numerical_gradient_with_an_iterator),
-    ("18.3", embedding_backward),
     ("18.3", embedding_backward_in_a_product),
     ("18.4", decoder_layer_backward),
     ("18.5", adam_step),

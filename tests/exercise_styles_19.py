@@ -7,23 +7,10 @@ import torch
 import transformer_lib as tl
 
 
-def prefix_mask(lengths, seq_len):
-    mask = torch.zeros(len(lengths), 1, seq_len, seq_len, dtype=torch.bool)
-    for b, length in enumerate(lengths.tolist()):
-        for i in range(seq_len):
-            mask[b, 0, i, : max(i + 1, length)] = True
-    return mask
-
-
 def prefix_mask_by_maximum(lengths, seq_len):
     places = torch.arange(seq_len)
     last = torch.maximum(places, lengths[:, None] - 1)  # [batch, query]: the last key that it may see
     return (places <= last[..., None]).unsqueeze(1)
-
-
-def stack_logits(ids, prefix_lengths, embed, stack, head, pad_id):
-    mask = tl.prefix_mask(prefix_lengths, ids.shape[1]) & tl.padding_mask(ids, pad_id)
-    return head(stack(embed(ids), mask))
 
 
 def stack_logits_by_keywords(ids, prefix_lengths, embed, stack, head, pad_id):
@@ -51,17 +38,8 @@ def hide_words(ids, rate, drawn):
     return [seen, labels]
 
 
-def gpt2_attention(c_attn, c_attn_bias, c_proj):
-    w_q, w_k, w_v = c_attn.T.chunk(3)
-    return w_q, w_k, w_v, c_proj.T.contiguous(), *c_attn_bias.view(3, -1)
-
-
 def gpt2_attention_as_a_list(c_attn, c_attn_bias, c_proj):
     return [*c_attn.unflatten(-1, (3, -1)).permute(1, 2, 0), c_proj.mT, *c_attn_bias.split(len(c_proj))]
-
-
-def patches(images, size):
-    return images.unfold(1, size, size).unfold(2, size, size).flatten(1, 2).flatten(2)
 
 
 def patches_by_library(images, size):
@@ -69,15 +47,11 @@ def patches_by_library(images, size):
 
 
 STYLES = [
-    ("19.1", prefix_mask),
     ("19.1", prefix_mask_by_maximum),
-    ("19.2", stack_logits),
     ("19.2", stack_logits_by_keywords),
     ("19.2", stack_logits_without_rows_of_padding),
     ("19.2", stack_logits_with_clamped_prefixes),
     ("19.3", hide_words),
-    ("19.4", gpt2_attention),
     ("19.4", gpt2_attention_as_a_list),
-    ("19.5", patches),
     ("19.5", patches_by_library),
 ]

@@ -10,19 +10,6 @@ def induction_score(weights, period):
     return weights.diagonal(1 - period, dim1=-2, dim2=-1)[..., 1:].mean(dim=(0, -1))
 
 
-def induction_score_by_gather(weights, period):
-    queries = torch.arange(period, weights.shape[-1])
-    found = weights.transpose(0, 1)[..., queries, queries + 1 - period]
-    return found.flatten(1).mean(1)
-
-
-def bigram_in_context(ids, vocab_size):
-    same = (ids[:, :, None] == ids[:, None]).tril(-1).float()  # query t, earlier position s
-    after = F.one_hot(ids, vocab_size).float().roll(-1, 1)
-    found = same @ after + 1
-    return found / found.sum(-1, keepdim=True)
-
-
 def bigram_in_context_step_by_step(ids, vocab_size):
     counts = torch.ones(len(ids), vocab_size, vocab_size, dtype=torch.float64)
     rows, found = torch.arange(len(ids)), []
@@ -32,11 +19,6 @@ def bigram_in_context_step_by_step(ids, vocab_size):
         row = counts[rows, ids[:, t]]
         found.append(row / row.sum(-1, keepdim=True))
     return torch.stack(found, 1)
-
-
-def head_contributions(heads, W_O, W_U, letters):
-    n_heads, _, d_v = heads.shape
-    return torch.einsum("htv,hvd,dt->ht", heads, W_O.view(n_heads, d_v, -1), W_U[:, letters])
 
 
 def head_contributions_one_by_one(heads, W_O, W_U, letters):
@@ -49,12 +31,6 @@ def head_contributions_one_by_one(heads, W_O, W_U, letters):
     return torch.stack(found)
 
 
-def ablate_head(heads, head):
-    new = heads.clone()
-    new[:, head] = heads[:, head].mean(dim=(0, 1))
-    return new
-
-
 def ablate_head_by_a_mask(heads, head):
     chosen = F.one_hot(torch.tensor(head), heads.shape[1])[None, :, None, None].bool()
     return torch.where(chosen, heads.mean(dim=(0, 2), keepdim=True), heads)
@@ -62,11 +38,7 @@ def ablate_head_by_a_mask(heads, head):
 
 STYLES = [
     ("21.1", induction_score),
-    ("21.1", induction_score_by_gather),
-    ("21.4", bigram_in_context),
     ("21.4", bigram_in_context_step_by_step),
-    ("21.3", head_contributions),
     ("21.3", head_contributions_one_by_one),
-    ("21.2", ablate_head),
     ("21.2", ablate_head_by_a_mask),
 ]

@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 
 import numpy as np
 import torch
 
 
-def tokens_that_stand(drafted, checked, eos_id):
-    n = 0
-    while n < len(drafted) and drafted[n] == checked[n] and drafted[n] != eos_id:
-        n += 1
-    return drafted[:n] + [checked[n]]
-
-
-def tokens_that_stand_cut_at_the_end(drafted, checked, eos_id):
-    agreeing = list(itertools.takewhile(lambda pair: pair[0] == pair[1], zip(drafted, checked, strict=False)))
-    ids = checked[: len(agreeing) + 1]
-    return ids[: ids.index(eos_id) + 1] if eos_id in ids else ids
-
-
 def tokens_that_stand_in_torch(drafted, checked, eos_id):
     drafted, checked = torch.tensor(drafted, dtype=torch.long), torch.tensor(checked)
     standing = ((drafted == checked[:-1]) & (drafted != eos_id)).cumprod(0).sum()
     return checked[: standing + 1]
-
-
-def acceptance(p, q):
-    accept = torch.where(q > p, p / q, torch.ones_like(p))
-    missing = torch.relu(p - q)
-    return accept, missing / missing.sum() if missing.any() else p
 
 
 def acceptance_in_numpy(p, q):
@@ -48,35 +28,10 @@ def acceptance_in_single_precision(p, q):
     return (p / q).nan_to_num(1.0, posinf=1.0).clamp(max=1).float(), residual.float()
 
 
-def quantize(weight):
-    scales = weight.abs().max(dim=1).values / 127
-    scales[scales == 0] = 1
-    return (weight / scales[:, None]).round().to(torch.int8), scales
-
-
 def quantize_by_rows(weight):
     scales = torch.stack([row.abs().max() / 127 if row.any() else torch.tensor(1.0) for row in weight])
     codes = torch.stack([torch.round(row / scale).char() for row, scale in zip(weight, scales, strict=True)])
     return [codes, scales]
-
-
-def append(pages, table, length, free, row):
-    size = pages.shape[1]
-    if length % size == 0:
-        table, free = table + free[:1], free[1:]
-    pages = pages.clone()
-    pages[table[-1], length % size] = row
-    return pages, table, free
-
-
-def append_flat(pages, table, length, free, row):
-    table, free = list(table), list(free)
-    page, slot = divmod(length, pages.shape[1])
-    if page == len(table):
-        table.append(free.pop(0))
-    flat = pages.flatten(0, 1).clone()
-    flat[table[page] * pages.shape[1] + slot] = row
-    return flat.view_as(pages), table, free
 
 
 def append_by_where(pages, table, length, free, row):
@@ -107,24 +62,12 @@ def block_gradients_by_autograd(g, query, key, value, log_totals, shared, first_
     return torch.autograd.grad(target, leaves)
 
 
-def block_gradients_in_single_precision(g, query, key, value, log_totals, shared, first_query, first_key):
-    right = block_gradients(g, query, key, value, log_totals, shared, first_query, first_key)
-    return [part.float() for part in right]
-
-
 STYLES = [
-    ("22.1", tokens_that_stand),
-    ("22.1", tokens_that_stand_cut_at_the_end),
     ("22.1", tokens_that_stand_in_torch),
-    ("22.2", acceptance),
     ("22.2", acceptance_in_numpy),
     ("22.2", acceptance_in_single_precision),
-    ("22.3", quantize),
     ("22.3", quantize_by_rows),
-    ("22.4", append),
-    ("22.4", append_flat),
     ("22.4", append_by_where),
     ("22.5", block_gradients),
     ("22.5", block_gradients_by_autograd),
-    ("22.5", block_gradients_in_single_precision),
 ]

@@ -17,9 +17,9 @@ from urllib.request import Request, urlopen
 import pytest
 
 from transformer_lib.course import copies, notebooks, progress
-from transformer_lib.course.cells import source_of
+from transformer_lib.course.cells import for_readers, is_telling, source_of
 from transformer_lib.course.copies import __main__ as command
-from transformer_lib.course.copies import lab, record, restoring, updating
+from transformer_lib.course.copies import lab, restoring, updating
 from transformer_lib.course.copies.clearing import for_learner, language_info
 
 pytestmark = pytest.mark.fast
@@ -33,14 +33,17 @@ def code(source, *tags, name, output="seen"):
     return cell | {"source": source.splitlines(keepends=True)} | ({"metadata": {"tags": [*tags]}} if tags else {})
 
 
-def prose(source, name):
-    return {"cell_type": "markdown", "id": name, "metadata": {}, "source": source.splitlines(keepends=True)}
+def prose(source, name, *tags):
+    metadata = {"tags": [*tags]} if tags else {}
+    return {"cell_type": "markdown", "id": name, "metadata": metadata, "source": source.splitlines(keepends=True)}
 
 
 def small_notebook(text="Some text."):
     cells = [
         prose(f"# Title\n\n{text}", "m1"),
         code("1 + 1", name="c1"),
+        code("assert 1 + 1 == 2", "guard", name="g1", output=""),
+        prose("It is 2.", "m2", "telling"),
         code(STUB, "exercise", name="e1", output=""),
         code('check("01.2", double)', "check", name="k1"),
     ]
@@ -164,17 +167,36 @@ def test_the_copy_names_the_kernel_as_the_kernel_names_itself():
     assert metadata["kernelspec"]["display_name"] == get_kernel_dict()["display_name"]
 
 
+def test_guards_are_left_out_and_tellings_open_with_a_click():
+    cells = [
+        prose("**Predict** it.", "m1"),
+        code("print(5)", name="c1"),
+        code("assert 5", "guard", name="g1"),
+        prose("It is $5$.\n\n- Not 6.", "m2", "telling"),
+        code("print(7)", name="c2"),
+        prose("A telling predicts nothing.", "m3", "telling"),
+    ]
+    copied = for_learner({"cells": cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5})["cells"]
+    assert [cell["id"] for cell in copied] == ["m1", "c1", "m2", "c2", "m3"]
+    assert [cell["outputs"] for cell in copied if cell["cell_type"] == "code"] == [[], []]
+    folded = "<details><summary><b>What happened</b></summary>\n\nIt is $5$.\n\n- Not 6.\n\n</details>"
+    assert source_of(copied[2]) == folded
+
+
 @pytest.mark.parametrize("entry", notebooks.NOTEBOOKS, ids=lambda entry: entry.id)
 def test_each_notebook_keeps_its_cells_and_loses_what_would_spoil_it(entry):
     pristine = json.loads((copies.course_folder() / entry.filename).read_text(encoding="utf-8"))
     cells = for_learner(pristine)["cells"]
-    assert record.cells_of(pristine) == record.cells_of({"cells": cells})
-    assert [cell["id"] for cell in cells] == [cell["id"] for cell in pristine["cells"]]
+    kept = for_readers(pristine["cells"])
+    assert [cell["id"] for cell in cells] == [cell["id"] for cell in kept]
+    for cell, original in zip(cells, kept, strict=True):
+        assert source_of(original) in source_of(cell)
+        assert (source_of(original) == source_of(cell)) != is_telling(original)
     for cell in cells:
         tags = set(cell["metadata"].get("tags", ()))
         if tags & {"check", "exercise", "solution"}:
             assert cell["outputs"] == []
-        if tags & {"quiz", "widget"}:
+        if tags & {"quiz", "predict", "widget"}:
             assert wakes(cell)
     for cell in after_questions(cells):
         assert wakes(cell) or cell["outputs"] == [], f"{cell['id']} answers a question above it"

@@ -406,8 +406,9 @@ def test_a_thread_that_is_stopped_twice_is_silent(capfd):
 # Slips that were once taken for another mistake -----------------------------------------------------------------------
 
 
-def _share(shift):
-    return lambda s: (e := (s - shift(s)).exp()) / e.sum(-1, keepdim=True)
+def _shifted_by_the_smallest(scores):
+    e = (scores - scores.amin(-1, keepdim=True)).exp()
+    return e / e.sum(-1, keepdim=True)
 
 
 def _replaced(word, merges):
@@ -415,24 +416,6 @@ def _replaced(word, merges):
     for left, right_part in merges:
         text = text.replace(f"{left} {right_part}", left + right_part)
     return text.split()
-
-
-def _stacked_along_0(logits_of, ids, vocab_size):
-    place = torch.arange(len(ids))
-    before, rows = logits_of(ids), []
-    for s in place:
-        rows.append((logits_of(torch.where(place == s, (ids + 1) % vocab_size, ids)) != before).any(-1))
-    return torch.stack(rows).triu(1)
-
-
-def _any_row(encode, x, amount):
-    before, n = encode(x), len(x)
-    found = torch.zeros(n, n, dtype=torch.bool)
-    for j in range(n):
-        changed = x.clone()
-        changed[j] += amount
-        found[:, j] = ((encode(changed) - before).abs() > 1e-6).any()
-    return found
 
 
 def _first_query(queries, keys, values, temperature):
@@ -460,10 +443,6 @@ def _by_identity(forward, x, times):
     return "same" if all(forward(x, False) is first for _ in range(times - 1)) else "random"
 
 
-def _first_entries(forward, x, times):
-    return "same" if len({float(forward(x, False)[0, 0]) for _ in range(times)}) == 1 else "random"
-
-
 def _turned_without_sign(offset, d_model):
     angles = abs(offset) / 10000 ** (torch.arange(0, d_model, 2) / d_model)
     return torch.block_diag(*(torch.tensor([[a.cos(), a.sin()], [-a.sin(), a.cos()]]) for a in angles))
@@ -472,15 +451,12 @@ def _turned_without_sign(offset, d_model):
 @pytest.mark.parametrize(
     ("exercise_id", "function", "right_word", "wrong_word"),
     [
-        ("17.1", _called_once, "really compared", "seed"),
+        ("17.1", _called_once, "you returned 'same'", "seed"),
         ("17.1", _by_identity, "compare the numbers", "input"),
-        ("17.1", _first_entries, "compare all entries", "row"),
         ("06.3", _turned_without_sign, "sign of the offset", "order"),
-        ("11.1", _finite_fill, "still gets some weight", "rounded"),
-        ("04.3", _share(lambda s: s.amin(-1, keepdim=True)), "smallest score of each row", "mean"),
+        ("11.1", _finite_fill, "differ", "Nearly"),
+        ("04.3", _shifted_by_the_smallest, "NaN", "mean"),
         ("05.3", _replaced, "in one text", "longest"),
-        ("07.4", _stacked_along_0, "entries are wrong", "put"),
-        ("10.2", _any_row, "whether any row has moved", "at once"),
         ("01.3", _first_query, "wrong shape", "other axes"),
         ("02.2", _causal, "differ", "Nearly"),
     ],

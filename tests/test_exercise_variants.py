@@ -12,13 +12,14 @@ import pytest
 import torch
 
 from transformer_lib.course import exercises
+from transformer_lib.course.cells import source_of
 from transformer_lib.course.exercises import runner
 from transformer_lib.course.exercises.sandbox import preserved_state
 from transformer_lib.course.teaching.assignments import build
 from transformer_lib.course.teaching.assignments import hidden as assignments_hidden
 from transformer_lib.course.teaching.assignments.cases import unseen_cases
 from transformer_lib.course.teaching.assignments.source import course_source, groups_of
-from transformer_lib.course.teaching.notebook_files import read, source_of
+from transformer_lib.course.teaching.notebook_files import read
 
 SEED = 7_654_321
 VARIANTS = list(exercises.all_variants().values())

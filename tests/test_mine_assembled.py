@@ -14,6 +14,7 @@ import transformer_lib as tl
 from factories import make_model, sources, targets
 from transformer_lib.baselines import SelfOnlyTransformer
 from transformer_lib.course import exercises, mine
+from transformer_lib.course.cells import source_of, tags_of
 from transformer_lib.course.mine import AssembledTransformer, Parts
 from transformer_lib.course.mine.parts import part_of
 from transformer_lib.course.notebooks import NOTEBOOKS, notebook
@@ -118,8 +119,8 @@ def solutions() -> dict:
     shell.run_cell("import math\nimport torch\nfrom collections import Counter").raise_error()
     for entry in (*NOTEBOOKS[1:15], notebook("19")):
         for cell in notebook_files.read(ROOT / "notebooks" / entry.filename)["cells"]:
-            if "solution" in notebook_files.tags_of(cell):
-                source = notebook_files.source_of(cell)
+            if "solution" in tags_of(cell):
+                source = source_of(cell)
                 shell.run_cell(source.partition("\ncheck_solution")[0]).raise_error()
     shell.history_manager.end_session()
     return shell.user_ns

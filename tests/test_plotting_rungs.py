@@ -1,74 +1,51 @@
-"""Rungs: a row for each model, the seeds' mean and range in a panel for each measure."""
+"""The translator of the ladder: every rung has its part, and those already learned are in colour."""
 
 from __future__ import annotations
 
+import re
+
+import matplotlib.pyplot as plt
 import pytest
 
 from transformer_lib.course.figures import plotting
+from transformer_lib.course.lab.ladder import RUNGS
 
 pytestmark = pytest.mark.fast
 
-NAMES = ("first", "second", "third")
-PANELS = {
-    "loss": {"long": ([], [0.02, 0.06], [3.0]), "short": ([], [0.04, 0.08], [4.0])},
-    "right": {"long": ([0.1], [0.2, 0.4], [0.9])},
-}
+
+@pytest.fixture(autouse=True)
+def no_open_figures():
+    yield
+    plt.close("all")
 
 
-@pytest.fixture
-def axes():
-    axes = plotting.plot_rungs(NAMES, PANELS, marked="second", log=("loss",))
-    yield axes
-    plotting.figure(axes, "closes it")
+def outlines(ax):
+    """Return {rung: the outlines of its boxes}; each box holds the number that is written in it."""
+    numbers = {text.get_position(): text.get_text() for text in ax.texts if re.fullmatch(r"\d\d", text.get_text())}
+    found: dict[str, set[str]] = {}
+    for box in ax.patches:
+        x, y, width, height = box.get_bbox().bounds
+        [rung] = [rung for (a, b), rung in numbers.items() if x < a < x + width and y < b < y + height]
+        found.setdefault(rung, set()).add(box.get_linestyle())
+    return found
 
 
-def test_points_are_means_and_whiskers_the_range_of_the_seeds(axes):
-    loss, right = axes
-    points = [container[0].get_xydata().tolist() for container in loss.containers]
-    assert [[[round(x, 6), y] for x, y in each] for each in points] == [[[0.04, 1], [3, 2]], [[0.06, 1], [4, 2]]]
-    low, high = (cap.get_xdata() for cap in right.containers[0][1])
-    assert low.tolist() == pytest.approx([0.1, 0.2, 0.9]) and high.tolist() == pytest.approx([0.1, 0.4, 0.9])
-    assert [text.get_text() for text in loss.get_legend().get_texts()] == ["long", "short"]
+def test_every_rung_has_a_part():
+    assert set(outlines(plotting.plot_translator("02"))) == {rung.id for rung in RUNGS}
 
 
-def test_rows_stand_from_top_to_bottom_and_one_is_marked(axes):
-    labels = axes[0].get_yticklabels()
-    assert [(label.get_text(), label.get_fontweight() == "bold") for label in labels] == [
-        ("first", False),
-        ("second", True),
-        ("third", False),
-    ]
-    assert axes[0].yaxis_inverted()
-    for ax in axes:
-        (band,) = ax.patches
-        assert band.get_y() == 0.5 and band.get_height() == 1  # around row 1
+@pytest.mark.parametrize("reached", ["02", "07", "14"])
+def test_what_is_to_come_is_dashed(reached):
+    for rung, looks in outlines(plotting.plot_translator(reached)).items():
+        assert looks == ({"-"} if rung <= reached else {"--"}), rung
 
 
-def test_the_axes_end_at_whole_powers_of_ten_or_at_one(axes):
-    loss, right = axes
-    assert loss.get_xscale() == "log" and [tick.get_text() for tick in loss.get_xticklabels()] == [
-        ".01",
-        ".1",
-        "1",
-        "10",
-    ]
-    assert right.get_xscale() == "linear" and right.get_xticks().tolist() == [0, 0.5, 1]
-
-
-def test_series_differ_in_more_than_colour(axes):
-    looks = [(points.get_marker(), points.get_markerfacecolor()) for points, *_ in axes[0].containers]
-    assert len({marker for marker, _ in looks}) == 2 and looks[1][1] == "none"
-
-
-@pytest.mark.parametrize(
-    ("marked", "panels", "message"),
-    [
-        ("fourth", PANELS, "marked must be one of 'first', 'second', 'third', got 'fourth'"),
-        ("first", {"a": {"x": ([1],)}}, "series of 3 entries each, got other in 'a'"),
-        ("first", {"a": dict.fromkeys("xyz", ([1], [1], [1]))}, "one or two series of 3 entries"),
-    ],
-)
-def test_what_does_not_fit_is_refused(marked, panels, message):
-    with pytest.raises(ValueError, match=message):
-        plotting.plot_rungs(NAMES, panels, marked=marked)
-    plotting.figure(plotting.plot_rungs(NAMES, PANELS, marked="first"), "the next one can be drawn")
+def test_boxes_and_words_do_not_cover_each_other():
+    ax = plotting.plot_translator("14")
+    ax.figure.draw_without_rendering()
+    boxes = [box.get_window_extent() for box in ax.patches]
+    texts = [text.get_window_extent() for text in ax.texts if text.get_text()]
+    assert all(not a.overlaps(b) for i, a in enumerate(boxes) for b in boxes[:i])
+    assert all(not a.overlaps(b) for i, a in enumerate(texts) for b in texts[:i])
+    for text in texts:
+        assert all(not box.overlaps(text) or (box.x0 <= text.x0 and text.x1 <= box.x1) for box in boxes)

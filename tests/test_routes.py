@@ -85,14 +85,14 @@ def test_the_readme_has_them():
     told = {title: (time, about) for title, time, about in rows}
     for route in routes.ROUTES:
         time, about = told[route.title]
-        assert time == route_view._time(route.minutes) and about.startswith(route.about)
+        assert time == route_view.spoken(route.minutes) and about.startswith(route.about)
 
 
 @pytest.mark.parametrize(
     ("minutes", "said"), [(45, "45 minutes"), (177, "3 hours"), (200, "3.5 hours"), (121, "2 hours")]
 )
 def test_times_are_said_as_people_do(minutes, said):
-    assert route_view._time(minutes) == said
+    assert route_view.spoken(minutes) == said
 
 
 # Choosing one, and going on -----------------------------------------------------------------------------

@@ -13,6 +13,7 @@ pytest.importorskip("nbconvert", reason="nbconvert is not installed")
 pytest.importorskip("bs4", reason="nbconvert is not installed")
 
 from transformer_lib.course import notebooks as course
+from transformer_lib.course.cells import tags_of
 from transformer_lib.course.teaching import notebook_files
 from transformer_lib.course.teaching.slides import (
     build as slides,
@@ -92,7 +93,7 @@ def test_no_slide_holds_a_solution_or_a_hint(entry):
     page = "\n".join(piece.text for slide in deck(entry) for piece in slide.pieces)
     assert not re.search(r"def \w+_solution\(", page) and "Hint 1" not in page
     solutions = {
-        line for one in cells if "solution" in notebook_files.tags_of(one) for line in one["source"].splitlines()
+        line for one in cells if "solution" in tags_of(one) for line in one["source"].splitlines()
     }
     assert [line for line in solutions if "def " in line and line in page] == []
 

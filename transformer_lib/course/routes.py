@@ -67,10 +67,11 @@ EVENING = Route(
     (
         Stop(
             "00",
-            26,
+            38,
             (
-                "One word decides another",
+                "Was that luck?",
                 "Where is it decided?",
+                "Can we carry a meaning to another sentence?",
                 "How the exercises work",
                 "Attention in one sentence",
                 "Your way through the course",
@@ -79,7 +80,7 @@ EVENING = Route(
         ),
         Stop(
             "01",
-            52,
+            60,
             (
                 "A dictionary, and where it stops",
                 "The soft lookup",
@@ -91,7 +92,7 @@ EVENING = Route(
         ),
         Stop(
             "03",
-            14,
+            18,
             ("Three roles, by hand", "One matrix for each role"),
             ("03.1", "03.q1", "03.q2", "W16"),
         ),
@@ -108,13 +109,13 @@ EVENING = Route(
         ),
         Stop(
             "08",
-            17,
+            24,
             ("Two wishes, one blend", "From a loop to one product"),
             ("08.1", "08.q1", "08.q2", "W7"),
         ),
         Stop(
             "12",
-            35,
+            41,
             (
                 "A translator made of your functions",
                 "Once through the model",
@@ -126,13 +127,13 @@ EVENING = Route(
         ),
         Stop(
             "13",
-            8,
+            10,
             ("When is by heart not enough?", "The full run"),
             ("W11",),
         ),
         Stop(
             "14",
-            21,
+            29,
             (
                 "By hand: the probability of a whole sentence",
                 "The loop: choose, append, repeat",

@@ -2,16 +2,17 @@
 
 >>> import transformer_lib as tl
 >>> picture = tl.course.ladder("02")  # doctest: +ELLIPSIS
-The translator with the parts learned so far, after 8 passes over the corpus:
+Means of 3 seeds after 8 passes: the loss in nats a token, else shares of the sentences
 ...
 
-The numbers are those of the study `studies.ladder`.
+`ladder_model()` draws the translator. The numbers are those of the study `studies.ladder`.
 """
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from statistics import mean
 from typing import Any
 
@@ -26,11 +27,12 @@ BESIDE = {  # the controls that are shown with a rung
 NOTES = {
     "13": ("Smoothing keeps some probability from the right word on purpose; this loss counts that against the model.",)
 }
-_SAID = {"loss": "loss", "exact match": "exact match", "nouns": "nouns", "it": '"it"'}
+_HEADS = {"loss": "loss", "exact match": "exactly right", "nouns": "nouns right", "it": '"it" right'}
+_SAID = {"loss": "the loss", "exact match": "the exactly right sentences", "nouns": "the nouns", "it": '"it"'}
 
 
 def ladder(notebook: str) -> plotting.Shown:
-    """Print the rungs up to that of a notebook, "02" to "14", with what its own bought; return their picture.
+    """Print the rung of a notebook, "02" to "14", beside the one before, and what happened; return the picture of all.
 
     Raises:
         ValueError: the notebook has no rung.
@@ -39,8 +41,25 @@ def ladder(notebook: str) -> plotting.Shown:
     print(table(content, climbed))
     if beside := BESIDE.get(notebook):
         print("\nFor comparison:\n" + "\n".join(_row(content, study.find(name), " ") for name in beside))
-    print("\n" + "\n".join(textwrap.fill(line, 90) for line in sentence(content, notebook).splitlines()))
+    print("\n" + "\n".join(textwrap.fill(line, 90) for line in story(content, notebook)))
     return picture(content, climbed)
+
+
+def ladder_model(notebook: str = "02") -> plotting.Shown:
+    """Draw the translator of the ladder once, with the parts up to a notebook's rung in colour.
+
+    Raises:
+        ValueError: the notebook has no rung.
+    """
+    there = up_to(notebook)[1:]
+    parts = "; ".join(f"{rung.id} {rung.part}" for rung in study.RUNGS)
+    alt = (
+        "Diagram of the translator. The English words, as vectors, give keys and values, and the German words so far "
+        "give the query; attention reads, the next German word is chosen and joins those so far. Numbers say which "
+        f"notebook brings which part: {parts}. In colour up to {there[-1].id}, the rest dashed."
+    )
+    caption = "The translator of the ladder. In colour: what it has by now. Dashed: what is still to come."
+    return plotting.figure(plotting.plot_translator(notebook), alt, caption)
 
 
 def up_to(notebook: str) -> list[study.Rung]:
@@ -64,22 +83,26 @@ def budgets_of(content: dict[str, Any]) -> list[int]:
 
 
 def table(content: dict[str, Any], climbed: Sequence[study.Rung]) -> str:
-    """Return the rungs as lines of text, the last one marked, with the means of the seeds."""
+    """Return the rung and the one before as lines of text, with the means of the seeds and what guessing gets."""
     head = (
-        f"The translator with the parts learned so far, after {content['passes'][-1]} passes over the corpus:\n"
-        f"mean of {len(content['seeds'])} seeds on the validation split; the picture has their range. "
-        "The loss is in nats\nper token, the rest are shares of the sentences. "
-        f'Guessing gets {_short(content["chance"]["nouns"])} of the nouns, {_short(content["chance"]["it"])} of "it".\n'
+        f"Means of {len(content['seeds'])} seeds after {content['passes'][-1]} passes: "
+        "the loss in nats a token, else shares of the sentences\n"
     )
-    columns = " " * 35 + "".join(f"{title:>14}" for title in ("loss", "exactly right", "nouns right", '"it" right'))
-    return "\n".join((head, columns, *(_row(content, rung, "▶" if rung is climbed[-1] else " ") for rung in climbed)))
+    columns = " " * 35 + "".join(f"{title:>14}" for title in _HEADS.values())
+    rows = [_row(content, rung, "▶" if rung is climbed[-1] else " ") for rung in climbed[-2:]]
+    chances = (content["chance"].get(measure) for measure in study.MEASURES)
+    return "\n".join((head, columns, *rows, _line("     guessing", chances)))
 
 
 def _row(content: dict[str, Any], rung: study.Rung, mark: str) -> str:
     number = rung.id if rung in ALL else " ·"
     found = (values(content, rung.id, measure, content["passes"][-1]) for measure in study.MEASURES)
-    cells = (_short(mean(numbers)) if numbers else "—" for numbers in found)
-    return f"{mark} {number} {rung.part:<30}" + "".join(f"{cell:>14}" for cell in cells)
+    return _line(f"{mark} {number} {rung.part}", (mean(numbers) if numbers else None for numbers in found))
+
+
+def _line(name: str, numbers: Iterable[float | None]) -> str:
+    cells = ("—" if number is None else _short(number) for number in numbers)
+    return f"{name:<35}" + "".join(f"{cell:>14}" for cell in cells)
 
 
 def _spread(found: Sequence[float]) -> str:
@@ -93,90 +116,144 @@ def _short(number: float) -> str:
     return f"{number:.2f}" if number >= 0.9995 else f"{number:.3f}".removeprefix("0")
 
 
-def sentence(content: dict[str, Any], notebook: str) -> str:
-    """Return what the rung of a notebook bought and what it cost, against the rung before.
+@dataclass(frozen=True)
+class _Step:
+    """A rung against the one before, after two budgets: {measure: …} of what both have.
 
-    A measure counts as changed where every seed of one rung is better than every seed of the other, after the two
-    largest budgets.
+    Args:
+        means: before and after, at the larger budget; early_means: at the smaller. late, early: 1 if every seed is
+            above all those before, −1 if below, 0 if the ranges overlap.
     """
-    before, rung = up_to(notebook)[-2:]
+
+    less: int
+    most: int
+    early_means: dict[str, tuple[float, float]]
+    means: dict[str, tuple[float, float]]
+    early: dict[str, int]
+    late: dict[str, int]
+
+    def changed(self) -> list[str]:
+        """Return the measures whose ranges are apart: first if they already were, then the loss, then by size."""
+
+        def weight(measure: str) -> tuple[bool, bool, float]:
+            old, new = self.means[measure]
+            return self.early[measure] != self.late[measure], measure != "loss", -abs(new - old)
+
+        return sorted((measure for measure in self.late if self.late[measure]), key=weight)
+
+
+def story(content: dict[str, Any], notebook: str) -> list[str]:
+    """Say in whole sentences what the rung of a notebook changed against the one before; a paragraph each.
+
+    A measure has changed where the ranges of the seeds are apart after the largest budget. At most two are told with
+    their numbers, first those that are apart after the budget before, too.
+    """
+    before, rung = (each.id for each in up_to(notebook)[-2:])
+    step = _compared(content, before, rung)
+    said = _what_changed(step) if step.changed() else _what_did_not(step)
+    if only := [measure for measure in step.early if step.early[measure] and not step.late[measure]]:
+        said.append(f"After {step.less} passes they were apart in {_list(only, step.early_means)}.")
+    return [" ".join(said), *NOTES.get(notebook, ()), *(_in_order(content) if notebook == "12" else ())]
+
+
+def _compared(content: dict[str, Any], before: str, rung: str) -> _Step:
     less, most = budgets_of(content)
-    early, late = (_changes(content, before.id, rung.id, passes) for passes in (less, most))
+    means, signs = [], []
+    for passes in (less, most):
+        both = {name: [values(content, each, name, passes) for each in (before, rung)] for name in study.MEASURES}
+        both = {name: pair for name, pair in both.items() if all(pair)}  # the dictionary has no loss
+        means.append({name: (mean(old), mean(new)) for name, (old, new) in both.items()})
+        signs.append({name: (min(new) > max(old)) - (max(new) < min(old)) for name, (old, new) in both.items()})
+    return _Step(less, most, *means, *signs)
 
-    def steps(measures: Sequence[str], passes: int) -> str:
-        return ", ".join(_step(content, before.id, rung.id, measure, passes) for measure in measures)
 
-    better, worse = ([name for name in late if early[name] == late[name] == sign] for sign in (1, -1))
-    same = [_SAID[name] for name in late if name not in (*better, *worse)]
-    said = [f"bought {steps(better, most) or 'nothing'}"]
-    said += [f"cost {steps(worse, most)}"] if worse else []
-    said += [f"no clear difference in {', '.join(same)}"] if same else []
-    lines = [f"{rung.id}, {rung.part}: {'; '.join(said)}."]
-    for passes, here, there in ((less, early, late), (most, late, early)):
-        if only := [name for name in late if here[name] and here[name] != there[name]]:
-            lines.append(f"After {passes} passes alone, the seeds also agree on {steps(only, passes)}.")
-    return "\n".join([*lines, *NOTES.get(notebook, ()), *(_in_order(content) if notebook == "12" else ())])
+def _what_changed(step: _Step) -> list[str]:
+    changed, same = step.changed(), [measure for measure in step.late if not step.late[measure]]
+    moves = [
+        f"{_SAID[measure]} {'rose' if new > old else 'fell'} from {_short(old)} to {_short(new)}"
+        for measure, (old, new) in ((measure, step.means[measure]) for measure in changed[:2])
+    ]
+    said = [f"What happened: {', and '.join(moves)}.", _since_when(step, changed[:2])]
+    if changed[2:]:
+        said.append(f"They are apart in {_list(changed[2:])}, too.")
+    if same:
+        said.append(f"In {_list(same)} they overlap, so a difference in the table may be chance.")
+    return said
+
+
+def _since_when(step: _Step, measures: Sequence[str]) -> str:
+    """Say whether the seeds already agreed after the smaller budget."""
+    already = [measure for measure in measures if step.early[measure] == step.late[measure]]
+    if already == [*measures]:
+        return f"The ranges of the seeds are apart, after {step.less} passes as well as after {step.most}."
+    then = f"only in {_list(already)}" if already else "not yet"
+    return f"After {step.most} passes the ranges of the seeds are apart, but after {step.less} they were {then}."
+
+
+def _what_did_not(step: _Step) -> list[str]:
+    if all(_short(old) == _short(new) for old, new in step.means.values()):
+        return ["What happened: nothing. Every mean is as it was."]
+    return [
+        "What happened: nothing that we can be sure of.",
+        f"After {step.most} passes the ranges of the seeds overlap in every measure, so the differences may be chance.",
+    ]
+
+
+def _list(measures: Sequence[str], steps: Mapping[str, tuple[float, float]] | None = None) -> str:
+    """Join the names of measures as a sentence does; with `steps`, each has its two means."""
+    told = [_SAID[each] + (f" ({' to '.join(map(_short, steps[each]))})" if steps else "") for each in measures]
+    return " and ".join([", ".join(told[:-1])] * (len(told) > 1) + told[-1:])
 
 
 def _in_order(content: dict[str, Any]) -> list[str]:
     """Say what depth comes to without the rung that makes it trainable."""
     one, two = (_spread(list(content["order"][rung.id].values())) for rung in study.ORDER)
     return [
-        "Without the residual connections and norms of rung 09, one layer comes to a loss of",
-        f"{one} in one pass, two layers to {two}.",
+        f"Without the residual connections and norms of rung 09, one layer comes to a loss of {one} in one pass, "
+        f"two layers to {two}."
     ]
-
-
-def _changes(content: dict[str, Any], before: str, after: str, passes: int) -> dict[str, int]:
-    """Return for each measure that both have 1 if all seeds got better, −1 if all got worse, else 0."""
-    found = {}
-    for measure in study.MEASURES:
-        old, new = (values(content, name, measure, passes) for name in (before, after))
-        if old and new:
-            up = (min(new) > max(old)) - (max(new) < min(old))
-            found[measure] = -up if measure == "loss" else up
-    return found
-
-
-def _step(content: dict[str, Any], before: str, after: str, measure: str, passes: int) -> str:
-    old, new = (mean(values(content, name, measure, passes)) for name in (before, after))
-    return f"{_SAID[measure]} {_short(old)} → {_short(new)}"
 
 
 def picture(content: dict[str, Any], climbed: Sequence[study.Rung]) -> plotting.Shown:
-    """Draw the rungs from top to bottom, the last one marked: loss and exact match after the two largest budgets, then
-    the senses after the largest."""
-    budgets = budgets_of(content)[::-1]
-    names, now = [f"{rung.id} {rung.part}" for rung in climbed], f"{climbed[-1].id} {climbed[-1].part}"
+    """Draw the rungs from top to bottom, the last one marked; a panel for each measure, the two largest budgets."""
+    less, most = budgets_of(content)
+    names = {rung.id: f"{rung.id} {rung.part}" for rung in climbed}
 
-    def after(measure: str, passes: int) -> list[list[float]]:
-        return [values(content, rung.id, measure, passes) for rung in climbed]
+    def after(passes: int) -> dict[str, dict[str, list[float]]]:
+        return {
+            title: {name: values(content, each, measure, passes) for each, name in names.items()}
+            for measure, title in _HEADS.items()
+        }
 
-    panels = {
-        title: {f"{passes} passes": after(measure, passes) for passes in budgets}
-        for title, measure in (("loss", "loss"), ("exactly right", "exact match"))
-    }
-    panels["right sense"] = {_SAID[measure]: after(measure, budgets[0]) for measure in ("nouns", "it")}
-    axes = plotting.plot_rungs(names, panels, marked=now, log=("loss",))
-    head = ("rung", *(f"{_SAID[measure]}, {passes} passes" for passes in budgets for measure in study.MEASURES))
+    shares = [title for measure, title in _HEADS.items() if measure != "loss"]
+    axes = plotting.plot_dots(
+        after(most),
+        after(less),
+        budgets=(f"{less} passes", f"{most} passes"),
+        reference={_HEADS[measure]: {"guessing": chance} for measure, chance in content["chance"].items()},
+        log=("loss",),
+        limits=dict.fromkeys(shares, (0.0, 1.0)),
+        marked=names[climbed[-1].id],
+    )
+    head = ("rung", *(f"{title}, {passes} passes" for passes in (most, less) for title in _HEADS.values()))
     rows = [
-        (name, *(_spread(values(content, rung.id, measure, p)) for p in budgets for measure in study.MEASURES))
-        for name, rung in zip(names, climbed, strict=True)
+        (name, *(_spread(values(content, each, measure, p)) for p in (most, less) for measure in study.MEASURES))
+        for each, name in names.items()
     ]
-    caption = "Each row adds a part to the one above. Points are means of the seeds, whiskers their range."
+    caption = "Each row adds a part to the one above. A dot is a seed, a line their range."
     return plotting.figure(axes, _described(content, climbed), caption, table=(head, *rows))
 
 
 def _described(content: dict[str, Any], climbed: Sequence[study.Rung]) -> str:
-    told = f"Points, a row for each of {len(climbed)} translators; panels: loss, exactly right, right sense."
+    less, most = budgets_of(content)
+    told = (
+        f"Dots, a row for each of {len(climbed)} translators, a panel each for {', '.join(_HEADS.values())}: "
+        f"a dot is a seed, hollow after {less} passes, filled after {most}."
+    )
     ends = climbed[1:][:: max(1, len(climbed) - 2)]  # the first that is trained, and the last
     names = " to ".join(f"{rung.id} ({rung.part})" for rung in ends)
     found = [
-        f"{_SAID[measure]} {' to '.join(_middle(content, rung.id, measure) for rung in ends)}"
-        for measure in study.MEASURES
+        f"{title} {' to '.join(_short(mean(values(content, rung.id, measure, most))) for rung in ends)}"
+        for measure, title in _HEADS.items()
     ]
     return f"{told} {'From' if len(ends) > 1 else 'At'} {names}: {', '.join(found)}."
-
-
-def _middle(content: dict[str, Any], name: str, measure: str) -> str:
-    return _short(mean(values(content, name, measure, content["passes"][-1])))

@@ -6,6 +6,7 @@ exercise to notebook 05, write a reference, its cases and its mistakes in a modu
 a tuple `EXERCISES`; it is found by its name.
 """
 
+from .edits import listen
 from .lookup import get, stub
 from .model import Case, Endless, Exercise, Mistake
 from .registry import all_exercises
@@ -27,3 +28,5 @@ __all__ = [
     "get",
     "stub",
 ]
+
+listen()

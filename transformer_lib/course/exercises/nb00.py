@@ -37,7 +37,6 @@ EXERCISE_1 = Exercise(
          "You divided by 4, the number of rows in our example; take it from the tensor: x.shape[0]."),
         ("kept", "dim=0", "dim=0, keepdim=True",
          "You kept the row axis with length 1: the result is a vector [d_model]."),
-        ("largest", "mean", "amax", "You took the largest entry of each column, not the mean."),
     ),
 )  # fmt: skip
 
@@ -61,25 +60,19 @@ def _mean_cases():
     return [*cases, Case("one row", (torch.tensor([0.3]), normal(50, (1, 5))[0]))]
 
 
-_BLEND = """
-    shares = weights / weights.sum()
-    return (shares[:, None] * x).sum(dim=0)
-"""
-
 EXERCISE_2 = Exercise(
     "00.2", "A weighted mean", 5, 2, weighted_mean, _mean_cases,
     slips(
-        "weights, x", _BLEND,
+        "weights, x", """
+            shares = weights / weights.sum()
+            return (shares[:, None] * x).sum(dim=0)
+        """,
         ("sum", " / weights.sum()", "", "You took the weighted sum; divide by the sum of the weights."),
         ("count", "weights.sum()", "len(x)", "You divided by the number of rows; divide by the sum of the weights."),
         ("plain", "weights / weights.sum()", "torch.full_like(weights, 1 / len(x))",
          "You did not use the weights: this is the plain mean."),
         ("softmax", "weights / weights.sum()", "weights.softmax(dim=0)",
          "You took a softmax of the weights; they are positive already, so dividing by the sum is enough."),
-        ("largest", "weights.sum()", "weights.max()",
-         "You divided by the largest weight; divide by the sum of them all."),
-        ("mean weight", "weights.sum()", "weights.mean()",
-         "You divided by the mean of the weights; divide by their sum."),
         ("matrix", "(shares[:, None] * x).sum(dim=0)", "shares[:, None] * x",
          "You scaled each row by its share; now add the rows up."),
         ("all", "dim=0", "", "You added up everything; keep the axis d_model."),
@@ -102,33 +95,25 @@ def _mask_cases():
     return [Case(f"{n} words, query {query}, key {key}", (n, query, key)) for n, query, key in sizes]
 
 
-_MASK = """
-    mask = torch.eye(n, dtype=torch.bool)
-    mask[query, key] = True
-    return mask
-"""
-
 EXERCISE_3 = Exercise(
     "00.3", "One more connection", 4, 2, itself_and_one_more, _mask_cases,
     slips(
-        "n, query, key", _MASK,
+        "n, query, key", """
+            mask = torch.eye(n, dtype=torch.bool)
+            mask[query, key] = True
+            return mask
+        """,
         ("transposed", "query, key", "key, query",
          "You let the key attend to the query: rows ask, so the entry is mask[query, key]."),
         ("both ways", "mask[query, key]", "mask[query, key] = mask[key, query]",
          "You opened both directions; only the query may attend to the key, not the other way."),
-        ("inverted", "return mask", "return ~mask", "Your mask is inverted: True stands for may attend."),
-        ("diagonal only", "mask[query, key] = True\n", "", "Only the diagonal is open; open mask[query, key] too."),
+        ("inverted", "return mask", "return ~mask", "Your mask is inverted: True means may attend."),
         ("one only", "eye(n,", "zeros(n, n,", "Only the one connection is open; every word may attend to itself, too."),
         ("one cut", "eye(n, dtype=torch.bool)\nmask[query, key] = True",
          "ones(n, n, dtype=torch.bool)\nmask[query, key] = False",
          "You permitted everything but this connection; permit nothing but the diagonal and this connection."),
         ("row", "[query, key]", "[query]",
          "You opened the whole row of the query; open the one entry mask[query, key]."),
-        ("column", "[query, key]", "[:, key]",
-         "You opened the whole column of the key; open the one entry mask[query, key]."),
-        ("instead of itself", "mask[query, key] = True", "mask[query] = torch.arange(n) == key",
-         "The query no longer attends to itself; it attends to itself and to the key."),
-        ("all", "eye(n,", "ones(n, n,", "Everything is permitted; permit the diagonal and the one connection."),
         ("counted from 1", "query, key", "query - 1, key - 1",
          "You subtracted 1 from the positions; they count from 0, as in Python."),
     ),
@@ -186,40 +171,31 @@ def _connection_cases():
     ]
 
 
-_SEARCH = """
-    alone, counts = torch.eye(n, dtype=torch.bool), {}
-    for query, key in [(i, j) for i in range(n) for j in range(n) if i != j]:
-        mask = alone.clone()
-        mask[query, key] = True
-        counts[query, key] = count_right(mask)
-    return max(counts, key=counts.get)
-"""
-
 EXERCISE_4 = Exercise(
     "00.4", "Which connection is enough?", 7, 3, best_connection, _connection_cases,
     slips(
-        "count_right, n", _SEARCH,
+        "count_right, n", """
+            alone, counts = torch.eye(n, dtype=torch.bool), {}
+            for query, key in [(i, j) for i in range(n) for j in range(n) if i != j]:
+                mask = alone.clone()
+                mask[query, key] = True
+                counts[query, key] = count_right(mask)
+            return max(counts, key=counts.get)
+        """,
         ("swapped", "counts[query, key]", "counts[key, query]",
          "Query and key are exchanged, in your pair or in your mask; the query, which is the row, comes first."),
         ("not reset", ".clone()", "",
          "You opened one connection after the other in the same mask; begin each trial with a fresh one."),
         ("without the diagonal", "eye(n,", "zeros(n, n,",
          "Your masks permit nothing but the one connection; every word may attend to itself, too."),
-        ("worst", "max", "min", "You returned the connection with the fewest right senses; take the most."),
         ("count", "max(counts, key=counts.get)", "max(counts.values())",
          "You returned the count; return the pair it belongs to."),
         ("upper half", "i != j", "i < j",
          "You tried only keys that come after their query; a word may also attend to earlier ones."),
-        ("from 1", "for i in range(n) for j in range(n)", "for i in range(1, n) for j in range(1, n)",
-         "You left out position 0; positions count from 0."),
-        ("without the last", "for i in range(n) for j in range(n)", "for i in range(n - 1) for j in range(n - 1)",
-         "You left out the last position; range(n) ends before n by itself."),
         ("largest key", "max(counts, key=counts.get)", "max(counts)",
          "You took the largest pair of numbers; take the pair with the largest count: max(counts, key=counts.get)."),
         ("first pair", "return", "    return",
          "You returned the first pair, (0, 1): go on to the end of the loop, and keep the best."),
-        ("one mask a row", "alone.clone()", "alone.clone() if key == min({0, 1} - {query}) else mask",
-         "You began with a fresh mask once for each query; begin with a fresh one for each connection."),
         ("with itself", " if i != j", "",
          "You also tried a word with itself, which opens nothing new; try pairs of different words."),
         ("only a gain", "max(counts, key=counts.get)",

@@ -34,15 +34,13 @@ def _lookup_cases():
     ]
 
 
-_LOOKUP = """
-    scores = keys @ query
-    return values[scores.argmax()]
-"""
-
 EXERCISE_1 = Exercise(
     "01.1", "Look up the nearest key", 5, 1, nearest_key_lookup, _lookup_cases,
     slips(
-        "query, keys, values", _LOOKUP,
+        "query, keys, values", """
+            scores = keys @ query
+            return values[scores.argmax()]
+        """,
         ("smallest", "argmax", "argmin",
          "You took the key with the smallest dot product; the best match has the largest."),
         ("distance", "keys @ query", "-((keys - query) ** 2).sum(-1)",
@@ -50,13 +48,9 @@ EXERCISE_1 = Exercise(
          "although it lies further away."),
         ("cosine", "keys @ query", "keys @ query / keys.norm(dim=-1)",
          "You divided by the length of the keys (cosine); the plain dot product is asked for."),
-        ("absolute", "keys @ query", "(keys @ query).abs()",
-         "You dropped the sign: a large negative dot product means opposed, not similar."),
         ("key", "values[", "keys[", "You returned the best key; a lookup returns the value that belongs to it."),
         ("index", "values[scores.argmax()]", "scores.argmax()",
          "You returned the index of the best key; return the value at that index."),
-        ("one product", "keys @ query", "keys * query",
-         "You took the largest single product; add up the products of each key first."),
         ("over keys", "keys @ query", "(keys * query).sum(0)",
          "You added up over the keys; a dot product adds up over the components, the last axis."),
         ("blend", "values[scores.argmax()]", "scores.softmax(0) @ values",
@@ -93,48 +87,29 @@ def _softmax_cases():
     ]
 
 
-_SOFTMAX = """
-    e = scores.exp()
-    return e / e.sum(-1, keepdim=True)
-"""
-
 EXERCISE_2 = Exercise(
     "01.2", "The softmax", 8, 1, softmax, _softmax_cases,
     slips(
-        "scores", _SOFTMAX,
+        "scores", """
+            e = scores.exp()
+            return e / e.sum(-1, keepdim=True)
+        """,
         ("no sum", " / e.sum(-1, keepdim=True)", "",
          "You took the exponential but did not divide by the sum: the weights do not add up to one."),
         ("linear", "scores.exp()", "scores",
          "You divided the scores by their sum without the exponential; weights may come out negative."),
-        ("absolute", "scores.exp()", "scores.abs()",
-         "You made the scores positive by dropping their sign, so that −3 counts as much as 3; use the exponential."),
-        ("cut off", "scores.exp()", "scores.clamp(min=0)",
-         "You set negative scores to 0, so that they get no weight; the exponential makes every score positive."),
-        ("exponential of the sum", "e.sum(-1, keepdim=True)", "scores.sum(-1, keepdim=True).exp()",
-         "You divided by the exponential of the sum; divide by the sum of the exponentials."),
         ("one number", "scores.exp()", "math.exp(scores)",
          "math.exp takes a single number; scores.exp() takes all of them at once."),
         ("in place", "return e / e.sum(-1, keepdim=True)", "e /= e.sum(-1, keepdim=True)\nreturn e",
          "Right values, but e /= … overwrites the exponentials, which the gradient still needs: write e = e / …."),
-        ("minus", "scores.exp()", "(-scores).exp()", "The sign is flipped: the worst match gets the largest weight."),
-        ("mean of all", "sum", "mean",
-         "You divided by the mean of the exponentials, so each row adds up to the number of keys: take their sum."),
         ("whole", "-1, keepdim=True", "",
          "You divided by the sum over all rows; each row needs a sum of its own, over the last axis."),
         ("first axis", "-1", "0",
          "You summed over the first axis, which is the queries or the batch where there is one; keys are the last."),
-        ("queries", "-1", "0 if e.dim() == 1 else -2",
-         "Your weights sum to one over queries (axis -2), not over keys (axis -1)."),
         ("second axis", "-1", "1",
          "You summed over axis 1, which is the last one only for a single matrix; take axis -1."),
-        ("axis 1, no keepdim", "-1, keepdim=True", "1",
-         "The sum of a row must divide that row: take axis -1, which is always the last one, with keepdim=True."),
         ("no keepdim", ", keepdim=True", "",
          "The sum of a row must divide that row: without keepdim=True it is lined up with the columns."),
-        ("log", "return e / e.sum(-1, keepdim=True)", "return scores.log_softmax(-1)",
-         "You returned the logarithm of the weights; take the exponential."),
-        ("infinite replaced", "scores.exp()", "scores.masked_fill(scores == -math.inf, 0.0).exp()",
-         "You replaced −∞ by 0, but exp(0) = 1: a score of −∞ must get weight exp(−∞) = 0."),
     ),
     gradients=("scores",), probes=(weights_sum(),), part="softmax",
 )  # fmt: skip
@@ -166,20 +141,16 @@ def _soft_lookup_cases():
     ]
 
 
-_SOFT_LOOKUP = """
-    scores = queries @ keys.T / temperature
-    weights = scores.softmax(-1)
-    return weights @ values
-"""
-
 EXERCISE_3 = Exercise(
     "01.3", "Many queries at once", 10, 2, soft_lookup, _soft_lookup_cases,
     slips(
-        "queries, keys, values, temperature", _SOFT_LOOKUP,
+        "queries, keys, values, temperature", """
+            scores = queries @ keys.T / temperature
+            weights = scores.softmax(-1)
+            return weights @ values
+        """,
         ("axis", "softmax(-1)", "softmax(0)",
          "Your weights sum to one over queries (axis -2), not over keys (axis -1)."),
-        ("all", "scores.softmax(-1)", "scores.flatten().softmax(0).view_as(scores)",
-         "You took one softmax over the whole matrix; each query (row) needs its own."),
         ("no transpose", "keys.T", "keys",
          "You multiplied queries by keys without transposing the keys: query · key sums over d_k."),
         ("temperature times", "/ temperature", "* temperature",
@@ -190,23 +161,12 @@ EXERCISE_3 = Exercise(
          "You divided by the temperature after the softmax; divide the scores before it."),
         ("scaled", "temperature", "temperature / keys.shape[-1] ** 0.5",
          "You divided the scores by √d_k as well; this lookup has only the temperature (notebook 04 adds the root)."),
-        ("keys blended", "@ values", "@ keys", "You blended the keys; the weights apply to the values."),
         ("hard", "weights @ values", "values[scores.argmax(-1)]",
          "You returned the best value for each query; blend all values by their weights."),
-        ("first", "weights @ values", "(weights[:1] @ values).expand(len(queries), -1)",
-         "Every query got the weights of the first one: each row needs its own."),
-        ("no softmax", "scores.softmax(-1)", "scores",
-         "You used the scores themselves as weights; take the softmax of each row first."),
-        ("no division", "scores.softmax(-1)", "scores.exp()",
-         "Your weights do not add up to one: divide the exponentials of each row by their sum."),
         ("no keepdim in the blend", "scores.softmax(-1)", "scores.exp() / scores.exp().sum(-1)",
          "The sum of a row must divide that row: without keepdim=True it is lined up with the columns."),
         ("keys ask", "queries @ keys.T", "keys @ queries.T",
          "Your scores are keys @ queries.T, where a row belongs to a key; each query needs a row: queries @ keys.T."),
-        ("weights only", "weights @ values", "weights",
-         "You returned the weights; return the values, blended by them."),
-        ("root of d_k alone", "temperature", "keys.shape[-1] ** 0.5",
-         "You divided by √d_k (the library's function does); this lookup divides by the temperature."),
     ),
     gradients=("queries", "keys", "values"),
 )  # fmt: skip
@@ -250,77 +210,58 @@ def _step_cases():
     ]
 
 
-_STEP = """
-    errors = weights @ values - targets
-    gradient = 2 * weights.T @ errors / len(targets)
-    return values - rate * gradient
-"""
-
-_STEP_BY_AUTOGRAD = """
-    leaf = values.clone().requires_grad_()
-    loss = ((weights @ leaf - targets) ** 2).mean()
-    loss.backward()
-    return values - rate * leaf.grad
-"""
-
-_STEP_BY_VALUE = """
-    new = values.clone()
-    for j in range(len(values)):
-        new[j] -= rate * 2 * weights[:, j] @ (weights @ values - targets) / len(targets)
-    return new
-"""
-
-_STEP_BY_QUESTION = """
-    new = values
-    for row, answer in zip(weights, targets):
-        new = new - rate * 2 * (row @ values - answer) * row / len(targets)
-    return new
-"""
-
 EXERCISE_4 = Exercise(
     "01.4", "Let the prices learn", 12, 3, step_of_values, _step_cases,
     slips(
-        "weights, values, targets, rate", _STEP,
+        "weights, values, targets, rate", """
+            errors = weights @ values - targets
+            gradient = 2 * weights.T @ errors / len(targets)
+            return values - rate * gradient
+        """,
         ("uphill", "- rate", "+ rate",
          "You went uphill: the step goes against the gradient, so subtract it. (Or is it answer − price in the slope, "
          "in place of price − answer?)"),
         ("gradient", "values - rate * gradient", "gradient",
          "You returned the gradient; return the values after the step, values − rate · gradient."),
-        ("step alone", "values - rate * gradient", "-rate * gradient",
-         "You returned the step alone; add it to the values."),
-        ("no rate", "rate * ", "", "You did not use the learning rate: the step is rate times the gradient."),
         ("no 2", "2 * ", "", "The factor 2 is missing: the slope of e² is 2e."),
         ("sum", " / len(targets)", "", "The loss is the mean over the questions, not the sum: divide by their number."),
         ("no 2, sum", "2 * weights.T @ errors / len(targets)", "weights.T @ errors",
          "Two factors are missing: the slope of e² is 2e, and the mean divides by the number of questions."),
         ("over entries", "len(targets)", "len(values)",
          "You divided by the number of entries; the loss is the mean over the questions."),
-        ("loss for slope", "2 * weights.T @ errors / len(targets)", "(errors**2).mean()",
-         "You subtracted the rate times the loss itself; the step needs the slope of the loss for each value."),
-        ("all alike", "2 * weights.T @ errors / len(targets)", "2 * errors.mean()",
-         "You moved every value by the same step. By the chain rule a value's slope has its weight as a factor."),
         ("not transposed", "weights.T", "weights",
          "You multiplied the errors by the weights without transposing: value j collects over the questions i, so it "
          "is weights.T @ errors."),
-        ("squared errors", "@ errors", "@ errors**2",
-         "You used the squared errors in the slope; the slope of e² is 2e."),
     )
     + slips(
-        "weights, values, targets, rate", _STEP_BY_AUTOGRAD,
+        "weights, values, targets, rate", """
+            leaf = values.clone().requires_grad_()
+            loss = ((weights @ leaf - targets) ** 2).mean()
+            loss.backward()
+            return values - rate * leaf.grad
+        """,
         ("no leaf", ".clone().requires_grad_()", "",
          "No tensor in your loss requires a gradient, so backward() has nothing to record: begin with "
          "v = values.clone().requires_grad_()."),
-        ("no square", " ** 2", "",
-         "The square is missing from your loss: the size of the errors has no effect on your step."),
     )
     + slips(
-        "weights, values, targets, rate", _STEP_BY_VALUE,
+        "weights, values, targets, rate", """
+            new = values.clone()
+            for j in range(len(values)):
+                new[j] -= rate * 2 * weights[:, j] @ (weights @ values - targets) / len(targets)
+            return new
+        """,
         ("value after value", "weights @ values", "weights @ new",
          "You updated one value after the other, so later slopes were measured where the first had moved already. "
          "Measure all slopes first."),
     )
     + slips(
-        "weights, values, targets, rate", _STEP_BY_QUESTION,
+        "weights, values, targets, rate", """
+            new = values
+            for row, answer in zip(weights, targets):
+                new = new - rate * 2 * (row @ values - answer) * row / len(targets)
+            return new
+        """,
         ("one after the other", "(row @ values - answer) * row / len(targets)", "(row @ new - answer) * row",
          "You took a step after each question, so the later errors were measured at values that had moved already. One "
          "step follows the mean of all slopes, measured at the same values."),
@@ -355,22 +296,18 @@ def _kernel_cases():
     ]
 
 
-_KERNEL = """
-    exponents = -((queries[:, None] - xs) ** 2) / (2 * bandwidth**2)
-    return exponents.softmax(-1) @ ys
-"""
-
 EXERCISE_5 = Exercise(
     "01.5", "Kernel regression is attention", 15, 2, kernel_regression, _kernel_cases,
     slips(
-        "queries, xs, ys, bandwidth", _KERNEL,
+        "queries, xs, ys, bandwidth", """
+            exponents = -((queries[:, None] - xs) ** 2) / (2 * bandwidth**2)
+            return exponents.softmax(-1) @ ys
+        """,
         ("no 2", "(2 * bandwidth**2)", "bandwidth**2",
          "The exponent is (query - x)² / (2 bandwidth²): the 2 is missing."),
         ("no square", "bandwidth**2", "bandwidth", "The bandwidth in the exponent must be squared."),
         ("no minus", "-((queries", "((queries",
          "The exponent lacks its minus: distant points get the largest weights."),
-        ("absolute", "-((queries[:, None] - xs) ** 2)", "-(queries[:, None] - xs).abs()",
-         "You used the distance; the Gaussian kernel takes its square."),
         ("axis", "exponents.softmax(-1)", "exponents.exp() / exponents.exp().sum(0)",
          "You divided by the sum over the queries; each query divides by its sum over the points."),
         ("no sum", "exponents.softmax(-1)", "exponents.exp()", "You did not divide the weights by their sum."),
@@ -430,19 +367,17 @@ def _weight_reached(call, case, got):
     return f"At your c the largest weight is {reached:.3g} in place of {p:g}: {more}"
 
 
-_SCALE = """
-    low, high = 0.0, 1e6
-    for _ in range(100):
-        middle = (low + high) / 2
-        largest = (middle * scores.double()).softmax(0).max().item()
-        low, high = (middle, high) if largest < p else (low, middle)
-    return high
-"""
-
 EXERCISE_6 = Exercise(
     "01.6", "How sharp is sharp?", 20, 3, scale_for_confidence, _confidence_cases,
     slips(
-        "scores, p", _SCALE,
+        "scores, p", """
+            low, high = 0.0, 1e6
+            for _ in range(100):
+                middle = (low + high) / 2
+                largest = (middle * scores.double()).softmax(0).max().item()
+                low, high = (middle, high) if largest < p else (low, middle)
+            return high
+        """,
         ("two keys", "return high", "return math.log(p / (1 - p)) / gap(scores)",
          "Right for two keys. With more, the others take weight too: look only at the best two and the largest weight "
          "stays below p."),
@@ -455,8 +390,6 @@ EXERCISE_6 = Exercise(
          "You used the odds p / (1 - p); weights are exponentials, so take their logarithm."),
         ("log p", "return high", "return -math.log(1 - p) / gap(scores)",
          "You used log(1 / (1 - p)); a weight is one exponential among several: work with p / (1 - p)."),
-        ("weight", "return high", "return scores.softmax(0).max().item()",
-         "You returned the largest weight at c = 1; the factor that brings it to p is asked for."),
         gap=_gap,
     ),
     probes=(_weight_reached,), rtol=2e-3,

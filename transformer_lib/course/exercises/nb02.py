@@ -39,27 +39,15 @@ EXERCISE_1 = Exercise(
         ("swapped", "query @ key.transpose(-2, -1)", "key @ query.transpose(-2, -1)",
          "You compared the right pairs, but here keys are rows; queries must be rows, and keys columns."),
         ("no transpose", ".transpose(-2, -1)", "",
-         "You multiplied by the keys as they stand; a dot product sums over d, so each key must become a column."),
-        ("queries alone", "key", "query", "You compared the queries with each other; the keys do not enter."),
-        ("keys alone", "query", "key", "You compared the keys with each other; the queries do not enter."),
+         "You multiplied by the keys as they are; a dot product sums over d, so each key must become a column."),
         ("features", "query @ key.transpose(-2, -1)", "query.transpose(-2, -1) @ key",
          "You compared features with features, [d, d]. Tokens are rows: the second factor is the one to transpose."),
         ("own pairs", "query @ key.transpose(-2, -1)", "(query * key).sum(-1)",
          "You compared each query with one key only, the one in the same row; every pair is asked for."),
         ("scaled", "(-2, -1)", "(-2, -1) / query.shape[-1] ** 0.5",
          "You divided by √d; these scores are plain dot products."),
-        ("cosine", "query @ key.transpose(-2, -1)",
-         "torch.cosine_similarity(query[..., :, None, :], key[..., None, :, :], dim=-1)",
-         "Those are cosines: you divided by the lengths. The dot product keeps them."),
-        ("library", "query @ key.transpose(-2, -1)",
-         "(query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5).softmax(-1)",
-         "You divided by √d and took the softmax as well, as the library does; only the dot products are asked for."),
-        ("context", "query @ key.transpose(-2, -1)", "(query @ key.transpose(-2, -1)).softmax(-1) @ key",
-         "Those are context vectors: the scores, before softmax and average, are asked for."),
         ("softmax", "query @ key.transpose(-2, -1)", "(query @ key.transpose(-2, -1)).softmax(-1)",
          "You took the softmax as well; the scores alone are asked for."),
-        ("distance", "query @ key.transpose(-2, -1)", "torch.cdist(query, key)",
-         "Those are distances, small for similar tokens; a dot product is large for them."),
     ),
     gradients=("query", "key"), part="similarity",
 )  # fmt: skip
@@ -95,32 +83,24 @@ def _cosine_cases():
     return [*cases, Case("one token a hundred times as long", (tokens * torch.tensor([[1.0], [100.0], [1.0]]), 0.5))]
 
 
-_COSINE_WEIGHTS = """
-    unit = X / X.norm(dim=-1, keepdim=True)
-    cosines = unit @ unit.transpose(-2, -1)
-    return (cosines / temperature).softmax(-1)
-"""
-
 EXERCISE_2 = Exercise(
     "02.2", "Directions only", 7, 2, cosine_weights, _cosine_cases,
     slips(
-        "X, temperature", _COSINE_WEIGHTS,
+        "X, temperature", """
+            unit = X / X.norm(dim=-1, keepdim=True)
+            cosines = unit @ unit.transpose(-2, -1)
+            return (cosines / temperature).softmax(-1)
+        """,
         ("dot product", " / X.norm(dim=-1, keepdim=True)", "",
          "Your scores still grow with the lengths: divide each by the lengths of both tokens."),
         ("one length", "unit.transpose", "X.transpose",
          "You divided by the length of the first token only; the second one's still counts."),
-        ("other length", "unit @", "X @",
-         "You divided by the length of the second token only; the first one's still counts."),
         ("whole matrix", "dim=-1, keepdim=True", "",
          "You divided by the length of all numbers together; every token has a length of its own."),
-        ("sum of sizes", "X.norm(dim=-1, keepdim=True)", "X.abs().sum(dim=-1, keepdim=True)",
-         "You divided by the sum of the absolute values; the length is the root of the sum of squares."),
         ("all axes", "transpose(-2, -1)", "permute(*range(X.dim())[::-1])",
          "Right for one sentence; with axes in front swap the last two only: X.transpose(-2, -1)."),
         ("axis 1 of the lengths", "dim=-1", "dim=1",
          "Right for one sentence; with a batch in front the features are no longer axis 1: normalise along dim=-1."),
-        ("softmax over axis 1", "softmax(-1)", "softmax(1)",
-         "Right for one sentence; with a batch in front the keys are no longer axis 1: softmax over dim=-1."),
         ("softmax over axis 0", "softmax(-1)", "softmax(0)",
          "Your softmax runs over axis 0; the weights of one query, a row, must sum to one: dim=-1."),
         ("squared", "keepdim=True)", "keepdim=True) ** 2", "You divided by the squared lengths: the root is missing."),
@@ -128,11 +108,6 @@ EXERCISE_2 = Exercise(
          "You normalised along axis 0; the length of a token is taken along its features, dim=-1."),
         ("after", "(cosines / temperature).softmax(-1)", "cosines.softmax(-1) / temperature",
          "You divided by the temperature after the softmax; divide the cosines before it."),
-        ("times", "/ temperature", "* temperature",
-         "You multiplied by the temperature; a low one must sharpen the weights."),
-        ("no temperature", " / temperature", "", "The temperature has no effect on your weights."),
-        ("axis", "softmax(-1)", "softmax(-2)", "Each row of the weights must sum to one."),
-        ("cosines", ".softmax(-1)", "", "Those are scores; the softmax over each row is missing."),
     ),
     gradients=("X",),
 )  # fmt: skip
@@ -170,16 +145,14 @@ def _weights_cases():
     ]
 
 
-_SCORES = """
-    ratios = A[0] / A[:, 0]
-    scores = A.log() + ratios.log()[:, None]
-    return scores - scores[0, 0]
-"""
-
 EXERCISE_3 = Exercise(
     "02.3", "From weights back to scores", 10, 2, scores_from_weights, _weights_cases,
     slips(
-        "A", _SCORES,
+        "A", """
+            ratios = A[0] / A[:, 0]
+            scores = A.log() + ratios.log()[:, None]
+            return scores - scores[0, 0]
+        """,
         ("logarithm", " + ratios.log()[:, None]", "",
          "The logarithm of a weight is the score minus ln r_i, another number in each row: that is still missing."),
         ("bare logarithm", "scores - scores[0, 0]", "A.log()",
@@ -193,14 +166,6 @@ EXERCISE_3 = Exercise(
         ("constant", " - scores[0, 0]", "", "Right up to a constant: subtract the entry [0, 0] from all."),
         ("entry", "return scores - scores[0, 0]", "scores[0, 0] = 0.0\nreturn scores",
          "You set one entry to 0; the same number must be subtracted from all of them."),
-        ("averaged weights", "A.log() + ratios.log()[:, None]", "((A + A.T) / 2).log()",
-         "You averaged A with its transpose. The weights of a pair do differ: by equation 1, r_i A_ij = r_j A_ji."),
-        ("ratio added", "ratios.log()", "ratios",
-         "You added the ratio r_i / r_0 to the logarithms; add its logarithm."),
-        ("first column", "scores[0, 0]", "scores[:, :1]",
-         "You subtracted from each row its own first entry; only S[0, 0] is 0, not the whole first column."),
-        ("exponentials", "scores - scores[0, 0]", "(scores - scores[0, 0]).exp()",
-         "Those are the exponentials of the scores: take their logarithm."),
     ),
 )  # fmt: skip
 
@@ -224,31 +189,19 @@ def _distance_cases():
     return [Case(f"{start:g} apart, {rounds} round{'s' * (rounds != 1)}", (start, rounds)) for start, rounds in found]
 
 
-_BY_WEIGHT = """
-    for _ in range(rounds):
-        p = 1 / (1 + math.exp(min(distance**2 / 2, 700.0)))
-        distance = distance * (1 - 2 * p)
-    return distance
-"""
-
-_BY_TOKENS = """
-    x = torch.tensor([[distance / 2, 1.0], [-distance / 2, 1.0]], dtype=torch.float64)
-    for _ in range(rounds):
-        x = (x @ x.T).softmax(-1) @ x
-    return (x[0] - x[1]).norm().item()
-"""
-
 EXERCISE_4 = Exercise(
     "02.4", "Two tokens, round after round", 15, 3, distance_after, _distance_cases,
     slips(
-        "distance, rounds", _BY_WEIGHT,
+        "distance, rounds", """
+            for _ in range(rounds):
+                p = 1 / (1 + math.exp(min(distance**2 / 2, 700.0)))
+                distance = distance * (1 - 2 * p)
+            return distance
+        """,
         ("always one round", "range(rounds)", "range(1)",
          "You computed one round, whatever their number, and even where there is none."),
-        ("one too many", "range(rounds)", "range(rounds + 1)", "You computed one round too many."),
-        ("one too few", "range(rounds)", "range(rounds - 1)", "You computed one round too few."),
         ("overflow", "min(distance**2 / 2, 700.0)", "distance**2 / 2",
          "Right until e^(D²/2) overflows: multiply numerator and denominator by e^(−D²/2), or use tanh."),
-        ("square", "return distance", "return distance**2", "That is the square of the distance."),
         ("one moves", "1 - 2 * p", "1 - p",
          "You multiplied by 1 − p, as if one of the two stood still. Both move a share p: the factor is 1 − 2p."),
         ("squared gap", "distance**2 / 2", "distance**2",
@@ -256,20 +209,19 @@ EXERCISE_4 = Exercise(
          "(x·x − x·y), and the factor is tanh(u/2): half of that again."),
         ("quarter gap", "distance**2 / 2", "distance**2 / 4",
          "1 − 2/(1 + e^u) is tanh(u/2), and u is D²/2: the factor is tanh(D²/4)."),
-        ("no square", "distance**2", "distance",
-         "You put the distance in place of its square: scores are products of two vectors."),
     )
     + slips(
-        "distance, rounds", _BY_TOKENS,
+        "distance, rounds", """
+            x = torch.tensor([[distance / 2, 1.0], [-distance / 2, 1.0]], dtype=torch.float64)
+            for _ in range(rounds):
+                x = (x @ x.T).softmax(-1) @ x
+            return (x[0] - x[1]).norm().item()
+        """,
         ("first weights", "for _ in range(rounds):\n    x = (x @ x.T).softmax(-1) @ x",
          "x = torch.linalg.matrix_power((x @ x.T).softmax(-1), rounds) @ x",
          "You kept the weights of the first round; the tokens come closer, and every round computes new ones."),
         ("unequal lengths", "[[distance / 2, 1.0], [-distance / 2, 1.0]]", "[[distance, 0.0], [0.0, 0.0]]",
          "Your two tokens do not have the same length: put them at ±D/2."),
-        ("factor", ".item()", ".item() / distance",
-         "That is the factor by which the distance has shrunk; multiply the distance by it."),
-        ("library", "x @ x.T", "x @ x.T / 2**0.5",
-         "Your scores are divided by √2, as by the library for two features; here they are plain dot products."),
     ),
     rtol=1e-3,
 )  # fmt: skip
@@ -301,27 +253,21 @@ def _order_cases():
     ]
 
 
-_ORDER = """
-    inverse = torch.linalg.inv(X)
-    return inverse @ S @ inverse.T
-"""
-
 EXERCISE_5 = Exercise(
     "02.5", "Scores to order", 8, 2, scores_to_order, _order_cases,
     slips(
-        "X, S", _ORDER,
+        "X, S", """
+            inverse = torch.linalg.inv(X)
+            return inverse @ S @ inverse.T
+        """,
         ("inverse once", " @ inverse.T", "", "X W would be S: the tokens are on both sides of W."),
-        ("right only", "inverse @ S", "S", "W Xᵀ would be S: the first X is still to be cancelled, from the left."),
         ("other transpose", "inverse @ S @ inverse.T", "inverse.T @ S @ inverse",
          "The transpose is on the wrong side: the first factor is X, the last one Xᵀ."),
-        ("both at once", "inverse @ S @ inverse.T", "torch.linalg.inv(X @ X.T) @ S",
-         "You cancelled X Xᵀ from the left, but W is between the two."),
         ("reciprocals", "torch.linalg.inv(X)", "1 / X",
          "You took the reciprocal of each number; the inverse of a matrix is torch.linalg.inv(X)."),
         ("no transpose", "inverse.T", "inverse", "The factor on the right is Xᵀ: its inverse is the transpose of X⁻¹."),
         ("product", "torch.linalg.inv(X)", "X.T",
          "X W Xᵀ = S is undone by inverses; transposes undo it only where X is a rotation."),
-        ("forward", "torch.linalg.inv(X)", "X", "That multiplies by X; you have to undo that."),
     ),
 )  # fmt: skip
 
@@ -371,15 +317,13 @@ def _stopped_early(call, case, result):
     return None
 
 
-_SHARES = """
-    totals = (X @ X.T).exp().sum(-1)
-    return totals / totals.sum()
-"""
-
 EXERCISE_6 = Exercise(
     "02.6", "Where repeated averaging ends", 15, 3, settled_shares, _limit_cases,
     slips(
-        "X", _SHARES,
+        "X", """
+            totals = (X @ X.T).exp().sum(-1)
+            return totals / totals.sum()
+        """,
         ("equal", "(X @ X.T).exp().sum(-1)", "torch.ones_like(X[:, 0])",
          "Equal shares are the limit only if all rows of exp(X Xᵀ) have the same sum."),
         ("totals", " / totals.sum()", "",
@@ -389,10 +333,6 @@ EXERCISE_6 = Exercise(
          "Those are the shares after one step, averaged over tokens; the limit is something else."),
         ("softmax of lengths", "exp().sum(-1)", "diagonal().exp()",
          "You used a token's score with itself; its scores with all the others count too."),
-        ("reciprocal", "totals / totals.sum()", "1 / totals / (1 / totals).sum()",
-         "The other way round: a token with a larger sum has the larger share."),
-        ("logarithm", "exp().sum(-1)", "sum(-1).exp()",
-         "You summed the scores and then took exponentials; the exponentials come first."),
     ),
     rtol=1e-5, probes=(_stopped_early,),
 )  # fmt: skip

@@ -39,11 +39,6 @@ EXERCISE_1 = Exercise(
         ("swapped", "W_Q, W_K", "W_K, W_Q", "Query and key are swapped: W_Q makes the queries, the first result."),
         ("order", "W_K, W_V", "W_V, W_K", "Key and value are swapped: the results come as (Q, K, V)."),
         ("one matrix", "W_K", "W_Q", "Your keys are made with W_Q; they have a matrix of their own, W_K."),
-        ("values from W_K", "W_V", "W_K", "Your values are made with W_K; they have a matrix of their own, W_V."),
-        ("columns", "X @ W for", "(X @ W).mT for",
-         "Your tokens came out as columns. Tokens are rows: X @ W keeps them so."),
-        ("scaled", "W_Q", "W_Q / W_Q.shape[1] ** 0.5",
-         "The division by √d_k belongs to the scores; here only projections are asked for."),
         ("transposed", "X @ W for", "X @ W.T for",
          "You transposed the matrices; W is [d_model, width] already, so X @ W."),
         ("matrix first", "X @ W for", "W @ X for",
@@ -81,59 +76,28 @@ def _without_cases():
     ]
 
 
-_WITHOUT = """
-    kept = weights.clone()
-    kept[..., j] = 0.0
-    return kept / kept.sum(-1, keepdim=True) @ value
-"""
-
-_WITHOUT_BY_INDEX = """
-    others = [key for key in range(value.shape[-2]) if key != j]
-    left = weights[..., others]
-    return left / left.sum(-1, keepdim=True) @ value[..., others, :]
-"""
-
-_WITHOUT_BY_DIFFERENCE = """
-    taken = weights[..., j, None]
-    return (weights @ value - taken * value[..., j, None, :]) / (1 - taken)
-"""
-
 EXERCISE_2 = Exercise(
     "03.2", "When nobody may read one token", 10, 2, output_without, _without_cases,
     slips(
-        "weights, value, j", _WITHOUT,
+        "weights, value, j", """
+            kept = weights.clone()
+            kept[..., j] = 0.0
+            return kept / kept.sum(-1, keepdim=True) @ value
+        """,
         ("too small", " / kept.sum(-1, keepdim=True)", "",
          "Key j is gone, but what is left of a row sums to less than one: divide by that sum."),
         ("softmax again", "kept / kept.sum(-1, keepdim=True)", "kept.softmax(-1)",
          "A softmax of weights changes their ratios, and gives key j a weight again: exp(0) = 1. Divide by the sum."),
         ("softmax without j", "0.0\nreturn kept / kept.sum(-1, keepdim=True)", "-math.inf\nreturn kept.softmax(-1)",
          "Key j gets nothing, but a softmax of weights changes the ratios of the others: divide by their sum."),
-        ("equal shares", "weights.clone()", "weights + weights[..., j, None] / (weights.shape[-1] - 1)",
-         "You gave every other key an equal part of the freed weight; then ratios change. Divide by the row's sum."),
-        ("row", "[..., j] = 0.0\nreturn kept / kept.sum(-1, keepdim=True)",
-         "[..., min(j, weights.shape[-2] - 1), :] = 0.0\nreturn kept",
-         "You removed a query (a row). Key j is column j: nobody may read it, and every query still reads."),
+        ("row", "[..., j]", "[..., j, :]",
+         "Row j holds the weights of a query. Key j is column j: no query may read it, and every query keeps its row."),
         ("one sum", "-1, keepdim=True", "",
          "You divided by the sum of all weights; every row has a sum of its own (dim=-1, keepdim=True)."),
         ("no keepdim", ", keepdim=True", "", "Each row needs a divisor of its own: sum with dim=-1, keepdim=True."),
         ("weights", " @ value", "", "These are the new weights; the output is their product with the values."),
-        ("over queries", "-1", "-2",
-         "You divided by sums over the queries (axis -2); each query's weights sum to one over the keys (axis -1)."),
-    )
-    + slips(
-        "weights, value, j", _WITHOUT_BY_INDEX,
-        ("without its query", "weights[..., others]",
-         "weights[..., [i for i in range(weights.shape[-2]) if i != j], :][..., others]",
+        ("without its query", "weights", "weights[..., [i for i in range(weights.shape[-2]) if i != j], :]",
          "You took token j's query away too. It may still ask; only its key goes, so every query keeps a row."),
-    )
-    + slips(
-        "weights, value, j", _WITHOUT_BY_DIFFERENCE,
-        ("no keepdim of the output", "(1 - taken)", "(1 - weights[..., j])",
-         "Each row needs a divisor of its own: keep the axis, (1 - weights[..., j, None])."),
-        ("divided by the weight", "(1 - taken)", "taken",
-         "You divided by the weight that is gone, a_ij; divide by what is left, 1 − a_ij."),
-        ("multiplied", "/ (1 - taken)", "* (1 - taken)",
-         "You multiplied by what is left of each row, 1 − a_ij; divide by it."),
     ),
 )  # fmt: skip
 
@@ -164,15 +128,13 @@ def _pointing_cases():
     ]
 
 
-_POINT = """
-    score = math.log(share * (n - 1) / (1 - share))
-    return n**0.5 * score * torch.eye(n).roll(1, dims=1)
-"""
-
 EXERCISE_3 = Exercise(
     "03.3", "Point at the next symbol", 10, 2, point_at_next, _pointing_cases,
     slips(
-        "n, share", _POINT,
+        "n, share", """
+            score = math.log(share * (n - 1) / (1 - share))
+            return n**0.5 * score * torch.eye(n).roll(1, dims=1)
+        """,
         ("previous", "roll(1", "roll(-1",
          "Your symbols point at the one before. Row s is the query of symbol s: its entry is in column s + 1."),
         ("itself", ".roll(1, dims=1)", "",
@@ -183,20 +145,14 @@ EXERCISE_3 = Exercise(
          "The score will be divided by √d_k = √n, and then your symbols point too weakly: multiply by √n."),
         ("root below", "n**0.5", "n**-0.5",
          "You divided by √n. The head does that already, so multiply by √n beforehand."),
-        ("n instead of root", "n**0.5", "n", "You multiplied by n; the head divides by the root of d_k = n."),
         ("two keys", " * (n - 1)", "",
          "That would be right with two keys. There are n − 1 others with score 0, so e^c / (e^c + n − 1) = share."),
         ("n others", "(n - 1)", "n", "You counted n other keys; besides the successor there are n − 1."),
-        ("n − 2 others", "(n - 1)", "(n - 2)",
-         "You left out the symbol itself; it is read too, with score 0, so there are n − 1 others."),
         ("logarithm of the share", " * (n - 1) / (1 - share)", "",
          "ln(share) is not the score: the softmax divides e^c by e^c + n − 1. Solve for c."),
-        ("no logarithm", "math.log", "", "That is e^c; the score is its logarithm."),
         ("the share", "n**0.5 * score", "share",
          "You wrote the weight into the matrix; the entry is a score, which the root and the softmax turn into a "
          "weight."),
-        ("the share, with the root", "math.log(share * (n - 1) / (1 - share))", "share",
-         "You wrote √n times the weight into the matrix; the entry is a score, which the softmax turns into a weight."),
         ("the right weights", "score * torch.eye(n).roll(1, dims=1)",
          "torch.where(torch.eye(n).roll(1, dims=1) > 0, share, (1 - share) / (n - 1)).log()",
          "These scores give the right weights: a softmax ignores a number added to a whole row. But the other scores "
@@ -245,10 +201,6 @@ EXERCISE_4 = Exercise(
          "W_K must undo what B does to the queries; you left it as it was."),
         ("entrywise", "torch.linalg.inv(B)", "(1 / B)",
          "1 / B inverts every entry by itself; the inverse of a matrix is torch.linalg.inv(B)."),
-        ("order", "W_Q @ B, W_K @ torch.linalg.inv(B).T", "W_K @ torch.linalg.inv(B).T, W_Q @ B",
-         "Both matrices are right, but in the wrong order: W_Q B comes first."),
-        ("inverse on the queries", "W_Q @ B, W_K @ torch.linalg.inv(B).T", "W_Q @ torch.linalg.inv(B), W_K @ B.T",
-         "The scores are the same, but the queries got B⁻¹: the first result must be W_Q B."),
         ("other way", "W_Q @ B, W_K @ torch.linalg.inv(B).T", "W_Q @ torch.linalg.inv(B).T, W_K @ B",
          "The scores are the same, but B was put on the keys: the first result must be W_Q B."),
     ),
@@ -281,39 +233,29 @@ def _size_cases():
     ]
 
 
-_SIZES = """
-    parameters = d_model * (2 * d_k + d_v)
-    activations = batch * (seq_len * (2 * d_k + 2 * d_v) + 2 * seq_len**2)
-    return parameters, activations
-"""
-
 EXERCISE_5 = Exercise(
     "03.5", "What is kept and what is computed", 10, 2, head_sizes, _size_cases,
     slips(
-        "d_model, d_k, d_v, batch, seq_len", _SIZES,
+        "d_model, d_k, d_v, batch, seq_len", """
+            parameters = d_model * (2 * d_k + d_v)
+            activations = batch * (seq_len * (2 * d_k + 2 * d_v) + 2 * seq_len**2)
+            return parameters, activations
+        """,
         ("no batch", "batch * ", "", "Parameters are right; activations exist once for every sentence of the batch."),
         ("parameters by batch", "d_model * ", "batch * d_model * ",
          "You counted the matrices once per sentence; the whole batch shares them."),
-        ("parameters by length", "d_model * ", "seq_len * ",
-         "You counted Q, K and V as parameters; parameters are W_Q, W_K and W_V, which have no token axis."),
         ("no output", "2 * d_v", "d_v",
          "Parameters are right; one of the two activations of width d_v, V or the output, is missing."),
         ("one grid", "2 * seq_len**2", "seq_len**2",
          "Parameters are right; scores and weights are two grids of seq_len × seq_len; you counted one."),
         ("tokens too", "2 * d_k + 2 * d_v", "d_model + 2 * d_k + 2 * d_v",
          "Parameters are right; you counted X as well, which is given and not computed by the head."),
-        ("no grid", " + 2 * seq_len**2", "",
-         "Parameters are right; the scores and the weights are missing, a grid of seq_len × seq_len each."),
         ("projections only", "2 * d_v) + 2 * seq_len**2", "d_v)",
          "Parameters are right; you counted Q, K and V. Scores, weights and the output are computed too."),
         ("grids once", "(seq_len * (2 * d_k + 2 * d_v) + 2 * seq_len**2)",
          "seq_len * (2 * d_k + 2 * d_v) + 2 * seq_len**2",
          "Parameters are right; each sentence of the batch has two grids of its own."),
-        ("one matrix for Q and K", "(2 * d_k + d_v)", "(d_k + d_v)",
-         "Activations are right; W_Q and W_K are two matrices, and both are kept."),
         ("d_v is d_k", "(2 * d_k + d_v)", "3 * d_k", "W_V has d_v columns, which need not be d_k."),
-        ("swapped", "return parameters, activations", "return activations, parameters",
-         "The two counts are swapped: parameters come first."),
         ("W_O", "(2 * d_k + d_v)", "(2 * d_k + 2 * d_v)",
          "Activations are right; W_O is not counted here: the parameters are W_Q, W_K and W_V."),
         ("biases", "d_model * ", "(d_model + 1) * ",

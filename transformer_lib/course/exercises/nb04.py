@@ -33,22 +33,17 @@ def _score_cases():
     ]
 
 
-_SCALED_SCORES = """
-    scores = query @ key.transpose(-2, -1)
-    return scores / query.shape[-1] ** 0.5
-"""
-
 EXERCISE_1 = Exercise(
     "04.1", "Scaled scores", 5, 1, scaled_scores, _score_cases,
     slips(
-        "query, key", _SCALED_SCORES,
+        "query, key", """
+            scores = query @ key.transpose(-2, -1)
+            return scores / query.shape[-1] ** 0.5
+        """,
         ("d_k", " ** 0.5", "", "You divided by d_k; the formula divides by √d_k."),
         ("unscaled", " / query.shape[-1] ** 0.5", "", "The scores are not scaled: divide by √d_k."),
-        ("times", "/", "*", "You multiplied by √d_k; divide by it."),
         ("root of 3", "query.shape[-1]", "3",
          "√3 is the root of d_k in our example; take it from the tensor: query.shape[-1]."),
-        ("q_len", "shape[-1]", "shape[-2]",
-         "You divided by the root of the number of queries; d_k is the length of one query (the last axis)."),
         ("first axis", "shape[-1]", "shape[0]",
          "You divided by the root of the first axis, which is the batch where there is one; d_k is the last axis."),
         ("axis 1", "shape[-1]", "shape[1]",
@@ -66,8 +61,6 @@ EXERCISE_1 = Exercise(
          "The result has the right values transposed: queries are rows, keys are columns."),
         ("half", "** 0.5", "** 1 / 2",
          "You divided by 2 d_k: in Python d_k ** 1 / 2 is (d_k ** 1) / 2. Write d_k ** 0.5."),
-        ("half of d_k", "query.shape[-1] ** 0.5", "(query.shape[-1] ** 1 / 2)",
-         "You divided by d_k / 2: in Python d_k ** 1 / 2 is (d_k ** 1) / 2. Write d_k ** 0.5."),
     ),
     gradients=("query", "key"),
 )  # fmt: skip
@@ -96,27 +89,18 @@ def _deviation_cases():
     ]
 
 
-_BY_MOMENTS = """
-    square_q, square_k = var_q + mean_q**2, var_k + mean_k**2
-    variance = d_k * (square_q * square_k - (mean_q * mean_k) ** 2)
-    return variance**0.5
-"""
-
-_EXPANDED = """
-    of_a_term = var_q * var_k + var_q * mean_k**2 + var_k * mean_q**2
-    return (d_k * of_a_term) ** 0.5
-"""
-
 EXERCISE_2 = Exercise(
     "04.2", "How far do dot products spread?", 10, 2, dot_product_deviation, _deviation_cases,
     slips(
-        "d_k, mean_q, var_q, mean_k, var_k", _BY_MOMENTS,
+        "d_k, mean_q, var_q, mean_k, var_k", """
+            square_q, square_k = var_q + mean_q**2, var_k + mean_k**2
+            variance = d_k * (square_q * square_k - (mean_q * mean_k) ** 2)
+            return variance**0.5
+        """,
         ("d_k alone", "variance**0.5", "d_k**0.5",
          "Right only for mean 0 and variance 1: a term's variance depends on both means and both variances."),
         ("half", "**0.5", "**1 / 2",
          "That is half of the variance: in Python x ** 1 / 2 is (x ** 1) / 2. Write x ** 0.5."),
-        ("squared variances", "var_q + mean_q**2, var_k + mean_k**2", "var_q**2 + mean_q**2, var_k**2 + mean_k**2",
-         "A variance is a square already: E[q²] is var_q + mean_q²."),
         ("mean of squares", " - (mean_q * mean_k) ** 2", "",
          "That is the root of d_k E[q²] E[k²], of the mean of the squares; a variance subtracts the square of the "
          "mean, (E[q] E[k])²."),
@@ -124,20 +108,16 @@ EXERCISE_2 = Exercise(
         ("one term", "d_k * ", "", "That is the deviation of one term; d_k independent terms add their variances."),
     )
     + slips(
-        "d_k, mean_q, var_q, mean_k, var_k", _EXPANDED,
+        "d_k, mean_q, var_q, mean_k, var_k", """
+            of_a_term = var_q * var_k + var_q * mean_k**2 + var_k * mean_q**2
+            return (d_k * of_a_term) ** 0.5
+        """,
         ("no means", " + var_q * mean_k**2 + var_k * mean_q**2", "",
          "Right while both means are 0. With a mean, E[q²] is variance + mean², and a term also varies with it."),
         ("one mean", " + var_k * mean_q**2", "",
          "A mean of the keys spreads the products, and so does a mean of the queries: var_k · mean_q² is missing."),
-        ("other mean", " + var_q * mean_k**2", "",
-         "A mean of the queries spreads the products, and so does a mean of the keys: var_q · mean_k² is missing."),
-        ("own means", "var_q * mean_k**2 + var_k * mean_q**2", "var_q * mean_q**2 + var_k * mean_k**2",
-         "Each mean multiplies the variance of the *other* factor: var_q · mean_k² and var_k · mean_q²."),
         ("d_k outside", "(d_k * of_a_term) ** 0.5", "d_k * of_a_term**0.5",
          "You added up d_k deviations; of independent terms the variances add up, and the root comes last."),
-        ("sum of variances", "var_q * var_k + var_q * mean_k**2 + var_k * mean_q**2", "var_q + var_k",
-         "The components are multiplied, not added: a product of independent components has E[q²] E[k²] in place of a "
-         "sum."),
     ),
 )  # fmt: skip
 
@@ -170,15 +150,13 @@ def _softmax_cases():
     ]
 
 
-_SHIFTED = """
-    e = (scores - scores.amax(-1, keepdim=True)).exp()
-    return e / e.sum(-1, keepdim=True)
-"""
-
 EXERCISE_3 = Exercise(
     "04.3", "A softmax that does not overflow", 10, 2, stable_softmax, _softmax_cases,
     slips(
-        "scores", _SHIFTED,
+        "scores", """
+            e = (scores - scores.amax(-1, keepdim=True)).exp()
+            return e / e.sum(-1, keepdim=True)
+        """,
         ("naive", " - scores.amax(-1, keepdim=True)", "",
          "exp overflows for scores in the thousands (inf / inf is NaN), and for very negative ones every exp is 0 "
          "(0 / 0 is NaN, too): subtract each row's largest score first."),
@@ -189,25 +167,16 @@ EXERCISE_3 = Exercise(
         ("mean", "amax", "mean",
          "You subtracted the mean of each row; only subtracting the largest score keeps exp at most 1 (and the mean of "
          "a row with -inf is -inf)."),
-        ("smallest", "amax", "amin",
-         "You subtracted the smallest score of each row; where the others lie far above it, exp overflows: subtract "
-         "the largest."),
         ("global max", "amax(-1, keepdim=True)", "max()",
          "You subtracted the largest score of all rows; in a row far below it every exp underflows to 0, and 0 / 0 is "
          "NaN. Take the largest score of each row."),
-        ("no sum", " / e.sum(-1, keepdim=True)", "", "You did not divide by the sum of each row."),
     )
     + slips(
         "scores", "return scores.softmax(-1)",
-        ("axis", "-1", "0 if scores.dim() == 1 else -2",
-         "Your weights sum to one over queries (axis -2), not over keys (axis -1)."),
         ("first axis", "-1", "0",
          "You took the softmax over the first axis, the batch where there is one; keys are the last."),
-        ("all", "softmax(-1)", "flatten().softmax(0).view_as(scores)",
-         "You took one softmax over all entries; every row needs its own."),
         ("no inf", "scores", "scores.masked_fill(scores == -torch.inf, 0.0)",
          "You replaced -inf by 0, but exp(0) = 1: a score of -inf must get weight exp(-inf) = 0."),
-        ("log", "softmax", "log_softmax", "You returned the logarithm of the weights; take the exponential."),
     ),
     probes=(weights_sum(),),
 )  # fmt: skip
@@ -276,12 +245,6 @@ _EMPTY_ROWS = f"""
     return weights @ value, weights
 """
 
-_FINITE_FILL = """
-    scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
-    weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1) * mask
-    return weights @ value, weights
-"""
-
 EXERCISE_4 = Exercise(
     "04.4", "Attention under a mask", 15, 3, masked_attention, _attention_cases,
     slips(
@@ -290,13 +253,9 @@ EXERCISE_4 = Exercise(
          "The mask is used the wrong way round: True means that the query may attend."),
         ("fill where true", _WEIGHTS, "scores.masked_fill(mask, -torch.inf).softmax(-1)",
          "The mask is used the wrong way round: masked_fill fills where its own mask is True, so give it ~mask."),
-        ("fill where true, rows", "~mask & ~empty", "mask",
-         "The empty rows are right; elsewhere the mask is used the wrong way round: masked_fill fills where its own "
-         "mask is True, so give it ~mask there."),
         ("not zeroed", ".masked_fill(empty, 0.0)", "",
          "A row that may attend to nothing still has weights. Its scores are finite, which is right; after the softmax "
          "set its weights to 0."),
-        ("no mask", _WEIGHTS, "scores.softmax(-1)", "You did not use the mask."),
         ("zero", _WEIGHTS, "(scores * mask).softmax(-1)",
          "You set masked scores to 0, but exp(0) = 1, so masked keys still get weight: use -inf."),
         ("added", _WEIGHTS, "(scores + mask).softmax(-1)",
@@ -307,36 +266,27 @@ EXERCISE_4 = Exercise(
         ("finite", _WEIGHTS, "scores.masked_fill(~mask, -1e9).softmax(-1)",
          "Right where there is something to attend to; but with a large negative number in place of -inf, a row that "
          "may attend to nothing spreads its weight over all keys. Its weights must be zero."),
-        ("output emptied, finite scores", ".masked_fill(empty, 0.0)\nreturn weights @ value",
-         "\nreturn (weights @ value).masked_fill(empty, 0.0)",
-         "You emptied the output of a row that may attend to nothing, but not its weights: set them to 0 after the "
-         "softmax, and the output follows."),
         ("nan gradient", _WEIGHTS,
          "(scores + torch.zeros(mask.shape).masked_fill(~mask, -torch.inf)).softmax(-1).nan_to_num(0.0)",
          "Right values, but the gradient is NaN for a row that may attend to nothing: NaN replaced after the softmax "
          "stays in its backward pass. Fill masked scores (masked_fill), do not add -inf."),
         ("0 times inf", _WEIGHTS, "(scores + ~mask * -torch.inf).softmax(-1)",
          "0 times −∞ is NaN, so scores that may be seen became NaN too: use masked_fill or torch.where."),
-        ("d_k", " ** 0.5", "", "You divided by d_k; the formula divides by √d_k."),
         ("unscaled", " / query.shape[-1] ** 0.5", "", "The scores are not scaled: divide by √d_k."),
-        ("order", "weights @ value, weights", "weights, weights @ value",
-         "You returned (weights, output); the order is (output, weights)."),
     )
     + slips(
-        "query, key, value, mask", _FINITE_FILL,
+        "query, key, value, mask", """
+            scores = query @ key.transpose(-2, -1) / query.shape[-1] ** 0.5
+            weights = scores.masked_fill(~mask, torch.finfo(scores.dtype).min).softmax(-1) * mask
+            return weights @ value, weights
+        """,
         ("after", ".masked_fill(~mask, torch.finfo(scores.dtype).min)", "",
          "You masked after the softmax, so rows no longer sum to one: set the scores to -inf before it."),
         ("output emptied", " * mask\nreturn weights @ value", "\nreturn weights @ value * mask.any(-1, keepdim=True)",
          "The output of a row that may attend to nothing is zero, but its weights are not: set them to 0, too."),
-        ("axis", "softmax(-1)", "softmax(-2)",
-         "Your weights sum to one over queries (axis -2), not over keys (axis -1)."),
         ("high fill", "torch.finfo(scores.dtype).min", "-100.0",
          "Where the visible scores are very low, all your weights are 0. Hide with -inf or "
          "torch.finfo(scores.dtype).min, before the softmax: a number such as −100 can lie above visible scores."),
-        ("high fill, rows", "torch.finfo(scores.dtype).min).softmax(-1) * mask",
-         "-100.0).softmax(-1) * mask.any(-1, keepdim=True)",
-         "Where the visible scores lie below the number that you put in the hidden places, hidden keys get the weight. "
-         "Use -inf, or torch.finfo(scores.dtype).min."),
     ),
     gradients=("query", "key", "value"), returns=("output", "weights"), probes=(weights_sum(1), masked_key_leak),
     part="masked_attention",
@@ -374,32 +324,26 @@ def _softmax_backward_cases():
     ]
 
 
-_SOFTMAX_BACKWARD = """
-    mean = (weights * grad_weights).sum(-1, keepdim=True)
-    return weights * (grad_weights - mean)
-"""
-
 EXERCISE_5 = Exercise(
     "04.5", "The gradient of a softmax", 20, 3, softmax_backward, _softmax_backward_cases,
     slips(
-        "weights, grad_weights", _SOFTMAX_BACKWARD,
+        "weights, grad_weights", """
+            mean = (weights * grad_weights).sum(-1, keepdim=True)
+            return weights * (grad_weights - mean)
+        """,
         ("diagonal", " - mean", "",
          "Raising one score lowers all other weights: the term that subtracts Σ weights · grad is missing."),
         ("sigmoid", "(grad_weights - mean)", "(1 - weights) * grad_weights",
          "You used only the diagonal of the Jacobian, w (1 - w), as for a sigmoid; the entries -w_i w_j between "
          "different keys are missing."),
-        ("unweighted", "(weights * grad_weights)", "grad_weights",
-         "Subtract the sum of the gradients each times its weight; yours adds them up without weights."),
         ("mean", "(weights * grad_weights).sum", "grad_weights.mean",
          "Subtract the mean of the gradients under the weights, not their plain mean."),
         ("axis", "-1", "-2",
          "You added up over the rows (axis -2); each row is a softmax of its own, so sum over axis -1."),
         ("all", "-1, keepdim=True", "",
          "You added up over all rows; each row is a softmax of its own (sum over axis -1, keepdim=True)."),
-        ("sign", "grad_weights - mean", "mean - grad_weights", "The sign is flipped."),
         ("no a behind", "weights * (grad_weights - mean)", "weights * grad_weights - mean",
          "The second term lacks its weights: a aᵀ times a vector is a times a number."),
-        ("plus", "- mean", "+ mean", "Subtract the mean under the weights; you added it."),
         ("no front", "weights * (grad_weights - mean)", "grad_weights - mean",
          "The weight in front is missing: multiply the difference by the weights."),
     ),
@@ -434,27 +378,21 @@ def _backward_cases():
     ]
 
 
-_BACKWARD = """
-    root = query.shape[-1] ** 0.5
-    weights = (query @ key.mT / root).softmax(-1)
-    grad_weights = grad_output @ value.mT
-    grad_scores = weights * (grad_weights - (weights * grad_weights).sum(-1, keepdim=True))
-    grad_query = grad_scores @ key / root
-    grad_key = grad_scores.mT @ query / root
-    grad_value = weights.mT @ grad_output
-    return grad_query, grad_key, grad_value
-"""
-
 EXERCISE_6 = Exercise(
     "04.6", "Attention's backward pass", 30, 3, attention_backward, _backward_cases,
     slips(
-        "query, key, value, grad_output", _BACKWARD,
+        "query, key, value, grad_output", """
+            root = query.shape[-1] ** 0.5
+            weights = (query @ key.mT / root).softmax(-1)
+            grad_weights = grad_output @ value.mT
+            grad_scores = weights * (grad_weights - (weights * grad_weights).sum(-1, keepdim=True))
+            grad_query = grad_scores @ key / root
+            grad_key = grad_scores.mT @ query / root
+            grad_value = weights.mT @ grad_output
+            return grad_query, grad_key, grad_value
+        """,
         ("unscaled", "key / root\ngrad_key = grad_scores.mT @ query / root", "key\ngrad_key = grad_scores.mT @ query",
          "The scores were divided by √d_k, so grad_query and grad_key are too: the factor is missing."),
-        ("query unscaled", "@ key / root", "@ key",
-         "grad_query lacks the factor 1 / √d_k: divide it, as you did grad_key."),
-        ("key unscaled", "@ query / root", "@ query",
-         "grad_key lacks the factor 1 / √d_k: divide it, as you did grad_query."),
         ("twice", "keepdim=True))", "keepdim=True)) / root",
          "You divided by √d_k twice: once on the way back is enough."),
         ("key not turned", "grad_scores.mT", "grad_scores",
@@ -463,16 +401,10 @@ EXERCISE_6 = Exercise(
          "grad_value collects over queries: it is weightsᵀ grad_output, with the weights transposed."),
         ("diagonal", "(grad_weights - (weights * grad_weights).sum(-1, keepdim=True))", "grad_weights",
          "Your softmax step lacks the term that subtracts Σ weights · grad (exercise 04.5)."),
-        ("sigmoid", "(grad_weights - (weights * grad_weights).sum(-1, keepdim=True))", "(1 - weights) * grad_weights",
-         "Your softmax step uses only the diagonal w (1 - w) of the Jacobian (exercise 04.5)."),
         ("no softmax", "weights * (grad_weights - (weights * grad_weights).sum(-1, keepdim=True))", "grad_weights",
          "You passed the gradient of the weights straight on to the scores: the softmax lies between."),
-        ("axis", "sum(-1", "sum(-2",
-         "In the softmax step you added up over queries (axis -2); sum over keys (axis -1)."),
         ("reversed", "return grad_query, grad_key, grad_value", "return grad_value, grad_key, grad_query",
          "You return them in the order in which they are found; return (grad_query, grad_key, grad_value)."),
-        ("key first", "return grad_query, grad_key, grad_value", "return grad_key, grad_query, grad_value",
-         "grad_query and grad_key have changed places: return (grad_query, grad_key, grad_value)."),
     ),
     returns=("grad_query", "grad_key", "grad_value"),
 )  # fmt: skip

@@ -34,28 +34,19 @@ def _table_cases():
     return [Case(f"seq_len {seq_len}, d_model {d_model}", (seq_len, d_model)) for seq_len, d_model in sizes]
 
 
-_TABLE = """
-    p, j = torch.arange(seq_len).double()[:, None], torch.arange(d_model // 2)
-    angles = p * 10000.0 ** (-2 * j / d_model)
-    return torch.stack((angles.sin(), angles.cos()), -1).flatten(1).float()
-"""
-
-_TABLE_BY_FEATURE = """
-    f = torch.arange(d_model)
-    angles = torch.arange(seq_len).double()[:, None] * 10000.0 ** (-2 * (f // 2) / d_model)
-    return torch.where(f % 2 == 0, angles.sin(), angles.cos()).float()
-"""
-
 EXERCISE_1 = Exercise(
     "06.1", "The table of sinusoids", 10, 1, sinusoidal_table, _table_cases,
     slips(
-        "seq_len, d_model", _TABLE,
+        "seq_len, d_model", """
+            p, j = torch.arange(seq_len).double()[:, None], torch.arange(d_model // 2)
+            angles = p * 10000.0 ** (-2 * j / d_model)
+            return torch.stack((angles.sin(), angles.cos()), -1).flatten(1).float()
+        """,
         ("degrees", "p * 10000.0 ** (-2 * j / d_model)", "torch.deg2rad(p * 10000.0 ** (-2 * j / d_model))",
          "Your angles are taken as degrees: sin(1) is 0.84 in radians, which the formula means."),
         ("j for 2j", "-2 * j", "-j", "Your exponent is −j/d_model; pair j has the exponent −2j/d_model."),
         ("feature for pair", "torch.arange(d_model // 2)", "torch.arange(0, d_model, 2)",
-         "Your exponent is −4j/d_model: 2j already stands for the even feature, do not double it again."),
-        ("multiplied", "(-2", "(2", "You multiply by 10000^(2j/d_model); the frequency falls with j, so divide."),
+         "Your exponent is −4j/d_model: 2j is the even feature already, so do not double it."),
         ("exponent without minus", "p * 10000.0 ** (-2 * j", "p.float() * 10000.0 ** (2 * j.float()",
          "The exponent has lost its minus: ω_j = 10000^(−2j/d_model) falls with j."),
         ("halves", "torch.stack((angles.sin(), angles.cos()), -1).flatten(1)",
@@ -65,18 +56,13 @@ EXERCISE_1 = Exercise(
          "Sine and cosine are swapped: the sine is the even feature, 2j."),
         ("from one", "torch.arange(seq_len)", "torch.arange(1, seq_len + 1)",
          "Your positions start at 1; the first token is at position 0, encoded (0, 1, 0, 1, …)."),
-        ("one frequency", "-2 * j", "0 * j",
-         "Every pair turns at the same speed; pair j has the frequency 10000^(−2j/d_model)."),
-        ("sine everywhere", "angles.cos()", "angles.sin()",
-         "Both features of a pair hold the sine; feature 2j + 1 is the cosine of the same angle."),
-        ("turns for radians", "p * 10000.0", "2 * math.pi * p * 10000.0",
-         "Your angles have an extra factor of 2π: ω_j is in radians per position, not in turns."),
-        ("thousand", "10000.0", "1000.0", "The constant is 10000; yours is 1000."),
-        ("last wavelength full", "/ d_model", "/ max(d_model - 2, 1)",
-         "You divide by d_model − 2, so that the last frequency is 1/10000 itself; the exponent is −2j/d_model."),
     )
     + slips(
-        "seq_len, d_model", _TABLE_BY_FEATURE,
+        "seq_len, d_model", """
+            f = torch.arange(d_model)
+            angles = torch.arange(seq_len).double()[:, None] * 10000.0 ** (-2 * (f // 2) / d_model)
+            return torch.where(f % 2 == 0, angles.sin(), angles.cos()).float()
+        """,
         ("feature as j", "(f // 2)", "f",
          "You took j for the feature; it is the pair: features 2j and 2j + 1 share the frequency ω_j."),
         ("cosine's own frequency", "2 * (f // 2)", "f",
@@ -93,7 +79,7 @@ def add_positions(X, table, start):
     """Return the token vectors plus the encodings of their positions.
 
     X: [batch, seq_len, d_model]; table: [max_len, d_model], row p for position p. The first token of every sentence
-    stands at position start. Returns [batch, seq_len, d_model].
+    has the position start. Returns [batch, seq_len, d_model].
     """
     return torch.stack([X[:, i] + table[start + i] for i in range(X.shape[1])], dim=1)
 
@@ -119,10 +105,8 @@ EXERCISE_2 = Exercise(
         "X, table, start", "return X + table[start : start + X.shape[1]]",
         ("no start", "start : start + X", ": X",
          "You always start at position 0; the first token is at position start."),
-        ("from one", "table[", "table.roll(-1, 0)[",
+        ("from one", "start : start", "start + 1 : start + 1",
          "You are one row too late: the first token gets row start itself."),
-        ("a row early", "start : start + X.shape[1]", "max(start - 1, 0) : max(start - 1, 0) + X.shape[1]",
-         "You are one row too early: the first token gets row start itself, counted from 0."),
         ("slice up to the length", "start + X", "X",
          "A slice ends before its second number: write table[start : start + seq_len]."),
         ("one row", "start : start + X.shape[1]", "start",
@@ -133,9 +117,6 @@ EXERCISE_2 = Exercise(
          "The position counts sentences (axis 0); it must count the tokens within each (axis 1)."),
         ("scaled", "return X", "return X * X.shape[-1] ** 0.5",
          "You multiplied the tokens by √d_model; that belongs to the embedding, here only add."),
-        ("joined", "X + table[start : start + X.shape[1]]",
-         "torch.cat((X, table[start : start + X.shape[1]].expand(X.shape)), -1)",
-         "You put the encoding beside the token; it is added, and the width stays d_model."),
     ),
     gradients=("X", "table"),
 )  # fmt: skip
@@ -161,19 +142,17 @@ def _shift_cases():
     return [Case(f"offset {offset}, d_model {d_model}", (offset, d_model)) for offset, d_model in pairs]
 
 
-_SHIFT = """
-    blocks = []
-    for j in range(d_model // 2):
-        angle = offset * 10000.0 ** (-2 * j / d_model)
-        c, s = math.cos(angle), math.sin(angle)
-        blocks.append(torch.tensor([[c, s], [-s, c]]))
-    return torch.block_diag(*blocks)
-"""
-
 EXERCISE_3 = Exercise(
     "06.3", "A shift is a rotation", 10, 2, shift_matrix, _shift_cases,
     slips(
-        "offset, d_model", _SHIFT,
+        "offset, d_model", """
+            blocks = []
+            for j in range(d_model // 2):
+                angle = offset * 10000.0 ** (-2 * j / d_model)
+                c, s = math.cos(angle), math.sin(angle)
+                blocks.append(torch.tensor([[c, s], [-s, c]]))
+            return torch.block_diag(*blocks)
+        """,
         ("transposed", "[c, s], [-s, c]", "[c, -s], [s, c]",
          "This is the transpose: it takes PE(p) to PE(p − offset). "
          "Sine comes first, so the block is [[cos, sin], [−sin, cos]]."),
@@ -186,11 +165,6 @@ EXERCISE_3 = Exercise(
         ("halves", "return torch.block_diag(*blocks)",
          "order = [*range(0, d_model, 2), *range(1, d_model, 2)]\nreturn torch.block_diag(*blocks)[order][:, order]",
          "Your matrix fits a table with all sines first; here the pair j is features 2j and 2j + 1."),
-        ("swapped", "[c, s], [-s, c]", "[s, c], [c, -s]",
-         "Sine and cosine are swapped in the blocks: a shift by 0 must be the identity."),
-        ("minus twice", "[c, s]", "[c, -s]",
-         "Both sines have a minus sign; in sin(A + B) = sin A cos B + cos A sin B there is none."),
-        ("frequency alone", "offset * ", "", "The offset does not enter: your matrix always shifts by 1."),
         ("without the sign", "offset * ", "abs(offset) * ",
          "You dropped the sign of the offset: a negative one turns the other way."),
     ),
@@ -241,18 +215,16 @@ def _offset_cases():
     ]
 
 
-_OFFSET = """
-    omega = 10000.0 ** (-2 * torch.arange(len(pe_a) // 2).double() / len(pe_a))
-    turned = torch.atan2(pe_b[0::2], pe_b[1::2]) - torch.atan2(pe_a[0::2], pe_a[1::2])
-    offsets = torch.arange(-max_offset, max_offset + 1)
-    agreement = torch.cos(offsets[:, None] * omega - turned).sum(dim=1)
-    return int(offsets[agreement.argmax()])
-"""
-
 EXERCISE_4 = Exercise(
     "06.4", "How far apart?", 15, 3, recover_offset, _offset_cases,
     slips(
-        "pe_a, pe_b, max_offset", _OFFSET,
+        "pe_a, pe_b, max_offset", """
+            omega = 10000.0 ** (-2 * torch.arange(len(pe_a) // 2).double() / len(pe_a))
+            turned = torch.atan2(pe_b[0::2], pe_b[1::2]) - torch.atan2(pe_a[0::2], pe_a[1::2])
+            offsets = torch.arange(-max_offset, max_offset + 1)
+            agreement = torch.cos(offsets[:, None] * omega - turned).sum(dim=1)
+            return int(offsets[agreement.argmax()])
+        """,
         ("reversed", "omega - turned", "omega + turned",
          "The sign is reversed: pe_b is at p + k, so k is positive when b comes later."),
         ("dot product", "return int(offsets[agreement.argmax()])", "return abs(int(offsets[agreement.argmax()]))",
@@ -260,8 +232,6 @@ EXERCISE_4 = Exercise(
         ("dot product, both sides", "torch.cos(offsets[:, None] * omega - turned).sum(dim=1)",
          "-(torch.cos(offsets[:, None] * omega).sum(dim=1) - pe_a @ pe_b).abs().round(decimals=5)",
          "You compared dot products, which are the same for k and −k: they give no side."),
-        ("fast pair, not wrapped", "return int(offsets[agreement.argmax()])", "return round(float(turned[0]))",
-         "You took the angle of the first pair alone; it comes round every 6.28 positions. Use all pairs."),
         ("fast pair", "return int(offsets[agreement.argmax()])", "return round(math.remainder(turned[0], 2 * math.pi))",
          "You read the first pair alone; it comes round every 6.28 positions and cannot tell 3 from 47."),
         ("slow pair", "return int(offsets[agreement.argmax()])",
@@ -269,12 +239,8 @@ EXERCISE_4 = Exercise(
          "You read the last pair alone: at d_model 4 it comes round after 628 positions. Use all pairs."),
         ("forward only", "-max_offset, max", "0, max",
          "You tried no negative offset; k runs from −max_offset to max_offset."),
-        ("forward, no last", "-max_offset, max_offset + 1", "max_offset",
-         "You tried the offsets 0 to max_offset − 1; k runs from −max_offset to max_offset, both included."),
         ("index", "offsets[agreement.argmax()]", "agreement.argmax()",
          "You returned the index of the best candidate; the first candidate is −max_offset."),
-        ("degrees", "offsets[:, None] * omega", "torch.deg2rad(offsets[:, None] * omega)",
-         "Your candidates turn by degrees; sine and cosine take radians."),
         ("no last", "max_offset + 1", "max_offset",
          "The largest offset is missing: range(-max_offset, max_offset) ends one before."),
     ),
@@ -311,31 +277,22 @@ def _rotary_cases():
     ]
 
 
-_ROTARY = """
-    omega = 10000.0 ** (-2 * torch.arange(x.shape[-1] // 2).double() / x.shape[-1])
-    angles = positions[:, None] * omega
-    c, s = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-    a, b = x[..., 0::2], x[..., 1::2]
-    return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
-"""
-
 EXERCISE_5 = Exercise(
     "06.5", "Rotary positions", 12, 2, rotary, _rotary_cases,
     slips(
-        "x, positions", _ROTARY,
+        "x, positions", """
+            omega = 10000.0 ** (-2 * torch.arange(x.shape[-1] // 2).double() / x.shape[-1])
+            angles = positions[:, None] * omega
+            c, s = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
+            a, b = x[..., 0::2], x[..., 1::2]
+            return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+        """,
         ("other way", "a * c - b * s, a * s + b * c", "a * c + b * s, b * c - a * s",
          "You turn the other way: (1, 0) must become (cos, sin). Scores would not notice; this check does."),
         ("halves", "x[..., 0::2], x[..., 1::2]\nreturn torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)",
          "x.chunk(2, -1)\nreturn torch.cat((a * c - b * s, a * s + b * c), -1)",
          "You paired feature j with feature j + d_k/2; here the pairs are neighbours, 2j and 2j + 1."),
-        ("one frequency", "-2 * torch", "0 * torch",
-         "Every pair turns at the same speed; pair j has the frequency 10000^(−2j/d_k)."),
         ("j for 2j", "-2 * torch", "-torch", "Your exponent is −j/d_k; pair j has the exponent −2j/d_k."),
-        ("degrees", "positions[:, None] * omega", "torch.deg2rad(positions[:, None] * omega)",
-         "Your angles are taken as degrees; sine and cosine take radians."),
-        ("added", "torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)",
-         "x + torch.stack((s, c), -1).flatten(-2)",
-         "You added the sinusoids; rotary positions multiply each pair by a rotation."),
         ("no minus", "- b", "+ b", "One sign is missing: the first feature of the pair becomes x cos − y sin."),
         ("overwritten", "return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)",
          "a = a * c - b * s\nreturn torch.stack((a, a * s + b * c), -1).flatten(-2)",
@@ -379,17 +336,15 @@ def _bias_cases():
     ]
 
 
-_BIASED = """
-    places = torch.arange(scores.shape[-1])
-    offsets = places[None, :] - places[:, None]
-    bias = table[offsets.clamp(-max_distance, max_distance) + max_distance]
-    return scores + bias
-"""
-
 EXERCISE_6 = Exercise(
     "06.6", "A bias for each offset", 10, 2, relative_bias, _bias_cases,
     slips(
-        "scores, table, max_distance", _BIASED,
+        "scores, table, max_distance", """
+            places = torch.arange(scores.shape[-1])
+            offsets = places[None, :] - places[:, None]
+            bias = table[offsets.clamp(-max_distance, max_distance) + max_distance]
+            return scores + bias
+        """,
         ("turned", "places[None, :] - places[:, None]", "places[:, None] - places[None, :]",
          "Your offset is the query's position minus the key's; it must be positive for a later key."),
         ("no middle", " + max_distance]", "]",
@@ -397,13 +352,8 @@ EXERCISE_6 = Exercise(
          "add max_distance, so that offset 0 is the middle."),
         ("not clipped", ".clamp(-max_distance, max_distance)", "",
          "Offsets beyond ±max_distance leave the table, or wrap round in it: clip them first."),
-        ("wrapped", "offsets.clamp(-max_distance, max_distance) + max_distance",
-         "(offsets + max_distance) % len(table)",
-         "Far offsets come round to the other end of the table; they must share its outermost entries."),
         ("distance", "offsets.clamp(-max_distance, max_distance)", "offsets.abs().clamp(max=max_distance)",
          "You took the distance without its sign; earlier and later keys have entries of their own."),
-        ("softmax", "scores + bias", "(scores + bias).softmax(-1)",
-         "You applied the softmax; return the scores with the bias, as they are."),
         ("grid alone", "scores + bias", "bias", "You returned the grid of biases; add it to the scores."),
         ("nothing outside", "scores + bias", "torch.where(offsets.abs() <= max_distance, scores + bias, scores)",
          "Offsets beyond ±max_distance get no bias in your result; they share the outermost entries."),

@@ -37,16 +37,11 @@ EXERCISE_1 = Exercise(
         ("turned", "tril", "triu",
          "Row i sees key i and all later ones: the mask is transposed. Queries are rows, keys are columns."),
         ("inverted", "tril()", "triu(1)", "You marked what is hidden. In this course True = may attend."),
-        ("one ahead", "tril()", "tril(1)",
-         "Each token sees one token too many, the next one: the very token that it has to predict."),
-        ("everything", ".tril()", "", "Every token sees every other: nothing is masked."),
         ("numbers", ", dtype=torch.bool", "",
          "Right places, but as numbers 0 and 1: return booleans, for example with .bool()."),
         ("to be added", "torch.ones(seq_len, seq_len, dtype=torch.bool).tril()",
          "torch.full((seq_len, seq_len), -torch.inf).triu(1)",
          "That is a matrix of 0 and −∞ to be added to scores; return booleans."),
-        ("four axes", ".tril()", ".tril()[None, None]",
-         "Right, with the axes for batch and heads in front; here [seq_len, seq_len] is asked for."),
     ),
     part="causal_mask",
 )  # fmt: skip
@@ -74,34 +69,27 @@ def _id_cases():
     ]
 
 
-_REAL = """
-    real = ids != pad_id
-    return real[:, None, None, :]
-"""
-
 EXERCISE_2 = Exercise(
     "07.2", "The padding mask", 5, 1, padding_mask, _id_cases,
     slips(
-        "ids, pad_id", _REAL,
+        "ids, pad_id", """
+            real = ids != pad_id
+            return real[:, None, None, :]
+        """,
         ("inverted", "!=", "==", "You marked the padding. In this course True = may attend."),
         ("flat", "[:, None, None, :]", "",
          "Right entries, but [batch, k_len] would be read as [q_len, k_len]: add two axes in the middle."),
         ("queries", "None, None, :", "None, :, None",
          "Your mask hides rows, the queries at padding. Padding must be hidden as a key: the last axis."),
         ("always 0", "pad_id", "0", "You compared with 0; the id to hide is pad_id."),
-        ("larger", "!=", ">", "You hide every id up to pad_id; only pad_id itself is padding."),
         ("no heads", "None, None", "None",
          "One axis is missing: [batch, 1, k_len] would put the batch in the place of the heads."),
         ("batch third", ":, None, None, :", "None, None",
          "The new axes are in front, so the batch is in the place of the queries: [:, None, None, :]."),
-        ("queries too", "None, None, :]", "None, None, :] & real[:, None, :, None]",
-         "You also hid the rows of the padding. The mask asks about keys alone: its query axis has length 1."),
         ("numbers", "None, :]", "None, :].float()", "Right entries, but as numbers: return booleans."),
         ("as many from the left", "ids != pad_id", "torch.arange(ids.shape[1]) < (ids != pad_id).sum(1, keepdim=True)",
          "You marked as many places from the left as there are real tokens; "
          "padding may be anywhere, so compare each id with pad_id."),
-        ("up to the first padding", "ids != pad_id", "(ids == pad_id).cumsum(1) == 0",
-         "You stop at the first padding; real tokens may follow it, so compare each id with pad_id."),
     ),
     part="padding_mask",
 )  # fmt: skip
@@ -161,18 +149,16 @@ def _loss_cases():
     ]
 
 
-_STEPWISE = """
-    losses = []
-    for t in range(len(tgt) - 1):
-        logits = logits_of(tgt[: t + 1])[-1]
-        losses.append(-logits.log_softmax(-1)[tgt[t + 1]])
-    return torch.stack(losses).mean()
-"""
-
 EXERCISE_3 = Exercise(
     "07.3", "The loss, one step at a time", 10, 2, stepwise_loss, _loss_cases,
     slips(
-        "logits_of, tgt", _STEPWISE,
+        "logits_of, tgt", """
+            losses = []
+            for t in range(len(tgt) - 1):
+                logits = logits_of(tgt[: t + 1])[-1]
+                losses.append(-logits.log_softmax(-1)[tgt[t + 1]])
+            return torch.stack(losses).mean()
+        """,
         ("in one pass", "tgt[: t + 1])[-1]", "tgt[:-1])[t]",
          "You fed the whole sentence. That is right for a causal model only; "
          "here the model must get the tokens so far, tgt[:t + 1]."),
@@ -186,18 +172,12 @@ EXERCISE_3 = Exercise(
          "[tgt[t + 1]])\n    tgt = torch.cat([tgt[: t + 1], logits.argmax()[None], tgt[t + 2 :]])",
          "You fed the model's own guesses; teacher forcing feeds the true tokens, tgt[:t + 1]."),
         ("unshifted", "[tgt[t + 1]]", "[tgt[t]]", "You compared with the token just read; the label is the next one."),
-        ("first row", "[-1]", "[0]",
-         "You took the first row of the logits; the prediction after the prefix is the last row."),
         ("sum", ".mean()", ".sum()", "You added up the steps; return their mean."),
-        ("no first step", "torch.stack(losses).mean()", "torch.stack(losses)[1:].mean().nan_to_num()",
+        ("no first step", "range(len(tgt) - 1)", "range(1, len(tgt) - 1)",
          "The first step is missing: after bos alone the model must predict the first word."),
-        ("no last step", "torch.stack(losses).mean()", "torch.stack(losses)[:-1].mean().nan_to_num()",
-         "You left out the last step, whose label is the last token of tgt: there are len(tgt) − 1 steps."),
         ("all rows of each prefix", "[-1]\n    losses.append(-logits.log_softmax(-1)[tgt[t + 1]])",
          "\n    losses.append(torch.nn.functional.cross_entropy(logits, tgt[1 : t + 2]))",
          "You averaged all rows of each prefix; only the last one is new."),
-        ("no softmax", ".log_softmax(-1)", "",
-         "You took the logit itself; the loss is −log softmax(logits) at the true token."),
         ("one token at a time", "[: t + 1]", "[t : t + 1]",
          "You fed only the last token; the model must get all tokens so far, tgt[:t + 1]."),
     ),
@@ -271,24 +251,21 @@ def _all_later_at_once(logits_of, ids, vocab_size):
     return found
 
 
-_LEAKS = """
-    before, columns = logits_of(ids), []
-    for s in range(len(ids)):
-        changed = ids.clone()
-        changed[s] = (ids[s] + 1) % vocab_size
-        columns.append((logits_of(changed) != before).any(-1))
-    return torch.stack(columns, dim=1).triu(1)
-"""
-
 EXERCISE_4 = Exercise(
     "07.4", "Find the leak", 10, 3, leak_map, _leak_cases,
     slips(
-        "logits_of, ids, vocab_size", _LEAKS,
+        "logits_of, ids, vocab_size", """
+            before, columns = logits_of(ids), []
+            for s in range(len(ids)):
+                changed = ids.clone()
+                changed[s] = (ids[s] + 1) % vocab_size
+                columns.append((logits_of(changed) != before).any(-1))
+            return torch.stack(columns, dim=1).triu(1)
+        """,
         ("the past too", ".triu(1)", "",
          "You also marked s ≤ t; a row may depend on itself and on earlier tokens, only later ones leak."),
-        ("itself", "triu(1)", "triu()", "You marked the diagonal; a row may depend on its own token."),
-        ("turned", "triu(1)", "triu(1).T",
-         "Your map is transposed: the row is the prediction t, the column the changed token s."),
+        ("turned", "dim=1", "dim=0",
+         "Rows and columns are swapped: the row is the prediction t, the column the changed token s."),
         ("never put back", "[]\nfor s in range(len(ids)):\n    changed = ids.clone()",
          "[]\nchanged = ids.clone()\nfor s in range(len(ids)):",
          "You did not put a changed token back, so earlier changes show up as leaks: copy ids each time."),
@@ -298,12 +275,9 @@ EXERCISE_4 = Exercise(
         ("the winner alone", "(logits_of(changed) != before).any(-1)",
          "logits_of(changed).argmax(-1) != before.argmax(-1)",
          "You compared which word has the highest logit; a leak can move logits without changing that."),
-        ("every logit", ".any", ".all", "You marked a row only if all its logits change; one is enough."),
         ("sum of the logits", "(logits_of(changed) != before).any(-1)",
          "(logits_of(changed) - before).sum(-1).abs() > 1e-9",
          "You compared sums or means of the logits, in which changes up and down cancel: compare each logit."),
-        ("coarse", "(logits_of(changed) != before).any(-1)", "((logits_of(changed) - before).abs() > 1e-2).any(-1)",
-         "Your tolerance passes small leaks: a row depends on a token if any logit changes, however little."),
     )
     + (
         Mistake("all at once", _all_later_at_once,
@@ -323,7 +297,7 @@ def packed_mask(segments):
 
     segments: [batch, seq_len] integers: the number of the sentence that each token belongs to, 0 = padding.
     Returns booleans [batch, 1, seq_len, seq_len]: a token sees itself and the earlier tokens of its own sentence;
-    padding sees nothing and is seen by nobody.
+    padding sees nothing, and no token sees it.
     """
     return torch.tensor(
         [
@@ -346,30 +320,22 @@ def _segment_cases():
     ]
 
 
-_PACKED = """
-    queries, keys = segments[:, :, None], segments[:, None, :]
-    causal = torch.ones(segments.shape[1], segments.shape[1], dtype=torch.bool).tril()
-    return ((queries == keys) & (keys != 0) & causal)[:, None]
-"""
-
 EXERCISE_5 = Exercise(
     "07.5", "Several sentences in one row", 10, 2, packed_mask, _segment_cases,
     slips(
-        "segments", _PACKED,
+        "segments", """
+            queries, keys = segments[:, :, None], segments[:, None, :]
+            causal = torch.ones(segments.shape[1], segments.shape[1], dtype=torch.bool).tril()
+            return ((queries == keys) & (keys != 0) & causal)[:, None]
+        """,
         ("no order", " & causal", "",
          "Sentences are kept apart, but each token sees the later ones of its own sentence."),
         ("no sentences", "queries == keys", "queries != 0",
          "Later tokens are hidden, but a sentence reads the sentences before it."),
-        ("at least", "==", ">=", "You compared with ≥, so a token sees every sentence with a smaller number; use ==."),
         ("padding", " & (keys != 0)", "", "Padding has number 0 and sees padding; it must see nothing."),
-        ("padding sees itself", "(keys != 0)", "((keys != 0) | torch.eye(segments.shape[1]).bool())",
-         "Your padding sees itself; here padding must see nothing at all, not even itself."),
         ("strict", "tril()", "tril(-1)", "A token may see itself: j ≤ i."),
-        ("turned", "tril", "triu", "Each token sees the later ones of its sentence: queries are rows, so keep j ≤ i."),
         ("inverted", "return ", "return ~", "You marked what is hidden: True = may attend."),
         ("no heads", "[:, None]", "", "The axis of the heads is missing: [batch, 1, seq_len, seq_len]."),
-        ("segments ignored", "(queries == keys) & ", "",
-         "Every token, padding too, reads all real tokens before it; compare the numbers of the two tokens."),
     ),
 )  # fmt: skip
 

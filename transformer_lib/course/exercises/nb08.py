@@ -41,21 +41,10 @@ EXERCISE_1 = Exercise(
          "The last axis is cut correctly; the heads must still come before the tokens."),
         ("interleaved", "(n_heads, -1)).transpose(1, 2)", "(-1, n_heads)).permute(0, 3, 1, 2)",
          "You dealt the columns out in turn; head 0 gets the first d columns, head 1 the next d."),
-        ("columns", ".transpose(1, 2)", ".permute(0, 2, 3, 1)",
-         "Your tokens came out as columns: the axes are [batch, n_heads, d, seq_len]."),
-        ("heads first", ".transpose(1, 2)", ".permute(2, 0, 1, 3)",
-         "The heads come before the batch; the batch stays in front."),
-        ("copies", "x.unflatten(-1, (n_heads, -1)).transpose(1, 2)", "x[:, None].expand(-1, n_heads, -1, -1)",
-         "Each head got the whole vector; it gets its own piece."),
-        ("into the batch", ".transpose(1, 2)", ".transpose(1, 2).flatten(0, 1)",
-         "Batch and heads are merged into one axis; they are asked for as two."),
         ("n_heads features", "(n_heads, -1)", "(-1, n_heads)",
          "You made pieces of n_heads features each; make n_heads pieces, of d features each."),
         ("axes 2 and 3", "(1, 2)", "(2, 3)",
          "The last axis is cut correctly. Then you swapped axes 2 and 3, heads and features; swap heads and tokens."),
-        ("axes 0 and 1", "(1, 2)", "(0, 1)",
-         "The last axis is cut correctly. Then you swapped axes 0 and 1, batch and tokens: "
-         "with a batch in front, tokens and heads are axes 1 and 2."),
         ("swapped first", "x.unflatten(-1, (n_heads, -1)).transpose(1, 2)",
          "x.transpose(1, 2).reshape(x.shape[0], n_heads, x.shape[1], -1)",
          "You swapped before you cut: tokens and features changed places, and the reshape then mixed tokens."),
@@ -100,12 +89,6 @@ EXERCISE_2 = Exercise(
         ("kept apart", ".flatten(2)", "", "The heads come after the tokens now; the last two axes must become one."),
         ("flattened only", ".transpose(1, 2)", "",
          "You flattened without a swap, so tokens and features became one axis; make one of heads and features."),
-        ("axes 2 and 3", "(1, 2)", "(2, 3)",
-         "You swapped tokens and features (axes 2 and 3); swap heads and tokens (1 and 2), then flatten."),
-        ("axes 1 and 3", "(1, 2)", "(1, 3)",
-         "You swapped heads and features (axes 1 and 3); swap heads and tokens (1 and 2), then flatten."),
-        ("along the batch", "x.transpose(1, 2).flatten(2)", "torch.cat(x.unbind(1))",
-         "You joined the heads along the batch (axis 0); join them along the last axis."),
     ),
     gradients=("x",), part="merge_heads",
 )  # fmt: skip
@@ -151,28 +134,19 @@ def _own_block(W, n_heads):
     return W * (rows[:, None] == columns)
 
 
-_ATTENTION = """
-    q, k, v = ((X @ W).unflatten(-1, (n_heads, -1)).transpose(1, 2) for W in (W_Q, W_K, W_V))
-    weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
-    return (weights @ v).transpose(1, 2).flatten(2) @ W_O
-"""
-
-_ATTENTION_BY_TORCH = """
-    q, k, v = ((X @ W).unflatten(-1, (n_heads, -1)) for W in (W_Q, W_K, W_V))
-    heads = attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)).transpose(1, 2)
-    return heads.flatten(2) @ W_O
-"""
-
 EXERCISE_3 = Exercise(
     "08.3", "Multi-head attention", 15, 2, multi_head_attention, _attention_cases,
     slips(
-        "X, W_Q, W_K, W_V, W_O, n_heads", _ATTENTION,
+        "X, W_Q, W_K, W_V, W_O, n_heads", """
+            q, k, v = ((X @ W).unflatten(-1, (n_heads, -1)).transpose(1, 2) for W in (W_Q, W_K, W_V))
+            weights = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1)
+            return (weights @ v).transpose(1, 2).flatten(2) @ W_O
+        """,
         ("one large head", "(n_heads, -1)", "(1, -1)",
          "That is one head of the full width: Q, K and V are not split before the scores are taken."),
         ("full width", "q.shape[-1]", "W_Q.shape[1]",
          "You divided by the root of all heads' width together; d_k is the width of one head."),
         ("unscaled", " / q.shape[-1] ** 0.5", "", "The scores are not divided by √d_k."),
-        ("axis", "softmax(-1)", "softmax(-2)", "The softmax runs over the queries; the keys are the last axis."),
         ("reshape", ".unflatten(-1, (n_heads, -1)).transpose(1, 2)", ".reshape(X.shape[0], n_heads, X.shape[1], -1)",
          "The heads were cut by a plain reshape, which mixes tokens: cut the last axis, then swap axes 1 and 2."),
         ("merge", ".transpose(1, 2).flatten(2)", ".reshape(*X.shape[:2], -1)",
@@ -181,34 +155,16 @@ EXERCISE_3 = Exercise(
         ("chunks of X", "(X @ W)", "(X @ own_block(W, n_heads))",
          "Each head saw only its part of X. Every head projects the whole X; only Q, K and V are split."),
         ("root of d_model", "q.shape[-1]", "X.shape[-1]", "You divided by √d_model; d_k is the width of one head."),
-        ("no softmax", ".softmax(-1)", "",
-         "You used the scores themselves as weights; take their softmax over the keys."),
-        ("over the heads", "softmax(-1)", "softmax(1)",
-         "The softmax runs over the heads (axis 1); the keys are the last axis."),
-        ("queries and keys swapped", "q @ k.mT", "k @ q.mT",
-         "Keys ask and queries answer: row i of the scores belongs to query i."),
-        ("d_k", " ** 0.5", "", "You divided by d_k, or twice by √d_k; the formula divides by √d_k once."),
-        ("d_model over n_heads", "q.shape[-1]", "(X.shape[-1] / n_heads)",
-         "You took d_model / n_heads for d_k, which need not be so; take the last axis of Q after the split."),
         ("d_model over n_heads, rounded down", "q.shape[-1]", "(X.shape[-1] // n_heads)",
          "You took d_model // n_heads for d_k, which need not be so; take the last axis of Q after the split."),
-        ("divided after", " / q.shape[-1] ** 0.5).softmax(-1)", ").softmax(-1) / q.shape[-1] ** 0.5",
-         "You divided the weights by √d_k; divide the scores, before the softmax."),
-        ("causal", "q.shape[-1] ** 0.5)",
-         "q.shape[-1] ** 0.5 + torch.full((X.shape[1], X.shape[1]), -torch.inf).triu(1))",
-         "You masked later tokens; here every token may attend to all."),
-        ("keys as values", "weights @ v", "weights @ k", "You blended the keys; blend the values, X W_V."),
-        ("residual", "return ", "return X + ",
-         "You added X. That comes in notebook 09; the layer itself returns only what the heads add."),
-        ("no transpose", "k.mT", "k",
-         "You multiplied queries by keys that are not transposed; that fits only if there are as many tokens as "
-         "features of a head, and even then a score is not a dot product."),
-        ("W_O transposed", "@ W_O", "@ W_O.T",
-         "You multiplied by the transposed W_O; its rows belong to the heads, so it comes as it is."),
         own_block=_own_block,
     )
     + slips(
-        "X, W_Q, W_K, W_V, W_O, n_heads", _ATTENTION_BY_TORCH,
+        "X, W_Q, W_K, W_V, W_O, n_heads", """
+            q, k, v = ((X @ W).unflatten(-1, (n_heads, -1)) for W in (W_Q, W_K, W_V))
+            heads = attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)).transpose(1, 2)
+            return heads.flatten(2) @ W_O
+        """,
         ("among heads", "attention(q.transpose(1, 2), k.transpose(1, 2), v.transpose(1, 2)).transpose(1, 2)",
          "attention(q, k, v)",
          "Here heads attend to heads, within each token: swap axes after the split; then tokens attend to tokens."),
@@ -245,32 +201,24 @@ def _contribution_cases():
     ]
 
 
-_CONTRIBUTIONS = """
-    blocks = W_O.unflatten(0, (heads.shape[1], -1))
-    return heads @ blocks
-"""
-
 EXERCISE_4 = Exercise(
     "08.4", "What each head adds", 12, 2, head_contributions, _contribution_cases,
     slips(
-        "heads, W_O", _CONTRIBUTIONS,
+        "heads, W_O", """
+            blocks = W_O.unflatten(0, (heads.shape[1], -1))
+            return heads @ blocks
+        """,
         ("first rows", "@ blocks", "@ blocks[0]",
          "Every head went through the first rows of W_O; head h owns the rows from h · d_v on."),
         ("interleaved", "(heads.shape[1], -1))", "(-1, heads.shape[1])).transpose(0, 1)",
          "Each head took every n_heads-th row of W_O; its rows are d_v neighbours."),
         ("output", "heads @ blocks", "(heads @ blocks).sum(1)",
          "That is the sum, the output of the layer; the heads are asked for one by one."),
-        ("equal shares", "heads @ blocks", "(heads @ blocks).mean(1, keepdim=True).expand(-1, len(blocks), -1, -1)",
-         "You divided the output equally; each head adds what its own rows of W_O make of it."),
         ("axes", "heads @ blocks", "(heads @ blocks).transpose(1, 2)",
          "Heads and tokens are swapped: the axes are [batch, n_heads, seq_len, d_model]."),
         ("columns of W_O", "W_O.unflatten(0, (heads.shape[1], -1))",
          "W_O.T.reshape(heads.shape[1], heads.shape[3], -1)",
          "You took columns of W_O, transposed; head h owns rows, and takes them as they are."),
-        ("divided", "@ blocks", "@ blocks / len(blocks)",
-         "You divided by the number of heads: the heads add up, they are not averaged."),
-        ("heads in front", "heads @ blocks", "(heads @ blocks).transpose(0, 1)",
-         "The heads come before the batch; stack them along axis 1."),
     ),
     gradients=("heads", "W_O"),
 )  # fmt: skip

@@ -43,18 +43,12 @@ EXERCISE_1 = Exercise(
         ("no ReLU", "torch.relu", "", "The maximum with 0 is missing; without it the two maps are one affine map."),
         ("ReLU at the end", "torch.relu(x @ W_1 + b_1) @ W_2 + b_2", "torch.relu((x @ W_1 + b_1) @ W_2 + b_2)",
          "The maximum with 0 is at the end; it belongs between the two maps."),
-        ("no biases", " + b_1) @ W_2 + b_2", ") @ W_2",
-         "Both biases are missing: b_1 before the maximum, b_2 at the end."),
-        ("ReLU on the token", "torch.relu(x", "(torch.relu(x)",
-         "The maximum with 0 acts on the token; it acts on the hidden units, between the two maps."),
         ("minimum", "torch.relu(x @ W_1 + b_1)", "(x @ W_1 + b_1).clamp(max=0)",
          "You kept the negative numbers: clamp(max=0) is the minimum with 0. Take clamp(min=0)."),
         ("ReLU twice", "torch.relu(x @ W_1 + b_1) @ W_2 + b_2", "torch.relu(torch.relu(x @ W_1 + b_1) @ W_2 + b_2)",
          "There is a second maximum with 0, after the second map; the output may be negative."),
         ("bias after", "torch.relu(x @ W_1 + b_1)", "(torch.relu(x @ W_1) + b_1)",
          "b_1 is added after the maximum; it shifts where each hidden unit switches on."),
-        ("no b_1", " + b_1", "", "b_1 is missing."),
-        ("no b_2", " + b_2", "", "b_2 is missing."),
         ("residual", "return ", "return x + ",
          "You added x: that is the residual connection, which belongs to the block, not to this layer."),
         ("Python's max", "torch.relu(", "max(0, ",
@@ -94,34 +88,27 @@ def _table_cases():
     return [*cases, Case("the last answer never asked for", (integers(140, (3, 3), 0, 4), 5))]
 
 
-_NETWORK = """
-    n = len(table)
-    W_1, b_1 = torch.zeros(2 * n, n * n), -torch.ones(n * n)
-    W_2, b_2 = torch.zeros(n * n, n_answers), torch.zeros(n_answers)
-    for a in range(n):
-        for b in range(n):
-            unit = a * n + b
-            W_1[a, unit] = W_1[n + b, unit] = 1
-            W_2[unit, table[a, b]] = 1
-    return W_1, b_1, W_2, b_2
-"""
-
 EXERCISE_2 = Exercise(
     "09.2", "Any table at all", 14, 2, table_network, _table_cases,
     slips(
-        "table, n_answers", _NETWORK,
+        "table, n_answers", """
+            n = len(table)
+            W_1, b_1 = torch.zeros(2 * n, n * n), -torch.ones(n * n)
+            W_2, b_2 = torch.zeros(n * n, n_answers), torch.zeros(n_answers)
+            for a in range(n):
+                for b in range(n):
+                    unit = a * n + b
+                    W_1[a, unit] = W_1[n + b, unit] = 1
+                    W_2[unit, table[a, b]] = 1
+            return W_1, b_1, W_2, b_2
+        """,
         ("no bias", "-torch.ones(n * n)", "torch.zeros(n * n)",
          "b_1 is 0: then a unit already responds to half of its pair. With −1, only both halves together exceed 0."),
-        ("bias of -2", "-torch", "-2 * torch",
-         "b_1 is −2: a unit sees at most 2, so nothing is ever above 0. Take −1."),
         ("bias of 1", "-torch", "torch", "b_1 is +1; it is added, so the threshold needs −1."),
-        ("transposed answers", "table[a, b]", "table[b, a]",
-         "W_2 holds the answers in the order of table.T: unit a · n + b is the one for table[a, b]."),
         ("columns first", "a * n + b", "b * n + a",
          "Your units are numbered b · n + a; a · n + b is asked for, so that W_2 has the table row by row."),
         ("b without n", "W_1[n + b", "W_1[b",
          "Column a · n + b of W_1 has its second 1 in row b; the second half of x begins at n, so it is row n + b."),
-        ("one half", " = W_1[n + b, unit]", "", "W_1 has ones for a alone; a unit must see both halves of its pair."),
         ("numbers for answers", "[unit, table[a, b]] = 1", "[unit] = table[a, b]",
          "W_2 holds the answers as numbers; each of its rows should be the one-hot vector of the answer."),
         ("matrices turned", "return W_1, b_1, W_2, b_2", "return W_1.T, b_1, W_2.T, b_2",
@@ -167,31 +154,22 @@ def _norm_cases():
     ]
 
 
-_NORMED = """
-    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
-    normed = (x - mean) / (variance + eps).sqrt()
-    return gain * normed + bias
-"""
-
 EXERCISE_3 = Exercise(
     "09.3", "LayerNorm", 8, 1, layer_norm, _norm_cases,
     slips(
-        "x, gain, bias, eps", _NORMED,
+        "x, gain, bias, eps", """
+            variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+            normed = (x - mean) / (variance + eps).sqrt()
+            return gain * normed + bias
+        """,
         ("sample variance", "correction=0", "correction=1",
          "The variance is divided by d − 1; LayerNorm divides by d: torch's var and std need correction=0."),
-        ("no root", ".sqrt()", "", "You divided by the variance; divide by its root."),
         ("eps outside", "(variance + eps).sqrt()", "(variance.sqrt() + eps)",
          "eps is outside the root; it is added to the variance, under the root."),
         ("no eps", " + eps", "", "eps is missing: where a row is constant you divide 0 by 0."),
         ("sample deviation", "(variance + eps).sqrt()", "(x.std(-1, keepdim=True) + eps)",
          "Two slips: torch's std divides by d − 1 unless told correction=0, and eps belongs under the root."),
         ("another eps", "+ eps", "+ 1e-5", "That is right for eps = 1e-5; use the eps that is given."),
-        ("root mean square", "torch.var_mean(x, -1, correction=0, keepdim=True)",
-         "x.square().mean(-1, keepdim=True), 0",
-         "The mean is never subtracted, neither from x nor in the variance: that is RMSNorm, a later relative."),
-        ("not centred", "(x - mean)", "x", "The mean is not subtracted."),
-        ("dim=-2", "-1", "-2",
-         "You normalised each feature over the tokens, dim=-2; LayerNorm takes each token over its features, dim=-1."),
         ("dim=0", "-1", "0",
          "You normalised over the first axis; LayerNorm takes each token over its features, the last axis."),
         ("dim=1", "-1", "1",
@@ -199,12 +177,6 @@ EXERCISE_3 = Exercise(
          "the features are the last axis, dim=-1."),
         ("everything", "-1", "tuple(range(x.dim()))",
          "You took one mean and one variance of the whole tensor; each token has its own."),
-        ("neither gain nor bias", "gain * normed + bias", "normed",
-         "That is x̂, the first half: gain and bias are still missing."),
-        ("sum of squares", "variance + eps", "variance * x.shape[-1] + eps",
-         "You divided by the root of the sum of the squared distances; the variance is their mean."),
-        ("no gain", "gain * ", "", "The gain is missing."),
-        ("no bias", " + bias", "", "The bias is missing."),
         ("gain on the bias", "gain * normed + bias", "gain * (normed + bias)",
          "The gain multiplied the bias too: y = gain · x̂ + bias."),
         ("constant statistics", "var_mean(x", "var_mean(x.detach()",
@@ -256,25 +228,19 @@ def _residual_cases():
     ]
 
 
-_WRAPPED = """
-    if norm_first:
-        return x + sublayer(norm(x))
-    return norm(x + sublayer(x))
-"""
-
 EXERCISE_4 = Exercise(
     "09.4", "Around a sub-layer", 8, 2, residual_sublayer, _residual_cases,
     slips(
-        "x, sublayer, norm, norm_first", _WRAPPED,
+        "x, sublayer, norm, norm_first", """
+            if norm_first:
+                return x + sublayer(norm(x))
+            return norm(x + sublayer(x))
+        """,
         ("swapped", "if norm", "if not norm", "Post-norm and pre-norm are swapped: norm_first=True is pre-norm."),
         ("always post", "x + sublayer(norm(x))", "norm(x + sublayer(x))",
          "Post-norm is right; with norm_first you still normalise the sum. Pre-norm is x + f(norm(x))."),
         ("always pre", "norm(x + sublayer(x))", "x + sublayer(norm(x))",
          "Pre-norm is right; without norm_first the norm must take the sum: norm(x + f(x))."),
-        ("post without the sum", "norm(x + sublayer(x))", "norm(x) + sublayer(x)",
-         "In post-norm you normalised x and then added f(x); the norm takes the sum x + f(x)."),
-        ("pre normalised again", "x + sublayer(norm(x))", "norm(x + sublayer(norm(x)))",
-         "Post-norm is right; in pre-norm you normalised the sum once more."),
         ("adds the normed", "x + sublayer(norm(x))", "norm(x) + sublayer(norm(x))",
          "In pre-norm you added norm(x); the residual carries x itself, not normalised."),
         ("norm of the branch", "norm(x + sublayer(x))", "x + norm(sublayer(x))",
@@ -283,13 +249,6 @@ EXERCISE_4 = Exercise(
          "In pre-norm you normalised what comes out of the sub-layer; the norm takes what goes in."),
     )
     + (
-        Mistake("branch in both", lambda x, f, norm, first: x + norm(f(x)),
-                "You normalised what comes out of the sub-layer in both; "
-                "post-norm takes the sum, pre-norm what goes in."),
-        Mistake("no norm", lambda x, f, norm, first: x + f(x),
-                "The norm is missing: it takes the sum (post-norm), or what goes into the sub-layer (pre-norm)."),
-        Mistake("both", lambda x, f, norm, first: norm(x + f(norm(x))),
-                "You normalised before and after; one of the two is asked for."),
         Mistake("no residual", lambda x, f, norm, first: f(norm(x)) if first else norm(f(x)),
                 "x is not added: that is the sub-layer without its residual connection."),
     ),
@@ -303,7 +262,7 @@ EXERCISE_4 = Exercise(
 def paths_of_length(jacobians, length):
     """Return the sum of all paths that pass through exactly `length` of the n residual sub-layers.
 
-    jacobians: [n, d, d], J_1 first; the column convention holds, so the sub-layer that comes later stands further left.
+    jacobians: [n, d, d], J_1 first; the column convention holds, so a later sub-layer is further to the left.
     A path that takes the sub-layers 1 and 3 is J_3 J_1. length: 0 to n. Returns [d, d].
     """
     total = torch.zeros_like(jacobians[0])
@@ -330,30 +289,20 @@ def _path_cases():
     ]
 
 
-def _elementwise(jacobians, length):
-    if length == 0:
-        return paths_of_length(jacobians, 0)
-    return sum(jacobians[list(taken)].prod(dim=0) for taken in itertools.combinations(range(len(jacobians)), length))
-
-
-_PATHS = """
-    total = torch.zeros_like(jacobians[0])
-    for chosen in itertools.combinations(jacobians, length):
-        path = torch.eye(jacobians.shape[-1]).to(jacobians)
-        for J in chosen:
-            path = J @ path
-        total = total + path
-    return total
-"""
-
 EXERCISE_5 = Exercise(
     "09.5", "Paths through residual connections", 20, 3, paths_of_length, _path_cases,
     slips(
-        "jacobians, length", _PATHS,
+        "jacobians, length", """
+            total = torch.zeros_like(jacobians[0])
+            for chosen in itertools.combinations(jacobians, length):
+                path = torch.eye(jacobians.shape[-1]).to(jacobians)
+                for J in chosen:
+                    path = J @ path
+                total = total + path
+            return total
+        """,
         ("order", "J @ path", "path @ J",
          "The factors are in the opposite order: a later sub-layer is further to the left."),
-        ("every order", "combinations", "permutations",
-         "You took the chosen sub-layers in every order; a path meets them in one order only."),
         ("the first ones", "itertools.combinations(jacobians, length)", "[jacobians[:length]]",
          "That is one path, through the first sub-layers; any choice of `length` of them is a path."),
         ("neighbours, several identities", "itertools.combinations(jacobians, length)",
@@ -366,15 +315,11 @@ EXERCISE_5 = Exercise(
         ("up to", "itertools.combinations(jacobians, length)",
          "(some for k in range(length + 1) for some in itertools.combinations(jacobians, k))",
          "Shorter paths are in the sum too; exactly `length` sub-layers are asked for."),
-        ("with repetition", "combinations", "combinations_with_replacement",
-         "One of your paths takes a sub-layer more than once; a path takes each at most once."),
         ("nothing for length 0", "return total", "return total * (length > 0)",
          "The path that passes none of the sub-layers is the identity, not zero."),
+        ("elementwise", "J @ path", "J * path",
+         "You multiplied entry by entry; Jacobians are chained by matrix products."),
         itertools=itertools,
-    )
-    + (
-        Mistake("elementwise", _elementwise,
-                "You multiplied entry by entry; Jacobians are chained by matrix products."),
     ),
 )  # fmt: skip
 
@@ -408,21 +353,19 @@ def _backward_cases():
     ]
 
 
-_BACKWARD = """
-    variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
-    root = (variance + eps).sqrt()
-    normed = (x - mean) / root
-    tokens = tuple(range(x.dim() - 1))
-    g = grad_output * gain
-    along = normed * (g * normed).mean(-1, keepdim=True)
-    grad_x = (g - g.mean(-1, keepdim=True) - along) / root
-    return grad_x, (grad_output * normed).sum(tokens), grad_output.sum(tokens)
-"""
-
 EXERCISE_6 = Exercise(
     "09.6", "LayerNorm backwards", 25, 3, layer_norm_backward, _backward_cases,
     slips(
-        "x, gain, grad_output, eps", _BACKWARD,
+        "x, gain, grad_output, eps", """
+            variance, mean = torch.var_mean(x, -1, correction=0, keepdim=True)
+            root = (variance + eps).sqrt()
+            normed = (x - mean) / root
+            tokens = tuple(range(x.dim() - 1))
+            g = grad_output * gain
+            along = normed * (g * normed).mean(-1, keepdim=True)
+            grad_x = (g - g.mean(-1, keepdim=True) - along) / root
+            return grad_x, (grad_output * normed).sum(tokens), grad_output.sum(tokens)
+        """,
         ("gain forgotten", " * gain", "", "The gain is missing in grad_x: what reaches x̂ is gain · grad_output."),
         ("gain at the end", " * gain\nalong = normed * (g * normed).mean(-1, keepdim=True)\ngrad_x = ",
          "\nalong = normed * (g * normed).mean(-1, keepdim=True)\ngrad_x = gain * ",
@@ -433,29 +376,11 @@ EXERCISE_6 = Exercise(
          "You only divided by √(σ² + ε); μ and σ move with x too: both terms, −1/d and −x̂_c x̂_j/d, are missing."),
         ("sums", "mean(-1, keepdim=True)\ngrad_x = (g - g.mean", "sum(-1, keepdim=True)\ngrad_x = (g - g.sum",
          "You took sums over the features; both terms carry 1/d, so they are means."),
-        ("not divided", "along) / root", "along)", "grad_x is not divided by √(σ² + ε)."),
         ("not summed", "(grad_output * normed).sum(tokens), grad_output.sum(tokens)",
          "grad_output * normed, grad_output",
          "grad_gain and grad_bias must be summed over the tokens: all tokens share one gain and one bias."),
         ("raw x", "grad_output * normed", "grad_output * x",
          "grad_gain must use the normalised x̂, not x: the gain multiplies x̂."),
-        ("centred x for the gain", "grad_output * normed", "grad_output * (x - mean)",
-         "grad_gain must use the normalised x̂; you used x − μ, which is not divided yet."),
-        ("centred x everywhere", "(x - mean) / root", "x - mean",
-         "Your x̂ is x − μ, which is not divided yet: both grad_x and grad_gain need it divided by √(σ² + ε)."),
-        ("gain in the others", "(grad_output * normed).sum(tokens), grad_output.sum(tokens)",
-         "(g * normed).sum(tokens), g.sum(tokens)",
-         "grad_gain and grad_bias use grad_output as it is; the gain enters only grad_x."),
-        ("others swapped", "(grad_output * normed).sum(tokens), grad_output.sum(tokens)",
-         "grad_output.sum(tokens), (grad_output * normed).sum(tokens)",
-         "grad_gain and grad_bias are swapped: gain comes first."),
-        ("mean over tokens", "(grad_output * normed).sum(tokens), grad_output.sum(tokens)",
-         "(grad_output * normed).mean(tokens), grad_output.mean(tokens)",
-         "grad_gain and grad_bias are sums over the tokens; you took means."),
-        ("no eps backwards", " + eps", "", "eps is missing: the forward pass divided by √(σ² + ε)."),
-        ("another eps backwards", "+ eps", "+ 1e-5", "That is right for eps = 1e-5; use the eps that is given."),
-        ("eps outside backwards", "(variance + eps).sqrt()", "variance.sqrt() + eps",
-         "eps is outside the root; the forward pass divided by √(σ² + ε)."),
         ("sample variance", "correction=0", "correction=1",
          "Your variance divides by d − 1; LayerNorm divides by d: torch's var and std need correction=0."),
     ),

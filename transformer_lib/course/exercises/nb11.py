@@ -45,14 +45,6 @@ def _attention_cases():
     ]
 
 
-_HEAD = """
-    q, k, v = x @ W_Q, memory @ W_K, memory @ W_V
-    scores = q @ k.mT / k.shape[-1] ** 0.5
-    weights = scores.masked_fill(~memory_mask, -torch.inf).softmax(dim=-1)
-    return weights @ v
-"""
-
-
 def _memory_times_mask(x, memory, W_Q, W_K, W_V, memory_mask):
     memory = memory * memory_mask.mT
     scores = x @ W_Q @ (memory @ W_K).mT / W_K.shape[1] ** 0.5
@@ -62,37 +54,27 @@ def _memory_times_mask(x, memory, W_Q, W_K, W_V, memory_mask):
 EXERCISE_1 = Exercise(
     "11.1", "One head of cross-attention", 10, 1, cross_attention, _attention_cases,
     slips(
-        "x, memory, W_Q, W_K, W_V, memory_mask", _HEAD,
+        "x, memory, W_Q, W_K, W_V, memory_mask", """
+            q, k, v = x @ W_Q, memory @ W_K, memory @ W_V
+            scores = q @ k.mT / k.shape[-1] ** 0.5
+            weights = scores.masked_fill(~memory_mask, -torch.inf).softmax(dim=-1)
+            return weights @ v
+        """,
         ("swapped", "x @ W_Q, memory @ W_K, memory @ W_V", "memory @ W_Q, x @ W_K, x @ W_V",
          "The roles are exchanged: x asks, so the queries come from x, and keys and values from memory."),
         ("self-attention", "memory @ W_K, memory @ W_V", "x @ W_K, x @ W_V",
          "That is self-attention: keys and values must come from memory."),
-        ("queries from memory", "x @ W_Q", "memory @ W_Q", "The queries come from memory; it is x that asks."),
-        ("weights", "weights @ v", "weights",
-         "You returned the weights; they still have to blend the values, memory W_V."),
-        ("no softmax", ".masked_fill(~memory_mask, -torch.inf).softmax(dim=-1)", ".masked_fill(~memory_mask, 0.0)",
-         "You used the scores themselves as weights; take their softmax over the memory rows."),
-        ("d_k", " ** 0.5", "", "You divided by d_k; the scores are divided by its root."),
-        ("mask added", ".masked_fill(~memory_mask, -torch.inf).softmax", ".add(memory_mask).softmax",
-         "You added the mask to the scores, as 0 and 1: fill hidden scores with −∞."),
         ("unscaled", " / k.shape[-1] ** 0.5", "", "The scores are not divided by √d_k."),
         ("d_model", "k.shape[-1]", "x.shape[-1]", "You divided by √d_model; d_k is the width of a key."),
-        ("axis", "dim=-1", "dim=-2", "The softmax runs over the queries; the memory rows are the last axis."),
         ("no mask", ".masked_fill(~memory_mask, -torch.inf)", "",
          "Padding of the source is read: use memory_mask before the softmax."),
         ("after the softmax", "masked_fill(~memory_mask, -torch.inf).softmax(dim=-1)", "softmax(dim=-1) * memory_mask",
          "You removed the padding's weights after the softmax, so the rest no longer sums to one: set the "
          "scores to −∞ before it."),
         ("inverted", "~memory_mask", "memory_mask", "The mask is the wrong way round: True means may be read."),
-        ("inverted, a large number", "~memory_mask, -torch.inf", "memory_mask, -1e9",
-         "The mask is the wrong way round: True means may be read, so the large negative score belongs "
-         "where it is False."),
         ("unprojected", "memory @ W_V", "memory", "The values are memory itself; project it by W_V."),
-        ("matrices swapped", "x @ W_Q, memory @ W_K", "x @ W_K, memory @ W_Q",
-         "W_Q and W_K are swapped: x goes through W_Q, memory through W_K."),
         ("score 0", "-torch.inf", "0.0",
          "A score of 0 is not a weight of 0, since exp(0) = 1: hide padding with a score of −∞."),
-        ("score −10", "-torch.inf", "-10.0", "A score of −10 still gets some weight: hide padding with a score of −∞."),
         ("high fill", "-torch.inf", "-100.0",
          "Right unless the visible scores lie below the number that you put in the hidden places; then padding "
          "gets all the weight. Use −∞, or torch.finfo(scores.dtype).min."),
@@ -182,22 +164,13 @@ EXERCISE_2 = Exercise(
          "You normalised before each sub-layer (pre-norm); here a norm follows each addition."),
         ("norm of the result alone", "norm(y + sublayer(y))", "y + norm(sublayer(y))",
          "You normalised each sub-layer's result before you added it; add first, then normalise the sum."),
-        ("no norms", "norm(y + sublayer(y))", "y + sublayer(y)",
-         "The norms are missing: norm_1, norm_2 and norm_3 each normalise one of the three sums."),
         ("no residuals", "y + sublayer(y)", "sublayer(y)",
          "The residuals are missing: each sub-layer's result is added to what went in."),
-        ("feed-forward before cross", "lambda y: cross_attention(y, memory, memory), feed_forward",
-         "feed_forward, lambda y: cross_attention(y, memory, memory)",
-         "The feed-forward network came before the cross-attention; it is the last of the three."),
         ("cross first", "self_attention, lambda y: cross_attention(y, memory, memory)",
          "lambda y: cross_attention(y, memory, memory), self_attention",
          "The cross-attention came first; the target reads itself before it reads the source."),
-        ("no cross-attention", "lambda y: cross_attention(y, memory, memory), ", "",
-         "That is an encoder layer: nothing reads memory."),
         ("one norm three times", "(norm_1, norm_2, norm_3)", "[norm_1] * 3",
          "norm_1 is used three times; each sub-layer has a norm of its own: norm_1, norm_2, norm_3."),
-        ("second norm twice", "norm_3", "norm_2", "norm_2 is used twice; norm_3 follows the feed-forward network."),
-        ("first norm twice", "norm_2", "norm_1", "norm_1 is used twice; norm_2 is that of the cross-attention."),
     )
     + slips(
         _DECODER_ARGUMENTS, _THREE_SUMS,
@@ -205,17 +178,8 @@ EXERCISE_2 = Exercise(
          "The residual of the cross-attention adds the layer's input x; it adds what norm_1 returned."),
         ("input at the end", "z + feed_forward", "x + feed_forward",
          "The last residual adds the layer's input x; it adds what norm_2 returned."),
-        ("no residual around self-attention", "x + self_attention", "self_attention",
-         "The residual around the self-attention is missing: add what went in."),
         ("no residual around cross-attention", "y + cross_attention", "cross_attention",
          "The residual around the cross-attention is missing: add what went in."),
-        ("no residual around the feed-forward network", "z + feed_forward", "feed_forward",
-         "The residual around the feed-forward network is missing: add what went in."),
-        ("no norm after self-attention", "norm_1", "",
-         "norm_1, which follows the self-attention, is missing; there is one norm per sub-layer."),
-        ("no norm after cross-attention", "norm_2", "",
-         "norm_2, which follows the cross-attention, is missing; there is one norm per sub-layer."),
-        ("no norm at the end", "norm_3", "", "norm_3, which follows the feed-forward network, is missing."),
         ("cross reads x", "(y, memory, memory)", "(x, memory, memory)",
          "The cross-attention got the layer's input x; it gets what the first norm returned."),
         ("memory asks", "(y, memory, memory)", "(memory, y, y)",
@@ -262,36 +226,25 @@ def _step_cases():
     ]
 
 
-_STEP = """
-    q = (x_new @ W_Q).unflatten(-1, (keys.shape[1], 1, -1))
-    scores = q @ keys.mT / keys.shape[-1] ** 0.5
-    weights = scores.softmax(dim=-1)
-    return (weights @ values).flatten(1) @ W_O
-"""
-
 EXERCISE_3 = Exercise(
     "11.3", "One step from the cache", 10, 2, step_from_cache, _step_cases,
     slips(
-        "x_new, keys, values, W_Q, W_O", _STEP,
+        "x_new, keys, values, W_Q, W_O", """
+            q = (x_new @ W_Q).unflatten(-1, (keys.shape[1], 1, -1))
+            scores = q @ keys.mT / keys.shape[-1] ** 0.5
+            weights = scores.softmax(dim=-1)
+            return (weights @ values).flatten(1) @ W_O
+        """,
         ("unscaled", " / keys.shape[-1] ** 0.5", "", "The scores are not divided by √d_k."),
         ("all widths", "keys.shape[-1]", "W_Q.shape[-1]",
          "You divided by the root of the width of all heads together; d_k is the width of one head."),
-        ("values' root", "keys.shape[-1]", "keys.shape[-2]",
-         "You divided by √src_len; divide by √d_k, the root of the width of one key."),
         ("axis", "dim=-1", "dim=-2",
          "There is one query, and your softmax runs over it: every weight is 1. It has to run over the memory rows."),
-        ("no root", " ** 0.5", "", "You divided by d_k; the scores are divided by its root."),
-        ("with a residual", "return ", "return x_new + ",
-         "You added x_new; the residual belongs to the layer around this, so return the attention's output alone."),
         ("no W_O", " @ W_O", "", "The heads are concatenated, but W_O is missing."),
         ("interleaved", "(keys.shape[1], 1, -1))", "(-1, keys.shape[1])).mT[:, :, None]",
          "You dealt the query's columns out in turn; head 0 gets the first d_k columns, head 1 the next."),
         ("root of d_model", "keys.shape[-1]", "x_new.shape[-1]",
          "You divided by √d_model; d_k is the width of one key."),
-        ("over the heads", "dim=-1", "dim=1",
-         "The softmax runs over the heads (axis 1); it has to run over the memory rows."),
-        ("merged in turn", ".flatten(1)", ".transpose(1, 3).flatten(1)",
-         "You merged the heads' columns in turn; put all of head 0 first, then all of head 1."),
     ),
     gradients=("x_new", "keys", "values", "W_Q", "W_O"),
 )  # fmt: skip
@@ -330,35 +283,26 @@ def _alignment_cases():
     ]
 
 
-_PAIRS = """
-    shares = weights.mean(dim=0)
-    pairs = [(tgt_tokens[t + 1], src_tokens[j]) for t, j in enumerate(shares.argmax(dim=-1).tolist())]
-    return pairs
-"""
-
 EXERCISE_4 = Exercise(
     "11.4", "Read an alignment", 10, 2, alignment, _alignment_cases,
     slips(
-        "weights, src_tokens, tgt_tokens", _PAIRS,
+        "weights, src_tokens, tgt_tokens", """
+            shares = weights.mean(dim=0)
+            pairs = [(tgt_tokens[t + 1], src_tokens[j]) for t, j in enumerate(shares.argmax(dim=-1).tolist())]
+            return pairs
+        """,
         ("reads", "t + 1", "t",
          "You paired each row with the token that it reads; pair it with the token that it writes, "
          "one position later."),
         ("first head", ".mean(dim=0)", "[0]", "You took the first head; take the mean over all heads."),
-        ("strongest head", ".mean(", ".amax(",
-         "You took the largest weight of any head; take the mean over the heads."),
         ("per source token", "t, j in enumerate(shares.argmax(dim=-1)", "j, t in enumerate(shares.argmax(dim=0)",
          "You went through the source tokens; return one pair per written token, with the source "
          "token of the largest weight in its row."),
-        ("majority", "weights.mean(dim=0)", "torch.nn.functional.one_hot(weights.argmax(dim=-1)).sum(dim=0)",
-         "You let each head vote for its own largest weight; take the mean of the weights first."),
         ("a dictionary", "return pairs", "return list(dict(pairs).items())",
          "A dictionary keeps one entry per word, and a word may be written twice; make a list, one pair per row."),
-        ("by its first place", "src_tokens[j]", "src_tokens[shares[tgt_tokens.index(tgt_tokens[t + 1]) - 1].argmax()]",
-         "A word may be written twice, and index finds the first place each time; go through the rows instead."),
         ("indices", "src_tokens[j]", "j", "You returned positions; look the source token up."),
         ("swapped", "tgt_tokens[t + 1], src_tokens[j]", "src_tokens[j], tgt_tokens[t + 1]",
          "The pairs are the other way round: the written token comes first, then the source token."),
-        ("no end", "return pairs", "return pairs[:-1]", "The last row is missing; it writes the last token, <eos>."),
     ),
 )  # fmt: skip
 
@@ -398,43 +342,33 @@ def _gradient_cases():
     ]
 
 
-_GRADIENT = """
-    q, k, v = x @ W_Q, memory @ W_K, memory @ W_V
-    root = W_K.shape[1] ** 0.5
-    weights = (q @ k.T / root).softmax(dim=-1)
-    grad_weights = grad_output @ v.T
-    shared = (weights * grad_weights).sum(dim=-1, keepdim=True)
-    grad_scores = weights * (grad_weights - shared)
-    by_key = grad_scores.T @ q / root @ W_K.T
-    by_value = weights.T @ grad_output @ W_V.T
-    return by_value + by_key
-"""
-
 EXERCISE_5 = Exercise(
     "11.5", "The gradient of the memory", 15, 3, memory_gradient, _gradient_cases,
     slips(
-        "x, memory, W_Q, W_K, W_V, grad_output", _GRADIENT,
+        "x, memory, W_Q, W_K, W_V, grad_output", """
+            q, k, v = x @ W_Q, memory @ W_K, memory @ W_V
+            root = W_K.shape[1] ** 0.5
+            weights = (q @ k.T / root).softmax(dim=-1)
+            grad_weights = grad_output @ v.T
+            shared = (weights * grad_weights).sum(dim=-1, keepdim=True)
+            grad_scores = weights * (grad_weights - shared)
+            by_key = grad_scores.T @ q / root @ W_K.T
+            by_value = weights.T @ grad_output @ W_V.T
+            return by_value + by_key
+        """,
         ("values only", "return by_value + by_key", "return by_value",
          "Only the route through the values is there; memory is read twice, as keys too."),
         ("keys only", "return by_value + by_key", "return by_key",
          "Only the route through the keys is there; memory is read twice, as values too."),
         ("plain mean", "(weights * grad_weights).sum(", "grad_weights.mean(",
          "In the softmax's gradient you subtract the plain mean; subtract each row's Σ weights · grad_weights."),
-        ("diagonal", ".sum(dim=-1, keepdim=True)", "",
-         "You used only the diagonal of the softmax's Jacobian; raising one score also lowers the other weights."),
         ("no root at the start", "k.T / root", "k.T",
          "The weights are not those of the head: divide the scores by √d_k before the softmax."),
         ("no root anywhere", "W_K.shape[1] ** 0.5", "1",
          "√d_k is missing twice: the scores are divided by it, and so is the route through the keys."),
-        ("over queries", "sum(dim=-1", "sum(dim=0",
-         "In the softmax's gradient you add up over the queries; each query has a row of its own: sum over axis -1."),
-        ("root twice", "q / root", "q / root**2",
-         "You divided the route through the keys by d_k; its root belongs there."),
         ("no root", "q / root", "q", "The route through the keys must be divided by √d_k, once."),
         ("no shared part", " - shared", "",
          "The softmax's gradient lacks its second term: subtract each row's Σ weights · grad_weights."),
-        ("no softmax", "weights * (grad_weights - shared)", "grad_weights",
-         "You passed the gradient of the weights on to the scores unchanged; it must go through the softmax."),
     ),
 )  # fmt: skip
 

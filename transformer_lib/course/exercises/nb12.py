@@ -99,50 +99,32 @@ def _cases():
     ]
 
 
-_LOGITS = """
-    n = tgt_in.shape[1]
-    causal = torch.ones(n, n).tril().bool()
-    src_mask = (src != pad_id)[:, None, None]
-    tgt_mask = (tgt_in != pad_id)[:, None, None] & causal
-    memory = encoder(embed_src(src), src_mask)
-    hidden = decoder(embed_tgt(tgt_in), memory, tgt_mask, src_mask)
-    return head(hidden)
-"""
-
 EXERCISE_1 = Exercise(
     "12.1", "From ids to logits", 15, 2, ids_to_logits, _cases,
     slips(
-        "src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id", _LOGITS,
+        "src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id", """
+            n = tgt_in.shape[1]
+            causal = torch.ones(n, n).tril().bool()
+            src_mask = (src != pad_id)[:, None, None]
+            tgt_mask = (tgt_in != pad_id)[:, None, None] & causal
+            memory = encoder(embed_src(src), src_mask)
+            hidden = decoder(embed_tgt(tgt_in), memory, tgt_mask, src_mask)
+            return head(hidden)
+        """,
         ("no source mask", "embed_src(src), src_mask", "embed_src(src), None",
          "The encoder may see the source's padding: give it the source mask."),
         ("no memory mask", "tgt_mask, src_mask)", "tgt_mask, None)",
          "The decoder reads memory rows of padding: the cross-attention needs the source mask as well."),
-        ("no masks at all for the source", "(src != pad_id)[:, None, None]", "None",
-         "The source's padding is hidden nowhere: its mask belongs in the encoder and in the decoder."),
-        ("no target mask", "tgt_mask, src_mask)", "None, src_mask)",
-         "The target has no mask at all, so each position reads the words that it has to predict."),
-        ("no mask at all", "memory = encoder(", "src_mask = tgt_mask = None\nmemory = encoder(",
-         "You gave no masks at all: padding is read, and each position reads the words that it has to predict."),
         ("no causal", " & causal", "",
          "The target mask hides padding only: each position reads the words that it has to predict."),
         ("no target padding", "(tgt_in != pad_id)[:, None, None] & causal", "causal[None, None]",
          "The target mask hides later tokens, but not the padding; join both masks with &."),
         ("either mask", " & causal", " | causal",
          "You joined the target's two masks with |; a key has to pass both, so join them with &."),
-        ("later words only", ".tril()", ".triu()",
-         "Your causal mask is upside down: a word may read itself and earlier ones (tril), not later ones."),
-        ("not itself", ".tril()", ".tril(-1)",
-         "Your causal mask hides the diagonal; a word may read itself, and the first has nothing else."),
         ("padding as queries", "(tgt_in != pad_id)[:, None, None]", "(tgt_in != pad_id)[:, None, :, None]",
          "You hid what the target's padding may read, its rows; hide the padding as keys, along the columns."),
-        ("log-probabilities", "head(hidden)", "head(hidden).log_softmax(-1)",
-         "You returned log-probabilities; logits are the scores before the softmax."),
         ("inverted", "memory = encoder(", "src_mask, tgt_mask = ~src_mask, ~tgt_mask\nmemory = encoder(",
          "Your masks are the wrong way round: True means may attend."),
-        ("no encoder", "encoder(embed_src(src), src_mask)", "embed_src(src)",
-         "The decoder reads the embedded source; the encoder has to work on it first."),
-        ("source table", "embed_tgt(tgt_in)", "embed_src(tgt_in)",
-         "You embedded the target with embed_src; it has embed_tgt."),
         ("softmax", "head(hidden)", "head(hidden).softmax(-1)",
          "You returned probabilities; logits are the scores before the softmax."),
         ("last", "head(hidden)", "head(hidden[:, -1:])",
@@ -216,20 +198,18 @@ def _parts_cases():
     ]
 
 
-_EACH_ALONE = """
-    right = logits_with([])
-    found = []
-    for name in names:
-        logits = logits_with([name])
-        if not ((logits - right).abs() < 1e-4).all():
-            found.append(name)
-    return found
-"""
-
 EXERCISE_2 = Exercise(
     "12.2", "Find the wrong parts", 10, 2, wrong_parts, _parts_cases,
     slips(
-        "names, logits_with", _EACH_ALONE,
+        "names, logits_with", """
+            right = logits_with([])
+            found = []
+            for name in names:
+                logits = logits_with([name])
+                if not ((logits - right).abs() < 1e-4).all():
+                    found.append(name)
+            return found
+        """,
         ("NaN is not large", "not ((logits - right).abs() < 1e-4).all()", "((logits - right).abs() > 1e-4).any()",
          "A part that returns NaN slips through: a comparison with NaN is False, so ask whether all differences "
          "are small."),
@@ -237,24 +217,15 @@ EXERCISE_2 = Exercise(
          "You call parts wrong that are right except for rounding; allow each logit to move by up to 1e-4 (atol)."),
         ("best words only", "((logits - right).abs() < 1e-4).all()", "torch.equal(logits.argmax(-1), right.argmax(-1))",
          "You compare the best words only; they can stay the same while the logits are wrong."),
-        ("probabilities", "logits - right", "logits.softmax(-1) - right.softmax(-1)",
-         "You compare probabilities, and a softmax hides a shift of all logits; compare the logits."),
-        ("without abs", ".abs()", "", "Logits that are too low slip through; take the absolute difference."),
         ("without abs, and NaN", "not ((logits - right).abs() < 1e-4).all()", "(logits - right > 1e-4).any()",
          "Logits that are too low slip through, and so does NaN: ask whether all absolute differences are small."),
-        ("mean difference", "((logits - right).abs() < 1e-4).all()", "(logits - right).mean().abs() < 1e-4",
-         "You judge by the mean difference, in which higher and lower logits cancel; look at the largest one."),
-        ("mean absolute difference", "((logits - right).abs() < 1e-4).all()", "(logits - right).abs().mean() < 1e-4",
-         "You judge by the mean of the differences, in which a single wrong logit is lost; look at the largest one."),
         ("too coarse", "1e-4", "1e-2",
          "You allow more than rounding needs, so that small errors slip through; allow 1e-4."),
-        ("all logits off", ".all()", ".any()", "You count a part as wrong only if every logit moves; one is enough."),
         ("one more each time", "[name]", "names[: names.index(name) + 1]",
          "You add one part after the other, so those after a wrong one look wrong too; try each part alone."),
         ("all but one", "[name])\n    if not (", "[other for other in names if other != name])\n    if (",
          "You leave out one part and ask whether all is right then; with two wrong parts it never is. Try each "
          "part alone."),
-        ("first only", "return found", "return found[:1]", "You stop at the first wrong part; there may be more."),
     ),
     items="names",
 )  # fmt: skip
@@ -289,46 +260,36 @@ def _count_cases():
     ]
 
 
-_COUNT = """
-    attention = 4 * d_model**2
-    feed_forward = 2 * d_model * d_ff + d_ff + d_model
-    norm = 2 * d_model
-    encoder_layer = attention + feed_forward + 2 * norm
-    decoder_layer = 2 * attention + feed_forward + 3 * norm
-    rows = src_vocab_size if tied else src_vocab_size + 2 * tgt_vocab_size
-    return n_layers * (encoder_layer + decoder_layer) + rows * d_model
-"""
-
 EXERCISE_3 = Exercise(
     "12.3", "Count the parameters", 10, 2, parameters, _count_cases,
     slips(
-        "d_model, d_ff, n_layers, src_vocab_size, tgt_vocab_size, tied", _COUNT,
+        "d_model, d_ff, n_layers, src_vocab_size, tgt_vocab_size, tied", """
+            attention = 4 * d_model**2
+            feed_forward = 2 * d_model * d_ff + d_ff + d_model
+            norm = 2 * d_model
+            encoder_layer = attention + feed_forward + 2 * norm
+            decoder_layer = 2 * attention + feed_forward + 3 * norm
+            rows = src_vocab_size if tied else src_vocab_size + 2 * tgt_vocab_size
+            return n_layers * (encoder_layer + decoder_layer) + rows * d_model
+        """,
         ("one attention in the decoder", "2 * attention", "attention",
          "A decoder layer has two attentions, one for its own words and one for the memory; you counted one."),
         ("attention biases", "4 * d_model**2", "4 * d_model**2 + 4 * d_model",
          "You counted biases in the attention; here it has none."),
         ("two norms in the decoder", "3 * norm", "2 * norm",
          "A decoder layer has three norms, one for each sub-layer; you counted two."),
-        ("no norms", "norm = 2 * d_model", "norm = 0",
-         "The norms are missing: a gain and a bias of d_model numbers each."),
         ("gains only", "norm = 2 * d_model", "norm = d_model",
          "Each norm has a gain and a bias; you counted one of the two."),
         ("final norms", "rows * d_model", "rows * d_model + 2 * norm",
          "You counted a norm at the end of each stack; here the last layer ends in its own norm."),
         ("no feed-forward biases", " + d_ff + d_model", "",
          "The biases of the feed-forward networks are missing: d_ff for the first matrix, d_model for the second."),
-        ("d_ff biases twice", "d_ff + d_model", "d_ff + d_ff",
-         "You counted d_ff biases for both matrices; the second gives d_model numbers, so it has d_model biases."),
-        ("d_model biases twice", "d_ff + d_model", "d_model + d_model",
-         "You counted d_model biases for both matrices; the first gives d_ff numbers, so it has d_ff biases."),
-        ("one layer on each side", "n_layers * ", "", "You counted one layer on each side; there are n_layers."),
         ("no head", "2 * tgt_vocab_size", "tgt_vocab_size",
          "Untied, the output head is a third table, with tgt_vocab_size rows; it is missing."),
         ("head of the source", "src_vocab_size + 2 * tgt_vocab_size", "2 * src_vocab_size + tgt_vocab_size",
          "The output head scores target words, so it has tgt_vocab_size rows."),
         ("tied head apart", "src_vocab_size if tied", "2 * src_vocab_size if tied",
          "With tied, the output head is the same table too; you counted two tables."),
-        ("never tied", "src_vocab_size if tied else ", "", "With tied, one table does all three jobs and counts once."),
     ),
 )  # fmt: skip
 
@@ -370,37 +331,18 @@ def _blind_cases():
     ]
 
 
-_LOG_SOFTMAX = """
-    log_p = logits.log_softmax(dim=-1)
-    return -log_p.mean(dim=-1).mean()
-"""
-
-_LOG_SUM = "return (logits.logsumexp(dim=-1) - logits.mean(dim=-1)).mean()"
-
-_SHIFTED = """
-    shifted = logits - logits.amax(dim=-1, keepdim=True)
-    return (shifted.exp().sum(dim=-1).log() - shifted.mean(dim=-1)).mean()
-"""
-
 EXERCISE_4 = Exercise(
     "12.4", "The loss of a blind model", 10, 2, blind_loss, _blind_cases,
     slips(
-        "logits", _LOG_SOFTMAX,
+        "logits", """
+            log_p = logits.log_softmax(dim=-1)
+            return -log_p.mean(dim=-1).mean()
+        """,
         ("entropy", "log_p.mean(dim=-1)", "(log_p.exp() * log_p).sum(dim=-1)",
          "You weighted the words by p, as if the model drew the label itself; here each word has the weight 1/V."),
         ("ln V", "-log_p.mean(dim=-1).mean()", "logits.new_tensor(math.log(logits.shape[-1]))",
          "That is ln V, which holds only if all logits of a position are equal. (The logarithm of the mean "
          "probability is always −ln V; here you need the mean of the logarithms.)"),
-        ("negative", "return -", "return ", "The sign is missing: the loss is −ln p."),
-        ("sum over words", "log_p.mean(", "log_p.sum(",
-         "You summed over the words; each has the probability 1/V, so take the mean."),
-        ("per position", ".mean()", "", "You returned a loss for each position; take their mean."),
-        ("other axis", "log_softmax(dim=-1)", "log_softmax(dim=0)",
-         "Your softmax runs over the positions; the words are the last axis."),
-        ("overflow, then a ratio", "logits.log_softmax(dim=-1)",
-         "(logits.exp() / logits.exp().sum(dim=-1, keepdim=True)).log()",
-         "For logits in the thousands exp is infinite, and a ratio of infinities NaN; use torch.log_softmax or "
-         "torch.logsumexp, which never form it."),
         ("the logarithm of a softmax", "log_softmax(dim=-1)", "softmax(dim=-1).log()",
          "For logits far apart the softmax of all but the largest is exactly 0, and the logarithm of 0 is −∞: use "
          "torch.log_softmax or torch.logsumexp."),
@@ -408,18 +350,13 @@ EXERCISE_4 = Exercise(
          "Adding 1e-9 to the probabilities cuts every loss off at 20.7; use torch.logsumexp or torch.log_softmax."),
     )
     + slips(
-        "logits", _LOG_SUM,
-        ("without the label", " - logits.mean(dim=-1)", "",
-         "The second term is missing: −ln p(y) is ln Σ exp(z_v) − z_y, and the mean of z_y is that of the logits."),
-    )
-    + slips(
-        "logits", _SHIFTED,
+        "logits", """
+            shifted = logits - logits.amax(dim=-1, keepdim=True)
+            return (shifted.exp().sum(dim=-1).log() - shifted.mean(dim=-1)).mean()
+        """,
         ("overflow", " - logits.amax(dim=-1, keepdim=True)", "",
          "For logits in the thousands exp is infinite; subtract each position's largest logit first, or use "
          "torch.logsumexp or torch.log_softmax."),
-        ("one maximum for all", "logits.amax(dim=-1, keepdim=True)", "logits.max()",
-         "You subtracted the largest logit of all positions, so that every exp of a lower position becomes 0; each "
-         "position has its own largest: amax(dim=-1, keepdim=True)."),
         ("shifted once", "shifted.mean", "logits.mean",
          "You subtracted the largest logit in the first term only; subtract it in both, or in neither."),
     ),

@@ -38,53 +38,36 @@ def _certain():
     return torch.nn.functional.one_hot(torch.tensor([[8, 1, 8]]), 9)[..., :5]
 
 
-_REAL_ONES = """
-    right = logits.log_softmax(dim=-1).gather(-1, tgt_out[..., None])[..., 0]
-    return -right[tgt_out != pad_id].mean()
-"""
-
-_BY_COUNT = """
-    real = tgt_out != pad_id
-    losses = -logits.log_softmax(dim=-1).gather(-1, tgt_out[..., None])[..., 0] * real
-    return losses.sum() / real.sum()
-"""
-
-_BY_TORCH = """
-    loss = torch.nn.functional.cross_entropy
-    return loss(logits.flatten(0, 1), tgt_out.flatten(), ignore_index=pad_id)
-"""
-
 EXERCISE_1 = Exercise(
     "13.1", "The loss of a batch", 10, 2, masked_cross_entropy, _loss_cases,
     slips(
-        "logits, tgt_out, pad_id", _REAL_ONES,
+        "logits, tgt_out, pad_id", """
+            right = logits.log_softmax(dim=-1).gather(-1, tgt_out[..., None])[..., 0]
+            return -right[tgt_out != pad_id].mean()
+        """,
         ("counts padding", "[tgt_out != pad_id]", "",
          "Padding counts in your loss: leave out the positions where tgt_out is pad_id."),
         ("sign", "return -", "return ", "The minus is missing: log-probabilities are negative, a loss is positive."),
-        ("logit", ".log_softmax(dim=-1)", "",
-         "You took the logit itself; take the logarithm of its softmax, log_softmax."),
         ("underflow", "log_softmax(dim=-1).gather(-1, tgt_out[..., None])[..., 0]",
          "softmax(dim=-1).gather(-1, tgt_out[..., None])[..., 0].log()",
          "Right for small logits, but a probability underflows to 0 and its logarithm is infinite: use log_softmax."),
-        ("a number inside the logarithm", "logits.log_softmax(dim=-1)", "(logits.softmax(dim=-1) + 1e-9).log()",
-         "You added a small number inside the logarithm, which caps large losses: use log_softmax."),
-        ("softmax over positions", "softmax(dim=-1)", "softmax(dim=1)",
-         "Your softmax runs over the positions; it must run over the vocabulary, the last axis."),
     )
     + slips(
-        "logits, tgt_out, pad_id", _BY_COUNT,
+        "logits, tgt_out, pad_id", """
+            real = tgt_out != pad_id
+            losses = -logits.log_softmax(dim=-1).gather(-1, tgt_out[..., None])[..., 0] * real
+            return losses.sum() / real.sum()
+        """,
         ("divides by all", "real.sum()", "real.numel()",
          "You left padding out of the sum but divided by the number of all positions, padding included."),
-        ("divides by the sentences", "real.sum()", "len(real)",
-         "You divided the sum by the number of sentences; divide it by the number of real labels."),
-        ("sum", " / real.sum()", "", "You returned the sum over the tokens; return their mean."),
-        ("per sentence", "losses.sum() / real.sum()", "(losses.sum(dim=1) / real.sum(dim=1).clamp(min=1)).mean()",
-         "You averaged each sentence first; every label counts alike, so divide once by all real labels."),
         ("left out by the loss", "losses.sum() / real.sum()", "losses[losses != 0].mean()",
          "You left out real labels whose loss is 0; leave out the positions where tgt_out is pad_id, and no others."),
     )
     + slips(
-        "logits, tgt_out, pad_id", _BY_TORCH,
+        "logits, tgt_out, pad_id", """
+            loss = torch.nn.functional.cross_entropy
+            return loss(logits.flatten(0, 1), tgt_out.flatten(), ignore_index=pad_id)
+        """,
         ("twice", "(logits.flatten(0, 1)", "(logits.flatten(0, 1).softmax(dim=-1)",
          "You took a softmax before a loss that takes one itself: pass it the logits."),
         ("pad is 0", "pad_id", "0", "You took 0 for the padding id; use pad_id."),
@@ -93,8 +76,7 @@ EXERCISE_1 = Exercise(
          "You shifted the labels; tgt_out is shifted already, so row t of the logits belongs to its column t."),
         ("per sentence, with NaN", "loss(logits.flatten(0, 1), tgt_out.flatten(), ignore_index=pad_id)",
          "torch.stack([loss(z, y, ignore_index=pad_id) for z, y in zip(logits, tgt_out)]).mean()",
-         "You averaged each sentence first; every label counts alike, so divide once by all real labels. "
-         "(A sentence of padding alone even gives 0/0.)"),
+         "You averaged each sentence first; every label counts alike, so divide once by all real labels."),
     ),
     gradients=("logits",), part="masked_cross_entropy",
 )  # fmt: skip
@@ -132,41 +114,18 @@ def _curve_cases():
     ]
 
 
-_BEST_EPOCH = """
-    best = 0
-    for epoch in range(len(losses)):
-        if losses[epoch] < losses[best]:
-            best = epoch
-        if epoch - best >= patience:
-            break
-    return best + 1, epoch + 1
-"""
-
-_COUNTER = """
-    lowest, kept, waited = math.inf, 0, 0
-    for epoch, loss in enumerate(losses, start=1):
-        if loss < lowest:
-            lowest, kept, waited = loss, epoch, 0
-        else:
-            waited += 1
-        if waited == patience:
-            break
-    return kept, epoch
-"""
-
-_SO_FAR = """
-    for epoch in range(1, len(losses) + 1):
-        so_far = losses[:epoch]
-        kept = so_far.index(min(so_far)) + 1
-        if epoch - kept == patience:
-            break
-    return kept, epoch
-"""
-
 EXERCISE_2 = Exercise(
     "13.2", "Early stopping", 10, 2, early_stopping, _curve_cases,
     slips(
-        "losses, patience", _BEST_EPOCH,
+        "losses, patience", """
+            best = 0
+            for epoch in range(len(losses)):
+                if losses[epoch] < losses[best]:
+                    best = epoch
+                if epoch - best >= patience:
+                    break
+            return best + 1, epoch + 1
+        """,
         ("the future", "best + 1", "losses.index(min(losses)) + 1",
          "You kept the best of all epochs, but those after the stop are never trained."),
         ("the last", "best + 1", "epoch + 1", "You kept the epoch at which training stopped; keep the best one."),
@@ -175,30 +134,26 @@ EXERCISE_2 = Exercise(
          "You took a tie for an improvement; only a lower loss is better."),
         ("one later", ">= patience", "> patience",
          "You stopped one epoch too late: patience epochs in a row without a better loss are enough."),
-        ("one earlier", ">= patience", ">= max(1, patience - 1)",
-         "You stopped one epoch too early: patience epochs in a row may bring nothing better."),
         ("past the end", "epoch + 1", "best + 1 + patience",
          "Your run goes on after the last epoch; there are only len(losses)."),
-        ("kept from 0", "best + 1", "best",
-         "The epoch that is kept is counted from 0; count it from 1, like the other one."),
-        ("swapped", "best + 1, epoch + 1", "epoch + 1, best + 1",
-         "The two numbers are swapped: first the epoch that is kept, then the one after which training stops."),
     )
     + slips(
-        "losses, patience", _COUNTER,
+        "losses, patience", """
+            lowest, kept, waited = math.inf, 0, 0
+            for epoch, loss in enumerate(losses, start=1):
+                if loss < lowest:
+                    lowest, kept, waited = loss, epoch, 0
+                else:
+                    waited += 1
+                if waited == patience:
+                    break
+            return kept, epoch
+        """,
         ("compared with the last", "    else:\n        waited += 1",
          "    waited = waited + 1 if epoch > 1 and loss >= losses[epoch - 2] else 0",
          "You compared each loss with the one before it; compare it with the best so far."),
-        ("rises in a row", "    else:\n        waited += 1",
-         "    waited = waited + 1 if epoch > 1 and loss > losses[epoch - 2] else 0",
-         "You counted rises from one epoch to the next; count epochs that are not better than the best so far."),
         ("never starts over", "kept, waited = loss, epoch, 0", "kept = loss, epoch",
          "You counted all epochs without a better loss; a better one starts the count again."),
-    )
-    + slips(
-        "losses, patience", _SO_FAR,
-        ("from the lowest of all", "losses[:epoch]", "losses",
-         "You looked for the lowest of all losses first, but those after the stop are never measured."),
     ),
     returns=("kept", "stopped"),
 )  # fmt: skip
@@ -227,49 +182,38 @@ def _smoothing_cases():
     ]
 
 
-_TARGET = """
-    log_p = logits.log_softmax(dim=-1)
-    size = logits.shape[-1]
-    hot = torch.nn.functional.one_hot(targets, size)
-    q = (1 - epsilon) * hot + epsilon / size
-    return -(q * log_p).sum(dim=-1).mean()
-"""
-
-_TWO_PARTS = """
-    log_p = logits.log_softmax(dim=-1)
-    right = log_p.gather(-1, targets[:, None])[:, 0]
-    return -((1 - epsilon) * right + epsilon * log_p.mean(dim=-1)).mean()
-"""
-
 EXERCISE_3 = Exercise(
     "13.3", "Label smoothing", 8, 2, label_smoothed_loss, _smoothing_cases,
     slips(
-        "logits, targets, epsilon", _TARGET,
+        "logits, targets, epsilon", """
+            log_p = logits.log_softmax(dim=-1)
+            size = logits.shape[-1]
+            hot = torch.nn.functional.one_hot(targets, size)
+            q = (1 - epsilon) * hot + epsilon / size
+            return -(q * log_p).sum(dim=-1).mean()
+        """,
         ("others only", "+ epsilon / size", "+ epsilon / (size - 1) * (1 - hot)",
          "You spread epsilon over the other tokens only; here the right one gets its share too: "
          "1 - epsilon + epsilon / vocab_size."),
         ("too little", "+ epsilon / size", "+ epsilon / size * (1 - hot)",
          "Your target sums to less than one: the right token gets 1 - epsilon and epsilon / vocab_size."),
-        ("too much", "(1 - epsilon) * hot + epsilon / size", "hot + epsilon / size * (1 - hot)",
-         "Your target sums to more than one: the right token must give up what the others get."),
         ("mean over the vocabulary", ".sum(dim=-1).mean()", ".mean()",
          "You took the mean over the vocabulary, too; sum over its words, and take the mean over the tokens."),
         ("whole epsilon", "epsilon / size", "epsilon",
          "You gave every other token epsilon; they share it, epsilon / vocab_size each."),
-        ("sum", ".mean()", ".sum()", "You returned the sum over the tokens; return their mean."),
         ("not reduced", "(1 - epsilon) * hot", "hot",
          "Your target sums to more than one: the right token gets 1 - epsilon and epsilon / vocab_size."),
-        ("softmax over the rows", "log_softmax(dim=-1)", "log_softmax(dim=0)",
-         "Your softmax runs over the rows; it must run over the vocabulary, the last axis."),
         ("floor subtracted", "-(q * log_p)", "(q * (q.clamp(min=1e-30).log() - log_p))",
          "You subtracted the floor, the entropy of q; the loss is the sum over -q ln p alone."),
     )
     + slips(
-        "logits, targets, epsilon", _TWO_PARTS,
+        "logits, targets, epsilon", """
+            log_p = logits.log_softmax(dim=-1)
+            right = log_p.gather(-1, targets[:, None])[:, 0]
+            return -((1 - epsilon) * right + epsilon * log_p.mean(dim=-1)).mean()
+        """,
         ("underflow", "log_softmax(dim=-1)", "softmax(dim=-1).log()",
          "Right for small logits, but a probability underflows to 0 and its logarithm is infinite: use log_softmax."),
-        ("the right token alone", " + epsilon * log_p.mean(dim=-1)", "",
-         "Only the right token counts in your loss; the others have the target epsilon / vocab_size each."),
     ),
     gradients=("logits",),
 )  # fmt: skip
@@ -313,18 +257,16 @@ def _group_cases():
     ]
 
 
-_SHARES = """
-    sizes = torch.bincount(groups).double()
-    hits = torch.bincount(groups, weights=right.double())
-    shares = hits[draws].sum(dim=-1) / sizes[draws].sum(dim=-1)
-    ends = torch.tensor([0.025, 0.975], dtype=shares.dtype)
-    return shares.quantile(ends)
-"""
-
 EXERCISE_4 = Exercise(
     "13.4", "Draw whole groups", 12, 3, grouped_interval, _group_cases,
     slips(
-        "right, groups, draws", _SHARES,
+        "right, groups, draws", """
+            sizes = torch.bincount(groups).double()
+            hits = torch.bincount(groups, weights=right.double())
+            shares = hits[draws].sum(dim=-1) / sizes[draws].sum(dim=-1)
+            ends = torch.tensor([0.025, 0.975], dtype=shares.dtype)
+            return shares.quantile(ends)
+        """,
         ("sentences", "hits[draws].sum(dim=-1) / sizes[draws].sum(dim=-1)", "right.double()[draws].mean(dim=-1)",
          "You took draws for numbers of sentences; they are numbers of groups."),
         ("mean of shares", "hits[draws].sum(dim=-1) / sizes[draws].sum(dim=-1)", "(hits / sizes)[draws].mean(dim=-1)",
@@ -334,21 +276,10 @@ EXERCISE_4 = Exercise(
         ("once each", "hits[draws].sum(dim=-1) / sizes[draws].sum(dim=-1)",
          "torch.stack([right[torch.isin(groups, row)].double().mean() for row in draws])",
          "A group that is drawn twice counts twice; you counted it once."),
-        ("along the drawings", "hits[draws].sum(dim=-1) / sizes[draws].sum(dim=-1)",
-         "hits[draws].sum(dim=0) / sizes[draws].sum(dim=0)",
-         "You added up along the drawings; add up along the groups, the last axis of draws."),
         ("90 %", "0.025, 0.975", "0.05, 0.95",
          "Your quantiles are 5 % and 95 %; between 2.5 % and 97.5 % lie 95 % of the drawings."),
-        ("extremes", "0.025, 0.975", "0.0, 1.0",
-         "You returned the smallest and the largest share; leave out 2.5 % of the drawings on each side."),
         ("1.96 deviations", "shares.quantile(ends)", "shares.mean() + torch.tensor([-1.96, 1.96]) * shares.std()",
          "You returned the mean plus and minus 1.96 standard deviations; return quantiles."),
-        ("two deviations", "shares.quantile(ends)", "shares.mean() + torch.tensor([-2, 2]) * shares.std()",
-         "You returned the mean plus and minus two standard deviations; return quantiles."),
-        ("single groups", "hits[draws].sum(dim=-1) / sizes[draws].sum(dim=-1)", "(hits / sizes)[draws].flatten()",
-         "You took quantiles of the shares of single groups; first compute one share for each row of draws."),
-        ("sorted entries", "shares.quantile(ends)", "shares.sort().values[(ends * len(shares)).long()]",
-         "You took entries of the sorted shares; torch.quantile also interpolates between two of them."),
     ),
     rtol=1e-5,  # shares may be kept in float32, whatever the quantiles are
 )  # fmt: skip

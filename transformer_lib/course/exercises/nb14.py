@@ -52,20 +52,18 @@ def _greedy_cases():
     ]
 
 
-_GREEDY = """
-    ids = [bos_id]
-    for _ in range(max_new_tokens):
-        token = int(next_logits(ids).argmax())
-        ids.append(token)
-        if token == eos_id:
-            break
-    return ids
-"""
-
 EXERCISE_1 = Exercise(
     "14.1", "A greedy loop", 8, 1, greedy_loop, _greedy_cases,
     slips(
-        "next_logits, bos_id, eos_id, max_new_tokens", _GREEDY,
+        "next_logits, bos_id, eos_id, max_new_tokens", """
+            ids = [bos_id]
+            for _ in range(max_new_tokens):
+                token = int(next_logits(ids).argmax())
+                ids.append(token)
+                if token == eos_id:
+                    break
+            return ids
+        """,
         ("never stops", "\n    if token == eos_id:\n        break", "",
          "Your loop goes on after eos: stop as soon as eos_id is chosen."),
         ("no eos", "ids.append(token)\n    if token == eos_id:\n        break",
@@ -80,8 +78,6 @@ EXERCISE_1 = Exercise(
          "Your loop ends only at eos; when eos never comes, it must end after max_new_tokens."),
         ("last only", "next_logits(ids)", "next_logits(ids[-1:])",
          "You gave the model only the last token; it needs the whole sentence so far."),
-        ("eos at the limit", "return ids", "return ids if token == eos_id else [*ids, eos_id]",
-         "Where the limit ends the sentence you appended eos_id, though it was not chosen; leave it out."),
         ("last entry", ".argmax()", "[-1].argmax()",
          "next_logits already gives one row, the logits of the next token: take the argmax of all of it."),
         Endless=Endless,
@@ -127,18 +123,16 @@ def _cache_cases():
     ]
 
 
-_CACHED = """
-    query, key, value = x @ W_Q, x @ W_K, x @ W_V
-    t, keys, values = len(keys), torch.cat([keys, key]), torch.cat([values, value])
-    may_see = torch.ones(len(x), len(keys), dtype=torch.bool).tril(t)
-    scores = (query @ keys.T / keys.shape[1] ** 0.5).masked_fill(~may_see, -math.inf)
-    return torch.softmax(scores, -1) @ values, keys, values
-"""
-
 EXERCISE_2 = Exercise(
     "14.2", "Several tokens through the cache", 10, 2, cached_attention, _cache_cases,
     slips(
-        "x, keys, values, W_Q, W_K, W_V", _CACHED,
+        "x, keys, values, W_Q, W_K, W_V", """
+            query, key, value = x @ W_Q, x @ W_K, x @ W_V
+            t, keys, values = len(keys), torch.cat([keys, key]), torch.cat([values, value])
+            may_see = torch.ones(len(x), len(keys), dtype=torch.bool).tril(t)
+            scores = (query @ keys.T / keys.shape[1] ** 0.5).masked_fill(~may_see, -math.inf)
+            return torch.softmax(scores, -1) @ values, keys, values
+        """,
         ("no mask", ".masked_fill(~may_see, -math.inf)", "",
          "A new token reads new tokens that come after it; the causal mask applies among the new ones, too."),
         ("mask from column 0", "tril(t)", "tril()",
@@ -146,29 +140,13 @@ EXERCISE_2 = Exercise(
          "may be read, so the diagonal starts t columns further right."),
         ("not itself", "tril(t)", "tril(t - 1)",
          "A new token does not read itself: the diagonal belongs to what it may read."),
-        ("one ahead", "tril(t)", "tril(t + 1)",
-         "Each new token reads the one after it as well: your diagonal starts one column too far right."),
-        ("softmax over the new tokens", "softmax(scores, -1)", "softmax(scores, 0)",
-         "Your softmax runs over the new tokens; it must run over the keys, the last axis."),
-        ("masked after the softmax", ".masked_fill(~may_see, -math.inf)\nreturn torch.softmax(scores, -1)",
-         "\nreturn (torch.softmax(scores, -1) * may_see)",
-         "You removed the weights of later tokens after the softmax, so the rest no longer sums to one: fill their "
-         "scores with −∞ before it."),
         ("inverted mask", "~may_see, -math.inf", "may_see, -1e9",
          "Your mask is inverted: the readable keys are hidden, and the later ones read."),
-        ("number of keys", "keys.shape[1] ** 0.5", "len(keys) ** 0.5",
-         "You divided by the root of the number of keys; it is √d_k, the root of their width."),
-        ("cache not read", "tril(t)", "tril(t)\nmay_see[:, :t] = False",
-         "The new tokens read only each other: read the cache, too."),
         ("caches not grown", "@ values, keys, values", "@ values, keys[:t], values[:t]",
          "The output is right, but the caches did not grow: return them with the new rows."),
         ("new rows alone", "@ values, keys, values", "@ values, key, value",
          "The output is right, but you returned the new keys and values alone: the earlier ones stay in front."),
         ("no scaling", " / keys.shape[1] ** 0.5", "", "You did not divide the scores by √d_k."),
-        ("d_model", "keys.shape[1]", "x.shape[1]", "You divided by √d_model; the width of a key is d_k."),
-        ("hidden scores 0", "-math.inf", "0.0", "You set hidden scores to 0, but exp(0) = 1: fill them with −∞."),
-        ("last output", "torch.softmax(scores, -1) @ values", "(torch.softmax(scores, -1) @ values)[-1:]",
-         "You returned the output of the last token alone; there is one for each new token."),
     ),
     returns=("output", "keys", "values"),
 )  # fmt: skip
@@ -210,33 +188,22 @@ def _nucleus_cases():
     ]
 
 
-_NUCLEUS = """
-    probabilities, order = torch.softmax(logits / temperature, 0).sort(descending=True)
-    total = probabilities.cumsum(0)
-    kept = probabilities * (total - probabilities < p)
-    kept = kept / kept.sum()
-    return torch.zeros_like(kept).scatter(0, order, kept)
-"""
-
-_NUCLEUS_OF_LOGITS = """
-    scaled = logits / temperature
-    probabilities, order = torch.softmax(scaled, 0).sort(descending=True)
-    dropped = order[probabilities.cumsum(0) - probabilities >= p]
-    return torch.softmax(scaled.index_fill(0, dropped, -math.inf), 0)
-"""
-
 EXERCISE_3 = Exercise(
     "14.3", "The nucleus", 12, 2, nucleus, _nucleus_cases,
     slips(
-        "logits, p, temperature", _NUCLEUS,
+        "logits, p, temperature", """
+            probabilities, order = torch.softmax(logits / temperature, 0).sort(descending=True)
+            total = probabilities.cumsum(0)
+            kept = probabilities * (total - probabilities < p)
+            kept = kept / kept.sum()
+            return torch.zeros_like(kept).scatter(0, order, kept)
+        """,
         ("cut", "total - probabilities < p", "(total < p) | (total == total[0])",
          "You dropped the token that crosses p; it is needed for the sum to reach p."),
         ("one more where p is met", "< p", "<= p",
          "Where the sum is exactly p you keep one token too many: reaching p is enough, so compare with <."),
         ("no sort", ".sort(descending=True)", ", torch.arange(len(logits))",
          "You added probabilities in the order of the vocabulary; start from the most likely token."),
-        ("ascending", "descending=True", "descending=False",
-         "You started from the least likely token; sort in descending order."),
         ("not scaled again", "\nkept = kept / kept.sum()", "",
          "The kept probabilities do not sum to one: divide by their sum."),
         ("sorted", "torch.zeros_like(kept).scatter(0, order, kept)", "kept",
@@ -246,17 +213,14 @@ EXERCISE_3 = Exercise(
         ("softmax again", "order, kept)", "order, kept).softmax(0)",
          "You took the softmax of probabilities, which gives dropped tokens some probability again: divide by the "
          "sum instead."),
-        ("a share of the tokens", "total - probabilities < p", "torch.arange(len(total)) < p * len(total)",
-         "You kept the share p of the vocabulary; p is the probability that the kept tokens have together."),
-        ("no temperature", " / temperature", "", "The temperature has no effect: the logits must be divided by it."),
-        ("times the temperature", "/ temperature", "* temperature",
-         "You multiplied by the temperature; divide, so that a high one evens the probabilities out."),
-        ("temperature on probabilities", "torch.softmax(logits / temperature, 0)",
-         "(torch.softmax(logits, 0) / temperature)",
-         "You divided the probabilities by the temperature; divide the logits, before the softmax."),
     )
     + slips(
-        "logits, p, temperature", _NUCLEUS_OF_LOGITS,
+        "logits, p, temperature", """
+            scaled = logits / temperature
+            probabilities, order = torch.softmax(scaled, 0).sort(descending=True)
+            dropped = order[probabilities.cumsum(0) - probabilities >= p]
+            return torch.softmax(scaled.index_fill(0, dropped, -math.inf), 0)
+        """,
         ("logits to 0", "-math.inf", "0.0",
          "You set the logits of dropped tokens to 0, but exp(0) = 1: use −∞ instead."),
         ("temperature last", "torch.softmax(scaled, 0).sort", "torch.softmax(logits, 0).sort",
@@ -303,22 +267,15 @@ def _beam_cases():
     ]
 
 
-_BEAM = """
-    vocab_size = next_log_probs.shape[1]
-    totals = scores[:, None] + next_log_probs
-    best, flat = totals.flatten().topk(beam_size)
-    return best, flat // vocab_size, flat % vocab_size
-"""
-
 EXERCISE_4 = Exercise(
     "14.4", "One step of beam search", 12, 3, beam_step, _beam_cases,
     slips(
-        "scores, next_log_probs, beam_size", _BEAM,
-        ("best of each, in beam order",
-         "best, flat = totals.flatten().topk(beam_size)\nreturn best, flat // vocab_size, flat % vocab_size",
-         "gains, tokens = next_log_probs.max(1)\nreturn scores + gains, torch.arange(len(scores)), tokens",
-         "You kept the best continuation of each beam, in the order of the beams; choose among all continuations of "
-         "all beams, the best first: a good beam may keep several."),
+        "scores, next_log_probs, beam_size", """
+            vocab_size = next_log_probs.shape[1]
+            totals = scores[:, None] + next_log_probs
+            best, flat = totals.flatten().topk(beam_size)
+            return best, flat // vocab_size, flat % vocab_size
+        """,
         ("best sum of each, in beam order",
          "flat = totals.flatten().topk(beam_size)\nreturn best, flat // vocab_size, flat % vocab_size",
          "tokens = totals.max(1)\nreturn best, torch.arange(len(scores)), tokens",
@@ -332,19 +289,7 @@ EXERCISE_4 = Exercise(
          "Your table is [vocab_size, n_beams], so the flat index counts the other way: put the beams in the rows."),
         ("flat tokens", "flat % vocab_size", "flat",
          "Your tokens are indices of the flat table; the token is the remainder, index % vocab_size."),
-        ("gains returned", "return best", "return next_log_probs.flatten()[flat]",
-         "You returned what the new tokens add; new_scores are the sums with each beam's score."),
-        ("best beam only",
-         "flat = totals.flatten().topk(beam_size)\nreturn best, flat // vocab_size, flat % vocab_size",
-         "tokens = totals[scores.argmax()].topk(beam_size)\nreturn best, scores.argmax().expand(beam_size), tokens",
-         "You continued the best beam only; the other beams compete too."),
         ("no sum", "scores[:, None] + ", "", "You ranked the new tokens alone; add each beam's score so far."),
-        ("product", "+ next_log_probs", "* next_log_probs",
-         "You multiplied the log-probabilities; probabilities multiply, so their logarithms add."),
-        ("probabilities", "+ next_log_probs", "+ next_log_probs.exp()",
-         "You added probabilities to log-probabilities; stay with logarithms."),
-        ("probabilities returned", "return best", "return best.exp()",
-         "The scores came back as probabilities; they stay summed log-probabilities."),
         ("swapped", "flat // vocab_size, flat % vocab_size", "flat % vocab_size, flat // vocab_size",
          "parents and tokens are swapped: parent = index // vocab_size, token = index % vocab_size."),
         ("by beams", "next_log_probs.shape[1]", "len(scores)",
@@ -439,63 +384,36 @@ def _best_mean(next_log_probs, bos_id, eos_id, max_new_tokens):
     return best[1:]
 
 
-def _two_beams(next_log_probs, bos_id, eos_id, max_new_tokens):
-    beams, ended = [(0.0, [bos_id])], []
-    for _ in range(max_new_tokens):
-        grown = [
-            (score + gain, [*ids, token])
-            for score, ids in beams
-            for token, gain in enumerate(next_log_probs(ids).tolist())
-        ]
-        best = sorted(grown, reverse=True)[:2]
-        ended += [one for one in best if one[1][-1] == eos_id]
-        beams = [one for one in best if one[1][-1] != eos_id]
-    score, ids = max(ended or beams)
-    return ids, score
-
-
-_SEARCH = """
-    best = [], -math.inf
-
-    def visit(ids, score):
-        nonlocal best
-        if ids[-1] == eos_id:
-            best = ids, score
-        elif len(ids) <= max_new_tokens:
-            choices = enumerate(next_log_probs(ids).tolist())
-            for token, gain in sorted(choices, key=lambda choice: -choice[1]):
-                if score + gain <= best[1]:
-                    break
-                visit([*ids, token], score + gain)
-
-    visit([bos_id], 0.0)
-    return best
-"""
-
 EXERCISE_5 = Exercise(
     "14.5", "Search them all", 20, 3, most_probable, _search_cases,
     slips(
-        "next_log_probs, bos_id, eos_id, max_new_tokens", _SEARCH,
+        "next_log_probs, bos_id, eos_id, max_new_tokens", """
+            best = [], -math.inf
+
+            def visit(ids, score):
+                nonlocal best
+                if ids[-1] == eos_id:
+                    best = ids, score
+                elif len(ids) <= max_new_tokens:
+                    choices = enumerate(next_log_probs(ids).tolist())
+                    for token, gain in sorted(choices, key=lambda choice: -choice[1]):
+                        if score + gain <= best[1]:
+                            break
+                        visit([*ids, token], score + gain)
+
+            visit([bos_id], 0.0)
+            return best
+        """,
         ("stops without sorting", "sorted(choices, key=lambda choice: -choice[1])", "choices",
          "You stop at the first token that is not good enough, but they are not sorted: later ones may be better."),
-        ("eos for nothing", "next_log_probs(ids).tolist()",
-         "next_log_probs(ids).index_fill(0, torch.tensor(eos_id), 0.0).tolist()",
-         "You left out the log-probability of eos_id; to end there is a choice with a probability of its own."),
         ("bos counted", "<= max_new_tokens", "< max_new_tokens",
          "You counted bos_id among max_new_tokens, so the longest sentences are missing."),
-        ("one more", "<= max_new_tokens", "<= max_new_tokens + 1",
-         "A sentence may have max_new_tokens tokens after bos_id, and yours has one more."),
         ("cut counts", "ids[-1] == eos_id", "ids[-1] == eos_id or len(ids) > max_new_tokens",
          "You let a prefix that was cut off at max_new_tokens compete; a sentence ends in eos_id."),
-        ("no bos", "return best", "return best[0][1:], best[1]", "bos_id is missing: the list of ids begins with it."),
-        ("a probability", "return best", "return best[0], math.exp(best[1])",
-         "The second result is a probability; return its logarithm, the sum of the log-probabilities."),
     )
     + (
         Mistake("greedy", _greedy_sentence,
                 "That is the greedy sentence: go back to each prefix and try the next most probable tokens, too."),
-        Mistake("two beams", _two_beams,
-                "That is what two beams find. Give a prefix up only when it is less probable than a whole sentence."),
         Mistake("no pruning", _unpruned,
                 "Trying all sentences takes too long: give a prefix up as soon as it is less probable than the best "
                 "whole sentence so far."),

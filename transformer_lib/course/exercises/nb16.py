@@ -34,43 +34,30 @@ def _layer_cases():
     ]
 
 
-_COUNTED = """
-    own_rows, cross_rows = 4 * tgt_len, 2 * tgt_len + 2 * src_len
-    pairs = 2 * tgt_len**2 + 2 * tgt_len * src_len
-    network = 2 * tgt_len * d_model * d_ff
-    return (own_rows + cross_rows) * d_model**2 + pairs * d_model + network
-"""
-
 EXERCISE_1 = Exercise(
     "16.1", "Multiply-adds of a decoder layer", 8, 1, decoder_layer_multiply_adds, _layer_cases,
     slips(
-        "tgt_len, src_len, d_model, d_ff", _COUNTED,
+        "tgt_len, src_len, d_model, d_ff", """
+            own_rows, cross_rows = 4 * tgt_len, 2 * tgt_len + 2 * src_len
+            pairs = 2 * tgt_len**2 + 2 * tgt_len * src_len
+            network = 2 * tgt_len * d_model * d_ff
+            return (own_rows + cross_rows) * d_model**2 + pairs * d_model + network
+        """,
         ("no cross-attention", "2 * tgt_len + 2 * src_len\npairs = 2 * tgt_len**2 + 2 * tgt_len * src_len",
          "0\npairs = 2 * tgt_len**2",
          "That is an encoder layer; the cross-attention is missing, projections and pairs."),
-        ("no cross projections", "(own_rows + cross_rows)", "own_rows",
-         "The cross-attention has four projections of its own."),
         ("all from the target", "+ 2 * src_len", "+ 2 * tgt_len",
          "You projected tgt_len rows four times in the cross-attention; its keys and values are made from "
          "the src_len rows of memory."),
-        ("all from the source", ", 2 * tgt_len", ", 2 * src_len",
-         "You projected src_len rows four times in the cross-attention; its queries and its output have "
-         "tgt_len rows."),
-        ("square of the source", "2 * tgt_len * src_len", "2 * src_len**2",
-         "The pairs of the cross-attention are tgt_len · src_len: every target token with every row."),
         ("no blends", "2 * tgt_len**2 + 2 * tgt_len * src_len", "tgt_len**2 + tgt_len * src_len",
          "The pairs are used twice, in the scores and in the blend of the values."),
         ("half of the pairs", "2 * tgt_len**2", "tgt_len * (tgt_len + 1)",
-         "You left out the pairs behind the causal mask; here they are computed, and then hidden."),
+         "You left out the pairs that the causal mask hides; here they are computed first, and hidden afterwards."),
         ("one matrix", "2 * tgt_len * d_model", "tgt_len * d_model",
          "The feed-forward network has two matrices, d_model × d_ff and back."),
         ("no output projections", "4 * tgt_len, 2 * tgt_len", "3 * tgt_len, tgt_len",
          "Two projections of tgt_len rows are missing. Each of the two attentions has a W_Q and a W_O, which act on "
          "tgt_len rows."),
-        ("no cross pairs", " + 2 * tgt_len * src_len", "",
-         "The pairs of the cross-attention are missing: tgt_len · src_len, for the scores and for the blend."),
-        ("pairs without width", "pairs * d_model", "pairs",
-         "A pair does not take one multiply-add: its score is a sum over d_model products, and so is its blend."),
         ("twice", "(own_rows + cross_rows) * d_model**2 + pairs * d_model + network",
          "2 * ((own_rows + cross_rows) * d_model**2 + pairs * d_model + network)",
          "You counted multiplications and additions separately: a multiply-add is one."),
@@ -105,37 +92,24 @@ def _crossover_cases():
     ]
 
 
-_CROSSED = """
-    rest = 4 * d_model * d_attention + 2 * d_model * d_ff  # per token
-    return rest // (2 * d_attention) + 1
-"""
-
 EXERCISE_2 = Exercise(
     "16.2", "Where the pairs take over", 8, 2, crossover_length, _crossover_cases,
     slips(
-        "d_model, d_attention, d_ff", _CROSSED,
+        "d_model, d_attention, d_ff", """
+            rest = 4 * d_model * d_attention + 2 * d_model * d_ff  # per token
+            return rest // (2 * d_attention) + 1
+        """,
         ("equal", " + 1", "", "One too small: the pairs must take more than the rest, not as much."),
         ("rounded up", "rest // (2 * d_attention) + 1", "math.ceil(rest / (2 * d_attention))",
          "Right where the two sides are equal between two whole lengths; where they are equal at a whole length, go "
          "one further."),
-        ("projections alone", " + 2 * d_model * d_ff", "",
-         "That is where the pairs overtake the projections; the feed-forward network is missing."),
         ("same width", "rest // (2 * d_attention) + 1", "2 * d_model + d_ff + 1",
          "That is right for d_attention = d_model only. The pairs take 2n² · d_attention, the projections "
          "4n · d_model · d_attention, and the feed-forward network 2n · d_model · d_ff, whatever the heads."),
         ("scores alone", "(2 * d_attention)", "d_attention",
          "The pairs take 2n² · d_attention, for scores and blend. (Is one of the two missing, or a division by 2?)"),
-        ("one matrix", "2 * d_model * d_ff", "d_model * d_ff",
-         "The feed-forward network has two matrices of d_model · d_ff."),
-        ("divided too early", "rest // (2 * d_attention) + 1", "2 * d_model + d_model * (d_ff // d_attention) + 1",
-         "You rounded d_ff / d_attention before multiplying by d_model; round once, at the end."),
         ("square projections", "4 * d_model * d_attention", "4 * d_model**2",
          "A projection is not a square matrix here: it has d_model · d_attention numbers."),
-        ("three projections", "4 *", "3 *", "There are four projections: for queries, keys, values, and the output."),
-        ("not whole", "// (2 * d_attention) + 1", "/ (2 * d_attention)",
-         "That is where both sides are equal. Return the first whole number above it."),
-        ("nearest", "rest // (2 * d_attention) + 1", "round(rest / (2 * d_attention))",
-         "You rounded where both sides are equal to the nearest whole number; return the first one above it."),
     ),
 )  # fmt: skip
 
@@ -188,43 +162,33 @@ def _merge_cases():
     ]
 
 
-_JOINED = """
-    (m, s, o), (m_2, s_2, o_2) = first, second
-    largest = torch.maximum(m, m_2)
-    factor, factor_2 = (m - largest).exp(), (m_2 - largest).exp()
-    total = s * factor + s_2 * factor_2
-    blend = o * factor + o_2 * factor_2
-    return largest, total, blend
-"""
-
 EXERCISE_3 = Exercise(
     "16.3", "Join two blocks", 10, 2, merge_blocks, _merge_cases,
     slips(
-        "first, second", _JOINED,
+        "first, second", """
+            (m, s, o), (m_2, s_2, o_2) = first, second
+            largest = torch.maximum(m, m_2)
+            factor, factor_2 = (m - largest).exp(), (m_2 - largest).exp()
+            total = s * factor + s_2 * factor_2
+            blend = o * factor + o_2 * factor_2
+            return largest, total, blend
+        """,
         ("sums added", "s * factor + s_2 * factor_2\nblend = o * factor + o_2 * factor_2", "s + s_2\nblend = o + o_2",
          "You added the sums as they are, but each is measured from its own largest score. Rescale both "
          "to the common one first."),
         ("total not rescaled", "s * factor + s_2 * factor_2", "s + s_2",
          "The blend is right; the total must be rescaled in the same way."),
-        ("blend not rescaled", "o * factor + o_2 * factor_2", "o + o_2",
-         "The total is right; the blend must be rescaled in the same way."),
         ("divided", "total, blend", "total, blend / total",
          "You divided the blend by the total; that comes once, at the very end."),
         ("second only", "(m_2 - largest).exp()", "1.0",
          "You rescaled the first block only; right if the second has the larger scores, but either may."),
-        ("first kept", "(m - largest).exp()", "1.0",
-         "You rescaled the second block only; right if the first has the larger scores, but either may."),
         ("upside down", "(m - largest).exp(), (m_2 - largest).exp()", "(largest - m).exp(), (largest - m_2).exp()",
          "Your factors are larger than 1: it is exp(old largest − new largest), at most 1."),
         ("overflow", "(m - largest).exp(), (m_2 - largest).exp()",
          "m.exp() / largest.exp(), m_2.exp() / largest.exp()",
          "exp of a score of 1000 is infinite. Use differences from the new largest score, which are never positive."),
-        ("each divided first", "o * factor + o_2 * factor_2", "o / s * factor + o_2 / s_2 * factor_2",
-         "You divided each blend by its own total before adding; only the joined blend is divided, at the very end."),
         ("factors swapped", "factor, factor_2 =", "factor_2, factor =",
          "The factors are right, but swapped: a block takes exp(own largest − common largest)."),
-        ("no exponential", "(m - largest).exp(), (m_2 - largest).exp()", "m - largest, m_2 - largest",
-         "You multiplied by a difference of scores; the factor is its exponential."),
         ("measured from the first", "torch.maximum(m, m_2)", "m",
          "You measured both blocks from the first one's largest score; larger ones in the second may overflow."),
     ),
@@ -272,38 +236,23 @@ def _block_cases():
     ]
 
 
-_RUNNING = """
-    largest = torch.full((len(query), 1), -torch.inf, dtype=query.dtype)
-    total, blend = 0.0, 0.0
-    for keys, values in zip(key_blocks, value_blocks):
-        scores = query @ keys.T / query.shape[1] ** 0.5
-        new = torch.maximum(largest, scores.amax(-1, keepdim=True))
-        terms, shrink = (scores - new).exp(), (largest - new).exp()
-        total = total * shrink + terms.sum(-1, keepdim=True)
-        blend = blend * shrink + terms @ values
-        largest = new
-    return blend / total
-"""
-
-_BY_SHARES = """
-    outputs, totals = [], []
-    for keys, values in zip(key_blocks, value_blocks):
-        scores = query @ keys.T / query.shape[1] ** 0.5
-        outputs.append(scores.softmax(-1) @ values)
-        totals.append(scores.logsumexp(-1, keepdim=True))
-    shares = torch.stack(totals).softmax(0)
-    return (shares * torch.stack(outputs)).sum(0)
-"""
-
 EXERCISE_4 = Exercise(
     "16.4", "Attention, block by block", 15, 3, blockwise_attention, _block_cases,
     slips(
-        "query, key_blocks, value_blocks", _RUNNING,
+        "query, key_blocks, value_blocks", """
+            largest = torch.full((len(query), 1), -torch.inf, dtype=query.dtype)
+            total, blend = 0.0, 0.0
+            for keys, values in zip(key_blocks, value_blocks):
+                scores = query @ keys.T / query.shape[1] ** 0.5
+                new = torch.maximum(largest, scores.amax(-1, keepdim=True))
+                terms, shrink = (scores - new).exp(), (largest - new).exp()
+                total = total * shrink + terms.sum(-1, keepdim=True)
+                blend = blend * shrink + terms @ values
+                largest = new
+            return blend / total
+        """,
         ("total not rescaled", "total * shrink", "total",
          "You rescale the blend but not the total when the largest score grows."),
-        ("blend not rescaled", "blend * shrink", "blend",
-         "You rescale the total but not the blend when the largest score grows."),
-        ("not divided", " / total", "", "The blend was never divided by the total."),
         ("no largest", "(scores - new).exp(), (largest - new).exp()", "scores.exp(), 1.0",
          "exp of large scores overflows: subtract the running largest score."),
         ("no scaling", " / query.shape[1] ** 0.5", "", "You did not divide the scores by √d_k."),
@@ -312,9 +261,6 @@ EXERCISE_4 = Exercise(
          "is NaN: begin at −∞."),
         ("blend and total not rescaled", "(largest - new).exp()", "1.0",
          "When the largest score grows, what was summed so far must be rescaled: the total and the blend."),
-        ("factor upside down", "(largest - new)", "(new - largest)",
-         "Every entry is NaN: infinity met 0, or another infinity. (Is your factor exp(old − new), and do the sums "
-         "start at 0?)"),
         ("old largest kept", "    largest = new\n", "",
          "Only the last block is left in your sums. (Are they set up before the loop, and is the largest score "
          "updated at the end of each step?)"),
@@ -322,25 +268,24 @@ EXERCISE_4 = Exercise(
          "scores.amax(-1, keepdim=True)",
          "You took the largest score of the new block alone. If an earlier block had a larger one, the factor "
          "exceeds 1 and can overflow; take the larger of the two."),
-        ("block by its own largest", "(scores - new)", "(scores - scores.amax(-1, keepdim=True))",
-         "The sums so far are rescaled rightly, but the terms of the new block are measured from its own largest "
-         "score; measure them from the common one."),
         ("first block alone", "\nreturn", "\n    return",
          "Only the first block is used. (Is the return inside the loop?)"),
-        ("divided at each block", "blend * shrink + terms @ values\n    largest = new\nreturn blend / total",
-         "(blend * shrink + terms @ values) / total\n    largest = new\nreturn blend",
-         "You divided the blend by the total at every block; divide once, after the last."),
         ("one largest for all queries", "scores.amax(-1, keepdim=True)", "scores.max()",
          "Each query needs a largest score of its own: where another query's scores are far larger, every exp of "
          "this one is 0, and 0/0 is NaN."),
-        ("divided by d_k", " ** 0.5", "", "You divided the scores by d_k; divide by its root."),
     )
     + slips(
-        "query, key_blocks, value_blocks", _BY_SHARES,
+        "query, key_blocks, value_blocks", """
+            outputs, totals = [], []
+            for keys, values in zip(key_blocks, value_blocks):
+                scores = query @ keys.T / query.shape[1] ** 0.5
+                outputs.append(scores.softmax(-1) @ values)
+                totals.append(scores.logsumexp(-1, keepdim=True))
+            shares = torch.stack(totals).softmax(0)
+            return (shares * torch.stack(outputs)).sum(0)
+        """,
         ("mean of blocks", "(shares * torch.stack(outputs)).sum(0)", "torch.stack(outputs).mean(0)",
          "You averaged the outputs of the blocks; a block counts by its share of the exponentials."),
-        ("sum of blocks", "(shares * torch.stack(outputs)).sum(0)", "torch.stack(outputs).sum(0)",
-         "You added the outputs of the blocks, each with weights that sum to one of their own."),
         ("own largest", "scores.logsumexp(", "(scores - scores.amax(-1, keepdim=True)).logsumexp(",
          "Each block's sums are measured from its own largest score; rescale before you add."),
     ),
@@ -381,37 +326,25 @@ def _gradient_cases():
     ]
 
 
-_SHARED = """
-    shares = counts / counts.sum()
-    return (shares[:, None] * gradients).sum(0)
-"""
-
 EXERCISE_5 = Exercise(
     "16.5", "One gradient from uneven parts", 10, 2, joined_gradient, _gradient_cases,
     slips(
-        "gradients, counts", _SHARED,
+        "gradients, counts", """
+            shares = counts / counts.sum()
+            return (shares[:, None] * gradients).sum(0)
+        """,
         ("mean", "(shares[:, None] * gradients).sum(0)", "gradients.mean(0)",
          "A plain mean counts every part alike, so a token in a short part weighs more: weight by tokens."),
         ("sum", "(shares[:, None] * gradients).sum(0)", "gradients.sum(0)",
          "You added the gradients of means; weight each by its tokens and divide by all tokens."),
         ("not divided", " / counts.sum()", "",
          "That is the gradient of the summed loss; divide by the number of all tokens."),
-        ("divided by the parts", "counts.sum()", "len(counts)",
-         "You divided by the number of parts; divide by the number of all tokens."),
         ("inverse", "counts / counts.sum()", "1 / counts.clamp(min=1)",
          "You divided each gradient by its count; it is a mean already. Undo that mean: multiply."),
-        ("non-empty parts", "counts / counts.sum()", "(counts > 0) / (counts > 0).sum()",
-         "You left out the parts without tokens, and then counted the others alike. Weight by tokens."),
         ("sum over all tokens", "(shares[:, None] * gradients).sum(0)", "gradients.sum(0) / counts.sum()",
          "You divided by all tokens but did not multiply each gradient by its own: a mean times its count is a sum."),
         ("counts on the parameters", "[:, None]", "",
          "Your counts went along the parameters; they belong to the rows, counts[:, None]."),
-        ("softmax of the counts", "counts / counts.sum()", "counts.double().softmax(0)",
-         "The shares are counts divided by their sum, with no exponential."),
-        ("whole shares", "counts / counts", "counts // counts",
-         "Your shares were rounded down to whole numbers: use / and not //."),
-        ("longest part alone", "(shares[:, None] * gradients).sum(0)", "gradients[counts.argmax()]",
-         "You returned the gradient of the longest part; the others count by their tokens too."),
     ),
     rtol=1e-5,  # shares of counts are float32 unless one asks for more
 )  # fmt: skip

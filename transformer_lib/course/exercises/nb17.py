@@ -64,18 +64,16 @@ def _repeat_cases():
     ]
 
 
-_REPEATED = """
-    outputs = []
-    for _ in range(times):
-        outputs.append(forward(x, False))
-    alike = all(torch.equal(outputs[0], output) for output in outputs[1:])
-    return "same" if alike else "random"
-"""
-
 EXERCISE_1 = Exercise(
     "17.1", "The same every time?", 6, 1, same_every_time, _repeat_cases,
     slips(
-        "forward, x, times", _REPEATED,
+        "forward, x, times", """
+            outputs = []
+            for _ in range(times):
+                outputs.append(forward(x, False))
+            alike = all(torch.equal(outputs[0], output) for output in outputs[1:])
+            return "same" if alike else "random"
+        """,
         ("in training", "False", "True",
          "You called it with training=True, where dropout belongs. Ask for evaluation."),
         ("seeded", "    outputs.append", "    torch.default_generator.manual_seed(0)\n    outputs.append",
@@ -83,17 +81,10 @@ EXERCISE_1 = Exercise(
         ("two calls", "range(times)", "range(2)", "Two calls may agree by luck: call it as often as times says."),
         ("sums", "torch.equal(outputs[0], output)", "torch.isclose(outputs[0].sum(), output.sum())",
          "You compared one number of each output, such as its sum; entries that are swapped leave that as it is."),
-        ("first row", "torch.equal(outputs[0], output)", "torch.equal(outputs[0][0], output[0])",
-         "You compared only the beginning of the outputs; compare all entries."),
         ("coarse", "torch.equal(outputs[0], output)", "torch.allclose(outputs[0], output, atol=1e-2)",
          "Your tolerance hides small differences; outputs that are the same agree in every digit."),
-        ("always same", "outputs[1:]", "outputs[:1]",
-         'You return "same" whatever happens: make sure that the outputs of two calls are really compared.'),
         ("always random", "torch.equal(outputs[0], output)", "outputs[0] is output",
          'You return "random" whatever happens: compare the numbers, for example with torch.equal.'),
-        ("exchanged", '"same" if alike else "random"', '"random" if alike else "same"', "The two words are exchanged."),
-        ("with the input", "torch.equal(outputs[0], output)", "torch.equal(x, output)",
-         "You compared the output with the input; compare outputs with one another."),
     ),
 )  # fmt: skip
 
@@ -175,45 +166,29 @@ def _future_cases():
     ]
 
 
-_LEAKED = """
-    before, changes = model(tokens), []
-    for t in range(1, tokens.shape[1]):
-        replaced = torch.cat([tokens[:, :t], other[:, t:]], dim=1)
-        change = (model(replaced) - before)[:, :t]
-        changes.append(change.abs().max().item())
-    return max(changes)
-"""
-
 EXERCISE_2 = Exercise(
     "17.2", "Does the future leak?", 10, 2, future_effect, _future_cases,
     slips(
-        "model, tokens, other", _LEAKED,
+        "model, tokens, other", """
+            before, changes = model(tokens), []
+            for t in range(1, tokens.shape[1]):
+                replaced = torch.cat([tokens[:, :t], other[:, t:]], dim=1)
+                change = (model(replaced) - before)[:, :t]
+                changes.append(change.abs().max().item())
+            return max(changes)
+        """,
         ("all rows", "before)[:, :t]", "before)",
          "You look at all rows; those from t on have read a replaced token and may change."),
-        ("rows from t on", "before)[:, :t]", "before)[:, t:]",
-         "You look at the rows from t on, which may change; look at those before t."),
         ("one row too many", "before)[:, :t]", "before)[:, : t + 1]",
          "One row too many: position t has read the replaced token itself. Look at the positions before t."),
-        ("past replaced", "tokens[:, :t], other[:, t:]", "other[:, :t], tokens[:, t:]",
-         "You replaced the earlier tokens; leave these and replace those from t on."),
         ("last token only", "range(1, tokens.shape[1])", "[tokens.shape[1] - 1]",
          "You replaced the last token only; a leak between earlier positions goes unseen."),
         ("one token at a time", "other[:, t:]", "other[:, t : t + 1], tokens[:, t + 1 :]",
-         "You replaced token t alone; replace all from t on, so that their effects come together."),
-        ("one token too late", "tokens[:, :t], other[:, t:]", "tokens[:, : t + 1], other[:, t + 1 :]",
-         "You kept token t too; the first one to replace is t itself."),
+         "You replaced token t alone; replace all from t on, so that their effects can add up."),
         ("signed", ".abs()", "", "Without the absolute value a change downwards goes unseen."),
-        ("signed, from 0 on", ".abs().max()", ".max().clamp(min=0)",
-         "A logit that falls counts as much as one that rises: take the absolute value."),
-        ("sum", "max(changes)", "sum(changes)",
-         "You added the changes of all t; the exercise asks for the largest of them."),
-        ("the last left out", "tokens.shape[1])", "tokens.shape[1] - 1)",
-         "You stop before the last t; replace the last token alone, too."),
         ("written into tokens", "torch.cat([tokens[:, :t], other[:, t:]], dim=1)",
          "tokens\n    replaced[:, t:] = other[:, t:]",
          "You write into tokens, so what was replaced stays replaced: take a fresh copy for each t, tokens.clone()."),
-        ("mean", ".abs().max()", ".abs().mean()",
-         "That is a mean change; one row that leaks is enough, so take the largest."),
     ),
     rtol=1e-5,
 )  # fmt: skip
@@ -247,10 +222,10 @@ class _Stack(nn.Module):
             weight.data.copy_(integers(seed + 30 * number, tuple(weight.shape), 1, 9))  # so that sums are exact
 
 
-def _stepping(seed, change, gradients, gradient=1.0):
+def _stepping(seed, change, gradients):
     """Return a model and a step that calls change(name, weight) for every parameter.
 
-    gradients: the names that have a gradient afterwards, with this value in all entries.
+    gradients: the names that have a gradient afterwards.
     """
     model = _Stack(seed)
 
@@ -258,7 +233,7 @@ def _stepping(seed, change, gradients, gradient=1.0):
         for name, weight in model.named_parameters():
             if name == "frozen":
                 continue
-            weight.grad = torch.full_like(weight, gradient) if name in gradients else None
+            weight.grad = torch.ones_like(weight) if name in gradients else None
             with torch.no_grad():
                 change(name, weight)
 
@@ -285,71 +260,42 @@ def _last_entry(name, weight):
         weight.view(-1)[-1] += 1
 
 
-def _all_but_the_first_entry(name, weight):
-    if name != "map.bias":
-        weight.view(-1)[1:] += 1
-
-
 def _slightly(name, weight):
     if name != "table.weight":
         weight.mul_(1 + 1e-6)
 
 
-class _ThereAndBack:
-    """A change that the next step takes back."""
-
-    def __init__(self):
-        self.amount = 1.0
-
-    def __call__(self, name, weight):
-        if name == "table.weight":
-            self.amount = -self.amount
-        if name != "gain":
-            weight.add_(self.amount)
-
-
 def _still_cases():
-    def case(label, seed, change, gradients=NAMES, **options):
-        return Case(label, _stepping(seed, change, gradients, **options))
+    def case(label, seed, change, gradients=NAMES):
+        return Case(label, _stepping(seed, change, gradients))
 
     return [
         case("all but the frozen one move", 1772, _moved()),
         case("three stand still", 1773, _moved("map.weight", "gain")),
-        case("nothing moves, with gradients everywhere", 1774, _moved(*NAMES)),
         case("one moves, and its sum stays", 1775, _balanced),
         case("one entry of each moves", 1776, _last_entry),
-        case("the first entry of each stays", 1777, _all_but_the_first_entry),
         case("all but the frozen one move, some of them without a gradient", 1778, _moved(), ("gain", "map.bias")),
-        case("all but the frozen one move, while all gradients are 0", 1781, _moved(), gradient=0.0),
         case("a small step", 1779, _slightly),
-        case("every other step goes back", 1780, _ThereAndBack()),
     ]
 
-
-_STILL = """
-    weights = dict(model.named_parameters())
-    before = {name: weight.detach().clone() for name, weight in weights.items()}
-    step()
-    return [name for name, weight in weights.items() if torch.equal(weight, before[name])]
-"""
 
 EXERCISE_3 = Exercise(
     "17.3", "What stands still?", 10, 2, standing_still, _still_cases,
     slips(
-        "model, step", _STILL,
+        "model, step", """
+            weights = dict(model.named_parameters())
+            before = {name: weight.detach().clone() for name, weight in weights.items()}
+            step()
+            return [name for name, weight in weights.items() if torch.equal(weight, before[name])]
+        """,
         ("no copies", ".detach().clone()", "",
          "Before and after are the same tensors: keep copies (.detach().clone()), and call step() between."),
         ("without gradient", "torch.equal(weight, before[name])", "weight.grad is None",
          "You asked which have no gradient; one with a gradient may stand still, when no optimizer has it."),
-        ("zero gradient", "torch.equal(weight, before[name])", "weight.grad is None or not weight.grad.any()",
-         "You asked about gradients; compare the values before and after the step."),
         ("tolerance", "torch.equal", "torch.allclose",
          "torch.allclose overlooks a small step: what stands still agrees in every digit (torch.equal)."),
-        ("any entry", "torch.equal(weight, before[name])", "(weight == before[name]).any()",
-         "You list those in which some entry stays; no entry at all may have changed."),
         ("sums", "torch.equal(weight, before[name])", "torch.equal(weight.sum(), before[name].sum())",
          "You compared sums, and changes may cancel in a sum: compare every entry."),
-        ("the movers", "if torch", "if not torch", "These are the ones that move; the others were asked for."),
         ("buffers", "dict(model.named_parameters())", "model.state_dict()",
          "state_dict() has buffers too, such as running means; take model.named_parameters()."),
         ("frozen ones", "torch.equal(weight, before[name])", "not weight.requires_grad",
@@ -466,11 +412,9 @@ def _difference_cases():
         ),
         "inside a block": (_block(2.0, 3.0), _block(2.0, 2.0)),
         "inside a block, and gone at its end": (_block(8.0, 0.25), _block(2.0, 1.0)),
-        "the end is the same all the same": (_two(1.5, 0.0), _two(1.0, 0.0)),
         "other weights in a module that is never called": (_with_spare(), _with_spare()),
         "one entry, lower": (_three(_Times(1.0, lower)), _three(_Times(1.0))),
         "the block itself, not what is inside": (_block(2.0, 3.0, 2.0), _block(2.0, 3.0)),
-        "one entry of the second row, higher": (_three(_Times(1.0, -1000 * lower)), _three(_Times(1.0))),
         "all entries, lower": (_three(_Times(1.0, -0.5)), _three(_Times(1.0))),
         "large outputs that differ by little": (_three(_Times(0.0, 5000.02)), _three(_Times(0.0, 5000.0))),
         "the two rows swapped": (_three(_Order([1, 0])), _three(_Order([0, 1]))),
@@ -478,9 +422,7 @@ def _difference_cases():
     cases = [Case(label, (*pair, (x,), 1e-5)) for label, pair in models.items()]
     return [
         *cases,
-        Case("the third of five, once more", (*models["the third of five"], (y,), 1e-5)),
         Case("two inputs", (_two(3.0, 2.0), _two(2.0, 2.0), (torch.zeros(2, 3), y), 1e-5)),
-        Case("rounding", (_two(1 + 1e-6, 2.0), _two(1.0, 2.0), (x, y), 1e-5)),
         Case(
             "below the tolerance, then above it",
             (_three(_Times(1.0, 1e-3), 100.0), _three(_Times(1.0), 100.0), (x,), 1e-2),
@@ -488,52 +430,41 @@ def _difference_cases():
     ]
 
 
-_DIFFERENT = """
-    def outputs(one):
-        found, handles = {}, []
-        for name, module in one.named_modules():
-            keep = lambda module, args, output, name=name: found.update({name: output})
-            handles.append(module.register_forward_hook(keep))
-        one(*inputs)
-        for handle in handles:
-            handle.remove()
-        return found
-
-    ours, theirs = outputs(model), outputs(reference)
-    differ = [name for name in ours if name and (ours[name] - theirs[name]).abs().max() > tolerance]
-    return differ[0] if differ else ""
-"""
-
 EXERCISE_4 = Exercise(
     "17.4", "The first difference", 10, 3, first_difference, _difference_cases,
     slips(
-        "model, reference, inputs, tolerance", _DIFFERENT,
+        "model, reference, inputs, tolerance", """
+            def outputs(one):
+                found, handles = {}, []
+                for name, module in one.named_modules():
+                    keep = lambda module, args, output, name=name: found.update({name: output})
+                    handles.append(module.register_forward_hook(keep))
+                one(*inputs)
+                for handle in handles:
+                    handle.remove()
+                return found
+
+            ours, theirs = outputs(model), outputs(reference)
+            differ = [name for name in ours if name and (ours[name] - theirs[name]).abs().max() > tolerance]
+            return differ[0] if differ else ""
+        """,
         ("order of definition", "name in ours if name", "name, _ in model.named_modules() if name in ours and name",
          "You went through the modules in the order of named_modules(); go in the order in which they finish."),
         ("order of starting", "        keep = lambda",
          "        start = lambda module, args, name=name: found.setdefault(name)\n"
          "        handles.append(module.register_forward_pre_hook(start))\n        keep = lambda",
          "A block starts before what is inside it and finishes after it; go by the end."),
-        ("top level", "if name and", 'if name and "." not in name and',
-         "You looked at the outermost modules only; named_modules() has those inside them too."),
         ("leaves only", "if name and", "if name and not [*model.get_submodule(name).children()] and",
          "You looked only at modules without modules inside; a block can go wrong between them."),
         ("late binding", ", name=name", "",
          "All your hooks write under the last name: bind it when you make the hook, as in name=name."),
-        ("the last", "differ[0]", "differ[-1]", "That is the last one that differs; the first was asked for."),
         ("parameters", "outputs(model), outputs(reference)",
          "({name.rpartition('.')[0]: w for name, w in one.named_parameters()} for one in (model, reference))",
          "You compared parameters; the weights may all agree while what is done with them does not."),
-        ("inputs", "{name: output}", "{name: args[0]}",
-         "You compared what enters each module; compare what comes out."),
-        ("no tolerance", "(ours[name] - theirs[name]).abs().max() > tolerance",
-         "not torch.equal(ours[name], theirs[name])",
-         "You compared every digit; differences up to tolerance do not count."),
         ("relative tolerance", "(ours[name] - theirs[name]).abs().max() > tolerance",
          "not torch.allclose(ours[name], theirs[name], atol=tolerance)",
          "torch.allclose also allows a share of the values, which is a lot for large ones: set rtol=0."),
         ("signed", ".abs()", "", "Without the absolute value a lower output goes unseen."),
-        ("mean", ".abs().max()", ".abs().mean()", "You took the mean difference; one entry that differs is enough."),
     ),
 )  # fmt: skip
 
@@ -577,11 +508,6 @@ def _padding_cases():
         x[:, -1] = 5.0
         return x
 
-    def second(ids):
-        x = torch.zeros(*ids.shape, 2)
-        x[:, 1] = float(ids.shape[1])
-        return x
-
     def low_ids(ids):
         return ((ids < 5) * ids.shape[1])[..., None].double()
 
@@ -594,46 +520,34 @@ def _padding_cases():
     return [
         Case("padding is masked", (_mixer(1751, 0, masked=True), _ids(1751, [5, 3, 2], 5, 0), 0, 2)),
         Case("padding is read", (_mixer(1752, 0, masked=False), _ids(1752, [5, 2], 5, 0), 0, 3)),
-        Case("padding is id 3 and is read", (_mixer(1753, 3, masked=False), _ids(1753, [7, 5, 3], 7, 3), 3, 5)),
         Case("padding is id 3 and is masked", (_mixer(1754, 3, masked=True), _ids(1754, [7, 2], 7, 3), 3, 11)),
         Case("only the last position changes", (last_row, _ids(1755, [2, 3, 5], 7, 0), 0, 2)),
         Case("only the last position changes, real in one row", (last_row, _ids(1760, [7, 3], 7, 0), 0, 2)),
-        Case("only the last position changes, real in the second row", (last_row, _ids(1761, [3, 7], 7, 0), 0, 2)),
         Case("padding is id 3, only the last position changes", (last_row, _ids(1757, [2, 3, 5], 7, 3), 3, 2)),
         Case("the later sentences change most", (heavier, _ids(1758, [5, 3, 2], 5, 0), 0, 3)),
         Case("all rows fall", (falling, _ids(1756, [3, 2], 3, 0), 0, 7)),
-        Case("only the second position moves", (second, _ids(1759, [3, 2], 5, 0), 0, 2)),
         Case("ids below that of the padding move", (low_ids, torch.tensor([[1, 9, 2, 5], [9, 8, 3, 5]]), 5, 3)),
     ]
 
 
-_PADDED = """
-    padding = torch.full((len(ids), extra), pad_id)
-    longer = torch.cat([ids, padding], dim=1)
-    change = model(longer)[:, : ids.shape[1]] - model(ids)
-    return change[ids != pad_id].abs().max().item()
-"""
-
 EXERCISE_5 = Exercise(
     "17.5", "Moved by padding?", 8, 2, padding_effect, _padding_cases,
     slips(
-        "model, ids, pad_id, extra", _PADDED,
+        "model, ids, pad_id, extra", """
+            padding = torch.full((len(ids), extra), pad_id)
+            longer = torch.cat([ids, padding], dim=1)
+            change = model(longer)[:, : ids.shape[1]] - model(ids)
+            return change[ids != pad_id].abs().max().item()
+        """,
         ("padding positions too", "[ids != pad_id]", "",
-         "You compared the rows of padding too; nobody reads these, so they may change."),
-        ("in front", "ids, padding", "padding, ids", "You put the padding in front; put it behind."),
+         "You compared the rows of padding too; they are never used, so they may change."),
         ("front, cut there", "ids, padding], dim=1)\nchange = model(longer)[:, : ids.shape[1]]",
          "padding, ids], dim=1)\nchange = model(longer)[:, extra:]",
          "With padding in front every token changes its position, and that alone moves the rows."),
         ("id 0", "extra), pad_id", "extra), 0", "You padded with 0; the padding has the id pad_id."),
         ("real is not 0", "ids != pad_id", "ids != 0",
          "You took all ids but 0 for real tokens; padding has the id pad_id."),
-        ("one token", "extra), pad_id", "1), pad_id", "You put one padding token behind, not as many as extra says."),
-        ("last rows", "[:, : ids.shape[1]]", "[:, -ids.shape[1] :]",
-         "You compared the last rows of the longer batch; the same tokens are its first rows."),
         ("signed", ".abs()", "", "Without the absolute value a change downwards goes unseen."),
-        ("signed, from 0 on", ".abs().max()", ".max().clamp(min=0)",
-         "A change downwards counts as much as one upwards: take the absolute value."),
-        ("mean", ".abs().max()", ".abs().mean()", "That is a mean; take the largest change."),
         ("greater", "ids != pad_id", "ids > pad_id",
          "You left out every id up to pad_id; only pad_id itself is padding."),
     ),

@@ -37,15 +37,13 @@ def _linear_cases():
     ]
 
 
-_LINEAR = """
-    rows, x_rows = g_y.reshape(-1, g_y.shape[-1]), x.reshape(-1, x.shape[-1])
-    return g_y @ weight, rows.T @ x_rows, rows.sum(axis=0)
-"""
-
 EXERCISE_1 = Exercise(
     "18.1", "A linear map, backwards", 10, 2, linear_backward, _linear_cases,
     slips(
-        "g_y, x, weight", _LINEAR,
+        "g_y, x, weight", """
+            rows, x_rows = g_y.reshape(-1, g_y.shape[-1]), x.reshape(-1, x.shape[-1])
+            return g_y @ weight, rows.T @ x_rows, rows.sum(axis=0)
+        """,
         ("weight transposed", "@ weight", "@ weight.T",
          "g_x is g_y @ weight: the forward pass transposed the matrix, so the way back does not."),
         ("g_weight transposed", "rows.T @ x_rows", "x_rows.T @ rows",
@@ -57,21 +55,12 @@ EXERCISE_1 = Exercise(
          "For g_bias add up over every axis but the last, however many there are: reshape(-1, d_out).sum(0)."),
         ("bias over two axes", "rows.sum(axis=0)", "g_y.sum(axis=(0, 1))",
          "For g_bias you added up over two axes; there may be one or three of tokens: reshape(-1, d_out).sum(0)."),
-        ("bias in one number", "rows.sum(axis=0)", "rows.sum()",
-         "Your g_bias is a single number: add up over the tokens, not over the outputs (the last axis)."),
-        ("bias over the features", "rows.sum(axis=0)", "g_y.sum(axis=-1)",
-         "For g_bias you added up over the last axis, the outputs; every other axis holds tokens."),
-        ("bias not summed", "rows.sum(axis=0)", "g_y",
-         "You returned g_y as g_bias. The same bias is added to every token, so it gets the sum over the tokens."),
-        ("last token", "rows.T @ x_rows, rows.sum(axis=0)", "np.outer(rows[-1], x_rows[-1]), rows[-1]",
-         "Your g_weight and g_bias hold only what the last token asks for: add, do not overwrite."),
         ("outer of all", "rows.T @ x_rows", "np.outer(g_y, x)",
          "np.outer flattens its arguments, so every token meets every other. Make tables with a row per token, and "
          "multiply: rows.T @ rows_of_x."),
-        ("batch not summed", "rows.T @ x_rows", "g_y.swapaxes(-1, -2) @ x if g_y.ndim > 1 else np.outer(g_y, x)",
-         "Right for one sentence, but with a batch your g_weight has one matrix per sentence: add them up."),
-        ("order", "g_y @ weight, rows.T @ x_rows", "rows.T @ x_rows, g_y @ weight",
-         "g_x and g_weight have changed places: return (g_x, g_weight, g_bias)."),
+        ("batch not summed", "rows.T @ x_rows", "g_y.swapaxes(-1, -2) @ x",
+         "Right for one sentence. With a batch your g_weight has one matrix per sentence, and a single token has no "
+         "second axis to swap: make tables with a row per token, and multiply."),
     ),
     returns=("g_x", "g_weight", "g_bias"),
     part="linear_backward",
@@ -118,53 +107,39 @@ def _numerical_cases():
     ]
 
 
-_ONE_BY_ONE = """
-    g_x = np.zeros_like(x)
-    for index in np.ndindex(x.shape):
-        step = np.zeros_like(x)
-        step[index] = delta
-        g_x[index] = (loss(x + step) - loss(x - step)) / (2 * delta)
-    return g_x
-"""
-
-_IN_PLACE = """
-    g_x = np.zeros_like(x)
-    for index in np.ndindex(x.shape):
-        kept = x[index]
-        x[index] += delta
-        above = loss(x)
-        x[index] -= 2 * delta
-        g_x[index] = (above - loss(x)) / (2 * delta)
-        x[index] = kept
-    return g_x
-"""
-
 EXERCISE_2 = Exercise(
     "18.2", "A gradient check", 10, 2, numerical_gradient, _numerical_cases,
     slips(
-        "loss, x, delta", _ONE_BY_ONE,
+        "loss, x, delta", """
+            g_x = np.zeros_like(x)
+            for index in np.ndindex(x.shape):
+                step = np.zeros_like(x)
+                step[index] = delta
+                g_x[index] = (loss(x + step) - loss(x - step)) / (2 * delta)
+            return g_x
+        """,
         ("forward difference", "loss(x - step)) / (2 * delta)", "loss(x)) / delta",
          "That is the slope from x to x + δ. Step to both sides: its error falls with δ², yours only with δ."),
-        ("backward difference", "(loss(x + step) - loss(x - step)) / (2 * delta)", "(loss(x) - loss(x - step)) / delta",
-         "That is the slope from x − δ to x. Step to both sides: its error falls with δ², yours only with δ."),
         ("divided by h", "(2 * delta)", "delta",
          "From x − δ to x + δ it is 2δ: every slope of yours is twice the right one."),
         ("times h", "(2 * delta)", "2 * delta", "In Python a / 2 * delta is (a / 2) * delta: write a / (2 * delta)."),
-        ("sign", "loss(x + step) - loss(x - step)", "loss(x - step) - loss(x + step)",
-         "The sign is flipped: the loss at x + δ comes first."),
-        ("own step", "g_x = np", "delta = 1e-5\ng_x = np",
-         "You use a step of your own; take the one that is given, delta."),
-        ("one step back", "x - step", "x",
-         "You compare x + δ with x, but divide by 2δ: from x + δ it is two steps back to x − δ."),
-        ("one number", "return g_x", "return (loss(x + delta) - loss(x - delta)) / (2 * delta)",
-         "You moved all entries at once, which gives one slope. Move one at a time, and return a slope for each."),
         ("all at once", "step[index]", "step[...]",
          "You moved all entries at once, and gave each the slope of them all. Move one entry at a time."),
         ("whole rows", "np.ndindex(x.shape)", "range(len(x))",
          "Right for one axis, but with more you move whole rows: go through every index (np.ndindex)."),
     )
     + slips(
-        "loss, x, delta", _IN_PLACE,
+        "loss, x, delta", """
+            g_x = np.zeros_like(x)
+            for index in np.ndindex(x.shape):
+                kept = x[index]
+                x[index] += delta
+                above = loss(x)
+                x[index] -= 2 * delta
+                g_x[index] = (above - loss(x)) / (2 * delta)
+                x[index] = kept
+            return g_x
+        """,
         ("left moved", "    x[index] = kept\n", "",
          "Put each entry back before you move the next one: in your function those before it stay at x − δ."),
         ("added back", "x[index] = kept", "x[index] += delta",
@@ -207,17 +182,15 @@ def _embedding_cases():
     ]
 
 
-_TABLE = """
-    d_model = g_x.shape[-1]
-    g_table = np.zeros((vocab_size, d_model))
-    np.add.at(g_table, ids, g_x)
-    return g_table * math.sqrt(d_model)
-"""
-
 EXERCISE_3 = Exercise(
     "18.3", "The embedding table, backwards", 8, 2, embedding_backward, _embedding_cases,
     slips(
-        "g_x, ids, vocab_size", _TABLE,
+        "g_x, ids, vocab_size", """
+            d_model = g_x.shape[-1]
+            g_table = np.zeros((vocab_size, d_model))
+            np.add.at(g_table, ids, g_x)
+            return g_table * math.sqrt(d_model)
+        """,
         ("last place wins", "np.add.at(g_table, ids, g_x)", "g_table[ids] += g_x",
          "A word that occurs in several places gets only what the last of them asks for: g_table[ids] += … reads "
          "the old row once and writes it again and again. np.add.at adds every place."),
@@ -227,24 +200,11 @@ EXERCISE_3 = Exercise(
          "√d_model is missing."),
         ("no root", " * math.sqrt(d_model)", "",
          "The factor √d_model is missing: the forward pass multiplied by it, so the backward pass does, too."),
-        ("divided by the root", "* math", "/ math",
-         "You divided by √d_model; the gradient of a · √d_model is √d_model times that of the product."),
-        ("d_model", "math.sqrt(d_model)", "d_model",
-         "You multiplied by d_model; the factor of the forward pass is its root."),
         ("mean over places", "return g_table",
          "counts = np.bincount(ids.reshape(-1), minlength=vocab_size)\nreturn g_table / counts.clip(1)[:, None]",
          "You took the mean over a word's places; each place asks for its own change, and they add up."),
-        ("mean over the batch", "math.sqrt(d_model)", "math.sqrt(d_model) / len(ids)",
-         "You divided by the number of sentences; each place asks for its own change, and they add up."),
-        ("word 0 left out", "return", "g_table[0] = 0\nreturn",
-         "Your row 0 is empty, as if it were padding; here id 0 is a word like any other."),
-        ("a table for each sentence", "np.zeros((vocab_size, d_model))\nnp.add.at(g_table, ids, g_x)",
-         "np.zeros((len(ids), vocab_size, d_model))\nnp.add.at(g_table, (np.arange(len(ids))[:, None], ids), g_x)",
-         "You returned a table for each sentence; all of them use the same table, so they add up."),
         ("words at hand", "(vocab_size, d_model)", "(ids.max() + 1, d_model)",
          "Your table ends with the largest id that occurs; it must have vocab_size rows, 0 for words that do not."),
-        ("a row for each token", "return g_table", "return g_x.reshape(-1, d_model)",
-         "You returned a row for each token; the table has a row for each word, where the tokens meet."),
     ),
     part="embedding_backward",
 )  # fmt: skip
@@ -297,16 +257,6 @@ def _layer_cases():
     ]
 
 
-_BACK = """
-    g = norm_3(g_y)
-    g = norm_2(g + feed_forward(g))
-    of_queries, g_memory = cross_attention(g)
-    g = norm_1(g + of_queries)
-    as_queries, as_keys = self_attention(g)
-    return g + as_queries + as_keys, g_memory
-"""
-
-
 def _without_around(g_y, own, cross, fed, norm_1, norm_2, norm_3):
     of_queries, g_memory = cross(norm_2(fed(norm_3(g_y))))
     return sum(own(norm_1(of_queries))), g_memory
@@ -320,20 +270,6 @@ def _forward_order(g_y, own, cross, fed, norm_1, norm_2, norm_3):
     return g + fed(g), g_memory
 
 
-def _pre_norm(g_y, own, cross, fed, norm_1, norm_2, norm_3):
-    g = g_y + norm_3(fed(g_y))
-    of_queries, g_memory = cross(g)
-    g = g + norm_2(of_queries)
-    return g + norm_1(sum(own(g))), g_memory
-
-
-def _norms_after_the_forks(g_y, own, cross, fed, norm_1, norm_2, norm_3):
-    g = norm_3(g_y + fed(g_y))
-    of_queries, g_memory = cross(g)
-    g = norm_2(g + of_queries)
-    return norm_1(g + sum(own(g))), g_memory
-
-
 def _norm_through_only(g_y, own, cross, fed, norm_1, norm_2, norm_3):
     g = g_y + fed(norm_3(g_y))
     of_queries, g_memory = cross(norm_2(g))
@@ -344,26 +280,23 @@ def _norm_through_only(g_y, own, cross, fed, norm_1, norm_2, norm_3):
 EXERCISE_4 = Exercise(
     "18.4", "A decoder layer, backwards", 12, 3, decoder_layer_backward, _layer_cases,
     slips(
-        "g_y, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3", _BACK,
+        "g_y, self_attention, cross_attention, feed_forward, norm_1, norm_2, norm_3", """
+            g = norm_3(g_y)
+            g = norm_2(g + feed_forward(g))
+            of_queries, g_memory = cross_attention(g)
+            g = norm_1(g + of_queries)
+            as_queries, as_keys = self_attention(g)
+            return g + as_queries + as_keys, g_memory
+        """,
         ("no path around the feed-forward", "g + feed_forward(g)", "feed_forward(g)",
          "The path around the feed-forward network is missing: x₂ + FF(x₂) uses x₂ twice."),
         ("no path around the cross-attention", "g + of_queries", "of_queries",
          "The path around the cross-attention is missing: x₁ + Cross(x₁, M) uses x₁ twice."),
-        ("no path through the cross-attention", "g + of_queries", "g",
-         "What the cross-attention returns for the decoder's side is missing: x₁ made its queries."),
         ("memory into the decoder", "g + of_queries", "g + of_queries + g_memory",
          "The memory's gradient belongs to the encoder. You added it to the decoder's own, which may even have "
          "another length."),
-        ("no path around the self-attention", "g + as_queries", "as_queries",
-         "The path around the self-attention is missing: x + Self(x) uses x once more outside of it."),
         ("keys and values forgotten", " + as_keys", "",
          "The second result of self_attention is missing: x made the keys and values, too."),
-        ("queries forgotten", " + as_queries", "",
-         "The first result of self_attention is missing: x made the queries, too."),
-        ("no norm", "g = norm_3(g_y)", "norm_1 = norm_2 = norm_3 = lambda g: g\ng = norm_3(g_y)",
-         "The norms are missing: each has a backward function, which comes before the fork below it."),
-        ("norm_2 left out", "norm_2(g + feed_forward(g))", "g + feed_forward(g)",
-         "norm_2 is missing: the sum below the feed-forward network passes it on its way to the cross-attention."),
         ("cross-attention's results swapped", "of_queries, g_memory =", "g_memory, of_queries =",
          "cross_attention returns the decoder's side first, and the memory second; you took them the other way round."),
         ("norms reversed", "g = norm_3(g_y)", "norm_1, norm_3 = norm_3, norm_1\ng = norm_3(g_y)",
@@ -372,12 +305,6 @@ EXERCISE_4 = Exercise(
     + (
         Mistake("forward order", _forward_order,
                 "You go through the layer in the order of the forward pass. Begin at its end, with norm_3."),
-        Mistake("pre-norm", _pre_norm,
-                "You let only the sub-layers' results pass the norms. In this layer a norm comes after the sum, so on "
-                "the way back the whole gradient passes it first, before the fork."),
-        Mistake("norms after the forks", _norms_after_the_forks,
-                "You add before you go through the norm; the norm comes last on the way forward, so first on the way "
-                "back."),
         Mistake("norm on one branch", _norm_through_only,
                 "The gradient that goes around a sub-layer must pass the norm as well: the norm comes after the sum."),
         Mistake("no path around at all", _without_around,
@@ -424,53 +351,32 @@ def _adam_cases():
     ]
 
 
-_ADAM = """
-    with np.errstate(all="ignore"):  # two slips divide by 0
-        new_mean = beta_1 * mean + (1 - beta_1) * g
-        new_square = beta_2 * square + (1 - beta_2) * g**2
-        m, v = new_mean / (1 - beta_1**step), new_square / (1 - beta_2**step)
-        return parameter - rate * m / (np.sqrt(v) + eps), new_mean, new_square
-"""
-
 EXERCISE_5 = Exercise(
     "18.5", "A step of Adam", 8, 2, adam_step, _adam_cases,
     slips(
-        "parameter, g, mean, square, step, rate, beta_1, beta_2, eps", _ADAM,
+        "parameter, g, mean, square, step, rate, beta_1, beta_2, eps", """
+            with np.errstate(all="ignore"):  # two slips divide by 0
+                new_mean = beta_1 * mean + (1 - beta_1) * g
+                new_square = beta_2 * square + (1 - beta_2) * g**2
+                m, v = new_mean / (1 - beta_1**step), new_square / (1 - beta_2**step)
+                return parameter - rate * m / (np.sqrt(v) + eps), new_mean, new_square
+        """,
         ("no correction", "new_mean / (1 - beta_1**step), new_square / (1 - beta_2**step)", "new_mean, new_square",
          "The correction is missing: for this step's move, divide each mean by 1 − β**step."),
-        ("square not corrected", " / (1 - beta_2**step)", "",
-         "The mean of the squares is not corrected: it began at zero, too."),
-        ("mean not corrected", " / (1 - beta_1**step)", "",
-         "The mean of the gradients is not corrected: it began at zero, too."),
         ("corrected means kept", "eps), new_mean, new_square", "eps), m, v",
          "You return the corrected means. The next step needs the running ones, or they are corrected twice."),
         ("ε under the root", "np.sqrt(v) + eps", "np.sqrt(v + eps)",
          "You added ε under the root; it is added to the root."),
         ("no ε", " + eps", "", "ε is missing: where every gradient so far was 0, you divide 0 by 0."),
-        ("no root", "np.sqrt(v)", "v", "You divided by the mean of the squares; divide by its root."),
-        ("uphill", "parameter -", "parameter +", "You added the step; the parameter moves against its gradient."),
         ("old means", "new_mean / (1 - beta_1**step), new_square /", "mean / (1 - beta_1**step), square /",
          "You moved by the means from before this step; update them with its gradient first."),
         ("step from 0", "m, v =", "step -= 1\n    m, v =",
          "You corrected by the step before: `step` counts from 1, so the power is step itself."),
         ("no power", "beta_1**step), new_square / (1 - beta_2**step)", "beta_1), new_square / (1 - beta_2)",
          "You divided by 1 − β in every step; the share that the means hold grows with the steps, 1 − β**step."),
-        ("betas swapped", "new_mean = beta_1", "beta_1, beta_2 = beta_2, beta_1\n    new_mean = beta_1",
-         "β₁ belongs to the mean of the gradients, β₂ to that of their squares; yours have changed places."),
-        ("sums", "(1 - beta_1) * g\n    new_square = beta_2 * square + (1 - beta_2) * g**2",
-         "g\n    new_square = beta_2 * square + g**2",
-         "The new gradient enters without its share: a running mean takes β of the old and 1 − β of the new."),
-        ("shares exchanged",
-         "beta_1 * mean + (1 - beta_1) * g\n    new_square = beta_2 * square + (1 - beta_2) * g**2",
-         "beta_1 * g + (1 - beta_1) * mean\n    new_square = beta_2 * g**2 + (1 - beta_2) * square",
-         "The shares have changed places: a running mean keeps β of the old, and takes 1 − β of the new."),
-        ("corrected after the root", "np.sqrt(v)", "np.sqrt(new_square) / (1 - beta_2**step)",
-         "You corrected the root; the mean of the squares is corrected first, under the root."),
         ("ε not corrected", "rate * m / (np.sqrt(v)", "rate * math.sqrt(1 - beta_2**step) * m / (np.sqrt(new_square)",
          "Right but for ε: with both corrections in one rate, ε has to be multiplied by √(1 − β₂ to the power of "
          "step), as the square under the root is."),
-        ("no momentum", "rate * m", "rate * g",
-         "You moved by this step's gradient alone; Adam moves by the running mean of the gradients."),
     ),
     returns=("parameter", "mean", "square"),
     part="adam_step",

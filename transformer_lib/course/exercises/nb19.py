@@ -38,41 +38,29 @@ def _prefix_cases():
     ]
 
 
-_PREFIX = """
-    places = torch.arange(seq_len)
-    causal = places <= places[:, None]
-    inside = places < lengths[:, None, None, None]
-    return causal | inside
-"""
-
 EXERCISE_1 = Exercise(
     "19.1", "The prefix mask", 8, 1, prefix_mask, _prefix_cases,
     slips(
-        "lengths, seq_len", _PREFIX,
+        "lengths, seq_len", """
+            places = torch.arange(seq_len)
+            causal = places <= places[:, None]
+            inside = places < lengths[:, None, None, None]
+            return causal | inside
+        """,
         ("one length for all", "lengths[", "lengths[:1].expand(len(lengths))[",
          "Every sentence got the prefix of the first one; lengths has one number per sentence."),
         ("one too long", "places < lengths", "places <= lengths",
-         "The prefix is one token too long: positions count from 0, so position lengths[b] is behind it."),
-        ("one too short", "places < lengths", "places + 1 < lengths",
-         "The prefix is one token too short: its last position is lengths[b] - 1."),
-        ("upper triangle", "places <= places", "places >= places",
-         "Your causal part is upside down: a token sees itself and earlier ones, the lower triangle."),
+         "The prefix is one token too long: positions count from 0, so position lengths[b] is outside it."),
         ("a wider triangle", "causal | inside",
          "places <= places[:, None] + (lengths - 1).clamp(min=0)[:, None, None, None]",
-         "You moved the diagonal up, so tokens behind the prefix see later ones, too; only the first lengths[b] keys "
+         "You moved the diagonal up, so tokens after the prefix see later ones, too; only the first lengths[b] keys "
          "are added."),
         ("queries for keys", "causal | inside", "(causal | inside).mT",
          "Queries and keys are swapped: rows ask, so the mask's last axis is that of the keys."),
         ("prefix rows see all", "inside = places", "inside = places[:, None]",
          "Tokens of the prefix may see everything in your mask; it is the keys of the prefix that all may see."),
-        ("only the prefix", "causal | inside", "inside.expand(-1, -1, seq_len, -1)",
-         "Only the prefix can be seen; behind it a token may also see itself and what is before it."),
         ("and", "causal | inside", "causal & inside",
          "A key needs only one of the two reasons, being earlier or being in the prefix: join them by |, not &."),
-        ("causal alone", "causal | inside", "causal.expand(len(lengths), 1, -1, -1)",
-         "That is the causal mask alone; the tokens of a prefix see each other, also those that are later."),
-        ("not itself", "places <= places", "places < places",
-         "A token behind the prefix does not see itself: compare with <=."),
         ("inverted", "causal | inside", "~(causal | inside)", "The mask is the wrong way round: True means may see."),
     ),
 )  # fmt: skip
@@ -147,39 +135,26 @@ def _stack_cases():
     ]
 
 
-_STACK = """
-    real = (ids != pad_id)[:, None, None, :]
-    mask = prefix_mask(prefix_lengths, ids.shape[1]) & real
-    return head(stack(embed(ids), mask))
-"""
-
 EXERCISE_2 = Exercise(
     "19.2", "The logits of one stack", 12, 2, stack_logits, _stack_cases,
     slips(
-        "ids, prefix_lengths, embed, stack, head, pad_id", _STACK,
+        "ids, prefix_lengths, embed, stack, head, pad_id", """
+            real = (ids != pad_id)[:, None, None, :]
+            mask = prefix_mask(prefix_lengths, ids.shape[1]) & real
+            return head(stack(embed(ids), mask))
+        """,
         ("no padding mask", " & real", "",
          "Padding is seen where a prefix reaches beyond the sentence: join your mask with the padding mask by &."),
         ("padding of id 0", "ids != pad_id", "ids != 0", "You took 0 for the padding; its id is pad_id."),
         ("or", "& real", "| real",
          "A key has to pass both masks, the prefix mask and the padding mask: join them by &, not |."),
-        ("padding shown alone", "& real", "& ~real",
-         "Only padding can be seen: the padding mask must be True at real tokens."),
         ("causal for all", "prefix_mask(prefix_lengths, ids.shape[1])",
          "torch.ones(ids.shape[1], ids.shape[1], dtype=torch.bool).tril()",
          "Your mask is causal everywhere; the tokens of a prefix may see each other."),
         ("full for all", "prefix_mask(prefix_lengths, ids.shape[1]) & real", "real.expand(-1, -1, ids.shape[1], -1)",
-         "Later tokens are seen behind the prefix, too; your mask hides only padding."),
+         "Tokens after the prefix see later ones, too; your mask hides only padding."),
         ("padding as queries", "& real", "& real.mT",
          "You hid the rows of padding; it is as keys, on the last axis, that padding must not be seen."),
-        ("inverted", "prefix_mask(prefix_lengths, ids.shape[1]) & real",
-         "~(prefix_mask(prefix_lengths, ids.shape[1]) & real)",
-         "The mask is the wrong way round: True means may see."),
-        ("the last row alone", "head(stack(embed(ids), mask))", "head(stack(embed(ids), mask))[:, -1:]",
-         "Only the last position has logits; return those of every position."),
-        ("without the head", "head(stack(embed(ids), mask))", "stack(embed(ids), mask)",
-         "You returned the rows of the stack; head makes logits of them."),
-        ("probabilities", "head(stack(embed(ids), mask))", "head(stack(embed(ids), mask)).softmax(-1)",
-         "You returned probabilities; logits are asked for, before the softmax."),
         prefix_mask=prefix_mask,
     ),
     part="stack_logits",
@@ -230,40 +205,28 @@ def _hiding_cases():
     ]
 
 
-_HIDDEN = """
-    hidden = (drawn < rate) & (ids > 2)
-    seen = ids.masked_fill(hidden, 3)
-    labels = ids * hidden
-    return seen, labels
-"""
-
 EXERCISE_3 = Exercise(
     "19.3", "Hide words", 8, 2, hide_words, _hiding_cases,
     slips(
-        "ids, rate, drawn", _HIDDEN,
+        "ids, rate, drawn", """
+            hidden = (drawn < rate) & (ids > 2)
+            seen = ids.masked_fill(hidden, 3)
+            labels = ids * hidden
+            return seen, labels
+        """,
         ("labels everywhere", "ids * hidden", "ids",
          "Every token has a label, so the model is mostly rewarded for copying; only hidden words have one."),
-        ("labels of the others", "ids * hidden", "ids * ~hidden",
-         "The labels are those of the words that can be seen; it is the hidden ones that are asked for."),
         ("hides everything", " & (ids > 2)", "", "You hid <pad>, <bos> or <eos>, too; only ids above 2 are words."),
-        ("hides all but padding", "ids > 2", "ids > 0", "You hid <bos> or <eos>, too; only ids above 2 are words."),
         ("hides eos", "ids > 2", "ids >= 2", "You hid <eos>, too; only ids above 2 are words."),
-        ("pad for hidden", "(hidden, 3)", "(hidden, 0)",
-         "A hidden word became <pad>, id 0, which the attention never sees; it becomes <unk>, id 3."),
         ("nothing hidden", "ids.masked_fill(hidden, 3)", "ids",
          "The labels are right, but seen still shows the words that are asked for."),
         ("not above", "drawn < rate", "drawn <= rate",
          "You hid a word whose number equals the rate; only those below it are hidden."),
-        ("the others hidden", "drawn < rate", "drawn >= rate",
-         "You hid the words whose number is not below the rate; those below it are to be hidden."),
         ("hidden among the labels", "ids * hidden", "seen * hidden",
          "The labels have <unk> where a word is hidden; they must have the word itself. (If you changed ids in "
          "place, make a new tensor instead.)"),
         ("-100", "ids * hidden", "ids.masked_fill(~hidden, -100)",
          "Where nothing is hidden the labels are -100, PyTorch's own mark; our loss leaves out <pad>, id 0."),
-        ("shifted", "ids * hidden", "(ids * hidden).roll(-1, dims=1)",
-         "The labels are shifted by one, as for the next word; here each belongs where its word was hidden."),
-        ("swapped", "return seen, labels", "return labels, seen", "The two results are swapped: seen comes first."),
     ),
     returns=("seen", "labels"),
 )  # fmt: skip
@@ -297,16 +260,14 @@ def _checkpoint_cases():
     ]
 
 
-_PORT = """
-    b_q, b_k, b_v = c_attn_bias.chunk(3)
-    w_q, w_k, w_v = (piece.T for piece in c_attn.chunk(3, dim=-1))
-    return w_q, w_k, w_v, c_proj.T, b_q, b_k, b_v
-"""
-
 EXERCISE_4 = Exercise(
     "19.4", "Port an attention", 12, 2, gpt2_attention, _checkpoint_cases,
     slips(
-        "c_attn, c_attn_bias, c_proj", _PORT,
+        "c_attn, c_attn_bias, c_proj", """
+            b_q, b_k, b_v = c_attn_bias.chunk(3)
+            w_q, w_k, w_v = (piece.T for piece in c_attn.chunk(3, dim=-1))
+            return w_q, w_k, w_v, c_proj.T, b_q, b_k, b_v
+        """,
         ("nothing transposed", "(piece.T for piece in c_attn.chunk(3, dim=-1))\nreturn w_q, w_k, w_v, c_proj.T",
          "c_attn.chunk(3, dim=-1)\nreturn w_q, w_k, w_v, c_proj",
          "No matrix is transposed; GPT-2 stores [in, out], and nn.Linear [out, in]."),
@@ -314,12 +275,6 @@ EXERCISE_4 = Exercise(
          "w_o is not transposed. It is square, so it fits either way, but GPT-2 stores c_proj as [in, out], too."),
         ("only w_o transposed", "piece.T", "piece",
          "w_q, w_k and w_v are not transposed; each piece of c_attn is square, and [in, out]."),
-        ("keys and values swapped", "return w_q, w_k, w_v, c_proj.T, b_q, b_k, b_v",
-         "return w_q, w_v, w_k, c_proj.T, b_q, b_v, b_k",
-         "Keys and values are swapped: the order is queries, keys, values."),
-        ("queries and keys swapped", "return w_q, w_k, w_v, c_proj.T, b_q, b_k, b_v",
-         "return w_k, w_q, w_v, c_proj.T, b_k, b_q, b_v",
-         "Queries and keys are swapped: the order is queries, keys, values."),
         ("dealt in turn", "c_attn_bias.chunk(3)\nw_q, w_k, w_v = (piece.T for piece in c_attn.chunk(3, dim=-1))",
          "(c_attn_bias[i::3] for i in range(3))\nw_q, w_k, w_v = (c_attn[:, i::3].T for i in range(3))",
          "You dealt the columns out in turn, first to the queries, then to the keys; the queries get the whole first "
@@ -330,12 +285,6 @@ EXERCISE_4 = Exercise(
         ("cut along the first axis", ", dim=-1", "",
          "You cut c_attn along the wrong axis: the pieces are thirds of its columns (dim=-1), or of the rows of its "
          "transpose."),
-        ("cut along the first axis, not transposed", "(piece.T for piece in c_attn.chunk(3, dim=-1))",
-         "c_attn.chunk(3)",
-         "You cut c_attn into thirds of its rows, and did not transpose them; the pieces are thirds of its columns."),
-        ("matrix, bias, matrix, bias", "w_q, w_k, w_v, c_proj.T, b_q, b_k, b_v",
-         "w_q, b_q, w_k, b_k, w_v, b_v, c_proj.T",
-         "The pieces are right, but in another order: first the four matrices, then the three biases."),
     ),
     returns=("w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v"),
 )  # fmt: skip
@@ -371,28 +320,22 @@ def _patch_cases():
     ]
 
 
-_PATCHES = """
-    n, height, width = images.shape
-    squares = images.reshape(n, height // size, size, width // size, size).transpose(2, 3)
-    return squares.reshape(n, -1, size * size)
-"""
-
 EXERCISE_5 = Exercise(
     "19.5", "Cut into patches", 8, 2, patches, _patch_cases,
     slips(
-        "images, size", _PATCHES,
+        "images, size", """
+            n, height, width = images.shape
+            squares = images.reshape(n, height // size, size, width // size, size).transpose(2, 3)
+            return squares.reshape(n, -1, size * size)
+        """,
         ("strips", ".transpose(2, 3)", "",
          "Each of your patches is a strip of pixels that follow each other in one line, not a square: the axes need "
          "a transpose before they are joined."),
         ("column by column", ".transpose(2, 3)", ".permute(0, 3, 1, 2, 4)",
          "Your patches go column by column; they go row by row from the top left."),
-        ("pixels column by column", ".transpose(2, 3)", ".permute(0, 1, 3, 4, 2)",
-         "The pixels of a patch go column by column; they go row by row."),
         ("every size-th pixel", "height // size, size, width // size, size).transpose(2, 3)",
          "size, height // size, size, width // size).permute(0, 2, 4, 1, 3)",
          "Your patches take pixels from all over the image; a patch is a square of neighbours."),
-        ("transposed image", "n, height, width", "images = images.mT\nn, height, width",
-         "The image is transposed: its rows are the second axis, its columns the third."),
         ("a square for each", "squares.reshape(n, -1, size * size)", "squares.flatten(1, 2)",
          "Each patch is still a square [size, size]; join its rows to one vector."),
         ("rows of patches apart", "squares.reshape(n, -1, size * size)", "squares.flatten(3)",

@@ -41,35 +41,24 @@ def _norm_cases():
     ]
 
 
-_RMS_NORM = """
-    mean_square = x.square().mean(-1, keepdim=True)
-    return x / (mean_square + eps).sqrt() * gain
-"""
-
 EXERCISE_1 = Exercise(
     "20.1", "RMSNorm", 6, 1, rms_norm, _norm_cases,
     slips(
-        "x, gain, eps", _RMS_NORM,
+        "x, gain, eps", """
+            mean_square = x.square().mean(-1, keepdim=True)
+            return x / (mean_square + eps).sqrt() * gain
+        """,
         ("layer norm", "mean_square = x", "x = x - x.mean(-1, keepdim=True)\nmean_square = x",
          "You took the mean off first, which is layer normalisation; RMSNorm leaves the mean where it is."),
-        ("standard deviation", "x.square().mean(-1, keepdim=True)", "x.var(-1, keepdim=True, unbiased=False)",
-         "You divided by the standard deviation, which leaves out the mean; the mean square is that of x itself."),
         ("length", "mean(-1", "sum(-1",
          "You divided by the length of the vector, the root of the sum of squares; take their mean."),
-        ("no root", ".sqrt()", "", "You divided by the mean square itself; take its square root."),
-        ("multiplied", "x / ", "x * ", "You multiplied by the root mean square; divide by it."),
         ("eps outside", "(mean_square + eps).sqrt()", "(mean_square.sqrt() + eps)",
          "eps is added after the root; add it to the mean square, before the root."),
-        ("no eps", "(mean_square + eps)", "mean_square",
-         "eps is left out; add it to the mean square, before the root."),
         ("an eps of one's own", "+ eps", "+ 1e-6", "You took an eps of your own; it is an argument."),
         ("over axis 1", "mean(-1", "mean(1",
          "The mean runs over the last axis, the features, however many axes come before it."),
         ("over the whole tensor", "mean(-1, keepdim=True)", "mean()",
          "All tokens share one root mean square; each has its own: mean(dim=-1, keepdim=True)."),
-        ("over the tokens", "mean(-1", "mean(-2",
-         "You took the mean over the tokens; it is over the features of one token, the last axis."),
-        ("no gain", " * gain", "", "The gain is left out; multiply by it, feature by feature."),
         ("1 + gain", "* gain", "* (1 + gain)",
          "You multiplied by 1 + gain, as do models that store the gain's distance from 1; here gain is the factor."),
     ),
@@ -104,31 +93,21 @@ def _gated_cases():
     ]
 
 
-_SWIGLU = """
-    gate, up = x @ W_gate, x @ W_up
-    return (F.silu(gate) * up) @ W_down
-"""
-
 EXERCISE_2 = Exercise(
     "20.2", "SwiGLU", 6, 1, swiglu, _gated_cases,
     slips(
-        "x, W_gate, W_up, W_down", _SWIGLU,
+        "x, W_gate, W_up, W_down", """
+            gate, up = x @ W_gate, x @ W_up
+            return (F.silu(gate) * up) @ W_down
+        """,
         ("gate and up swapped", "gate, up =", "up, gate =",
          "gate and up are swapped: silu is applied to x @ W_gate, and x @ W_up stays as it is."),
-        ("silu on both", "* up", "* F.silu(up)", "You applied silu to both products; x @ W_up stays linear."),
         ("sigmoid", "F.silu(gate)", "gate.sigmoid()",
          "Your gate is sigmoid(x @ W_gate), that of the first gated linear unit; silu(z) is z · sigmoid(z)."),
         ("relu", "F.silu(gate)", "gate.relu()", "Your gate is a ReLU; here it is silu(z) = z · sigmoid(z)."),
         ("gelu", "F.silu(gate)", "F.gelu(gate)", "Your gate is a GELU; here it is silu(z) = z · sigmoid(z)."),
-        ("added", "* up", "+ up", "You added the two products; the gate multiplies, number by number."),
         ("silu after the product", "(F.silu(gate) * up)", "F.silu(gate * up)",
          "silu is applied to the product of both; apply it to x @ W_gate alone, before you multiply."),
-        ("no up", " * up", "", "x @ W_up is missing; it is what the gate lets through."),
-        ("no activation", "F.silu(gate)", "gate", "The gate has no activation: apply silu to x @ W_gate."),
-        ("without W_down", " @ W_down", "",
-         "That is the hidden layer, d_ff wide; multiply it by W_down to come back to d_model."),
-        ("with the residual", "return ", "return x + ",
-         "You added x itself; the residual path belongs to the block, not to this part."),
         F=F,
     ),
     gradients=("x", "W_gate", "W_up", "W_down"), part="swiglu",
@@ -193,42 +172,31 @@ def _low_case():
     return Case("readable scores near -100, and a hidden one of 70", (query, key, value, _causal(3, 3)))
 
 
-_GROUPED = """
-    size = query.shape[1] // key.shape[1]
-    keys, values = (heads.repeat_interleave(size, dim=1) for heads in (key, value))
-    scores = query @ keys.mT / query.shape[-1] ** 0.5
-    weights = scores.masked_fill(~mask, -math.inf).softmax(-1)
-    return weights @ values
-"""
-
 EXERCISE_3 = Exercise(
     "20.3", "Grouped-query attention", 10, 2, grouped_attention, _grouped_cases,
     slips(
-        "query, key, value, mask", _GROUPED,
+        "query, key, value, mask", """
+            size = query.shape[1] // key.shape[1]
+            keys, values = (heads.repeat_interleave(size, dim=1) for heads in (key, value))
+            scores = query @ keys.mT / query.shape[-1] ** 0.5
+            weights = scores.masked_fill(~mask, -math.inf).softmax(-1)
+            return weights @ values
+        """,
         ("dealt in turn", "heads.repeat_interleave(size, dim=1)", "heads.repeat(1, size, 1, 1)",
          "The heads of keys are dealt out in turn, 0, 1, 0, 1; neighbours share one, 0, 0, 1, 1: repeat_interleave "
          "rather than repeat."),
         ("the first head for all", "heads.repeat_interleave(size, dim=1)", "heads[:, :1]",
          "All queries read the first head of keys and values; each group has its own."),
-        ("the first values for all", "@ values", "@ values[:, :1]",
-         "All groups read the first head of values; each has its own."),
         ("no scale", " / query.shape[-1] ** 0.5", "", "The scores are not divided by √d."),
-        ("scaled by the whole width", "query.shape[-1] ** 0.5", "(query.shape[-1] * query.shape[1]) ** 0.5",
-         "You divided by the root of n_heads · d; d is the width of one head, the last axis."),
-        ("scaled by d", " ** 0.5", "", "You divided by d; it is √d."),
         ("no mask", ".masked_fill(~mask, -math.inf)", "", "The mask is not used: hidden keys are seen."),
         ("own causal mask", "~mask", "torch.ones_like(mask).triu(1 + mask.shape[1] - mask.shape[0])",
          "You made a causal mask of your own; use the one that is given, which may be another."),
-        ("inverted mask", "~mask, -math.inf", "mask, -1e9",
-         "The mask is used the wrong way round: True means may see."),
         ("inverted mask, with -inf", "~mask", "mask",
          "The mask is used the wrong way round: True means may see, and what is False becomes -inf."),
         ("mask after the softmax", "scores.masked_fill(~mask, -math.inf).softmax(-1)", "scores.softmax(-1) * mask",
          "You hid weights after the softmax, so the others do not sum to 1; hide scores, before it."),
         ("zeros for hidden", "scores.masked_fill(~mask, -math.inf)", "(scores * mask)",
          "Hidden scores became 0, but e^0 = 1 is not a small weight; set them to -inf."),
-        ("softmax over queries", "-math.inf).softmax(-1)", "-1e9).softmax(-2)",
-         "The softmax runs over the queries; it must run over the keys, the last axis."),
         ("merged", "weights @ values", "(weights @ values).transpose(1, 2).flatten(2)",
          "You have merged the heads already; return them one by one, [batch, n_heads, q_len, d]."),
     ),
@@ -242,7 +210,7 @@ EXERCISE_3 = Exercise(
 def window_mask(q_len, k_len, window):
     """Return booleans [q_len, k_len], True = may see: each query sees itself and the window - 1 tokens before it.
 
-    The keys stand at the positions 0 to k_len - 1, and the queries at the last q_len of them.
+    The keys have the positions 0 to k_len - 1, and the queries the last q_len of them.
     """
     rows = []
     for position in range(k_len - q_len, k_len):
@@ -265,36 +233,28 @@ def _window_cases():
     ]
 
 
-_WINDOW = """
-    queries = torch.arange(k_len - q_len, k_len)
-    back = queries[:, None] - torch.arange(k_len)
-    return (back >= 0) & (back < window)
-"""
-
 EXERCISE_4 = Exercise(
     "20.4", "The sliding window", 10, 2, window_mask, _window_cases,
     slips(
-        "q_len, k_len, window", _WINDOW,
+        "q_len, k_len, window", """
+            queries = torch.arange(k_len - q_len, k_len)
+            back = queries[:, None] - torch.arange(k_len)
+            return (back >= 0) & (back < window)
+        """,
         ("one too long", "< window", "<= window",
          "Your window is one key too long: a query sees itself and window - 1 earlier tokens, window keys in all."),
         ("one too short", "< window", "< window - 1",
          "Your window is one key too short: a query sees itself and window - 1 earlier tokens, window keys in all."),
         ("not itself", "(back >= 0) & (back < window)", "(back > 0) & (back <= window)",
          "A query does not see itself in your mask; its own token is part of the window."),
-        ("not itself, and one key fewer", ">= 0", "> 0",
-         "A query does not see itself in your mask: back = 0 belongs to the window, too."),
         ("not causal", "(back >= 0) & (back < window)", "back < window",
          "All later tokens are seen, too; a key must be at least 0 positions back."),
         ("both sides", "(back >= 0) & (back < window)", "back.abs() < window",
          "Your window reaches to the right, too; later tokens must stay hidden."),
-        ("no window", "(back >= 0) & (back < window)", "back >= 0",
-         "That is the causal mask; tokens further back than the window must be hidden."),
         ("inverted", "(back >= 0) & (back < window)", "(back < 0) | (back >= window)",
          "The mask is the wrong way round: True means may see."),
         ("queries from 0", "torch.arange(k_len - q_len, k_len)", "torch.arange(q_len)",
          "Your queries start at position 0; theirs are the last q_len of the k_len positions."),
-        ("keys by queries", "(back >= 0) & (back < window)", "((back >= 0) & (back < window)).mT",
-         "Queries and keys are swapped: rows are queries, columns keys."),
         ("only new keys", "queries = torch", "k_len = q_len\nqueries = torch",
          "Only the new tokens have columns; earlier keys, those of the cache, need theirs as well."),
     ),
@@ -333,55 +293,37 @@ def _rotary_cases():
     ]
 
 
-_ROTATED = """
-    d = x.shape[-1]
-    angle = positions[:, None] * base ** (-2 * torch.arange(d // 2) / d)
-    cos, sin = angle.cos(), angle.sin()
-    a, b = x.chunk(2, dim=-1)
-    return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
-"""
-
-_ROTATED_AT_ONCE = """
-    angle = positions[:, None] * base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
-    angle = torch.cat([angle, angle], dim=-1)
-    a, b = x.chunk(2, dim=-1)
-    return x * angle.cos() + torch.cat([-b, a], dim=-1) * angle.sin()
-"""
-
 EXERCISE_5 = Exercise(
     "20.5", "Rotary positions by halves", 8, 2, rotate_halves, _rotary_cases,
     slips(
-        "x, positions, base", _ROTATED,
+        "x, positions, base", """
+            d = x.shape[-1]
+            angle = positions[:, None] * base ** (-2 * torch.arange(d // 2) / d)
+            cos, sin = angle.cos(), angle.sin()
+            a, b = x.chunk(2, dim=-1)
+            return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)
+        """,
         ("neighbours", "x.chunk(2, dim=-1)\nreturn torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)",
          "x[..., ::2], x[..., 1::2]\nreturn torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)",
          "You paired neighbours, features 2j and 2j + 1, as in 06.5; here feature j belongs to feature j + d/2."),
-        ("neighbours in, halves out", "x.chunk(2, dim=-1)", "x[..., ::2], x[..., 1::2]",
-         "You took neighbours as pairs and put the results side by side as halves; take the pairs from the halves, "
-         "too."),
-        ("halves in, neighbours out", "torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)",
-         "torch.stack([a * cos - b * sin, a * sin + b * cos], dim=-1).flatten(-2)",
-         "The pairs are right, but you wove the results together; the first ones form the first half."),
         ("the new a", "return torch.cat([a * cos - b * sin, a * sin + b * cos], dim=-1)",
          "a = a * cos - b * sin\nb = a * sin + b * cos\nreturn torch.cat([a, b], dim=-1)",
          "The second of the pair uses the a that was already turned; both must use the old one."),
-        ("sine and cosine swapped", "cos, sin =", "sin, cos =",
-         "Sine and cosine are swapped: at position 0 nothing turns."),
         ("exponent j / d", "-2 * torch", "-torch", "Your angles shrink too slowly: the exponent is -2 j / d."),
-        ("pairs from 1", "torch.arange(d // 2)", "torch.arange(1, d // 2 + 1)",
-         "You count the pairs from 1; j begins at 0, so that the first pair turns by p itself."),
-        ("growing angles", "-2 * torch", "2 * torch", "Your angles grow with j; the exponent is negative."),
         ("base 10000", "base", "10000.0", "You took 10000 for the base; it is an argument."),
         ("places for positions", "positions", "torch.arange(len(positions))",
          "You counted the rows from 0; the positions are given, and may begin later."),
     )
     + slips(
-        "x, positions, base", _ROTATED_AT_ONCE,
+        "x, positions, base", """
+            angle = positions[:, None] * base ** (-torch.arange(0, x.shape[-1], 2) / x.shape[-1])
+            angle = torch.cat([angle, angle], dim=-1)
+            a, b = x.chunk(2, dim=-1)
+            return x * angle.cos() + torch.cat([-b, a], dim=-1) * angle.sin()
+        """,
         ("angles of neighbours", "torch.cat([angle, angle], dim=-1)", "angle.repeat_interleave(2, dim=-1)",
          "The halves are paired, but each angle is repeated side by side; features j and j + d/2 share one angle."),
         ("backwards", "[-b, a]", "[b, -a]", "You turned the other way: (a cos - b sin, a sin + b cos)."),
-        ("both signs plus", "[-b, a]", "[b, a]", "A sign is wrong: the first of the pair becomes a cos - b sin."),
-        ("second half negated", "[-b, a]", "[-b, -a]",
-         "A sign is wrong: the second of the pair becomes a sin + b cos."),
     ),
     gradients=("x",), part="rotate_halves",
 )  # fmt: skip

@@ -43,38 +43,27 @@ def _score_cases():
     ]
 
 
-_SCORED = """
-    queries = torch.arange(period, weights.shape[2])
-    found = weights[:, :, queries, queries - period + 1]
-    return found.mean(dim=(0, 2))
-"""
-
 EXERCISE_1 = Exercise(
     "21.1", "The induction score", 8, 2, induction_score, _score_cases,
     slips(
-        "weights, period", _SCORED,
+        "weights, period", """
+            queries = torch.arange(period, weights.shape[2])
+            found = weights[:, :, queries, queries - period + 1]
+            return found.mean(dim=(0, 2))
+        """,
         ("the same letter", "period + 1", "period",
-         "You took the key one period back, where the same letter stands; an induction head looks at the one after "
+         "You took the key one period back, where the same letter is; an induction head looks at the one after "
          "it."),
         ("one query too early", "arange(period", "arange(period - 1",
          "Your mean begins at query period - 1, one too early: its letter has not occurred before. (The diagonal has "
          "one entry too many.)"),
-        ("one query too late", "arange(period", "arange(period + 1",
-         "Your mean begins one query too late: the first that counts is t = period."),
-        ("the sum", "mean(dim=(0, 2))", "mean(dim=0).sum(dim=-1)",
-         "You added over the queries; the score is their mean."),
         ("divided by the length", "mean(dim=(0, 2))", "mean(dim=0).sum(dim=-1) / weights.shape[2]",
          "You divided by seq_len, but only seq_len - period queries count."),
         ("swapped", "queries, queries - period + 1", "queries - period + 1, queries",
          "All your scores are 0. A causal head gives no weight to later keys; rows are queries, columns are keys."),
-        ("previous token", "queries - period + 1", "queries - 1",
-         "That is the weight of the previous token, t - 1; the induction score asks for t - period + 1."),
         ("heads joined", "dim=(0, 2)", "", "You averaged over the heads, too; each head has a score of its own."),
         ("sequences apart", "dim=(0, 2)", "dim=-1",
          "Each sequence still has its own score; take the mean over them, too: [n_heads]."),
-        ("one per sequence", "dim=(0, 2)", "dim=(1, 2)", "You have one score per sequence; the heads are axis 1."),
-        ("one per query", "dim=(0, 2)", "dim=0",
-         "Each query still has its own weight; take the mean over the queries, too: [n_heads]."),
     ),
     part="induction_score",
 )  # fmt: skip
@@ -87,7 +76,7 @@ def ablate_head(heads, head):
     """Return the outputs of all heads, with one replaced by its mean over all sequences and positions.
 
     heads: [batch, n_heads, seq_len, d_v], which stay as they are; head: which one, from 0. The mean is one vector of
-    d_v numbers, and stands at every position of every sequence.
+    d_v numbers, the same at every position of every sequence.
     """
     kept = [heads[:, other] for other in range(heads.shape[1])]
     mean = kept[head].flatten(0, 1).mean(dim=0)
@@ -108,16 +97,14 @@ def _ablation_cases():
     ]
 
 
-_ABLATED = """
-    heads = heads.clone()
-    heads[:, head] = heads[:, head].mean(dim=(0, 1))
-    return heads
-"""
-
 EXERCISE_2 = Exercise(
     "21.2", "Take a head away", 8, 1, ablate_head, _ablation_cases,
     slips(
-        "heads, head", _ABLATED,
+        "heads, head", """
+            heads = heads.clone()
+            heads[:, head] = heads[:, head].mean(dim=(0, 1))
+            return heads
+        """,
         ("zeros", "heads[:, head].mean(dim=(0, 1))", "0",
          "The head is replaced by zeros; here it is to be replaced by its mean, which later layers are used to."),
         ("a mean per sequence", "dim=(0, 1)", "dim=1, keepdim=True",
@@ -126,23 +113,8 @@ EXERCISE_2 = Exercise(
          "Each position has its own mean; average over the positions, too."),
         ("one number", "dim=(0, 1)", "",
          "The mean is a single number; it must be one vector, with a mean for each of the d_v features."),
-        ("a mean over features", "dim=(0, 1)", "dim=-1, keepdim=True",
-         "You averaged over the features; average over sequences and positions, and keep the features apart."),
-        ("all heads", "heads[:, head] = heads[:, head].mean(dim=(0, 1))",
-         "heads[:] = heads.mean(dim=(0, 2), keepdim=True)",
-         "All heads are replaced; the others stay as they are."),
-        ("a sequence for a head", "heads[:, head] = heads[:, head].mean",
-         "head = min(head, len(heads) - 1)\nheads[head] = heads[head].mean",
-         "You replaced a sequence; the heads are axis 1."),
-        ("a position for a head", "heads[:, head] = heads[:, head].mean",
-         "head = min(head, heads.shape[2] - 1)\nheads[:, :, head] = heads[:, :, head].mean",
-         "You replaced a position in every head; the heads are axis 1."),
-        ("the mean of the heads", "heads[:, head].mean(dim=(0, 1))", "heads.mean(dim=1)",
-         "You averaged over the heads; the mean is that of this head alone, over sequences and positions."),
-        ("nothing replaced", "\nheads[:, head] = heads[:, head].mean(dim=(0, 1))", "",
-         "Nothing is replaced: the result is heads as they came."),
-        ("the head alone", "return heads", "return heads[:, head]",
-         "You returned only the replaced head; return all of them."),
+        ("a sequence for a head", "heads[:, head] = heads[:, head].mean", "heads[head] = heads[head].mean",
+         "You indexed the sequences, axis 0; the heads are axis 1."),
     ),
     gradients=("heads",), part="ablate_head",
 )  # fmt: skip
@@ -181,40 +153,27 @@ def _contribution_cases():
     ]
 
 
-_CONTRIBUTED = """
-    n_heads, seq_len, d_v = heads.shape
-    blocks = W_O.unflatten(0, (n_heads, d_v))
-    logits = heads @ blocks @ W_U
-    added = logits[:, torch.arange(seq_len), letters]
-    return added
-"""
-
 EXERCISE_3 = Exercise(
     "21.3", "What each head says", 12, 3, head_contributions, _contribution_cases,
     slips(
-        "heads, W_O, W_U, letters", _CONTRIBUTED,
+        "heads, W_O, W_U, letters", """
+            n_heads, seq_len, d_v = heads.shape
+            blocks = W_O.unflatten(0, (n_heads, d_v))
+            logits = heads @ blocks @ W_U
+            added = logits[:, torch.arange(seq_len), letters]
+            return added
+        """,
         ("an even share", "return added", "return added.mean(0).expand(n_heads, -1)",
          "Every head got the same share of the sum; each goes through its own rows of W_O."),
-        ("the sum alone", "return added", "return added.sum(0)",
-         "You returned what all heads add together; keep them apart: [n_heads, seq_len]."),
         ("all rows for each", "heads @ blocks", "heads @ blocks.sum(0)",
          "Every head went through all rows of W_O added up; head i has the rows i · d_v to (i + 1) · d_v - 1."),
         ("rows dealt in turn", "(n_heads, d_v))", "(d_v, n_heads)).transpose(0, 1)",
          "You dealt the rows of W_O out in turn; merging puts the heads side by side, so a head's rows follow each "
          "other."),
-        ("the first rows for each", "heads @ blocks", "heads @ blocks[0]",
-         "Every head went through the first rows of W_O, those of head 0; each has its own."),
         ("all letters", "return added", "return logits",
          "You returned the logits of all letters; pick letters[t] at position t."),
-        ("the next letter", "letters]", "letters.roll(-1)]",
-         "You shifted the letters by one; letters[t] is already the one asked for at position t."),
         ("every letter at every position", "[:, torch.arange(seq_len), letters]", "[..., letters]",
          "You picked all letters at every position; pick letters[t] at position t alone, with two indices."),
-        ("transposed", "return added", "return added.T", "The axes are swapped: heads come first, [n_heads, seq_len]."),
-        ("log-softmaxed", "heads @ blocks @ W_U", "(heads @ blocks @ W_U).log_softmax(-1)",
-         "You normalised over the letters; a contribution is the raw sum."),
-        ("softmaxed", "heads @ blocks @ W_U", "(heads @ blocks @ W_U).softmax(-1)",
-         "You took a softmax of each head's logits; only logits add up."),
     ),
     gradients=("heads", "W_O", "W_U"),
 )  # fmt: skip
@@ -253,29 +212,16 @@ def _counting_cases():
     ]
 
 
-_COUNTED = """
-    letters = torch.nn.functional.one_hot(ids, vocab_size).float()
-    earlier = (ids[:, :, None] == ids[:, None, :]).float().tril(-1)
-    c = earlier[:, :, :-1] @ letters[:, 1:]
-    n = c.sum(-1, keepdim=True)
-    return (c + 1) / (n + vocab_size)
-"""
-
-_COUNTED_ONE_BY_ONE = """
-    found = torch.empty(*ids.shape, vocab_size)
-    for b, row in enumerate(ids.tolist()):
-        table = torch.ones(vocab_size, vocab_size)
-        for t, letter in enumerate(row):
-            if t > 0:
-                table[row[t - 1], letter] += 1
-            found[b, t] = table[letter] / table[letter].sum()
-    return found
-"""
-
 EXERCISE_4 = Exercise(
     "21.4", "Counting in context", 12, 2, bigram_in_context, _counting_cases,
     slips(
-        "ids, vocab_size", _COUNTED,
+        "ids, vocab_size", """
+            letters = torch.nn.functional.one_hot(ids, vocab_size).float()
+            earlier = (ids[:, :, None] == ids[:, None, :]).float().tril(-1)
+            c = earlier[:, :, :-1] @ letters[:, 1:]
+            n = c.sum(-1, keepdim=True)
+            return (c + 1) / (n + vocab_size)
+        """,
         ("nothing added", "(c + 1) / (n + vocab_size)", "torch.where(n > 0, c / n, 1 / vocab_size)",
          "The counts are not increased by 1, so a pair that has not occurred yet gets 0 as soon as its first letter "
          "has been followed by another."),
@@ -283,27 +229,24 @@ EXERCISE_4 = Exercise(
          "A letter that occurs for the first time has n = 0: add 1 to each count, and vocab_size to n."),
         ("peeks at the next letter", "tril(-1)", "tril()",
          "At position t you count the pair of t and t + 1, too; but the letter at t + 1 is the one to be predicted."),
-        ("one pair late", "tril(-1)", "tril(-2)",
-         "At position t the pair of t - 1 and t is missing; both letters have been read."),
         ("the whole sequence", ".tril(-1)", "",
          "You count over the whole sequence; at position t only the letters up to t are known."),
         ("unigram", "earlier[:, :, :-1] @ letters[:, 1:]", "letters.cumsum(1)",
          "You count the letters, whatever comes before them; only those after an occurrence of ids[t] count."),
-        ("backwards", "tril(-1)\nc = earlier[:, :, :-1] @ letters[:, 1:]",
-         "tril()\nc = earlier[:, :, 1:] @ letters[:, :-1]",
-         "You count what came before the letter ids[t]; count what followed it."),
-        ("divided by n", "(n + vocab_size)", "n.clamp(min=1)",
-         "1 is added to each count, but you divide by n alone; the sum must be 1, so divide by n + vocab_size."),
-        ("n + 1", "n + vocab_size", "n + 1",
-         "You divide by n + 1; since 1 is added to each of the vocab_size counts, divide by n + vocab_size."),
         ("the present one in n", "n + vocab_size", "n + 1 + vocab_size",
          "Your n counts the present occurrence, too, which nothing has followed yet."),
-        ("not divided", " / (n + vocab_size)", "", "You returned counts, plus 1; divide them by n + vocab_size."),
-        ("every pair in the total", "(n + ", "(torch.arange(ids.shape[1])[:, None] + ",
-         "You divide by the number of all pairs so far; n counts only those that begin with ids[t]."),
     )
     + slips(
-        "ids, vocab_size", _COUNTED_ONE_BY_ONE,
+        "ids, vocab_size", """
+            found = torch.empty(*ids.shape, vocab_size)
+            for b, row in enumerate(ids.tolist()):
+                table = torch.ones(vocab_size, vocab_size)
+                for t, letter in enumerate(row):
+                    if t > 0:
+                        table[row[t - 1], letter] += 1
+                    found[b, t] = table[letter] / table[letter].sum()
+            return found
+        """,
         ("never reset", "for b, row in enumerate(ids.tolist()):\n    table = torch.ones(vocab_size, vocab_size)",
          "table = torch.ones(vocab_size, vocab_size)\nfor b, row in enumerate(ids.tolist()):",
          "Your table goes on from one sequence to the next; each begins with nothing counted."),

@@ -57,17 +57,15 @@ def _drafted_cases():
     ]
 
 
-_STANDING = """
-    agree = [a == b for a, b in zip(drafted, checked)]
-    n = (agree + [False]).index(False)
-    ids = drafted[:n] + checked[n : n + 1]
-    return ids[: ids.index(eos_id) + 1] if eos_id in ids else ids
-"""
-
 EXERCISE_1 = Exercise(
     "22.1", "Which drafted tokens stand", 10, 2, tokens_that_stand, _drafted_cases,
     slips(
-        "drafted, checked, eos_id", _STANDING,
+        "drafted, checked, eos_id", """
+            agree = [a == b for a, b in zip(drafted, checked)]
+            n = (agree + [False]).index(False)
+            ids = drafted[:n] + checked[n : n + 1]
+            return ids[: ids.index(eos_id) + 1] if eos_id in ids else ids
+        """,
         ("no token of the target's", " + checked[n : n + 1]", "",
          "The target's own token is missing: after the tokens that stand comes one more, which its call has found "
          "anyway."),
@@ -75,29 +73,18 @@ EXERCISE_1 = Exercise(
          "Where every drafted token stands, the target's own token is missing: checked has one id more, and it is "
          "free."),
         ("the wrong token, too", "drafted[:n] + checked[n : n + 1]", "(drafted + checked[-1:])[: n + 1]",
-         "You kept the drafted token with which the target disagrees; at that place its own token comes."),
-        ("the wrong token and the correction", "drafted[:n]", "drafted[: n + 1]",
-         "You kept the drafted token with which the target disagrees, and its correction behind it; the correction "
-         "takes its place."),
+         "You kept the drafted token with which the target disagrees; its own token takes that place."),
         ("the target's last token", "checked[n : n + 1]", "checked[-1:]",
          "You always add checked[-1]; where the target disagrees earlier, that token follows a prefix that does not "
          "stand. Its own token is the one at the first disagreement."),
-        ("compared one place off", "zip(drafted, checked)", "zip(drafted, checked[1:])",
-         "You compare drafted[i] with checked[i + 1]; the target's verdict on drafted[i] is checked[i]."),
         ("all that the target says", "drafted[:n] + checked[n : n + 1]", "checked",
-         "You take all of checked. Behind the first disagreement its tokens follow a prefix that does not stand."),
+         "You take all of checked. After the first disagreement its tokens follow a prefix that does not stand."),
         ("every agreement counts", "(agree + [False]).index(False)\nids = drafted[:n] + checked[n : n + 1]",
          "sum(agree)\nids = checked[: n + 1]",
-         "You count agreements behind the first disagreement, too; there both tokens follow a prefix that does not "
+         "You count agreements after the first disagreement, too; there both tokens follow a prefix that does not "
          "stand."),
-        ("agreements picked out", "drafted[:n]", "[a for a, b in zip(drafted, checked) if a == b]",
-         "You keep drafted tokens that agree behind the first disagreement; they follow a prefix that does not stand."),
         ("on after eos", "return ids[: ids.index(eos_id) + 1] if eos_id in ids else ids", "return ids",
          "You go on after eos_id; the sentence ends with it, even if more drafted tokens agree."),
-        ("one token behind eos",
-         "ids = drafted[:n] + checked[n : n + 1]\nreturn ids[: ids.index(eos_id) + 1] if eos_id in ids else ids",
-         "n = min(n, drafted.index(eos_id) + 1) if eos_id in drafted else n\nreturn drafted[:n] + checked[n : n + 1]",
-         "You add the target's token behind eos_id, too; where eos_id stands, the sentence ends with it."),
         ("without eos", "ids.index(eos_id) + 1", "ids.index(eos_id)",
          "You leave eos_id out; greedy decoding writes it as the last token."),
     ),
@@ -152,45 +139,29 @@ def _drawing_cases():
     ]
 
 
-_ACCEPTANCE = """
-    missing = (p - q).clamp(min=0)
-    accept = torch.where(q > 0, (p / q).clamp(max=1), 1.0)
-    residual = missing / missing.sum() if missing.any() else p
-    return accept, residual
-"""
-
 EXERCISE_2 = Exercise(
     "22.2", "Accept or replace", 12, 3, acceptance, _drawing_cases,
     slips(
-        "p, q", _ACCEPTANCE,
+        "p, q", """
+            missing = (p - q).clamp(min=0)
+            accept = torch.where(q > 0, (p / q).clamp(max=1), 1.0)
+            residual = missing / missing.sum() if missing.any() else p
+            return accept, residual
+        """,
         ("drawn from p again", "return accept, residual", "return accept, p",
-         "You replace a refused token by one drawn from p. Tokens of which the draft has too much would come too "
-         "often: they stand already with all their probability in p. Only what is still missing may be drawn."),
+         "You replace a refused token by one drawn from p. Tokens that the draft proposes too often would then be "
+         "too frequent, since the kept ones have their whole probability in p already. Only what is still "
+         "missing may be drawn."),
         ("never normalised", "missing / missing.sum() if missing.any() else p", "missing",
          "The residual does not sum to 1; divide it by its sum. Where that is 0, return p."),
         ("absolute differences", "(p - q).clamp(min=0)", "(p - q).abs()",
          "The residual has tokens of which the draft has too much: take max(0, p - q), not |p - q|."),
-        ("q minus p", "p - q", "q - p",
-         "The residual is the wrong way round: the tokens that are still missing are those with p above q."),
         ("no minimum", ".clamp(max=1)", "",
          "Some entries of accept are above 1, so they are not probabilities: take min(1, p / q)."),
         ("upside down", "p / q", "q / p",
          "The quotient is upside down: a token is refused when the draft has more of it than the target, so p / q."),
-        ("upside down, and 0 / 0", "torch.where(q > 0, (p / q).clamp(max=1), 1.0)", "(q / p).clamp(max=1)",
-         "The quotient is upside down: a token is refused when the draft has more of it than the target, so p / q, "
-         "and 1 where q is 0."),
-        ("the smaller of the two", "torch.where(q > 0, (p / q).clamp(max=1), 1.0)", "torch.minimum(p, q)",
-         "min(p, q) is how often a token is drafted and stands. accept is asked for the tokens that have been "
-         "drafted: divide by q."),
-        ("all or nothing", "torch.where(q > 0, (p / q).clamp(max=1), 1.0)", "(p >= q).to(p)",
-         "You refuse every token of which the draft has more than the target; it is to be refused only sometimes, so "
-         "that p of its q stands."),
         ("0 / 0", "torch.where(q > 0, (p / q).clamp(max=1), 1.0)", "(p / q).clamp(max=1)",
          "accept is NaN where neither has a word: 0 / 0. Where q is 0, accept is 1."),
-        ("0 where it is never drafted", "1.0", "0.0", "accept is 0 where q is 0; return 1 there."),
-        ("0 where neither has it", "torch.where(q > 0, (p / q).clamp(max=1), 1.0)",
-         "(p / q).clamp(max=1).nan_to_num(0.0)",
-         "accept is 0 where neither has the word; where q is 0, return 1."),
         ("nothing missing", " if missing.any() else p", "",
          "The residual is NaN where both distributions are the same: nothing is missing, so its sum is 0. Return p "
          "there."),
@@ -250,30 +221,20 @@ def _one_scale(weight):
     return torch.round(weight / scale).to(torch.int8), scale
 
 
-_EIGHT_BITS = """
-    largest = weight.abs().amax(dim=1, keepdim=True)
-    scales = torch.where(largest == 0, 1.0, largest / 127)
-    codes = int8(torch.round(weight / scales))
-    return codes, scales.flatten()
-"""
-
 EXERCISE_3 = Exercise(
     "22.3", "Eight bits", 8, 1, quantize, _weight_cases,
     slips(
-        "weight", _EIGHT_BITS,
-        ("one scale for all", "amax(dim=1, keepdim=True)", "max().expand(len(weight), 1)",
-         "You used one scale for the whole matrix, its largest entry; a row of small numbers keeps hardly any "
-         "digits. Each row has a scale of its own."),
+        "weight", """
+            largest = weight.abs().amax(dim=1, keepdim=True)
+            scales = torch.where(largest == 0, 1.0, largest / 127)
+            codes = int8(torch.round(weight / scales))
+            return codes, scales.flatten()
+        """,
         ("by columns", "dim=1", "dim=0",
          "Your scales belong to columns; each output, a row of the weight, has one: the largest over dim=1."),
         ("128", "/ 127", "/ 128",
          "Your scale is the largest divided by 128. Then the largest positive entry becomes 128, which int8 does not "
          "hold: it ends at 127, and 128 wraps around to -128."),
-        ("128, clamped", "/ 127)\ncodes = int8(torch.round(weight / scales))",
-         "/ 128)\ncodes = int8(torch.round(weight / scales).clamp(-128, 127))",
-         "Your scale is the largest divided by 128; it is to be divided by 127, the largest number that int8 holds."),
-        ("255", "/ 127", "/ 255",
-         "Your scale is the largest divided by 255; int8 goes to 127, and beyond it codes wrap around."),
         ("cut off", "torch.round(weight / scales)", "weight / scales",
          "You cut off the digits after the point, as .to(torch.int8) does by itself; round to the nearest first."),
         ("largest without its sign", ".abs()", "",
@@ -281,15 +242,11 @@ EXERCISE_3 = Exercise(
          "fit."),
         ("0 / 0", "return codes, scales.flatten()", "return codes, largest.flatten() / 127",
          "The scale of a row of zeros is to be 1; yours is 0, or nearly 0."),
-        ("not whole", "int8(torch.round(weight / scales))", "weight / scales",
-         "The codes are not rounded; they must be whole numbers, stored in int8."),
         ("whole, but floats", "int8(torch.round(weight / scales))", "torch.round(weight / scales)",
          "The codes are whole numbers, but stored in floating point, so nothing is saved: convert them by "
          ".to(torch.int8)."),
         ("scales as a column", ".flatten()", "",
          "The scales have the shape [out, 1]; return [out], one number for each row."),
-        ("one over the scale", "return codes, scales", "return codes, 1 / scales",
-         "The codes are right, but the scales are upside down: codes · scale must give the row."),
         int8=_int8,
     )
     + (Mistake("one scale, as a number", _one_scale,
@@ -335,37 +292,24 @@ def _page_cases():
     ]
 
 
-_PAGES = """
-    size = pages.shape[1]
-    pages, table, free = pages.clone(), list(table), list(free)
-    if length % size == 0:
-        table.append(free.pop(0))
-    pages[table[length // size], length % size] = row
-    return pages, table, free
-"""
-
 EXERCISE_4 = Exercise(
     "22.4", "A cache in pages", 10, 2, append, _page_cases,
     slips(
-        "pages, table, length, free, row", _PAGES,
-        ("a page for each token", "if length % size == 0:\n    table.append(free.pop(0))\npages[table[length // size]",
-         "table.append(free.pop(0))\npages[table[-1]",
-         "Each token gets a new page; a page holds page_size tokens, and the next one is needed only when the last "
-         "is full."),
+        "pages, table, length, free, row", """
+            size = pages.shape[1]
+            pages, table, free = pages.clone(), list(table), list(free)
+            if length % size == 0:
+                table.append(free.pop(0))
+            pages[table[length // size], length % size] = row
+            return pages, table, free
+        """,
         ("a page too early", "if length % size == 0", "if length == 0 or (length + 1) % size == 0",
          "You take a new page when the row fills the last one; wait until the next token needs it."),
         ("no first page", "if length % size == 0", "if length > 0 and length % size == 0",
          "At length 0 there is no page yet: a sentence's first token needs one, too."),
-        ("a page one token off", "if length %", "if (length + 1) %",
-         "You compare length + 1 with the page's size. The pages are full where length is a multiple of it, and at "
-         "length 0 there is none yet."),
         ("in the page of the same number", "table[length // size]", "length // size",
          "You write into page number length // page_size of the memory; that is the place in the table, which says "
          "where this sentence's pages lie."),
-        ("one place early", "length % size]", "length % size - 1]",
-         "You write one place too early: the tokens so far have the places 0 to length - 1."),
-        ("in the first page", "table[length // size]", "table[0]",
-         "You always write into the sentence's first page; the newest token belongs in its last."),
         ("the last free page", "free.pop(0)", "free.pop()", "You take the last of free; take the first."),
         ("still free", "free.pop(0)", "free[0]",
          "The page that you take stays in free, and another sentence will take it as well."),
@@ -434,19 +378,17 @@ def _block_cases():
     ]
 
 
-_BLOCK = """
-    root = math.sqrt(query.shape[1])
-    later = first_key + torch.arange(len(key)) > first_query + torch.arange(len(query))[:, None]
-    scores = (query @ key.T / root).masked_fill(later, -math.inf)
-    weights = (scores - log_totals[:, None]).exp()
-    g_scores = weights * (g @ value.T - shared[:, None])
-    return g_scores @ key / root, g_scores.T @ query / root, weights.T @ g
-"""
-
 EXERCISE_5 = Exercise(
     "22.5", "One block of the backward pass", 12, 3, block_gradients, _block_cases,
     slips(
-        "g, query, key, value, log_totals, shared, first_query, first_key", _BLOCK,
+        "g, query, key, value, log_totals, shared, first_query, first_key", """
+            root = math.sqrt(query.shape[1])
+            later = first_key + torch.arange(len(key)) > first_query + torch.arange(len(query))[:, None]
+            scores = (query @ key.T / root).masked_fill(later, -math.inf)
+            weights = (scores - log_totals[:, None]).exp()
+            g_scores = weights * (g @ value.T - shared[:, None])
+            return g_scores @ key / root, g_scores.T @ query / root, weights.T @ g
+        """,
         ("no mask", ".masked_fill(later, -math.inf)", "",
          "Queries see later keys: position first_query + i may see first_key + j only up to its own position."),
         ("hidden after the exponential",
@@ -456,27 +398,17 @@ EXERCISE_5 = Exercise(
         ("a mask from the block's corner", "first_key + torch.arange(len(key)) > first_query + torch",
          "torch.arange(len(key)) > torch",
          "Your mask counts positions from the corner of the block; they begin at first_query and first_key."),
-        ("not its own position", ") > first", ") >= first",
-         "A row does not see its own position in your mask; only the keys after it are hidden."),
-        ("past hidden", "later, ", "~later, ", "Your mask is the wrong way round: hide the future, not the past."),
         ("softmax within the block", "(scores - log_totals[:, None]).exp()", "scores.softmax(-1).nan_to_num(0.0)",
          "You took the softmax within the block, but a row's weights are shared by all its blocks: exp(score - "
          "log_totals)."),
-        ("shared missing", " - shared[:, None]", "",
-         "The gradient of the softmax is incomplete: subtract shared from g · value before you multiply by the "
-         "weights."),
         ("the block's own sum", "shared[:, None]", "(weights * (g @ value.T)).sum(-1, keepdim=True)",
          "You subtract the block's own sum of weight · (g · value); the softmax needs the sum over all keys, and "
          "that is shared."),
         ("gradients not divided", "key / root, g_scores.T @ query / root", "key, g_scores.T @ query",
          "The gradients of query and key are too large by a factor of √d_k: the scores were divided by it, so their "
          "gradient is, too."),
-        ("scores not divided", "key.T / root", "key.T",
-         "Your scores are not divided by √d_k, so exp(score - log_totals) are not the weights."),
         ("never divided", "math.sqrt(query.shape[1])", "1",
          "√d_k is missing altogether: the scores are divided by it, and so is their gradient."),
-        ("totals for their logarithms", "(scores - log_totals[:, None]).exp()", "scores.exp() / log_totals[:, None]",
-         "You divide by log_totals; they are logarithms, so subtract them from the scores before the exponential."),
     ),
     returns=("g_query", "g_key", "g_value"),
 )  # fmt: skip

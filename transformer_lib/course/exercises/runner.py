@@ -20,6 +20,7 @@ from .diagnose import (
     size_of,
     unattempted,
 )
+from .edits import FailedEdit, failed_edit, told
 from .errors import error_text, left_over
 from .look import say
 from .lookup import get
@@ -79,7 +80,9 @@ def check(exercise_id: str, function: Callable[..., object], *, time_limit: floa
 
 def check_solution(exercise_id: str, function: Callable[..., object], *, time_limit: float = 5.0) -> Verdict:
     """Run the same check on the notebook's own solution, which never counts as the learner's progress."""
-    verdict = examine(get(exercise_id), function, time_limit=time_limit)
+    exercise = get(exercise_id)
+    edit = failed_edit(function)
+    verdict = _not_run(exercise, edit) if edit else examine(exercise, function, time_limit=time_limit)
     ours = verdict and getattr(function, "__name__", "").endswith("_solution")
     if verdict.printed:
         print(verdict.printed, end="" if verdict.printed.endswith("\n") else "\n")
@@ -242,6 +245,12 @@ def _misuse(exercise: Exercise, function: object) -> str | None:
     except ValueError:  # a built-in function that does not say what it takes
         return None
     return None
+
+
+def _not_run(exercise: Exercise, edit: FailedEdit) -> Verdict:
+    said = f"Your last edit of {edit.name} did not run."
+    head = f"✗ {exercise.id} {exercise.title}: not checked, because your last edit of {edit.name} did not run."
+    return Verdict(exercise.id, "failed", said, "\n".join([head, *told(edit)]))
 
 
 def _failed(exercise: Exercise, diagnosis: str, rows: list[str]) -> Verdict:

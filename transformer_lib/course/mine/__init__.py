@@ -3,6 +3,7 @@
 When the check of an exercise that is a part of the model passes, `transformer_lib.course.exercises` hands the learner's
 function over to `keep`, which writes its source, with the imports, constants and helpers that it uses, into
 `mine/my_transformer.py`. `assembled` builds the model from these parts, and from the library's where there are none;
+`map` shows which of them run, `breaking` spoils one to show what it is for;
 `by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`; `today`
 computes a `transformer_lib.modern.LanguageModel` with their parts of notebook 20, `copying` trains two attention layers
 made of their functions, and `speculative` decodes with their judgement of drafted tokens.
@@ -27,13 +28,16 @@ from ...model.encoder import Encoder
 from ...model.modern import LanguageModel
 from .. import progress
 from ..progress.view import View
+from .account import forget_celebration
 from .assembling import AssembledTransformer
 from .collecting import collect
+from .comparing import SENTENCES, Breaking
 from .folder import FILE, change, current, folder, functions
 from .in_context import USED, CopierParts, MyCopier
 from .layout import Layout, with_part
 from .library import Parts
 from .parts import BY_HAND, NAMES, PARTS, SERVING, TODAY, Part, part_of
+from .running import Runs, runs_of
 from .source import CannotWrite
 from .speculating import Speculating, speculating_with
 from .stacked import AssembledStack
@@ -41,12 +45,14 @@ from .todays_block import AssembledToday, TodayParts
 from .training_by_hand import in_by_hand
 from .translating import MyTranslator
 from .view import parts_view
+from .words import UnknownWords
 
 __all__ = [
     "PARTS",
     "AssembledStack",
     "AssembledToday",
     "AssembledTransformer",
+    "Breaking",
     "CannotWrite",
     "MyCopier",
     "MyTranslator",
@@ -54,9 +60,11 @@ __all__ = [
     "Parts",
     "Speculating",
     "TodayParts",
+    "UnknownWords",
     "announce",
     "assembled",
     "assembled_stack",
+    "breaking",
     "by_hand",
     "copying",
     "folder",
@@ -118,6 +126,7 @@ def reset(part: str | None = None) -> None:
         ValueError: there is no such part. OSError: the folder cannot be written.
     """
     names = NAMES if part is None else (part_of(part).name,)
+    forget_celebration()
     for name in set(names) & set(kept()):
         change(folder(), name, partial(Layout.without, name=name))
 
@@ -219,8 +228,31 @@ def speculative() -> Speculating:
 
 
 def map() -> View:
-    """Show whose part of the model in PyTorch is whose, as a table."""
-    return View(lambda: parts_view([part for part in PARTS if part.of_model], kept()))
+    """Show as a table whose part of the model in PyTorch is whose, and how often each of the learner's really runs."""
+
+    def drawn() -> tuple[str, str]:
+        yours = kept()
+        return parts_view([part for part in PARTS if part.of_model], yours, runs_of(assembled) if yours else Runs())
+
+    return View(drawn)
+
+
+def breaking(part: str, *texts: str, translator: MyTranslator | None = None) -> Breaking:
+    """Spoil one part of the model, the learner's or the library's, in a telling way, until it is whole again.
+
+    `tl.mine.breaking("causal_mask")` as the last line of a cell shows translations before and after. For anything else,
+    `with tl.mine.breaking("causal_mask") as broken:` gives the translator with this part spoilt inside the block. The
+    learner's file is never touched.
+
+    Args:
+        part: its name, such as "causal_mask"; one of those that the map shows.
+        texts: what to translate; by default four sentences.
+        translator: whose part; by default a new one of all that is the learner's.
+
+    Raises:
+        ValueError: there is no such part, the learner's file cannot be imported, or a text has an unknown word.
+    """
+    return Breaking(part, translator or assembled(), texts or SENTENCES)
 
 
 def _kept_of(*notebooks: str) -> tuple[str, ...]:

@@ -83,6 +83,8 @@ PARTS = (
 )
 
 NAMES = tuple(part.name for part in PARTS)
+# Parts of the model that no greedy translation calls, and where they have their work.
+ELSEWHERE = {"masked_cross_entropy": "for a loss", "beam_step": "in beam search", "stack_logits": "in a single stack"}
 
 
 def part_of(name: str) -> Part:

@@ -13,16 +13,45 @@ from ...data.tokenizers import pad_batch
 from ...decoding.stepping import check_weights
 from ...decoding.translator import Tokenizer, Translator
 from ...model.evaluating import evaluating
+from .account import account, celebrate
 from .assembling import AssembledTransformer
 from .library import Parts
+from .words import UnknownWords, check_known
+from .wrapping import counted
 
 
 class MyTranslator(Translator):
-    """Translates as the library's `Translator` does, with the parts of its model; `path="fast"` is refused."""
+    """Translates as the library's `Translator` does, with the parts of its model; `path="fast"` is refused.
+
+    A word that it does not know is `UnknownWords`, a ValueError whose message a notebook shows without a traceback.
+    """
+
+    model: AssembledTransformer
 
     def __init__(self, model: AssembledTransformer, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer) -> None:
         super().__init__(model, src_tokenizer, tgt_tokenizer)
         self.parts = model.parts
+
+    def show(self, *texts: str, beam_size: int = 1) -> None:
+        """Print each text with its translation, then whose code that was; or say which words are unknown.
+
+        Raises:
+            TypeError, ValueError: as for `translate`, but for unknown words.
+        """
+        try:
+            with counted(self.parts) as calls:
+                translations = self.translate(texts, beam_size=beam_size)
+        except UnknownWords as error:
+            print(error)
+            return
+        for text, translation in zip(texts, translations, strict=True):
+            print(f"{text}\n  → {translation}")
+        print(account(self.parts.theirs, calls))
+        celebrate(self.parts.theirs)
+
+    def _encode(self, text: str) -> list[int]:
+        check_known(text, self.src_tokenizer)
+        return super()._encode(text)
 
     @torch.no_grad()
     def _decode(self, src: Tensor, beam_size: int, length_penalty: float, **options: Any) -> Tensor:

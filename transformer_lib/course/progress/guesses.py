@@ -15,7 +15,7 @@ _COLOURS = {True: "#2e7d32", False: "#B8860B"}
 
 @dataclass(frozen=True)
 class Guess:
-    """A prediction as it is kept: on which day, whether it came true (None until the cell has run), and what was said."""
+    """A prediction as it is kept: the day, whether it came true (None until its cell has run), and what was said."""
 
     date: str
     right: bool | None

@@ -29,7 +29,7 @@ def next_stop(route: Route, state: State) -> Stop | None:
 def routes_view(routes: Sequence[Route], chosen: Route | None, state: State) -> tuple[str, str]:
     """Return HTML and text of the routes to choose from, and of the chosen one."""
     rows = [
-        (route.title + " ✓" * (route is chosen), _time(route.minutes), route.about, f'progress.route("{route.id}")')
+        (route.title + " ✓" * (route is chosen), spoken(route.minutes), route.about, f'progress.route("{route.id}")')
         for route in routes
     ]
     lines = [f"{title:<13} {time:>11}  {about}: {call}" for title, time, about, call in rows]
@@ -47,7 +47,7 @@ def route_view(route: Route, state: State) -> tuple[str, str]:
     """Return HTML and text of one route: how far, what is next, and its stops where they are parts of notebooks."""
     done = sum(stop_standing(stop, state) == "done" for stop in route.stops)
     following = next_stop(route, state)
-    head = f"{route.title}, {_time(route.minutes)}: {done} of {len(route.stops)} stops done"
+    head = f"{route.title}, {spoken(route.minutes)}: {done} of {len(route.stops)} stops done"
     text = f"{head} · next: {_name(following)}" if following else f"{head}. You have arrived."
     html = f"{escape(head)} · next: {_link(following)}" if following else escape(text)
     html = f"<p><b>{html}</b></p>"
@@ -79,7 +79,7 @@ def above_map(route: Route | None, state: State, course_map: tuple[str, str]) ->
     return html + course_map[0], f"{text}\n\n{course_map[1]}"
 
 
-def _time(minutes: int) -> str:
+def spoken(minutes: int) -> str:
     """Write minutes as people do: hours from two on, to the half hour."""
     return f"{minutes} minutes" if minutes < 120 else f"{round(minutes / 30) / 2:g} hours"
 

@@ -6,37 +6,55 @@ cividis from 0 to 1; signed quantities use PuOr symmetric about 0; a masked cell
 Arrays may be NumPy arrays, nested lists or torch tensors on any device.
 """
 
+from .arrows import Plane, plot_arrows, sense_plane
 from .base import KEY, MAX_WIDTH, QUERY, VALUE
 from .curves import plot_bars, plot_curves, plot_lines
+from .descriptions import description
+from .dots import plot_dots
+from .each import plot_each
 from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores
+from .highlight import plot_highlight
 from .panels import plot_panels, plot_points, plot_scatter
 from .picture import SERIES, Shown, figure, style
+from .planes import plot_fold, plot_norm, plot_stream
 from .reached import plot_reached
-from .rungs import plot_rungs
+from .rungs import plot_translator
+from .slopes import plot_slopes
 from .stacks import plot_stacks
 from .trees import plot_tree
 
 __all__ = [
     "KEY",
     "MAX_WIDTH",
+    "Plane",
     "QUERY",
     "SERIES",
     "VALUE",
     "Shown",
+    "description",
     "figure",
+    "plot_arrows",
     "plot_attention",
     "plot_bars",
     "plot_curves",
+    "plot_dots",
+    "plot_each",
     "plot_encoding",
+    "plot_fold",
     "plot_heads",
+    "plot_highlight",
     "plot_lines",
+    "plot_norm",
     "plot_panels",
     "plot_points",
     "plot_scatter",
     "plot_reached",
-    "plot_rungs",
     "plot_scores",
+    "plot_slopes",
     "plot_stacks",
+    "plot_stream",
+    "plot_translator",
     "plot_tree",
+    "sense_plane",
     "style",
 ]

@@ -39,6 +39,26 @@ def as_array(name: str, data: Any, *ndims: int, allow_negative_infinity: bool = 
     return array
 
 
+def head_arrays(X: Any, W_Q: Any, W_K: Any, W_V: Any, tokens: Sequence[str]) -> list[np.ndarray]:
+    """Return the tokens' vectors and a head's matrices as arrays; ValueError says what does not fit together."""
+    given = {"X": X, "W_Q": W_Q, "W_K": W_K, "W_V": W_V}
+    X, W_Q, W_K, W_V = (as_array(name, data, 2) for name, data in given.items())
+    if len(tokens) != len(X):
+        raise ValueError(f"tokens must have one entry per row of X, {len(X)}, got {len(tokens)}")
+    for name, matrix in (("W_Q", W_Q), ("W_K", W_K), ("W_V", W_V)):
+        if len(matrix) != X.shape[1]:
+            raise ValueError(f"{name} must have d_model = {X.shape[1]} rows, got {len(matrix)}")
+    if W_Q.shape != W_K.shape:
+        raise ValueError(f"W_K must have the shape of W_Q, {W_Q.shape}, got {W_K.shape}")
+    return [X, W_Q, W_K, W_V]
+
+
+def check_room(name: str, size: int, least: int, most: int) -> None:
+    """Raise ValueError unless this many fit the picture."""
+    if not least <= size <= most:
+        raise ValueError(f"{name} must be between {least} and {most} to fit the picture, got {size}")
+
+
 def check_weights(name: str, weights: np.ndarray) -> None:
     """Raise ValueError unless every value lies in [0, 1], up to rounding."""
     if weights.size and (weights.min() < -1e-6 or weights.max() > 1 + 1e-6):
@@ -85,8 +105,33 @@ def weight_text(weight: float, short: bool = False) -> str:
 
 
 def signed_text(value: float, decimals: int = 2) -> str:
-    """Write a signed number with so many decimals, a real minus sign and no negative zero."""
+    """Write a signed number with a real minus sign and no negative zero."""
     return f"{round(value, decimals) + 0.0:.{decimals}f}".replace("-", "−")
+
+
+def counted(number: int, thing: str) -> str:
+    """Write how many there are of a thing whose plural takes an s: "1 head", "1,024 heads"."""
+    return f"{number:,} {thing}{'' if number == 1 else 's'}"
+
+
+def check_sentences(sentences: Sequence[str]) -> None:
+    """Raise unless there is at least one sentence; a single string is no list of sentences."""
+    if isinstance(sentences, str):
+        raise TypeError(f"sentences must be a list of strings, got one string: {sentences!r}")
+    if not sentences:
+        raise ValueError("sentences must hold at least one sentence, got none")
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    """Return the softmax of scores over their last axis."""
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def likeliest(probabilities: np.ndarray, words: Sequence[str], most: int = 4) -> list[tuple[str, float]]:
+    """Return the likeliest words with their probabilities, the likeliest first."""
+    order = np.argsort(-probabilities, kind="stable")[:most]
+    return [(words[i], float(probabilities[i])) for i in order]
 
 
 def shown_cells(weights: np.ndarray, visible: np.ndarray) -> np.ndarray:

@@ -68,7 +68,7 @@ def plot_scores(
 ) -> Axes:
     """Draw scores [q_len, k_len] before the softmax as a heat map; PuOr symmetric about 0; −inf counts as masked.
 
-    Up to 12 tokens every score is printed, with so many ``decimals``. The colours reach to ``largest``, by default the
+    Up to 12 tokens every score is printed with this many ``decimals``. The colours reach to ``largest``, by default the
     largest score without its sign; give several maps the same one to compare them.
     """
     grid = as_array("scores", scores, 2, allow_negative_infinity=True)

@@ -90,7 +90,7 @@ def _draw_half(ax: Axes, readout: Sequence[float] | None) -> None:
     first, second = readout
     limits = ax.get_xlim(), ax.get_ylim()
     across = np.array(limits[0])
-    ax.plot(across, (0.5 - first * across) / second, "--", color="#333333", linewidth=1.2, label="they add up to ½")
+    ax.plot(across, (0.5 - first * across) / second, "--", color="#333333", linewidth=1.2, label="readout ½")
     ax.legend(loc="upper left")
     ax.set(xlim=limits[0], ylim=limits[1])
 
@@ -190,7 +190,7 @@ def _flat(title: str, stream: Any) -> tuple[np.ndarray, np.ndarray]:
     if len(states) < 2:
         raise ValueError(f"streams[{title!r}] must have at least two states, got {len(states)}")
     _, _, directions = np.linalg.svd(states, full_matrices=False)
-    plane = directions[:2] * np.sign(states[-1] @ directions[:2].T)[:, None]
+    plane = directions[:2] * np.where(states[-1] @ directions[:2].T < 0, -1, 1)[:, None]  # either sign would do
     return states @ plane.T, np.linalg.norm(states, axis=1)
 
 

@@ -1,4 +1,4 @@
-"""Steps until a goal is reached, run by run; a run that was stopped before stands at the limit, hollow."""
+"""Steps until a goal is reached, run by run; a run that was stopped before is drawn at the limit, hollow."""
 
 from __future__ import annotations
 
@@ -49,9 +49,11 @@ def plot_reached(panels: Mapping[str, Mapping[str, Steps]], *, limit: int, xlabe
 
 
 def _draw(ax: Axes, row: int, steps: Steps, limit: int) -> None:
-    for seed, found in enumerate(steps):
-        if found is not None and found > limit:
-            raise ValueError(f"steps must be at most the limit {limit}, got {found}")
+    for seed, reached in enumerate(steps):
+        if reached is not None and reached > limit:
+            raise ValueError(f"steps must be at most the limit {limit}, got {reached}")
         height = row + _APART * (seed - (len(steps) - 1) / 2)
-        ax.plot(limit if found is None else found, height, clip_on=False, **(_STOPPED if found is None else _DONE))
+        ax.plot(
+            limit if reached is None else reached, height, clip_on=False, **(_STOPPED if reached is None else _DONE)
+        )
     ax.axhline(row + 0.5, color="#dddddd", linewidth=0.8)

@@ -73,7 +73,7 @@ def _children(path: Path, paths: Collection[Path]) -> list[Path]:
 
 
 def _heights(paths: list[Path]) -> dict[Path, float]:
-    """Return where each path stands: leaves one below the other from 0 down, a prefix midway between its children."""
+    """Return the height of each path: leaves one below the other from 0 down, a prefix midway between its children."""
     heights: dict[Path, float] = {}
     leaves = 0
 

@@ -1,0 +1,67 @@
+"""Right answers to the exercises of notebook 04 in another style: NumPy, einsum, other ways to mask."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+
+def scaled_scores(query, key):
+    return torch.matmul(query / math.sqrt(query.size(-1)), key.transpose(-1, -2))
+
+
+def stable_softmax_in_numpy(scores):
+    x = scores.numpy()
+    x = np.exp(x - x.max(axis=-1, keepdims=True))
+    return torch.from_numpy(x / x.sum(axis=-1, keepdims=True))
+
+
+def masked_attention(query, key, value, mask):
+    scores = query @ key.mT / math.sqrt(query.shape[-1])
+    visible = scores.detach().masked_fill(~mask, torch.finfo(scores.dtype).min)
+    exponentials = torch.exp((scores - visible.amax(-1, keepdim=True)).clamp(max=0)) * mask
+    total = exponentials.sum(-1, keepdim=True)
+    weights = exponentials / torch.where(total == 0, torch.ones_like(total), total)
+    return weights @ value, weights
+
+
+def masked_attention_filled(query, key, value, mask):
+    scores = query @ key.mT / query.shape[-1] ** 0.5
+    weights = torch.softmax(scores.masked_fill(~mask, float("-inf")), -1).nan_to_num(0.0)
+    return [weights @ value, weights]
+
+
+def dot_product_deviation_as_a_tensor(d_k, mean_q, var_q, mean_k, var_k):
+    second_moments = torch.tensor([var_q + mean_q**2, var_k + mean_k**2], dtype=torch.float64).prod()
+    return (d_k * (second_moments - (mean_q * mean_k) ** 2)).sqrt()
+
+
+def softmax_backward(weights, grad_weights):
+    dot = torch.einsum("...k,...k->...", weights, grad_weights)
+    return weights * grad_weights - weights * dot.unsqueeze(-1)
+
+
+def attention_backward(query, key, value, grad_output):
+    root = math.sqrt(query.shape[-1])
+    weights = F.softmax(query @ key.mT / root, dim=-1)
+    grad_weights = torch.einsum("...iv,...jv->...ij", grad_output, value)
+    grad_scores = weights * (grad_weights - (weights * grad_weights).sum(-1, keepdim=True)) / root
+    return (
+        torch.einsum("...ij,...jd->...id", grad_scores, key),
+        torch.einsum("...ij,...id->...jd", grad_scores, query),
+        torch.einsum("...ij,...iv->...jv", weights, grad_output),
+    )
+
+
+STYLES = [
+    ("04.1", scaled_scores),
+    ("04.2", dot_product_deviation_as_a_tensor),
+    ("04.3", stable_softmax_in_numpy),
+    ("04.4", masked_attention),
+    ("04.4", masked_attention_filled),
+    ("04.5", softmax_backward),
+    ("04.6", attention_backward),
+]
