@@ -1,6 +1,7 @@
 # lab: open your copy of the course, in mine/ · lint: what can be known without running
 # quick: lint and the unit tests, in minutes · quick NN=03: what concerns notebook 03, in seconds
 # test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
+# minutes: count the minutes of every notebook, and write them wherever they are stated
 # site [SITE=--for-students]: pages to read, in build/site · slides [NN=04]: decks for lectures, in build/slides
 # assignments [NN="01 04"] [ONLY="01.2 04.1"] [HINTS=1] [VARIANT="04.1"]: an nbgrader course with its student versions
 # grade [GRADE=--force] [ROSTER=class.csv]: what was handed in; ends with a table of who is graded and who is not
@@ -14,7 +15,7 @@ OF_A_NOTEBOOK := exercise_catalog exercise_slips exercise_variants \
 	quiz notebooks copies rungs routes figures_catalogue teaching_guide docs stored_commands
 NBGRADER = cd $(COURSE) && PATH="$(CURDIR)/$(BIN):$$PATH" nbgrader
 
-.PHONY: lab lint quick test refresh bench site slides assignments grade
+.PHONY: lab lint quick test refresh minutes bench site slides assignments grade
 
 lab: .venv/lab.stamp
 	$(BIN)/python -m transformer_lib.course.copies lab $(LAB_ARGS)
@@ -41,6 +42,9 @@ test: lint
 
 refresh: .venv/test.stamp
 	$(BIN)/python tests/refresh.py $(NB)
+
+minutes: .venv/test.stamp
+	$(BIN)/python tests/minutes.py
 
 bench: .venv/bench.stamp
 	cd tests && ../$(BIN)/python -m benchmarks $(BENCH)

@@ -1,7 +1,6 @@
 """What is each part of the Transformer for? Trained without it, or taken out of the trained model (notebook 13).
 
-`python -m studies.ablations` trains every variant with every seed, with one pass over the corpus and with four, and
-writes data/ablations.json after each run; what the file already has is not run again. `--passes 4` runs only those.
+Every variant is trained for one pass over the corpus and for four; `--passes 4` runs only those.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab import translators
 from transformer_lib.course.lab.ablations import PASSES, SAMPLES
 from transformer_lib.course.lab.parts import without_residual
@@ -27,18 +25,8 @@ from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.evaluation import loss_per_token
 from transformer_lib.training.options import History
 
-from . import warmup
-from .engine import Step, Steps, Study
-from .parts import (
-    TEST_PARTS,
-    without_embedding_scale,
-    without_embedding_scale_but_unit_tables,
-    without_feed_forward,
-    without_layer_norm,
-    without_mask,
-    without_scaling,
-    without_scaling_but_small_queries,
-)
+from . import parts, warmup
+from .engine import Step, Steps, Study, rounded
 
 EVERY = 4  # every fourth sentence of a split is tested
 SAMPLED = (1, 32, 64, 128, 192, 256, 384, 512)  # steps at which the samples are translated, beside the last
@@ -57,15 +45,15 @@ class Variant:
 VARIANTS = {
     "baseline": Variant(),
     "no positions": Variant(config={"position": "none"}),
-    "no causal mask": Variant(change=without_mask),
+    "no causal mask": Variant(change=parts.without_mask),
     "no residual": Variant(change=without_residual),
     "one head": Variant(config={"n_heads": 1}),
-    "no scaling": Variant(change=without_scaling),
-    "no scaling, small queries": Variant(change=without_scaling_but_small_queries),
-    "no layer norm": Variant(change=without_layer_norm),
-    "no feed-forward": Variant(change=without_feed_forward),
-    "no embedding scale": Variant(change=without_embedding_scale),
-    "no embedding scale, unit tables": Variant(change=without_embedding_scale_but_unit_tables),
+    "no scaling": Variant(change=parts.without_scaling),
+    "no scaling, small queries": Variant(change=parts.without_scaling_but_small_queries),
+    "no layer norm": Variant(change=parts.without_layer_norm),
+    "no feed-forward": Variant(change=parts.without_feed_forward),
+    "no embedding scale": Variant(change=parts.without_embedding_scale),
+    "no embedding scale, unit tables": Variant(change=parts.without_embedding_scale_but_unit_tables),
     "no label smoothing": Variant(training={"label_smoothing": 0.0}),
 }
 
@@ -134,7 +122,7 @@ def run_variant(corpus: Corpus, name: str, seed: int, passes: int = PASSES[0]) -
 def off_at_test(translator: Translator, corpus: Corpus) -> dict[str, dict]:
     """Return the scores of a trained model with each part taken out afterwards, the weights as they are."""
     outcome = {}
-    for name, (remove, options) in TEST_PARTS.items():
+    for name, (remove, options) in parts.TEST_PARTS.items():
         changed = copy.deepcopy(translator)
         remove(changed.model)
         outcome[name] = scores(functools.partial(greedy, changed, **options), corpus)
@@ -151,22 +139,15 @@ def greedy(translator: Translator, texts: Sequence[str], *, use_cache: bool = Tr
     return translations
 
 
-def short_run(corpus: Corpus, name: str) -> list[float]:
-    """Return the losses of the first SHORT_PAIRS pairs' single epoch, seed 0: quick to repeat, for a test."""
-    translator = new_variant(corpus, name, seed=0)
-    history = train_variant(translator, name, corpus["train"][:SHORT_PAIRS], seed=0, epochs=1, warmup_steps=10)
-    return [round(loss, 4) for loss in history.loss]
+def first_losses(translator: Translator, name: str, pairs: Sequence[Pair]) -> list[float]:
+    """Return the losses of a short run of a new translator that is trained as the variant `name`."""
+    return rounded(train_variant(translator, name, pairs[:SHORT_PAIRS], seed=0, epochs=1, warmup_steps=10).loss)
 
 
 @functools.lru_cache(maxsize=1)
 def last_run(name: str, seed: int) -> tuple[Translator, dict[str, Any]]:
     """Return what `run_variant` does, once for the run itself and for what is taken out of its model."""
     return run_variant(load_corpus("context"), name, seed)
-
-
-def longer_run(corpus: Corpus, name: str, seed: int) -> dict[str, Any]:
-    """Return what the file stores of a variant that is trained with the larger number of passes."""
-    return run_variant(corpus, name, seed, PASSES[1])[1]
 
 
 def off_again(corpus: Corpus, seed: int) -> dict[str, Any]:
@@ -182,13 +163,16 @@ def steps(seeds: Sequence[int], passes: Sequence[int]) -> Steps:
         yield from _shorter(corpus, seeds)
     if PASSES[1] in passes:
         for seed, name in itertools.product(seeds, VARIANTS):
-            yield Step(("trained longer", name, {"seed": seed}), longer_run, corpus, name, seed)
+            where = ("trained longer", name, {"seed": seed})
+            yield Step(where, lambda *run: run_variant(*run)[1], corpus, name, seed, PASSES[1])
 
 
 def _shorter(corpus: Corpus, seeds: Sequence[int]) -> Steps:
     """The variants, the trained models without a part, then the warm-up."""
     for name in VARIANTS:
-        yield Step(("short", name), short_run, corpus, name)
+        yield Step(
+            ("short", name), lambda name: first_losses(new_variant(corpus, name, 0), name, corpus["train"]), name
+        )
     for seed, name in itertools.product(seeds, VARIANTS):
         yield Step(("trained", name, {"seed": seed}), lambda *run: last_run(*run)[1], name, seed)
         if name == "baseline":
@@ -212,4 +196,4 @@ STUDY = Study(
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

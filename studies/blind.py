@@ -1,7 +1,7 @@
 """What is left of a translator that was never shown the source: a language model of German (notebook 11).
 
-`python -m studies.blind` trains the translator of the ladder's rung 11 with every seed on the same German sentences
-with "." for every source, and writes data/blind.json. What it learns with the sources is in the study `ladder`.
+The translator of the ladder's rung 11 is trained on the same German sentences with "." for every source. What it learns
+with the sources is in the study `ladder`.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.blind import RUNG
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.decoding.translator import Translator
@@ -31,15 +30,15 @@ def curve(corpus: Corpus, seed: int, *, passes: Sequence[int] = PASSES, **option
     """Train without the sources; return the loss on the validation split after each of `passes`, in nats per token."""
     tested = blindfold(corpus["validation"])
     translator: Translator = ladder.new_translator(corpus, RUNG, seed)  # the vocabularies are those of the corpus
-    found: list[float] = []
+    losses: list[float] = []
 
     def look(done: int) -> None:
         if done in passes:
-            found.append(ladder.loss_of(translator, tested))
+            losses.append(ladder.loss_of(translator, tested))
 
     options = {"epochs": max(passes), "on_epoch": look, **options}
     ladder.climb(translator, RUNG, blindfold(corpus["train"]), seed, **options)
-    return found
+    return losses
 
 
 def short_run(corpus: Corpus) -> list[float]:
@@ -61,4 +60,4 @@ STUDY = Study("blind", __doc__, steps, by_seed=True, constants={"passes": list(P
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,25 +1,23 @@
 """What each instrument of the clinic finds in models with each fault, over several seeds (notebook 17).
 
-`python -m studies.clinic_catalogue` trains a healthy model and one of each fault per seed, takes every measurement,
-repeats three of them with other learning rates and heads, lets each learn 16 rows by heart, and writes
-data/clinic.json.
+Three of the models are also trained by other recipes, and each learns 16 rows by heart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import torch
 import torch.nn.functional as F
 
-from transformer_lib._streams import run_command
-from transformer_lib.course.clinic import diagnosis, instruments, patients, task
+from transformer_lib.course.clinic import instruments, patients, task
 from transformer_lib.course.clinic import recipe as training
 from transformer_lib.course.clinic.faults import BY_NAME, FAULTS, HEALTHY
 from transformer_lib.decoding.sampling import greedy_decode
 
-from .engine import Study, at_once
+from .engine import Step, Steps, Study
 
 SEEDS = (0, 1, 2, 3, 4)
 NAMES = (HEALTHY.name, *(fault.name for fault in FAULTS))
@@ -63,42 +61,29 @@ def retrain(
     return round(patients.Patient(name, *training.trained(name, seed, recipe), BY_NAME[name]).reverses(), 3)
 
 
-def measured(seeds: Sequence[int]) -> dict:
-    """Return what is stored: numbers by fault and instrument, and shares reversed by recipe and fault."""
-    found = {}
+def of_seeds(measure: Callable[..., dict[str, float]], name: str, seeds: Sequence[int]) -> dict[str, list[float]]:
+    """Return {key: its numbers, one for each seed} of what `measure` returns for the named fault."""
+    each = [measure(name, seed) for seed in seeds]
+    return {key: [one[key] for one in each] for key in each[0]}
+
+
+def by_recipe(recipe: str, name: str, seeds: Sequence[int]) -> list[float]:
+    """Return the share of rows reversed for each seed, trained by one of RECIPES."""
+    return [retrain(name, seed, **RECIPES[recipe]) for seed in seeds]
+
+
+def steps(seeds: Sequence[int]) -> Steps:
+    """Take every measurement, with other recipes and with few rows from the first three seeds only."""
     for name in NAMES:
-        rows = [measure(name, seed) for seed in seeds]
-        found[name] = {key: [row[key] for row in rows] for key in rows[0]}
-    recipes = {
-        recipe: {name: [retrain(name, seed, **changes) for seed in seeds[:3]] for name in CHANGES}
-        for recipe, changes in RECIPES.items()
-    }
-    one_batch = {}
+        yield Step(("found", name), of_seeds, measure, name, seeds)
+    for recipe, name in itertools.product(RECIPES, CHANGES):
+        yield Step(("recipes", recipe, name), by_recipe, recipe, name, seeds[:3])
     for name in NAMES:
-        rows = [overfit(name, seed) for seed in seeds[:3]]
-        one_batch[name] = {key: [row[key] for row in rows] for key in rows[0]}
-    return {"found": found, "recipes": recipes, "one batch": one_batch}
+        yield Step(("one batch", name), of_seeds, overfit, name, seeds[:3])
 
 
-def detected(found: dict[str, dict[str, list[float]]], name: str, instrument: str) -> int:
-    """Return in how many seeds of the fault `name` the instrument is abnormal."""
-    return sum(map(instruments.INSTRUMENTS[instrument].abnormal, found[name][instrument]))
-
-
-def higher_loss(found: dict[str, dict[str, list[float]]], name: str) -> bool:
-    """Return whether the fault's last loss is above the healthy model's on every seed."""
-    pairs = zip(found[name]["last loss"], found[HEALTHY.name]["last loss"], strict=True)
-    return all(loss > healthy for loss, healthy in pairs)
-
-
-def with_sign(found: dict[str, dict[str, list[float]]], name: str) -> list[str]:
-    """Return the faults in which the sign of the fault `name` is seen on any seed; it should be that fault alone."""
-    sign = diagnosis.SIGNS[name]
-    return [other for other in found if any(map(sign.present, found[other][sign.instrument]))]
-
-
-STUDY = Study("clinic_catalogue", __doc__, at_once(measured), "clinic.json", seeds=SEEDS)
+STUDY = Study("clinic_catalogue", __doc__, steps, "clinic.json", seeds=SEEDS)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

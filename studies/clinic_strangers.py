@@ -1,8 +1,7 @@
 """What the clinic's instruments say of faults that are not in its catalogue (notebook 17).
 
-`python -m studies.clinic_strangers` takes nine faults that are not in the catalogue, and a healthy model, reads the
-instruments that need no long training after two steps, compares the model with a sound one that has its weights, trains
-each for 200 and for 1,000 steps, and writes data/clinic_strangers.json.
+After two steps the instruments that need no long training are read, and the model is compared with a sound one that has
+its weights; then each is trained for 200 and for 1,000 steps.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.clinic import instruments, patients, task
 from transformer_lib.course.clinic import recipe as training
 from transformer_lib.course.clinic.faults import HEALTHY, Fault
@@ -119,17 +117,17 @@ STRANGERS = (
 
 def outputs(model: nn.Module, *inputs: Tensor) -> list[tuple[str, Tensor]]:
     """Return (name, output) of every module below the model, in the order in which they finish."""
-    found: list[tuple[str, Tensor]] = []
+    finished: list[tuple[str, Tensor]] = []
 
     def keep(name: str):
-        return lambda module, args, output: found.append((name, output.detach()))
+        return lambda module, args, output: finished.append((name, output.detach()))
 
     hooks = [module.register_forward_hook(keep(name)) for name, module in model.named_modules() if name]
     with torch.no_grad():
         model(*inputs)
     for hook in hooks:
         hook.remove()
-    return found
+    return finished
 
 
 def first_difference(model: Transformer, reference: Transformer, *inputs: Tensor) -> str | None:
@@ -155,12 +153,12 @@ def measure(case: Fault, seed: int, steps: Sequence[int] = STEPS) -> dict:
         torch.manual_seed(seed)
         values = {name: instruments.read(name, young) for name in EARLY}
     flagged = {name: round(value, 3) for name, value in values.items() if instruments.INSTRUMENTS[name].abnormal(value)}
-    found = {"flagged": flagged, "first difference": beside_reference(young.model), "loss": {}, "reverses": {}}
+    result = {"flagged": flagged, "first difference": beside_reference(young.model), "loss": {}, "reverses": {}}
     for number in steps:
         old = patients.Patient("old", *training.train(case, seed, training.Recipe(steps=number)), case)
-        found["loss"][str(number)] = round(old.log.at_the_end()[0], 4)
-        found["reverses"][str(number)] = round(old.reverses(), 4)
-    return found
+        result["loss"][str(number)] = round(old.log.at_the_end()[0], 4)
+        result["reverses"][str(number)] = round(old.reverses(), 4)
+    return result
 
 
 def steps(seeds: Sequence[int]) -> Steps:
@@ -173,4 +171,4 @@ STUDY = Study("clinic_strangers", __doc__, steps, by_seed=True)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

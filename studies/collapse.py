@@ -1,8 +1,4 @@
-"""Attention without weights, again and again: how many rounds until all tokens are one? (notebook 02).
-
-`python -m studies.collapse` follows ten tokens of each length for a million rounds, and writes data/collapse.json after
-each length; what the file already has is not run again. It takes some minutes.
-"""
+"""Attention without weights, again and again: how many rounds until all tokens are one? (notebook 02)."""
 
 from __future__ import annotations
 
@@ -12,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.collapse import Array, groups, one_round, spread, tokens
 
 from .engine import Step, Steps, Study
@@ -37,16 +32,16 @@ def follow(squared_length: float, seeds: Sequence[int], limit: int = LIMIT) -> d
     LOOKS, as far as it went, "spread" [looks, seeds] and "groups" [looks, seeds].
     """
     reached: list[int | None] = [None] * len(seeds)
-    found: dict[str, list[Any]] = {"rounds": reached, "spread": [], "groups": []}
+    curves: dict[str, list[Any]] = {"rounds": reached, "spread": [], "groups": []}
     for number, X in after_rounds(tokens(squared_length, seeds)):
         now = spread(X)
         for one in (now < COLLAPSED).nonzero()[0]:
             reached[one] = number if reached[one] is None else reached[one]
         if number in LOOKS:
-            found["spread"].append(now.round(4).tolist())
-            found["groups"].append(groups(X))
+            curves["spread"].append(now.round(4).tolist())
+            curves["groups"].append(groups(X))
         if number >= limit or None not in reached:
-            return found
+            return curves
     raise AssertionError("after_rounds() has no end")
 
 
@@ -63,19 +58,14 @@ def two_tokens(squared_length: float, limit: int = 10**8) -> int | None:
     return None
 
 
-def found_for(squared_length: float, seeds: Sequence[int]) -> dict[str, Any]:
-    """Return what `follow` and `two_tokens` find."""
-    return follow(squared_length, seeds) | {"two tokens": two_tokens(squared_length)}
-
-
 def steps(seeds: Sequence[int]) -> Steps:
     """Follow tokens of each length."""
-    for squared_length in SQUARED_LENGTHS:
-        yield Step(("found", str(squared_length)), found_for, squared_length, seeds)
+    for squared in SQUARED_LENGTHS:
+        yield Step(("found", str(squared)), lambda one: follow(one, seeds) | {"two tokens": two_tokens(one)}, squared)
 
 
 STUDY = Study("collapse", __doc__, steps, seeds=range(5), constants={"limit": LIMIT, "looks": list(LOOKS)})
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,9 +1,4 @@
-"""What a wider beam finds, and what label smoothing does to samples, over several trainings (notebook 14).
-
-`python -m studies.decoding` trains the course's translator with every seed: by its recipe, for one pass over the corpus
-and for four, and for one pass without label smoothing. It decodes with each, and writes data/decoding.json after each
-training; what the file already has is not run again.
-"""
+"""What a wider beam finds, and what label smoothing does to samples, over several trainings (notebook 14)."""
 
 from __future__ import annotations
 
@@ -16,7 +11,6 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.decoding import FILTERS
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches
@@ -123,21 +117,17 @@ def sampled(translator: Translator, pairs: Sequence[Pair], temperature: float, *
 
 def certainty(translator: Translator, pairs: Sequence[Pair]) -> dict[str, float]:
     """Return the mean probability of a right token, that of a right sentence, and the mean length in tokens."""
-    found = translator.log_probabilities([pair.src for pair in pairs], [pair.tgt for pair in pairs])
-    real = found < 0  # padding has 0
-    numbers = found[real].exp().mean(), found.sum(dim=-1).exp().mean(), real.sum(dim=-1).float().mean()
+    log_probs = translator.log_probabilities([pair.src for pair in pairs], [pair.tgt for pair in pairs])
+    real = log_probs < 0  # padding has 0
+    numbers = log_probs[real].exp().mean(), log_probs.sum(dim=-1).exp().mean(), real.sum(dim=-1).float().mean()
     return dict(zip(("token", "sentence", "length"), (round(number.item(), 4) for number in numbers), strict=True))
 
 
-def train(corpus: Corpus, setup: Training) -> Translator:
-    """Return the translator of this training; all else is the course's recipe."""
-    return trained(corpus, setup.seed, epochs=setup.passes, label_smoothing=setup.smoothing)
-
-
-def measure(corpus: Corpus, translator: Translator, setup: Training) -> dict[str, Any]:
-    """Return what the file stores of a trained translator; the searches for the course's recipe only."""
+def run_setup(corpus: Corpus, setup: Training) -> dict[str, Any]:
+    """Train a translator, and return what is stored of it; the searches for the course's recipe only."""
+    translator = trained(corpus, setup.seed, epochs=setup.passes, label_smoothing=setup.smoothing)
     some = corpus["heldout"][:SAMPLED]
-    found: dict[str, Any] = {
+    result: dict[str, Any] = {
         "sampled": {
             name: [sampled(translator, some, temperature, **options) for temperature in TEMPERATURES]
             for name, options in FILTERS.items()
@@ -146,13 +136,8 @@ def measure(corpus: Corpus, translator: Translator, setup: Training) -> dict[str
         "greedy": sampled(translator, some, 1.0, top_k=1),
     }
     if setup.smoothing:
-        found["search"] = search(translator, corpus["hard"])
-    return found
-
-
-def run_setup(corpus: Corpus, setup: Training) -> dict[str, Any]:
-    """Train a translator, and return what the file stores of it."""
-    return measure(corpus, train(corpus, setup), setup)
+        result["search"] = search(translator, corpus["hard"])
+    return result
 
 
 def steps(seeds: Sequence[int]) -> Steps:
@@ -168,4 +153,4 @@ STUDY = Study("decoding", __doc__, steps, by_seed=True, constants=GIVEN, indent=
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,9 +1,7 @@
 """How much dropout? The course's translator with none to a fifth, judged by the validation split (notebook 13).
 
-`python -m studies.dropout` trains each with every seed, with half of the passes of the course's recipe and with all,
-and writes data/dropout.json after each run; what the file already has is not run again. The rate with the lowest
-validation loss, smoothed as in training, is the course's: `translators.SIZES["dropout"]`. No test split is looked at
-here.
+The rate with the lowest validation loss, smoothed as in training, is the course's: `translators.SIZES["dropout"]`. No
+test split is looked at here.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from collections.abc import Sequence
 from statistics import mean
 from typing import Any
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab import translators
 from transformer_lib.data.corpora import Corpus, load_corpus
 from transformer_lib.data.metrics import exact_matches
@@ -66,4 +63,4 @@ STUDY = Study("dropout", __doc__, steps, by_seed=True)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,7 +1,6 @@
 """What does a translator lose with weights in eight bits, or fewer? (notebook 22)
 
-`python -m studies.eight_bits` measures the included translator, and trains and measures those of the other seeds, with
-the weights as they are and rounded, by row and by tensor, and writes data/eight_bits.json after each.
+Weights are rounded with a scale for each row or one for each matrix. The translator of seed 0 is the included one.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from transformer_lib._streams import run_command
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches
 from transformer_lib.decoding.translator import Translator, load_trained
@@ -30,7 +28,7 @@ def run_seed(seed: int, corpus: Corpus) -> dict[str, Any]:
 
 
 def with_rounded_weights(translator: Translator, per: str, bits: int = 8) -> Translator:
-    """Return the translator with weights that so few bits can say."""
+    """Return the translator with its weights rounded to this number of bits."""
     model = int8.rounded(translator.model, per=per, bits=bits)
     return Translator(model, translator.src_tokenizer, translator.tgt_tokenizer)
 
@@ -44,13 +42,13 @@ def compare(translator: Translator, pairs: Sequence[Pair], others: dict[str, Tra
     """Return loss and right sentences of a translator ("float32") and of others, and how many sentences they change."""
     texts = [pair.src for pair in pairs]
     before = translator.translate(texts, path="fast")
-    found: dict[str, Any] = {"sentences": len(pairs), "changed": {}}
-    found["float32"] = {"loss": round(loss(translator, pairs), 5), "right": sum(exact_matches(before, pairs))}
+    result: dict[str, Any] = {"sentences": len(pairs), "changed": {}}
+    result["float32"] = {"loss": round(loss(translator, pairs), 5), "right": sum(exact_matches(before, pairs))}
     for name, other in others.items():
         said = other.translate(texts, path="fast")
-        found[name] = {"loss": round(loss(other, pairs), 5), "right": sum(exact_matches(said, pairs))}
-        found["changed"][name] = sum(one != two for one, two in zip(before, said, strict=True))
-    return found
+        result[name] = {"loss": round(loss(other, pairs), 5), "right": sum(exact_matches(said, pairs))}
+        result["changed"][name] = sum(one != two for one, two in zip(before, said, strict=True))
+    return result
 
 
 def measure(translator: Translator, corpus: Corpus) -> dict[str, Any]:
@@ -90,4 +88,4 @@ STUDY = Study("eight_bits", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -2,10 +2,9 @@
 
 The factor does two things at once. At the start it makes a token's vector √d_model times longer than the row of the
 table, and Adam, whose steps do not depend on the size of a gradient, moves the vector √d_model times farther at each
-step. The ablations have three of the four combinations; `python -m studies.embedding_scale` trains the fourth, the
-factor with rows that begin √d_model times shorter, with the ablations' recipe, seeds and budgets, and writes
-data/embedding_scale.json. A control leaves the factor out and makes the positions √d_model times shorter, too: if only
-the ratio of words and positions counts, it trains as with the factor.
+step. The ablations have three of the four combinations; the fourth, trained here by their recipe, has the factor and
+rows that begin √d_model times shorter. A control leaves the factor out and shortens the positions √d_model times, too:
+if only the ratio of words and positions counts, it trains as with the factor.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from collections.abc import Sequence
 
 import torch
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab import ablations, translators
 from transformer_lib.course.lab.embedding_scale import SHORT_POSITIONS, SHORT_START
 from transformer_lib.data.corpora import load_corpus
@@ -64,9 +62,7 @@ def short_run(arm: str) -> list[float]:
     corpus = load_corpus("context")
     translator = translators.new_translator(corpus["train"], seed=0)
     CHANGES[arm](translator.model)
-    pairs = corpus["train"][: ablations_study.SHORT_PAIRS]
-    history = ablations_study.train_variant(translator, "baseline", pairs, 0, epochs=1, warmup_steps=10)
-    return [round(loss, 4) for loss in history.loss]
+    return ablations_study.first_losses(translator, "baseline", corpus["train"])
 
 
 def steps(seeds: Sequence[int]) -> Steps:
@@ -81,4 +77,4 @@ STUDY = Study("embedding_scale", __doc__, steps, by_seed=True, constants={"threa
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,7 +1,7 @@
 """What all studies share: a command that measures what its file does not have yet, and writes it after each step.
 
 A study is a function of the seeds that yields steps. Its module ends with `STUDY = Study("NAME", __doc__, steps)`, and
-runs `STUDY.main` as a command.
+runs `STUDY.command()` as a program.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from transformer_lib._files import DATA, write_atomically
+from transformer_lib._streams import run_command
 from transformer_lib.course.lab.stored import read
 
 MISSING = object()
@@ -98,6 +99,10 @@ class Study:
         if self.write_pages and path == self.path:
             self.write_pages(results)
 
+    def command(self) -> None:
+        """Be the program that `python -m studies.NAME` runs."""
+        run_command(self.main)
+
     def head(self, seeds: Sequence[int]) -> dict[str, Any]:
         """Return what the file begins with: the command, today's date, the seeds, the constants."""
         command = f"python -m studies.{self.name} --seeds {' '.join(map(str, seeds))}"
@@ -130,6 +135,15 @@ def at_once(measure: Callable[..., dict[str, Any]]) -> Callable[..., Steps]:
         yield Step((), lambda: measure(seeds, **options))
 
     return steps
+
+
+def rounded(numbers: Any, digits: int = 4) -> Any:
+    """Return numbers, alone or in tensors, lists and dictionaries, with this many digits after the point."""
+    if isinstance(numbers, torch.Tensor):
+        numbers = numbers.tolist()
+    if isinstance(numbers, Mapping):
+        return {name: rounded(value, digits) for name, value in numbers.items()}
+    return [rounded(one, digits) for one in numbers] if isinstance(numbers, list) else round(numbers, digits)
 
 
 def save(path: Path, content: Mapping[str, Any], *, indent: int | None = None) -> None:

@@ -1,8 +1,7 @@
 """The trained translator in CTranslate2: does it say the same, and what do eight bits cost there? (notebook 22)
 
-`python -m studies.exported` needs `ctranslate2` (pip install -e ".[deploy]"), takes about a minute, and writes
-data/exported.json: for every split that was not trained on, how many sentences come out letter for letter as ours and
-how many exactly right, by greedy decoding and with a beam, in float32 and with int8 weights.
+Of every split that was not trained on, how many sentences come out letter for letter as ours and how many exactly
+right, greedily and with a beam, in float32 and with int8 weights. Needs `ctranslate2`: pip install -e ".[deploy]".
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import transformer_lib as tl
-from transformer_lib._streams import run_command
 from transformer_lib.decoding import export
 
 from .engine import Study, at_once
@@ -32,18 +30,18 @@ def measure(seeds: Sequence[int] = (), *, every: int = 1) -> dict[str, Any]:
     ours = tl.load_trained()
     corpus = tl.load_corpus("context")
     pairs = {split: corpus[split][::every] for split in SPLITS}
-    said = {split: _said(ours, found) for split, found in pairs.items()}
+    said = {split: _said(ours, some) for split, some in pairs.items()}
     splits: dict[str, Any] = {}
-    for split, found in pairs.items():
-        exact = {way: _exact(said[split][way], found) for way in WAYS}
-        splits[split] = {"sentences": len(found), "ours": exact | {"loss": _our_loss(ours, found)}}
+    for split, some in pairs.items():
+        exact = {way: _exact(said[split][way], some) for way in WAYS}
+        splits[split] = {"sentences": len(some), "ours": exact | {"loss": _our_loss(ours, some)}}
     sizes = {"ours": 4 * sum(p.numel() for p in ours.model.parameters())}
     for kind in export.QUANTIZATIONS:
         with tempfile.TemporaryDirectory() as folder:
             theirs = export.load_ctranslate2(export.to_ctranslate2(ours, Path(folder) / kind, quantization=kind))
             sizes[kind] = theirs.bytes
-            for split, found in pairs.items():
-                splits[split][kind] = _compared(theirs, found, said[split])
+            for split, some in pairs.items():
+                splits[split][kind] = _compared(theirs, some, said[split])
     return {"beam_size": BEAM, "length_penalty": LENGTH_PENALTY, "bytes": sizes, "splits": splits}
 
 
@@ -88,4 +86,4 @@ STUDY = Study("exported", __doc__, at_once(measure), seeds=(0,), indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,24 +1,21 @@
-"""When does a second head help? Tokens that must fetch two letters at once, with one head and with more (notebook 08).
-
-`python -m studies.fetching` trains every set-up at every rate, looks for specialists, clones and spare heads, splits X
-in place of Q, K and V, and writes data/fetching.json.
-"""
+"""When does a second head help? Tokens that must fetch two letters at once, with one head or more (notebook 08)."""
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab import roles
 from transformer_lib.course.lab.fetching import BATCH_SIZE, FIRST, LONGER, OFFSETS, SETUPS, STEPS, Fetchers
 
-from .engine import Study, at_once
+from .engine import Step, Steps, Study, rounded
 
 RATES = (0.003, 0.01, 0.03)
 SPECIALISTS = range(10)  # seeds of the models in which we look for specialised heads
@@ -44,8 +41,8 @@ def split_x(seed: int, *, whole: bool, mixed: bool, budgets: Sequence[int] = (ST
         x = x @ turn
         seen = x[:, None] if whole else x.unflatten(-1, (PIECES, width)).transpose(1, 2)  # [batch, heads or 1, 8, ...]
         query, key, value = (seen @ matrix for matrix in matrices[:3])
-        found = (query @ key.mT / math.sqrt(width)).softmax(dim=-1) @ value
-        return found.transpose(1, 2).flatten(2) @ matrices[3]
+        fetched = (query @ key.mT / math.sqrt(width)).softmax(dim=-1) @ value
+        return fetched.transpose(1, 2).flatten(2) @ matrices[3]
 
     optimizer, test, right = torch.optim.Adam(matrices, lr=roles.RATE), roles.tested(), []
     for step in range(1, max(budgets) + 1):
@@ -58,51 +55,44 @@ def split_x(seed: int, *, whole: bool, mixed: bool, budgets: Sequence[int] = (ST
     return right
 
 
-def run(seeds: Sequence[int]) -> dict[str, Any]:
-    """Return what is stored: shares and mean weights, for each model."""
-    found: dict[str, Any] = {"setups": [], "blind": [], "specialists": [], "clones": [], "spare": [], "split": []}
-    for name, (n_heads, hidden) in SETUPS.items():
-        for rate in RATES:
-            models = Fetchers(n_heads, seeds, hidden=hidden)
-            for steps, more in ((STEPS, STEPS), (LONGER, LONGER - STEPS)):
-                right = models.train(more, rate).right()
-                found["setups"].append({"setup": name, "rate": rate, "steps": steps, "right": _rounded(right)})
-            print(found["setups"][-2:], flush=True)
-    found["blind"] = blind(seeds)
-    found["specialists"] = _examined(Fetchers(2, SPECIALISTS))
-    found["spare"] = _examined(Fetchers(4, seeds, OFFSETS[:1]))
-    for nudge in NUDGES:
-        models = Fetchers(2, seeds).clone(nudge)
-        found["clones"] += [{"nudge": nudge} | row for row in _examined(models)]
-    for whole, mixed in ((True, False), (True, True), (False, False), (False, True)):
-        right = [split_x(seed, whole=whole, mixed=mixed) for seed in seeds]
-        found["split"].append({"whole": whole, "mixed": mixed, "right": _rounded(torch.tensor(right))})
-    return found
+def shares(setup: str, rate: float, number: int, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what the models of a set-up get right after this number of steps, for each seed and letter."""
+    n_heads, hidden = SETUPS[setup]
+    return {"right": rounded(Fetchers(n_heads, seeds, hidden=hidden).train(number, rate).right(), 3)}
 
 
 def blind(seeds: Sequence[int]) -> list[list[float]]:
     """Return the shares right of one head and a hidden layer while the position three back is hidden from it."""
-    return _rounded(Fetchers(1, seeds, hidden=SETUPS["1 head, hidden layer"][1]).train().right_blind(FIRST))
+    return rounded(Fetchers(1, seeds, hidden=SETUPS["1 head, hidden layer"][1]).train().right_blind(FIRST), 3)
 
 
-def _examined(models: Fetchers) -> list[dict[str, Any]]:
-    """Train with both budgets; after each: what is right, what each head reads, and what is right without it."""
-    rows = []
-    for steps, more in ((STEPS, STEPS), (LONGER, LONGER - STEPS)):
-        models.train(more)
-        without = torch.stack([models.right_without(head) for head in range(models.n_heads)], dim=1)
-        row = {"steps": steps, "right": models.right(), "reads": models.reads(*OFFSETS), "without": without}
-        rows.append({name: _rounded(value) if isinstance(value, Tensor) else value for name, value in row.items()})
-        print(rows[-1], flush=True)
-    return rows
+def examined(new_models: Callable[[], Fetchers], number: int) -> dict[str, Any]:
+    """Train for this number of steps; return what is right, what each head reads, and what is right without it."""
+    models = new_models().train(number)
+    without = torch.stack([models.right_without(head) for head in range(models.n_heads)], dim=1)
+    return rounded({"right": models.right(), "reads": models.reads(*OFFSETS), "without": without}, 3)
 
 
-def _rounded(found: Tensor) -> Any:
-    return (found.double() * 1000).round().div(1000).tolist()
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every set-up at every rate; then look for specialists, clones and spare heads, and split X."""
+    for setup, rate, number in itertools.product(SETUPS, RATES, (STEPS, LONGER)):
+        where = ("setups", {"setup": setup, "rate": rate, "steps": number})
+        yield Step(where, shares, setup, rate, number, seeds)
+    yield Step("blind", blind, seeds)
+    for number in (STEPS, LONGER):
+        yield Step(("specialists", {"steps": number}), examined, lambda: Fetchers(2, SPECIALISTS), number)
+    for nudge, number in itertools.product(NUDGES, (STEPS, LONGER)):
+        clones = partial(Fetchers(2, seeds).clone, nudge)
+        yield Step(("clones", {"nudge": nudge, "steps": number}), examined, clones, number)
+    for number in (STEPS, LONGER):
+        yield Step(("spare", {"steps": number}), examined, lambda: Fetchers(4, seeds, OFFSETS[:1]), number)
+    for whole, mixed in itertools.product((True, False), (False, True)):
+        sees = {"whole": whole, "mixed": mixed}
+        yield Step(("split", sees), lambda sees: {"right": rounded([split_x(seed, **sees) for seed in seeds], 3)}, sees)
 
 
-STUDY = Study("fetching", __doc__, at_once(run))
+STUDY = Study("fetching", __doc__, steps)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,8 +1,4 @@
-"""Which heads, entries and memory rows decide a translation? Five translators, the same interventions (notebook 15).
-
-`python -m studies.heads` trains a translator for each seed as the course does, measures these and the one that comes
-with the course, and writes data/heads.json.
-"""
+"""Which heads, entries and memory rows decide a translation? Five translators, the same interventions (notebook 15)."""
 
 from __future__ import annotations
 
@@ -16,24 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib._streams import run_command
+from transformer_lib.course.lab import cuts as intervene
 from transformer_lib.course.lab import entries
-from transformer_lib.course.lab.cuts import (
-    Head,
-    by_attention,
-    cut_rows,
-    evened,
-    head_outputs,
-    heads_of,
-    hidden,
-    lent,
-    pronoun_rows,
-    replace_heads,
-    rows_at,
-    silenced,
-    unread,
-    weights_between,
-)
 from transformer_lib.course.lab.heads import questions
 from transformer_lib.course.lab.questions import Questions, donors, margins, nouns, share
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
@@ -42,7 +22,7 @@ from transformer_lib.model.evaluating import evaluating
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.evaluation import loss_per_token
 
-from .engine import Step, Steps, Study
+from .engine import Step, Steps, Study, rounded
 from .translators import trained
 
 EVERY = 8  # heads are changed on every eighth held-out sentence with an ambiguous noun; all else is asked of all
@@ -62,15 +42,15 @@ PRUNED_ON = 100  # sentences by whose loss heads are chosen, and as many others 
 
 
 @contextmanager
-def replaced(model: Transformer, heads: Iterable[Head], outputs: Mapping[str, Tensor]) -> Iterator[None]:
+def replaced(model: Transformer, heads: Iterable[intervene.Head], outputs: Mapping[str, Tensor]) -> Iterator[None]:
     """Let these heads hand on, inside the `with` block, what `outputs` of `head_outputs` has for them."""
 
     def swap(module: nn.Module, inputs: tuple[Tensor], other: Tensor, here: list[int]) -> tuple[Tensor]:
-        return (replace_heads(inputs[0], other, model.config.n_heads, here),)
+        return (intervene.replace_heads(inputs[0], other, model.config.n_heads, here),)
 
     hooks = [
         model.get_submodule(name).w_o.register_forward_pre_hook(partial(swap, other=outputs[name], here=here))
-        for name, here in by_attention(heads).items()
+        for name, here in intervene.by_attention(heads).items()
     ]
     try:
         yield
@@ -81,8 +61,8 @@ def replaced(model: Transformer, heads: Iterable[Head], outputs: Mapping[str, Te
 
 def flipped(model: Transformer, asked: Questions, donor: Tensor, *places: Tensor) -> float:
     """Return the share of decisions that are wrong once these memory rows come from `donor`; with none, all rows do."""
-    rows = rows_at(asked, *places) if places else torch.ones_like(asked.src, dtype=torch.bool)
-    return round(1 - share(lent(model, asked, donor, rows)), 3)
+    rows = intervene.rows_at(asked, *places) if places else torch.ones_like(asked.src, dtype=torch.bool)
+    return round(1 - share(intervene.lent(model, asked, donor, rows)), 3)
 
 
 def articles(asked: Questions) -> Tensor:
@@ -99,33 +79,33 @@ def alone(model: Transformer, asked: Questions, donor: Tensor) -> dict[str, dict
     The measures: "right" decisions with the head silenced, the mean "margin lost" then, right decisions with its
     weights "evened", and decisions "flipped" if its output comes from the twin sentences, `donor` [n, src_len].
     """
-    with_all, outputs = margins(model, asked), head_outputs(model, asked, donor)
-    found: dict[str, dict[str, list[float]]] = {}
-    for head in heads_of(model):
-        with silenced(model, [head]):
+    with_all, outputs = margins(model, asked), intervene.head_outputs(model, asked, donor)
+    numbers: dict[str, dict[str, list[float]]] = {}
+    for head in intervene.heads_of(model):
+        with intervene.silenced(model, [head]):
             without = margins(model, asked)
         measures = {
             "right": share(without),
             "margin lost": round((with_all - without).mean().item(), 3),
-            "evened": _share_inside(evened(model, [head]), model, asked),
+            "evened": _share_inside(intervene.evened(model, [head]), model, asked),
             "flipped": round(1 - _share_inside(replaced(model, [head], outputs), model, asked), 3),
         }
         for name, value in measures.items():
-            found.setdefault(name, {}).setdefault(head[0], []).append(value)
-    return found
+            numbers.setdefault(name, {}).setdefault(head[0], []).append(value)
+    return numbers
 
 
 def together(model: Transformer, asked: Questions, donor: Tensor) -> dict[str, dict[str, float]]:
     """Return {group of heads: {"silenced", "evened": right decisions, "flipped": as in `alone`}}."""
-    outputs, found = head_outputs(model, asked, donor), {}
+    outputs, shares = intervene.head_outputs(model, asked, donor), {}
     for group, pattern in GROUPS.items():
-        heads = [head for head in heads_of(model) if re.search(pattern, head[0])]
-        found[group] = {
-            "silenced": _share_inside(silenced(model, heads), model, asked),
-            "evened": _share_inside(evened(model, heads), model, asked),
+        heads = [head for head in intervene.heads_of(model) if re.search(pattern, head[0])]
+        shares[group] = {
+            "silenced": _share_inside(intervene.silenced(model, heads), model, asked),
+            "evened": _share_inside(intervene.evened(model, heads), model, asked),
             "flipped": round(1 - _share_inside(replaced(model, heads, outputs), model, asked), 3),
         }
-    return found
+    return shares
 
 
 def _share_inside(context: AbstractContextManager, model: Transformer, asked: Questions) -> float:
@@ -133,9 +113,11 @@ def _share_inside(context: AbstractContextManager, model: Transformer, asked: Qu
         return share(margins(model, asked))
 
 
-def greedy_order(score: Callable[[Sequence[Head]], float], heads: Sequence[Head]) -> list[Head]:
+def greedy_order(
+    score: Callable[[Sequence[intervene.Head]], float], heads: Sequence[intervene.Head]
+) -> list[intervene.Head]:
     """Return the heads in the order in which they are silenced: each time the one without which the score is best."""
-    silent: list[Head] = []
+    silent: list[intervene.Head] = []
     while len(silent) < len(heads):
         left = [head for head in heads if head not in silent]
         silent.append(max(left, key=lambda head: score([*silent, head])))
@@ -147,11 +129,11 @@ def pruning(translator: Translator, corpus: Corpus, some: Questions, it: Questio
 
     Chosen are they by the loss on sentences of the validation split; the loss shown is that on others.
     """
-    model, heads = translator.model, heads_of(translator.model)
+    model, heads = translator.model, intervene.heads_of(translator.model)
     chosen_on, shown_on = (list(translator.batches(part, PRUNED_ON)) for part in _validation_parts(corpus))
 
-    def loss(batches: list[tuple[Tensor, Tensor]], silent: Sequence[Head]) -> float:
-        with silenced(model, silent):
+    def loss(batches: list[tuple[Tensor, Tensor]], silent: Sequence[intervene.Head]) -> float:
+        with intervene.silenced(model, silent):
             return loss_per_token(model, batches)
 
     single = {head: loss(chosen_on, [head]) for head in heads}
@@ -159,15 +141,15 @@ def pruning(translator: Translator, corpus: Corpus, some: Questions, it: Questio
     orders["alone"] = sorted(heads, key=lambda head: single[head])
     for seed in range(3):
         orders[f"random {seed}"] = random.Random(seed).sample(heads, len(heads))
-    found: dict[str, Any] = {"order": orders["greedy"]}
+    left: dict[str, Any] = {"order": orders["greedy"]}
     for name, order in orders.items():
         steps = [order[:count] for count in range(len(heads) + 1)]
-        found[name] = {
+        left[name] = {
             "loss": [round(loss(shown_on, silent), 4) for silent in steps],
-            "noun": [_share_inside(silenced(model, silent), model, some) for silent in steps],
-            "it": [_share_inside(silenced(model, silent), model, it) for silent in steps],
+            "noun": [_share_inside(intervene.silenced(model, silent), model, some) for silent in steps],
+            "it": [_share_inside(intervene.silenced(model, silent), model, it) for silent in steps],
         }
-    return found
+    return left
 
 
 def _validation_parts(corpus: Corpus) -> tuple[Sequence[Pair], Sequence[Pair]]:
@@ -192,8 +174,11 @@ def _measured(translator: Translator, corpus: Corpus) -> dict[str, Any]:
         result.setdefault("together", {})[kind] = together(model, asked, donor)
     result["pruned"] = pruning(translator, corpus, some, it)
     result |= of_nouns(translator, noun, corpus) | of_pronouns(translator, it, corpus)
-    found = entries.of_sentences(translator, entries.short_sentences(corpus["heldout"]))
-    result["entries"] = {"noun": found.summary(found.of_noun), "others": found.summary(~found.of_noun)}
+    every_entry = entries.of_sentences(translator, entries.short_sentences(corpus["heldout"]))
+    result["entries"] = {
+        "noun": every_entry.summary(every_entry.of_noun),
+        "others": every_entry.summary(~every_entry.of_noun),
+    }
     return result
 
 
@@ -206,23 +191,23 @@ def of_nouns(translator: Translator, noun: Questions, corpus: Corpus) -> dict[st
         "cue reads noun": (noun.cue, noun.word),
     }
     for name, edge in edges.items():
-        cuts[name] = _share_inside(cut_rows(model, noun, *edge), model, noun)
-    cuts["others read cue"] = _share_inside(unread(model, noun, noun.cue), model, noun)
-    between = weights_between(model, noun, noun.word, noun.cue)
+        cuts[name] = _share_inside(intervene.cut_rows(model, noun, *edge), model, noun)
+    cuts["others read cue"] = _share_inside(intervene.unread(model, noun, noun.cue), model, noun)
+    between = intervene.weights_between(model, noun, noun.word, noun.cue)
     return {
         "cut, noun": cuts,
         "flipped, noun": rows_replaced(translator, noun, corpus),
-        "weight on the cue": _rounded({name: grid.mean(dim=0) for name, grid in between.items()}),
+        "weight on the cue": rounded({name: grid.mean(dim=0) for name, grid in between.items()}, 3),
     }
 
 
 def rows_replaced(translator: Translator, noun: Questions, corpus: Corpus) -> dict[str, float]:
     """Return the share of decisions that turn once these rows of the memory come from the sentence's twin."""
     donor = donors(translator, noun, corpus["heldout"])
-    at_noun, at_cue = (rows_at(noun, place) for place in (noun.word, noun.cue))
+    at_noun, at_cue = (intervene.rows_at(noun, place) for place in (noun.word, noun.cue))
     rows = (at_noun, at_cue, articles(noun), at_noun | at_cue, torch.ones_like(at_noun))
     return {
-        name: round(1 - share(lent(translator.model, noun, donor, mask)), 3)
+        name: round(1 - share(intervene.lent(translator.model, noun, donor, mask)), 3)
         for name, mask in zip(ROWS, rows, strict=True)
     }
 
@@ -234,29 +219,29 @@ def of_pronouns(translator: Translator, it: Questions, corpus: Corpus) -> dict[s
     rows = {"it": it.word, "the noun meant": meant, "the other noun": other, "the adjective": it.cue}
     read = {"first noun": first, "second noun": second, "adjective": it.cue}
     donor, here = donors(translator, it, corpus["heldout"]), torch.arange(len(it))
-    of_pronoun = pronoun_rows(translator, it)
+    of_pronoun = intervene.pronoun_rows(translator, it)
     cuts = {
-        "it reads the noun meant": cut_rows(model, it, it.word, meant),
-        "the adjective reads both nouns": cut_rows(model, it, it.cue, meant, other),
-        "it reads both nouns and the adjective": cut_rows(model, it, it.word, meant, other, it.cue),
-        "others read both nouns and the adjective": unread(model, it, meant, other, it.cue),
+        "it reads the noun meant": intervene.cut_rows(model, it, it.word, meant),
+        "the adjective reads both nouns": intervene.cut_rows(model, it, it.cue, meant, other),
+        "it reads both nouns and the adjective": intervene.cut_rows(model, it, it.word, meant, other, it.cue),
+        "others read both nouns and the adjective": intervene.unread(model, it, meant, other, it.cue),
     }
     return {
         "cut, it": {name: _share_inside(context, model, it) for name, context in cuts.items()},
         "hidden": {
-            name + ending: _share_inside(hidden(model, it, place, layers=layers), model, it)
+            name + ending: _share_inside(intervene.hidden(model, it, place, layers=layers), model, it)
             for name, place in rows.items()
             for ending, layers in LAYERS.items()
         },
         "flipped, it": {name: flipped(model, it, donor, place) for name, place in rows.items()}
         | {"all rows": flipped(model, it, donor)},
-        "weight on the noun meant": _rounded({name: g[here, :, meant].mean(0) for name, g in of_pronoun.items()}),
-        "more on the noun meant": _rounded(
-            {name: (g[here, :, meant] > g[here, :, other]).double().mean(0) for name, g in of_pronoun.items()}
+        "weight on the noun meant": rounded({name: g[here, :, meant].mean(0) for name, g in of_pronoun.items()}, 3),
+        "more on the noun meant": rounded(
+            {name: (g[here, :, meant] > g[here, :, other]).double().mean(0) for name, g in of_pronoun.items()}, 3
         ),
         "weights": {
             f"{which} meant": {
-                name: _rounded({word: g[here, :, place][noun == meant].mean(0) for word, place in read.items()})
+                name: rounded({word: g[here, :, place][noun == meant].mean(0) for word, place in read.items()}, 3)
                 for name, g in of_pronoun.items()
             }
             for which, noun in (("first", first), ("second", second))
@@ -264,25 +249,16 @@ def of_pronouns(translator: Translator, it: Questions, corpus: Corpus) -> dict[s
     }
 
 
-def _rounded(found: dict[str, Tensor]) -> dict[str, list[float]]:
-    return {name: [round(value, 3) for value in row.tolist()] for name, row in found.items()}
-
-
-def measure_seed(corpus: Corpus, seed: int) -> dict[str, Any]:
-    """Train a translator as the course does, and return what is stored about it."""
-    return measure(trained(corpus, seed), corpus)
-
-
 def steps(seeds: Sequence[int]) -> Steps:
     """Measure the course's translator, and those of the seeds."""
     corpus = load_corpus("context")
     yield Step(("models", "course"), lambda: measure(load_trained(), corpus))
     for seed in seeds:
-        yield Step(("models", f"seed {seed}"), measure_seed, corpus, seed)
+        yield Step(("models", f"seed {seed}"), lambda seed: measure(trained(corpus, seed), corpus), seed)
 
 
 STUDY = Study("heads", __doc__, steps, seeds=(1, 2, 3, 4), by_seed=True, constants={"every": EVERY}, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,22 +1,20 @@
-"""What does a second encoder layer buy? Tokens follow pointers, one or several hops (notebook 10).
-
-`python -m studies.hops` counts the steps that each encoder needs, and writes data/hops.json.
-"""
+"""What does a second encoder layer buy? Tokens follow pointers, one or several hops (notebook 10)."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from functools import cache
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib._streams import run_command
+from transformer_lib.baselines import count_parameters
 from transformer_lib.course.lab.hops import HOPS
 from transformer_lib.model.encoder import Encoder
 
-from .engine import Study, at_once
+from .engine import Step, Steps, Study
 
 NAMES = 8  # names, pointers and colours, and tokens of a sequence
 BATCH_SIZE, LEARNING_RATE, GOAL, WINDOW, CAP = 64, 3e-3, 0.95, 20, 3_000
@@ -41,11 +39,11 @@ def sequences(n: int, hops: int, generator: torch.Generator) -> tuple[Tensor, Te
 
     circle, names, colours = shuffled(), shuffled(), shuffled()
     pointers = torch.empty_like(circle).scatter_(1, circle, circle.roll(-1, dims=1))  # by name, as colours are
-    found = names
+    target = names
     for _ in range(hops):
-        found = pointers.gather(1, found)
+        target = pointers.gather(1, target)
     parts = names, pointers.gather(1, names), colours.gather(1, names)
-    return torch.cat([F.one_hot(part, NAMES) for part in parts], dim=-1).float(), colours.gather(1, found)
+    return torch.cat([F.one_hot(part, NAMES) for part in parts], dim=-1).float(), colours.gather(1, target)
 
 
 class Follower(nn.Module):
@@ -102,37 +100,40 @@ def steps_of(right: Sequence[float]) -> int | None:
     return len(right) if reached(right) else None
 
 
-def last_share(right: Sequence[float]) -> float:
-    """Return the share of right answers in the last WINDOW steps of a run."""
-    return round(sum(right[-WINDOW:]) / len(right[-WINDOW:]), 3)
+@cache
+def trained(shape: str, hops: int, seed: int, rate: float = LEARNING_RATE) -> list[float]:
+    """Return what `train` does, once for the steps needed and for what a run without end had reached."""
+    return train(shape, hops, seed, rate=rate)
 
 
-def measured(seeds: Sequence[int], cap: int = CAP) -> dict:
-    """Return what is stored: the cap, the number of parameters, and the steps needed by shape and hops, per seed.
+def steps_needed(shape: str, hops: int, seeds: Sequence[int], *rate: float) -> list[int | None]:
+    """Return `steps_of` of each seed."""
+    return [steps_of(trained(shape, hops, seed, *rate)) for seed in seeds]
 
-    "unreached" has the share of right answers in the last WINDOW steps of the runs without; "other rates" has the
-    steps for two hops at other learning rates, by rate and shape.
-    """
-    sizes = {shape: sum(each.numel() for each in Follower(shape).parameters()) for shape in SHAPES}
-    found: dict[str, dict] = {shape: {} for shape in SHAPES}
-    unreached: dict[str, dict] = {}
+
+def unreached(seeds: Sequence[int]) -> dict[str, dict[str, list[float]]]:
+    """Return, where a run did not reach GOAL, the shares right in the last WINDOW steps, {shape: {hops: shares}}."""
+    shares: dict[str, dict[str, list[float]]] = {}
     for shape, hops in itertools.product(SHAPES, HOPS):
-        runs = [train(shape, hops, seed, cap) for seed in seeds]
-        found[shape][str(hops)] = [steps_of(right) for right in runs]
-        if None in found[shape][str(hops)]:
-            unreached.setdefault(shape, {})[str(hops)] = [last_share(right) for right in runs]
-    other = {
-        str(rate): {
-            shape: [steps_of(train(shape, 2, seed, cap, rate)) for seed in seeds]
-            for shape in ("one layer", "two layers")
-        }
-        for rate in OTHER_RATES
-    }
-    return {"cap": cap, "parameters": sizes, "steps": found, "unreached": unreached, "other rates": other}
+        ends = [trained(shape, hops, seed)[-WINDOW:] for seed in seeds]
+        if None in steps_needed(shape, hops, seeds):
+            shares.setdefault(shape, {})[str(hops)] = [round(sum(end) / len(end), 3) for end in ends]
+    return shares
 
 
-STUDY = Study("hops", __doc__, at_once(measured))
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every shape for every number of hops, and two of them at other rates for two hops."""
+    for shape in SHAPES:
+        yield Step(("parameters", shape), count_parameters, Follower(shape))
+    for shape, hops in itertools.product(SHAPES, HOPS):
+        yield Step(("steps", shape, str(hops)), steps_needed, shape, hops, seeds)
+    yield Step("unreached", unreached, seeds)
+    for rate, shape in itertools.product(OTHER_RATES, ("one layer", "two layers")):
+        yield Step(("other rates", str(rate), shape), steps_needed, shape, 2, seeds, rate)
+
+
+STUDY = Study("hops", __doc__, steps, constants={"cap": CAP})
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,9 +1,7 @@
 """The ladder: the translator with only the parts learned so far, from notebook 02 to notebook 14.
 
-`python -m studies.ladder` chooses a learning rate for every rung by two sweeps, trains each rung with every seed, and
-writes data/ladder.json after each run; what the file already has is not run again. All is measured on the validation
-split: no test split is looked at here. `tl.course.ladder` shows the results; `run_rung` trains one rung for as many
-steps as one cares to wait.
+Two sweeps choose the learning rate of each rung. All is measured on the validation split: no test split is looked at
+here. `tl.course.ladder` shows the results; `run_rung` trains one rung for a few steps.
 """
 
 from __future__ import annotations
@@ -19,7 +17,6 @@ from typing import Any
 import torch
 
 from transformer_lib._files import DATA
-from transformer_lib._streams import run_command
 from transformer_lib._validate import check_int
 from transformer_lib.baselines import DictionaryBaseline
 from transformer_lib.course.lab import translators
@@ -48,13 +45,13 @@ def new_translator(corpus: Corpus, name: str, seed: int) -> Translator:
     """Return the untrained translator of a rung, with the vocabularies of the corpus."""
     rung = find(name)
     # Nothing drops out on any rung, so that a rung differs from the one before in its own part alone.
-    found = translators.new_translator(corpus["train"], seed=seed, n_layers=rung.n_layers, dropout=0.0)
+    translator = translators.new_translator(corpus["train"], seed=seed, n_layers=rung.n_layers, dropout=0.0)
     if rung.parts is not None:
         torch.manual_seed(seed)
-        model = Reader(found.model.config, rung.parts)
-        found = Translator(model, found.src_tokenizer, found.tgt_tokenizer)
-    rung.change(found.model)
-    return found
+        model = Reader(translator.model.config, rung.parts)
+        translator = Translator(model, translator.src_tokenizer, translator.tgt_tokenizer)
+    rung.change(translator.model)
+    return translator
 
 
 def climb(translator: Translator, name: str, pairs: Sequence[Pair], seed: int, **options: Any) -> History:
@@ -145,7 +142,7 @@ def run_seed(corpus: Corpus, name: str, seed: int, **options: Any) -> dict[str, 
         climbing = Climb(translator, corpus["validation"], names, budgets)
         climb(translator, name, corpus["train"], seed, epochs=budgets[-1], on_epoch=climbing.look, **options)
         for each, scores in climbing.scores.items():
-            outcome[each]["scores"] |= {str(passes): found for passes, found in scores.items()}
+            outcome[each]["scores"] |= {str(passes): measured for passes, measured in scores.items()}
             outcome[each]["curves"][str(budgets[-1])] = {str(passes): loss for passes, loss in climbing.curve.items()}
     return outcome
 
@@ -160,8 +157,8 @@ def sweep_loss(corpus: Corpus, name: str, rate: float, passes: int, seed: int) -
 
 def best_rates(losses: dict[str, float | None]) -> list[float]:
     """Return the learning rates of a sweep, {rate: loss}, the lowest loss first; those without one are left out."""
-    found = {float(rate): loss for rate, loss in losses.items() if loss is not None}
-    return sorted(found, key=found.__getitem__)
+    loss_of_rate = {float(rate): loss for rate, loss in losses.items() if loss is not None}
+    return sorted(loss_of_rate, key=loss_of_rate.__getitem__)
 
 
 def chosen_rate(content: dict[str, Any], name: str) -> float:
@@ -282,4 +279,4 @@ STUDY = Study("ladder", __doc__, steps, by_seed=True, constants=GIVEN, write_pag
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

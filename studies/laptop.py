@@ -1,10 +1,9 @@
 """How many people one processor can translate for, and how long they wait (notebook 22).
 
-`python -m studies.laptop` takes about five minutes and writes data/laptop.json. It measures, in one thread, what it
-takes to read n sentences and to make one step with n of them, and what CTranslate2 takes for a batch, if it is
-installed. From these times it simulates a queue: requests arrive at random, and are answered one at a time, in static
-batches, or in a batch that they join. All times are the processor's own, without what other programs take, but best run
-it when there are none; `--requests 2000 --rounds 2` only tries the command.
+Timed, in one thread, are reading n sentences, a step with n of them, and a batch of CTranslate2, if it is installed.
+From these times a queue is simulated: requests arrive at random, and are answered one at a time, in static batches, or
+in a batch that they join. All times are the processor's own, without what other programs take, but best run it when
+there are none. It takes about five minutes; `--requests 2000 --rounds 2` only tries the command.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ import torch
 
 import transformer_lib as tl
 from transformer_lib._machine import processor
-from transformer_lib._streams import run_command
 from transformer_lib.decoding import export, serving
 from transformer_lib.decoding.serving import Costs
 
@@ -127,13 +125,13 @@ def queue(
     if not row["steady"]:
         return row
     n = results["requests"]
-    found = [
+    seconds = [
         latencies(results, way, serving.poisson_arrivals(rate, n, seed), np.random.default_rng(seed).choice(lengths, n))
         for seed in seeds
     ]
-    together = np.concatenate(found)
+    together = np.concatenate(seconds)
     numbers = {"median": np.median(together), "p95": np.quantile(together, 0.95)}
-    medians = [round(float(np.median(one)), 5) for one in found]
+    medians = [round(float(np.median(one)), 5) for one in seconds]
     return row | {name: round(float(value), 5) for name, value in numbers.items()} | {"medians": medians}
 
 
@@ -143,8 +141,8 @@ def _numbered(seconds: Mapping[str, float]) -> dict[int, float]:
 
 def _fastest(rounds: int, measure_once: Callable[[], dict[Any, float]]) -> dict[Any, float]:
     """Return the minimum of each number over the rounds: other work of the machine can only add to it."""
-    found = [measure_once() for _ in range(rounds)]
-    return {name: round(min(one[name] for one in found), 7) for name in found[0]}
+    each = [measure_once() for _ in range(rounds)]
+    return {name: round(min(one[name] for one in each), 7) for name in each[0]}
 
 
 def _quartile(seconds: Sequence[float]) -> float:
@@ -154,7 +152,7 @@ def _quartile(seconds: Sequence[float]) -> float:
 
 def _seconds(model: tl.Transformer, src: Sequence[list[int]]) -> dict[tuple[str, int], float]:
     """Return the seconds of reading n sentences and of a step with n of them, for each n, in one round."""
-    found: dict[tuple[str, int], float] = {}
+    quartiles: dict[tuple[str, int], float] = {}
     for n in SIZES:
         read, step = [], []
         for start in range(0, 3 * n if n > 8 else 24, n):
@@ -162,8 +160,8 @@ def _seconds(model: tl.Transformer, src: Sequence[list[int]]) -> dict[tuple[str,
             read.append(_timed(partial(batch.join, tl.pad_batch(src[start : start + n]))))
             while len(batch) == n:
                 step.append(_timed(batch.step))
-        found["read", n], found["step", n] = _quartile(read), _quartile(step)
-    return found
+        quartiles["read", n], quartiles["step", n] = _quartile(read), _quartile(step)
+    return quartiles
 
 
 def _really(model: tl.Transformer, src: Sequence[list[int]], way: str) -> float:
@@ -176,13 +174,13 @@ def _engine_seconds(ours: tl.Translator, texts: Sequence[str], rounds: int) -> d
     """Return the seconds that CTranslate2 takes for a batch of n sentences; nothing where it is not installed."""
     if importlib.util.find_spec("ctranslate2") is None:
         return {}
-    found = {}
+    seconds_of = {}
     for kind in export.QUANTIZATIONS:
         with tempfile.TemporaryDirectory() as folder:
             theirs = export.load_ctranslate2(export.to_ctranslate2(ours, Path(folder) / kind, quantization=kind))
             timed = _fastest(rounds, partial(_batch_seconds, theirs, texts))
-        found[kind] = {str(n): seconds for n, seconds in timed.items()}
-    return found
+        seconds_of[kind] = {str(n): seconds for n, seconds in timed.items()}
+    return seconds_of
 
 
 def _batch_seconds(theirs: export.Exported, texts: Sequence[str]) -> dict[int, float]:
@@ -209,4 +207,4 @@ STUDY = Study("laptop", __doc__, at_once(measure), options=HOW_MUCH, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -55,8 +55,8 @@ UNSAID = {
 
 def files(folder: Path = DATA) -> list[Path]:
     """Return the stored files, sorted by name: all but README.md, hidden ones, and those being written."""
-    found = (path for path in folder.rglob("*") if path.is_file() and path != folder / "README.md")
-    return sorted(path for path in found if not path.name.startswith(".") and path.suffix != ".part")
+    paths = (path for path in folder.rglob("*") if path.is_file() and path != folder / "README.md")
+    return sorted(path for path in paths if not path.name.startswith(".") and path.suffix != ".part")
 
 
 def origin(path: Path, folder: Path = DATA) -> Made:

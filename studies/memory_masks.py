@@ -1,8 +1,6 @@
 """What a causal mask on the memory costs, where the task needs later source words (notebook 11).
 
 Six letters are written in reverse, with and without an encoder layer, with and without the wrong mask.
-`python -m studies.memory_masks` trains each of the four with every seed and for every number of steps, and writes
-data/memory_masks.json.
 """
 
 from __future__ import annotations
@@ -12,7 +10,6 @@ from collections.abc import Sequence
 
 import torch
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.memory_masks import NAMES, new_letters, train
 from transformer_lib.model.transformer import Transformer
 
@@ -44,4 +41,4 @@ STUDY = Study("memory_masks", __doc__, steps)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

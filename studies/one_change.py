@@ -1,8 +1,6 @@
 """What does each change since 2017 buy? One at a time, in the language model of notebook 19 (notebook 20).
 
-`python -m studies.one_change` trains the model of 19 on the German sentences of the context corpus, as it is and with
-one thing changed, and writes data/one_change.json after each run; what the file already has is not run again. A run is
-measured in nats a word on the held-out sentences, and compared with the base of its seed.
+A run is measured in nats a word on the held-out sentences, and compared with the base of its seed.
 """
 
 from __future__ import annotations
@@ -15,13 +13,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib._streams import run_command
 from transformer_lib.baselines import count_parameters
 from transformer_lib.course.lab import masks, one_stack
 from transformer_lib.course.lab.one_change import BEST, CHANGES, STEPS, nats, new_model, next_word_loss
 from transformer_lib.model import modern
 
-from .engine import Step, Steps, Study
+from .engine import Step, Steps, Study, rounded
 
 FEWER = 3  # how many of them the longer budget and the controls have
 LARGE = 8.0  # times the rate: where the controls of QK-norm are run
@@ -77,13 +74,12 @@ def train(setup: Setup) -> tuple[modern.LanguageModel, list[float]]:
 def run_setup(setup: Setup) -> dict[str, Any]:
     """Train one set-up, and return what is measured of it."""
     model, losses = train(setup)
-    found: dict[str, Any] = {"nats": round(nats(model), 4), "loss": round(sum(losses[-20:]) / len(losses[-20:]), 4)}
+    result: dict[str, Any] = {"nats": round(nats(model), 4), "loss": round(sum(losses[-20:]) / len(losses[-20:]), 4)}
     if setup.arm == "experts":
-        found["loads"] = [loads_of(layer.feed_forward) for layer in model.layers]
+        result["loads"] = [loads_of(layer.feed_forward) for layer in model.layers]
     if has_scores(setup):
-        found["scores"] = score_sizes(model)
-    print(setup, found, flush=True)
-    return found
+        result["scores"] = score_sizes(model)
+    return result
 
 
 def loads_of(experts: modern.MixtureOfExperts) -> list[float]:
@@ -119,11 +115,6 @@ def score_sizes(model: modern.LanguageModel) -> list[float]:
     return [round(q * k / root, 1) for q, k in zip(lengths[::2], lengths[1::2], strict=True)]
 
 
-def short_run(arm: str) -> list[float]:
-    """Return the losses of SHORT steps, seed 0: quick to repeat."""
-    return [round(loss, 4) for loss in train(Setup(arm, SHORT, 0))[1]]
-
-
 def parameters() -> dict[str, int]:
     """Return the number of parameters of each arm."""
     return {arm: count_parameters(new_model(arm, 0)) for arm in CHANGES}
@@ -133,7 +124,7 @@ def steps(seeds: Sequence[int]) -> Steps:
     """Train every set-up."""
     yield Step("parameters", parameters)
     for arm in CHANGES:
-        yield Step(("short", arm), short_run, arm)
+        yield Step(("short", arm), lambda arm: rounded(train(Setup(arm, SHORT, 0))[1]), arm)
     for setup in setups(seeds):
         yield Step(("runs", setup), run_setup, setup)
 
@@ -143,4 +134,4 @@ STUDY = Study("one_change", __doc__, steps, seeds=range(5), by_seed=True, consta
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,12 +1,8 @@
-"""Which head comes first, the one that looks back by one or the one that copies? (notebook 21).
-
-`python -m studies.order` trains two layers with one head each on the letters of `copying`, with and without norms, at
-two rates, and writes data/order.json after each run: both heads' scores all along the training. What the file already
-has is not run again.
-"""
+"""Which head comes first, the one that looks back by one or the one that copies? (notebook 21)."""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +10,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab import copying
 from transformer_lib.course.lab.order import BUDGETS
 from transformer_lib.model import circuits
@@ -37,11 +32,6 @@ class Setup:
     seed: int
 
 
-def setups(seeds: Sequence[int]) -> list[Setup]:
-    """Return what is run, in this order."""
-    return [Setup(rate, norms, seed) for seed in seeds for norms in (False, True) for rate in BUDGETS]
-
-
 def first_time(weights: Tensor, periods: Tensor) -> Tensor:
     """Return each head's previous-token score before anything repeats: the mean over queries 0 < t < period.
 
@@ -59,7 +49,7 @@ def curves(setup: Setup, steps: int, every: int) -> dict[str, list[float]]:
     repeats, "induction" the induction score of the second layer.
     """
     ids, periods = (each[:TESTED] for each in copying.tested())
-    found: dict[str, list[float]] = {name: [] for name in ("loss", *SCORES)}
+    scores_of: dict[str, list[float]] = {name: [] for name in ("loss", *SCORES)}
 
     def watch(step: int, model: nn.Module) -> None:
         if step % every:
@@ -72,11 +62,11 @@ def curves(setup: Setup, steps: int, every: int) -> dict[str, list[float]]:
             "induction": circuits.induction_score(run.weights[1], periods),
         }
         for name, score in scores.items():
-            found[name].append(round(score.item(), 4))
+            scores_of[name].append(round(score.item(), 4))
 
     model = copying.new_model(2, 1, setup.seed, norm_first=setup.norm_first)
     copying.fit(model, steps, setup.seed, setup.rate, watch=watch)
-    return found
+    return scores_of
 
 
 def crossings(curve: Sequence[float], share: float) -> float:
@@ -95,23 +85,18 @@ def run_setup(setup: Setup) -> dict[str, Any]:
     """Train one set-up, and return its curves and where each score crosses each share of its rise, in steps."""
     steps = BUDGETS[setup.rate]
     every = steps // MEASUREMENTS
-    found: dict[str, Any] = {"every": every} | curves(setup, steps, every)
+    result: dict[str, Any] = {"every": every} | curves(setup, steps, every)
     for name in SCORES:
-        found[f"{name} crosses"] = {str(share): round(every * crossings(found[name], share), 1) for share in SHARES}
-    print(setup, found["loss"][-1], *(found[f"{name} crosses"] for name in SCORES), flush=True)
-    return found
-
-
-def short_run(norm_first: bool) -> dict[str, list[float]]:
-    """Return the curves of SHORT steps, seed 0, measured at each: quick to repeat."""
-    return curves(Setup(3e-3, norm_first, 0), SHORT, 1)
+        result[f"{name} crosses"] = {str(share): round(every * crossings(result[name], share), 1) for share in SHARES}
+    return result
 
 
 def steps(seeds: Sequence[int]) -> Steps:
     """Train every set-up."""
     for norms in (False, True):
-        yield Step(("short", str(norms)), short_run, norms)
-    for setup in setups(seeds):
+        yield Step(("short", str(norms)), curves, Setup(3e-3, norms, 0), SHORT, 1)
+    for seed, norms, rate in itertools.product(seeds, (False, True), BUDGETS):
+        setup = Setup(rate, norms, seed)
         yield Step(("runs", setup), run_setup, setup)
 
 
@@ -119,4 +104,4 @@ STUDY = Study("order", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

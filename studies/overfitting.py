@@ -1,8 +1,7 @@
 """What does a translator learn from few sentences? Its loss on them, and on sentences it never saw (notebook 13).
 
-`python -m studies.overfitting` trains the course's translator on 256 to all of the training pairs, for the same number
-of steps, and writes data/overfitting.json after each run. What hinders overfitting is tried on the smallest set:
-dropout and label smoothing; and it is trained for four times as many steps, too.
+All sets are trained on for the same number of steps; the smallest also for four times as many, and with what hinders
+overfitting: dropout and label smoothing.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from typing import Any
 
 import torch
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab import translators
 from transformer_lib.course.lab.overfitting import SIZES, STEPS
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
@@ -107,7 +105,6 @@ def run_setup(corpus: Corpus, setup: Setup) -> dict[str, Any]:
     for name, pairs in (("training", seen), ("validation", corpus["validation"][::4])):
         said = translator.translate([pair.src for pair in pairs], path="fast")
         exact[name] = round(sum(exact_matches(said, pairs)) / len(pairs), 4)
-    print(setup, curve["training"][-1], min(curve["validation"]), curve["validation"][-1], exact, flush=True)
     return {"curve": curve, "exact": exact}
 
 
@@ -130,4 +127,4 @@ STUDY = Study("overfitting", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

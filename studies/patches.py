@@ -1,8 +1,4 @@
-"""Can a Transformer read an image? Patches of handwritten digits as tokens, beside plain rivals (notebook 19).
-
-`python -m studies.patches` trains every version and writes data/patches.json after each run; what the file already has
-is not run again.
-"""
+"""Can a Transformer read an image? Patches of handwritten digits as tokens, beside plain rivals (notebook 19)."""
 
 from __future__ import annotations
 
@@ -15,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib._streams import run_command
 from transformer_lib.baselines import count_parameters
 from transformer_lib.course.lab.patches import EPOCHS, VERSIONS
 from transformer_lib.data.digits import load_digits
@@ -130,15 +125,13 @@ def run_setup(setup: Setup) -> dict[str, Any]:
         tokens, held = tokens[:, order], held[:, order]
     model = new_model(setup.version, setup.seed)
     losses = train(model, tokens, parts.labels, setup.epochs, setup.seed)
-    found = {
+    return {
         "parameters": count_parameters(model),
         "loss": round(sum(losses[-22:]) / 22, 4),
         "held out": share_right(model, held, parts.held_labels),
         "trained on": share_right(model, tokens, parts.labels),
         "moved in the test": share_right(model, held[:, order], parts.held_labels),
     }
-    print(setup, found, flush=True)
-    return found
 
 
 def neighbours(parts: Split, k: int = 3) -> float:
@@ -237,4 +230,4 @@ STUDY = Study("patches", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

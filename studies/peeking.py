@@ -1,7 +1,6 @@
 """What does a model learn that is trained without the causal mask? (notebook 07)
 
-`python -m studies.peeking` trains a small writer and the translator of rung 07, each with the mask and without, and
-writes data/peeking.json. The translator with the mask is the ladder's own.
+A small writer and the translator of rung 07; the translator with the mask is the ladder's own.
 """
 
 from __future__ import annotations
@@ -14,24 +13,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab import ladder
-from transformer_lib.course.lab.peeking import (
-    LAST_AT,
-    Writer,
-    after_four,
-    judge,
-    losses,
-    test_sentences,
-    train,
-    with_full_window,
-)
+from transformer_lib.course.lab import peeking as lab
 from transformer_lib.data.corpora import Corpus, load_corpus
 from transformer_lib.decoding.translator import Translator
 from transformer_lib.model.masks import padding_mask
 
 from . import ladder as ladder_study
-from .engine import Step, Steps, Study
+from .engine import Step, Steps, Study, rounded
 from .ladder_models import Reader
 
 PASSES = (2, 4)  # of a translator over the corpus
@@ -40,19 +29,13 @@ RATES = (2e-3, 5e-3, 1e-2)
 SAMPLES = 3  # translations that are kept of each translator
 
 
-def measure(model: Writer) -> dict[str, Any]:
+def measure(model: lab.Writer) -> dict[str, Any]:
     """Return what `judge`, `after_four` and `with_full_window` find, and the loss in training form by position."""
-    inputs, labels = test_sentences()
-    in_training, alone, written = judge(model)
-    single = {"training": in_training, "honest": alone, "written": written, "full window": with_full_window(model)}
-    found: dict[str, Any] = {name: round(number, 4) for name, number in single.items()}
-    by_position = losses(model(inputs), labels).tolist()
-    moved = [after_four(model, last_at) for last_at in LAST_AT]
-    return found | {"by position": _rounded(by_position), "after four": _rounded(moved)}
-
-
-def _rounded(numbers: Sequence[float]) -> list[float]:
-    return [round(number, 4) for number in numbers]
+    inputs, labels = lab.test_sentences()
+    in_training, alone, written = lab.judge(model)
+    single = {"training": in_training, "honest": alone, "written": written, "full window": lab.with_full_window(model)}
+    moved = [lab.after_four(model, last_at) for last_at in lab.LAST_AT]
+    return rounded({**single, "by position": lab.losses(model(inputs), labels), "after four": moved})
 
 
 class Peeker(Reader):
@@ -65,10 +48,10 @@ class Peeker(Reader):
 
 def new_peeker(corpus: Corpus, seed: int) -> Translator:
     """Return the untrained translator of rung 07 with this seed, but without the mask."""
-    found = ladder_study.new_translator(corpus, "07", seed)
-    model = Peeker(found.model.config, ladder.find("07").parts or ())
-    model.load_state_dict(found.model.state_dict())
-    return Translator(model, found.src_tokenizer, found.tgt_tokenizer)
+    rung = ladder_study.new_translator(corpus, "07", seed)
+    model = Peeker(rung.model.config, ladder.find("07").parts or ())
+    model.load_state_dict(rung.model.state_dict())
+    return Translator(model, rung.src_tokenizer, rung.tgt_tokenizer)
 
 
 def run_peeker(corpus: Corpus, seed: int, passes: Sequence[int] = PASSES) -> dict[str, Any]:
@@ -89,7 +72,7 @@ def run_peeker(corpus: Corpus, seed: int, passes: Sequence[int] = PASSES) -> dic
 
 def run(**setup: Any) -> dict[str, Any]:
     """Train one writer, and return what `measure` finds."""
-    return measure(train(**setup))
+    return measure(lab.train(**setup))
 
 
 def steps(seeds: Sequence[int]) -> Steps:
@@ -107,4 +90,4 @@ STUDY = Study("peeking", __doc__, steps, by_seed=True)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,8 +1,7 @@
 """GPT-2 and BERT of `transformers` in this library: how nearly they agree, and what a slip costs (notebook 19).
 
-`python -m studies.ports` needs `transformers` (pip install -e ".[peers]"), takes seconds, and writes data/ports.json:
-the largest difference of any logit, for weights as transformers draws them and for weights drawn anew, and the same
-with one thing wrong.
+Measured is the largest difference of any logit, for weights as `transformers` draws them and for weights drawn again,
+and the same with one thing wrong. Needs `transformers`: pip install -e ".[peers]".
 """
 
 from __future__ import annotations
@@ -15,7 +14,6 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.ports import MODELS, WEIGHTS, draw_anew, new_bert, new_gpt2, new_ids
 from transformer_lib.model import interop
 from transformer_lib.model.layers import LayerNorm
@@ -89,31 +87,34 @@ def differences(kind: str, number: int, weights: str, dtype: torch.dtype = torch
         given.append((torch.arange(size[1]) > size[1] // 3).long().expand_as(ids))
         wanted = theirs(ids, attention_mask=real.long(), token_type_ids=given[1]).logits
     ours = slips(theirs.state_dict(), size[4])
-    found = {name: float((model(*given) - wanted)[real].abs().max()) for name, model in ours.items()}
-    return {"spread of the logits": float(wanted[real].std())} | found
+    largest = {name: float((model(*given) - wanted)[real].abs().max()) for name, model in ours.items()}
+    return {"spread of the logits": float(wanted[real].std())} | largest
 
 
 def measure(_seeds: Sequence[int]) -> dict[str, Any]:
     """Return all differences: for each kind and weights a list over the models; and how they agree in float64."""
-    versions = {name: importlib.import_module(name).__version__ for name in ("torch", "transformers")}
-    found: dict[str, Any] = {"versions": versions, "models": [list(size) for size in MODELS]}
+    result, numbers = header(MODELS), range(len(MODELS))
     for kind in ("GPT-2", "BERT"):
-        found[kind] = {weights: _listed(kind, weights) for weights in WEIGHTS}
-        found[kind]["float64"] = [
-            float(f"{differences(kind, number, 'drawn anew', torch.float64)['right']:.1e}")
-            for number in range(len(MODELS))
-        ]
-    return found
+        result[kind] = {weights: listed([differences(kind, n, weights) for n in numbers]) for weights in WEIGHTS}
+        exact = [differences(kind, n, "drawn anew", torch.float64) for n in numbers]
+        result[kind]["float64"] = listed(exact)["right"]
+    return result
 
 
-def _listed(kind: str, weights: str) -> dict[str, list[float]]:
-    """Return {what: a number for each model}, to two digits."""
-    each = [differences(kind, number, weights) for number in range(len(MODELS))]
-    return {what: [float(f"{one[what]:.1e}") for one in each] for what in each[0]}
+def header(models: Sequence[Sequence[int]]) -> dict[str, Any]:
+    """Return what is said of the models beside what is measured of them."""
+    versions = {name: importlib.import_module(name).__version__ for name in ("torch", "transformers")}
+    return {"versions": versions, "models": [list(size) for size in models]}
+
+
+def listed(each: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
+    """Return {name: a number for each model that has it}, to two digits."""
+    names = dict.fromkeys(name for one in each for name in one)
+    return {name: [float(f"{one[name]:.2g}") for one in each if name in one] for name in names}
 
 
 STUDY = Study("ports", __doc__, at_once(measure), seeds=range(len(MODELS)), indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,14 +1,12 @@
 """Llama, Qwen3, Mistral and Mixtral of `transformers` in this library, and what a slip costs (notebook 20).
 
-`python -m studies.ports_today` needs `transformers` (pip install -e ".[peers]"), takes minutes, and writes
-data/ports_today.json: the largest difference of any logit for random weights, the same with one thing wrong, and what
-two of these slips do to a trained model, which goes on writing sentences.
+Measured is the largest difference of any logit for random weights, the same with one thing wrong, and what two of these
+slips do to a trained model, which goes on writing sentences. Needs `transformers`: pip install -e ".[peers]".
 """
 
 from __future__ import annotations
 
-import importlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import MethodType
 from typing import Any
@@ -17,13 +15,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab import masks, one_change, one_stack
 from transformer_lib.course.lab.ports_today import BASES, MODELS, changed, new_ids, new_theirs
 from transformer_lib.model import interop, modern
 
 from . import masks as masks_study
 from .engine import Study, at_once
+from .ports import header, listed
 
 KINDS = ("Llama", "Qwen3", "Mistral", "Mixtral")
 TRAINED = {"norm": "rms", "feed_forward": "swiglu", "d_ff": 128, "n_kv_heads": 2, "pairs": "halves", "window": 4}
@@ -52,17 +50,17 @@ def without_qk_norm(right: modern.LanguageModel) -> modern.LanguageModel:
 
 def slips(kind: str, right: modern.LanguageModel) -> dict[str, modern.LanguageModel]:
     """Return the model, and the same with one thing wrong each."""
-    found = {"right": right, "neighbouring pairs": changed(right, pairs="neighbours")}
-    found["ten times the base"] = changed(right, rope_base=10 * right.config.rope_base)
+    models = {"right": right, "neighbouring pairs": changed(right, pairs="neighbours")}
+    models["ten times the base"] = changed(right, rope_base=10 * right.config.rope_base)
     if right.config.kv_heads > 1:
-        found["heads shared in turns"] = shared_in_turns(right)
+        models["heads shared in turns"] = shared_in_turns(right)
     if right.config.window is not None:
-        found["window one longer"] = changed(right, window=right.config.window + 1)
-        found["window one shorter"] = changed(right, window=right.config.window - 1)
-        found["no window"] = changed(right, window=None)
+        models["window one longer"] = changed(right, window=right.config.window + 1)
+        models["window one shorter"] = changed(right, window=right.config.window - 1)
+        models["no window"] = changed(right, window=None)
     if kind == "Qwen3":
-        found["no QK-norm"] = without_qk_norm(right)
-    return found
+        models["no QK-norm"] = without_qk_norm(right)
+    return models
 
 
 @torch.no_grad()
@@ -76,8 +74,8 @@ def differences(kind: str, number: int) -> dict[str, Any]:
     logits = {
         name: model(ids) for name, model in slips(kind, interop.load_hf(theirs.state_dict(), theirs.config)).items()
     }
-    stays = {name: (found.argmax(-1) == wanted.argmax(-1)).float().mean().item() for name, found in logits.items()}
-    moved = {name: (found - wanted).abs().max().item() for name, found in logits.items()}
+    stays = {name: (ours.argmax(-1) == wanted.argmax(-1)).float().mean().item() for name, ours in logits.items()}
+    moved = {name: (ours - wanted).abs().max().item() for name, ours in logits.items()}
     return {"spread of the logits": wanted.std().item(), "moved": moved, "stays": stays}
 
 
@@ -132,40 +130,28 @@ def written(right: modern.LanguageModel, number: int = SAMPLES) -> dict[str, dic
 
     The grammar of the corpus parses all sentences of the corpus; one sentence of each is stored, too.
     """
-    found = {}
+    results = {}
     for name in ("right", "neighbouring pairs", "window one longer", "window one shorter"):
         model = slips("Mistral", right)[name]
         said = masks_study.sample(model, 1.0, number)
         share = sum(map(masks.is_grammatical, said)) / number
-        found[name] = {"nats": round(one_change.nats(model), 3), "grammatical": round(share, 3), "says": said[0]}
-    return found
+        results[name] = {"nats": round(one_change.nats(model), 3), "grammatical": round(share, 3), "says": said[0]}
+    return results
 
 
 def measure(_seeds: Sequence[int]) -> dict[str, Any]:
     """Return all differences: for each kind a list over the models; how they agree in float64; the trained ones."""
-    versions = {name: importlib.import_module(name).__version__ for name in ("torch", "transformers")}
-    found: dict[str, Any] = {"versions": versions, "models": [list(size) for size in MODELS]}
+    result, numbers = header(MODELS), range(len(MODELS))
     for kind in KINDS:
-        each = [differences(kind, number) for number in range(len(MODELS))]
-        found[kind] = {"spread of the logits": [_short(one["spread of the logits"]) for one in each]}
-        found[kind] |= {what: _listed([one[what] for one in each]) for what in ("moved", "stays")}
-        found[kind]["float64"] = [_short(in_float64(kind, number)) for number in range(len(MODELS))]
-    found["trained"] = [written(trained(seed)) for seed in TRAINED_SEEDS]
-    return found
-
-
-def _short(number: float) -> float:
-    return float(f"{number:.2g}")
-
-
-def _listed(each: Sequence[Mapping[str, float]]) -> dict[str, list[float]]:
-    """Return {slip: a number for each model that can have it}, to two digits."""
-    names = dict.fromkeys(name for one in each for name in one)
-    return {name: [_short(one[name]) for one in each if name in one] for name in names}
+        each = [differences(kind, number) for number in numbers]
+        result[kind] = listed([{"spread of the logits": one["spread of the logits"]} for one in each])
+        result[kind] |= {what: listed([one[what] for one in each]) for what in ("moved", "stays")}
+        result[kind] |= listed([{"float64": in_float64(kind, number)} for number in numbers])
+    return result | {"trained": [written(trained(seed)) for seed in TRAINED_SEEDS]}
 
 
 STUDY = Study("ports_today", __doc__, at_once(measure), seeds=range(len(MODELS)), indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

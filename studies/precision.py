@@ -1,7 +1,7 @@
 """Does training in bfloat16 cost quality? The course's recipe with `precision="bfloat16"`; float32 is in results.json.
 
-`python -m studies.precision` writes data/precision.json, and a sentence of docs/speed.md. On a processor without units
-for bfloat16 it takes several times as long as in float32: there, 16 bits are an exercise.
+Also writes a sentence of docs/speed.md. On a processor without units for bfloat16 it takes several times as long as in
+float32: there, 16 bits are an exercise.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from statistics import mean, stdev
 import torch
 
 from transformer_lib._files import DATA
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.translators import TEST_SPLITS, load_results
 from transformer_lib.data.corpora import load_corpus
 
@@ -82,4 +81,4 @@ STUDY = Study("precision", __doc__, at_once(measure), write_pages=write_pages, i
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -158,15 +158,15 @@ def work(way: str, steps: int) -> dict[str, Any]:
     model, clock = new_model(), Clock()
     numbers, in_layers = count_parameters(model), sum(map(count_parameters, layers_of(model)))
     local = (train_whole if way == WHOLE else train_sharded)(model, WARM + steps, clock)
-    found: dict[str, Any] = {"parameters": numbers, "in_layers": in_layers, "kept": local}
+    result: dict[str, Any] = {"parameters": numbers, "in_layers": in_layers, "kept": local}
     if distributed.rank() == 0:
         ends, passed = clock.seconds[WARM - 1 :], clock.passed[WARM - 1 :]
-        found["seconds"] = statistics.median(b - a for a, b in zip(ends, ends[1:], strict=False))
-        found["bytes"] = (passed[-1] - passed[0]) // steps
-        found["losses"] = clock.losses
+        result["seconds"] = statistics.median(b - a for a, b in zip(ends, ends[1:], strict=False))
+        result["bytes"] = (passed[-1] - passed[0]) // steps
+        result["losses"] = clock.losses
     if distributed.together():
-        found["exchange"] = exchange_seconds(numbers)
-    return found
+        result["exchange"] = exchange_seconds(numbers)
+    return result
 
 
 def run_group(processes: int, threads: int, way: str, steps: int = STEPS) -> dict[str, Any]:
@@ -185,22 +185,22 @@ def measure(rounds: int = ROUNDS) -> dict[str, Any]:
     Raises:
         AssertionError: a group computed other losses than a process alone.
     """
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name, *_ in GROUPS}
+    runs_of: dict[str, list[dict[str, Any]]] = {name: [] for name, *_ in GROUPS}
     for number in range(rounds):
         for name, processes, threads, way in GROUPS[:: -1 if number % 2 else 1]:
-            found[name].append(run_group(processes, threads, way))
-    wanted = found[ALONE][0]["losses"]
+            runs_of[name].append(run_group(processes, threads, way))
+    wanted = runs_of[ALONE][0]["losses"]
     rows = {}
-    for name, runs in found.items():
+    for name, runs in runs_of.items():
         apart = max(abs(a - b) for run in runs for a, b in zip(run["losses"], wanted, strict=True))
         assert apart < 1e-4, f"{name} computed other losses, by up to {apart}"
         keys = [key for key in ("seconds", "bytes", "exchange", "kept") if key in runs[0]]
         numbers = {key: statistics.median(run[key] for run in runs) for key in keys}
-        faster = [alone["seconds"] / run["seconds"] for alone, run in zip(found[ALONE], runs, strict=True)]
+        faster = [alone["seconds"] / run["seconds"] for alone, run in zip(runs_of[ALONE], runs, strict=True)]
         rows[name] = numbers | {"faster": statistics.median(faster), "apart": apart}
     config = new_model().config
     flops = 3 * 2 * SENTENCES * transformer_cost(config, LENGTH, LENGTH).total
-    sizes = {name: found[ALONE][0][name] for name in ("parameters", "in_layers")}
+    sizes = {name: runs_of[ALONE][0][name] for name in ("parameters", "in_layers")}
     return sizes | {"flops": flops, "rounds": rounds, "groups": rows}
 
 
@@ -345,9 +345,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     if given.work:
         file, way, steps = given.work
         with distributed.process_group():
-            found = work(way, int(steps))
+            result = work(way, int(steps))
             if distributed.rank() == 0:
-                write_atomically(Path(file), json.dumps(found).encode("utf-8"))
+                write_atomically(Path(file), json.dumps(result).encode("utf-8"))
         return
     if not given.tables:
         save(given.results, described() | measure(given.rounds), indent=1)

@@ -1,11 +1,9 @@
-"""Who still knows the first token at the end? Recurrent nets beside attention, over length and seeds (notebook 01).
-
-`python -m studies.recall` trains every kind at every length and writes data/recall.json.
-"""
+"""Who still knows the first token at the end? Recurrent nets beside attention, over length and seeds (notebook 01)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -13,10 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.recall import BATCH_SIZE, KINDS, LEARNING_RATE, LENGTHS, SYMBOLS, Reader
 
-from .engine import Study, at_once
+from .engine import Step, Steps, Study
 
 BUDGETS = (500, 2500)  # steps: accuracy is measured after each
 OTHER_RATES, RATE_LENGTHS = (1e-3, 1e-2, 3e-2), (20, 40)  # the RNN only
@@ -27,14 +24,8 @@ MORE_SEEDS = 10  # of a start that helps some seeds only
 CHANCE = 1 / SYMBOLS
 
 
-def train_reader(kind: str, length: int, seed: int, steps: int = BUDGETS[0]) -> Reader:
-    """Train a new reader on random rows of `length` symbols, a fresh batch at every step."""
-    *_, reader = _training(kind, length, seed, (steps,))
-    return reader
-
-
-def _training(
-    kind: str, length: int, seed: int, budgets: Sequence[int], *, rate: float = LEARNING_RATE, **start: Any
+def train_readers(
+    kind: str, length: int, seed: int, budgets: Sequence[int] = BUDGETS, *, rate: float = LEARNING_RATE, **start: Any
 ) -> Iterator[Reader]:
     """Yield the same reader after each of these numbers of steps, which must rise; `start` is that of `Reader`."""
     torch.manual_seed(seed)
@@ -42,7 +33,7 @@ def _training(
     optimizer = torch.optim.Adam(reader.parameters(), rate)
     for before, budget in pairwise((0, *budgets)):
         for _ in range(budget - before):
-            ids, answers = _rows(BATCH_SIZE, length, start.get("questions", 0))
+            ids, answers = rows(BATCH_SIZE, length, start.get("questions", 0))
             loss = F.cross_entropy(reader(ids), answers)
             optimizer.zero_grad()
             loss.backward()
@@ -50,7 +41,7 @@ def _training(
         yield reader
 
 
-def _rows(count: int, length: int, questions: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
+def rows(count: int, length: int, questions: int, generator: torch.Generator | None = None) -> tuple[Tensor, Tensor]:
     """Return random rows of ids and the symbol that each asks for: the first, or with questions one anywhere."""
     ids = torch.randint(SYMBOLS, (count, length), generator=generator)
     if not questions:
@@ -62,85 +53,53 @@ def _rows(count: int, length: int, questions: int, generator: torch.Generator | 
 @torch.no_grad()
 def accuracy(reader: Reader, length: int, examples: int = 2000, questions: int = 0) -> float:
     """Return the share of new rows whose first symbol the reader names; with questions, the one that is asked for."""
-    ids, answers = _rows(examples, length, questions, torch.Generator().manual_seed(length))
+    ids, answers = rows(examples, length, questions, torch.Generator().manual_seed(length))
     return (reader(ids).argmax(dim=-1) == answers).double().mean().item()
 
 
-def run(
-    seeds: Sequence[int],
-    kinds: Sequence[str] = KINDS,
-    lengths: Sequence[int] = LENGTHS,
-    budgets: Sequence[int] = BUDGETS,
-) -> dict[str, list[list[list[float]]]]:
-    """Return {kind: accuracy [budgets, seeds, lengths]}: each kind is trained at each length with each seed."""
-    found = {}
-    for kind in kinds:
-        by_seed = [[_accuracies(kind, length, seed, budgets) for length in lengths] for seed in seeds]
-        found[kind] = [[[row[b] for row in rows] for rows in by_seed] for b in range(len(budgets))]
-    return found
-
-
-def run_radii(
-    seeds: Sequence[int], radii: Sequence[float] = RADII, budgets: Sequence[int] = BUDGETS, **start: Any
-) -> dict[str, list[list[float]]]:
-    """Return {spectral radius: accuracy [budgets, seeds]} of RNNs that start there, on rows of RADIUS_LENGTH."""
-    found = {}
-    for radius in radii:
-        by_seed = [_accuracies("RNN", RADIUS_LENGTH, seed, budgets, radius=radius, **start) for seed in seeds]
-        found[f"{radius:g}"] = [list(column) for column in zip(*by_seed, strict=True)]
-    return found
-
-
-def run_rates(
-    seeds: Sequence[int],
-    rates: Sequence[float] = OTHER_RATES,
-    lengths: Sequence[int] = RATE_LENGTHS,
-    steps: int = BUDGETS[-1],
-) -> dict[str, list[list[float]]]:
-    """Return {learning rate: accuracy [lengths, seeds]} of the RNN after these steps."""
-
-    def row(length: int, rate: float) -> list[float]:
-        return [_accuracies("RNN", length, seed, (steps,), rate=rate)[0] for seed in seeds]
-
-    return {f"{rate:g}": [row(length, rate) for length in lengths] for rate in rates}
-
-
-def run_asked(
-    seeds: Sequence[int],
-    kinds: Sequence[str] = ASKING,
-    lengths: Sequence[int] = ASKED_LENGTHS,
-    budgets: Sequence[int] = BUDGETS,
-) -> dict[str, list[list[list[float]]]]:
-    """Return {kind: accuracy [budgets, seeds, lengths]} where a question at the end asks for any symbol of the row."""
-    found = {}
-    for kind in kinds:
-        by_seed = [[_accuracies(kind, length, seed, budgets, questions=length) for length in lengths] for seed in seeds]
-        found[kind] = [[[row[b] for row in rows] for rows in by_seed] for b in range(len(budgets))]
-    return found
-
-
-def _accuracies(kind: str, length: int, seed: int, budgets: Sequence[int], **start: Any) -> list[float]:
+def accuracies(kind: str, length: int, seed: int, budgets: Sequence[int] = BUDGETS, **start: Any) -> list[float]:
+    """Return the accuracy after each of the budgets."""
     questions = start.get("questions", 0)
-    return [accuracy(reader, length, questions=questions) for reader in _training(kind, length, seed, budgets, **start)]
+    return [
+        accuracy(reader, length, questions=questions) for reader in train_readers(kind, length, seed, budgets, **start)
+    ]
 
 
-def measured(seeds: Sequence[int]) -> dict:
-    """Return what is stored: lengths, budgets in steps, and accuracy by kind, question, spectral radius and rate."""
-    more = range(MORE_SEEDS)
-    radius, damping = DAMPED
-    return {
-        "lengths": LENGTHS,
-        "steps": BUDGETS,
-        "accuracy": run(seeds),
-        "asked": run_asked(seeds),
-        "radii": run_radii(more),
-        "damped": run_radii(more, (radius,), damping=damping)[f"{radius:g}"],
-        "rates": run_rates(seeds),
-    }
+def at_lengths(
+    kind: str, seeds: Sequence[int], lengths: Sequence[int], *, asked: bool = False, budgets: Sequence[int] = BUDGETS
+) -> list[list[list[float]]]:
+    """Return accuracies [budgets, seeds, lengths]; if `asked`, a question at the end asks for any symbol of the row."""
+    by_seed = [[accuracies(kind, n, seed, budgets, questions=n * asked) for n in lengths] for seed in seeds]
+    return [[[row[b] for row in of_seed] for of_seed in by_seed] for b in range(len(budgets))]
 
 
-STUDY = Study("recall", __doc__, at_once(measured), indent=1)
+def at_radius(radius: float, **start: Any) -> list[list[float]]:
+    """Return accuracies [budgets, seeds] of RNNs that start with this spectral radius, on rows of RADIUS_LENGTH."""
+    by_seed = [accuracies("RNN", RADIUS_LENGTH, seed, radius=radius, **start) for seed in range(MORE_SEEDS)]
+    return [list(column) for column in zip(*by_seed, strict=True)]
+
+
+def at_rate(rate: float, seeds: Sequence[int], budget: int = BUDGETS[-1]) -> list[list[float]]:
+    """Return accuracies [lengths, seeds] of the RNN trained at this learning rate."""
+    return [[accuracies("RNN", n, seed, (budget,), rate=rate)[0] for seed in seeds] for n in RATE_LENGTHS]
+
+
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every kind, then those that are asked, and the RNN from other starts and at other rates."""
+    for kind in KINDS:
+        yield Step(("accuracy", kind), at_lengths, kind, seeds, LENGTHS)
+    for kind in ASKING:
+        yield Step(("asked", kind), partial(at_lengths, asked=True), kind, seeds, ASKED_LENGTHS)
+    for radius in RADII:
+        yield Step(("radii", f"{radius:g}"), at_radius, radius)
+    yield Step("damped", partial(at_radius, DAMPED[0], damping=DAMPED[1]))
+    for rate in OTHER_RATES:
+        yield Step(("rates", f"{rate:g}"), at_rate, rate, seeds)
+
+
+GIVEN = {"lengths": list(LENGTHS), "steps": list(BUDGETS)}
+STUDY = Study("recall", __doc__, steps, constants=GIVEN, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,8 +1,4 @@
-"""What can attention without weights point at, and what can it answer? Models of a ring of symbols (notebook 02).
-
-`python -m studies.ring` trains every kind twice, briefly and for long, and writes data/ring.json after each; what the
-file already has is not run again. It takes some minutes.
-"""
+"""What can attention without weights point at, and what can it answer? Models of a ring of symbols (notebook 02)."""
 
 from __future__ import annotations
 
@@ -16,10 +12,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.ring import KINDS
 
-from .engine import Step, Steps, Study
+from .engine import Step, Steps, Study, rounded
 
 SYMBOLS, COLOURS, FEATURES, HIDDEN = 8, 4, 32, 64
 BATCH_SIZE, RATE, BUDGETS = 64, 3e-3, (400, 3000)
@@ -107,12 +102,12 @@ class Ring:
         x = self.tokens(symbol, colour)
         weights = changed(self.weights(x), symbol) if changed else self.weights(x)
         right = (self.logits(x, weights).argmax(dim=-1) == target).double().mean(dim=(1, 2))
-        found: dict[str, Any] = {"right": right.tolist()}
+        result: dict[str, Any] = {"right": right.tolist()}
         by_symbol = mean_by_symbol(weights, symbol)
         for name, steps in (("own", 0), ("next", 1), ("previous", -1)):
             of_each = by_symbol.roll(-steps, dims=-1).diagonal(dim1=-2, dim2=-1)  # [models, 8]
-            found |= {name: of_each.mean(dim=-1).tolist(), f"{name} of each": of_each.tolist()}
-        return found
+            result |= {name: of_each.mean(dim=-1).tolist(), f"{name} of each": of_each.tolist()}
+        return result
 
 
 class Weights:
@@ -192,13 +187,6 @@ def batch(generators: Sequence[torch.Generator], size: int) -> tuple[Tensor, Ten
     return symbol, colour, colour.gather(-1, position.gather(-1, (symbol + 1) % SYMBOLS))
 
 
-def _rounded(found: Any) -> Any:
-    """Return numbers in nested lists and dictionaries with four digits behind the point."""
-    if isinstance(found, dict):
-        return {name: _rounded(value) for name, value in found.items()}
-    return [_rounded(value) for value in found] if isinstance(found, list) else round(found, 4)
-
-
 @cache
 def longest_trained(kind: str, seeds: tuple[int, ...]) -> Ring:
     """Return models trained with the larger budget."""
@@ -207,12 +195,12 @@ def longest_trained(kind: str, seeds: tuple[int, ...]) -> Ring:
 
 def examined(kind: str, steps: int, seeds: Sequence[int]) -> dict[str, Any]:
     """Return what newly trained models do."""
-    return _rounded(Ring(kind, seeds).train(steps).examine())
+    return rounded(Ring(kind, seeds).train(steps).examine())
 
 
 def retrained(version: str, seeds: Sequence[int]) -> list[float]:
     """Return the rounded shares of `retrain`."""
-    return _rounded(retrain(seeds, version, longest_trained(RETRAINED, tuple(seeds))))
+    return rounded(retrain(seeds, version, longest_trained(RETRAINED, tuple(seeds))))
 
 
 def steps(seeds: Sequence[int]) -> Steps:
@@ -227,4 +215,4 @@ STUDY = Study("ring", __doc__, steps, seeds=range(5))
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,17 +1,12 @@
-"""What are queries, keys and values each for? Heads in which two roles share one matrix (notebook 03).
-
-`python -m studies.roles` trains every version at every width and writes data/roles.json after each; what the file
-already has is not run again.
-"""
+"""What are queries, keys and values each for? Heads in which two roles share one matrix (notebook 03)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.roles import RATE, VERSIONS, Heads
 
-from .engine import Step, Steps, Study
+from .engine import Step, Steps, Study, rounded
 
 BUDGETS = (300, 1500)  # steps
 LONGER = {("V = K", 3): (4000,)}  # budgets beyond these
@@ -22,10 +17,9 @@ def measure(version: str, d_k: int, seeds: Sequence[int]) -> dict[str, dict[str,
     results = {}
     for steps in (*BUDGETS, *LONGER.get((version, d_k), ())):
         heads = Heads(version, d_k, seeds).train(steps)
-        found = {"right": heads.share_right(), "tokens ahead": heads.tokens_ahead()}
-        found["moved by colours"] = heads.moved_by_colours()
-        results[str(steps)] = {name: [round(one, 4) for one in values] for name, values in found.items()}
-    return results
+        reached = {"right": heads.share_right(), "tokens ahead": heads.tokens_ahead()}
+        results[str(steps)] = reached | {"moved by colours": heads.moved_by_colours()}
+    return rounded(results)
 
 
 def steps(seeds: Sequence[int]) -> Steps:
@@ -39,4 +33,4 @@ STUDY = Study("roles", __doc__, steps, seeds=range(8), constants={"budgets": lis
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,10 +1,9 @@
 """Batches that wait for their longest sentence, and batches that are joined: steps counted (notebook 22).
 
-`python -m studies.rounds` takes less than a minute and writes data/rounds.json: how many steps of the model two sets of
-requests take, for several capacities. The first set is the held-out sentences, as the trained translator answers them;
-the second has lengths drawn at random, most short and some very long, as answers of a conversation may be. Nothing is
-timed, so the counts are the same on every machine. ("sorted" takes the sentences by the length of their source, and
-drawn requests by their own length, which nobody could know beforehand.)
+Two sets of requests: the held-out sentences, as the trained translator answers them, and lengths drawn at random, most
+short and some very long, as answers of a conversation may be. Nothing is timed, so the counts are the same on every
+machine. ("sorted" takes the sentences by the length of their source, and drawn requests by their own length, which
+nobody could know beforehand.)
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ from typing import Any
 import numpy as np
 
 import transformer_lib as tl
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.rounds import DRAWN, SENTENCES
 from transformer_lib.decoding import serving
 
@@ -47,8 +45,8 @@ def measure(seeds: Sequence[int], *, every: int = 1) -> dict[str, Any]:
         rows += _rows({"kind": DRAWN, "seed": seed}, drawn, sorted(drawn))
     run = {}
     for way in (IN_ORDER, JOINED):
-        found, counts = serving.serve(ours.model, src, capacity=RUN_AT, joining=way == JOINED)
-        run[way] = {"same": sum(map(list.__eq__, found, wanted)), "steps": counts.steps, "used": round(counts.used, 4)}
+        said, counts = serving.serve(ours.model, src, capacity=RUN_AT, joining=way == JOINED)
+        run[way] = {"same": sum(map(list.__eq__, said, wanted)), "steps": counts.steps, "used": round(counts.used, 4)}
     return {"sets": sets, "rows": rows, "run": {"capacity": RUN_AT, "sentences": len(src), **run}}
 
 
@@ -82,4 +80,4 @@ STUDY = Study("rounds", __doc__, at_once(measure), indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,15 +1,10 @@
-"""What is the division by √d_k for? One lookup learned with it and without, at many learning rates (notebook 04).
-
-`python -m studies.scaling` trains every version at every width and rate, and writes data/scaling.json after each; what
-the file already has is not run again.
-"""
+"""What is the division by √d_k for? One lookup learned with it and without, at many learning rates (notebook 04)."""
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.scaling import CONTROLS, STEPS, VERSIONS, WIDTHS, Lookup
 
 from .engine import Step, Steps, Study
@@ -30,7 +25,7 @@ def steps_to_learn(
         for model in (accuracy > LEARNED).nonzero().flatten().tolist():
             reached[model] = step if reached[model] is None else reached[model]
         gone = ~loss.isfinite()
-        if all(found is not None or lost for found, lost in zip(reached, gone.tolist(), strict=True)):
+        if all(step_reached is not None or lost for step_reached, lost in zip(reached, gone.tolist(), strict=True)):
             break
     return reached
 
@@ -52,4 +47,4 @@ STUDY = Study("scaling", __doc__, steps, seeds=range(5), constants=GIVEN)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,7 +1,4 @@
-"""Does an encoder's vector of "bank" say which bank? Five small encoders name the sense of a word (notebook 10).
-
-`python -m studies.senses` trains them all and writes data/senses.json.
-"""
+"""Does an encoder's vector of "bank" say which bank? Five small encoders name the sense of a word (notebook 10)."""
 
 from __future__ import annotations
 
@@ -12,14 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.senses import Senses, load_senses
 from transformer_lib.data.tokenizers import PAD_ID
 from transformer_lib.model.encoder import Encoder
 from transformer_lib.model.masks import causal_mask, padding_mask
 from transformer_lib.model.positional import sinusoidal_encoding
 
-from .engine import Study, at_once
+from .engine import Step, Steps, Study
 
 WIDTH, HEADS, HIDDEN, BATCH_SIZE, LEARNING_RATE, STEPS = 64, 4, 128, 64, 2e-3, 400
 KINDS = {"no layer": 0, "self only": 2, "left side only": 2, "one layer": 1, "two layers": 2}  # number of layers
@@ -98,20 +94,25 @@ def majority(split: str = "heldout") -> float:
     return (best == tested.labels).double().mean().item()
 
 
-def run(seeds: Sequence[int], kinds: Sequence[str] = tuple(KINDS), steps: int = STEPS) -> dict[str, dict[str, list]]:
-    """Return {kind: {group: share right per seed}}."""
-    found = {kind: [accuracy(train_tagger(kind, seed, steps)) for seed in seeds] for kind in kinds}
-    return {kind: {group: [one[group] for one in rows] for group in GROUPS} for kind, rows in found.items()}
+def shares(kind: str, seeds: Sequence[int], number: int = STEPS) -> dict[str, list[float]]:
+    """Return {group: share right of each seed} of taggers trained for this number of steps."""
+    each = [accuracy(train_tagger(kind, seed, number)) for seed in seeds]
+    return {group: [one[group] for one in each] for group in GROUPS}
 
 
-def measured(seeds: Sequence[int]) -> dict:
-    """Return what is stored: steps, the majority's share, the accuracy of every kind, and of some trained longer."""
-    longer = {"steps": LONGER_STEPS, "seeds": list(seeds[:3]), "accuracy": run(seeds[:3], LONGER_KINDS, LONGER_STEPS)}
-    return {"steps": STEPS, "majority": round(majority(), 3), "accuracy": run(seeds), "longer": longer}
+def steps(seeds: Sequence[int]) -> Steps:
+    """Train every kind, and some of them longer, with the first three seeds."""
+    yield Step("majority", lambda: round(majority(), 3))
+    for kind in KINDS:
+        yield Step(("accuracy", kind), shares, kind, seeds)
+    yield Step(("longer", "steps"), lambda: LONGER_STEPS)
+    yield Step(("longer", "seeds"), lambda: list(seeds[:3]))
+    for kind in LONGER_KINDS:
+        yield Step(("longer", "accuracy", kind), shares, kind, seeds[:3], LONGER_STEPS)
 
 
-STUDY = Study("senses", __doc__, at_once(measured), seeds=range(9))
+STUDY = Study("senses", __doc__, steps, seeds=range(9), constants={"steps": STEPS})
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,14 +1,14 @@
 """How many calls of the translator does a draft save, and what does the formula say? (notebook 22)
 
-`python -m studies.speculation` trains small drafts of four kinds for the included translator, with every seed, and
-writes data/speculation.json after each, and the weights of the first one to data/context/draft.safetensors.
-
-Greedily, a drafted token is kept where the draft's likeliest word after the translator's own words is the next of
-these. So one reading of the finished translation by the draft tells every round of every γ: `agreements`, `rounds`.
+Small drafts of four kinds are trained for the included translator; the first one's weights go to
+data/context/draft.safetensors. Greedily, a drafted token is kept where the draft's likeliest word after the
+translator's own words is the next of these. So one reading of the finished translation by the draft tells every round
+of every γ: `agreements`, `rounds`.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,12 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from transformer_lib._streams import run_command
 from transformer_lib.baselines import count_parameters
 from transformer_lib.course.lab import masks, one_stack, translators
+from transformer_lib.course.lab.one_change import next_word_loss
 from transformer_lib.course.lab.speculation import KINDS
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
 from transformer_lib.data.metrics import exact_matches
@@ -54,11 +53,6 @@ class Setup:
     seed: int
 
 
-def setups(seeds: Sequence[int]) -> list[Setup]:
-    """Return what is trained, in this order."""
-    return [Setup(draft, seed) for seed in seeds for draft in KINDS]
-
-
 def train(setup: Setup, corpus: Corpus, *, count: int | None = None) -> Translator | LanguageModel:
     """Return the trained draft: a translator, or for "blind" a language model; `count` pairs in place of all."""
     pairs = corpus["train"] if count is None else corpus["train"][:count]
@@ -75,12 +69,8 @@ def _blind(seed: int, steps: int) -> LanguageModel:
     torch.manual_seed(seed)
     sizes = (SIZES["n_layers"], SIZES["d_model"], SIZES["n_heads"], SIZES["d_ff"])
     model = LanguageModel(len(one_stack.tokenizer()), *sizes, norm_first=True)
-    one_stack.fit(model, _next_word, steps, seed)
+    one_stack.fit(model, next_word_loss, steps, seed)
     return model.eval()
-
-
-def _next_word(model: nn.Module, ids: Tensor) -> Tensor:
-    return F.cross_entropy(model(ids[:, :-1]).flatten(0, 1), ids[:, 1:].flatten(), ignore_index=masks.PAD)
 
 
 # Greedily: one reading tells all rounds --------------------------------------------------------------------
@@ -102,14 +92,14 @@ def rounds(agree: Sequence[bool], gamma: int) -> list[tuple[int, int, int]]:
     A drafted word that is not the target's ends a draft's use, and the sentence's last token, eos, ends it whole; where
     the draft proposes eos early is not known here, so `drafted` counts the tokens that could be tested.
     """
-    found, at = [], 0
+    all_rounds, at = [], 0
     while at < len(agree):
         room = min(gamma, len(agree) - at)  # a draft that goes along ends with eos
         accepted = next((k for k in range(room) if not agree[at + k]), room)
         said = min(accepted + 1, len(agree) - at)
-        found.append((room, accepted, said))
+        all_rounds.append((room, accepted, said))
         at += said
-    return found
+    return all_rounds
 
 
 def counted(sentences: Sequence[Sequence[bool]], gamma: int) -> dict[str, float]:
@@ -183,15 +173,15 @@ def test_splits(corpus: Corpus) -> dict[str, list[Pair]]:
 def measure(target: Translator, draft: Translator | LanguageModel, corpus: Corpus, seed: int) -> dict[str, Any]:
     """Return the draft's size, what it translates right itself, its agreements with the target, and a sampled run."""
     model = draft.model if isinstance(draft, Translator) else draft
-    found: dict[str, Any] = {"parameters": count_parameters(model), "exact match": {}, "splits": {}}
+    result: dict[str, Any] = {"parameters": count_parameters(model), "exact match": {}, "splits": {}}
     for split, pairs in test_splits(corpus).items():
         texts = [pair.src for pair in pairs]
         if isinstance(draft, Translator):
             right = sum(exact_matches(draft.translate(texts, path="fast"), pairs))
-            found["exact match"][split] = round(right / len(pairs), 4)
+            result["exact match"][split] = round(right / len(pairs), 4)
         src = target.src_tokenizer.encode_batch(texts)
         ids = greedy_decode(target.model, src, max_new_tokens=LONGEST, path="fast")
-        found["splits"][split] = measured(agreements(model, src, ids))
+        result["splits"][split] = measured(agreements(model, src, ids))
     src = target.src_tokenizer.encode_batch([pair.src for pair in corpus["heldout"][:SAMPLED]])
     options = {"gamma": SAMPLED_GAMMA, "generator": torch.Generator().manual_seed(seed)}
     drawn = speculative_sample(target.model, model, src, max_new_tokens=LONGEST, **options)
@@ -201,8 +191,8 @@ def measure(target: Translator, draft: Translator | LanguageModel, corpus: Corpu
         "acceptance": alpha,
         "formula": tokens_per_call(alpha, SAMPLED_GAMMA),
     }
-    found["sampled"] = {"gamma": SAMPLED_GAMMA} | {name: round(value, 4) for name, value in numbers.items()}
-    return found
+    result["sampled"] = {"gamma": SAMPLED_GAMMA} | {name: round(value, 4) for name, value in numbers.items()}
+    return result
 
 
 def short_run(kind: str) -> float:
@@ -229,8 +219,9 @@ def steps(seeds: Sequence[int], weights: Path) -> Steps:
     yield Step("target parameters", count_parameters, target.model)
     for kind in KINDS:
         yield Step(("short", kind), short_run, kind)
-    for number, setup in enumerate(setups(seeds)):
-        yield Step(("runs", setup), run_setup, setup, corpus, target, None if number else saving)
+    for seed, kind in itertools.product(seeds, KINDS):
+        setup, first = Setup(kind, seed), (kind, seed) == (KINDS[0], seeds[0])
+        yield Step(("runs", setup), run_setup, setup, corpus, target, saving if first else None)
 
 
 WEIGHTS = {"weights": {"type": Path, "default": TRAINED["draft"]}}
@@ -238,4 +229,4 @@ STUDY = Study("speculation", __doc__, steps, by_seed=True, options=WEIGHTS, inde
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -6,6 +6,7 @@ follows: the tables of docs/speed.md and the line in the README. The programs ar
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from transformer_lib._files import DATA
@@ -110,11 +111,6 @@ def tricks_report(results: dict) -> str:
     return f"{setting}\n\n{table(head, rows)}"
 
 
-def write_tricks(results: dict, root: Path = ROOT) -> None:
-    """Write the table of the tricks into docs/speed.md."""
-    write_between(root / "docs" / "speed.md", "tricks", tricks_report(results))
-
-
 def deployed_report(results: dict) -> str:
     """Return, as Markdown, how fast decoding is beside CTranslate2, and how many sentences are the same."""
     works, machine, work = results["decoding"], results["machine"], results["work"]
@@ -129,11 +125,6 @@ def deployed_report(results: dict) -> str:
         f"many of the sentences every word is that of {OURS}."
     )
     return f"{setting}\n\n{table(['decoding', *works], rows)}\n\nA beam is {work['beam_size']} wide."
-
-
-def write_deployed(results: dict, root: Path = ROOT) -> None:
-    """Write the table beside CTranslate2 into docs/speed.md."""
-    write_between(root / "docs" / "speed.md", "deployed", deployed_report(results))
 
 
 def elsewhere_report(kept: dict) -> str:
@@ -156,11 +147,6 @@ def _elsewhere(found: dict) -> list[str]:
     return parts
 
 
-def write_elsewhere(kept: dict, root: Path = ROOT) -> None:
-    """Write what other processors measured into docs/speed.md."""
-    write_between(root / "docs" / "speed.md", "elsewhere", elsewhere_report(kept))
-
-
 def shared_report(results: dict) -> str:
     """Return, as Markdown, how many steps several learners on one machine take together."""
     rates = {(row["learners"], row["threads"]): row["steps_a_second"] for row in results["rows"]}
@@ -180,11 +166,6 @@ def shared_report(results: dict) -> str:
     return f"{setting}\n\n{table(['learners at once', *(named[number] for number in threads)], rows)}"
 
 
-def write_shared(results: dict, root: Path = ROOT) -> None:
-    """Write the table of several learners into docs/speed.md."""
-    write_between(root / "docs" / "speed.md", "shared", shared_report(results))
-
-
 def held_report(results: dict) -> str:
     """Return, as Markdown, the ratios of a processor held to older instructions."""
     found = [{row["name"]: row for row in results[part]["rows"]} for part in PARTS]
@@ -200,11 +181,6 @@ def held_report(results: dict) -> str:
         "bfloat16."
     )
     return f"{setting}\n\n{table(['held to older instructions', 'training step', 'decoding'], rows)}"
-
-
-def write_held(results: dict, root: Path = ROOT) -> None:
-    """Write the table of a processor held to older instructions into docs/speed.md."""
-    write_between(root / "docs" / "speed.md", "held", held_report(results))
 
 
 def _timed(row: dict | None) -> str:
@@ -319,3 +295,15 @@ def _row_start(row: dict) -> tuple[str, str, str]:
 
 def _percent(share: float | None) -> str:
     return "—" if share is None else f"{100 * share:.0f} %"
+
+
+def _writer(mark: str, report: Callable[[dict], str]) -> Callable[..., None]:
+    """Return a function of results and of the repository that writes their report between these marks of the page."""
+    return lambda results, root=ROOT: write_between(root / "docs" / "speed.md", mark, report(results))
+
+
+write_tricks = _writer("tricks", tricks_report)  # the fast path without each of its tricks
+write_deployed = _writer("deployed", deployed_report)  # beside CTranslate2
+write_elsewhere = _writer("elsewhere", elsewhere_report)  # on other processors
+write_shared = _writer("shared", shared_report)  # several learners on one machine
+write_held = _writer("held", held_report)  # a processor held to older instructions

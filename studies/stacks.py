@@ -1,11 +1,8 @@
-"""Can one translate without an encoder? One stack that reads source and target, beside two (notebook 19).
-
-`python -m studies.stacks` trains every arm, one and four passes over the context corpus, and writes data/stacks.json
-after each run; what the file already has is not run again.
-"""
+"""Can one translate without an encoder? One stack that reads source and target, beside two (notebook 19)."""
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils.flop_counter import FlopCounterMode
 
-from transformer_lib._streams import run_command
 from transformer_lib.baselines import count_parameters
 from transformer_lib.course.lab import translators
 from transformer_lib.course.lab.stacks import ARMS, PASSES
@@ -51,11 +47,6 @@ class Setup:
     arm: str
     passes: int
     seed: int
-
-
-def setups(seeds: Sequence[int]) -> list[Setup]:
-    """Return what is run, in this order: all arms and both budgets with one seed, then with the next."""
-    return [Setup(arm, passes, seed) for seed in seeds for passes in PASSES for arm in ARMS]
 
 
 def new_translator(pairs: Sequence[Pair], arm: str, seed: int) -> Translator:
@@ -142,13 +133,13 @@ def scores_of(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]
     """Return shares: exactly right; right but for the ambiguous word; its sense right; right where one is named."""
     said = translate([pair.src for pair in pairs])
     blind = [text in (pair.tgt, *pair.contrast) for text, pair in zip(said, pairs, strict=True)]
-    found = {
+    right_of = {
         "exact match": exact_matches(said, pairs),
         "exact but for the sense": blind,
         "sense accuracy": sense_matches(said, pairs),
         "sense choice": sense_choices(said, pairs),
     }
-    return {name: round(sum(right) / len(right), 4) for name, right in found.items() if right}
+    return {name: round(sum(right) / len(right), 4) for name, right in right_of.items() if right}
 
 
 def multiply_adds(model: TranslationModel) -> int:
@@ -194,7 +185,8 @@ def steps(seeds: Sequence[int]) -> Steps:
         yield Step(("chance", split), lambda pairs: round(chance(pairs), 4), corpus[split])
     for arm in ARMS:
         yield Step(("short", arm), short_run, corpus, arm)
-    for setup in setups(seeds):
+    for seed, passes, arm in itertools.product(seeds, PASSES, ARMS):  # all arms and both budgets with each seed
+        setup = Setup(arm, passes, seed)
         yield Step(("runs", setup), run_setup, corpus, setup)
 
 
@@ -202,4 +194,4 @@ STUDY = Study("stacks", __doc__, steps, by_seed=True, indent=1)
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

@@ -1,8 +1,4 @@
-"""What is the feed-forward layer for? Tables of pairs learned with it and without (notebook 09).
-
-`python -m studies.tables` trains every set-up of SETUPS at every rate and writes data/tables.json after each; what the
-file already has is not run again.
-"""
+"""What is the feed-forward layer for? Tables of pairs learned with it and without (notebook 09)."""
 
 from __future__ import annotations
 
@@ -14,7 +10,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from transformer_lib._streams import run_command
 from transformer_lib.course.lab.tables import BUDGETS, NARROW, SIZES, WIDTH, Setup
 
 from .engine import Step, Steps, Study
@@ -105,19 +100,19 @@ def train(setup: Setup, rate: float, seeds: Sequence[int], budgets: Sequence[int
 
     Stops early when all models know their tables; the later budgets then have the same numbers.
     """
-    models, found = Layer(setup, seeds), []
+    models, learned = Layer(setup, seeds), []
     optimizer = torch.optim.Adam(models.weights.values(), rate, fused=True)
     for step in range(budgets[-1] + 1):
         logits = models.logits()
         if step in budgets:
-            found.append(models.learned(logits.detach()))
-            if min(found[-1]) == setup.symbols**2:
+            learned.append(models.learned(logits.detach()))
+            if min(learned[-1]) == setup.symbols**2:
                 break
         loss = F.cross_entropy(logits.flatten(0, 1), models.table.flatten())
         optimizer.zero_grad()
         (loss * len(seeds)).backward()  # no weight is shared, so each model gets the gradient of its own loss
         optimizer.step()
-    return found + found[-1:] * (len(budgets) - len(found))
+    return learned + learned[-1:] * (len(budgets) - len(learned))
 
 
 def at_every_rate(setup: Setup, seeds: Sequence[int]) -> dict[str, Any]:
@@ -136,4 +131,4 @@ STUDY = Study("tables", __doc__, steps, constants={"budgets": list(BUDGETS)}, in
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

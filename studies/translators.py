@@ -1,7 +1,6 @@
 """The course's longer runs on the context corpus: our model beside its baselines, over several seeds.
 
-`python -m studies.translators --seeds 0 1 2` writes data/context/results.json and the trained weights of the first
-seed. The notebooks load and plot what it wrote.
+Writes data/context/results.json and the trained weights of the first seed.
 """
 
 from __future__ import annotations
@@ -12,26 +11,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from transformer_lib._streams import run_command
 from transformer_lib.baselines import DictionaryBaseline, count_parameters
-from transformer_lib.course.lab.translators import (
-    MODELS,
-    TEST_SPLITS,
-    Watched,
-    new_translator,
-    train_translator,
-)
+from transformer_lib.course.lab import translators as lab
+from transformer_lib.data import metrics
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
-from transformer_lib.data.metrics import (
-    Score,
-    bleu,
-    bootstrap,
-    chrf,
-    exact_matches,
-    other_forms,
-    sense_choices,
-    sense_matches,
-)
 from transformer_lib.decoding.translator import TRAINED, Translator
 from transformer_lib.fast.eligibility import fastest_path
 
@@ -40,48 +23,48 @@ from .engine import Step, Steps, Study
 SHORT_PAIRS = 640  # 20 steps
 
 # What is trained and reported: the name, the kind of model, and how its training differs from TRAINING.
-RUNS = {kind: (kind, {}) for kind in MODELS} | {"GRU, 12 passes": ("GRU", {"epochs": 12})}
+RUNS = {kind: (kind, {}) for kind in lab.MODELS} | {"GRU, 12 passes": ("GRU", {"epochs": 12})}
 
 
-def evaluate(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]) -> dict[str, Score]:
+def evaluate(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]) -> dict[str, metrics.Score]:
     """Return exact match, sense accuracy and sense choice (0–1), BLEU and chrF (0–100) of `translate` on `pairs`.
 
     There is no sense choice if no translation names exactly one sense, as with an untrained model.
     """
     translations = translate([pair.src for pair in pairs])
     scores = {
-        "exact match": bootstrap(exact_matches(translations, pairs)),
-        "sense accuracy": bootstrap(sense_matches(translations, pairs)),
-        "BLEU": bleu(translations, pairs),
-        "chrF": chrf(translations, pairs),
+        "exact match": metrics.bootstrap(metrics.exact_matches(translations, pairs)),
+        "sense accuracy": metrics.bootstrap(metrics.sense_matches(translations, pairs)),
+        "BLEU": metrics.bleu(translations, pairs),
+        "chrF": metrics.chrf(translations, pairs),
     }
-    if choices := sense_choices(translations, pairs):
-        scores["sense choice"] = bootstrap(choices)
+    if choices := metrics.sense_choices(translations, pairs):
+        scores["sense choice"] = metrics.bootstrap(choices)
     return scores
 
 
 def chance(pairs: Sequence[Pair]) -> float:
     """Return the expected sense accuracy of one who knows each word's senses and picks one at random."""
     ambiguous = [pair for pair in pairs if pair.expected]
-    return sum(1 / (1 + len(set(other_forms(pair)))) for pair in ambiguous) / len(ambiguous)
+    return sum(1 / (1 + len(set(metrics.other_forms(pair)))) for pair in ambiguous) / len(ambiguous)
 
 
 def trained(corpus: Corpus, seed: int, *, config: dict[str, Any] | None = None, **training: Any) -> Translator:
     """Return a new translator, trained by the course's recipe but for what `config` and `training` change."""
-    translator = new_translator(corpus["train"], seed=seed, **(config or {}))
-    train_translator(translator, corpus["train"], seed=seed, progress=False, **training)
+    translator = lab.new_translator(corpus["train"], seed=seed, **(config or {}))
+    lab.train_translator(translator, corpus["train"], seed=seed, progress=False, **training)
     return translator
 
 
 def run_seed(corpus: Corpus, kind: str, seed: int, *, progress: bool = False, **changes) -> tuple[Translator, dict]:
     """Train one model and return it with its scores, its loss (every tenth step) and that on the validation split."""
-    translator = new_translator(corpus["train"], seed=seed, kind=kind)
-    validation = Watched(translator, corpus["validation"])
-    history = train_translator(
+    translator = lab.new_translator(corpus["train"], seed=seed, kind=kind)
+    validation = lab.Watched(translator, corpus["validation"])
+    history = lab.train_translator(
         translator, corpus["train"], seed=seed, progress=progress, on_step=validation.look, **changes
     )
     translate = functools.partial(translator.translate, path=fastest_path(translator.model))
-    scores = {split: scores_of(translate, corpus[split]) for split in TEST_SPLITS}
+    scores = {split: scores_of(translate, corpus[split]) for split in lab.TEST_SPLITS}
     curve = {"steps": history.steps[::10], "loss": [round(loss, 4) for loss in history.loss[::10]]}
     parameters = count_parameters(translator.model)
     outcome = {"seed": seed, "scores": scores, "curve": curve, "validation": validation.curve}
@@ -90,15 +73,15 @@ def run_seed(corpus: Corpus, kind: str, seed: int, *, progress: bool = False, **
 
 def scores_of(translate: Callable[[list[str]], list[str]], pairs: Sequence[Pair]) -> dict[str, list[float]]:
     """Return what `evaluate` does, rounded, and the sense choice of the ambiguous nouns and of "it" apart."""
-    found = as_numbers(evaluate(translate, pairs))
+    numbers = as_numbers(evaluate(translate, pairs))
     for kind, wanted in (("nouns", False), ("it", True)):
         some = [pair for pair in pairs if pair.word and (pair.word == "it") == wanted]
-        if choices := sense_choices(translate([pair.src for pair in some]), some):
-            found |= as_numbers({f"sense choice, {kind}": bootstrap(choices)})
-    return found
+        if choices := metrics.sense_choices(translate([pair.src for pair in some]), some):
+            numbers |= as_numbers({f"sense choice, {kind}": metrics.bootstrap(choices)})
+    return numbers
 
 
-def as_numbers(scores: dict[str, Score]) -> dict[str, list[float]]:
+def as_numbers(scores: dict[str, metrics.Score]) -> dict[str, list[float]]:
     """Return [mean, low, high] per metric, rounded, for JSON."""
     return {name: [round(value, 4) for value in (s.mean, s.low, s.high)] for name, s in scores.items()}
 
@@ -106,15 +89,15 @@ def as_numbers(scores: dict[str, Score]) -> dict[str, list[float]]:
 def short_run(corpus: Corpus, kind: str, **changes) -> list[float]:
     """Return the losses of the first SHORT_PAIRS pairs' single epoch, seed 0: quick to repeat, for a test."""
     pairs = corpus["train"][:SHORT_PAIRS]
-    translator = new_translator(pairs, seed=0, kind=kind)
-    history = train_translator(translator, pairs, seed=0, epochs=1, warmup_steps=10, progress=False, **changes)
+    translator = lab.new_translator(pairs, seed=0, kind=kind)
+    history = lab.train_translator(translator, pairs, seed=0, epochs=1, warmup_steps=10, progress=False, **changes)
     return [round(loss, 4) for loss in history.loss]
 
 
 def run_dictionary(corpus: Corpus) -> dict:
     """Return the dictionary baseline's scores; it has no seed."""
     dictionary = DictionaryBaseline(corpus["train"])
-    return {"scores": {split: scores_of(dictionary.translate, corpus[split]) for split in TEST_SPLITS}}
+    return {"scores": {split: scores_of(dictionary.translate, corpus[split]) for split in lab.TEST_SPLITS}}
 
 
 def run_one(corpus: Corpus, name: str, seed: int, saving: tuple[Path, str] | None = None) -> dict[str, Any]:
@@ -129,9 +112,9 @@ def run_one(corpus: Corpus, name: str, seed: int, saving: tuple[Path, str] | Non
 def steps(seeds: Sequence[int], weights: Path) -> Steps:
     """Run every model with every seed; the first seed's Transformer goes to `weights`."""
     corpus = load_corpus("context")
-    for split in TEST_SPLITS:
+    for split in lab.TEST_SPLITS:
         yield Step(("chance", split), lambda pairs: round(chance(pairs), 4), corpus[split])
-    for kind in MODELS:
+    for kind in lab.MODELS:
         yield Step(("short", kind), short_run, corpus, kind)
     yield Step("dictionary", lambda: [run_dictionary(corpus)])
     for name, seed in itertools.product(RUNS, seeds):
@@ -153,4 +136,4 @@ STUDY = Study(
 
 
 if __name__ == "__main__":
-    run_command(STUDY.main)
+    STUDY.command()

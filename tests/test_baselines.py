@@ -163,32 +163,6 @@ def test_the_gru_is_decoded_by_the_same_code(n_layers):
     assert torch.equal(narrow, wanted)
 
 
-def test_the_gru_drops_out_in_training_only():
-    model = make_gru(dropout=0.5)
-    assert torch.equal(model(sources(), targets()), model(sources(), targets()))
-    model.train()
-    assert not torch.equal(model(sources(), targets()), model(sources(), targets()))
-
-
-def test_the_gru_is_trained_by_the_same_code_and_resumes(tmp_path):
-    batches = tl.Batches([[3, 4]] * 6, [[1, 5, 6, 2]] * 6, 2)
-    options = {"epochs": 2, "warmup_steps": 2, "progress": False}
-    whole, stopped, resumed = (make_gru(dropout=0.1) for _ in range(3))
-    torch.manual_seed(7)
-    tl.train(whole, batches, **options)
-
-    def stop(step, _loss):
-        if step == 4:
-            raise RuntimeError("stopped")
-
-    torch.manual_seed(7)
-    options |= {"checkpoint": tmp_path / "gru.safetensors", "checkpoint_every": 3}
-    with pytest.raises(RuntimeError, match="stopped"):
-        tl.train(stopped, batches, on_step=stop, **options)
-    tl.train(resumed, batches, **options)
-    assert all(torch.equal(one, two) for one, two in zip(whole.parameters(), resumed.parameters(), strict=True))
-
-
 def test_bad_ids_and_sizes_are_refused():
     model = make_gru()
     with pytest.raises(ValueError, match=r"src must hold ids in \[0, 23\), got values from 23"):
@@ -221,33 +195,9 @@ def as_ours(theirs):
     return ours
 
 
-@pytest.mark.parametrize("norm_first", [False, True])
-def test_pytorchs_transformer_says_what_ours_does_with_its_weights(norm_first):
-    theirs = make(TorchTranslator, norm_first=norm_first, dropout=0.2)
-    src, tgt = sources(padded=True), targets(padded=True)
-    found, wanted = theirs(src, tgt), as_ours(theirs)(src, tgt)
-    real = tgt != 0
-    torch.testing.assert_close(found[real], wanted[real], rtol=0, atol=1e-4)
-
-
 def test_pytorchs_transformer_decodes_by_our_code():
     theirs = make(TorchTranslator)
     ours, src = as_ours(theirs), sources(padded=True)
     assert torch.equal(tl.greedy_decode(theirs, src, max_new_tokens=9), tl.greedy_decode(ours, src, max_new_tokens=9))
     beams = [tl.beam_search(model, src, beam_size=3, max_new_tokens=9) for model in (theirs, ours)]
     assert torch.equal(*beams)
-
-
-def test_pytorchs_transformer_trains_by_our_code():
-    model = TorchTranslator(make_config(src_vocab_size=29, tie_embeddings=True))
-    assert model.src_embedding.weight is model.tgt_embedding.weight is model.output_head.weight
-    pairs = [[3 + i, 5, 7] for i in range(12)]
-    batches = tl.Batches(pairs, [[1, *ids, 2] for ids in pairs], 4)
-    history = tl.train(model, batches, epochs=15, learning_rate=0.01, warmup_steps=5, progress=False)
-    assert history.loss[-1] < 0.6 * history.loss[0]
-
-
-@pytest.mark.parametrize("position", ["learned", "rotary", "none"])
-def test_pytorchs_transformer_has_sinusoids_only(position):
-    with pytest.raises(ValueError, match=f"config must have sinusoidal positions, got position='{position}'"):
-        TorchTranslator(make_config(position=position))

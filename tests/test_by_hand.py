@@ -199,47 +199,9 @@ def assert_module_backward(module, name, run, run_backward, inputs, theirs):
     assert along == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-6, abs=1e-6)
 
 
-def module_of(kind):
-    """Return a part of a small model whose parameters are all off their initial values."""
-    model = make_model(dtype=torch.float64)
-    return {
-        "encoder": model.encoder.layers[0],
-        "decoder": model.decoder.layers[0],
-        "attention": model.encoder.layers[0].self_attention,
-        "feed-forward": model.encoder.layers[0].feed_forward,
-    }[kind]
-
-
 SRC_MASK = RNG.random((2, 1, 1, MEMORY)) > 0.3
 SRC_MASK[..., 0] = True
 CAUSAL = by_hand.causal_mask(TOKENS)
-
-
-def test_feed_forward():
-    module = module_of("feed-forward")
-    run, back = partial(by_hand.feed_forward, name="ff"), partial(by_hand.feed_forward_backward, name="ff")
-    assert_module_backward(module, "ff", run, back, [draw(2, TOKENS, WIDTH)], module)
-
-
-def test_cross_attention():
-    module, mask = module_of("attention"), torch.tensor(SRC_MASK)
-    run = partial(by_hand.multi_head, name="a", n_heads=3, mask=SRC_MASK)
-    back = partial(by_hand.multi_head_backward, name="a")
-    inputs = [draw(2, TOKENS, WIDTH), draw(2, MEMORY, WIDTH)]
-    assert_module_backward(module, "a", run, back, inputs, lambda x, memory: module(x, memory, memory, mask))
-
-
-def test_self_attention_adds_both_gradients():
-    module = module_of("attention")
-
-    def run(x, parameters):
-        return by_hand.multi_head(x, x, parameters, "a", 3, CAUSAL)
-
-    def back(g_y, saved, gradients):
-        return np.add(*by_hand.multi_head_backward(g_y, saved, gradients, "a"))
-
-    mask = torch.tensor(CAUSAL)
-    assert_module_backward(module, "a", run, back, [draw(2, TOKENS, WIDTH)], lambda x: module(x, x, x, mask))
 
 
 def test_heads_are_split_as_the_library_does_and_merged_again():
@@ -249,28 +211,15 @@ def test_heads_are_split_as_the_library_does_and_merged_again():
     assert (by_hand.merge_heads(heads) == x).all()
 
 
-def test_residual_and_norm():
-    norm = tl.LayerNorm(WIDTH).double()
-    torch.nn.init.normal_(norm.weight)
-
-    def back(g_y, saved, gradients):
-        g = by_hand.add_and_norm_backward(g_y, saved, gradients, "n")
-        return g, g
-
-    inputs = [draw(2, TOKENS, WIDTH), draw(2, TOKENS, WIDTH)]
-    run = partial(by_hand.add_and_norm, name="n")
-    assert_module_backward(norm, "n", run, back, inputs, lambda x, update: norm(x + update))
-
-
 def test_encoder_layer():
-    module, mask = module_of("encoder"), torch.tensor(SRC_MASK)
+    module, mask = make_model(dtype=torch.float64).encoder.layers[0], torch.tensor(SRC_MASK)
     run = partial(by_hand.encoder_layer, name="e", n_heads=3, mask=SRC_MASK)
     back = partial(by_hand.encoder_layer_backward, name="e")
     assert_module_backward(module, "e", run, back, [draw(2, MEMORY, WIDTH)], lambda x: module(x, mask))
 
 
 def test_decoder_layer():
-    module, masks = module_of("decoder"), (CAUSAL, SRC_MASK)
+    module, masks = make_model(dtype=torch.float64).decoder.layers[0], (CAUSAL, SRC_MASK)
     run = partial(by_hand.decoder_layer, name="d", n_heads=3, tgt_mask=CAUSAL, memory_mask=SRC_MASK)
     back = partial(by_hand.decoder_layer_backward, name="d")
     inputs = [draw(2, TOKENS, WIDTH), draw(2, MEMORY, WIDTH)]
@@ -310,27 +259,6 @@ def test_every_gradient_of_the_whole_model_equals_autograd(tied, smoothing):
     for name, g in gradients.items():
         assert np.abs(g).max() > 1e-6, name
         np.testing.assert_allclose(g, expected[name], err_msg=name, **TIGHT)
-
-
-def test_every_gradient_of_a_small_model_equals_its_slope():
-    parameters = {name: array + 0.1 * draw(*array.shape) for name, array in by_hand.new_parameters(SMALL).items()}
-    src, tgt = np.array([[3, 4, 5], [6, 7, 0]]), np.array([[1, 5, 6, 2], [1, 7, 2, 0]])
-    _, gradients = by_hand.loss_and_gradients(parameters, SMALL, src, tgt, 0.1)
-
-    def loss(*arrays):
-        changed = dict(zip(parameters, arrays, strict=True))
-        return np.array(by_hand.loss_and_gradients(changed, SMALL, src, tgt, 0.1)[0])
-
-    chosen = ("encoder.layers.0.self_attention.w_k.weight", "decoder.layers.0.feed_forward.expand.bias")
-    for name, array in parameters.items():
-        if name not in chosen:  # others along one direction, which is quicker
-            direction = draw(*array.shape)
-            ends = [loss(*({**parameters, name: array + step * direction}).values()) for step in (1e-6, -1e-6)]
-            slope = (ends[0] - ends[1]) / 2e-6
-            assert (gradients[name] * direction).sum() == pytest.approx(slope, rel=1e-5, abs=1e-8), name
-    for name in chosen:
-        found = slopes(lambda array, name=name: loss(*({**parameters, name: array}).values()), [parameters[name]], 1.0)
-        np.testing.assert_allclose(gradients[name], found[0], rtol=1e-5, atol=1e-8)
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -417,8 +345,9 @@ def test_greedy_decoding_refuses_parameters_that_are_not_finite(value):
         by_hand.greedy(parameters, SMALL, np.array([[3, 4]]), 5)
 
 
-def test_the_example_of_the_package():
-    found = doctest.testmod(by_hand)
+@pytest.mark.parametrize("module", [by_hand, replacing])
+def test_the_example_of_a_module(module):
+    found = doctest.testmod(module)
     assert found.attempted and not found.failed
 
 
@@ -489,8 +418,3 @@ def test_a_name_that_is_no_function_of_the_package_is_refused(name):
         by_hand.replaced(**{name: lambda *args: None}),
     ):
         pass
-
-
-def test_the_example_of_replacing():
-    found = doctest.testmod(replacing)
-    assert found.attempted and not found.failed

@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from factories import POSITIONS, make_model, sources, targets
+import transformer_lib as tl
+from factories import POSITIONS, make_config, make_model, sources, targets
 from transformer_lib.model.cache import DecoderCache, KeyValueCache
 
 pytestmark = pytest.mark.fast
@@ -63,6 +64,22 @@ def test_an_empty_cache_selects_nothing():
     cache = DecoderCache(2)
     cache.select(torch.tensor([0]))
     assert cache.length == 0 and cache.ids is None and len(cache.layers) == 2
+
+
+@pytest.mark.parametrize("kind", [tl.Transformer, tl.DecoderOnlyTranslator])
+def test_the_cache_of_a_model_of_other_depth_is_refused_before_it_is_touched(kind):
+    shallow, deep = (kind(make_config(n_layers=n_layers, position="rotary")) for n_layers in (2, 3))
+    src, cache = sources(), deep.new_cache()
+    with pytest.raises(ValueError, match="cache must have 2 layers, as this model, got 3"):
+        shallow.decode(targets(), shallow.encode(src), src, cache=cache)
+    assert cache.length == 0
+
+
+def test_a_model_that_lost_a_layer_decodes_with_a_cache_of_its_depth():
+    model, src = make_model(n_layers=3), sources()
+    model.decoder.layers = model.decoder.layers[:2]
+    both = (tl.greedy_decode(model, src, max_new_tokens=5, use_cache=cached) for cached in (True, False))
+    assert torch.equal(*both) and len(model.new_cache().layers) == 2
 
 
 def test_ids_are_appended_and_selected():

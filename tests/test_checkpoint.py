@@ -87,9 +87,10 @@ def test_equal_checkpoints_are_equal_files(path, tmp_path):
 def test_parts_of_any_model_can_be_read(path):
     model = tl.baselines.GRUTranslator(tl.TransformerConfig(**TINY), hidden=3)
     store(path, model, extra={"words": ["a"]})
-    config, weights, state, extra = read_checkpoint(path)
-    assert config == model.config and state == {} and extra == {"words": ["a"]}
-    assert weights.keys() == model.state_dict().keys()
+    contents = read_checkpoint(path)
+    assert contents.config == model.config and contents.kind == "GRUTranslator"
+    assert contents.state == {} and contents.extra == {"words": ["a"]}
+    assert contents.weights.keys() == model.state_dict().keys()
     with pytest.raises(ValueError, match="must hold a Transformer, got a GRUTranslator"):
         tl.load_checkpoint(path)
 
@@ -243,6 +244,18 @@ def test_the_new_file_is_complete_before_it_takes_its_place(path, monkeypatch):
 def test_any_bytes_can_be_written(tmp_path):
     write_atomically(tmp_path / "notes", b"\x00\xff")
     assert (tmp_path / "notes").read_bytes() == b"\x00\xff" and os.listdir(tmp_path) == ["notes"]
+
+
+def test_what_has_no_config_or_one_of_a_subclass_is_refused(path):
+    with pytest.raises(TypeError, match="model must be a module with a TransformerConfig as its config, got Linear"):
+        tl.save_checkpoint(path, torch.nn.Linear(2, 3))
+
+    class Wider(tl.TransformerConfig):
+        pass
+
+    with pytest.raises(ValueError, match="its config is a Wider, which would be read as a TransformerConfig"):
+        tl.save_checkpoint(path, tl.Transformer(Wider(**TINY)))
+    assert not path.exists()
 
 
 def test_what_is_no_json_is_refused(path):

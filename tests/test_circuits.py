@@ -106,15 +106,6 @@ def test_scores_of_heads_against_loops():
     torch.testing.assert_close(tl.circuits.induction_score(weights, 3), same, **EXACT)
 
 
-def test_perfect_heads_score_one():
-    look_back, induction = torch.eye(9).roll(1, 0)[None, None], torch.zeros(1, 1, 9, 9)
-    for t in range(9):
-        induction[0, 0, t, max(0, t - 3)] = 1  # period 4
-    assert tl.circuits.previous_token_score(look_back).tolist() == [1.0]
-    assert tl.circuits.induction_score(induction, 4).tolist() == [1.0]
-    assert tl.circuits.induction_score(look_back, 4).tolist() == [0.0]
-
-
 def test_the_pieces_sum_to_the_stream_and_the_contributions_to_the_logits(model):
     run = tl.circuits.trace(model, IDS)
     torch.testing.assert_close(run.logits, model(IDS), **EXACT)

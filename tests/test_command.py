@@ -5,13 +5,12 @@ from __future__ import annotations
 import argparse
 import gzip
 import hashlib
-import io
 import itertools
 import json
 import math
 import os
+import shlex
 import signal
-import subprocess
 import sys
 from dataclasses import fields
 from pathlib import Path
@@ -41,29 +40,10 @@ TESTS = Path(__file__).parent
 WHO = {"A man": "Ein Mann", "A woman": "Eine Frau", "The dog": "Der Hund", "A child": "Ein Kind"}
 DOES = {"sees": "sieht", "hears": "hört", "likes": "mag"}
 WHAT = {"the house.": "das Haus.", "a book!": "ein Buch!", "the water, too.": "auch das Wasser."}
-TINY = [
-    "--corpus",
-    "multi30k",
-    "--vocab",
-    "300",
-    "--d-model",
-    "16",
-    "--heads",
-    "2",
-    "--layers",
-    "1",
-    "--d-ff",
-    "32",
-    "--dropout",
-    "0",
-    "--max-tokens",
-    "200",
-    "--warmup-steps",
-    "3",
-    "--quiet",
-    "--device",
-    "cpu",
-]
+TINY = shlex.split("""
+    --corpus multi30k --vocab 300 --d-model 16 --heads 2 --layers 1 --d-ff 32 --dropout 0 --max-tokens 200
+    --warmup-steps 3 --quiet --device cpu
+""")
 
 
 def write_corpus(folder):
@@ -415,16 +395,6 @@ def test_the_function_stays_a_function():
     assert callable(tl.train) and tl.train.__module__ == "transformer_lib.training.loop"
 
 
-def test_the_command_is_there():
-    found = subprocess.run(
-        [sys.executable, "-m", "transformer_lib", "train", "--out", "x"],
-        cwd=TESTS.parent,
-        capture_output=True,
-        text=True,
-    )
-    assert found.returncode == 2 and "one of the arguments --minutes --epochs is required" in found.stderr
-
-
 def test_its_options_are_those_of_train_with_their_defaults(tmp_path):
     given = training_options(parse(["--out", str(tmp_path), "--epochs", "3"]))
     own = {"epochs": 3, "progress": True, "checkpoint": None}
@@ -451,23 +421,6 @@ def test_what_train_would_refuse_is_refused_at_once(options, message, tmp_path, 
     assert message in capsys.readouterr().err and not (tmp_path / "out").exists()
 
 
-def test_a_sentence_is_translated(capsys):
-    assert command.main(["translate", "The man saw the bank near the river."]) == 0
-    assert capsys.readouterr().out == "Der Mann sah das Ufer beim Fluss.\n"
-
-
-def test_without_sentences_those_on_standard_input_are_translated(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", io.StringIO("The man saw the bank near the river.\n\nThe man saw the bank.\n"))
-    assert command.main(["translate", "--beam", "2"]) == 0
-    first, empty, last = capsys.readouterr().out.splitlines()  # an empty line stays, so that lines correspond
-    assert first == "Der Mann sah das Ufer beim Fluss." and empty == "" and last.startswith("Der Mann sah ")
-
-
-def test_a_wrong_sentence_is_named(capsys):
-    assert command.main(["translate", "The man saw the banq."]) == 1
-    assert "banq" in capsys.readouterr().err
-
-
 @pytest.mark.parametrize("model", ["ours", "torch"])
 def test_what_was_trained_translates(multi30k, tmp_path, capsys, model):
     out = tmp_path / "out"
@@ -479,12 +432,6 @@ def test_what_was_trained_translates(multi30k, tmp_path, capsys, model):
     texts, again = ["A man sees the house."], load_run(out)
     again = again.translate(texts, max_new_tokens=scores.longest_translation(again, texts))
     assert said == f"{again[0]}\n"
-
-
-def test_a_folder_without_a_run_is_named(tmp_path, capsys):
-    with pytest.raises(SystemExit, match="2"):
-        command.main(["translate", "--run", str(tmp_path), "A man."])
-    assert f"checkpoint {tmp_path / 'best.safetensors'} does not exist" in capsys.readouterr().err
 
 
 def be_one_of_two(folder: str) -> None:

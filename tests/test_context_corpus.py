@@ -9,7 +9,7 @@ from dataclasses import asdict
 
 import pytest
 
-from studies.rules import (
+from sense_rules import (
     IT_FEATURES,
     NOUN_FEATURES,
     Sheet,
@@ -28,7 +28,7 @@ from studies.rules import (
 )
 from transformer_lib.course.lab.german_grammar import ARTICLE_WORDS, ENDING_OF, PRONOUNS, check_german
 from transformer_lib.course.lab.german_nouns import NOUNS
-from transformer_lib.course.lab.rules import blanked
+from transformer_lib.course.lab.questions import blanked
 from transformer_lib.data.context_generator import generate, lexicon, pronouns, sample
 from transformer_lib.data.corpora import CONTEXT_SPLITS, DATA, Pair, load_corpus
 from transformer_lib.data.tokenizers import WordTokenizer
@@ -450,12 +450,3 @@ def test_the_sample_shows_each_sense_as_often(monkeypatch, capsys):
     assert max(counts.values()) - min(counts.values()) <= 1
     assert show("--pairs", "200", "--seed", "3") == printed
     assert show("--pairs", "200", "--seed", "4") != printed
-
-
-@pytest.mark.parametrize("module", [generate, sample])
-def test_help_fits_on_a_screen(module, monkeypatch, capsys):
-    monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit, match="0"):
-        run_command(module, "--help", monkeypatch=monkeypatch, capsys=capsys)
-    lines = capsys.readouterr().out.splitlines()
-    assert any("--seed" in line for line in lines) and len(lines) <= 24

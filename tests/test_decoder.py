@@ -6,7 +6,6 @@ from torch import nn
 
 import transformer_lib as tl
 from factories import randomise
-from transformer_lib.model.cache import DecoderCache, LayerCache
 
 pytestmark = pytest.mark.fast
 
@@ -35,24 +34,6 @@ def make_layer(**options):
     return make(tl.DecoderLayer, D_MODEL, N_HEADS, D_FF, **options)
 
 
-def test_a_post_norm_layer_step_by_step():
-    layer, x, memory, causal, seen = make_layer(), draw(), draw_memory(), tl.causal_mask(TGT_LEN), memory_mask()
-    y = layer.self_attention_residual.norm(x + layer.self_attention(x, x, x, causal))
-    z = layer.cross_attention_residual.norm(y + layer.cross_attention(y, memory, memory, seen))
-    wanted = layer.feed_forward_residual.norm(z + layer.feed_forward(z))
-    torch.testing.assert_close(layer(x, memory, causal, seen), wanted)
-
-
-def test_a_pre_norm_layer_step_by_step():
-    layer, x, memory = make_layer(norm_first=True), draw(), draw_memory()
-    causal, seen = tl.causal_mask(TGT_LEN), memory_mask()
-    normed = layer.self_attention_residual.norm(x)
-    y = x + layer.self_attention(normed, normed, normed, causal)
-    z = y + layer.cross_attention(layer.cross_attention_residual.norm(y), memory, memory, seen)  # memory as it is
-    wanted = z + layer.feed_forward(layer.feed_forward_residual.norm(z))
-    torch.testing.assert_close(layer(x, memory, causal, seen), wanted)
-
-
 def test_the_options_reach_the_parts():
     layer = tl.DecoderLayer(
         D_MODEL,
@@ -73,12 +54,6 @@ def test_the_options_reach_the_parts():
         assert residual.dropout.p == 0.3 and residual.norm_first and residual.norm.bias is None
 
 
-def test_parameter_count_of_the_base_layer():
-    with torch.device("meta"):
-        layer = tl.DecoderLayer(512, 8, 2048)
-    assert sum(p.numel() for p in layer.parameters()) == 4_199_936
-
-
 @pytest.mark.parametrize("norm_first", [False, True])
 def test_a_stack_is_its_layers_one_after_another(norm_first):
     decoder = make(tl.Decoder, 3, D_MODEL, N_HEADS, D_FF, norm_first=norm_first)
@@ -96,29 +71,6 @@ def test_a_stack_is_its_layers_one_after_another(norm_first):
 def test_the_final_norm_can_be_chosen(norm_first, final_norm, kind):
     decoder = tl.Decoder(1, D_MODEL, N_HEADS, D_FF, norm_first=norm_first, final_norm=final_norm)
     assert isinstance(decoder.norm, kind)
-
-
-@pytest.mark.parametrize("position", ["none", "rotary", "relative"])
-@pytest.mark.parametrize("steps", [[1] * TGT_LEN, [3, 1, 7], [11]])
-def test_a_cache_changes_nothing(position, steps):
-    decoder = make(tl.Decoder, 2, D_MODEL, N_HEADS, D_FF, position=position, norm_first=True)
-    x, memory, seen, cache = draw(), draw_memory(), memory_mask(), DecoderCache(2)
-    pieces, start = [], 0
-    for step in steps:
-        causal = tl.causal_mask(step, start + step)
-        pieces.append(decoder(x[:, start : start + step], memory, causal, seen, cache=cache))
-        start += step
-    whole = decoder(x, memory, tl.causal_mask(TGT_LEN), seen)
-    torch.testing.assert_close(torch.cat(pieces, dim=1), whole, rtol=0, atol=1e-12)
-
-
-def test_the_memory_is_projected_once_with_a_cache():
-    layer, cache, projected = make_layer(), LayerCache(), []
-    layer.cross_attention.w_k.register_forward_hook(lambda *_: projected.append("key"))
-    layer.cross_attention.w_v.register_forward_hook(lambda *_: projected.append("value"))
-    for step in range(3):
-        layer(draw()[:, step : step + 1], draw_memory(), cache=cache)
-    assert projected == ["key", "value"]
 
 
 def test_bad_input_is_refused():

@@ -110,23 +110,6 @@ def test_a_cache_may_be_filled_in_pieces():
     torch.testing.assert_close(torch.cat(pieces, dim=1), model(src, tgt), rtol=0, atol=1e-10)
 
 
-def test_it_is_trained_as_any_translator():
-    pairs = tl.load_corpus("context")["train"][:64]
-    words = [tl.WordTokenizer.from_texts(texts) for texts in zip(*((p.src, p.tgt) for p in pairs), strict=True)]
-    config = make_config(src_vocab_size=len(words[0]), tgt_vocab_size=len(words[1]), position="rotary")
-    torch.manual_seed(0)
-    translator = tl.Translator(tl.DecoderOnlyTranslator(config), *words)
-    options = {"epochs": 15, "warmup_steps": 5, "learning_rate": 1e-2, "progress": False}
-    history = tl.train(translator.model, translator.batches(pairs, 16), **options)
-    assert history.loss[-1] < 0.6 * history.loss[0]
-    assert len(translator.translate([pair.src for pair in pairs[:3]], beam_size=2)) == 3
-
-
-def test_tables_may_be_shared():
-    model = make(tie_embeddings=True, tgt_vocab_size=23)
-    assert model.src_embedding.weight is model.tgt_embedding.weight is model.output_head.weight
-
-
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [

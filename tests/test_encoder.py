@@ -26,21 +26,6 @@ def make(build, *args, **options):
     return randomise(build(*args, **options)).double().eval()
 
 
-def test_a_post_norm_layer_step_by_step():
-    layer, x, mask = make(tl.EncoderLayer, D_MODEL, N_HEADS, D_FF), draw(), draw_mask()
-    y = layer.self_attention_residual.norm(x + layer.self_attention(x, x, x, mask))
-    wanted = layer.feed_forward_residual.norm(y + layer.feed_forward(y))
-    torch.testing.assert_close(layer(x, mask), wanted)
-
-
-def test_a_pre_norm_layer_step_by_step():
-    layer, x, mask = make(tl.EncoderLayer, D_MODEL, N_HEADS, D_FF, norm_first=True), draw(), draw_mask()
-    normed = layer.self_attention_residual.norm(x)
-    y = x + layer.self_attention(normed, normed, normed, mask)
-    wanted = y + layer.feed_forward(layer.feed_forward_residual.norm(y))
-    torch.testing.assert_close(layer(x, mask), wanted)
-
-
 def test_the_options_reach_the_parts():
     layer = tl.EncoderLayer(
         D_MODEL,
@@ -58,12 +43,6 @@ def test_the_options_reach_the_parts():
     assert isinstance(layer.self_attention.position, tl.RelativeBias)
     for residual in (layer.self_attention_residual, layer.feed_forward_residual):
         assert residual.dropout.p == 0.3 and residual.norm_first and residual.norm.bias is None
-
-
-def test_parameter_count_of_the_base_layer():
-    with torch.device("meta"):
-        layer = tl.EncoderLayer(512, 8, 2048)
-    assert sum(p.numel() for p in layer.parameters()) == 3_150_336
 
 
 @pytest.mark.parametrize("norm_first", [False, True])

@@ -44,21 +44,6 @@ def test_so_it_does_after_an_exception():
     assert modes(model) == before
 
 
-def test_nested_it_gives_back_the_first_mode():
-    model = mixed(make_model())
-    before = modes(model)
-    with tl.evaluating(model), tl.evaluating(model):
-        pass
-    assert modes(model) == before
-
-
-def test_a_plain_module_will_do():
-    layer = torch.nn.Dropout(0.5)
-    with tl.evaluating(layer):
-        assert torch.equal(layer(torch.ones(101)), torch.ones(101))
-    assert layer.training
-
-
 def test_blocks_that_overlap_end_in_the_mode_before_the_first():
     """As those of threads do: the first to come may be the first to go."""
     model = mixed(make_model())

@@ -302,6 +302,33 @@ def test_without_the_engine_the_error_says_how_to_install_it(tmp_path, monkeypat
     assert not (tmp_path / "model").exists()
 
 
+def test_no_more_is_asked_than_the_model_has_positions_for(tmp_path, engine):
+    ours = translator()
+    theirs = export.load_ctranslate2(export.to_ctranslate2(ours, tmp_path / "model"))
+    fits, long = " ".join(["e1"] * 37), " ".join(["e1"] * 38)
+    assert theirs.translate([fits], max_new_tokens=99) == ours.translate([fits], max_new_tokens=99)
+    for translate in (theirs.translate, ours.translate):
+        with pytest.raises(ValueError, match="src has 38 tokens, more than max_len = 37"):
+            translate([long])
+    assert theirs.log_probabilities([fits], [" ".join(["g1"] * 36)])
+    with pytest.raises(ValueError, match="tgt has 38 tokens, more than max_len = 37"):
+        theirs.log_probabilities([fits], [" ".join(["g1"] * 37)])
+    with pytest.raises(ValueError, match="src has 38 tokens"):
+        theirs.log_probabilities([long], ["g1"])
+
+
+def test_a_folder_that_does_not_say_its_max_len_is_opened(tmp_path, engine):
+    """Version 1.0 wrote no such entry."""
+    ours = translator()
+    folder = export.to_ctranslate2(ours, tmp_path / "model")
+    described = json.loads((folder / "tokenizers.json").read_text(encoding="utf-8"))
+    assert described.pop("max_len") == 37
+    (folder / "tokenizers.json").write_text(json.dumps(described), encoding="utf-8")
+    assert export.load_ctranslate2(folder).translate(["e1"], max_new_tokens=5) == ours.translate(
+        ["e1"], max_new_tokens=5
+    )
+
+
 def test_other_errors(tmp_path, engine):
     ours = translator()
     with pytest.raises(ValueError, match="quantization must be one of 'float32', 'int8', got 'int4'"):

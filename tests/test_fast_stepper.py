@@ -35,17 +35,6 @@ def test_logits_equal_the_readable_ones_step_by_step(position, norm_first, dtype
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("dtype", CLOSE)
-def test_so_they_do_with_gelu(dtype):
-    model = make_model(dtype=dtype)
-    for layer in model.decoder.layers:
-        layer.feed_forward.activation = "gelu"
-    tgt = random_ids(29, BATCH, STEPS, seed=1)
-    quick, plain = steppers(model, sources())
-    torch.testing.assert_close(quick.next_logits(tgt), plain.next_logits(tgt), **CLOSE[dtype])
-
-
-@torch.no_grad()
 def test_several_tokens_at_once():
     model = make_model(dtype=torch.float64)
     tgt = random_ids(29, BATCH, STEPS, seed=1)

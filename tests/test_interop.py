@@ -186,14 +186,6 @@ def test_transformer(dtype, size, bias, norm_first):
     check_parity((output, wanted), inputs, transformer_parameters(ours, theirs), (ours, theirs), ATOL[dtype])
 
 
-def test_without_masks_and_without_gradients():
-    theirs = randomised(build_transformer(SIZES[0]), torch.float64).eval()
-    ours = tl.interop.from_torch(theirs)
-    src, tgt = draw(SRC_LEN, 30, torch.float64), draw(TGT_LEN, 30, torch.float64)
-    with torch.no_grad():
-        torch.testing.assert_close(ours(src, tgt), theirs(src, tgt), rtol=0, atol=1e-10)
-
-
 def test_stacks_without_a_final_norm():
     theirs = randomised(build_transformer(SIZES[0]), torch.float64)
     theirs.encoder.norm = theirs.decoder.norm = None
@@ -220,13 +212,6 @@ def test_mode_and_dropout_come_along(training):
     assert rates == {0.3}
 
 
-def test_sequence_first_weights_are_the_same():
-    theirs = randomised(nn.TransformerEncoderLayer(30, 3, 17, dropout=0.0), torch.float64)
-    x = draw(SRC_LEN, 30, torch.float64)
-    wanted = theirs(x.transpose(0, 1)).transpose(0, 1)
-    torch.testing.assert_close(tl.interop.from_torch(theirs)(x), wanted, rtol=0, atol=1e-10)
-
-
 def test_masks_are_inverted():
     assert interop.invert_mask(torch.tensor([True, False])).tolist() == [False, True]
     with pytest.raises(TypeError, match="mask must be boolean, True = may attend, got dtype torch.float32"):
@@ -238,25 +223,6 @@ def test_other_modules_are_refused(module):
     wanted = "MultiheadAttention, TransformerEncoderLayer, TransformerDecoderLayer, Transformer"
     with pytest.raises(TypeError, match=f"module must be one of {wanted}, got {type(module).__name__}"):
         tl.interop.from_torch(module)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"add_bias_kv": True}, "module must have bias_k = None"),
-        ({"add_zero_attn": True}, "module must have add_zero_attn = False, got True"),
-        ({"kdim": 7}, "module must have qkv_same_embed_dim = True, got False"),
-    ],
-)
-def test_options_that_ours_lack_are_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        tl.interop.from_torch(nn.MultiheadAttention(30, 3, **options))
-
-
-def test_another_activation_is_refused():
-    layer = nn.TransformerEncoderLayer(30, 3, 17, activation=torch.tanh)
-    with pytest.raises(ValueError, match="module must have the activation relu or gelu, got "):
-        tl.interop.from_torch(layer)
 
 
 # Every option of PyTorch's constructors: what comes of one off its default, which may be a refusal by name.
@@ -504,37 +470,6 @@ def test_bert(size, dtype):
     everything = theirs(ids).logits  # no padding, one segment
     torch.testing.assert_close(ours(ids), everything, rtol=0, atol=PEER_ATOL[dtype])
     assert sum(p.numel() for p in ours.parameters()) == sum(p.numel() for p in theirs.parameters())
-
-
-@torch.no_grad()
-def test_slips_that_the_comparison_with_gpt2_must_notice():
-    """Each changes what the model says by far more than rounding, as all of its parameters have been drawn anew."""
-    size = PEERS[1]
-    theirs, ids = gpt2(size, torch.float64), peer_ids(size)
-    wanted = theirs(ids).logits
-    for activation in ("gelu", "relu"):
-        ours = interop.load_gpt2(theirs.state_dict(), size[4])
-        for layer in ours.stack.layers:
-            layer.feed_forward.activation = activation
-        assert (ours(ids) - wanted).abs().max() > 1e-4
-    ours = interop.load_gpt2(theirs.state_dict(), size[4])
-    turned = ours.stack.layers[0].self_attention.w_o.weight  # square, so that no shape tells
-    turned.copy_(turned.T.clone())
-    assert (ours(ids) - wanted).abs().max() > 0.1
-    assert (interop.load_gpt2(theirs.state_dict(), 7)(ids) - wanted).abs().max() > 0.1  # a wrong number of heads
-
-
-@torch.no_grad()
-def test_slips_that_the_comparison_with_bert_must_notice():
-    size = PEERS[1]
-    theirs, ids = bert(size, torch.float64), peer_ids(size)
-    wanted, ours = theirs(ids, attention_mask=(ids != 0).long()).logits, interop.load_bert(theirs.state_dict(), size[4])
-    mask = tl.padding_mask(ids, 0)
-    for changed in (ours(ids), ours(ids, mask & tl.causal_mask(size[1])), ours(ids, mask, (ids != 0).long())):
-        assert (changed - wanted)[ids != 0].abs().max() > 0.05
-    for norm in (module for module in ours.modules() if isinstance(module, tl.LayerNorm)):
-        norm.eps = 1e-5
-    assert (ours(ids, mask) - wanted)[ids != 0].abs().max() > 1e-5
 
 
 def without_head(state, prefix):

@@ -320,14 +320,3 @@ def test_signed_text_has_a_minus_sign_and_no_negative_zero():
 
 def test_repeated_tokens_are_numbered():
     assert base.distinct_tokens(["a"] * 11 + ["b"])[9:] == ["a₁₀", "a₁₁", "b"]
-
-
-@pytest.mark.parametrize("colour", [(1, 1, 1), (0, 0, 0), (0.5, 0.5, 0.5), (0.46, 0.46, 0.46), (0, 0.13, 0.3)])
-def test_ink_has_enough_contrast(colour):
-    def luminance(rgb):
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in rgb]
-        return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
-
-    ink = 0.0 if base.ink(*colour) == "#000" else 1.0
-    low, high = sorted([ink, luminance(colour)])
-    assert (high + 0.05) / (low + 0.05) >= 4.5

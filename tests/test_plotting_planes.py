@@ -13,8 +13,6 @@ from transformer_lib.course.figures.plotting import descriptions, figure, plot_f
 pytestmark = pytest.mark.fast
 
 POINTS = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [2.0, 0.5]])
-NAMES = [f"({a:g}, {b:g})" for a, b in POINTS]
-OPTIONS = {"names": NAMES, "axes_names": ("bit a", "bit b")}
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +31,7 @@ def marks(ax):
 
 
 def test_a_fold_puts_points_and_grid_where_the_units_put_them():
-    before, after = plot_fold(units, POINTS, [0, 1, 1, 0, 0], **OPTIONS, readout=(1, -2))
+    before, after = plot_fold(units, POINTS, [0, 1, 1, 0, 0], readout=(1, -2))
     assert {tuple(point) for point in POINTS} <= marks(before)
     assert {tuple(point) for point in units(POINTS)} <= marks(after)
     grids = [[line for line in ax.lines if len(line.get_xydata()) == 65] for ax in (before, after)]
@@ -46,7 +44,7 @@ def test_a_fold_puts_points_and_grid_where_the_units_put_them():
 
 
 def test_a_fold_takes_tensors_and_needs_no_readout():
-    _, after = plot_fold(lambda x: torch.as_tensor(x).relu(), POINTS, [0, 1, 1, 0, 0], **OPTIONS)
+    _, after = plot_fold(lambda x: torch.as_tensor(x).relu(), POINTS, [0, 1, 1, 0, 0])
     assert not [line for line in after.lines if line.get_linestyle() == "--"]
 
 
@@ -84,8 +82,8 @@ def test_streams_are_drawn_at_one_scale():
 @pytest.mark.parametrize(
     ("draw", "message"),
     [
-        (lambda: plot_fold(units, POINTS[:, :1], [0] * 5, **OPTIONS), r"points must be \[n, 2\] .* got shape \(5, 1\)"),
-        (lambda: plot_fold(units, POINTS, [0, 1], **OPTIONS), r"got shape \(5, 2\), 5 and 2"),
+        (lambda: plot_fold(units, POINTS[:, :1], [0] * 5), r"points must be \[n, 2\] .* got shape \(5, 1\)"),
+        (lambda: plot_fold(units, POINTS, [0, 1]), r"got shape \(5, 2\) and 2"),
         (lambda: plot_norm([[1.0, 2.0]], ["a"]), r"tokens must be \[n, 3\] with n names, got shape \(1, 2\) and 1"),
         (lambda: plot_norm([[2.0, 2.0, 2.0]], ["a"]), "tokens must have features that differ"),
         (lambda: plot_stream({}), "streams must hold at least one, got none"),
@@ -107,7 +105,5 @@ def test_a_description_is_found_by_its_name(tmp_path, monkeypatch):
     assert descriptions.read(file) == {"07.bar": "A bar, of height 5.", "A.x_2": "Two."}
     assert figure(plt.subplots()[1], "07.bar").alt == "A bar, of height 5."
     assert figure(plt.subplots()[1], "A bar. 07.bar").alt == "A bar. 07.bar"
-    with pytest.raises(
-        ValueError, match="alt must describe the picture, or name an entry .* got '07.no'"
-    ):
+    with pytest.raises(ValueError, match="alt must describe the picture, or name an entry .* got '07.no'"):
         figure(plt.subplots()[1], "07.no")

@@ -101,18 +101,6 @@ def test_rotary_equals_a_rotation_matrix(start):
         torch.testing.assert_close(turned[:, :, i], wanted, rtol=0, atol=1e-12)
 
 
-def test_rotary_scores_depend_on_offsets_alone():
-    query, key = torch.randn(2, 3, 5, 6, dtype=torch.float64), torch.randn(2, 3, 5, 6, dtype=torch.float64)
-    rotate = tl.RotaryPosition().rotate
-
-    def scores(query_start, key_start):
-        return rotate(query, query_start) @ rotate(key, key_start).transpose(-2, -1)
-
-    torch.testing.assert_close(scores(0, 0), scores(101, 101), rtol=0, atol=1e-10)
-    torch.testing.assert_close(scores(2, 5), scores(43, 46), rtol=0, atol=1e-10)
-    assert (scores(0, 0) - scores(1, 0)).abs().max() > 0.1
-
-
 def test_rotary_keeps_lengths_and_the_type():
     x = torch.randn(2, 5, 6)
     torch.testing.assert_close(tl.RotaryPosition().rotate(x, 7).norm(dim=-1), x.norm(dim=-1))

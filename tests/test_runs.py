@@ -287,11 +287,13 @@ def test_an_evaluation_ends_at_once_and_is_done_again(path, number):
     assert same_weights(again, whole)
 
 
-def test_what_watches_the_steps_ends_at_once(path):
+@pytest.mark.parametrize("raised", [AssertionError("it went on"), KeyboardInterrupt()], ids=["signal", "its own"])
+def test_what_watches_the_steps_ends_at_once(path, raised):
     def on_step(step, _loss):
         if step == 7:
-            signal.raise_signal(signal.SIGINT)
-            raise AssertionError("it went on")
+            if not isinstance(raised, KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            raise raised
 
     history = learn(make_learner(), on_step=on_step, checkpoint=path)
     assert history.interrupted and tl.load_checkpoint(path).extra["step"] == len(history.steps) == 7
@@ -657,6 +659,8 @@ def test_a_model_with_nothing_to_train_is_refused():
 def test_what_is_no_model_and_what_gives_no_epochs_is_refused():
     with pytest.raises(TypeError, match="model must be a module with a TransformerConfig as its config, got Linear"):
         learn(nn.Linear(2, 3))
+    with pytest.raises(TypeError, match="as its config, got Translator; take its .model"):
+        learn(tl.load_trained())
     with pytest.raises(TypeError, match=r"batches must be tl.Batches, or have a method epoch\(number\) .*, got list"):
         tl.train(make_learner(), list(make_batches()), progress=False)
     with pytest.raises(ValueError, match="learning_rate must be finite, got inf"):

@@ -7,7 +7,6 @@ import torch
 
 import transformer_lib as tl
 from factories import BATCH, POSITIONS, greedy_by_forward, make_model, random_ids, sources, with_frequent_eos
-from transformer_lib.decoding.sampling import evaluating
 
 pytestmark = pytest.mark.fast
 
@@ -26,21 +25,6 @@ def test_greedy_equals_a_loop_over_the_whole_model(position):
             assert torch.equal(tl.greedy_decode(model, src, max_new_tokens=STEPS, use_cache=use_cache), wanted)
         ends |= {row.index(model.config.eos_id) if model.config.eos_id in row else STEPS for row in wanted.tolist()}
     assert len(ends) > 1  # the sentences did end at different times
-
-
-def test_after_eos_comes_padding():
-    model, src = make_model(scale=2.0), sources(seed=1)
-    model = with_frequent_eos(model, src, STEPS)
-    eos_id = model.config.eos_id
-    ids = tl.greedy_decode(model, src, max_new_tokens=STEPS)
-    assert ids[:, 0].tolist() == [1] * BATCH and ids.dtype == torch.long
-    ended = [row[1:].index(eos_id) + 1 for row in ids.tolist() if eos_id in row[1:]]
-    assert ended
-    for row in ids.tolist():
-        if eos_id in row[1:]:
-            assert set(row[row.index(eos_id) + 1 :]) <= {0}
-    if len(ended) == BATCH:
-        assert ids.shape[1] == 1 + max(ended)  # the batch stops with its last sentence
 
 
 def test_without_stopping_every_sentence_has_all_tokens():
@@ -69,14 +53,6 @@ def test_the_model_decodes_in_evaluation_mode_and_returns_to_its_own(training):
     model.encoder.register_forward_pre_hook(lambda module, _: modes.append(module.training))
     assert torch.equal(tl.greedy_decode(model, sources(), max_new_tokens=7), wanted)
     assert modes == [False] and model.training is training and model.decoder.training is training
-
-
-def test_the_mode_comes_back_after_an_error():
-    model = make_model().train()
-    with pytest.raises(RuntimeError, match="on purpose"), evaluating(model):
-        assert not model.training
-        raise RuntimeError("on purpose")
-    assert model.training
 
 
 def test_decoding_keeps_no_graph():

@@ -72,9 +72,10 @@ def test_weights_that_are_not_finite_are_refused_by_name(way, name):
 @pytest.mark.parametrize("way", [way for way in WAYS if way not in ("serving", "pages", "text", "scores")])
 def test_what_is_no_model_that_translates_is_refused(way):
     name = CALLED.get(way, "model")
-    with pytest.raises(TypeError, match=f"^{name} must be a model that translates, got Translator; take its .model$"):
+    wanted = f"^{name} must be a module with a TransformerConfig as its config, got"
+    with pytest.raises(TypeError, match=f"{wanted} Translator; take its .model$"):
         WAYS[way](translator(make_model()))
-    with pytest.raises(TypeError, match=f"^{name} must be a model that translates, got MaskedLanguageModel$"):
+    with pytest.raises(TypeError, match=f"{wanted} MaskedLanguageModel$"):
         WAYS[way](tl.MaskedLanguageModel(29, 1, 30, 3, 17))
 
 
@@ -88,6 +89,15 @@ def test_in_every_type_of_floats(dtype):
     for name in HIDDEN:
         with pytest.raises(ValueError, match=f"in {name}$"):
             check_weights("model", spoilt(name, dtype))
+
+
+def test_a_buffer_may_hide_with_minus_infinity_and_hold_no_other_such_number():
+    layer = torch.nn.Linear(7, 11)
+    layer.register_buffer("mask", torch.full((3, 5), -math.inf))
+    check_weights("model", layer)
+    layer.mask[1, 2] = math.inf
+    with pytest.raises(ValueError, match="^model must have finite weights, got inf in mask$"):
+        check_weights("model", layer)
 
 
 def test_large_weights_whose_sum_overflows_are_finite_all_the_same():

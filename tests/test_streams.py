@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from transformer_lib import _streams
 from transformer_lib._streams import run_command
 
 ROOT = Path(__file__).parents[1]
@@ -65,7 +66,7 @@ def test_every_command_shows_its_help_on_any_console_and_ends_quietly_where_nobo
     names = [path.relative_to(ROOT).as_posix() for path in COMMANDS]
     names = [name for name in names if name not in NO_COMMAND]
     assert len(names) > 55
-    consoles = ("ascii", "cp1252", "cp932", "latin-1")
+    consoles = ("ascii", "cp932")
     words = [sys.executable, "-c", ASK, ROOT, " ".join(consoles), *names]
     done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, timeout=300)
     assert done.stderr == ""
@@ -76,9 +77,8 @@ def test_every_command_shows_its_help_on_any_console_and_ends_quietly_where_nobo
 
 def run(code, **options):
     """Run this code as a command, and return the process."""
-    program = (
-        f"import os, sys\nfrom transformer_lib._streams import run_command\n\ndef main():\n{code}\n\nrun_command(main)"
-    )
+    load = f"import os, runpy, sys\nrun_command = runpy.run_path({_streams.__file__!r})['run_command']"  # without torch
+    program = f"{load}\n\ndef main():\n{code}\n\nrun_command(main)"
     return subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE, text=True, cwd=ROOT, **options)
 
 

@@ -6,20 +6,11 @@ import pytest
 import torch
 
 import transformer_lib as tl
+from read_once import HELDOUT, TRAINED
 from transformer_lib.course.figures.widgets import aligning_panel
 from transformer_lib.course.lab import alignments as study
 from transformer_lib.course.lab import cuts, questions
 from transformer_lib.data.corpora import Pair
-
-
-@pytest.fixture(scope="module")
-def trained():
-    return tl.load_trained("context")
-
-
-@pytest.fixture(scope="module")
-def heldout():
-    return tl.load_corpus("context")["heldout"]
 
 
 def linked(pair: Pair) -> set[tuple[str, str, str]]:
@@ -39,41 +30,41 @@ def test_a_word_that_occurs_twice_is_left_out():
     assert linked(pair) == {("verb", "sah", "saw")}
 
 
-def test_the_pronoun_is_no_link(heldout):
-    pair = next(pair for pair in heldout if pair.word == "it")
+def test_the_pronoun_is_no_link():
+    pair = next(pair for pair in HELDOUT if pair.word == "it")
     assert not any(kind == "ambiguous" for kind, _, _ in linked(pair))
 
 
-def test_the_row_that_writes_a_word_is_one_before_the_row_that_reads_it(trained):
+def test_the_row_that_writes_a_word_is_one_before_the_row_that_reads_it():
     pairs = [
         Pair("The man saw the bank near the river.", "Der Mann sah das Ufer beim Fluss.", word="bank", expected="Ufer")
     ]
-    src = trained.src_tokenizer.encode_batch([pairs[0].src])
-    tgt = trained.tgt_tokenizer.encode_batch([pairs[0].tgt], bos=True, eos=True)
-    with torch.no_grad(), tl.record_attention(trained.model) as record:
-        trained.model(src, tgt[:, :-1])
-    names = trained.tgt_tokenizer.words
+    src = TRAINED.src_tokenizer.encode_batch([pairs[0].src])
+    tgt = TRAINED.tgt_tokenizer.encode_batch([pairs[0].tgt], bos=True, eos=True)
+    with torch.no_grad(), tl.record_attention(TRAINED.model) as record:
+        TRAINED.model(src, tgt[:, :-1])
+    names = TRAINED.tgt_tokenizer.words
     reads = [names[i] for i in tgt[0].tolist()].index("Ufer")
     grid = record["decoder.layers.1.cross_attention"][0]  # [heads, tgt_len, src_len]
     for shift in (0, 1):
         wanted = (grid[:, reads - 1 + shift].argmax(dim=-1) == 4).double()
-        torch.testing.assert_close(study.shares(trained, pairs, shift=shift)["ambiguous"][1, :-1], wanted)
+        torch.testing.assert_close(study.shares(TRAINED, pairs, shift=shift)["ambiguous"][1, :-1], wanted)
 
 
-def test_shares_leave_the_model_as_it_was(trained, heldout):
-    trained.model.train()
-    study.shares(trained, heldout[:3])
-    assert trained.model.training
-    trained.model.eval()
+def test_shares_leave_the_model_as_it_was():
+    TRAINED.model.train()
+    study.shares(TRAINED, HELDOUT[:3])
+    assert TRAINED.model.training
+    TRAINED.model.eval()
 
 
-def test_a_guess_by_proportion_is_right_where_both_run_in_step(trained):
+def test_a_guess_by_proportion_is_right_where_both_run_in_step():
     pair = Pair("The man saw the bank.", "Der Mann sah die Bank.", word="bank", expected="Bank")
-    assert study.by_proportion(trained, [pair]) == {"ambiguous": 1.0, "verb": 1.0}
+    assert study.by_proportion(TRAINED, [pair]) == {"ambiguous": 1.0, "verb": 1.0}
 
 
-def test_the_table_has_what_training_made_beside_its_controls(trained, heldout):
-    found = study.table(trained, heldout[:60], seeds=(0,))
+def test_the_table_has_what_training_made_beside_its_controls():
+    found = study.table(TRAINED, HELDOUT[:60], seeds=(0,))
     assert len(found) == 5 and all(set(row) == set(study.KINDS) for row in found.values())
     best = found["row that writes it, layer 2"]
     kinds = [kind for kind in study.KINDS if kind != "verb with it"]
@@ -81,31 +72,31 @@ def test_the_table_has_what_training_made_beside_its_controls(trained, heldout):
 
 
 @pytest.mark.parametrize(("verb", "share"), [("cross", 1), ("eat", 1), ("fit", 0), ("pull", 0)])
-def test_two_of_the_verbs_with_it_are_read_and_two_are_not(trained, heldout, verb, share):
-    pairs = [pair for pair in heldout if pair.word == "it" and f" {verb} " in pair.src]
+def test_two_of_the_verbs_with_it_are_read_and_two_are_not(verb, share):
+    pairs = [pair for pair in HELDOUT if pair.word == "it" and f" {verb} " in pair.src]
     assert len(pairs) > 20
-    assert study.shares(trained, pairs)["verb with it"][1, -1] == pytest.approx(share, abs=0.1)
+    assert study.shares(TRAINED, pairs)["verb with it"][1, -1] == pytest.approx(share, abs=0.1)
 
 
 @pytest.mark.parametrize(
     ("number", "written", "read", "weight"),
     [(1, "Ufer", "bank", 1.0), (6, "überquerte", "cross", 0.43), (7, "passte", "into", 0.36)],
 )
-def test_the_panel_shows_the_weights_of_the_text(trained, number, written, read, weight):
-    shown = aligning_panel.recorded_alignments(trained, aligning_panel.SENTENCES[number - 1 : number])[0]
+def test_the_panel_shows_the_weights_of_the_text(number, written, read, weight):
+    shown = aligning_panel.recorded_alignments(TRAINED, aligning_panel.SENTENCES[number - 1 : number])[0]
     row = shown.weights[1].mean(axis=0)[shown.writes.index(written)]
     assert shown.source[row.argmax()] == read and row.max() == pytest.approx(weight, abs=0.02)
     assert number != 7 or row[shown.source.index("fit")] < 0.05
 
 
-def test_pronoun_counts_are_those_of_the_pieces(trained, heldout):
-    counts = study.pronoun_counts(trained, heldout)
-    it = questions.Questions(trained, [pair for pair in heldout if pair.word == "it"])
+def test_pronoun_counts_are_those_of_the_pieces():
+    counts = study.pronoun_counts(TRAINED, HELDOUT)
+    it = questions.Questions(TRAINED, [pair for pair in HELDOUT if pair.word == "it"])
     meant, other = questions.nouns(it)
     assert int((meant < other).sum()) == 72 and len(it) == 144
     assert list(counts) == ["it", "noun meant", "other noun", "adjective", "all but adjective"]
-    with cuts.hidden(trained.model, it, it.cue):
-        flipped = int((questions.margins(trained.model, it) <= 0).sum())
+    with cuts.hidden(TRAINED.model, it, it.cue):
+        flipped = int((questions.margins(TRAINED.model, it) <= 0).sum())
     assert flipped == counts["adjective"]["first"][1] + counts["adjective"]["second"][1]
     assert counts["adjective"]["first"][2] + counts["adjective"]["second"][2] == len(it)
     assert counts["all but adjective"] == {"first": (None, None, 0), "second": (None, None, 0)}

@@ -34,7 +34,7 @@ def test_chains_follow_their_matrices():
 
 def test_predictors_against_counting_in_loops():
     ids = torch.randint(5, (7, 13), generator=torch.Generator().manual_seed(2))
-    found = {name: study.PREDICTORS[name](ids, 5) for name in KINDS}
+    found = {name: study_lab.PREDICTORS[name](ids, 5) for name in KINDS}
     for row, states in enumerate(ids.tolist()):
         for t, now in enumerate(states):
             pairs = list(zip(states[:t], states[1 : t + 1], strict=True))
@@ -55,7 +55,7 @@ class Fixed(torch.nn.Module):
 
     def __init__(self, name):
         super().__init__()
-        self.predict = study.PREDICTORS[name]
+        self.predict = study_lab.PREDICTORS[name]
 
     def forward(self, ids):
         return self.predict(ids, 3).log() + 7
@@ -67,7 +67,7 @@ def test_distances_of_a_predictor(name):
     found = study.distances(Fixed(name), ids)
     assert found[name] == pytest.approx(0, abs=1e-6)
     for other in set(KINDS) - {name}:
-        p, q = study.PREDICTORS[other](ids, 3), study.PREDICTORS[name](ids, 3)
+        p, q = study_lab.PREDICTORS[other](ids, 3), study_lab.PREDICTORS[name](ids, 3)
         wanted = sum((p[..., a] * (p[..., a] / q[..., a]).log()).mean().item() for a in range(3))
         assert found[other] == pytest.approx(wanted, abs=1e-5) and wanted > 0.05
 
@@ -93,30 +93,6 @@ def test_the_loss_is_of_the_next_state():
     torch.testing.assert_close(study_lab.next_loss(logits, ids), torch.stack(each).mean())
 
 
-@pytest.mark.parametrize("layers", [1, 2])
-def test_a_short_run_repeats_the_stored_one(layers):
-    torch.testing.assert_close(study.short_run(layers), STORED["short"][str(layers)], atol=5e-3, rtol=1e-3)
-
-
-def test_a_set_up_is_trained_and_measured(monkeypatch):
-    monkeypatch.setattr(study, "measured_at", lambda steps: [0, 2, steps])
-    found = study.run_setup(study.Setup(1, 3, 1e-3, 0))
-    assert found["after"] == [0, 2, 3] and [len(found[name]) for name in KINDS] == [3, 3, 3]
-    untrained = study.distances(study.new_model(1, 0), study_lab.tested()[0])
-    assert [found[name][0] for name in KINDS] == pytest.approx([untrained[name] for name in KINDS], abs=1e-4)
-
-
-def test_a_run_is_measured_often_at_first_and_at_its_end():
-    for steps in (*study.STEPS, 300):
-        at = study.measured_at(steps)
-        assert at == sorted(set(at)) and at[:3] == [0, 5, 10] and at[-1] == steps
-
-
-def test_the_losses_of_the_predictors_are_stored():
-    assert STORED["losses"] == study_lab.losses_of_predictors()
-    assert all(len(run["after"]) == len(run["bigram"]) for run in STORED["runs"])
-
-
 def test_what_the_notebook_says_is_stored():
     for run in study_lab.runs_of(STORED, n_layers=2, steps=1500):
         nearest = [min(KINDS, key=lambda name, at=at: run[name][at]) for at in range(len(run["after"]))]
@@ -124,3 +100,9 @@ def test_what_the_notebook_says_is_stored():
         assert phases == list(KINDS)
     two, one = ([run["bigram"][-1] for run in STORED["runs"] if run["n_layers"] == layers] for layers in (2, 1))
     assert max(two) < 0.06 < 0.09 < min(one)
+
+
+def test_a_run_is_measured_often_at_first_and_at_its_end():
+    for steps in (*study.STEPS, 300):
+        at = study.measured_at(steps)
+        assert at == sorted(set(at)) and at[:3] == [0, 5, 10] and at[-1] == steps

@@ -105,13 +105,6 @@ def test_a_short_run_repeats_the_stored_one(squared_length):
     assert study.two_tokens(squared_length) == wanted["two tokens"]
 
 
-def test_the_stored_study_is_complete():
-    for found in STORED["found"].values():
-        assert len(found["rounds"]) == 5 and len(found["spread"]) == len(found["groups"]) > 1
-        assert all(number is None or 0 < number <= study.LIMIT for number in found["rounds"])
-    assert len(STORED["found"]["16"]["groups"]) == len(study.LOOKS)
-
-
 def test_what_the_notebook_says_of_the_table():
     two = {int(length): found["two tokens"] for length, found in STORED["found"].items()}
     for short, long in itertools.pairwise(length for length in two if length >= 8):

@@ -103,11 +103,6 @@ def test_the_paths_of_a_copier_set_by_hand(monkeypatch):
     assert min(found["queries"]["token"], found["keys"]["0.0"], found["values"]["token"]) > clean + 3
 
 
-@pytest.mark.parametrize("layers", [1, 2])
-def test_a_short_run_repeats_the_stored_one(layers):
-    torch.testing.assert_close(study.short_run(layers), STORED["short"][str(layers)], atol=5e-3, rtol=1e-3)
-
-
 def test_the_watcher_sees_every_step_and_the_end():
     seen: list[int] = []
     losses = study_lab.fit(study_lab.new_model(1, 1, 0), 3, watch=lambda step, model: seen.append(step))
@@ -118,20 +113,6 @@ def test_the_watcher_sees_every_step_and_the_end():
         != losses
         == study_lab.fit(study_lab.new_model(1, 1, 0), 3)
     )
-
-
-def test_a_set_up_is_trained_and_measured(monkeypatch):
-    monkeypatch.setattr(study_lab, "TESTED", 13)
-    found = study.run_setup(study.Setup(2, 1, 2, 1e-3, 0))
-    assert set(found) == {
-        "loss", "right", "unseen", "induction", "previous", "ablated", "without layer", "paths",
-    }  # fmt: skip
-    assert "paths" not in study.run_setup(study.Setup(2, 4, 1, 1e-3, 0))
-    assert "ablated" not in study.run_setup(study.Setup(1, 1, 1, 1e-3, 0))
-
-
-def test_the_losses_of_the_rules_are_stored():
-    assert STORED["rules"] == study.rules()
 
 
 def test_what_the_notebook_says_is_stored():

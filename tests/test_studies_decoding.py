@@ -9,20 +9,11 @@ import pytest
 import torch
 
 import transformer_lib as tl
+from read_once import CORPUS, TRAINED
 from studies import decoding as study
 from transformer_lib.course.lab import decoding as study_lab
 
 STORED = study_lab.load_results()
-
-
-@pytest.fixture(scope="module")
-def trained() -> tl.Translator:
-    return tl.load_trained("context")
-
-
-@pytest.fixture(scope="module")
-def corpus():
-    return tl.load_corpus("context")
 
 
 def _small(seed: int) -> tl.Translator:
@@ -50,39 +41,29 @@ def test_the_most_probable_sentence_is_that_of_all(seed, monkeypatch):
         assert found.lower() == best
 
 
-def test_errors_of_the_search_are_counted_against_the_most_probable(trained, corpus):
-    pairs = [pair for pair in corpus["hard"] if pair.src.startswith("The men who saw the hair")][:3]
-    found = study.search(trained, pairs, (1, 2))
+def test_errors_of_the_search_are_counted_against_the_most_probable():
+    pairs = [pair for pair in CORPUS["hard"] if pair.src.startswith("The men who saw the hair")][:3]
+    found = study.search(TRAINED, pairs, (1, 2))
     assert found["search errors"][0] >= 1 and found["search errors"][1] == 0
     assert found["exhaustive"]["right"] == found["right"][1] >= found["right"][0]
 
 
-def test_cold_samples_are_greedy_and_hot_ones_are_not(trained, corpus):
-    pairs = corpus["heldout"][:10]
-    assert study.sampled(trained, pairs, 0.1) == 1.0
-    assert study.sampled(trained, pairs, 1.5) < 0.5 < study.sampled(trained, pairs, 1.5, top_k=1)
+def test_cold_samples_are_greedy_and_hot_ones_are_not():
+    pairs = CORPUS["heldout"][:10]
+    assert study.sampled(TRAINED, pairs, 0.1) == 1.0
+    assert study.sampled(TRAINED, pairs, 1.5) < 0.5 < study.sampled(TRAINED, pairs, 1.5, top_k=1)
 
 
-def test_certainty_joins_tokens_to_sentences(trained, corpus):
-    found = study.certainty(trained, corpus["heldout"][:20])
+def test_certainty_joins_tokens_to_sentences():
+    found = study.certainty(TRAINED, CORPUS["heldout"][:20])
     assert 0.8 < found["token"] < 0.95
     assert found["sentence"] == pytest.approx(found["token"] ** found["length"], abs=0.05)
 
 
-def test_the_course_s_own_translator_is_one_of_the_trainings(trained, corpus):
+def test_the_course_s_own_translator_is_one_of_the_trainings():
     (record,) = [run for run in study_lab.runs(STORED, smoothing=0.1, passes=4) if run["seed"] == 0]
-    again = study.certainty(trained, corpus["heldout"][: study.SAMPLED])
+    again = study.certainty(TRAINED, CORPUS["heldout"][: study.SAMPLED])
     assert again == pytest.approx(record["certainty"], abs=2e-3)
     column = study.TEMPERATURES.index(1.0)
-    again = study.sampled(trained, corpus["heldout"][: study.SAMPLED], 1.0)
+    again = study.sampled(TRAINED, CORPUS["heldout"][: study.SAMPLED], 1.0)
     assert again == pytest.approx(record["sampled"]["all words"][column], abs=0.03)
-
-
-def test_what_is_stored_of_each_training():
-    for smoothing, passes in study.TRAININGS:
-        runs = study_lab.runs(STORED, smoothing=smoothing, passes=passes)
-        for run in runs:
-            assert run["sampled"].keys() == study_lab.FILTERS.keys()
-            assert ("search" in run) == (smoothing > 0)
-            if smoothing:
-                assert run["search"]["search errors"][-1] <= run["search"]["search errors"][0]

@@ -46,11 +46,6 @@ def test_the_gain_is_the_spread_of_the_weights(gain):
     assert not block.feed_forward.contract.bias.any()
 
 
-def test_an_unknown_norm_is_refused():
-    with pytest.raises(ValueError, match=r"norm must be one of 'none', 'post', 'pre', got 'batch'"):
-        study_lab.Block(True, "batch")
-
-
 def test_signals_begin_with_the_input_and_end_with_the_given_gradient():
     found = study_lab.signals(3, True, "post", seed=5)
     assert {len(part) for part in (found.activation, found.gradient, found.spread, found.own, found.own_centred)} == {4}

@@ -11,11 +11,12 @@ import shutil
 from datetime import date
 
 import pytest
+import torch
 
 import studies
+from read_once import CORPUS
 from studies import engine
-from studies.engine import Step, Study, at_once
-from transformer_lib.data.corpora import load_corpus
+from studies.engine import Step, Study, at_once, rounded
 
 MODULES = [importlib.import_module(f"studies.{found.name}") for found in pkgutil.iter_modules(studies.__path__)]
 STUDIES = [module.STUDY for module in MODULES if hasattr(module, "STUDY")]
@@ -36,18 +37,13 @@ def in_any_order(content):
     return content | {"runs": sorted(map(json.dumps, content["runs"]))} if "runs" in content else content
 
 
-@pytest.fixture(scope="module")
-def corpora():
-    return {name: load_corpus(name) for name in ("context",)}
-
-
 @pytest.fixture
-def ran(monkeypatch, corpora) -> list:
+def ran(monkeypatch) -> list:
     """The steps that are run, by where their results go; nothing is measured, and the corpus is read once."""
     found = []
     for module in MODULES:
         if hasattr(module, "load_corpus"):
-            monkeypatch.setattr(module, "load_corpus", corpora.__getitem__)
+            monkeypatch.setattr(module, "load_corpus", lambda name: CORPUS)
 
     def run_nothing(step):
         inspect.signature(step.measure).bind(*step.given)
@@ -195,3 +191,9 @@ def test_help_says_what_the_study_is_about(capsys):
         toy(options={"weights": {"default": "w"}}).main(["--help"])
     said = capsys.readouterr().out
     assert "What is shown by --help." in said and "--seeds" in said and "--results" in said and "--weights" in said
+
+
+def test_numbers_are_rounded_wherever_they_are():
+    inside = {"list": [1 / 3, [2 / 3]], "tensor": torch.tensor([1 / 3, 2.0]), "number": 5}
+    assert rounded(inside, 2) == {"list": [0.33, [0.67]], "tensor": [0.33, 2.0], "number": 5}
+    assert rounded(1 / 3) == 0.3333

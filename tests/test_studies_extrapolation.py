@@ -35,11 +35,6 @@ def test_a_copier_sees_its_window_and_nothing_later(scheme):
         assert moved.nonzero().flatten().tolist() == list(range(11, min(23, 11 + window)))
 
 
-def test_an_unknown_scheme_is_refused():
-    with pytest.raises(ValueError, match=r"scheme must be one of 'none', .*, got 'alibi'"):
-        study_lab.Copier("alibi")
-
-
 def test_one_number_is_a_multiple_of_one_vector():
     x = torch.zeros(1, 7, study_lab.WIDTH)
     added = study_lab.Copier("one number").positions(x)[0]

@@ -21,12 +21,6 @@ def test_a_token_has_to_name_the_letters_one_and_three_back():
         assert torch.equal(answers[:, :, position - 3, 1], ids[:, :, position - 3])
 
 
-def test_a_model_learns_the_same_alone_and_beside_others():
-    alone, beside = (study_lab.Fetchers(2, seeds).train(11).weights["w_q"] for seeds in ([7], [3, 7]))
-    torch.testing.assert_close(beside[1:], alone, atol=1e-4, rtol=1e-4)
-    assert (beside[0] != beside[1]).all()
-
-
 def test_training_goes_on_where_it_stopped():
     twice, once = study_lab.Fetchers(1, [3], hidden=5).train(4).train(3), study_lab.Fetchers(1, [3], hidden=5).train(7)
     assert all(torch.equal(weight, once.weights[name]) for name, weight in twice.weights.items())
@@ -77,11 +71,6 @@ def test_clones_are_equal_and_nudged_clones_nearly():
         assert torch.equal(*models.weights["w_o"].chunk(2, dim=1)) and models.right().shape == (2, 2)
 
 
-def test_heads_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match="n_heads must divide 32, got 5"):
-        study_lab.Fetchers(5, [0])
-
-
 def test_a_short_run_repeats_the_stored_one():
     found = study_lab.Fetchers(1, [0]).train(study_lab.STEPS).right()
     row = next(run for run in STORED["setups"] if (run["setup"], run["rate"], run["steps"]) == ("1 head", 0.01, 300))
@@ -92,32 +81,3 @@ def test_splitting_x_repeats_the_stored_run():
     found = study.split_x(0, whole=False, mixed=True, budgets=[study_lab.STEPS])
     assert found == pytest.approx(STORED["split"][3]["right"][0][:1], abs=0.03)
     assert study_lab.most_frequent() == pytest.approx(0.437, abs=0.001)
-
-
-def test_the_stored_study_is_complete():
-    assert len(STORED["setups"]) == len(study_lab.SETUPS) * len(study.RATES) * 2
-    assert all(len(run["right"]) == 3 for run in STORED["setups"])
-    assert [row["steps"] for row in STORED["specialists"]] == [300, 1500]
-    assert all(len(row["reads"]) == len(row["without"]) == 10 for row in STORED["specialists"])
-    assert [(row["nudge"], row["steps"]) for row in STORED["clones"]] == [
-        (0.0, 300),
-        (0.0, 1500),
-        (1e-6, 300),
-        (1e-6, 1500),
-    ]
-    assert len(STORED["blind"]) == 3 and len(STORED["spare"]) == 2
-    assert [(row["whole"], row["mixed"]) for row in STORED["split"]] == [
-        (True, False),
-        (True, True),
-        (False, False),
-        (False, True),
-    ]
-
-
-def test_every_part_is_measured_after_both_budgets(monkeypatch):
-    for name, value in (("STEPS", 2), ("LONGER", 3), ("RATES", (0.01,)), ("split_x", lambda seed, **_: [0.5, 0.25])):
-        monkeypatch.setattr(study, name, value)
-    monkeypatch.setattr(study_lab.Fetchers.train, "__defaults__", (2, 0.01))
-    found = study.run([5])
-    assert [row["steps"] for row in found["spare"]] == [2, 3] and found["split"][0]["right"] == [[0.5, 0.25]]
-    assert len(found["setups"]) == 2 * len(study_lab.SETUPS)

@@ -33,11 +33,6 @@ def test_any_token_may_read_any_other():
     assert (model(changed) - model(x)).abs().amax(dim=-1).min() > 1e-5
 
 
-def test_an_unknown_shape_is_refused():
-    with pytest.raises(ValueError, match="shape must be one of 'one layer', .*, got 'four layers'"):
-        study.Follower("four layers")
-
-
 def test_what_is_not_reached_within_the_cap_is_none():
     assert study.steps_of(study.train("one layer", 2, 0, steps=25)) is None
     assert study.reached([1.0] * study.WINDOW) and not study.reached([1.0] * (study.WINDOW - 1))
@@ -49,18 +44,15 @@ def test_a_short_run_repeats_the_stored_one():
     assert found == pytest.approx(STORED["steps"]["one layer"]["1"][1], abs=8)
 
 
-def test_the_stored_study_is_complete():
-    assert STORED["cap"] == study.CAP and list(STORED["steps"]) == list(STORED["parameters"]) == list(study.SHAPES)
-    sizes = {shape: sum(each.numel() for each in study.Follower(shape).parameters()) for shape in study.SHAPES}
-    assert STORED["parameters"] == sizes
-    unreached = {(shape, hops) for shape, found in STORED["steps"].items() for hops in found if None in found[hops]}
-    assert {(shape, hops) for shape, found in STORED["unreached"].items() for hops in found} == unreached
-    assert list(STORED["other rates"]) == [str(rate) for rate in study.OTHER_RATES]
-    for found in STORED["other rates"].values():
-        assert list(found) == ["one layer", "two layers"] and all(len(steps) == 3 for steps in found.values())
-    for found in STORED["steps"].values():
-        assert list(found) == [str(hops) for hops in study_lab.HOPS]
-        assert all(len(steps) == 3 for steps in found.values())
+def test_what_was_not_reached_has_the_shares_at_the_end(monkeypatch):
+    monkeypatch.setattr(study, "WINDOW", 2)
+
+    def trained(shape, hops, seed):
+        return [0.0, 0.25, 0.75] if (shape, hops, seed) == ("one layer", 3, 5) else [0.0] * hops + [1.0, 1.0]
+
+    monkeypatch.setattr(study, "trained", trained)
+    assert study.steps_needed("one layer", 3, [4, 5]) == [5, None]
+    assert study.unreached([4, 5]) == {"one layer": {"3": [1.0, 0.5]}}
 
 
 def test_the_table_shows_what_was_not_reached():
@@ -77,17 +69,3 @@ def test_the_table_shows_what_was_not_reached():
     shares = ", ".join(f"{share:.2f}" for share in STORED["unreached"]["one layer"]["3"])
     assert rows[2].startswith("one layer") and rows[2].endswith(f">3000 ({shares})")
     assert rows[4].endswith(" / ".join(map(str, STORED["steps"]["two layers"]["3"])))
-
-
-def test_steps_and_what_was_not_reached_are_stored_by_shape_and_hops(monkeypatch):
-    monkeypatch.setattr(study, "SHAPES", {"one layer": study.SHAPES["one layer"], "two layers": (2, 32, 2, 64)})
-    monkeypatch.setattr(study, "WINDOW", 1)
-
-    def train(shape, hops, seed, cap, rate=None):
-        return [0.25] * cap if (shape, hops) == ("one layer", 3) else [0.0] * (hops + seed - 1) + [1.0]
-
-    monkeypatch.setattr(study, "train", train)
-    found = study.measured([4, 5], cap=7)
-    assert found["steps"]["one layer"] == {"1": [5, 6], "2": [6, 7], "3": [None, None]}
-    assert found["unreached"] == {"one layer": {"3": [0.25, 0.25]}}
-    assert found["other rates"]["0.01"] == {"one layer": [6, 7], "two layers": [6, 7]}

@@ -21,14 +21,6 @@ def lengths() -> dict:
     return study.lengths_of(tl.load_trained())
 
 
-def test_every_size_was_timed():
-    sizes = list(map(str, study.SIZES))
-    for seconds in (STORED["read"], STORED["step"], *STORED["engine"].values()):
-        assert list(seconds) == sizes and min(seconds.values()) > 0
-    assert list(STORED["engine"]) == ["float32", "int8"]
-    assert STORED["threads"] == 1 and STORED["capacity"] == study.CAPACITIES
-
-
 def test_answers_of_both_kinds_have_the_same_mean(lengths):
     sentences, mixed = (np.array(lengths[mix]) for mix in (study.SENTENCES, study.MIXED))
     assert len(sentences) == len(mixed) == 1064
@@ -84,3 +76,11 @@ def test_a_short_run_has_the_form_of_the_stored_one(monkeypatch):
     assert set(found) == set(STORED) - {"command", "date", "seeds"}
     assert list(found["read"]) == list(found["step"]) == ["1", "3"]
     assert {key for row in found["queue"] for key in row} == {key for row in STORED["queue"] for key in row}
+
+
+def test_every_size_was_timed():
+    sizes = list(map(str, study.SIZES))
+    for seconds in (STORED["read"], STORED["step"], *STORED["engine"].values()):
+        assert list(seconds) == sizes and min(seconds.values()) > 0
+    assert list(STORED["engine"]) == ["float32", "int8"]
+    assert STORED["threads"] == 1 and STORED["capacity"] == study.CAPACITIES

@@ -39,24 +39,12 @@ def test_the_weights_are_means_of_rows_that_sum_to_one():
     assert (weights.triu(1) == 0).all() and weights.shape == (6, 6)
 
 
-def test_an_unknown_name_is_refused():
-    with pytest.raises(ValueError, match=r"name must be one of 'no encoder, open', .*, got 'half'"):
-        study_lab.train("half", 0)
-
-
 def test_a_short_run_repeats_the_stored_one():
     found = study.right_letters(study_lab.train("no encoder, open", seed=0, steps=80))
     assert found == pytest.approx(STORED["right"]["no encoder, open"]["80"][0], abs=0.05)
 
 
-def test_the_stored_study_is_complete():
-    for name, runs in STORED["right"].items():
-        for steps, found in runs.items():
-            shares = torch.tensor(found)
-            assert shares.shape == (3, 6)
-            if int(steps) >= 150:
-                blocked = 3 if name == "no encoder, causal mask" else 0
-                assert (shares[:, :blocked] < 0.15).all() and (shares[:, blocked:] > 0.98).all()
+def test_with_an_encoder_the_mask_costs_time():
     early = {name: torch.tensor(runs["80"]).mean(dim=1) for name, runs in STORED["right"].items()}
     assert early["encoder, causal mask"].max() < early["encoder, open"].min() - 0.1
 

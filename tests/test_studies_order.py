@@ -21,14 +21,6 @@ def test_crossings_of_straight_and_crooked_curves():
         study.crossings([3, 2, 1], 0.5)
 
 
-@pytest.mark.parametrize("norms", [False, True])
-def test_a_short_run_repeats_the_stored_one(norms):
-    found = study.short_run(norms)
-    assert set(found) == {"loss", *study.SCORES} and len(found["loss"]) == study.SHORT + 1
-    for name, curve in STORED["short"][str(norms)].items():
-        assert found[name] == pytest.approx(curve, abs=5e-3)
-
-
 def test_the_curves_are_measured_on_the_right_layers():
     model = copying.new_model(2, 1, 0)
     ids, periods = (each[: study.TESTED] for each in copying.tested())

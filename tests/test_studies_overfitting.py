@@ -34,16 +34,6 @@ def test_a_run_ends_at_its_last_step_and_keeps_the_model():
     assert 0 < curve["words right"][-1] <= 1 and curve["training"][-1] < curve["training"][0]
 
 
-def test_a_short_run_repeats_the_stored_one():
-    assert study.short_run(load_corpus("context")) == pytest.approx(STORED["short"], abs=5e-3)
-
-
-def test_what_is_stored_of_each_run():
-    for run in STORED["runs"]:
-        assert run["curve"]["steps"] == study.looked_at(run["steps"])
-        assert set(run["exact"]) == {"training", "validation"}
-
-
 def test_few_sentences_are_memorised_and_many_are_not():
     for run in study_lab.runs_of(STORED, 256):
         validation = run["curve"]["validation"]
@@ -62,3 +52,9 @@ def test_the_means_and_the_panels_are_of_the_stored_runs():
     results = {"runs": [{**head, "seed": seed, "curve": curve} for seed, curve in enumerate(curves)]}
     assert study_lab.best_and_last(results, 256) == pytest.approx((1.5, 4.0, 0.3, 0.5))
     assert study_lab.runs_of(results, 1024) == [] == study_lab.runs_of(results, 256, 0.3)
+
+
+def test_what_is_stored_of_each_run():
+    for run in STORED["runs"]:
+        assert run["curve"]["steps"] == study.looked_at(run["steps"])
+        assert set(run["exact"]) == {"training", "validation"}

@@ -58,11 +58,6 @@ def test_rivals_are_found_again():
         assert method(study.split(0)) == pytest.approx(STORED["rivals"][name][0], abs=0.005)
 
 
-@pytest.mark.parametrize("version", study_lab.VERSIONS)
-def test_a_short_run_repeats_the_stored_one(version):
-    assert study.short_run(version) == pytest.approx(STORED["short"][version], abs=2e-3)
-
-
 def test_what_the_notebook_says_is_stored():
     linear = mean(STORED["rivals"]["logistic regression"])
     early, late = (mean(shares(STORED, "positions", epochs)) for epochs in study_lab.EPOCHS)
@@ -75,9 +70,3 @@ def test_what_the_notebook_says_is_stored():
         for rival in ("3 nearest images", "kernel ridge", "support vector machine"):
             assert max(learned) < min(STORED["rivals"][rival])  # three plain rivals are better, for every seed
         assert shares(STORED, "no positions", epochs, "moved in the test") == none
-
-
-def test_a_set_up_is_trained_and_measured(monkeypatch):
-    monkeypatch.setattr(study, "BATCH_SIZE", 600)
-    found = study.run_setup(study.Setup("positions, another order", 1, 0))
-    assert found["parameters"] == 17898 and 0 <= found["held out"] <= 1

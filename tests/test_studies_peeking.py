@@ -143,15 +143,6 @@ def test_every_cheater_learned_the_table_at_one_position():
         assert run["training"] == pytest.approx(floor, abs=0.05)
 
 
-def test_cut_at_random_lengths_they_leak_and_write():
-    cut = those(STORED, masked=False, cut=True)
-    assert len(cut) == 18
-    for run in cut:
-        assert run["training"] < 0.8
-        assert run["honest"] < 1.7
-        assert run["written"] < 1.7
-
-
 def test_hardly_a_translation_comes_out_right_without_the_mask():
     honest_ones = ladder_lab.load_results()["runs"]["07"]
     for run, honest in zip(STORED["translators"], honest_ones, strict=True):

@@ -28,11 +28,6 @@ def test_an_attending_reader_also_returns_weights_that_sum_to_one(kind):
     torch.testing.assert_close(weights.sum(-1), torch.ones(3))
 
 
-def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match=r"kind must be one of 'RNN', .*, got 'GRU'"):
-        recall_lab.Reader("GRU")
-
-
 def test_an_open_gate_starts_with_a_forget_bias_of_three():
     bias = recall_lab.Reader("LSTM, open gate").recurrent.bias_hh_l0.view(4, recall_lab.WIDTH)
     torch.testing.assert_close(bias[1], torch.full((recall_lab.WIDTH,), 3.0))
@@ -57,32 +52,12 @@ def test_the_gradient_ratio_is_that_of_finite_differences():
     assert recall_lab.gradient_ratio("RNN", 3, seed=5) == pytest.approx(expected, rel=1e-6)
 
 
-def test_the_stored_run_is_complete_and_says_how_it_was_made():
-    assert STORED["lengths"] == list(recall_lab.LENGTHS)
-    assert STORED["steps"] == list(recall.BUDGETS)
-    assert list(STORED["accuracy"]) == list(recall_lab.KINDS)
-    for budgets in STORED["accuracy"].values():
-        assert [[len(row) for row in rows] for rows in budgets] == 2 * [3 * [len(recall_lab.LENGTHS)]]
-    assert [float(radius) for radius in STORED["radii"]] == list(recall.RADII)
-    for budgets in (*STORED["radii"].values(), STORED["damped"]):
-        assert [len(row) for row in budgets] == 2 * [recall.MORE_SEEDS]
-    assert list(STORED["asked"]) == list(recall.ASKING)
-    for budgets in STORED["asked"].values():
-        assert [[len(row) for row in rows] for rows in budgets] == 2 * [3 * [len(recall.ASKED_LENGTHS)]]
-    assert [float(rate) for rate in STORED["rates"]] == list(recall.OTHER_RATES)
-    assert all([len(row) for row in lengths] == [3, 3] for lengths in STORED["rates"].values())
-
-
 def test_a_short_run_finds_what_is_stored():
-    found = recall.run([1], kinds=("attention",), lengths=(5,), budgets=recall.BUDGETS[:1])
-    assert found == {"attention": [[[pytest.approx(STORED["accuracy"]["attention"][0][1][0], abs=0.01)]]]}
+    [[[found]]] = recall.at_lengths("attention", [1], (5,), budgets=recall.BUDGETS[:1])
+    assert found == pytest.approx(STORED["accuracy"]["attention"][0][1][0], abs=0.01)
 
 
-def test_positions_alone_do_not_help_an_rnn_and_a_larger_start_does():
-    lengths = STORED["lengths"]
-    for kind in ("RNN", "LSTM", "RNN + positions", "LSTM + positions"):
-        rows = np.array(STORED["accuracy"][kind])[:, :, lengths.index(recall.RADIUS_LENGTH) :]
-        assert rows.max() < 0.3, kind
+def test_a_larger_start_helps_an_rnn():
     named = {radius: (np.array(shares) > 0.5).sum(axis=1) for radius, shares in STORED["radii"].items()}
     assert (named["1.7"] >= 6).all()
     assert (named["1.1"] <= 4).all()
@@ -91,9 +66,11 @@ def test_positions_alone_do_not_help_an_rnn_and_a_larger_start_does():
 
 
 def test_a_longer_budget_goes_on_from_a_shorter_one():
-    once = recall.run([0], kinds=("attention",), lengths=(5,), budgets=(7,))["attention"][0]
-    twice = recall.run([0], kinds=("attention",), lengths=(5,), budgets=(3, 7))["attention"][1]
-    assert once == twice
+    (once,), (_, twice) = (
+        [reader.head.bias.clone() for reader in recall.train_readers("attention", 5, 0, budgets)]
+        for budgets in ((7,), (3, 7))
+    )
+    assert torch.equal(once, twice)
 
 
 def test_a_start_has_the_spectral_radius_asked_for():
@@ -115,22 +92,10 @@ def test_damping_changes_the_gradient_and_not_the_result():
 
 
 def test_a_question_asks_for_the_symbol_at_its_position():
-    ids, answers = recall._rows(50, 7, 7)
+    ids, answers = recall.rows(50, 7, 7)
     assert ids.shape == (50, 8)
     assert ids[:, :7].max() < recall_lab.SYMBOLS <= ids[:, 7].min()
     assert [row[row[7] - recall_lab.SYMBOLS].item() for row in ids] == answers.tolist()
-
-
-def test_questions_and_rates_have_their_shapes():
-    asked = recall.run_asked([0, 1], kinds=("attention",), lengths=(5, 7), budgets=(1, 2))["attention"]
-    assert np.shape(asked) == (2, 2, 2)
-    assert np.shape(recall.run_rates([0, 1], rates=(0.1,), lengths=(5,), steps=1)["0.1"]) == (1, 2)
-
-
-def test_radii_are_trained_by_seed_and_budget():
-    found = recall.run_radii([0, 1], radii=(1.7,), budgets=(1, 2))
-    assert list(found) == ["1.7"]
-    assert [len(row) for row in found["1.7"]] == [2, 2]
 
 
 def test_a_reader_with_positions_adds_them_to_what_it_reads():
@@ -141,20 +106,14 @@ def test_a_reader_with_positions_adds_them_to_what_it_reads():
     assert not torch.allclose(plain(same), placed(same))
 
 
-def test_starts_are_tried_with_more_seeds(monkeypatch):
-    for name in ("run", "run_asked", "run_rates"):
-        monkeypatch.setattr(recall, name, lambda seeds, name=name: {name: seeds})
-    monkeypatch.setattr(recall, "run_radii", lambda seeds, *_, damping=1.0: {"1.7": [damping for _ in seeds]})
-    found = recall.measured([4, 5])
-    assert (found["accuracy"], found["asked"]) == ({"run": [4, 5]}, {"run_asked": [4, 5]})
-    assert found["rates"] == {"run_rates": [4, 5]}
-    assert found["radii"] == {"1.7": [1.0] * recall.MORE_SEEDS} and found["damped"] == [0.5] * recall.MORE_SEEDS
-
-
-def test_training_is_the_same_twice():
-    first, second = (recall.train_reader("RNN", 5, seed=3, steps=7) for _ in range(2))
-    for name, parameter in first.named_parameters():
-        assert torch.equal(parameter, dict(second.named_parameters())[name]), name
+def test_accuracies_are_by_budget_seed_and_length(monkeypatch):
+    monkeypatch.setattr(
+        recall, "accuracies", lambda kind, n, seed, budgets, questions: [(b, seed, n, questions) for b in budgets]
+    )
+    assert recall.at_lengths("RNN", [3, 5], (7, 11), budgets=(1, 2)) == [
+        [[(b, seed, n, 0) for n in (7, 11)] for seed in (3, 5)] for b in (1, 2)
+    ]
+    assert recall.at_lengths("RNN", [3], (7,), asked=True, budgets=(1,)) == [[[(1, 3, 7, 7)]]]
 
 
 def test_chance_level_for_an_untrained_reader():

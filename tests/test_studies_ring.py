@@ -58,12 +58,6 @@ def test_even_weights_and_nothing_on_oneself():
     assert (others.weights(others.tokens(symbol, colour)).diagonal(dim1=-2, dim2=-1) == 0).all()
 
 
-def test_a_model_learns_the_same_alone_and_beside_others():
-    alone, beside = study.Ring("similarity", [7]).train(5), study.Ring("similarity", [3, 7]).train(5)
-    for name, parameter in alone.parameters.items():
-        torch.testing.assert_close(beside.parameters[name][1:], parameter, atol=1e-4, rtol=1e-4)
-
-
 def test_weights_by_symbol_are_read_off_each_sequence():
     symbol = torch.tensor([[[2, 0, 1], [1, 2, 0]]])
     table = torch.arange(9.0).reshape(3, 3)  # what symbol s gives to symbol t
@@ -94,11 +88,6 @@ def test_changed_weights_keep_the_sum_for_both_neighbours_or_are_means(trained, 
     assert (mean.abs() < 0.1).all() == (version in ("equal", "varying"))
 
 
-def test_an_unknown_version_of_the_weights_is_refused(trained):
-    with pytest.raises(ValueError, match=r"version must be one of 'as it is', .*, got 'none'"):
-        study.Weights("none", trained)
-
-
 def test_retraining_moves_the_small_network_of_a_copy_alone(trained, monkeypatch):
     monkeypatch.setattr(study, "RETRAINING_STEPS", 2)
     before = {name: parameter.detach().clone() for name, parameter in trained.parameters.items()}
@@ -111,11 +100,6 @@ def test_retraining_moves_the_small_network_of_a_copy_alone(trained, monkeypatch
     assert not torch.equal(models.parameters["w_1"], start.parameters["w_1"]) and changed.version == "equal"
 
 
-def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match=r"kind must be one of 'even', .*, got 'odd'"):
-        study.Ring("odd", [0])
-
-
 def test_a_short_run_repeats_the_stored_one():
     found = study.Ring("two matrices", STORED["seeds"][:2]).train(400).examine()
     wanted = STORED["found"]["two matrices"]["400"]
@@ -123,9 +107,7 @@ def test_a_short_run_repeats_the_stored_one():
         assert found[name] == pytest.approx(wanted[name][:2], abs=0.03)
 
 
-def test_the_stored_study_is_complete_and_says_what_the_notebook_says():
-    for of_kind in STORED["found"].values():
-        assert all(len(values) == 5 for one in of_kind.values() for values in one.values())
+def test_what_the_notebook_says_is_stored():
     pointless = [STORED["found"][kind]["3000"] for kind in ("similarity", "others only")]
     for found in pointless:
         assert min(found["right"]) > 7 / 8 + 1 / 32

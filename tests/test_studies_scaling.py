@@ -39,13 +39,6 @@ def test_versions_of_one_seed_differ_in_the_scores_alone():
         assert all(torch.equal(models.weights[name], found[RAW].weights[name]) for models in found.values())
 
 
-def test_a_model_learns_the_same_alone_and_beside_others():
-    alone = study_lab.curves(5, DIVIDED, "Adam", 1e-2, [7], steps=11)[0]
-    beside = study_lab.curves(5, DIVIDED, "Adam", 1e-2, [3, 7], steps=11)[0]
-    torch.testing.assert_close(beside[1:], alone, atol=1e-4, rtol=1e-4)
-    assert beside[0, -1] != beside[1, -1]
-
-
 def test_one_step_moves_scores_as_derived():
     """With plain gradient descent by factor² · d_k, with Adam, which rescales gradients, by factor · d_k."""
     narrow, wide = (
@@ -77,11 +70,6 @@ def test_the_division_is_a_small_start_and_small_steps_with_adam():
     assert torch.equal(other[:, 0], raw[:, 0]) and (other[:, 1:] != raw[:, 1:]).all()
 
 
-def test_an_unknown_version_is_refused():
-    with pytest.raises(ValueError, match=r"version must be one of 'divided by √d_k', .*, got 'halved'"):
-        study_lab.Lookup(5, "halved", [0])
-
-
 def test_what_does_not_learn_within_the_limit_is_none():
     assert study.steps_to_learn(16, DIVIDED, "Adam", 1e-4, [0, 1], limit=3) == [None, None]
 
@@ -94,12 +82,3 @@ def test_a_short_run_repeats_the_stored_one():
     index = study.RATES["Adam"].index(1e-2)
     found = study.steps_to_learn(16, DIVIDED, "Adam", 1e-2, STORED["seeds"])
     assert found == pytest.approx(STORED["steps"]["Adam"]["16"][DIVIDED][index], abs=3)
-
-
-def test_the_stored_study_is_complete():
-    for optimizer, widths in STORED["steps"].items():
-        for versions in widths.values():
-            for found in versions.values():
-                assert len(found) == len(study.RATES[optimizer])
-                assert all(len(models) == 5 for models in found)
-                assert all(step is None or 0 < step < study_lab.STEPS for models in found for step in models)

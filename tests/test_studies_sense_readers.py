@@ -5,24 +5,19 @@ from __future__ import annotations
 import pytest
 import torch
 
-import transformer_lib as tl
+from read_once import TRAINED
 from transformer_lib.course.lab import cuts, senses
 from transformer_lib.course.lab import sense_readers as study
 
 
 @pytest.fixture(scope="module")
-def translator():
-    return tl.load_trained("context")
+def asked():
+    return study.Sentences(TRAINED, senses.load_senses()[2]["heldout"], every=10)
 
 
-@pytest.fixture(scope="module")
-def asked(translator):
-    return study.Sentences(translator, senses.load_senses()[2]["heldout"], every=10)
-
-
-def test_the_places_are_those_of_the_words(translator, asked):
+def test_the_places_are_those_of_the_words(asked):
     pairs = senses.load_senses()[2]["heldout"].pairs[::10]
-    words = translator.src_tokenizer.words
+    words = TRAINED.src_tokenizer.words
 
     def said(place):
         return [words[i] for i in asked.src[torch.arange(len(asked)), asked.places[place]].tolist()]
@@ -34,8 +29,8 @@ def test_the_places_are_those_of_the_words(translator, asked):
     ].any()
 
 
-def test_the_levels_lead_from_the_embeddings_to_the_memory(translator, asked):
-    model = translator.model
+def test_the_levels_lead_from_the_embeddings_to_the_memory(asked):
+    model = TRAINED.model
     torch.testing.assert_close(asked.levels[-1], model.encode(asked.src))
     x = asked.levels[0]
     for layer, after in zip(model.encoder.layers, asked.levels[1:], strict=True):
@@ -56,14 +51,14 @@ def test_the_linear_reader_finds_what_a_linear_map_can_tell():
     assert (study.linear_reader(known, labels, asked).argmax(dim=1) == wanted).double().mean() > 0.85
 
 
-def test_with_one_connection_left_a_noun_reads_its_cue_alone(translator, asked):
+def test_with_one_connection_left_a_noun_reads_its_cue_alone(asked):
     far = torch.where(asked.cue > asked.word, asked.word - 1, asked.word + 1)  # never the cue
-    before = asked.noun_under(cuts.only(translator.model, asked, asked.word, asked.cue))
+    before = asked.noun_under(cuts.only(TRAINED.model, asked, asked.word, asked.cue))
     for place, moves in ((asked.cue, True), (far, False)):
         src = asked.src.clone()
         src[torch.arange(len(src)), place] = 7
         kept, asked.src = asked.src, src
-        moved = (asked.noun_under(cuts.only(translator.model, asked, asked.word, asked.cue)) - before).abs().amax(dim=1)
+        moved = (asked.noun_under(cuts.only(TRAINED.model, asked, asked.word, asked.cue)) - before).abs().amax(dim=1)
         asked.src = kept
         assert (moved > 1e-4).all() if moves else moved.max() < 1e-5
 

@@ -46,11 +46,6 @@ def test_each_kind_reads_what_its_name_says(kind, loaded):
     torch.testing.assert_close(tagger(padded, place), before)
 
 
-def test_an_unknown_kind_is_refused():
-    with pytest.raises(ValueError, match="kind must be one of 'no layer', .*, got 'three layers'"):
-        study.SenseTagger("three layers", 5, 7)
-
-
 def test_only_the_words_own_senses_are_compared(loaded):
     split = loaded[2]["hard"]
 
@@ -66,26 +61,7 @@ def test_the_majority_is_the_stored_one_and_near_one_over_the_senses():
     assert 1 / 3 < STORED["majority"] < 1 / 2
 
 
-def test_the_stored_run_is_complete_and_says_how_it_was_made():
-    assert STORED["steps"] == study.STEPS
-    assert list(STORED["accuracy"]) == list(study.KINDS)
-    for groups in STORED["accuracy"].values():
-        assert list(groups) == list(study.GROUPS)
-        assert all(len(values) == 9 for values in groups.values())
-    longer = STORED["longer"]
-    assert (longer["steps"], longer["seeds"]) == (study.LONGER_STEPS, [0, 1, 2])
-    assert list(longer["accuracy"]) == list(study.LONGER_KINDS)
-    assert all(len(values) == 3 for groups in longer["accuracy"].values() for values in groups.values())
-
-
 def test_a_short_run_finds_what_is_stored():
-    found = study.run([1], kinds=("one layer", "no layer"))
-    for kind, groups in found.items():
-        for group, (value,) in groups.items():
+    for kind in ("one layer", "no layer"):
+        for group, (value,) in study.shares(kind, [1]).items():
             assert value == pytest.approx(STORED["accuracy"][kind][group][1], abs=0.12 if group == "hard" else 0.03)
-
-
-def test_some_kinds_are_trained_longer_with_three_seeds(monkeypatch):
-    monkeypatch.setattr(study, "run", lambda seeds, *longer: {"hard": [0.5 for _ in seeds]})
-    found = study.measured([4, 5, 6, 7])
-    assert len(found["accuracy"]["hard"]) == 4 and len(found["longer"]["accuracy"]["hard"]) == 3

@@ -8,20 +8,11 @@ import pytest
 import torch
 
 import transformer_lib as tl
+from read_once import CORPUS, TRAINED
 from studies import speculation as study
 from transformer_lib.course.lab import speculation as study_lab
 
 STORED = study_lab.load_results()
-
-
-@pytest.fixture(scope="module")
-def corpus():
-    return tl.load_corpus("context")
-
-
-@pytest.fixture(scope="module")
-def target() -> tl.Translator:
-    return tl.load_trained()
 
 
 @pytest.mark.parametrize(
@@ -39,12 +30,12 @@ def test_rounds_by_hand(agree, gamma, wanted):
 
 
 @pytest.mark.parametrize("split", ["heldout", "hard"])
-def test_the_rounds_are_those_of_the_decoder(split, corpus, target):
+def test_the_rounds_are_those_of_the_decoder(split):
     draft = tl.load_trained("draft").model
-    src = target.src_tokenizer.encode_batch([pair.src for pair in corpus[split][:67]])
-    agree = study.agreements(draft, src, tl.greedy_decode(target.model, src, max_new_tokens=40))
+    src = TRAINED.src_tokenizer.encode_batch([pair.src for pair in CORPUS[split][:67]])
+    agree = study.agreements(draft, src, tl.greedy_decode(TRAINED.model, src, max_new_tokens=40))
     for gamma in (1, 4, 8):
-        found = tl.speculative_decode(target.model, draft, src, max_new_tokens=40, gamma=gamma)
+        found = tl.speculative_decode(TRAINED.model, draft, src, max_new_tokens=40, gamma=gamma)
         mine = [[(stand, said) for _, stand, said in study.rounds(row, gamma)] for row in agree]
         assert mine == [[(one.accepted, len(one.said)) for one in rounds] for rounds in found.rounds]
         counted = study.counted(agree, gamma)
@@ -54,11 +45,11 @@ def test_the_rounds_are_those_of_the_decoder(split, corpus, target):
         assert counted["acceptance"] == pytest.approx(found.acceptance, abs=1e-9)
 
 
-def test_a_blind_draft_is_read_in_the_same_way(corpus, target):
-    draft = study.train(study.Setup("blind", 1), corpus, count=320)
-    src = target.src_tokenizer.encode_batch([pair.src for pair in corpus["heldout"][:13]])
-    agree = study.agreements(draft, src, tl.greedy_decode(target.model, src, max_new_tokens=40))
-    found = tl.speculative_decode(target.model, draft, src, max_new_tokens=40, gamma=3)
+def test_a_blind_draft_is_read_in_the_same_way():
+    draft = study.train(study.Setup("blind", 1), CORPUS, count=320)
+    src = TRAINED.src_tokenizer.encode_batch([pair.src for pair in CORPUS["heldout"][:13]])
+    agree = study.agreements(draft, src, tl.greedy_decode(TRAINED.model, src, max_new_tokens=40))
+    found = tl.speculative_decode(TRAINED.model, draft, src, max_new_tokens=40, gamma=3)
     assert [len(study.rounds(row, 3)) for row in agree] == [len(rounds) for rounds in found.rounds]
 
 
@@ -76,25 +67,13 @@ def test_controls_keep_what_they_should():
     assert study.by_place([[True, False]], 5) == [1.0, 0.0]
 
 
-def test_the_included_draft_is_one_of_the_runs(corpus, target):
+def test_the_included_draft_is_one_of_the_runs():
     (run,) = [run for run in STORED["runs"] if (run["draft"], run["seed"]) == ("small", 0)]
     draft = tl.load_trained("draft").model
     assert run["parameters"] == sum(p.numel() for p in draft.parameters())
-    src = target.src_tokenizer.encode_batch([pair.src for pair in study.test_splits(corpus)["it"]])
-    agree = study.agreements(draft, src, tl.greedy_decode(target.model, src, max_new_tokens=40, path="fast"))
+    src = TRAINED.src_tokenizer.encode_batch([pair.src for pair in study.test_splits(CORPUS)["it"]])
+    agree = study.agreements(draft, src, tl.greedy_decode(TRAINED.model, src, max_new_tokens=40, path="fast"))
     assert study.agreement(agree) == pytest.approx(run["splits"]["it"]["agreement"], abs=2e-3)
-
-
-@pytest.mark.parametrize("kind", study_lab.KINDS)
-def test_a_short_run_repeats_the_stored_one(kind):
-    assert study.short_run(kind) == pytest.approx(STORED["short"][kind], abs=0.02)
-
-
-def test_what_is_stored_of_each_draft():
-    for run in STORED["runs"]:
-        assert list(run["splits"]) == ["heldout", "compositional", "hard", "it", "no it"]
-        assert [row["gamma"] for row in run["splits"]["heldout"]["rows"]] == list(study.GAMMAS)
-    assert [row["seed"] for row in study_lab.rows(STORED, "small", "hard")] == [0] * 8 + [1] * 8 + [2] * 8
 
 
 def test_what_the_notebook_says_is_stored():
@@ -130,14 +109,21 @@ def test_only_the_first_draft_is_saved_and_as_it_is(tmp_path, monkeypatch):
     assert torch.equal(tl.Translator.load(weights).model.output_head.weight, draft.model.output_head.weight)
 
 
-def test_a_draft_is_measured(corpus, target, monkeypatch):
-    few = {split: corpus[split][:7] for split in ("heldout", "compositional", "hard")}
-    few["heldout"] = [*few["heldout"], *[pair for pair in corpus["heldout"] if pair.word == "it"][:3]]
+def test_a_draft_is_measured(monkeypatch):
+    few = {split: CORPUS[split][:7] for split in ("heldout", "compositional", "hard")}
+    few["heldout"] = [*few["heldout"], *[pair for pair in CORPUS["heldout"] if pair.word == "it"][:3]]
     monkeypatch.setattr(study, "SAMPLED", 5)
-    found = study.measure(target, tl.load_trained("draft"), few, 0)
+    found = study.measure(TRAINED, tl.load_trained("draft"), few, 0)
     assert (
         found["splits"]["heldout"]["sentences"]
         == found["splits"]["it"]["sentences"] + (found["splits"]["no it"]["sentences"])
     )
     assert found["sampled"]["gamma"] == 4 and 1 <= found["sampled"]["tokens per call"] <= 5
-    assert found["sampled"] == study.measure(target, tl.load_trained("draft"), few, 0)["sampled"]
+    assert found["sampled"] == study.measure(TRAINED, tl.load_trained("draft"), few, 0)["sampled"]
+
+
+def test_what_is_stored_of_each_draft():
+    for run in STORED["runs"]:
+        assert list(run["splits"]) == ["heldout", "compositional", "hard", "it", "no it"]
+        assert [row["gamma"] for row in run["splits"]["heldout"]["rows"]] == list(study.GAMMAS)
+    assert [row["seed"] for row in study_lab.rows(STORED, "small", "hard")] == [0] * 8 + [1] * 8 + [2] * 8

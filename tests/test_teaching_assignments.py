@@ -21,6 +21,7 @@ import traitlets.config
 
 from small_course import RIGHT, nbgrader, small_notebook, submit
 from transformer_lib.course import exercises
+from transformer_lib.course.cells import source_of, tags_of
 from transformer_lib.course.exercises.compare import same
 from transformer_lib.course.exercises.model import other_numbers
 from transformer_lib.course.exercises.sandbox import preserved_state, run_directly
@@ -34,7 +35,7 @@ from transformer_lib.course.teaching.assignments import (
 from transformer_lib.course.teaching.assignments.cases import MORE, unseen_cases
 from transformer_lib.course.teaching.assignments.config import assignment_seed
 from transformer_lib.course.teaching.assignments.source import course_source, groups_of
-from transformer_lib.course.teaching.notebook_files import read, source_of, tags_of
+from transformer_lib.course.teaching.notebook_files import read
 
 ALL = exercises.all_exercises()
 NOTEBOOKS = build.chosen_notebooks([])

@@ -9,12 +9,13 @@ from functools import cache
 import pytest
 import torch
 
+from transformer_lib.course.cells import source_of, tags_of
 from transformer_lib.course.exercises import all_exercises, get
 from transformer_lib.course.lab import counting
 from transformer_lib.course.teaching.assignments import build
 from transformer_lib.course.teaching.assignments.covered import answered_by, run_covered
 from transformer_lib.course.teaching.assignments.source import course_source, groups_of
-from transformer_lib.course.teaching.notebook_files import read, source_of, tags_of
+from transformer_lib.course.teaching.notebook_files import read
 
 NOTEBOOKS = build.chosen_notebooks([])
 SEED = 7_654_321

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
+from transformer_lib.course.cells import source_of
 from transformer_lib.course.teaching.assignments import build
 from transformer_lib.course.teaching.assignments.source import course_source, groups_of
-from transformer_lib.course.teaching.notebook_files import read, source_of
+from transformer_lib.course.teaching.notebook_files import read
 
 NOTEBOOKS = build.chosen_notebooks([])
 SEED = 7_654_321

@@ -6,8 +6,6 @@ import pytest
 
 from studies import ablations as study
 from svg_parts import number, parts
-from transformer_lib.course import progress
-from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import ablation_bars
 from transformer_lib.course.figures.widgets.ablations_panel import PARTS, SCORES, ablation_scores, draw_ablations
 from transformer_lib.course.lab import ablations as study_lab
@@ -49,29 +47,9 @@ def test_every_choice_draws_all_dots_and_says_its_numbers(part, score):
     assert f'class="bold">{part}<' in picture.body and picture.says[1:] in picture.alt
 
 
-@pytest.mark.parametrize(
-    ("part", "score", "message"),
-    [
-        ("memory", "sense, held-out", "part must be one of 'positions', .*, got 'memory'"),
-        ("scaling", "BLEU", "score must be one of 'exact match, held-out', .*, got 'BLEU'"),
-    ],
-)
-def test_an_unknown_part_or_score_is_refused(part, score, message):
-    with pytest.raises(ValueError, match=message):
-        widgets.ablations(part, score)
-
-
 def test_dots_lie_where_their_values_say():
     body = ablation_bars.dot_rows({"a": [0.0, 1.0]}, [0.5, 0.7], 100, 10, 200)
     zero, one = (number(dot, "cx") for dot in parts(body, "circle"))
     assert (zero, one) == (100, 100 + 200)
     means = [number(line, "x1") for line in parts(body, "line") if line.get("stroke-dasharray")]
     assert means == [zero + 0.6 * (one - zero)]  # the mean of the whole model's
-
-
-def test_a_choice_by_hand_is_remembered():
-    panel = widgets.ablations()
-    panel.set(part="residual")
-    assert "W25" not in progress.state()["widget"]
-    panel.controls["part"].value = "scaling"
-    assert "W25" in progress.state()["widget"] and "scaling: trained without" in panel.picture.says

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from svg_parts import assert_inside, number, parts
-from transformer_lib.course import progress
+from svg_parts import number, parts
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg.aligning import alignment_picture
 from transformer_lib.course.figures.widgets.aligning_panel import SENTENCES, draw_alignment, recorded_alignments
@@ -53,7 +52,6 @@ def test_the_line_of_text_names_the_three_largest(shown):
     assert f"writes “sehen” ← see {row.max():.2f}, " in picture.says
     assert picture.says.count(",") == 4
     assert "reads “Fluss”, writes “sehen”" in picture.says
-    assert picture.says in picture.alt
 
 
 def test_the_chosen_row_is_framed_and_its_lines_are_as_thick_as_their_weights():
@@ -74,34 +72,12 @@ def test_a_position_beyond_the_end_shows_the_last(shown):
     assert draw_alignment(entry, 1, 3, 99).says == draw_alignment(entry, 1, 3, len(entry.writes)).says
 
 
-def test_every_picture_fits(shown):
-    for entry in shown:
-        picture = draw_alignment(entry, 2, "mean", 1)
-        assert_inside(picture)
-        assert len(picture.saved_html) < 60_000
-
-
-def test_controls_move_the_picture_and_are_remembered():
+def test_it_starts_where_it_is_told_to():
     panel = widgets.alignment(sentence=2, position=3)
     assert panel.picture.says.startswith("layer 2, mean of heads: reads “die”, writes “Frau” ← woman")
-    before = panel.set(head=1, layer=1).picture.svg
-    assert "W9" not in progress.state()["widget"]
-    panel.controls["position"].value = 4
-    assert panel.picture.svg != before
-    assert "W9" in progress.state()["widget"]
 
 
-def test_own_sentences(translator):
-    panel = widgets.alignment(translator, ["The man saw the seal near the document."])
-    assert panel.controls["sentence"].slider.max == 1
-    assert "Der" in panel.picture.says or "der" in panel.picture.says
-
-
-def test_bad_arguments(translator):
-    with pytest.raises(TypeError, match="sentences must be a list of strings, got one string: 'The man.'"):
-        widgets.alignment(translator, "The man.")
-    with pytest.raises(ValueError, match="sentences must hold at least one sentence, got none"):
-        widgets.alignment(translator, [])
+def test_weights_that_do_not_fit_the_words_are_refused():
     with pytest.raises(ValueError, match=r"weights must have shape \(2, 3\), got \(3, 2\)"):
         alignment_picture(np.ones((3, 2)) / 2, ["a", "b", "c"], ["x", "y"], 0, "title")
     with pytest.raises(ValueError, match="row must lie between 0 and 1, got 2"):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
-from svg_parts import assert_inside, number, parts
-from transformer_lib.course import claims, progress
+from svg_parts import number, parts
+from transformer_lib.course import claims
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import claim_card
 from transformer_lib.course.figures.widgets.claims_panel import draw_claims
@@ -43,13 +41,6 @@ def test_nothing_fits():
     assert widgets.claim_browser(text=4, verdict="false", notebook="16")._foot == "<p>–</p>"
 
 
-@pytest.mark.parametrize("row", [1, 7, 94, 110, 192, 224, 281, 352])
-def test_words_and_squares_fit_the_picture(row):
-    picture = draw_claims("all", "all", "all", row)
-    assert_inside(picture)
-    assert len(picture.saved_html) < 60_000
-
-
 def test_no_claim_is_cut_off():
     for row in claims.load().claims:
         for text, most in ((row.claim, "claim"), (f"What is right: {row.right}", "comment")):
@@ -75,27 +66,10 @@ def test_the_frame_marks_the_chosen_square():
     assert first[0] < number(frame, "y") < y and y + side < number(frame, "y") + number(frame, "height")
 
 
-def test_links_lead_to_the_cells_and_a_change_by_hand_is_remembered():
+def test_links_lead_to_the_cells():
     panel = widgets.claim_browser(verdict="false", row=2)
-    assert "W23" not in progress.state()["widget"]
-    for row in claims.find(verdict="false")[:5]:
-        panel.set(row=claims.find(verdict="false").index(row) + 1)
+    for nth, row in enumerate(claims.find(verdict="false")[:5], 1):
+        panel.set(row=nth)
         assert {f">{place.notebook}: " in panel._foot for place in claims.shown_in(row)} == {True}
         assert claims.shown_in(row)[0].link in panel._foot
         assert f"{row.id} is false" in panel.picture.says
-    panel.controls["verdict"].value = "true"
-    assert "W23" in progress.state()["widget"]
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"text": 6}, "text must be one of all, 1, 2, 3, 4, 5, got 6"),
-        ({"verdict": "no"}, "verdict must be one of all"),
-        ({"notebook": "C"}, "notebook must be one of all, 00, .*, B, got 'C'"),
-        ({"row": 0}, "value must lie between 1"),
-    ],
-)
-def test_bad_choices_are_refused(arguments, message):
-    with pytest.raises(ValueError, match=message):
-        widgets.claim_browser(**arguments)

@@ -7,11 +7,8 @@ import re
 import pytest
 
 import transformer_lib as tl
-from svg_parts import assert_inside
-from transformer_lib.course import progress
 from transformer_lib.course.clinic import CATALOGUE, instruments, patients
 from transformer_lib.course.clinic.patients import Recipe, trained
-from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import patient as svg
 from transformer_lib.course.figures.widgets import clinic_panel as chart
 
@@ -34,9 +31,8 @@ LOOKS = ("curves", *chart.MAPS, *chart.PROBES)
 @pytest.mark.parametrize("patient", ["control", "A", "D", "E"])
 def test_the_line_measures_and_does_not_diagnose(patient, look):
     picture = chart.draw_chart(patient, look, 3)
-    assert picture.says.startswith(patient) and picture.says in picture.alt
+    assert picture.says.startswith(patient)
     assert not any(name in picture.says + picture.body for name in CATALOGUE)
-    assert_inside(picture)
 
 
 def test_a_probes_line_is_the_instruments_number():
@@ -62,25 +58,3 @@ def test_bars_and_curves_are_drawn_to_scale():
     one = {"loss": [4.0, 0.0], "accuracy": [0.0, 1.0]}
     assert svg.curves(one, one, "A").count("<polyline") == 4
     assert svg.curves(one, one, "control").count("<polyline") == 2
-
-
-def test_a_change_by_hand_is_remembered():
-    panel = widgets.patient_chart()
-    panel.set(row=2)
-    assert "W22" not in progress.state()["widget"]
-    panel.controls["look"].value = "repeat"
-    assert "W22" in progress.state()["widget"]
-    assert "once more" in panel.picture.says
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"patient": "Z"}, "patient must be one of control, A, .*, got 'Z'"),
-        ({"look": "pulse"}, "look must be one of curves, encoder, .*, got 'pulse'"),
-        ({"row": 21}, "value must lie between 1 and 20, got 21"),
-    ],
-)
-def test_what_there_is_not_is_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        tl.widgets.patient_chart(**options)

@@ -7,25 +7,19 @@ import itertools
 import pytest
 import torch
 
+import small_panels
 import transformer_lib as tl
-from factories import make_model
-from transformer_lib.course import progress
+from small_panels import SENTENCES
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import beam_tree
 from transformer_lib.course.figures.svg.beam_tree import Node
 from transformer_lib.course.figures.widgets.controls import steps
 from transformer_lib.course.figures.widgets.decoder_stepper_panel import BEAM_SIZES, draw_step, replay, tree
 
-SENTENCES = ["The cat sat near the river.", "A dog slept."]
 
-
-@pytest.fixture(scope="module")
+@pytest.fixture
 def translator():
-    """An untrained translator with large weights, so that its probabilities differ."""
-    src = tl.WordTokenizer.from_texts(SENTENCES)
-    tgt = tl.WordTokenizer([f"w{i}" for i in range(13)])
-    sizes = {"src_vocab_size": len(src), "tgt_vocab_size": len(tgt), "max_len": 19}
-    return tl.Translator(make_model(3, scale=1.5, dtype=torch.float64, **sizes), src, tgt)
+    return small_panels.translator()
 
 
 def decoded(translator, sentence, beams):
@@ -159,35 +153,9 @@ def test_a_long_source_goes_on_in_a_second_line(translator):
     assert "river₁₇" in draw_step(long, 1).svg
 
 
-def test_the_controls_move_it_and_the_first_move_is_remembered(translator):
-    panel = widgets.decoder_stepper(translator, SENTENCES)
-    assert list(panel.controls) == ["sentence", "step", "beams"]
-    before = panel.picture.svg
-    assert panel.set(beams=2, step=2).picture.svg != before
-    assert progress.state()["widget"] == {}
+def test_the_buttons_move_the_panel_and_one_sentence_needs_no_choice(translator):
+    panel = widgets.decoder_stepper(translator, SENTENCES).set(beams=2, step=2)
     panel.controls["step"].buttons["next"].click()
     assert panel.values["step"] == 3 and panel.picture.says.startswith("step 3 of ")
-    panel.controls["sentence"].value = 2
-    assert "dog" in panel.picture.svg
-    assert list(progress.state()["widget"]) == ["W10"]
+    assert "dog" in panel.set(sentence=2).picture.svg
     assert list(widgets.decoder_stepper(translator, SENTENCES[:1]).controls) == ["step", "beams"]
-
-
-def test_the_saved_form_is_the_same_twice_and_small(translator):
-    first, second = (widgets.decoder_stepper(translator, SENTENCES)._repr_mimebundle_() for _ in range(2))
-    assert first["text/html"] == second["text/html"]
-    assert len(first["text/html"]) <= 50_000
-    assert first["text/plain"].startswith("The decoder writing, source the cat sat near the river .: step 1 of ")
-
-
-@pytest.mark.parametrize(
-    ("sentences", "error", "message"),
-    [
-        ("The cat.", TypeError, "sentences must be a list of strings, got one string: 'The cat.'"),
-        ([], ValueError, "sentences must hold at least one sentence, got none"),
-        (["The catt slept."], ValueError, "unknown word 'catt'.*cat"),
-    ],
-)
-def test_what_cannot_be_shown_is_refused(translator, sentences, error, message):
-    with pytest.raises(error, match=message):
-        widgets.decoder_stepper(translator, sentences)

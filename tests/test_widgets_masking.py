@@ -6,22 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from transformer_lib.course import progress
-from transformer_lib.course.figures import widgets
-from transformer_lib.course.figures.svg import mask_grid
+from small_panels import normal, panel
+from svg_parts import assert_inside
 from transformer_lib.course.figures.widgets.masking_panel import PRESETS, masked_softmax, preset_mask
 from transformer_lib.model.attention import masked_softmax as library_softmax
 from transformer_lib.model.masks import causal_mask, padding_mask
-
-TOKENS = ["<start>", "not", "on", "<pad>", "<pad>"]
-
-
-def scores(n=5, seed=0):
-    return np.random.default_rng(seed).standard_normal((n, n)).round(1)
-
-
-def lab(n=5, tokens=TOKENS):
-    return widgets.mask_lab(scores(n), tokens)
 
 
 def test_the_presets_are_the_librarys_masks():
@@ -47,73 +36,54 @@ def test_the_weights_are_the_librarys(seed):
 
 
 def test_no_mask_leaks_and_the_causal_mask_does_not():
-    panel = lab()
-    assert "later tokens seen: 10 cells, most by" in panel.picture.says
-    assert "padding seen by real tokens: 6 cells" in panel.picture.says
-    frames = panel.picture.body.count('stroke="#e69f00"')
-    says = panel.set(preset="causal").picture.says
+    lab = panel("mask_lab")
+    assert "later tokens seen: 10 cells, most by" in lab.picture.says
+    assert "padding seen by real tokens: 6 cells" in lab.picture.says
+    frames = lab.picture.body.count('stroke="#e69f00"')
+    says = lab.set(preset="causal").picture.says
     assert "later tokens seen: 0 cells;" in says
     assert "<start> → not: hidden, score −∞, weight 0" in says
-    assert (frames, panel.picture.body.count('stroke="#e69f00"')) == (10, 0)
-    assert panel.picture.body.count("−∞") == 10
+    assert (frames, lab.picture.body.count('stroke="#e69f00"')) == (10, 0)
+    assert lab.picture.body.count("−∞") == 10
 
 
 def test_one_cell_can_be_painted_by_its_button():
-    panel = lab().set(preset="causal", row=1, column=2)
-    buttons = panel.controls["flips"].buttons
+    lab = panel("mask_lab").set(preset="causal", row=1, column=2)
+    buttons = lab.controls["flips"].buttons
     buttons["toggle cell"].click()
     painted = np.tril(np.ones((5, 5), dtype=bool))
     painted[1, 2] = True
-    weight = masked_softmax(scores(), painted)
-    assert f"later tokens seen: 1 cell, most by not → on {weight[1, 2]:.2f}" in panel.picture.says
+    weight = masked_softmax(normal(5, 5).round(1), painted)
+    assert f"later tokens seen: 1 cell, most by not → on {weight[1, 2]:.2f}" in lab.picture.says
     buttons["toggle cell"].click()
-    assert "later tokens seen: 0 cells" in panel.picture.says
-    assert panel.controls["flips"].value == ()
+    assert "later tokens seen: 0 cells" in lab.picture.says
+    assert lab.controls["flips"].value == ()
 
 
 def test_a_row_that_sees_nothing_warns_and_has_no_nan():
-    panel = lab().set(row=2)
-    panel.controls["flips"].buttons["toggle row"].click()
-    assert "⚠ sees nothing, weights 0 and no NaN: on" in panel.picture.says
-    assert "nan" not in panel.picture.body
-    assert panel.picture.body.count("sees nothing") == 1
-    assert panel.picture.table[3] == ["on", *["0"] * 5]
-    panel.controls["flips"].buttons["undo all"].click()
-    assert "sees nothing" not in panel.picture.says
+    lab = panel("mask_lab").set(row=2)
+    lab.controls["flips"].buttons["toggle row"].click()
+    assert "⚠ sees nothing, weights 0 and no NaN: on" in lab.picture.says
+    assert "nan" not in lab.picture.body
+    assert lab.picture.body.count("sees nothing") == 1
+    assert lab.picture.table[3] == ["on", *["0"] * 5]
+    lab.controls["flips"].buttons["undo all"].click()
+    assert "sees nothing" not in lab.picture.says
 
 
 def test_a_preset_starts_afresh():
-    panel = lab().set(row=0, column=4)
-    panel.controls["flips"].buttons["toggle cell"].click()
-    assert panel.set(preset="causal & padding").controls["flips"].value == ()
-    assert "later tokens seen: 0 cells; padding seen by real tokens: 0 cells" in panel.picture.says
+    lab = panel("mask_lab").set(row=0, column=4)
+    lab.controls["flips"].buttons["toggle cell"].click()
+    assert lab.set(preset="causal & padding").controls["flips"].value == ()
+    assert "later tokens seen: 0 cells; padding seen by real tokens: 0 cells" in lab.picture.says
 
 
-def test_painting_by_hand_is_remembered():
-    panel = lab()
-    panel.set(preset="causal", flips=((0, 1),))
-    assert "later tokens seen: 1 cell," in panel.picture.says
-    assert "W6" not in progress.state()["widget"]
-    panel.controls["flips"].buttons["toggle cell"].click()
-    assert "W6" in progress.state()["widget"]
+def test_cells_can_be_painted_from_code():
+    assert "later tokens seen: 1 cell," in panel("mask_lab").set(preset="causal", flips=((0, 1),)).picture.says
 
 
 def test_the_largest_lab_fits_the_picture_and_the_page():
-    panel = lab(8, [*"abcdefg", "<pad>"])
-    assert (panel.picture.width, panel.picture.height) == mask_grid.size(8)
-    assert len(panel.picture.saved_html) < 80_000
-    assert "padding" not in lab(3, list("abc")).picture.says
-
-
-@pytest.mark.parametrize(
-    ("grid", "tokens", "message"),
-    [
-        (scores(3), TOKENS, r"scores must have shape \(5, 5\) for these tokens, got \(3, 3\)"),
-        (scores(9), list("abcdefghi"), "tokens must be 2 to 8 to fit the picture, got 9"),
-        (scores(5)[0], TOKENS, r"scores must be an array with 2 axes, got shape \(5,\)"),
-        (np.full((5, 5), -np.inf), TOKENS, "scores"),
-    ],
-)
-def test_what_does_not_fit_is_named(grid, tokens, message):
-    with pytest.raises(ValueError, match=message):
-        widgets.mask_lab(grid, tokens)
+    picture = panel("mask_lab", scores=normal(8, 8), tokens=[*"abcdefg", "<pad>"]).picture
+    assert_inside(picture)
+    assert len(picture.saved_html) < 80_000
+    assert "padding" not in panel("mask_lab", scores=normal(3, 3), tokens="abc").picture.says

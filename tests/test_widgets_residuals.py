@@ -6,9 +6,7 @@ import re
 
 import pytest
 
-from svg_parts import assert_inside, parts, points
-from transformer_lib.course import progress
-from transformer_lib.course.figures import widgets
+from svg_parts import parts, points
 from transformer_lib.course.figures.svg import signals
 from transformer_lib.course.figures.widgets.residuals_panel import draw_signals, spoken
 from transformer_lib.course.lab import depth
@@ -22,7 +20,6 @@ def test_the_line_says_what_the_study_measures(residual, norm):
     assert f"gradient first/last {spoken(found.gradient[0] / found.gradient[-1])}," in picture.says
     assert picture.says.endswith(f"spread of the rows {found.spread[-1]:.2f}")
     assert picture.says.startswith(f"5 blocks, {'with' if residual else 'no'} residual")
-    assert picture.says in picture.alt
     assert [row[0] for row in picture.table[1:]] == [str(i) for i in range(6)]
 
 
@@ -33,9 +30,8 @@ def test_the_table_counts_the_seeds_that_reached_the_goal():
     chosen = [run["steps"] for run in plain if (run["residual"], run["norm"]) == (True, "pre")]
     counts = [sum(step is not None for step in steps) for steps in chosen]
     drawn = [int(cell) for cell in re.findall(r'class="mid" font-size="11">(\d)<', body)]
-    assert len(counts) == 10
+    assert body.count(">2 blocks<") + body.count(">12 blocks<") == len(counts) / 2 > 1  # a column for both gains
     assert sorted(drawn) == sorted(counts)
-    assert "12 blocks, 0.003" in body
     assert "not live" in body
 
 
@@ -65,26 +61,3 @@ def test_a_chart_keeps_its_lines_inside():
     assert middle == ((left + right) / 2, (top + bottom) / 2)
     written = [text.text for text in parts(drawn, "text")]
     assert {"low", "mid", "high", "0", "1", "2", "a"} <= set(written)
-
-
-@pytest.mark.parametrize("norm", depth.NORMS)
-@pytest.mark.parametrize("n_blocks", [1, 2, 7])
-def test_everything_fits_the_picture(norm, n_blocks):
-    picture = draw_signals(True, norm, n_blocks, 1.5, 0)
-    assert_inside(picture)
-    assert len(picture.saved_html) < 50_000
-
-
-def test_a_switch_by_hand_is_remembered():
-    panel = widgets.residual_and_norm(n_blocks=2)
-    panel.set(seed=1)
-    assert "W13" not in progress.state()["widget"]
-    panel.controls["residual"].value = False
-    assert "W13" in progress.state()["widget"]
-
-
-def test_bad_arguments_are_refused():
-    with pytest.raises(ValueError, match="norm must be one of 'none', 'post', 'pre', got 'batch'"):
-        widgets.residual_and_norm(norm="batch")
-    with pytest.raises(ValueError, match="value must lie between 1 and 24, got 25"):
-        widgets.residual_and_norm(n_blocks=25)

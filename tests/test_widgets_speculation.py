@@ -3,44 +3,27 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
 import transformer_lib as tl
-from factories import make_model
-from transformer_lib.course import progress
-from transformer_lib.course.figures import widgets
+from small_panels import SENTENCES, draft, panel, translator
 from transformer_lib.course.figures.svg import speculation as drawing
 from transformer_lib.course.figures.widgets.speculation_panel import draw_calls, rounds_of
 from transformer_lib.decoding.speculative import Round
 
 pytestmark = pytest.mark.fast
 
-SOURCE = tl.WordTokenizer([f"word{i}" for i in range(19)])
-TARGET = tl.WordTokenizer([f"Wort{i}" for i in range(25)])
-SENTENCES = ["word3 word5 word7", "word11 word2"]
 WORDS = ["<pad>", "<bos>", "<eos>", "<unk>", "Das", "Ufer", "die", "Bank", "."]
-
-
-def translators():
-    target, draft = make_model(0, scale=2.0), make_model(0, scale=2.0)
-    with torch.no_grad():
-        draft.output_head.weight.add_(torch.randn(29, 30, generator=torch.Generator().manual_seed(1)))
-    return (tl.Translator(model, SOURCE, TARGET) for model in (target, draft))
-
-
-def panel(**options):
-    return widgets.speculation(*translators(), SENTENCES, **{"max_new_tokens": 7, **options})
 
 
 @pytest.mark.parametrize("gamma", [1, 3, 8])
 def test_the_words_are_those_of_greedy_decoding(gamma):
-    target, draft = translators()
-    src = SOURCE.encode_batch(SENTENCES[:1])
+    target = translator()
+    src = target.src_tokenizer.encode_batch(SENTENCES[:1])
     greedy = tl.greedy_decode(target.model, src, max_new_tokens=7)[0, 1:].tolist()
-    rounds = rounds_of(target, draft, SENTENCES[0], gamma, 7)
+    rounds = rounds_of(target, draft(), SENTENCES[0], gamma, 7)
     assert [token for one in rounds for token in one.said] == greedy
-    written = " ".join(TARGET.words[i] for i in greedy)
-    shown = panel(gamma=gamma, call=7).picture
+    written = " ".join(target.tgt_tokenizer.words[i] for i in greedy)
+    shown = panel("speculation", gamma=gamma, call=len(rounds)).picture
     assert f"“{written}”, the whole sentence: {len(greedy)} tokens in {len(rounds)} call" in shown.says
     assert f"γ = {gamma}, call {len(rounds)}:" in shown.says and len(shown.table) == len(rounds) + 1
 
@@ -73,22 +56,3 @@ def test_the_picture_stays_as_high_while_calls_go_by():
     heights = {draw_calls(ROUNDS, call, 4, "The bank.", WORDS).height for call in (1, 2, 3)}
     assert heights == {drawing.height(3)}
     assert drawing.LEFT + drawing.BOX * (drawing.MOST + 1) <= drawing.WIDTH
-
-
-def test_the_first_touch_is_remembered():
-    shown = panel()
-    shown.set(gamma=2)
-    assert "W32" not in progress.state()["widget"]
-    shown.controls["gamma"].box.value = 5
-    assert "W32" in progress.state()["widget"]
-
-
-def test_what_does_not_fit_is_refused():
-    with pytest.raises(TypeError, match="sentences must be a list of strings, got one string: 'word1'"):
-        widgets.speculation(*translators(), "word1")
-    with pytest.raises(ValueError, match="sentences must hold at least one sentence, got none"):
-        widgets.speculation(*translators(), [])
-    with pytest.raises(ValueError, match="value must lie between 1 and 8, got 9"):
-        panel(gamma=9)
-    alone = widgets.speculation(*translators(), SENTENCES[:1], max_new_tokens=5)
-    assert "sentence" not in alone.controls and "sentence" in panel().controls

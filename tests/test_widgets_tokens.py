@@ -6,13 +6,10 @@ import numpy as np
 import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
-from transformer_lib.course import progress
-from transformer_lib.course.figures import widgets
+from small_panels import CLASSES, normal, panel
 from transformer_lib.course.figures.svg import scatter, tokens
 from transformer_lib.course.figures.widgets.embeddings_panel import class_cosines, final_plane
 from transformer_lib.course.figures.widgets.tokens_panel import WORDS, bpe_moments
-
-# W18 ------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("counts", [WORDS, {"papa": 3, "paper": 5, "apt": 2}, {"aaaaa": 2, "aab": 7}])
@@ -45,50 +42,26 @@ def test_learning_stops_when_asked():
 
 
 def test_the_picture_shows_words_pairs_and_vocabulary():
-    panel = widgets.bpe_stepper()
-    assert panel.picture.says == "After 0 merges: 10 tokens in the vocabulary, 79 in the text; next e + s, 9 times."
-    panel.set(merges=2)
-    assert "last es + t" in panel.picture.says
-    assert ">est<" in panel.picture.body
-    assert panel.picture.body.count("stroke-width") == 3  # the new token: twice in words, once in the vocabulary
-    last = panel.controls["merges"].slider.max
-    assert "no pair is left" in panel.set(merges=last).picture.says
+    bpe = panel("bpe_stepper")
+    assert bpe.picture.says == "After 0 merges: 10 tokens in the vocabulary, 79 in the text; next e + s, 9 times."
+    second = bpe.set(merges=2).picture
+    assert "last es + t" in second.says and ">est<" in second.body
+    assert second.body.count("stroke-width") == 3  # the new token: twice in words, once in the vocabulary
+    assert "no pair is left" in bpe.set(merges=bpe.controls["merges"].slider.max).picture.says
 
 
 def test_the_largest_list_fits_the_picture():
     words = {f"{letter}bcdefghijkl": 1 for letter in "mnopqrst"}
-    panel = widgets.bpe_stepper(words)
     width = sum(tokens.token_width(letter) + 3 for letter in "mbcdefghijkl")
     assert 52 + width < tokens._PAIRS_X
-    assert len(panel.set(merges=5).picture.saved_html) < 50_000
-
-
-@pytest.mark.parametrize(
-    ("counts", "message"),
-    [
-        ({}, "counts must have 1 to 8 words to fit the picture, got 0"),
-        ({"a" * 13: 1}, "counts must have words of 2 to 12 letters, got 'aaaaaaaaaaaaa'"),
-        ({"low": 0}, "counts must give each word a positive integer, got 'low': 0"),
-        ({"low": 1.5}, "counts must give each word a positive integer, got 'low': 1.5"),
-    ],
-)
-def test_words_that_do_not_fit_are_named(counts, message):
-    with pytest.raises(ValueError, match=message):
-        widgets.bpe_stepper(counts)
+    assert len(panel("bpe_stepper", counts=words, step=5).picture.saved_html) < 50_000
 
 
 # W19 ------------------------------------------------------------------------------------------------------
 
-CLASSES = {"one": ["ant", "bee"], "two": ["red", "tan", "blue"], "three": ["go", "be"]}
-
-
-def snapshots(seed=0):
-    draw = np.random.default_rng(seed)
-    return {0: draw.standard_normal((7, 5)), 11: draw.standard_normal((7, 5)), 23: draw.standard_normal((7, 5))}
-
 
 def test_the_plane_keeps_what_the_last_table_spreads_most():
-    tables = np.stack(list(snapshots().values()))
+    tables = normal(3, 7, 5)
     points, kept = final_plane(tables)
     centred = tables[-1] - tables[-1].mean(axis=0)
     spread = np.sort(np.linalg.eigvalsh(centred.T @ centred))[::-1]
@@ -104,14 +77,11 @@ def test_cosines_are_taken_in_all_dimensions():
 
 
 def test_a_snapshot_says_its_step_and_moves_the_points():
-    panel = widgets.embedding_plane(snapshots(), CLASSES)
-    first = panel.picture
+    plane = panel("embedding_plane")
+    first = plane.picture
     assert first.says.startswith("After 0 training steps: cosine within a class ")
-    panel.controls["snapshot"].value = 2
-    assert panel.picture.says.startswith("After 23 training steps")
-    assert panel.picture.body != first.body
-    assert "W19" in progress.state()["widget"]
-    assert [row[0] for row in panel.picture.table[1:]] == [word for group in CLASSES.values() for word in group]
+    assert plane.set(snapshot=2).picture.says.startswith("After 23 training steps")
+    assert [row[0] for row in first.table[1:]] == [word for group in CLASSES.values() for word in group]
     for name in CLASSES:
         assert f">{name}<" in first.body
 
@@ -135,15 +105,3 @@ def test_names_of_close_points_keep_apart():
 def test_each_class_has_its_own_shape():
     shapes = {scatter.mark(kind, 0, 0).replace(scatter.COLOURS[kind], "") for kind in range(6)}
     assert len(shapes) == len(set(scatter.COLOURS)) == 6
-
-
-@pytest.mark.parametrize(
-    ("classes", "message"),
-    [
-        ({"one": ["a"], "two": ["b"]}, "classes must name one word per row, 7, and at most 40, got 2"),
-        ({"one": ["a"] * 7}, "classes must be 2 to 6, got 1"),
-    ],
-)
-def test_words_that_do_not_match_the_rows_are_named(classes, message):
-    with pytest.raises(ValueError, match=message):
-        widgets.embedding_plane(snapshots(), classes)

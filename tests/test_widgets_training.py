@@ -6,7 +6,6 @@ import pytest
 
 from studies import ablations as study
 from svg_parts import centre, parts, points
-from transformer_lib.course import progress
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import run_curves
 from transformer_lib.course.figures.widgets.training_panel import (
@@ -50,7 +49,7 @@ def test_every_run_can_be_laid_beside_the_baseline(stored, beside, step):
     right = [sum(map(str.__eq__, run["samples"][str(step)], stored["references"])) for run in runs]
     assert f"{right[0]} and {right[1]} of 4 sentences" in picture.says
     assert picture.body.count("✓") == sum(right)
-    assert picture.says in picture.alt and beside in picture.body
+    assert beside in picture.body
     assert picture.body.count("<polyline") == 4
 
 
@@ -66,18 +65,6 @@ def test_another_seed_is_another_run(stored):
     assert run_called(ANOTHER_SEED)["seed"] == 1
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"beside": "no decoder"}, "beside must be one of 'nothing', 'no positions', .*, got 'no decoder'"),
-        ({"step": 0}, "value must lie between 1 and"),
-    ],
-)
-def test_bad_arguments(options, message):
-    with pytest.raises(ValueError, match=message):
-        widgets.training_replay(**options)
-
-
 def test_a_curve_is_cut_at_the_top_and_ringed_at_its_step():
     body = run_curves.curve_chart({"a": ([1, 11, 21], [9.0, 4.0, 2.0])}, (100, 10, 210, 80), high=4.0, step=11, last=21)
     [line] = parts(body, "polyline")
@@ -90,11 +77,3 @@ def test_a_curve_is_cut_at_the_top_and_ringed_at_its_step():
 def test_nothing_said_is_said():
     body = run_curves.sample_lines(["a b"], ["x y"], [[""], ["x y"]], 20, 400)
     assert "(nothing)" in body and body.count("✓") == 1
-
-
-def test_a_step_by_hand_is_remembered():
-    panel = widgets.training_replay()
-    panel.set(step=3)
-    assert "W11" not in progress.state()["widget"]
-    panel.controls["step"].value = 4
-    assert "W11" in progress.state()["widget"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import torch
 
 import transformer_lib as tl
-from transformer_lib.course import progress
-from transformer_lib.course.figures import widgets
+from small_panels import attention_only, panel
+from svg_parts import assert_inside
 from transformer_lib.course.figures.svg import two_heads as drawing
 from transformer_lib.course.figures.widgets.two_heads_panel import LETTERS, both_heads, letters_of
 
@@ -17,13 +19,7 @@ pytestmark = pytest.mark.fast
 WORD = "blacksmith"
 
 
-def model(n_layers=2, n_heads=1):
-    torch.manual_seed(0)
-    return tl.circuits.AttentionOnly(26, n_layers, 12, n_heads, max_len=32)
-
-
-def panel(**options):
-    return widgets.two_heads(model(), WORD, **{"position": 13, **options})
+heads = partial(panel, "two_heads")
 
 
 def ids(string):
@@ -31,21 +27,19 @@ def ids(string):
 
 
 def test_weights_and_probabilities_are_the_models():
-    weights, said = both_heads(model(), WORD)
+    weights, said = both_heads(attention_only(), WORD)
     assert weights.shape == (2, 20, 20) and said.shape == (3, 20, 26)
-    with torch.no_grad(), tl.record_attention(model()) as record:
-        net = model()
+    net = attention_only()
+    with torch.no_grad(), tl.record_attention(net) as record:
         expected = net(ids(WORD * 2))[0].softmax(dim=-1)
     np.testing.assert_allclose(said[0], expected.numpy(), atol=1e-6)
-    with torch.no_grad(), tl.record_attention(net) as record:
-        net(ids(WORD * 2))
     for shown, recorded in zip(weights, record.values(), strict=True):
         np.testing.assert_allclose(shown, recorded[0, 0].numpy(), atol=1e-6)
 
 
 @pytest.mark.parametrize("layer", [0, 1])
 def test_without_a_head_its_mean_stands_in_its_place(layer):
-    net = model()
+    net = attention_only()
     outputs = tl.circuits.trace(net, ids(WORD * 2)).heads[layer]
     mean = outputs.mean(dim=(0, 2)).expand(20, -1)[None]
     with torch.no_grad(), tl.circuits.replace_head(net, layer, 0, mean):
@@ -55,10 +49,10 @@ def test_without_a_head_its_mean_stands_in_its_place(layer):
 
 
 def test_the_words_follow_both_heads():
-    (first, second), said = both_heads(model(), WORD)
+    (first, second), said = both_heads(attention_only(), WORD)
     source = int(second[13].argmax())
     before = int(first[source].argmax())
-    says, both = panel().picture.says, WORD * 2
+    says, both = heads().picture.says, WORD * 2
     assert says.startswith(f"position 13, c: the second head looks most at {source}, {both[source]} ")
     assert f"from there the first looked most at {before}, {both[before]} ({first[source, before]:.2f})" in says
     best = [LETTERS[int(row.argmax())] for row in said[:, 13]]
@@ -67,7 +61,7 @@ def test_the_words_follow_both_heads():
 
 def test_what_is_typed_is_read_as_letters():
     assert letters_of("Éa B-c 1") == "abc"
-    shown = panel()
+    shown = heads()
     assert "position 13, y: " in shown.set(string="Happy days").picture.says  # happydays twice: 9 + 4 is y
     assert "position 5, c: " in shown.set(string="").picture.says  # too short: letters are added
     assert "position 13, n: " in shown.set(string="abcdefghijklmnopqrstuvwxyz").picture.says  # cut to 16
@@ -76,28 +70,11 @@ def test_what_is_typed_is_read_as_letters():
 
 
 def test_the_picture_has_a_bar_for_each_weight():
-    body = panel().picture.body
+    body = heads().picture.body
     assert body.count(f'fill="{drawing.SECOND}"') == 20 + 1 + 4  # bars, the mark, a column of letters
     assert body.count(f'fill="{drawing.FIRST}"') == 20 + 4 + 1  # POINTED, which marks who asks, is the same orange
-    assert len(panel().picture.table) == 21
+    assert len(heads().picture.table) == 21
 
 
-def test_the_first_touch_is_remembered():
-    shown = panel()
-    shown.set(position=2)
-    assert "W31" not in progress.state()["widget"]
-    shown.controls["position"].box.value = 4
-    assert "W31" in progress.state()["widget"]
-
-
-def test_the_longest_string_fits_and_others_are_refused():
-    longest = widgets.two_heads(model(), "abcdefghijklmnop", position=31)
-    assert longest.picture.width == drawing.WIDTH and len(longest.picture.saved_html) < 80_000
-    for string in ("ab", "abcdefghijklmnopq", "Black", "a b c"):
-        with pytest.raises(ValueError, match="string must have 3 to 16 letters from a to z, got"):
-            widgets.two_heads(model(), string)
-    with pytest.raises(ValueError, match="position must be from 0 to 19, got 20"):
-        panel(position=20)
-    for net in (model(3), model(2, 2)):
-        with pytest.raises(ValueError, match="model must have two layers of one head, got"):
-            widgets.two_heads(net, WORD)
+def test_the_longest_string_fits():
+    assert_inside(heads(string="abcdefghijklmnop", position=31).picture)

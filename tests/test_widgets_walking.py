@@ -7,9 +7,6 @@ import pytest
 import torch
 
 import transformer_lib as tl
-from svg_parts import assert_inside
-from transformer_lib.course import progress
-from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.svg import walking
 from transformer_lib.course.figures.widgets.walking_panel import LAST, TABLE, draw_step, encoder_steps, hand_made_layer
 
@@ -93,33 +90,10 @@ def test_each_step_says_its_layer_operation_and_shapes(step, says):
     assert f"▶ {step}<" in picture.body
 
 
-@pytest.mark.parametrize("pad", [False, True])
-@pytest.mark.parametrize("step", range(1, LAST + 1))
-def test_everything_fits_the_picture(step, pad):
-    picture = draw_step(step, pad, False)
-    assert_inside(picture)
-    assert len(picture.saved_html) < 60_000
-    assert picture.body.count("polyline") == 2
-    assert "-0.00" not in picture.body
-
-
 def test_a_table_of_weights_has_its_own_colours():
     grid = np.array([[0.25, 0.75]])
     assert walking.table(grid, 0, 0, weights=True) != walking.table(grid, 0, 0)
     assert ">0.75<" in walking.table(grid, 0, 0, weights=True)
-
-
-def test_a_step_by_hand_is_remembered():
-    panel = widgets.encoder_walk()
-    panel.set(step=4)
-    assert "W21" not in progress.state()["widget"]
-    panel.controls["step"].value = 5
-    assert "W21" in progress.state()["widget"]
-
-
-def test_a_step_out_of_range_is_refused():
-    with pytest.raises(ValueError, match="value must lie between 1 and 18, got 19"):
-        widgets.encoder_walk(step=19)
 
 
 def test_the_lines_of_text_end_within_the_picture():

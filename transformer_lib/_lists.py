@@ -16,13 +16,13 @@ def iterate(name: str, items: object, kind: str, *, ordered: bool = True) -> Ite
     """Return an iterator over `items`, if these are several things of a kind.
 
     A text is not taken for the list of its letters, nor a dictionary for that of its keys. A set has no order, so that
-    what belongs to its members could not be told by their places; `ordered` is False where that does not matter.
+    what belongs to its members could not be matched by position; `ordered` is False where that does not matter.
     """
     if not isinstance(items, (str, bytes, bytearray, Mapping, *((set, frozenset) if ordered else ()))):
         try:
             return iter(cast(Iterable[Any], items))
         except TypeError:
-            pass  # told below
+            pass  # refused below
     raise TypeError(f"{name} must be a list of {kind}, got {items!r}")
 
 
@@ -41,12 +41,12 @@ def iterate_texts(name: str, texts: object, *, ordered: bool = True) -> Iterator
 
 def check_rows(name: str, rows: object, *, fewest: int = 0) -> list[list[int]]:
     """Return `rows`, the ids of each sentence, as lists of ints, `fewest` or more; each may be a tensor, too."""
-    found = [_check_row(name, i, row) for i, row in enumerate(iterate(name, rows, "lists of ids"))]
-    for i, row in enumerate(found):
+    checked = [_check_row(name, i, row) for i, row in enumerate(iterate(name, rows, "lists of ids"))]
+    for i, row in enumerate(checked):
         if len(row) < fewest:
             ids = "an id" if fewest == 1 else f"at least {fewest} ids"
             raise ValueError(f"{name} must have {ids} in every sentence, got {row} in sentence {i}")
-    return found
+    return checked
 
 
 def _check_row(name: str, i: int, row: object) -> list[int]:
@@ -59,5 +59,5 @@ def _check_row(name: str, i: int, row: object) -> list[int]:
         if bool not in kinds:
             return [operator.index(each) for each in row]  # NumPy's integers, or tensors of a single one
     except TypeError:
-        pass  # told below
+        pass  # refused below
     raise TypeError(f"{name}[{i}] must hold integer ids, got {row}")

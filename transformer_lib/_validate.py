@@ -1,8 +1,8 @@
-"""Checks shared by the whole library: every message names the argument, what was expected and what came."""
+"""Checks shared by the whole library: every message names the argument, what was expected and what was given."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
 import torch
@@ -134,8 +134,16 @@ def check_id_range(name: str, ids: Tensor, vocab_size: int) -> Tensor:
     return ids
 
 
+def first_not_finite(tensors: Mapping[str, Tensor]) -> tuple[str, float] | None:
+    """Return the name of the first tensor that holds NaN or ∞, and this number, or None."""
+    for name, tensor in tensors.items():
+        if tensor.is_floating_point() and not (finite := tensor.isfinite()).all():
+            return name, tensor[~finite][0].item()
+    return None
+
+
 def under_vmap(x: Tensor) -> bool:
-    """Return whether x stands for a batch that `torch.func.vmap` hides, so that its numbers cannot be asked for."""
+    """Return whether x stands for a batch that `torch.func.vmap` hides, so that its numbers cannot be read."""
     while _transforms.is_functorch_wrapped_tensor(x):
         if _transforms.is_batchedtensor(x):
             return True

@@ -3,7 +3,7 @@
 Read `parts` first (arrays in, arrays out), then `blocks` (layers, which find their parameters by name), `model` (the
 encoder-decoder) and `training` (Adam and the learning rate); `replaced` puts other functions in their place. The model
 is that of `tl.Transformer` with its defaults, post-norm, ReLU and sinusoidal positions, without dropout; parameters are
-a dictionary with the names of its `state_dict()`, where weights that are tied stand once, under `src_embedding.weight`.
+a dictionary with the names of its `state_dict()`, where tied weights have one entry, under `src_embedding.weight`.
 Nothing here imports PyTorch.
 
 >>> import numpy as np

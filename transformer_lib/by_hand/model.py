@@ -224,12 +224,12 @@ def greedy(parameters: Parameters, sizes: Sizes, src: Ids, max_new_tokens: int) 
         if not np.isfinite(array).all():
             raise ValueError(f"parameters must be finite, got {array[~np.isfinite(array)][0]} in {name}")
     memory, _ = encode(parameters, sizes, src)
-    tokens = np.full((len(src), 1), sizes.bos_id)
+    tokens, ended = np.full((len(src), 1), sizes.bos_id), np.zeros(len(src), dtype=bool)
     for _ in range(max_new_tokens):
         logits, _ = decode(parameters, sizes, tokens, memory, src)
-        ended = np.isin(tokens[:, -1], (sizes.eos_id, sizes.pad_id))
-        if ended.all():
-            break
         chosen = np.where(ended, sizes.pad_id, logits[:, -1].argmax(axis=-1))
         tokens = np.concatenate((tokens, chosen[:, None]), axis=1)
+        ended |= chosen == sizes.eos_id
+        if ended.all():
+            break
     return tokens

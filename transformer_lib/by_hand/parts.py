@@ -1,6 +1,6 @@
 """The parts that know no names: each takes arrays, and returns its output and what its backward pass needs.
 
-Beside every function stands its backward. g_y is the gradient of the loss with respect to y, shaped like y.
+Every function is followed by its backward. g_y is the gradient of the loss with respect to y, shaped like y.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def embed(ids: Ids, table: Array) -> tuple[Array, Saved]:
 
 
 def embed_backward(g_x: Array, saved: Saved) -> Array:
-    """Return g_E [vocab_size, d_model]: a row adds up the gradients of all places where its token stands.
+    """Return g_E [vocab_size, d_model]: a row adds up the gradients of all places where its token occurs.
 
     The factor √d_model comes back; the positions are constants and take no gradient.
     """

@@ -31,12 +31,12 @@ def replaced(**functions: Callable[..., Any]) -> Iterator[None]:
     """
     before: list[tuple[ModuleType, str, Any]] = []
     for name in functions:
-        found = [(module, name, getattr(module, name)) for module in _MODULES if name in _OWN[module]]
-        if not found:
+        places = [(module, name, getattr(module, name)) for module in _MODULES if name in _OWN[module]]
+        if not places:
             raise ValueError(f"functions must be named like those of by_hand, got {name!r}")
         if name in _CALLED_BY_NONE:
             raise ValueError(f"functions must be called by others of by_hand, and none of them calls {name!r}")
-        before += found
+        before += places
     try:
         for module, name, _ in before:
             setattr(module, name, functions[name])

@@ -67,9 +67,9 @@ def _translate(arguments: argparse.Namespace, argv: list[str]) -> int:
         sys.stdout.reconfigure(encoding="utf-8")  # a file keeps every letter, whatever the console can show
     translator = open_translator(arguments.run_folder)
     kind, parts = ("sentence", [arguments.texts]) if arguments.texts else ("line", standard_input())
-    found = (line for part in parts for line in translate(translator, part, beam_size=arguments.beam))
+    translated = (line for part in parts for line in translate(translator, part, beam_size=arguments.beam))
     failed = False
-    for number, line in enumerate(found, start=1):
+    for number, line in enumerate(translated, start=1):
         print(line.text, flush=True)
         if line.problem:
             failed = True

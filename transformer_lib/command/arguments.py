@@ -1,4 +1,4 @@
-"""What `train` can be told on the command line, and whether a folder was begun with the same."""
+"""The options of the command line, and whether a run's folder was begun with the same ones."""
 
 from __future__ import annotations
 
@@ -119,7 +119,8 @@ _OPTIONS = {entry.name: entry for entry in fields(TrainingOptions) if entry.name
 def _add_learning(group: argparse._ArgumentGroup) -> None:
     add, types = group.add_argument, get_type_hints(TrainingOptions)
     for name, entry in _OPTIONS.items():
-        add(f"--{name.replace('_', '-')}", default=entry.default, help=entry.metadata["help"], **_told(types[name]))
+        kinds = _parsed_as(types[name])
+        add(f"--{name.replace('_', '-')}", default=entry.default, help=entry.metadata["help"], **kinds)
     add("--max-tokens", type=_positive(int), default=4096, help="source and target tokens per batch, with padding")
     add(
         "--average",
@@ -131,12 +132,12 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
         "--patience",
         type=_at_least_zero,
         default=0,
-        help="end after so many epochs without a better validation loss; 0: never",
+        help="epochs in a row without a better validation loss, after which to end; 0: never",
     )
 
 
-def _told(annotation: Any) -> dict[str, Any]:
-    """Return how argparse reads an option of this type."""
+def _parsed_as(annotation: Any) -> dict[str, Any]:
+    """Return what `add_argument` needs to read an option of this type."""
     if get_origin(annotation) is Literal:
         return {"choices": get_args(annotation)}
     kinds = [kind for kind in (annotation, *get_args(annotation)) if kind in (int, float)]  # float | None: float

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -30,7 +30,7 @@ from ..training.precision import Precision
 from .arguments import begin_folder, training_options
 from .preparation import Data
 
-MODELS: dict[str, Callable[[TransformerConfig], TranslationModel]] = {"ours": Transformer, "torch": TorchTranslator}
+MODELS: dict[str, type[Transformer] | type[TorchTranslator]] = {"ours": Transformer, "torch": TorchTranslator}
 RUN, BEST = "run.safetensors", "best.safetensors"  # in the run's folder: to go on from, and to translate with
 MAX_LEN = 256  # tokens of the longest sentence, written or read
 
@@ -52,7 +52,7 @@ def new_model(arguments: argparse.Namespace, vocabulary: int) -> TranslationMode
 
 
 def model_config(arguments: argparse.Namespace, vocabulary: int) -> TransformerConfig:
-    """Return the model's description, for a vocabulary of so many subwords.
+    """Config of the model for a vocabulary of this size.
 
     Raises:
         ValueError: the sizes contradict each other.
@@ -96,7 +96,7 @@ class Validation:
         model, average: what is trained; the average is what counts once there is one.
         batches: of the validation pairs. path: of the best weights.
         precision, computes: precision and path, as `train` takes them.
-        patience: stop after so many epochs that were not better; 0 for never.
+        patience: epochs in a row without a better loss, after which to stop; 0 for never.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class Validation:
     ) -> None:
         self.model, self.average, self.batches, self.path = model, average, batches, path
         self.patience, self.precision, self.computes, self.tokenizer = patience, precision, computes, tokenizer
-        self.best = read_checkpoint(path)[3]["best"] if path.exists() else {"epoch": 0, "loss": math.inf}
+        self.best = read_checkpoint(path).extra["best"] if path.exists() else {"epoch": 0, "loss": math.inf}
 
     def __call__(self, epoch: int) -> dict[str, float]:
         """Return the epoch's validation loss, and "stop" as `train` understands it."""
@@ -136,7 +136,7 @@ class Validation:
 def saved_steps(folder: Path) -> int:
     """Return after how many steps a run would go on in `folder`; 0 where none are saved."""
     path = folder / RUN
-    return int(read_checkpoint(path)[3]["step"]) if path.exists() else 0
+    return int(read_checkpoint(path).extra["step"]) if path.exists() else 0
 
 
 def learn(arguments: argparse.Namespace, data: Data, device: torch.device) -> Learned:
@@ -166,5 +166,5 @@ def learn(arguments: argparse.Namespace, data: Data, device: torch.device) -> Le
         **training_options(arguments),
     )
     if rank() == 0 and not history.interrupted:
-        load_weights(model, read_checkpoint(best)[1], str(best))
+        load_weights(model, read_checkpoint(best).weights, str(best))
     return Learned(model, validation.best, history, len(batches))

@@ -24,7 +24,7 @@ from .lines import one_line
 from .preparation import SPLITS, Data
 
 NAMES = {"multi30k": {"test": "test_2016_flickr"}}  # the split's full name, where ours is short
-EXTRA_TOKENS = 50  # a translation may be so much longer than the longest source (Vaswani et al. 2017, §6.1)
+EXTRA_TOKENS = 50  # a translation may be longer than the longest source by this many (Vaswani et al. 2017, §6.1)
 
 
 def score(translations: Sequence[str], pairs: Sequence[Pair]) -> dict[str, Score]:
@@ -46,15 +46,15 @@ def report(arguments: argparse.Namespace, argv: Sequence[str], data: Data, learn
         how = "greedy" if beam == 1 else f"beam {beam}"
         if f"{split}, {how}" in scores:
             continue  # --beam 1
-        found = _translate(translator, pairs, beam, arguments.length_penalty, arguments.path)
+        translations = _translate(translator, pairs, beam, arguments.length_penalty, arguments.path)
         file = arguments.out / f"{split}.{how.replace(' ', '')}.txt"
-        write_atomically(file, "".join(f"{one_line(text)}\n" for text in found).encode("utf-8"))
-        scores[f"{split}, {how}"] = score(found, pairs)
+        write_atomically(file, "".join(f"{one_line(text)}\n" for text in translations).encode("utf-8"))
+        scores[f"{split}, {how}"] = score(translations, pairs)
     content = {
         **describe(arguments, argv, data, learned),
         "scores": {
-            name: {metric: [round(x, 2) for x in (s.mean, s.low, s.high)] for metric, s in found.items()}
-            for name, found in scores.items()
+            name: {metric: [round(x, 2) for x in (s.mean, s.low, s.high)] for metric, s in metrics.items()}
+            for name, metrics in scores.items()
         },
     }
     write_atomically(arguments.out / "scores.json", (json.dumps(content, indent=1) + "\n").encode("utf-8"))
@@ -106,7 +106,7 @@ def table(scores: dict[str, dict[str, Score]]) -> str:
     metrics = list(next(iter(scores.values())))
     width = max(map(len, scores))
     lines = [" " * width + "".join(f"  {metric:>19}" for metric in metrics)]
-    for name, found in scores.items():
-        cells = (f"{s.mean:.1f} [{s.low:.1f}, {s.high:.1f}]" for s in found.values())
+    for name, row in scores.items():
+        cells = (f"{s.mean:.1f} [{s.low:.1f}, {s.high:.1f}]" for s in row.values())
         lines.append(f"{name:<{width}}" + "".join(f"  {cell:>19}" for cell in cells))
     return "\n".join(lines)

@@ -41,20 +41,20 @@ def translate(translator: Translator, lines: Sequence[str], *, beam_size: int) -
     Raises:
         ValueError: the model cannot translate at all.
     """
-    found = [Translated() for _ in lines]
+    translated = [Translated() for _ in lines]
     of_limit: dict[int, list[tuple[int, str]]] = defaultdict(list)
     for i, line in enumerate(lines):
         try:
             if text := _readable(translator, plain(line)):
                 of_limit[longest_translation(translator, [text])].append((i, text))
         except ValueError as error:
-            found[i] = Translated(problem=str(error))
+            translated[i] = Translated(problem=str(error))
     for limit, numbered in of_limit.items():  # one limit for all would let neighbours change a translation
         texts = [text for _, text in numbered]
         translations = translator.translate(texts, beam_size=beam_size, max_new_tokens=limit)
         for (i, _), translation in zip(numbered, translations, strict=True):
-            found[i] = Translated(one_line(translation))
-    return found
+            translated[i] = Translated(one_line(translation))
+    return translated
 
 
 def _readable(translator: Translator, text: str) -> str:
@@ -80,17 +80,23 @@ def _readable(translator: Translator, text: str) -> str:
 def load_run(folder: Path) -> Translator:
     """Return the translator with the best weights of a run of `train`, whichever model it trained.
 
+    The checkpoint names the model's class; where it was written by version 1.0, the options of the run tell it.
+
     Raises:
         FileNotFoundError: nothing was trained there yet. ValueError: the file there is of no such run.
     """
     path, settings = folder / BEST, folder / "config.json"
     if not path.exists():
         raise FileNotFoundError(f"checkpoint {path} does not exist: {_missing(folder, settings)}")
-    config, weights, _, extra = read_checkpoint(path)
-    kind = read_settings(settings)["model"] if settings.exists() else "ours"
-    model = MODELS[kind](config)
-    load_weights(model, weights, str(path))
-    return Translator(model.eval(), *tokenizers_in(extra, str(path)))
+    name = read_settings(settings)["model"] if settings.exists() else "ours"
+    contents = read_checkpoint(path)
+    classes = {model.__name__: model for model in MODELS.values()}
+    kind = contents.kind or MODELS[name].__name__
+    if kind not in classes:
+        raise ValueError(f"checkpoint {path} must hold a model of `train`, {' or '.join(classes)}, got a {kind}")
+    model = classes[kind](contents.config)
+    load_weights(model, contents.weights, str(path))
+    return Translator(model.eval(), *tokenizers_in(contents.extra, str(path)))
 
 
 def _missing(folder: Path, settings: Path) -> str:

@@ -1,4 +1,4 @@
-"""Batches of sentence pairs of similar length, shuffled anew and repeatably in every epoch."""
+"""Batches of sentence pairs of similar length, shuffled differently, and repeatably, in every epoch."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Batches:
     Args:
         src, tgt: one list of ids per sentence, equally many; a source has at least one, a target at least bos and eos.
         batch_size: sentences per batch (the last of an epoch may be smaller).
-        max_tokens: instead of batch_size: as many sentences as fit this many tokens of source and target, padding
-            included, so that short sentences fill a batch as well as long ones.
+        max_tokens: instead of batch_size: a limit on the tokens of source and target, padding included, so that short
+            sentences fill a batch as well as long ones.
         seed: of the order; epoch e is shuffled by (seed, e), so that a resumed run sees what an uninterrupted one
             would have seen.
         pad_id: fills up shorter sentences.
@@ -58,7 +58,7 @@ class Batches:
         self.pad_id = check_int("pad_id", pad_id, minimum=0)
 
     def __len__(self) -> int:
-        """Return how many batches an epoch has, every one as many."""
+        """Return the number of batches in an epoch; it is the same in every one."""
         return len(self._ends) if self.batch_size is None else -(-len(self.src) // self.batch_size)  # rounded up
 
     def __iter__(self) -> Iterator[tuple[Tensor, Tensor]]:

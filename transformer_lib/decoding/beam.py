@@ -28,7 +28,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class BeamStep:
-    """One step of one sentence, for whoever watches: the beams kept and the hypotheses that ended."""
+    """What `on_step` sees of one sentence: the beams kept and the hypotheses that ended."""
 
     sentence: int
     kept: tuple[tuple[tuple[int, ...], float], ...]  # (ids, summed log-probability), best first
@@ -180,12 +180,12 @@ def _best_continuations(logits: Tensor, active: list[_Sentence]) -> list[list[_C
     candidates = logits.log_softmax(dim=-1, dtype=exact).topk(min(wanted, logits.shape[1]))
     totals = candidates.values + so_far[:, None]
     beams = iter(zip(totals.tolist(), candidates.indices.tolist(), strict=True))  # scores and tokens of each
-    found = []
+    best = []
     for sentence in active:
         own = enumerate(next(beams) for _ in sentence.beams)
         every = [(score, beam, token) for beam, pairs in own for score, token in zip(*pairs, strict=True)]
-        found.append(sorted(every, key=lambda continuation: -continuation[0])[:wanted])
-    return found
+        best.append(sorted(every, key=lambda continuation: -continuation[0])[:wanted])
+    return best
 
 
 def beam_search(

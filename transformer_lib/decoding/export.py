@@ -1,7 +1,7 @@
 """A trained translator for CTranslate2, an engine in C++ that does nothing but translate (Klein et al. 2020).
 
-`to_ctranslate2` writes a folder with weights and vocabularies, and `load_ctranslate2` opens one. Nobody needs this
-library to use the folder elsewhere: `ctranslate2.Translator(folder).translate_batch([["the", "man", …]])`.
+`to_ctranslate2` writes a folder with weights and vocabularies, and `load_ctranslate2` opens one. The folder can be used
+without this library: `ctranslate2.Translator(folder).translate_batch([["the", "man", …]])`.
 """
 
 from __future__ import annotations
@@ -51,24 +51,24 @@ def unsupported(model: nn.Module) -> str | None:
     if kind in _POSITIONS:
         return f"position={kind!r} {_POSITIONS[kind]}"
     unlike = unlike_config(model, but=TRAINING | {"activation", "eps", "table", "ties"})
-    return unlike or _other_ids(model) or _several(model) or _not_finite(model)
+    return unlike or _different_ids(model) or _differing_layers(model) or _not_finite(model)
 
 
-def _other_ids(model: Transformer) -> str | None:
-    """Return what is the matter with the special ids, which are those of the vocabularies that are written."""
+def _different_ids(model: Transformer) -> str | None:
+    """Return which special id differs from that of the vocabularies, which are written with their own, or None."""
     wanted = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}
     for name, value in wanted.items():
-        found = getattr(model.config, name)
-        if found != value:
-            return f"{name}={found}, which is {value} in the vocabularies"
+        own = getattr(model.config, name)
+        if own != value:
+            return f"{name}={own}, which is {value} in the vocabularies"
     return None
 
 
-def _several(model: Transformer) -> str | None:
-    """Return which two parts differ where the engine knows one value for all, or that it does not know the value."""
+def _differing_layers(model: Transformer) -> str | None:
+    """Return which two layers differ where the engine has one value for all, or which value it does not know."""
     for attribute in ("activation", "eps"):
-        found = {path: getattr(part, attribute) for path, part in model.named_modules() if hasattr(part, attribute)}
-        (first, value), *others = found.items()
+        values = {path: getattr(part, attribute) for path, part in model.named_modules() if hasattr(part, attribute)}
+        (first, value), *others = values.items()
         for path, other in others:
             if other != value:
                 return f"{path}.{attribute} is {other!r} and {first}.{attribute} {value!r}, and CTranslate2 has one"
@@ -118,7 +118,8 @@ def to_ctranslate2(translator: Translator, folder: str | os.PathLike[str], *, qu
     folder.mkdir(parents=True, exist_ok=True)
     spec.save(str(folder))
     both = {"src_words": as_data(translator.src_tokenizer), "tgt_words": as_data(translator.tgt_tokenizer)}
-    (folder / _TOKENIZERS).write_text(json.dumps(both), encoding="utf-8")
+    described = {**both, "max_len": model.config.max_len}
+    (folder / _TOKENIZERS).write_text(json.dumps(described), encoding="utf-8")
     return folder
 
 
@@ -139,17 +140,26 @@ def load_ctranslate2(folder: str | os.PathLike[str], *, threads: int = 1, comput
             raise FileNotFoundError(f"folder must be one that to_ctranslate2 wrote, and {folder} has no {name}")
     data = json.loads((folder / _TOKENIZERS).read_text(encoding="utf-8"))
     opened = engine.Translator(str(folder), compute_type=compute_type, inter_threads=1, intra_threads=threads)
-    return Exported(opened, folder, *tokenizers_in(data, str(folder)))
+    return Exported(opened, folder, *tokenizers_in(data, str(folder)), max_len=data.get("max_len"))
 
 
 class Exported:
     """A CTranslate2 translator with this library's tokenizers: text in, text out. `load_ctranslate2` makes it.
 
-    `engine` is the `ctranslate2.Translator`, `folder` where it was read.
+    `engine` is the `ctranslate2.Translator`, `folder` where it was read, and `max_len` the model's: how many tokens
+    the engine has positions for (None for a folder of version 1.0, which does not tell it).
     """
 
-    def __init__(self, engine: Any, folder: Path, src_tokenizer: Tokenizer, tgt_tokenizer: Tokenizer) -> None:
-        self.engine, self.folder = engine, folder
+    def __init__(
+        self,
+        engine: Any,
+        folder: Path,
+        src_tokenizer: Tokenizer,
+        tgt_tokenizer: Tokenizer,
+        *,
+        max_len: int | None = None,
+    ) -> None:
+        self.engine, self.folder, self.max_len = engine, folder, max_len
         self.src_tokenizer, self.tgt_tokenizer = src_tokenizer, tgt_tokenizer
         self._id_of = {token: i for i, token in enumerate(vocabulary(tgt_tokenizer))}
 
@@ -177,7 +187,8 @@ class Exported:
             max_new_tokens, beam_size: as for `Translator.translate`. batch_size: texts that are decoded together.
 
         Raises:
-            TypeError, ValueError: `texts` is one string, a text is empty or has an unknown word.
+            TypeError, ValueError: `texts` is one string, a text is empty, has an unknown word or more than max_len
+                tokens.
         """
         sources = [self.tokens(text) for text in check_texts("texts", texts)]
         check_not_negative("length_penalty", length_penalty)
@@ -185,7 +196,7 @@ class Exported:
             sources,
             max_batch_size=check_int("batch_size", batch_size),
             beam_size=check_int("beam_size", beam_size),
-            max_decoding_length=check_int("max_new_tokens", max_new_tokens),
+            max_decoding_length=min(check_int("max_new_tokens", max_new_tokens), self.max_len or max_new_tokens),
             min_decoding_length=0,
             max_input_length=0,
             length_penalty=length_penalty,
@@ -199,8 +210,10 @@ class Exported:
             TypeError, ValueError: as for `Translator.log_probabilities`.
         """
         texts, targets = check_text_pairs(src, tgt)
-        target = [self.tgt_tokenizer.tokens(self.tgt_tokenizer.encode(text)) for text in targets]
-        scored = self.engine.score_batch([self.tokens(text) for text in texts], target, max_input_length=0)
+        expected = [self.tgt_tokenizer.tokens(self.tgt_tokenizer.encode(text)) for text in targets]
+        for tokens in expected:
+            self._check_length("tgt", len(tokens) + 1)  # with bos in front, which the engine adds
+        scored = self.engine.score_batch([self.tokens(text) for text in texts], expected, max_input_length=0)
         return [list(result.log_probs) for result in scored]
 
     def tokens(self, text: str) -> list[str]:
@@ -208,7 +221,13 @@ class Exported:
         ids = self.src_tokenizer.encode(text)
         if not ids:
             raise ValueError(f"each text must have at least one word, got {text!r}")
+        self._check_length("src", len(ids))
         return self.src_tokenizer.tokens(ids)
+
+    def _check_length(self, name: str, length: int) -> None:
+        """The engine has no positions for more tokens."""
+        if self.max_len is not None and length > self.max_len:
+            raise ValueError(f"{name} has {length} tokens, more than max_len = {self.max_len}")
 
 
 def vocabulary(tokenizer: Tokenizer) -> list[str]:

@@ -158,7 +158,7 @@ class PagedCache(DecoderCache):
             ValueError: another batch size than before. OutOfPages: there is no room for all of them; those that had
                 room keep it until `close`.
         """
-        found = super().append_ids(ids)
+        all_ids = super().append_ids(ids)
         if not self.sentences:
             self.sentences = [self.pages.open() for _ in range(len(ids))]
         self.written, self.copied = [], []
@@ -168,7 +168,7 @@ class PagedCache(DecoderCache):
                 self.written.append((row, token, page, place))
                 if source is not None:
                     self.copied.append((source, page))
-        return found
+        return all_ids
 
     def crop(self, length: int) -> None:
         """Forget all target tokens but the first `length`, and free the pages that this empties."""

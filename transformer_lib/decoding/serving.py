@@ -251,12 +251,12 @@ def serve(
             batch.join(pad_batch(new, model.config.pad_id).to(batch.ids.device))
         results |= batch.step()
         steps += 1
-    found = [results[ticket] for ticket in range(len(rows))]
-    return found, Counts(steps, steps * capacity, sum(len(ids) - 1 for ids in found))
+    said = [results[ticket] for ticket in range(len(rows))]
+    return said, Counts(steps, steps * capacity, sum(len(ids) - 1 for ids in said))
 
 
 def count_steps(lengths: Iterable[int] | NDArray[Any], capacity: int, *, joining: bool = True) -> int:
-    """Return the steps that `serve` takes for requests that make so many tokens each, in this order."""
+    """Number of steps `serve` needs for requests of these lengths, in this order."""
     check_int("capacity", capacity)
     counts = _counts(lengths)
     if not joining:

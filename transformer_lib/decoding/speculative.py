@@ -36,7 +36,7 @@ class Round:
 
     @property
     def accepted(self) -> int:
-        """How many drafted tokens stand."""
+        """How many drafted tokens were accepted."""
         agree = [one == other for one, other in zip(self.drafted, self.said, strict=False)]
         return (*agree, False).index(False)
 
@@ -60,7 +60,7 @@ class Speculated:
 
     @property
     def accepted(self) -> int:
-        """Drafted tokens that stand."""
+        """Drafted tokens that were accepted."""
         return sum(one.accepted for one in self._all)
 
     @property
@@ -75,7 +75,7 @@ class Speculated:
 
     @property
     def acceptance(self) -> float:
-        """The share of the tested tokens that stand: α. Without a tested token it is not a number."""
+        """The share of the tested tokens that were accepted: α. NaN where no token was tested."""
         return self.accepted / self.tested if self.tested else float("nan")
 
     @property
@@ -208,13 +208,13 @@ def every_outcome(run: Callable[[Draw], Outcome]) -> dict[Outcome, float]:
         run: does something at random, all of it by draw(probabilities [n]), which returns an index. The draws that are
             possible multiply: some thousand are a second's work.
     """
-    found: dict[Outcome, float] = {}
+    outcomes: dict[Outcome, float] = {}
     waiting: list[tuple[int, ...]] = [()]
     while waiting:
         draw = _Replayed(waiting.pop(), waiting)
         outcome = run(draw)
-        found[outcome] = found.get(outcome, 0.0) + draw.probability
-    return found
+        outcomes[outcome] = outcomes.get(outcome, 0.0) + draw.probability
+    return outcomes
 
 
 class _Replayed:
@@ -246,9 +246,9 @@ def _stand_by_chance(drafted: list[int], q: list[Tensor], p: Tensor, eos_id: int
     said = []
     for token, q_here, p_here in zip(drafted, q, p, strict=False):
         accept, residual = acceptance(p_here, q_here)
-        stands = draw(torch.stack((1 - accept[token], accept[token]))) == 1
-        said.append(token if stands else draw(residual))
-        if not stands or token == eos_id:
+        accepted = draw(torch.stack((1 - accept[token], accept[token]))) == 1
+        said.append(token if accepted else draw(residual))
+        if not accepted or token == eos_id:
             return said
     return [*said, draw(p[len(drafted)])]
 

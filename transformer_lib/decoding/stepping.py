@@ -8,11 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from .._paths import PATHS, PathName
-from .._validate import check_choice, check_id_batch, check_id_range, check_int
+from .._validate import check_choice, check_id_batch, check_id_range, check_int, first_not_finite
 from ..fast.eligibility import require_fast
 from ..fast.stepper import FastStepper
-from ..model.base import TranslationModel
-from ..model.config import TransformerConfig
+from ..model.base import TranslationModel, check_has_config
 from ..model.evaluating import parts_of
 
 _FLOATS = frozenset((torch.float32, torch.float64, torch.bfloat16, torch.float16))
@@ -32,9 +31,7 @@ def check_request(model: TranslationModel, src: Tensor, max_new_tokens: int) -> 
 
 def check_model(name: str, model: nn.Module) -> None:
     """Raise unless `model` describes itself as a `TranslationModel` does, and its weights are finite."""
-    if not isinstance(getattr(model, "config", None), TransformerConfig):
-        hint = "; take its .model" if isinstance(getattr(model, "model", None), nn.Module) else ""
-        raise TypeError(f"{name} must be a model that translates, got {type(model).__name__}{hint}")
+    check_has_config(name, model)
     check_weights(name, model)
 
 
@@ -54,22 +51,19 @@ def check_weights(name: str, model: nn.Module) -> None:
         for tensor in (*part._parameters.values(), *part._buffers.values()):
             if tensor is not None and _has_numbers(tensor):
                 sums.setdefault(tensor.device, []).append(tensor.sum())
-    if all(math.isfinite(torch.stack(found).sum()) for found in sums.values()):
+    if all(math.isfinite(torch.stack(of_device).sum()) for of_device in sums.values()):
         return
-    for path, tensor in filter(lambda named: _has_numbers(named[1]), model.named_parameters()):
-        _refuse(name, path, tensor[~tensor.isfinite()])
-    for path, tensor in filter(lambda named: _has_numbers(named[1]), model.named_buffers()):
-        _refuse(name, path, tensor[tensor.isnan() | tensor.isposinf()])
+    weights = {path: weight for path, weight in model.named_parameters() if _has_numbers(weight)}
+    buffers = {path: buffer for path, buffer in model.named_buffers() if _has_numbers(buffer)}
+    masked = {path: buffer.masked_fill(buffer.isneginf(), 0.0) for path, buffer in buffers.items()}
+    wrong = first_not_finite(weights | masked)
+    if wrong is not None:
+        raise ValueError(f"{name} must have finite weights, got {wrong[1]} in {wrong[0]}")
 
 
 def _has_numbers(tensor: Tensor) -> bool:
     """Return whether a tensor holds floats that can be added up; one of a subclass may know no sums."""
     return tensor.dtype in _FLOATS and type(tensor) in _PLAIN and not tensor.is_meta
-
-
-def _refuse(name: str, path: str, wrong: Tensor) -> None:
-    if len(wrong):
-        raise ValueError(f"{name} must have finite weights, got {wrong[0].item()} in {path}")
 
 
 def make_stepper(

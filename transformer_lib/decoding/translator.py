@@ -44,9 +44,9 @@ class Translator:
             if len(tokenizer) != size:
                 raise ValueError(f"{name} must have the model's vocabulary size {size}, got {len(tokenizer)}")
         wanted = {"pad_id": PAD_ID, "bos_id": BOS_ID, "eos_id": EOS_ID}  # of every tokenizer here
-        found = {name: getattr(config, name) for name in wanted}
-        if found != wanted:
-            raise ValueError(f"model must have the tokenizers' special ids {wanted}, got {found}")
+        own = {name: getattr(config, name) for name in wanted}
+        if own != wanted:
+            raise ValueError(f"model must have the tokenizers' special ids {wanted}, got {own}")
         self.model, self.src_tokenizer, self.tgt_tokenizer = model, src_tokenizer, tgt_tokenizer
 
     def translate(

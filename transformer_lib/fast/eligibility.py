@@ -16,6 +16,7 @@ from torch.utils.module_tracker import ModuleTracker
 
 from .._paths import PathName
 from ..model import attention, multihead, transformer
+from ..model.base import WithoutMemory
 from ..model.cache import DecoderCache, KeyValueCache, LayerCache
 from ..model.config import POSITIONS, TransformerConfig
 from ..model.positional import SinusoidalPosition, sinusoidal_encoding
@@ -48,7 +49,7 @@ def require_fast(model: nn.Module) -> Transformer:
 
 
 def fastest_path(model: nn.Module) -> PathName:
-    """Return "fast" if `model` can take that path as it stands, else "readable"."""
+    """Return "fast" if `model` can take that path as it is, else "readable"."""
     return "fast" if obstacle(model) is None else "readable"
 
 
@@ -105,13 +106,13 @@ def _other_table(position: nn.Module) -> str | None:
 
 def _parts(model: nn.Module) -> Parts:
     """Return all modules by path: quicker than `named_modules`, as every training step asks."""
-    found: Parts = {}
+    by_path: Parts = {}
     to_do = [("", model)]
     while to_do:
         path, part = to_do.pop()
-        found[path.lstrip(".")] = part
+        by_path[path.lstrip(".")] = part
         to_do += [(f"{path}.{name}", child) for name, child in part._modules.items() if child is not None]
-    return found
+    return by_path
 
 
 def _global_hooks() -> list[object]:
@@ -141,7 +142,7 @@ def _difference(parts: Parts, description: Description, but: Collection[str]) ->
     outline, (expected, attributes) = {path: _outline(part) for path, part in parts.items()}, description
     if outline != expected:
         path = min(path for path in outline.keys() | expected.keys() if outline.get(path) != expected.get(path))
-        return f"{path} is {_told(outline.get(path))}, where its config builds {_told(expected.get(path))}"
+        return f"{path} is {_in_words(outline.get(path))}, where its config builds {_in_words(expected.get(path))}"
     for path, name, value in attributes:
         own = parts[path].__dict__.get(name)
         if own != value and name not in but:
@@ -172,7 +173,7 @@ def plain_attributes(part: nn.Module) -> dict[str, Plain]:
 
 
 def _without_memory(config: TransformerConfig) -> Transformer:
-    with torch.device("meta"):  # shapes alone, and no random numbers
+    with WithoutMemory():
         return Transformer(config)
 
 
@@ -180,7 +181,7 @@ def _outline(part: nn.Module) -> Outline:
     return type(part), tuple((name, weight.shape) for name, weight in part._parameters.items() if weight is not None)
 
 
-def _told(outline: Outline | None) -> str:
+def _in_words(outline: Outline | None) -> str:
     if outline is None:
         return "nothing"
     kind, shapes = outline

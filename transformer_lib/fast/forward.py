@@ -1,6 +1,6 @@
 """The training pass without padding: `Transformer.forward` up to the output head, with the same numbers.
 
-Everything but attention treats each token alone, so the real tokens stand in one list, [tokens, d_model], in bfloat16
+Everything but attention treats each token alone, so the real tokens form one list, [tokens, d_model], in bfloat16
 followed by a few others (see `packing`). Padding comes back only where queries must meet the keys of their own
 sentence. Dropout draws other numbers than the readable pass.
 """

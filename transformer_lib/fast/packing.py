@@ -8,25 +8,26 @@ from torch import Tensor
 from .._validate import check_tensor
 
 # In bfloat16 on a CPU, oneDNN writes and keeps a program for each new shape of a product, which takes longer than the
-# product itself. Nearly every batch has another number of real tokens, but few multiples of this one occur.
+# product itself. Nearly every batch has a different number of real tokens; rounded up to this multiple, few differ.
 ROWS = 32
 
 
 def row_multiple(device: torch.device) -> int:
-    """Return of which number the rows of products should be a multiple: `ROWS` where autocast computes in bfloat16 on
-    a CPU, else 1.
+    """Return the number of which the rows of products should be a multiple.
+
+    It is `ROWS` where autocast computes in bfloat16 on a CPU, else 1.
     """
     autocast = device.type == "cpu" and torch.is_autocast_enabled("cpu")
     return ROWS if autocast and torch.get_autocast_dtype("cpu") == torch.bfloat16 else 1
 
 
 class RealTokens:
-    """Where the real tokens of a batch stand: [batch, seq_len, width] -> [tokens, width], and back for attention.
+    """Where the real tokens of a batch are: [batch, seq_len, width] -> [tokens, width], and back for attention.
 
     Args:
         real: boolean [batch, seq_len].
-        multiple: as many other tokens follow the real ones as make the number of tokens a multiple of this, or all
-            others, if there are fewer. Masks must hide them from the real ones.
+        multiple: padding tokens follow the real ones until the number of tokens is a multiple of this, or there is no
+            more padding. Masks must hide them from the real ones.
     """
 
     def __init__(self, real: Tensor, *, multiple: int = 1) -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._machine import made_by_intel
 
-# oneDNN's order of a weight is made for products of about so many rows; from 1 to 100 rows, no other was quicker.
+# oneDNN's order of a weight is made for products of about this many rows; from 1 to 100 rows, no other was quicker.
 _ROWS = 8
 
 

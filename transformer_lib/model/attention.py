@@ -23,7 +23,7 @@ def scaled_dot_product_attention(
         query: [..., q_len, d_k]. key: [..., k_len, d_k]. value: [..., k_len, d_v]. Leading axes broadcast.
         mask: boolean, broadcastable to [..., q_len, k_len]; True = may attend. Applied after scaling, as −∞.
             A masked key's value gets the weight 0, so it has to be finite: 0 · ∞ and 0 · NaN are NaN.
-        bias: numbers added to the scaled scores, broadcastable likewise (relative positions use it).
+        bias: numbers added to the scaled scores, broadcastable in the same way (relative positions use it).
 
     Returns:
         output [..., q_len, d_v] and weights [..., q_len, k_len]. Each row of weights sums to one, or is all

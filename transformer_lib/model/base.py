@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Any
 
+import torch
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from .cache import DecoderCache
 from .config import TransformerConfig
@@ -19,6 +22,32 @@ def initialise(model: nn.Module, embeddings: Iterable[nn.Embedding]) -> None:
                 nn.init.zeros_(module.bias)
     for embedding in embeddings:
         nn.init.normal_(embedding.weight, std=embedding.embedding_dim**-0.5)
+
+
+def check_has_config(name: str, model: object) -> None:
+    """Raise TypeError unless `model` describes itself as a `TranslationModel` does; a translator's model does."""
+    if not isinstance(model, nn.Module) or not isinstance(getattr(model, "config", None), TransformerConfig):
+        hint = "; take its .model" if isinstance(getattr(model, "model", None), nn.Module) else ""
+        kind = type(model).__name__
+        raise TypeError(f"{name} must be a module with a TransformerConfig as its config, got {kind}{hint}")
+
+
+class WithoutMemory(TorchFunctionMode):
+    """Within the `with` block, matrices and tables are shapes alone, on the meta device, and no random number is drawn.
+
+    Gains, biases and positions are small and made of numbers: torch loads its compiler, for over a second, to compute
+    on that device.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: object, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        named = kwargs or {}
+        if getattr(func, "__module__", None) == "torch.nn.init":
+            return named["tensor"]
+        if func is torch.empty:
+            return func(*args, **named | {"device": "meta"})
+        return (torch.zeros if func is torch.randn else func)(*args, **named)
 
 
 class TranslationModel(nn.Module):

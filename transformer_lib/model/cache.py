@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
+
 import torch
 from torch import Tensor
 
@@ -33,7 +35,7 @@ class KeyValueCache:
         """Add the new tokens' keys and values, and return all of them.
 
         Raises:
-            ValueError: keys and values are not of as many sentences, heads and tokens, or do not fit those before them.
+            ValueError: keys and values differ in sentences, heads or tokens, or do not fit those before them.
         """
         if keys.dim() != 4 or keys.shape[:3] != values.shape[:3]:
             raise ValueError(
@@ -61,10 +63,16 @@ class KeyValueCache:
 
 
 def check_kept(length: int, present: int) -> int:
-    """Return `length` if the first so many of the tokens present can be kept."""
+    """Check that a cache of `present` tokens can be cut back to `length`, and return it."""
     if check_int("length", length, minimum=0) > present:
         raise ValueError(f"length must be at most the {present} tokens of the cache, got {length}")
     return length
+
+
+def check_depth(layers: Sized, model_layers: Sized) -> None:
+    """Raise ValueError unless a cache has as many layers as the model: the first ones of a deeper cache would fit."""
+    if len(layers) != len(model_layers):
+        raise ValueError(f"cache must have {len(model_layers)} layers, as this model, got {len(layers)}")
 
 
 def _check_fits(name: str, new: Tensor, before: Tensor | None) -> None:

@@ -168,10 +168,10 @@ def _layers(model: Model) -> list[_Layer]:
         return [_Layer(cast(MultiHeadAttention, attention), norm) for attention, norm in pairs]
     if not isinstance(model, LanguageModel):
         raise TypeError(f"model must be an AttentionOnly or a LanguageModel, got {type(model).__name__}")
-    found = [cast(Any, layer) for layer in model.stack.layers]
-    if not all(layer.self_attention_residual.norm_first for layer in found):
+    layers = [cast(Any, layer) for layer in model.stack.layers]
+    if not all(layer.self_attention_residual.norm_first for layer in layers):
         raise ValueError("model must have norm_first=True: a post-norm stack is no sum, got norm_first=False")
-    return [_Layer(layer.self_attention, layer.self_attention_residual.norm, layer.feed_forward) for layer in found]
+    return [_Layer(layer.self_attention, layer.self_attention_residual.norm, layer.feed_forward) for layer in layers]
 
 
 def _ending(model: Model) -> tuple[nn.Module, Tensor]:
@@ -223,10 +223,10 @@ def _embedded(model: Model, ids: Tensor) -> dict[str, Tensor]:
 def _added(number: int, attention: MultiHeadAttention, heads: Tensor) -> dict[str, Tensor]:
     """Return what each head adds to the stream: its output [batch, seq_len, d_v] times its own columns of W_O."""
     own = attention.w_o.weight.unflatten(1, (attention.n_heads, -1))  # [d_model, n_heads, d_v]
-    found = {f"{number}.{head}": heads[:, head] @ own[:, head].T for head in range(attention.n_heads)}
+    pieces_of_layer = {f"{number}.{head}": heads[:, head] @ own[:, head].T for head in range(attention.n_heads)}
     if attention.w_o.bias is not None:
-        found[f"bias {number}"] = attention.w_o.bias.expand_as(found[f"{number}.0"])
-    return found
+        pieces_of_layer[f"bias {number}"] = attention.w_o.bias.expand_as(pieces_of_layer[f"{number}.0"])
+    return pieces_of_layer
 
 
 def _sum(named: dict[str, Tensor]) -> Tensor:
@@ -242,7 +242,7 @@ def pieces(model: Model, ids: Tensor) -> dict[str, Tensor]:
 def contributions(model: Model, ids: Tensor, letters: Tensor | None = None) -> dict[str, Tensor]:
     """Return what each piece of the residual stream contributes to the logits (direct logit attribution).
 
-    The contributions sum to the logits. Where a final norm stands between, it is frozen: each piece is centred by
+    The contributions sum to the logits. Where a final norm comes between, it is frozen: each piece is centred by
     itself and divided by the standard deviation of the whole stream in this run, and the norm's β is one more piece,
     "norm bias".
 
@@ -288,7 +288,7 @@ def replace_head(model: Model, layer: int, head: int, value: Tensor | Callable[[
     With the output that the head has on another input this is activation patching.
 
     Args:
-        layer, head: from 0. value: what stands there instead, broadcastable to [batch, seq_len, d_v], such as
+        layer, head: from 0. value: what takes its place, broadcastable to [batch, seq_len, d_v], such as
             `trace(model, other).heads[layer][:, head]`; or a function that makes it from the head's output.
     """
     attention, columns = _head(model, layer, head)
@@ -375,7 +375,7 @@ def _comes_after(name: str, layer: int) -> bool:
 
 
 def _head(model: Model, layer: int, head: int, projection: str = "w_o") -> tuple[MultiHeadAttention, slice]:
-    """Return the attention of a layer, and where one head stands in the rows or columns of a projection."""
+    """Return the attention of a layer, and which rows or columns of a projection belong to one head."""
     layers = _layers(model)
     if check_int("layer", layer, minimum=0) >= len(layers):
         raise ValueError(f"layer must be less than {len(layers)}, got {layer}")

@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from .._validate import check_flag, check_int, check_sequence
-from .cache import DecoderCache, LayerCache
+from .cache import DecoderCache, LayerCache, check_depth
 from .layers import FeedForward, LayerNorm, Residual
 from .multihead import MultiHeadAttention
 from .positional import make_score_position
@@ -103,6 +103,8 @@ class Decoder(nn.Module):
         cache: DecoderCache | None = None,
     ) -> Tensor:
         """Return [batch, tgt_len, d_model]; arguments as for `DecoderLayer.forward`, `cache` for all layers."""
+        if cache is not None:
+            check_depth(cache.layers, self.layers)
         for i, layer in enumerate(self.layers):
             x = layer(x, memory, tgt_mask, memory_mask, cache=cache.layers[i] if cache is not None else None)
         return self.norm(x)

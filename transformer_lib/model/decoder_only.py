@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .._validate import check_choice, check_id_batch, check_ids, check_sequence
 from .base import TranslationModel, initialise
-from .cache import DecoderCache
+from .cache import DecoderCache, check_depth
 from .config import TransformerConfig
 from .encoder import Encoder
 from .masks import causal_mask, padding_mask, prefix_mask
@@ -26,8 +26,8 @@ class DecoderOnlyTranslator(TranslationModel):
 
     Args:
         config: sizes and choices; n_layers are those of the one stack. The position is "rotary", "relative" or "none":
-            the padding of a shorter source stands in front of it, so only offsets within a row mean anything.
-        mask: with "causal" each token sees itself and what stands before it, in the source too (as in Liu et al.
+            the padding of a shorter source comes before it, so only offsets within a row mean anything.
+        mask: with "causal" each token sees itself and what comes before it, in the source too (as in Liu et al.
             2018); with "prefix" every token sees the whole source besides (Raffel et al. 2020, §3.2.1).
     """
 
@@ -85,6 +85,8 @@ class DecoderOnlyTranslator(TranslationModel):
                 f"memory and tgt_in must be of src {tuple(src.shape)}, "
                 f"got shapes {tuple(memory.shape)} and {tuple(tgt_in.shape)}"
             )
+        if cache is not None:
+            check_depth(cache.layers, self.stack.layers)
         tgt_so_far = tgt_in if cache is None else cache.append_ids(tgt_in)
         x = self._embed(self.tgt_embedding, tgt_in)
         if start == 0:
@@ -103,7 +105,7 @@ class DecoderOnlyTranslator(TranslationModel):
         return order & padding_mask(ids, self.config.pad_id)
 
     def _through_stack(self, x: Tensor, mask: Tensor, cache: DecoderCache | None) -> Tensor:
-        """Return `self.stack(x, mask)`; with a cache, whose keys and values stand before those of x."""
+        """Return `self.stack(x, mask)`; with a cache, whose keys and values come before those of x."""
         if cache is None:
             return self.stack(x, mask)
         for layer, kept in zip(self.stack.layers, cache.layers, strict=True):
@@ -112,7 +114,7 @@ class DecoderOnlyTranslator(TranslationModel):
 
     def new_cache(self) -> DecoderCache:
         """Return an empty cache for `decode`."""
-        return DecoderCache(self.config.n_layers)
+        return DecoderCache(len(self.stack.layers))
 
     def _embed(self, embedding: nn.Embedding, ids: Tensor) -> Tensor:
         """[batch, seq_len] ids -> [batch, seq_len, d_model], × √d_model."""

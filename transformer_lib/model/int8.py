@@ -47,7 +47,7 @@ def quantize(weight: Tensor, *, per: str = "row", bits: int = BITS) -> tuple[Ten
 
 
 def dequantize(values: Tensor, scales: Tensor) -> Tensor:
-    """Return the weights [rows, columns] that int8 `values` and `scales`, [rows] or [1], stand for.
+    """Return the weights [rows, columns] that int8 `values` and `scales`, [rows] or [1], encode.
 
     Raises:
         TypeError, ValueError: values are not an int8 matrix; scales are neither one a row nor one in all.
@@ -60,7 +60,7 @@ def dequantize(values: Tensor, scales: Tensor) -> Tensor:
 
 
 class Int8Weight(nn.Module):
-    """A matrix [rows, columns] stored in eight bits; called, it returns what it stands for."""
+    """A matrix [rows, columns] stored in eight bits; called, it returns the matrix itself."""
 
     values: Tensor
     scales: Tensor
@@ -87,7 +87,7 @@ class Int8Linear(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """What is stored stands for this matrix [out, in]."""
+        """The matrix [out, in] that is stored."""
         return self.stored()
 
     def forward(self, x: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class Int8Embedding(nn.Module):
 
     @property
     def weight(self) -> Tensor:
-        """What is stored stands for this table [vocab_size, d_model]."""
+        """The table [vocab_size, d_model] that is stored."""
         return self.stored()
 
     def forward(self, ids: Tensor) -> Tensor:
@@ -144,14 +144,14 @@ def quantized(model: AnyModule, *, per: str = "row") -> AnyModule:
 
 def _layers(model: nn.Module) -> dict[str, nn.Linear | nn.Embedding]:
     """Return the layers whose weights are rounded, by name, if these are parameters: others would be computed again."""
-    found = {name: part for name, part in model.named_modules() if isinstance(part, (nn.Linear, nn.Embedding))}
-    for name, layer in found.items():
+    layers = {name: part for name, part in model.named_modules() if isinstance(part, (nn.Linear, nn.Embedding))}
+    for name, layer in layers.items():
         if "weight" not in layer._parameters:
             raise ValueError(
                 f"model must have weights that are parameters, but {name or 'it'} computes its weight from others (as "
                 "weight_norm and pruning do): remove that first"
             )
-    return found
+    return layers
 
 
 def _check_replaceable(name: str, layer: nn.Linear | nn.Embedding) -> None:
@@ -180,11 +180,11 @@ def rounded(model: AnyModule, *, per: str = "row", bits: int = BITS) -> AnyModul
         TypeError, ValueError: as for `quantize`; a weight is computed from others, as for `quantized`.
     """
     _layers(model)
-    found = copy.deepcopy(model)
+    copied = copy.deepcopy(model)
     with torch.no_grad():
-        for weight in {id(layer.weight): layer.weight for layer in _layers(found).values()}.values():
+        for weight in {id(layer.weight): layer.weight for layer in _layers(copied).values()}.values():
             weight.copy_(dequantize(*quantize(weight, per=per, bits=bits)))
-    return found
+    return copied
 
 
 def stored_bytes(model: nn.Module) -> int:

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from .._validate import check_mask
 from . import modern
+from .base import WithoutMemory
 from .decoder import Decoder, DecoderLayer
 from .encoder import Encoder, EncoderLayer
 from .layers import LayerNorm, Residual
@@ -256,7 +257,7 @@ def load_bert(state_dict: Mapping[str, Tensor], n_heads: int) -> MaskedLanguageM
     """Return BERT (Devlin et al. 2019) with these weights, as a model of this library.
 
     Its blocks are an `EncoderLayer` each, post-norm and with biases, under a padding mask; see `MaskedLanguageModel`
-    for what stands before and behind them.
+    for what comes before and after them.
 
     Args:
         state_dict: of `BertForMaskedLM` of transformers. Entries of a pooler and of a guess at the next sentence, as
@@ -346,7 +347,7 @@ def load_hf(weights: Mapping[str, Tensor] | str | Path, config: Any = None) -> m
         weights, config = _read_hf(Path(weights), config)
     if config is None:
         raise ValueError("config must be given with a state dict: the weights do not tell the heads, got None")
-    with torch.device("meta"):  # no numbers are drawn: each parameter is replaced
+    with WithoutMemory():  # each parameter is replaced
         model = modern.LanguageModel(hf_config(config))
     left = _Weights(weights, "model.", ignored=("rotary_emb.inv_freq",))
     words = left.take("embed_tokens.weight")
@@ -503,7 +504,7 @@ def _fill_experts(weights: _Weights, layer: str, ours: modern.MixtureOfExperts) 
 
 
 class _Weights:
-    """A state dict that is taken entry by entry, so that it can be told what is missing and what is left over.
+    """A state dict that is taken entry by entry, so that errors can name what is missing and what is left over.
 
     Args:
         prefix: of names, which not all files have. ignored: how names end that are no weights of ours.

@@ -22,7 +22,7 @@ ATTENTIONS = {
     "decoder": "decoder.layers.{}.self_attention",
     "cross": "decoder.layers.{}.cross_attention",
 }
-"""Where the three kinds of attention stand in a `Transformer`."""
+"""The names of the three kinds of attention in a `Transformer`."""
 
 Positions = int | Sequence[int] | None
 Entries = Callable[[int, int], Tensor]  # q_len and k_len -> a mask [q_len, k_len]
@@ -43,9 +43,9 @@ def cut(
 
     Args:
         model: a `Transformer`, or another module with an encoder and a decoder named as there.
-        query, key: positions from 0, one or several; None stands for all of them, if the other one is given.
+        query, key: positions from 0, one or several; None means all of them, if the other one is given.
         mask: instead of query and key, all entries at once: boolean, [q_len, k_len], True = may attend.
-        layer, head: from 0; None stands for all of them.
+        layer, head: from 0; None means all of them.
         attention: "encoder" and "decoder" for their self-attention, "cross" for the decoder's reading of the memory.
             While a translation grows, positions of the decoder count as soon as they are there.
 
@@ -205,7 +205,7 @@ def _replacing(
 
 
 def _fitting(value: object, output: Tensor, name: str) -> Tensor:
-    """Return the value if it can stand for this output."""
+    """Return the value if it can replace this output."""
     new = check_tensor("value", value)
     for what, wanted, got in (("shape", tuple(output.shape), tuple(new.shape)), ("dtype", output.dtype, new.dtype)):
         if got != wanted:
@@ -243,15 +243,15 @@ def check_not_compiled(parts: Mapping[str, nn.Module]) -> None:
 def _attentions(model: nn.Module, attention: str, layer: int | None) -> list[MultiHeadAttention]:
     """Return this kind of attention in one layer, or in all."""
     modules, name = _modules(model), ATTENTIONS[attention]
-    found: list[MultiHeadAttention] = []
-    while isinstance(module := modules.get(name.format(len(found))), MultiHeadAttention):
-        found.append(module)
-    if not found:
+    attentions: list[MultiHeadAttention] = []
+    while isinstance(module := modules.get(name.format(len(attentions))), MultiHeadAttention):
+        attentions.append(module)
+    if not attentions:
         raise ValueError(f"model must have a module {name.format(0)}, and {type(model).__name__} has none")
-    _check_index("layer", layer, len(found))
-    for number in range(len(found)) if layer is None else [layer]:
+    _check_index("layer", layer, len(attentions))
+    for number in range(len(attentions)) if layer is None else [layer]:
         check_not_compiled({part: modules[part] for part in _around(name.format(number))[:-1]})
-    return found if layer is None else [found[layer]]
+    return attentions if layer is None else [attentions[layer]]
 
 
 def _check_index(name: str, index: int | None, count: int) -> None:

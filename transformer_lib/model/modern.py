@@ -7,7 +7,9 @@ can be tried. `tl.interop.load_hf` fills a `LanguageModel` with the weights of L
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -15,6 +17,7 @@ from torch import Tensor, nn
 
 from .._validate import check_choice, check_flag, check_ids, check_int, check_positive, check_sequence, check_width
 from .attention import fused_attention
+from .cache import check_depth
 from .layers import FeedForward, LayerNorm
 from .masks import causal_mask
 from .positional import PAIRS, RotaryPosition
@@ -318,13 +321,16 @@ class LanguageModel(nn.Module):
             cache: from `new_cache`; grows by the keys and values of these tokens.
         """
         ids = check_ids("ids", ids, self.config.vocab_size)
-        if cache is not None and len(cache.layers) != len(self.layers):
-            raise ValueError(f"cache must have {len(self.layers)} layers, as this model, got {len(cache.layers)}")
+        if cache is not None:
+            check_depth(cache.layers, self.layers)
         x = self.embedding(ids) * self.config.embedding_scale
         for number, layer in enumerate(self.layers):
             x = layer(x, None if cache is None else cache.layers[number])
         return self.head(self.norm(x))
 
     def new_cache(self) -> Cache:
-        """Return an empty cache for `forward`."""
-        return Cache(self.config.n_layers, self.config.window)
+        """Return an empty cache for `forward`; each layer keeps what its own window sees."""
+        cache = Cache(len(self.layers))
+        for kept, layer in zip(cache.layers, cast("Iterable[Block]", self.layers), strict=True):
+            kept.window = layer.attention.window
+        return cache

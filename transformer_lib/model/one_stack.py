@@ -65,7 +65,7 @@ class MaskedLanguageModel(nn.Module):
 
     Args:
         vocab_size: rows of the table. n_layers, d_model, n_heads, d_ff: as for `Encoder`.
-        max_len: longest sequence. n_segments: parts of a text that are told apart. eps: ε of every norm.
+        max_len: longest sequence. n_segments: parts of a text that are distinguished. eps: ε of every norm.
     """
 
     def __init__(

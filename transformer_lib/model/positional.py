@@ -1,4 +1,4 @@
-"""Five ways to tell a Transformer where a token stands.
+"""Five ways to tell a Transformer where a token is.
 
 `sinusoidal` and `learned` are added to the token embeddings; `rotary` and `relative` act inside self-attention;
 `none` does nothing, for comparison.

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .._validate import check_ids, check_sequence, check_tensor
 from .base import TranslationModel, initialise
-from .cache import DecoderCache
+from .cache import DecoderCache, check_depth
 from .config import TransformerConfig
 from .decoder import Decoder
 from .encoder import Encoder
@@ -84,6 +84,8 @@ class Transformer(TranslationModel):
             raise ValueError(f"memory must have tgt_in's batch size {tgt_in.shape[0]}, got {memory.shape[0]}")
         if memory.shape[:2] != src.shape:
             raise ValueError(f"memory must be the encoding of src {tuple(src.shape)}, got shape {tuple(memory.shape)}")
+        if cache is not None:
+            check_depth(cache.layers, self.decoder.layers)
         tgt_so_far = tgt_in if cache is None else cache.append_ids(tgt_in)
         tgt_len = tgt_in.shape[1]
         x = self._embed(self.tgt_embedding, tgt_in, start)
@@ -109,7 +111,7 @@ class Transformer(TranslationModel):
 
     def new_cache(self) -> DecoderCache:
         """Return an empty cache for `decode`."""
-        return DecoderCache(self.config.n_layers)
+        return DecoderCache(len(self.decoder.layers))
 
     def _embed(self, embedding: nn.Embedding, ids: Tensor, start: int = 0) -> Tensor:
         """[batch, seq_len] ids -> [batch, seq_len, d_model] vectors with positions."""

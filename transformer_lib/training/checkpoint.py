@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -20,12 +20,22 @@ from torch.nn.utils.weight_norm import WeightNorm
 
 from .._files import write_atomically
 from ..fast.eligibility import unlike_config
-from ..model.base import TranslationModel
+from ..model.base import TranslationModel, check_has_config
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
 
 _MODEL, _STATE = "model.", "state."
 _HEADER = "transformer_lib"  # one entry only: safetensors writes several in random order, and equal files would differ
+
+
+class Contents(NamedTuple):
+    """All that a file held; a file of version 1.0 does not name the model's class (`kind`)."""
+
+    kind: str | None
+    config: TransformerConfig
+    weights: dict[str, Tensor]
+    state: dict[str, Tensor]
+    extra: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -52,7 +62,7 @@ def save_checkpoint(
         extra: JSON data, for example a vocabulary or a history.
 
     Raises:
-        ValueError: what would be written could not be read as this model; nothing is written.
+        TypeError, ValueError: what would be written could not be read as this model; nothing is written.
     """
     check_readable(model)
     tensors = {_MODEL + name: tensor for name, tensor in _distinct(model).items()}
@@ -71,36 +81,34 @@ def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
         ValueError: the file is truncated, corrupt, no checkpoint of this library, or of another class of models, or its
             weights do not fit its config.
     """
-    config, weights, state, extra = read_checkpoint(path, kind=Transformer.__name__)
-    model = Transformer(config)
+    contents = read_checkpoint(path, kind=Transformer.__name__)
+    model = Transformer(contents.config)
     for name, tensor in _distinct(model).items():
-        if name in weights:
-            tensor.data = tensor.data.to(weights[name].dtype)
-    load_weights(model, weights, str(path))
-    return Checkpoint(model.eval(), state, extra)
+        if name in contents.weights:
+            tensor.data = tensor.data.to(contents.weights[name].dtype)
+    load_weights(model, contents.weights, str(path))
+    return Checkpoint(model.eval(), contents.state, contents.extra)
 
 
-def read_checkpoint(
-    path: str | os.PathLike[str], *, kind: str | None = None
-) -> tuple[TransformerConfig, dict[str, Tensor], dict[str, Tensor], dict[str, Any]]:
-    """Return config, weights, state and extra of a checkpoint. Errors as for `load_checkpoint`.
+def read_checkpoint(path: str | os.PathLike[str], *, kind: str | None = None) -> Contents:
+    """Read a checkpoint of any model. Errors as for `load_checkpoint`.
 
     Args:
-        kind: the name of the model's class; None accepts every one. (Files of version 1.0 do not tell it.)
+        kind: the name that the model's class must have, where the file tells it; None accepts every one.
     """
     tensors, metadata = _read(Path(path))
     try:
         header = json.loads(metadata[_HEADER])
-        stored, found = header.pop("sha256"), _digest(tensors, header)
-        if stored != found:
-            raise ValueError(f"contents with SHA-256 {found} instead of {stored}")
+        stored, computed = header.pop("sha256"), _digest(tensors, header)
+        if stored != computed:
+            raise ValueError(f"contents with SHA-256 {computed} instead of {stored}")
         config, extra = TransformerConfig(**header["config"]), header["extra"]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"checkpoint {path} must be an intact one of this library, got: {error}") from error
-    stored_kind = header.get("kind", kind)
-    if kind is not None and stored_kind != kind:
+    stored_kind = header.get("kind")
+    if kind is not None and stored_kind not in (None, kind):
         raise ValueError(f"checkpoint {path} must hold a {kind}, got a {stored_kind}")
-    return config, _named(tensors, _MODEL), _named(tensors, _STATE), extra
+    return Contents(stored_kind, config, _named(tensors, _MODEL), _named(tensors, _STATE), extra)
 
 
 def load_weights(model: nn.Module, weights: dict[str, Tensor], source: str) -> None:
@@ -127,21 +135,21 @@ def kind_of(model: nn.Module) -> str:
 
 
 def check_readable(model: nn.Module) -> None:
-    """Raise ValueError unless a checkpoint gives this model back."""
-    reason = unreadable(model)
+    """Raise TypeError or ValueError unless a checkpoint gives this model back."""
+    model = _compiled_from(model)
+    check_has_config("model", model)
+    reason = _unreadable(model)
     if reason is not None:
         raise ValueError(f"model must be one that a checkpoint gives back, but {reason}")
 
 
-def unreadable(model: nn.Module) -> str | None:
+def _unreadable(model: nn.Module) -> str | None:
     """Return why what is written of `model` would not be this model when read, or None.
 
-    A reader builds the class anew from its config and copies the weights by name.
+    A reader builds the class from its config and copies the weights by name.
     """
-    model = _compiled_from(model)
-    config = getattr(model, "config", None)
-    if not isinstance(model, nn.Module) or type(config) is not TransformerConfig:
-        return f"a {type(model).__name__} with a {type(config).__name__} is no module with a TransformerConfig"
+    if type(model.config) is not TransformerConfig:
+        return f"its config is a {type(model.config).__name__}, which would be read as a TransformerConfig"
     for name, part in model.named_modules():
         if parametrize.is_parametrized(part) or any(isinstance(hook, _REWRITES) for hook in _before_forward(part)):
             return f"{name or 'it'} computes its weights from others (as weight_norm does): remove that first"

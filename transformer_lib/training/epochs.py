@@ -1,4 +1,4 @@
-"""What `train` asks of batches, of whatever loader: epochs of as many batches as its length says, of ids."""
+"""What `train` asks of any loader: epochs with the number of batches that its length gives, each a pair of ids."""
 
 from __future__ import annotations
 

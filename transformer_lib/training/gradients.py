@@ -17,7 +17,7 @@ def count_targets(tgt: Tensor, pad_id: int) -> int:
 
 
 class BatchGradient:
-    """Puts the gradient of the mean loss per real target token of a batch into the parameters.
+    """Accumulates into `.grad` the gradient of the loss averaged over the real target tokens of a batch.
 
     Args:
         loss: a module; loss(src, tgt) is the loss summed over the tokens. pad_id: of padding, which

@@ -16,8 +16,7 @@ from tqdm.auto import tqdm
 from .._files import check_writable
 from .._validate import check_id_range
 from ..data.batches import Batches
-from ..model.base import TranslationModel
-from ..model.config import TransformerConfig
+from ..model.base import TranslationModel, check_has_config
 from . import distributed
 from .checkpoint import check_readable
 from .epochs import check_batches, epoch_of
@@ -58,7 +57,7 @@ def train(
         {options}
 
     Returns:
-        The history. Ctrl-C, a notebook's stop button and SIGTERM end training after the step at work, or at once in
+        The history. Ctrl-C, a notebook's stop button and SIGTERM end training after the current step, or at once in
         on_step or on_epoch; the checkpoint is written, `history.interrupted` is True, and the same call goes on from
         there. (A second Ctrl-C within a step raises KeyboardInterrupt, and the last checkpoint stays as it is.)
 
@@ -102,8 +101,7 @@ def train(
 
 def _check_model(model: TranslationModel) -> None:
     """Raise unless `model` can be trained."""
-    if not isinstance(model, nn.Module) or not isinstance(getattr(model, "config", None), TransformerConfig):
-        raise TypeError(f"model must be a module with a TransformerConfig as its config, got {type(model).__name__}")
+    check_has_config("model", model)
     if not any(parameter.requires_grad for parameter in model.parameters()):
         raise ValueError("model must have a parameter to train, got one whose parameters are all frozen")
 
@@ -171,7 +169,7 @@ class _Run:
         return lambda step, _fraction: by_step(step)
 
     def go(self, on_step: OnStep | None, on_epoch: OnEpoch | None) -> None:
-        """Train from the current step to the last, or until told to stop, and save."""
+        """Train from the current step to the last, or until asked to stop, and save."""
         first = distributed.rank() == 0
         with tqdm(
             total=self.total_steps,
@@ -184,7 +182,7 @@ class _Run:
             if on_epoch is not None and epoch > len(self.history.epochs):
                 epoch -= 1  # stopped between an epoch's last step and its evaluation
             in_time, stopped = True, False
-            while in_time and not stopped and epoch < self.options.most_epochs and not self._told_to_stop():
+            while in_time and not stopped and epoch < self.options.most_epochs and not self._asked_to_stop():
                 before = self.step
                 in_time = self._train_epoch(epoch, bar, on_step if first else None)
                 stopped = distributed.any_of(self.stop.made)
@@ -197,31 +195,31 @@ class _Run:
         self.history.interrupted = distributed.any_of(stopped or self.stop.made)  # it may also come while this is saved
 
     def _evaluate(self, epoch: int, on_epoch: OnEpoch) -> bool:
-        """Keep what process 0 finds after an epoch; return whether it was stopped instead, to be done again."""
+        """Keep what process 0 measures after an epoch; return whether that was stopped, to be done again."""
         device = next(self.model.parameters()).device
-        found, random = None, random_state(device)
+        measured, random = None, random_state(device)
         try:
             if distributed.rank() == 0:
-                found = as_json("what on_epoch returns", self.stop.at_once(on_epoch, epoch + 1))
+                measured = as_json("what on_epoch returns", self.stop.at_once(on_epoch, epoch + 1))
         except Exception:
             set_random_state(random, device)
-            if not distributed.together():  # the others would have to save, too, and wait for what was found
+            if not distributed.together():  # the others would have to save, too, and wait for what was measured
                 self._save_if_due(last=True)
             raise
-        found, stopped = distributed.from_first((found, self.stop.made))
+        measured, stopped = distributed.from_first((measured, self.stop.made))
         if stopped:
             set_random_state(random, device)
         else:
             epochs = self.history.epochs
-            epochs[epoch:] = [*[None] * (epoch - len(epochs)), found]  # None for those that nobody evaluated
+            epochs[epoch:] = [*[None] * (epoch - len(epochs)), measured]  # None for those that nobody evaluated
         return stopped
 
-    def _told_to_stop(self) -> bool:
+    def _asked_to_stop(self) -> bool:
         last = self.history.epochs[-1] if self.history.epochs else None
         return isinstance(last, dict) and bool(last.get("stop"))  # an `on_epoch` may also only look, and return nothing
 
     def _train_epoch(self, epoch: int, bar: tqdm, on_step: OnStep | None) -> bool:
-        """Train on what is left of an epoch, or until told to stop; return whether the time sufficed."""
+        """Train on the rest of an epoch, or until asked to stop; return whether there was enough time."""
         self.model.train()
         start = epoch * len(self.batches)
         for number, (src, tgt) in enumerate(epoch_of(self.batches, epoch), start):

@@ -1,4 +1,4 @@
-"""In which precision a run computes: as told, or by what the device has units for."""
+"""The precision in which a run computes: the one asked for, or one that the device has units for."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ def bfloat16_units(device: torch.device | str = "cpu") -> bool | None:
     if kind == "cuda":
         return torch.cuda.is_bf16_supported(including_emulation=False)
     ask = getattr(torch.cpu, "get_capabilities", None) if kind == "cpu" else None  # not in every version of torch
-    found = ask() if ask is not None else {}
-    known = [bool(found[name]) for name in _UNITS if name in found]
+    capabilities = ask() if ask is not None else {}
+    known = [bool(capabilities[name]) for name in _UNITS if name in capabilities]
     return any(known) if known else None
 
 

@@ -85,7 +85,7 @@ def _read_own(
     average: AveragedModel | None,
     description: dict[str, Any],
 ) -> History:
-    config, weights, state, extra = read_checkpoint(path)
+    _, config, weights, state, extra = read_checkpoint(path)
     if config != model.config:
         raise ValueError(f"checkpoint {path} must be of this model, got config {config}")
     if "rng" not in state:

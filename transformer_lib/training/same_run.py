@@ -49,8 +49,8 @@ def describe_run(
         "average": None if average is None else _averaging(average),
         "batches": {**{name: getattr(batches, name, None) for name in _PLANS}, **_fingerprint(batches)},
     }
-    found: dict[str, Any] = as_json("batches", description)
-    return found
+    stored: dict[str, Any] = as_json("batches", description)
+    return stored
 
 
 def as_json(name: str, value: Any) -> Any:
@@ -79,9 +79,9 @@ def check_same_run(source: str, stored: Mapping[str, Any] | None, wanted: Mappin
         wanted = {**wanted, "options": {**wanted["options"], "precision": stored["options"]["precision"]}}
     for part in ("options", "model", "batches"):
         defaults = option_defaults() if part == "options" else wanted[part]  # of what an earlier version did not store
-        found = first_difference(stored[part], wanted[part], defaults)
-        if found is not None:
-            name, old, new = found
+        difference = first_difference(stored[part], wanted[part], defaults)
+        if difference is not None:
+            name, old, new = difference
             what = f"{name if part == 'options' else f'{part}.{name}'} = {old!r}, got {new!r}"
             raise ValueError(f"checkpoint {source} was begun with {what}; give the same, or another checkpoint")
     if stored["average"] != wanted["average"]:
@@ -110,9 +110,9 @@ def option_defaults() -> dict[str, Any]:
 
 
 def _fingerprint(batches: Batches) -> dict[str, Any]:
-    """Return the counts and the SHA-256 of the first epoch: of every id, and of how rows and batches follow."""
+    """Return the counts and the SHA-256 of the first epoch: of every id, and of the order of rows and batches."""
     digest, sentences, state = hashlib.sha256(), 0, random.getstate()
-    with torch.random.fork_rng(devices=[]):  # a loader that draws from them shall not change the run
+    with torch.random.fork_rng(devices=[]):  # a loader that draws from them must not change the run
         for pair in epoch_of(batches, 0):
             for ids in pair:
                 digest.update(f"{tuple(ids.shape)}".encode())
@@ -124,7 +124,7 @@ def _fingerprint(batches: Batches) -> dict[str, Any]:
 
 def _settings(model: nn.Module) -> dict[str, Any]:
     """Return what each part was made with: numbers, texts and flags, and the names of functions."""
-    found: dict[str, Any] = {}
+    all_settings: dict[str, Any] = {}
     for path, part in model.named_modules():
         if hasattr(part, "_orig_mod"):
             continue  # compiled: what was compiled comes next
@@ -132,8 +132,8 @@ def _settings(model: nn.Module) -> dict[str, Any]:
         for name, value in vars(part).items():
             if not name.startswith("_") and isinstance(value, FunctionType | BuiltinFunctionType):
                 settings[name] = value.__name__
-        found |= {plain_name(f"{path}.{name}").lstrip("."): value for name, value in settings.items()}
-    return found
+        all_settings |= {plain_name(f"{path}.{name}").lstrip("."): value for name, value in settings.items()}
+    return all_settings
 
 
 def _averaging(average: AveragedModel) -> list[float]:
@@ -143,10 +143,10 @@ def _averaging(average: AveragedModel) -> list[float]:
     """
     count = len(list(average.module.parameters()))  # a rule may treat each in its own way
     zero, one = (nn.ParameterList(torch.tensor([x], dtype=torch.float64) for _ in range(count)) for x in (0.0, 1.0))
-    found = []
+    averages = []
     for updates in (1, 10, 100, 1000, 10000):
         probe = AveragedModel(zero, avg_fn=average.avg_fn, multi_avg_fn=average.multi_avg_fn)
         probe.n_averaged.fill_(updates)
         probe.update_parameters(one)
-        found += [parameter.item() for parameter in probe.parameters()]
-    return found
+        averages += [parameter.item() for parameter in probe.parameters()]
+    return averages

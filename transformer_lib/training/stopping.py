@@ -17,9 +17,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)  # Ctrl-C or a notebook's stop button;
 class StopRequest:
     """While entered, notes Ctrl-C and SIGTERM in `made` instead of letting them break a training step.
 
-    Within `at_once` they raise KeyboardInterrupt as usual. So does a second Ctrl-C outside it, for who cannot wait for
-    the step; not in a group of processes, where a launcher repeats the terminal's signal. A signal that this process
-    ignores stays ignored. Python handles signals in its main thread alone, so in another thread nothing is noted.
+    Within `at_once` they raise KeyboardInterrupt as usual. So does a second Ctrl-C outside it, for those who cannot
+    wait for the step; not in a group of processes, where a launcher repeats the terminal's signal. A signal that this
+    process ignores stays ignored. Python handles signals in its main thread alone, so nothing is noted in another
+    thread.
     """
 
     def __init__(self) -> None:

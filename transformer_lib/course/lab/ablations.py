@@ -1,7 +1,4 @@
-"""What is each part of the Transformer for? Trained without it, or taken out of the trained model (notebook 13).
-
-`load_results()` returns what `python -m studies.ablations` measured.
-"""
+"""What is each part of the Transformer for? Trained without it, or taken out of the trained model (notebook 13)."""
 
 from __future__ import annotations
 

@@ -53,12 +53,12 @@ def _encoded(translator: Translator, pairs: Sequence[Pair]) -> tuple[Tensor, Ten
     """Return source ids, target ids, and the links of all pairs, each with the number of its pair in front."""
     src = translator.src_tokenizer.encode_batch([pair.src for pair in pairs])
     tgt = translator.tgt_tokenizer.encode_batch([pair.tgt for pair in pairs], bos=True, eos=True)
-    found = []
+    linked = []
     for n, pair in enumerate(pairs):
         source, target = translator.src_tokenizer.tokens(src[n]), translator.tgt_tokenizer.tokens(tgt[n])
         written = target[1:] if target[0] == "<bos>" else target
-        found += [(n, *link) for link in links(pair, source, written)]
-    return src, tgt, found
+        linked += [(n, *link) for link in links(pair, source, written)]
+    return src, tgt, linked
 
 
 @torch.no_grad()
@@ -74,24 +74,24 @@ def shares(
         {kind: [n_layers, n_heads + 1]}, the last column for the mean over the heads.
     """
     model = translator.model if model is None else model
-    src, tgt, found = _encoded(translator, pairs)
+    src, tgt, linked = _encoded(translator, pairs)
     with evaluating(model), record_attention(model) as record:
         model(src, tgt[:, :-1])
     grids = torch.stack([grid for name, grid in record.items() if "cross" in name], dim=1)
     best = torch.cat([grids, grids.mean(dim=2, keepdim=True)], dim=2).argmax(dim=-1)  # [n, layers, heads + 1, tgt_len]
     hits: dict[str, list[Tensor]] = {kind: [] for kind in KINDS}
-    for n, kind, i, j in found:
+    for n, kind, i, j in linked:
         hits[kind].append(best[n, :, :, i + shift] == j)
     return {kind: torch.stack(some).double().mean(dim=0) for kind, some in hits.items() if some}
 
 
 def by_proportion(translator: Translator, pairs: Sequence[Pair]) -> dict[str, float]:
     """Return how often a guess by the place alone is right: as far into the source as the word is into the target."""
-    src, tgt, found = _encoded(translator, pairs)
+    src, tgt, linked = _encoded(translator, pairs)
     # the last token of each; the target has <bos> and <eos> besides
     last_read, last_written = ((ids != PAD_ID).sum(dim=1) - lost for ids, lost in ((src, 1), (tgt, 3)))
     hits: dict[str, list[bool]] = {kind: [] for kind in KINDS}
-    for n, kind, i, j in found:
+    for n, kind, i, j in linked:
         hits[kind].append(round(i * int(last_read[n]) / int(last_written[n])) == j)
     return {kind: sum(some) / len(some) for kind, some in hits.items() if some}
 

@@ -84,10 +84,10 @@ def clock(sizes: Sizes, batches: Sequence[tuple[Ids, Ids]]) -> dict[str, float]:
         "by hand": lambda some: by_hand.train(parameters, sizes, some, lambda step: 0.001, label_smoothing=0.1),
         "PyTorch": lambda some: train_in_torch(model, some, lambda step: 0.001, label_smoothing=0.1),
     }
-    found = {}
+    seconds = {}
     for name, run in runs.items():
         run(batches[:1])
         started = time.thread_time()
         run(batches[1:])
-        found[name] = (time.thread_time() - started) / (len(batches) - 1)
-    return found
+        seconds[name] = (time.thread_time() - started) / (len(batches) - 1)
+    return seconds

@@ -1,7 +1,6 @@
 """What is left of a translator that was never shown the source: a language model of German (notebook 11).
 
-`load_results()` returns what `python -m studies.blind` measured; `["without the source"][seed]` has a loss for each of
-`["passes"]`.
+`load_results()["without the source"][seed]` has a loss for each of `["passes"]`.
 """
 
 from __future__ import annotations

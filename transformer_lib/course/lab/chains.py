@@ -1,8 +1,4 @@
-"""How does a model learn to count in its context? Markov chains, a new one in each sequence (notebook 21).
-
-`load_results()` returns what `python -m studies.chains` measured: losses of the predictors, and a record for each set-
-up with its curves.
-"""
+"""How does a model learn to count in its context? Markov chains, a new one in each sequence (notebook 21)."""
 
 from __future__ import annotations
 
@@ -92,9 +88,9 @@ def tested() -> tuple[Tensor, Tensor]:
 def losses_of_predictors() -> dict[str, float]:
     """Return the loss of the next state of each predictor on the tested chains, and of the true matrices."""
     ids, matrices = tested()
-    found = {name: predict(ids, STATES) for name, predict in PREDICTORS.items()}
-    found["true matrix"] = matrices.gather(1, ids[..., None].expand(*ids.shape, STATES))
-    return {name: round(next_loss(p.log(), ids).item(), 4) for name, p in found.items()}
+    predicted = {name: predict(ids, STATES) for name, predict in PREDICTORS.items()}
+    predicted["true matrix"] = matrices.gather(1, ids[..., None].expand(*ids.shape, STATES))
+    return {name: round(next_loss(p.log(), ids).item(), 4) for name, p in predicted.items()}
 
 
 def runs_of(results: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:

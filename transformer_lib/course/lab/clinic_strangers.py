@@ -1,7 +1,4 @@
-"""What the clinic's instruments say of faults that are not in its catalogue (notebook 17).
-
-`load_results()` returns what `python -m studies.clinic_strangers` measured: found.
-"""
+"""What the clinic's instruments say of faults that are not in its catalogue (notebook 17)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """Attention without weights, again and again: how many rounds until all tokens are one? (notebook 02).
 
-`load_results()` returns what `python -m studies.collapse` measured; `["found"]["16"]["rounds"]` has a number for each
-seed, null for later.
+`load_results()["found"]["16"]["rounds"]` has a number for each seed, null for later.
 """
 
 from __future__ import annotations

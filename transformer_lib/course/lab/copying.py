@@ -1,7 +1,4 @@
-"""Who learns to copy what it has never seen? Attention layers on letters that repeat (notebook 21).
-
-`load_results()` returns what `python -m studies.copying` measured: losses of rules, and a record for each set-up.
-"""
+"""Who learns to copy what it has never seen? Attention layers on letters that repeat (notebook 21)."""
 
 from __future__ import annotations
 

@@ -62,17 +62,17 @@ def _projected_to_zero(model: Transformer, heads: Iterable[Head], projection: st
 @torch.no_grad()
 def head_outputs(model: Transformer, asked: Questions, src: Tensor) -> dict[str, Tensor]:
     """Return {attention: outputs of its heads side by side} while the translations asked about meet the source src."""
-    found: dict[str, Tensor] = {}
+    outputs: dict[str, Tensor] = {}
 
     def keep(module: nn.Module, inputs: tuple[Tensor], name: str) -> None:
-        found[name] = inputs[0]
+        outputs[name] = inputs[0]
 
     names = by_attention(heads_of(model))
     hooks = [model.get_submodule(name).w_o.register_forward_pre_hook(partial(keep, name=name)) for name in names]
     margins(model, asked, model.encode(src))
     for hook in hooks:
         hook.remove()
-    return found
+    return outputs
 
 
 def strangers(asked: Questions, wanted: Sequence[str], seed: int = 0) -> Tensor:
@@ -87,11 +87,11 @@ def strangers(asked: Questions, wanted: Sequence[str], seed: int = 0) -> Tensor:
         (pair.expected, place, bool(m < o)) for pair, place, m, o in zip(asked.pairs, start, meant, other, strict=True)
     ]
     named = [{row[m], row[o]} for row, m, o in zip(asked.words, meant, other, strict=True)]
-    found = []
+    chosen_ones = []
     for i, (_, place, side) in enumerate(kinds):
         alike = [j for j, kind in enumerate(kinds) if kind == (wanted[i], place, side) and not named[i] & named[j]]
-        found.append(draw.choice(alike) if alike else i)
-    return torch.tensor(found)
+        chosen_ones.append(draw.choice(alike) if alike else i)
+    return torch.tensor(chosen_ones)
 
 
 def from_others(asked: Questions, outputs: Mapping[str, Tensor], others: Tensor) -> dict[str, Tensor]:
@@ -102,10 +102,10 @@ def from_others(asked: Questions, outputs: Mapping[str, Tensor], others: Tensor)
 
 def by_attention(heads: Iterable[Head]) -> dict[str, list[int]]:
     """Return {attention: numbers of its heads}."""
-    found: dict[str, list[int]] = {}
+    numbers: dict[str, list[int]] = {}
     for name, head in heads:
-        found.setdefault(name, []).append(head)
-    return found
+        numbers.setdefault(name, []).append(head)
+    return numbers
 
 
 def all_but(asked: Batch, rows: Tensor, columns: Tensor) -> Tensor:

@@ -1,6 +1,6 @@
 """What a wider beam finds, and what label smoothing does to samples, over several trainings (notebook 14).
 
-`load_results()` returns what `python -m studies.decoding` measured; `["runs"]` has a record for each `Training`.
+`load_results()["runs"]` has a record for each training.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What do residuals and norms do for a deep stack? Before training, and in training (notebook 09).
-
-`load_results()` returns what `python -m studies.depth` measured: steps (the limit), runs.
-"""
+"""What do residuals and norms do for a deep stack? Before training, and in training (notebook 09)."""
 
 from __future__ import annotations
 
@@ -165,7 +162,7 @@ class Setup:
 
 
 GAINS, RATES = (SMALL, 1.0), (1e-3, 3e-3)
-ALL_RATES = (*RATES, 1e-2)
+ALL_RATES = (*RATES, 1e-2, 2e-2, 3e-2)
 SHOWN = {  # what notebook 09 compares at twelve blocks: residual and norm, and the steps of warm-up
     "pre-norm": ((True, "pre"), 0),
     "post-norm": ((True, "post"), 0),
@@ -181,7 +178,7 @@ def steps_of(setup: Setup) -> list[int | None]:
     Raises:
         ValueError: the set-up was not trained.
     """
-    found = stored.runs_of(load_results(), **asdict(setup))
-    if not found:
+    records = stored.runs_of(load_results(), **asdict(setup))
+    if not records:
         raise ValueError(f"setup must be one of those stored in depth.json, got {setup}")
-    return found[0]["steps"]
+    return records[0]["steps"]

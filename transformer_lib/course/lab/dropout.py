@@ -1,7 +1,4 @@
-"""How much dropout? The course's translator with none to a fifth, judged by the validation split (notebook 13).
-
-`load_results()` returns what `python -m studies.dropout` measured: runs.
-"""
+"""How much dropout? The course's translator with none to a fifth, judged by the validation split (notebook 13)."""
 
 from __future__ import annotations
 

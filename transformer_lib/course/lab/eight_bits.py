@@ -1,7 +1,6 @@
 """What does a translator lose with weights in eight bits, or fewer? (notebook 22)
 
-`load_results()` returns what `python -m studies.eight_bits` measured: "bytes", and in "runs" the "splits" and "fewer"
-bits of each seed.
+`load_results()["runs"]` has the "splits" and the "fewer" bits of each seed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""What does the factor √d_model on the embeddings do to training (notebook 12)?
-
-`python -m studies.embedding_scale` measured what `load_results` reads.
-"""
+"""What does the factor √d_model on the embeddings do to training (notebook 12)?"""
 
 from __future__ import annotations
 

@@ -82,14 +82,14 @@ def of_sentence(translator: Translator, pair: Pair) -> tuple[np.ndarray, ...]:
 
 def _of_sentence(translator: Translator, pair: Pair) -> tuple[np.ndarray, ...]:
     model, one = translator.model, Questions(translator, [pair])
-    n, x, found = one.src.shape[1], model._embed(model.src_embedding, one.src), []
+    n, x, layers = one.src.shape[1], model._embed(model.src_embedding, one.src), []
     for layer in model.encoder.layers:
         with record_attention(layer) as record:
             after = layer(x)
         weights = record["self_attention"]  # [1, n_heads, n, n]
-        found.append((weights, carried_lengths(layer.self_attention, x, weights)))
+        layers.append((weights, carried_lengths(layer.self_attention, x, weights)))
         x = after
-    weight, length = (torch.cat(kind).amax(dim=(0, 1)).flatten() for kind in zip(*found, strict=True))
+    weight, length = (torch.cat(kind).amax(dim=(0, 1)).flatten() for kind in zip(*layers, strict=True))
     many, entry = Questions(translator, [pair] * n * n), torch.arange(n * n)
     whole = margins(model, one)
     with cut_rows(model, many, entry // n, entry % n):
@@ -100,6 +100,6 @@ def _of_sentence(translator: Translator, pair: Pair) -> tuple[np.ndarray, ...]:
 
 def of_sentences(translator: Translator, pairs: Sequence[Pair]) -> Entries:
     """Measure every entry of every sentence."""
-    found = [of_sentence(translator, pair) for pair in pairs]
-    sentence = np.concatenate([np.full(len(rows[0]), number) for number, rows in enumerate(found)])
-    return Entries(*map(np.concatenate, zip(*found, strict=True)), sentence=sentence)
+    parts = [of_sentence(translator, pair) for pair in pairs]
+    sentence = np.concatenate([np.full(len(rows[0]), number) for number, rows in enumerate(parts)])
+    return Entries(*map(np.concatenate, zip(*parts, strict=True)), sentence=sentence)

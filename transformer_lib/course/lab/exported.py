@@ -1,7 +1,4 @@
-"""The trained translator in CTranslate2: does it say the same, and what do eight bits cost there? (notebook 22)
-
-`load_results()` returns what `python -m studies.exported` measured.
-"""
+"""The trained translator in CTranslate2: does it say the same, and what do eight bits cost there? (notebook 22)"""
 
 from __future__ import annotations
 

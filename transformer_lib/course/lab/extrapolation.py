@@ -1,8 +1,4 @@
-"""Which positions work, and which beyond the trained length? Copying the token two back (notebook 06).
-
-`load_results()` returns what `python -m studies.extrapolation` measured: `["runs"]` has an entry for every scheme, seed
-and number of steps.
-"""
+"""Which positions work, and which beyond the trained length? Copying the token two back (notebook 06)."""
 
 from __future__ import annotations
 

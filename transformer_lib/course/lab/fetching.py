@@ -1,7 +1,4 @@
-"""When does a second head help? Tokens that must fetch two letters at once, with one head and with more (notebook 08).
-
-`load_results()` returns what `python -m studies.fetching` measured: setups, specialists, clones, spare, split.
-"""
+"""When does a second head help? Tokens that must fetch two letters at once, with one head or more (notebook 08)."""
 
 from __future__ import annotations
 
@@ -98,8 +95,8 @@ class Fetchers:
         x = self.attend(ids)[0][:, :, FIRST:]
         if "hidden" in self.weights:
             x = (x @ self.weights["hidden"][:, None] + self.weights["hidden bias"][:, None]).relu()
-        found = x @ self.weights["reader"][:, None] + self.weights["reader bias"][:, None]
-        return found.unflatten(-1, (len(self.offsets), LETTERS))
+        scores = x @ self.weights["reader"][:, None] + self.weights["reader bias"][:, None]
+        return scores.unflatten(-1, (len(self.offsets), LETTERS))
 
     def train(self, steps: int = STEPS, rate: float = 0.01) -> Fetchers:
         """Take Adam steps, or go on with more of them at the rate of the first call; returns the models themselves."""
@@ -129,16 +126,16 @@ class Fetchers:
     def right_without(self, head: int) -> Tensor:
         """Return what `right` does while this head adds nothing."""
         self.off[head] = 0.0
-        found = self.right()
+        right = self.right()
         self.off[head] = 1.0
-        return found
+        return right
 
     def right_blind(self, back: int) -> Tensor:
         """Return what `right` does while no head may read the position this far back."""
         before, self.may = self.may, self.may & ~torch.ones(LENGTH, LENGTH).diagonal(-back).diag_embed(-back).bool()
-        found = self.right()
+        right = self.right()
         self.may = before
-        return found
+        return right
 
     def _test(self) -> Tensor:
         ids = torch.randint(LETTERS, (500, LENGTH), generator=torch.Generator().manual_seed(99))

@@ -73,10 +73,10 @@ class GermanNoun:
     @property
     def cases(self) -> dict[str, set[str]]:
         """The cases that each form may stand for."""
-        found: dict[str, set[str]] = {}
+        cases_of: dict[str, set[str]] = {}
         for form, case in ((self.nominative, "nom"), (self.accusative, "acc"), (self.dative, "dat")):
-            found.setdefault(form, set()).add(case)
-        return found
+            cases_of.setdefault(form, set()).add(case)
+        return cases_of
 
 
 def _read_nouns() -> dict[str, GermanNoun]:

@@ -1,7 +1,6 @@
 """Nine slips in the backward pass: who would notice? (notebook 18).
 
-`load_results()` returns what `python -m studies.gradient_slips` measured; `["slips"]["none"]["right"]` has a share for
-each seed.
+`load_results()["slips"]["none"]["right"]` has a share for each seed.
 """
 
 from __future__ import annotations

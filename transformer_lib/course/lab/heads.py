@@ -1,7 +1,4 @@
-"""Which heads, entries and memory rows decide a translation? Five translators, the same interventions (notebook 15).
-
-`load_results()` returns what `python -m studies.heads` measured: every, models.
-"""
+"""Which heads, entries and memory rows decide a translation? Five translators, the same interventions (notebook 15)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""What does a second encoder layer buy? Tokens follow pointers, one or several hops (notebook 10).
-
-`load_results()` returns what `python -m studies.hops` measured.
-"""
+"""What does a second encoder layer buy? Tokens follow pointers, one or several hops (notebook 10)."""
 
 from __future__ import annotations
 

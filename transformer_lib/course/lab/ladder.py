@@ -1,7 +1,4 @@
-"""The ladder: the translator with only the parts learned so far, from notebook 02 to notebook 14.
-
-`load_results()` returns what `python -m studies.ladder` measured.
-"""
+"""The ladder: the translator with only the parts learned so far, from notebook 02 to notebook 14."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""How many people one processor can translate for, and how long they wait (notebook 22).
-
-`load_results()` returns what `python -m studies.laptop` measured.
-"""
+"""How many people one processor can translate for, and how long they wait (notebook 22)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What does the mask of one stack change? The same model under a full, a prefix and a causal mask (notebook 19).
-
-`load_results()` returns what `python -m studies.masks` measured: perplexities of n-grams, what the grammar passes, a
-record for each set-up.
-"""
+"""What does the mask of one stack change? The same model under a full, a prefix and a causal mask (notebook 19)."""
 
 from __future__ import annotations
 
@@ -97,11 +93,11 @@ class NGram:
 
     def probability(self, ids: Sequence[int], at: int) -> float:
         """Return P(ids[at] | the words before it)."""
-        found = 1 / self.vocab_size
+        share = 1 / self.vocab_size
         for context in self.contexts(ids, at):
             if times := self.seen[context]:
-                found = (2 * found + self.after[context, ids[at]]) / (times + 2)
-        return found
+                share = (2 * share + self.after[context, ids[at]]) / (times + 2)
+        return share
 
     def perplexity(self, sentences: Sequence[Sequence[int]]) -> float:
         """Return the perplexity of sentences, bos given."""

@@ -1,7 +1,6 @@
 """What a causal mask on the memory costs, where the task needs later source words (notebook 11).
 
-`load_results()` returns what `python -m studies.memory_masks` measured; `["right"]["encoder, open"]["150"][seed]` has a
-share for each place.
+`load_results()["right"]["encoder, open"]["150"][seed]` has a share for each place.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What does each change since 2017 buy? One at a time, in the language model of notebook 19 (notebook 20).
-
-`load_results()` returns what `python -m studies.one_change` measured: parameters of each arm, its short run, and a
-record for each set-up.
-"""
+"""What does each change since 2017 buy? One at a time, in the language model of notebook 19 (notebook 20)."""
 
 from __future__ import annotations
 
@@ -77,8 +73,8 @@ def next_word_loss(model: nn.Module, ids: Tensor) -> Tensor:
 @torch.no_grad()
 def nats(model: nn.Module) -> float:
     """Return the cross-entropy of the held-out sentences, in nats a word."""
-    found = [masks.summed(model(ids[:, :-1]), ids[:, 1:]) for ids in masks.heldout()]
-    return sum(float(loss) for loss, _ in found) / sum(count for _, count in found)
+    losses = [masks.summed(model(ids[:, :-1]), ids[:, 1:]) for ids in masks.heldout()]
+    return sum(float(loss) for loss, _ in losses) / sum(count for _, count in losses)
 
 
 def runs_of(results: dict[str, Any], arm: str, steps: int, rate: float | None = None) -> dict[int, float]:

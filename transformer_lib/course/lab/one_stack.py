@@ -57,8 +57,8 @@ def ngram_sentences(order: int, number: int, seed: int = 0) -> list[str]:
         while said[-1] != EOS_ID and len(said) < masks.LONGEST:
             contexts = [tuple(said[len(said) - length :]) for length in range(min(order, len(said) + 1))]
             asked = (after[each] for each in reversed(contexts))
-            found = next((each for each in asked if rng.random() < len(each) / (len(each) + 2)), range(len(words)))
-            said.append(rng.choice(found))
+            choices = next((each for each in asked if rng.random() < len(each) / (len(each) + 2)), range(len(words)))
+            said.append(rng.choice(choices))
         written.append(words.decode(said[1:]))
     return written
 

@@ -1,7 +1,6 @@
 """Which head comes first, the one that looks back by one or the one that copies? (notebook 21).
 
-`load_results()` returns what `python -m studies.order` measured; `["runs"]` has curves, measured "every" n-th step, and
-crossings in steps.
+`load_results()["runs"]` has curves, measured "every" n-th step, and crossings in steps.
 """
 
 from __future__ import annotations

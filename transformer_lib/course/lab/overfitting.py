@@ -1,8 +1,4 @@
-"""What does a translator learn from few sentences? Its loss on them, and on sentences it never saw (notebook 13).
-
-`load_results()` returns what `python -m studies.overfitting` measured: a short run, and a record with curve and exact
-matches for each set-up.
-"""
+"""What does a translator learn from few sentences? Its loss on them, and on sentences it never saw (notebook 13)."""
 
 from __future__ import annotations
 
@@ -42,10 +38,10 @@ def best_and_last(results: dict[str, Any], *row: float) -> tuple[float, float, f
 
 def panels(results: dict[str, Any]) -> dict[str, dict[str, tuple[list[int], list[list[float]]]]]:
     """Return {number of pairs: {"training" and "validation": (steps, a curve for each seed)}}, to be drawn."""
-    found = {}
+    drawn = {}
     for size in SIZES:
         curves = [run["curve"] for run in runs_of(results, size)]
-        found[f"{size:,} pairs"] = {
+        drawn[f"{size:,} pairs"] = {
             split: (curves[0]["steps"], [curve[split] for curve in curves]) for split in ("training", "validation")
         }
-    return found
+    return drawn

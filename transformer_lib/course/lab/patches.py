@@ -1,8 +1,4 @@
-"""Can a Transformer read an image? Patches of handwritten digits as tokens, beside plain rivals (notebook 19).
-
-`load_results()` returns what `python -m studies.patches` measured: the rivals' shares for each seed, and a record for
-each set-up.
-"""
+"""Can a Transformer read an image? Patches of handwritten digits as tokens, beside plain rivals (notebook 19)."""
 
 from __future__ import annotations
 

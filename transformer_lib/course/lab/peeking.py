@@ -1,8 +1,4 @@
-"""What does a model learn that is trained without the causal mask? (notebook 07)
-
-`load_results()` returns what `python -m studies.peeking` measured: {"writers": a list of runs, "translators": a list of
-runs}, and how it was run.
-"""
+"""What does a model learn that is trained without the causal mask? (notebook 07)"""
 
 from __future__ import annotations
 
@@ -139,5 +135,5 @@ def with_full_window(model: Writer, n_words: int = 8) -> float:
     """Return the mean loss of the true words after the first INPUTS, of which it always sees the last INPUTS."""
     ids = sentences(1000, torch.Generator().manual_seed(98), INPUTS + n_words)
     ends = range(INPUTS, INPUTS + n_words)
-    found = [losses(model(ids[:, end - INPUTS : end])[:, -1:], ids[:, end : end + 1]) for end in ends]
-    return torch.cat(found).mean().item()
+    each = [losses(model(ids[:, end - INPUTS : end])[:, -1:], ids[:, end : end + 1]) for end in ends]
+    return torch.cat(each).mean().item()

@@ -1,7 +1,6 @@
 """GPT-2 and BERT of `transformers` in this library: how nearly they agree, and what a slip costs (notebook 19).
 
-`load_results()` returns what `python -m studies.ports` measured; `["GPT-2"]["as drawn"]["exact gelu"]` has a number for
-each model.
+`load_results()["GPT-2"]["as drawn"]["exact gelu"]` has a number for each model.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """Llama, Qwen3, Mistral and Mixtral of `transformers` in this library, and what a slip costs (notebook 20).
 
-`load_results()` returns what `python -m studies.ports_today` measured; `["Llama"]["moved"]["neighbouring pairs"]` has a
-number for each model.
+`load_results()["Llama"]["moved"]["neighbouring pairs"]` has a number for each model.
 """
 
 from __future__ import annotations

@@ -13,7 +13,16 @@ from ...data.corpora import Pair
 from ...data.tokenizers import WordTokenizer
 from ...decoding.translator import Translator
 from ...model.transformer import Transformer
-from .rules import blanked
+
+BLANK = "___"
+
+
+def blanked(pair: Pair) -> tuple[str, ...]:
+    """Return the English tokens with a blank for the deciding word."""
+    tokens = WordTokenizer.tokenize(pair.src)
+    place = tokens.index(pair.word) + pair.gap
+    assert tokens[place] == pair.cue, f"{pair.cue} is not at {place}: {pair.src}"
+    return (*tokens[:place], BLANK, *tokens[place + 1 :])
 
 
 class Questions:
@@ -70,8 +79,8 @@ def nouns(asked: Questions) -> tuple[Tensor, Tensor]:
     """Return the places [n] of the noun that "it" means, and of the other one; all `asked` are "it" sentences."""
     names, places = set(_english().values()), []
     for row, pair in zip(asked.words, asked.pairs, strict=True):
-        found = [j for j, word in enumerate(row) if word in names]
-        places.append(sorted(found, key=lambda j, row=row, pair=pair: row[j] != _english()[pair.sense]))
+        mentioned = [j for j, word in enumerate(row) if word in names]
+        places.append(sorted(mentioned, key=lambda j, row=row, pair=pair: row[j] != _english()[pair.sense]))
     meant, other = torch.tensor(places).T
     return meant, other
 
@@ -81,10 +90,10 @@ def twins(asked: Questions, pairs: Sequence[Pair]) -> list[Pair]:
 
     `pairs` are of the same split: there every sentence has a twin for each of its other senses.
     """
-    found: dict[tuple[str, ...], list[Pair]] = {}
+    alike: dict[tuple[str, ...], list[Pair]] = {}
     for pair in pairs:
-        found.setdefault(blanked(pair), []).append(pair)
-    return [next(twin for twin in found[blanked(pair)] if twin.sense != pair.sense) for pair in asked.pairs]
+        alike.setdefault(blanked(pair), []).append(pair)
+    return [next(twin for twin in alike[blanked(pair)] if twin.sense != pair.sense) for pair in asked.pairs]
 
 
 def donors(translator: Translator, asked: Questions, pairs: Sequence[Pair]) -> Tensor:

@@ -1,7 +1,4 @@
-"""Who still knows the first token at the end? Recurrent nets beside attention, over length and seeds (notebook 01).
-
-`load_results()` returns what `python -m studies.recall` measured.
-"""
+"""Who still knows the first token at the end? Recurrent nets beside attention, over length and seeds (notebook 01)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """What can attention without weights point at, and what can it answer? Models of a ring of symbols (notebook 02).
 
-`load_results()` returns what `python -m studies.ring` measured; `["found"]["similarity"]["3000"]["right"]` has a number
-for each seed.
+`load_results()["found"]["similarity"]["3000"]["right"]` has a number for each seed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """What are queries, keys and values each for? Heads in which two roles share one matrix (notebook 03).
 
-`load_results()` returns what `python -m studies.roles` measured; `["versions"]["Q = K"]["8"]["300"]["right"]` has a
-share for each seed.
+`load_results()["versions"]["Q = K"]["8"]["300"]["right"]` has a share for each seed.
 """
 
 from __future__ import annotations
@@ -179,14 +178,14 @@ class Heads:
     @torch.no_grad()
     def share_right(self) -> list[float]:
         """Return for each head the share of right answers on the tested sentences."""
-        found = tested()
-        return (self.attend(found.x)[1].argmax(dim=-1) == found.answer).float().mean(dim=(1, 2)).tolist()
+        test = tested()
+        return (self.attend(test.x)[1].argmax(dim=-1) == test.answer).float().mean(dim=(1, 2)).tolist()
 
     @torch.no_grad()
     def by_symbol(self) -> Tensor:
         """Return the mean weight that symbol s gives to symbol t, [heads, s, t], on the tested sentences."""
-        found = tested()
-        weights, position = self.attend(found.x)[0], found.symbol.argsort(dim=-1)
+        test = tested()
+        weights, position = self.attend(test.x)[0], test.symbol.argsort(dim=-1)
         heads, size = weights.shape[:2]
         rows = weights.gather(2, position[:, :, None].expand(heads, size, SYMBOLS, SYMBOLS))
         return rows.gather(3, position[:, None, :].expand(heads, size, SYMBOLS, SYMBOLS)).mean(dim=1)
@@ -197,9 +196,9 @@ class Heads:
 
         A token looks ahead if it gives its successor more weight than its predecessor.
         """
-        found = tested()
-        weights, position = self.attend(found.x)[0], found.symbol.argsort(dim=-1)
-        neighbours = [position.gather(-1, (found.symbol + step) % SYMBOLS) for step in (1, -1)]
+        test = tested()
+        weights, position = self.attend(test.x)[0], test.symbol.argsort(dim=-1)
+        neighbours = [position.gather(-1, (test.symbol + step) % SYMBOLS) for step in (1, -1)]
         ahead, behind = (weights.gather(-1, at[..., None].expand(len(weights), -1, -1, 1)) for at in neighbours)
         return (ahead > behind).float().sum(dim=(2, 3)).mean(dim=1).tolist()
 

@@ -1,7 +1,4 @@
-"""Batches that wait for their longest sentence, and batches that are joined: steps counted (notebook 22).
-
-`load_results()` returns what `python -m studies.rounds` measured.
-"""
+"""Batches that wait for their longest sentence, and batches that are joined: steps counted (notebook 22)."""
 
 from __future__ import annotations
 

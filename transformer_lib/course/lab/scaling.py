@@ -1,7 +1,6 @@
 """What is the division by √d_k for? One lookup learned with it and without, at many learning rates (notebook 04).
 
-`load_results()` returns what `python -m studies.scaling` measured; `["steps"]["Adam"]["256"]["not divided"]` has a list
-of steps for each rate.
+`load_results()["steps"]["Adam"]["256"]["not divided"]` has a list of steps for each rate.
 """
 
 from __future__ import annotations
@@ -123,8 +122,10 @@ class Lookup:
 
 def curves(d_k: int, version: str, optimizer: str, rate: float, seeds: Sequence[int], steps: int) -> tuple[Tensor, ...]:
     """Return losses and accuracies [models, steps] of a training."""
-    found = list(Lookup(d_k, version, seeds).train(optimizer, rate, steps))
-    return torch.stack([loss for loss, _ in found], dim=1), torch.stack([right for _, right in found], dim=1)
+    before_each_step = list(Lookup(d_k, version, seeds).train(optimizer, rate, steps))
+    return torch.stack([loss for loss, _ in before_each_step], dim=1), torch.stack(
+        [right for _, right in before_each_step], dim=1
+    )
 
 
 def score_change(d_k: int, version: str, optimizer: str, seeds: Sequence[int], rate: float = 1e-6) -> list[float]:

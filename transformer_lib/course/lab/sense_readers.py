@@ -117,6 +117,6 @@ def planes(known: Sentences, asked: Sentences, word: str) -> tuple[list[Tensor],
     for level in range(len(LEVELS)):
         vectors = known.at("noun", level)[rows]
         directions = torch.linalg.svd(vectors - vectors.mean(dim=0), full_matrices=False).Vh[:2]
-        found = (asked.at("noun", level)[asked_rows] - vectors.mean(dim=0)) @ directions.T
-        points.append(found * -found[0].sign())
+        projected = (asked.at("noun", level)[asked_rows] - vectors.mean(dim=0)) @ directions.T
+        points.append(projected * -projected[0].sign())
     return points, [names[label][1] for label in asked.labels[asked_rows].tolist()]

@@ -23,10 +23,13 @@ SENTENCE = "The woman found the {} near the {}."
 @cache
 def lexicon() -> dict[str, dict[str, tuple[str, ...]]]:
     """Return {ambiguous noun: {sense: the words that decide for it}}, as training has them, in alphabetical order."""
-    found: dict[str, dict[str, set[str]]] = {}
+    cues_of: dict[str, dict[str, set[str]]] = {}
     for pair in _nouns():
-        found.setdefault(pair.word, {}).setdefault(pair.sense, set()).add(pair.cue)
-    return {word: {sense: tuple(sorted(found[word][sense])) for sense in sorted(found[word])} for word in sorted(found)}
+        cues_of.setdefault(pair.word, {}).setdefault(pair.sense, set()).add(pair.cue)
+    return {
+        word: {sense: tuple(sorted(cues_of[word][sense])) for sense in sorted(cues_of[word])}
+        for word in sorted(cues_of)
+    }
 
 
 def _nouns() -> Iterator[Pair]:
@@ -68,9 +71,9 @@ def cosines(vectors: Tensor, senses: Sequence[str]) -> tuple[Tensor, Tensor]:
 
 def by_layer(translator: Translator, word: str) -> list[tuple[Tensor, Tensor]]:
     """Return `cosines` of the sentences of a noun as they enter the encoder, and after each of its layers."""
-    found = sentences(word)
-    texts = [text for group in found.values() for text in group]
-    senses = [sense for sense, group in found.items() for _ in group]
+    texts_of = sentences(word)
+    texts = [text for group in texts_of.values() for text in group]
+    senses = [sense for sense, group in texts_of.items() for _ in group]
     return [cosines(vectors, senses) for vectors in layer_outputs(translator, texts)]
 
 
@@ -121,18 +124,18 @@ def followed(translator: Translator, *places: int, same_sense: bool = False) -> 
     lenders = [_lender(word, sense, text, same_sense) for word, sense, text in asked()]
     lender = translator.src_tokenizer.encode_batch([text for _, text in lenders])
     said: dict[str, list[bool]] = {word: [] for word in lexicon()}
-    found = zip(translated(translator, lender, *places), asked(), lenders, strict=True)
-    for german, (word, _, _), (other, _) in found:
+    answered = zip(translated(translator, lender, *places), asked(), lenders, strict=True)
+    for german, (word, _, _), (other, _) in answered:
         said[word].append(_says(german, word, other))
     return {word: sum(goes) / len(goes) for word, goes in said.items()}
 
 
 def _lender(word: str, sense: str, text: str, same_sense: bool) -> tuple[str, str]:
     """Return the sense and the sentence that lends its vectors to this one."""
-    found = sentences(word)
-    senses = list(found)
+    texts_of = sentences(word)
+    senses = list(texts_of)
     other = sense if same_sense else senses[(senses.index(sense) + 1) % len(senses)]
-    return other, found[other][(found[sense].index(text) + 1) % len(found[other])]
+    return other, texts_of[other][(texts_of[sense].index(text) + 1) % len(texts_of[other])]
 
 
 def _says(text: str, word: str, sense: str) -> bool:

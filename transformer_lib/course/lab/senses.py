@@ -1,7 +1,4 @@
-"""Does an encoder's vector of "bank" say which bank? Five small encoders name the sense of a word (notebook 10).
-
-`load_results()` returns what `python -m studies.senses` measured: steps, majority, accuracy, longer.
-"""
+"""Does an encoder's vector of "bank" say which bank? Five small encoders name the sense of a word (notebook 10)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""How many calls of the translator does a draft save, and what does the formula say? (notebook 22)
-
-`load_results()` returns what `python -m studies.speculation` measured: in "runs" a record for each draft; `rows` has
-them by draft and split.
-"""
+"""How many calls of the translator does a draft save, and what does the formula say? (notebook 22)"""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Can one translate without an encoder? One stack that reads source and target, beside two (notebook 19).
-
-`load_results()` returns what `python -m studies.stacks` measured; `["runs"]` has arm, passes, seed, parameters,
-multiply_adds, losses, scores.
-"""
+"""Can one translate without an encoder? One stack that reads source and target, beside two (notebook 19)."""
 
 from __future__ import annotations
 

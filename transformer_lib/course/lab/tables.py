@@ -1,7 +1,4 @@
-"""What is the feed-forward layer for? Tables of pairs learned with it and without (notebook 09).
-
-`load_results()` returns what `python -m studies.tables` measured: budgets, runs.
-"""
+"""What is the feed-forward layer for? Tables of pairs learned with it and without (notebook 09)."""
 
 from __future__ import annotations
 

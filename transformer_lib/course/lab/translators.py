@@ -1,7 +1,4 @@
-"""The course's longer runs on the context corpus: our model beside its baselines, over several seeds.
-
-`load_results()` returns what `python -m studies.translators` measured.
-"""
+"""The course's longer runs on the context corpus: our model beside its baselines, over several seeds."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _with_sum(parts: dict[str, Array]) -> dict[str, Array]:
 @cache
 def wrong_arrays(slip: str, seed: int = 0) -> dict[str, tuple[int, int]]:
     """Return for each group how many of its arrays have a wrong gradient, and how many it has."""
-    right, found = task.gradients_of("none", seed), task.gradients_of(slip, seed)
-    wrong = {name for name, g in right.items() if not np.allclose(g, found[name], rtol=1e-6, atol=1e-12)}
+    right, slipped = task.gradients_of("none", seed), task.gradients_of(slip, seed)
+    wrong = {name for name, g in right.items() if not np.allclose(g, slipped[name], rtol=1e-6, atol=1e-12)}
     groups = {place: {name for name in right if name.startswith(start)} for place, start in PLACES.items()}
     return {place: (len(wrong & names), len(names)) for place, names in groups.items()}

@@ -1,7 +1,4 @@
-"""What does an embedding table learn? 22 words in four classes, and a model of the next word (notebook 05).
-
-`load_results()` returns what `python -m studies.word_classes` measured: {"runs": a list of what `run` returns}.
-"""
+"""What does an embedding table learn? 22 words in four classes, and a model of the next word (notebook 05)."""
 
 from __future__ import annotations
 

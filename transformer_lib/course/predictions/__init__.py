@@ -1,8 +1,8 @@
 """Predictions to commit to before a cell is run, and how they compare with what came out.
 
-`predict("00.p1")` as the last expression of a cell shows a line to type into, or buttons; `predict("00.p1", 9)` does the
-same by text. `outcome("00.p1", count)` in the cell of the experiment says how the two compare. Nothing is scored, and a
-cell runs just as well without a prediction. What was said is remembered on this machine only (`progress`).
+`predict("00.p1")` as the last expression of a cell shows a line to type into, or buttons; `predict("00.p1", 9)` does
+the same by text. `outcome("00.p1", count)` in the cell of the experiment says how the two compare. Nothing is scored,
+and a cell runs just as well without a prediction. What was said is remembered on this machine only (`progress`).
 """
 
 from __future__ import annotations

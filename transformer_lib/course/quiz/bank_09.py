@@ -45,26 +45,25 @@ NOTEBOOK_09 = (
     ),
     Choice(
         "09.q3",
-        "A stack with residual connections and no norm, its weights just drawn. Somebody says: the path through I brings "
-        "the gradient down unchanged, so it is as large at the bottom as at the top. What is wrong?",
+        "In a pre-norm stack, somebody makes the residual stream x ten times as large between two blocks. What does the "
+        "next sub-layer f notice? (Leave ε out.)",
         (
             Option(
-                "The ReLU sets half of the gradient to zero.",
-                "A ReLU shuts some units for some tokens. The path through I meets no ReLU at all.",
+                "Everything in it is ten times as large.",
+                "It reads LN(x), and the norm has just divided the factor out again.",
             ),
             Option(
-                "Nothing: that is what residual connections are for.",
-                "They keep the gradient alive. But the path through I is one among 2ⁿ, and all of them add up.",
+                "Nothing: x + f(LN(x)) is the same as before.",
+                "f adds the same as before, but it is added to an x that is ten times as large.",
             ),
             Option(
-                "The other paths bring something down as well, and all of it is added.",
-                "With small weights that is little; with larger ones the gradient grows by powers of ten.",
+                "It reads the same, but what it adds now weighs a tenth, beside the stream.",
+                "LN(x) has forgotten the factor, so f(LN(x)) is what it was, and the x that it is added to has grown.",
                 right=True,
             ),
             Option(
-                "The product of all Jacobians makes it vanish.",
-                "Without residual connections that product is all there is. Here it is one path of 2ⁿ, and adds next to "
-                "nothing.",
+                "It cannot work: the norm makes x and f(x) equally large.",
+                "That would be post-norm, which normalises the sum. Pre-norm leaves x alone on its way past f.",
             ),
         ),
     ),

@@ -5,7 +5,7 @@ gives the same files, byte for byte.
 
 Every sentence has twins in the same split that differ from it in the deciding word alone, one for each other sense of
 the ambiguous word. So nothing but the deciding word, neither frame nor verb, determiner, adjective, order, position or
-length, says anything about the sense, and whoever does not see it is right as often as a coin.
+length, says anything about the sense, and a reader who does not see it is right as often as a coin.
 """
 
 from __future__ import annotations
@@ -97,11 +97,11 @@ class HeldOut:
 
     def __post_init__(self) -> None:
         """Collect all that is held out."""
-        found = {(word, frame) for word, held in self.word_frames.items() for frame in held}
-        found |= {(cue, frame) for frame, cues in self.word_cue_frame.values() for cue in cues.values()}
-        found |= {(word, cue) for word, cues in self.word_cues.items() for cue in cues.values()}
-        found |= {(cue, f"it-{order}") for (_, order), cues in self.it_cue_orders.items() for cue in cues}
-        object.__setattr__(self, "combinations", frozenset(found))
+        held_out = {(word, frame) for word, held in self.word_frames.items() for frame in held}
+        held_out |= {(cue, frame) for frame, cues in self.word_cue_frame.values() for cue in cues.values()}
+        held_out |= {(word, cue) for word, cues in self.word_cues.items() for cue in cues.values()}
+        held_out |= {(cue, f"it-{order}") for (_, order), cues in self.it_cue_orders.items() for cue in cues}
+        object.__setattr__(self, "combinations", frozenset(held_out))
 
     def trains(self, row: Row) -> bool:
         """Return True when nothing that `row` combines is held out."""
@@ -109,7 +109,7 @@ class HeldOut:
 
 
 def frames_for(word: str) -> list[str]:
-    """Return the frames in which `word` may stand."""
+    """Return the frames in which `word` may occur."""
     return sorted(frame for frame in FRAMES if word not in NEVER_NEAR or frame not in kinds.NEAR)
 
 
@@ -338,8 +338,8 @@ class Drawing:
         rows = [noun_row(word, sense, cue, frame, look, scene) for sense, cue in cues.items()]
         for sense, cue in cues.items():
             cycles[sense].use(frame, cue)
-        found = [row for row in rows if row is not None]
-        return found if len(found) == len(rows) else None
+        complete = [row for row in rows if row is not None]
+        return complete if len(complete) == len(rows) else None
 
     def _pronoun_groups(self) -> Iterator[tuple[Family, str, list[tuple[Noun, Noun]]]]:
         """Yield each verb and order with its pairs of nouns, once for each of the six pairs of different genders."""

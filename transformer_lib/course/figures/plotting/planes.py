@@ -23,28 +23,24 @@ def plot_fold(
     points: Any,
     answers: Sequence[object],
     *,
-    names: Sequence[str],
-    axes_names: tuple[str, str],
     readout: Sequence[float] | None = None,
 ) -> np.ndarray:
     """Draw points of the plane with a grid, and beside them where two hidden units put both.
 
     Args:
         hidden: takes points [n, 2] to the values [n, 2] of two hidden units; float64 arrays or tensors.
-        points: [n, 2]. answers: one for each point, each with a colour and a shape. names: of the points.
-        axes_names: of the two features.
+        points: [n, 2]. answers: one for each point; each answer has a colour and a shape.
         readout: weights of the two units; the line on which they give ½ is drawn.
 
     Returns the two Axes.
 
     Raises:
-        ValueError: the points are not in a plane, or there is not one name and one answer for each.
+        ValueError: the points are not in a plane, or there is not one answer for each.
     """
     before = as_array("points", points, 2)
-    if before.shape[1] != 2 or not len(before) == len(names) == len(answers):
-        raise ValueError(
-            f"points must be [n, 2] with n names and answers, got shape {before.shape}, {len(names)} and {len(answers)}"
-        )
+    if before.shape[1] != 2 or len(before) != len(answers):
+        raise ValueError(f"points must be [n, 2] with n answers, got shape {before.shape} and {len(answers)}")
+    names = [f"({first:g}, {second:g})" for first, second in before]
     after = as_array("hidden(points)", hidden(before), 2)
     with style():
         _, axes = plt.subplots(1, 2, figsize=(FULL_WIDTH, 3.3), layout="constrained")
@@ -55,7 +51,7 @@ def plot_fold(
             _draw_answers(ax, places, names, answers)
         _draw_half(axes[1], readout)
         axes[0].legend(loc="upper left")
-        axes[0].set(xlabel=axes_names[0], ylabel=axes_names[1], title="what the units read")
+        axes[0].set(xlabel="first feature", ylabel="second feature", title="what the units read")
         axes[1].set(xlabel="first unit", ylabel="second unit", title="what they make of it")
     return axes
 

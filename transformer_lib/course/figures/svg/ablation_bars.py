@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .elements import LINE, TEXT, line, number, rect, text
+from .elements import LINE, TEXT, circle, line, rect, text
 
 DOT, WHOLE = "#d55e00", "#0072b2"
 ROW = 27
@@ -24,7 +24,7 @@ def row_names(names: Sequence[str], chosen: str, y: float, width: float) -> str:
 def dot_rows(rows: Mapping[str, Sequence[float]], whole: Sequence[float], x: float, y: float, width: float) -> str:
     """Draw one dot per value from 0 (at x) to 1 (at x + width), row under row.
 
-    ``whole`` are the whole model's values: their mean is a dashed line. Dots of a row stand a little apart in
+    ``whole`` are the whole model's values: their mean is a dashed line. Dots of a row differ a little in
     height, in their order, so that equal ones are seen.
     """
     bottom = y + ROW * len(rows)
@@ -43,7 +43,7 @@ def dot_rows(rows: Mapping[str, Sequence[float]], whole: Sequence[float], x: flo
 
 
 def _dot(x: float, y: float) -> str:
-    return f'<circle cx="{number(x)}" cy="{number(y)}" r="4" fill="{DOT}" stroke="{TEXT}" stroke-width="0.7"/>'
+    return circle(x, y, 4, DOT, f'stroke="{TEXT}" stroke-width="0.7"')
 
 
 def key(x: float, y: float, dots: str, whole: str) -> str:

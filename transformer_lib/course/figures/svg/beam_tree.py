@@ -10,7 +10,7 @@ from .elements import LINE, fit, line, text, text_width
 from .flow import CURRENT
 
 COLUMNS = 6
-"""So many columns fit into the picture; a longer tree shows its last ones."""
+"""Columns that fit into the picture; a longer tree shows its last ones."""
 
 _LEFT, _COLUMN, _LABEL, _ROW = 10, 116, 84, 32
 

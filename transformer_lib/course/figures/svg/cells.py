@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from ..plotting.base import distinct_tokens, weight_text
-from .colours import CIVIDIS, GREY, ink_on, weight_levels
+from .colours import CIVIDIS, GREY, ink_kind, weight_levels
 from .elements import fit, number, rect, text
 
 
@@ -83,7 +83,7 @@ def cell_values(weights: np.ndarray, shown: np.ndarray, x: float, y: float, size
     """Write the numbers into the cells, black or white depending on the colour behind them."""
     levels, parts, narrow = weight_levels(weights), [], size < 34
     for i, j in np.argwhere(shown):
-        kind = "mid white" if ink_on(CIVIDIS[levels[i, j]]) == "#fff" else "mid black"
+        kind = f"mid {ink_kind(CIVIDIS[levels[i, j]])}"
         label = weight_text(float(weights[i, j]), short=narrow)
         middle = (x + (j + 0.5) * size, y + (i + 0.5) * size + 4)
         parts.append(text(*middle, label, kind, size=11 if narrow else None))

@@ -41,6 +41,21 @@ def signed_levels(values: np.ndarray, largest: float) -> np.ndarray:
     return np.rint(np.clip(values / (largest or 1.0), -1.0, 1.0) * middle).astype(int) + middle
 
 
+def weight_colour(weight: float) -> str:
+    """Return the colour of one weight."""
+    return CIVIDIS[int(weight_levels(np.array(weight)))]
+
+
+def signed_colour(value: float, largest: float) -> str:
+    """Return the colour of one value in [−largest, largest]."""
+    return PUOR[int(signed_levels(np.array(value), largest))]
+
+
 def ink_on(colour: str) -> str:
     """Return black or white, whichever reads better on a colour written "#rrggbb"."""
     return ink(*(int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)))
+
+
+def ink_kind(colour: str) -> str:
+    """Return the class of text that reads better on a colour: "black" or "white"."""
+    return "white" if ink_on(colour) == "#fff" else "black"

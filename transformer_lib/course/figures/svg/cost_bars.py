@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from .elements import LINE, TEXT, line, number, rect, text, text_width
+from .charts import Axes, Box
+from .elements import LINE, TEXT, line, rect, ring, text, text_width
 from .signals import power
 
 WIDTH, HEIGHT = 710, 340
@@ -13,7 +14,7 @@ PARTS = {"projections": "#0072b2", "pairs (scores, blends)": "#d55e00", "feed-fo
 
 
 def share_bar(parts: Mapping[str, int], x: float, y: float, width: float) -> str:
-    """Draw one bar divided by share; each part's name and per cent stand below, with a square of its colour."""
+    """Draw one bar divided by share; below it are each part's name and per cent, with a square of its colour."""
     total, start, label = sum(parts.values()), x, x
     drawn = []
     for name, value in parts.items():
@@ -28,40 +29,32 @@ def share_bar(parts: Mapping[str, int], x: float, y: float, width: float) -> str
 def length_chart(
     lengths: Sequence[int],
     series: Mapping[str, tuple[Sequence[int], str]],
-    box: tuple[float, float, float, float],
+    box: Box,
     *,
     here: int,
     crossing: int,
 ) -> str:
     """Draw multiply-adds against length on logarithmic axes; `series` gives each name its values and colour.
 
-    A dashed line stands at `crossing`, where it lies within the axis, and a ring on each line at the length `here`.
+    A dashed line marks `crossing`, if it lies within the axis, and a ring on each line marks the length `here`.
     """
-    x, y, width, height = box
+    x, y, _, height = box
     values = [value for ys, _ in series.values() for value in ys]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
-    first, span = math.log(lengths[0]), math.log(lengths[-1] / lengths[0])
-
-    def place(n: float, value: float) -> tuple[float, float]:
-        up = (math.log10(value) - low) / (high - low)
-        return x + width * (math.log(n) - first) / span, y + height * (1 - up)
-
+    axes = Axes(box, (lengths[0], lengths[-1]), (low, high), log_x=True)
     parts = [line(x, y, x, y + height, LINE)]
-    for exponent in range(low, high + 1, 2):
-        level = place(lengths[0], 10**exponent)[1]
-        parts += [line(x, level, x + width, level, LINE), text(x - 6, level + 4, power(exponent), "end soft", size=11)]
-    for n in lengths[::4]:
-        parts.append(text(place(n, 10**low)[0], y + height + 16, f"{n:,}", "mid soft", size=11))
+    parts.append(axes.levels({exponent: power(exponent) for exponent in range(low, high + 1, 2)}, "", 6))
+    parts.append(axes.ticks({n: f"{n:,}" for n in lengths[::4]}, 16))
     if lengths[0] <= crossing <= lengths[-1]:
-        at = place(crossing, 10**low)[0]
+        at, _ = axes.place(crossing, low)
         parts.append(line(at, y, at, y + height, TEXT, 'stroke-dasharray="4 4"'))
         parts.append(text(at, y - 5, f"crossover {crossing:,}", "mid", size=11))
     for i, (ys, colour) in enumerate(series.values()):
-        points = " ".join(",".join(map(number, place(n, v))) for n, v in zip(lengths, ys, strict=True))
         dash = "" if i == 0 else ' stroke-dasharray="7 4"'
-        parts.append(f'<polyline points="{points}" fill="none" stroke-width="2.5" stroke="{colour}"{dash}/>')
-        cx, cy = map(number, place(here, ys[lengths.index(here)] if here in lengths else _between(lengths, ys, here)))
-        parts.append(f'<circle cx="{cx}" cy="{cy}" r="5" fill="none" stroke="{TEXT}" stroke-width="2"/>')
+        look = f'fill="none" stroke-width="2.5" stroke="{colour}"{dash}'
+        parts.append(axes.curve(lengths, map(math.log10, ys), look))
+        there = ys[lengths.index(here)] if here in lengths else _between(lengths, ys, here)
+        parts.append(ring(*axes.place(here, math.log10(there))))
     return "".join(parts) + _legend(series, x, y + height + 32)
 
 

@@ -12,7 +12,7 @@ from .tokens import BOX, token_width
 
 WIDTH, HEIGHT = 720, 300
 _LARGE = 1.3  # the first picture of the course is read from the back row, too
-_TOP, _GAP, _DRAWN = 118, 6, 0.02  # where the words stand; between two; lighter arcs would only be a haze
+_TOP, _GAP, _DRAWN = 118, 6, 0.02  # y of the words; px between two; lighter arcs would only be a haze
 
 
 def deciding_picture(

@@ -9,8 +9,9 @@ import numpy as np
 
 from ..plotting.base import signed_text
 from .cells import cells
+from .charts import Axes
 from .colours import PUOR, signed_levels
-from .elements import FOCUS, LINE, TEXT, arrow, line, number, rect, text
+from .elements import FOCUS, LINE, TEXT, arrow, circle, line, number, polyline, rect, ring, text
 
 FROM, TO = "#0072b2", "#d55e00"  # position p, position p + k
 LEFT, CELL = 92, 10  # x of the map, side of its squares
@@ -41,25 +42,13 @@ def _mark(position: int, label: str, y: float) -> str:
 
 def similarity_curve(values: np.ndarray, y: float, height: float, p: int, q: int, limits: tuple[float, float]) -> str:
     """Draw PE(p) · PE(q) over all q on the axis of the map, with rings at p and q; ``limits`` bound the values."""
-    low, high = limits
-
-    def at(value: float) -> float:
-        return y + height * (high - value) / (high - low)
-
-    def place(position: int) -> tuple[float, float]:
-        return LEFT + (position + 0.5) * CELL, at(values[position])
-
-    right = LEFT + len(values) * CELL
-    parts = [line(LEFT, at(0), right, at(0)), line(LEFT, y, LEFT, y + height)]
-    for level in (0.0, high / 2, high):
-        parts.append(text(LEFT - 6, at(level) + 4, f"{level:g}", "end soft", size=11))
-    for position in range(0, len(values), 10):
-        parts.append(text(LEFT + (position + 0.5) * CELL, y + height + 14, position, "mid soft", size=11))
-    points = " ".join(",".join(map(number, place(i))) for i in range(len(values)))
-    parts.append(f'<polyline points="{points}" fill="none" stroke="{TEXT}" stroke-width="1.5"/>')
-    for position, colour in ((p, FROM), (q, TO)):
-        cx, cy = map(number, place(position))
-        parts.append(f'<circle cx="{cx}" cy="{cy}" r="5" fill="none" stroke="{colour}" stroke-width="2.5"/>')
+    n, high = len(values), limits[1]
+    axes = Axes((LEFT, y, n * CELL, height), (-0.5, n - 0.5), limits)  # a position is the middle of its column
+    parts = [line(*axes.place(-0.5, 0), *axes.place(n - 0.5, 0)), line(LEFT, y, LEFT, y + height)]
+    parts.append(axes.levels({level: f"{level:g}" for level in (0.0, high / 2, high)}, apart=6))
+    parts.append(axes.ticks({position: position for position in range(0, n, 10)}))
+    parts.append(axes.curve(range(n), values, f'fill="none" stroke="{TEXT}" stroke-width="1.5"'))
+    parts += [ring(*axes.place(position, values[position]), colour, 2.5) for position, colour in ((p, FROM), (q, TO))]
     return "".join(parts)
 
 
@@ -68,8 +57,7 @@ def dial(x: float, y: float, angles: tuple[float, float], label: str, chosen: bo
 
     A hand's tip is (sin, cos) of its angle, to the right and up: the two features of the pair.
     """
-    ring = f'stroke="{FOCUS if chosen else LINE}" stroke-width="{3 if chosen else 1.2}"'
-    parts = [f'<circle cx="{number(x)}" cy="{number(y)}" r="{_RADIUS}" fill="none" {ring}/>']
+    parts = [ring(x, y, *((FOCUS, 3) if chosen else (LINE, 1.2)), _RADIUS)]
     parts.append(line(x, y - _RADIUS, x, y - _RADIUS + 6, LINE))
     parts.append(_sector(x, y, *angles))
     for angle, colour, reach in ((angles[0], FROM, 0.78), (angles[1], TO, 0.95)):
@@ -82,14 +70,14 @@ def dial(x: float, y: float, angles: tuple[float, float], label: str, chosen: bo
 def _sector(x: float, y: float, start: float, end: float) -> str:
     """Draw the turn from one hand to the other as a pale slice; a turn of more than 360° is the whole disc."""
     reach = 0.6 * _RADIUS
-    look = f'fill="{TO}" fill-opacity=".22"'
+    pale = 'fill-opacity=".22"'
     if abs(end - start) >= 2 * math.pi:
-        return f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(reach)}" {look}/>'
+        return circle(x, y, reach, TO, pale)
     corners = [(x + reach * math.sin(a), y - reach * math.cos(a)) for a in (start, end)]
     (x1, y1), (x2, y2) = ((number(a), number(b)) for a, b in corners)
-    large, clockwise = int(abs(end - start) > math.pi), int(end > start)
-    r = number(reach)
-    return f'<path d="M{number(x)} {number(y)}L{x1} {y1}A{r} {r} 0 {large} {clockwise} {x2} {y2}Z" {look}/>'
+    turns = f"{int(abs(end - start) > math.pi)} {int(end > start)}"  # the longer way, and clockwise
+    arc = f"A{number(reach)} {number(reach)} 0 {turns} {x2} {y2}"
+    return f'<path d="M{number(x)} {number(y)}L{x1} {y1}{arc}Z" fill="{TO}" {pale}/>'
 
 
 def rotation_line(matrix: np.ndarray, start: Sequence[float], end: Sequence[float], x: float, y: float) -> str:
@@ -102,11 +90,8 @@ def rotation_line(matrix: np.ndarray, start: Sequence[float], end: Sequence[floa
             continue
         width = 40 * block.shape[1] + 6
         for edge, inward in ((left, 5), (left + width, -5)):
-            points = (
-                f"{number(edge + inward)},{number(y - 4)} {number(edge)},{number(y - 4)} "
-                f"{number(edge)},{number(y + 34)} {number(edge + inward)},{number(y + 34)}"
-            )
-            parts.append(f'<polyline points="{points}" fill="none" stroke="{TEXT}"/>')
+            corners = [(edge + inward, y - 4), (edge, y - 4), (edge, y + 34), (edge + inward, y + 34)]
+            parts.append(polyline(corners, f'fill="none" stroke="{TEXT}"'))
         for i, j in np.ndindex(block.shape):
             parts.append(text(left + 40 * (j + 1) + 1, y + 10 + 18 * i, signed_text(float(block[i, j])), "end"))
         left += width + 10

@@ -1,7 +1,7 @@
 """The pieces of an SVG picture: text, boxes, arrows, and the two forms in which a picture is shown.
 
-Live, inside a widget, text takes the theme's colour. Saved, the same drawing stands on a white card as an
-``<img>``, where it needs no kernel and no trust. Nothing here depends on chance, time or memory addresses.
+Live, inside a widget, text takes the theme's colour. Saved, the same drawing is an ``<img>`` on a white
+card, which needs no kernel and no trust. Nothing here depends on chance, time or memory addresses.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import html
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from ..plotting.base import MAX_WIDTH, checked_alt, picture_html
@@ -34,7 +34,7 @@ _CSS = (
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing of ``width`` × ``height`` px; ``alt``, for who cannot see it; ``says``, its result in a line.
+    """A drawing of ``width`` × ``height`` px; ``alt`` describes it in words, ``says`` is its result in a line.
 
     ``css`` and ``live`` are for the live form alone (hover, focus); ``table`` is the data, headings first.
     Raises ValueError when ``alt`` is empty or the picture is wider than the page.
@@ -119,6 +119,32 @@ def line(x1: float, y1: float, x2: float, y2: float, stroke: str = LINE, extra: 
     return f'<line {place} stroke="{stroke}"{" " + extra if extra else ""}/>'
 
 
+def circle(x: float, y: float, radius: float, fill: str, extra: str = "") -> str:
+    """Draw a circle around (x, y)."""
+    place = f'cx="{number(x)}" cy="{number(y)}" r="{number(radius)}"'
+    return f'<circle {place} fill="{fill}"{" " + extra if extra else ""}/>'
+
+
+def ring(x: float, y: float, colour: str = TEXT, width: float = 2, radius: float = 5) -> str:
+    """Mark a point of a curve without hiding it."""
+    return circle(x, y, radius, "none", f'stroke="{colour}" stroke-width="{width:g}"')
+
+
+def path_of(points: Iterable[Sequence[float]]) -> str:
+    """Write points as the corners of a polyline or polygon."""
+    return " ".join(f"{number(x)},{number(y)}" for x, y in points)
+
+
+def polyline(points: Iterable[Sequence[float]], look: str) -> str:
+    """Join points by straight lines; ``look`` holds the attributes of stroke and fill."""
+    return f'<polyline points="{path_of(points)}" {look}/>'
+
+
+def polygon(points: Iterable[Sequence[float]], look: str) -> str:
+    """Draw the closed shape with these corners."""
+    return f'<polygon points="{path_of(points)}" {look}/>'
+
+
 def hover_rules(count: int, rule: str = "display:inline") -> str:
     """Return CSS that gives the parts of class s3 the ``rule`` while row q3 is pointed at, or else has the focus.
 
@@ -141,6 +167,5 @@ def arrow(x1: float, y1: float, x2: float, y2: float, colour: str, width: float 
     base_x, base_y = x2 - head * ux, y2 - head * uy
     corners = [(x2, y2), (base_x - 0.45 * head * uy, base_y + 0.45 * head * ux)]
     corners.append((base_x + 0.45 * head * uy, base_y - 0.45 * head * ux))
-    points = " ".join(f"{number(x)},{number(y)}" for x, y in corners)
     shaft = line(x1, y1, base_x, base_y, colour, f'stroke-width="{number(width)}"')
-    return f'{shaft}<polygon points="{points}" fill="{colour}"/>'
+    return shaft + polygon(corners, f'fill="{colour}"')

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from .elements import SOFT, arrow, line, number, rect, text
+from .elements import SOFT, arrow, line, polyline, rect, text
 
 FILLS = {
     "data": "#e8e8e8",
@@ -56,15 +56,15 @@ def up(lower: Box, upper: Box) -> str:
     return arrow(lower.x, lower.y, upper.x, upper.bottom + 1, "#777", 1.5)
 
 
-def around(source: Box, target: Box, side: int) -> str:
-    """Draw the residual path: from below ``source``, past it on one side (−1 left, 1 right), into ``target``."""
-    start, end = source.bottom + 7, target.y + target.height / 2
-    edge = source.x + side * source.width / 2
-    out = edge + side * 12
-    points = [(source.x, start), (out, start), (out, end), (edge + side * 2, end)]
-    corners = " ".join(f"{number(x)},{number(y)}" for x, y in points)
-    look = 'fill="none" stroke="#777" stroke-width="1.2" stroke-dasharray="3 3"'
-    return f'<polyline points="{corners}" {look}/>'
+def around(source: Box, target: Box) -> str:
+    """Draw the residual path: from below ``source``, past it on the right, into ``target``."""
+    start, end, edge = source.bottom + 7, target.y + target.height / 2, source.x + source.width / 2
+    return residual([(source.x, start), (edge + 12, start), (edge + 12, end), (edge + 2, end)])
+
+
+def residual(corners: Sequence[tuple[float, float]]) -> str:
+    """Draw a path that goes past a part of the model."""
+    return polyline(corners, 'fill="none" stroke="#777" stroke-width="1.2" stroke-dasharray="3 3"')
 
 
 def frame(boxes: Sequence[Box], label: str, side: int) -> str:
@@ -82,7 +82,6 @@ def across(source: Box, target: Box) -> str:
     """Draw the path from the top of one stack over to a box of the other."""
     turn = target.x - target.width / 2 - 62
     start, y, thin = source.y + source.height / 2, target.y + target.height / 2, 'stroke-width="1.5"'
-    parts = [line(source.x + source.width / 2, start, turn, start, "#777", thin)]
-    parts.append(line(turn, start, turn, y, "#777", thin))
-    parts.append(arrow(turn, y, target.x - target.width / 2 - 1, y, "#777", 1.5))
-    return "".join(parts)
+    out = line(source.x + source.width / 2, start, turn, start, "#777", thin)
+    down = line(turn, start, turn, y, "#777", thin)
+    return out + down + arrow(turn, y, target.x - target.width / 2 - 1, y, "#777", 1.5)

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..plotting.base import KEY, QUERY, as_array, check_weights, weight_text
 from .cells import row_label, short_labels
-from .elements import Picture, escape, hover_rules, number, rect, text, text_width
+from .elements import Picture, circle, escape, hover_rules, number, rect, text, text_width
 
 _TOP, _SPAN = 26, 260
 _DRAWN = 0.02  # lighter lines would only be a haze
@@ -26,7 +26,7 @@ def token_lines(
 ) -> Picture:
     """Draw the weights [q_len, k_len] of one head as lines from each query to the keys that it reads.
 
-    Lines below 0.02 are left out. With ``query`` the others are faint and its weights stand beside the keys;
+    Lines below 0.02 are left out. With ``query`` the others are faint and its weights are written beside the keys;
     pointing at a query, or reaching it with Tab, does the same.
     """
     grid = as_array("weights", weights, 2)
@@ -63,7 +63,7 @@ def _labels(q_labels: list[str], k_labels: list[str], left: float, right: float,
     parts.append(text(right + 10, 14, "key (is read)", "soft", size=11))
     for i, label in enumerate(q_labels):
         parts.append(text(left - 10, _middle(i, step) + 4, label, "end"))
-        parts.append(f'<circle cx="{number(left)}" cy="{number(_middle(i, step))}" r="3.5" fill="{QUERY}"/>')
+        parts.append(circle(left, _middle(i, step), 3.5, QUERY))
     for j, label in enumerate(k_labels):
         parts.append(text(right + 10, _middle(j, step) + 4, label))
         parts.append(rect(right - 3, _middle(j, step) - 3, 6, 6, KEY))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..plotting.base import KEY, VALUE, signed_text, weight_text
-from .colours import CIVIDIS, PUOR, ink_on, signed_levels, weight_levels
+from .colours import ink_kind, signed_colour, weight_colour
 from .elements import LINE, Picture, fit, line, rect, text
 
 _WIDTH, _ROW, _TOP = 700, 30, 30
@@ -55,14 +55,13 @@ def lookup_table(
 
 
 def _score(score: float, largest: float, y: float) -> str:
-    colour = PUOR[int(signed_levels(np.array(score), largest))]
-    ink = "white" if ink_on(colour) == "#fff" else "black"
+    colour = signed_colour(score, largest)
     cell = rect(_SCORE - 54, y + 2, 60, _ROW - 6, colour)
-    return cell + text(_SCORE, y + 18, signed_text(score), f"end {ink}")
+    return cell + text(_SCORE, y + 18, signed_text(score), f"end {ink_kind(colour)}")
 
 
 def _weight(weight: float, y: float) -> str:
-    colour = CIVIDIS[int(weight_levels(np.array(weight)))]
     frame = rect(_WEIGHT + 10, y + 4, _BAR, _ROW - 10, "none", f'stroke="{LINE}"')
-    bar = rect(_WEIGHT + 10, y + 4, max(1.0, _BAR * weight), _ROW - 10, colour, f'stroke="{LINE}"')
+    length = max(1.0, _BAR * weight)
+    bar = rect(_WEIGHT + 10, y + 4, length, _ROW - 10, weight_colour(weight), f'stroke="{LINE}"')
     return frame + bar + text(_WEIGHT + _BAR + 18, y + 18, weight_text(weight))

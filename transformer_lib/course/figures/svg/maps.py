@@ -20,7 +20,7 @@ _MARGIN, _GAP = 6, 14
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the maps of ``n_heads`` heads stand: ``columns`` beside one another, squares of ``cell`` px."""
+    """Where the maps of ``n_heads`` heads are drawn: ``columns`` side by side, squares of ``cell`` px."""
 
     n_heads: int
     q_labels: list[str]
@@ -28,14 +28,14 @@ class Layout:
 
     @property
     def labelled(self) -> bool:
-        """Whether tokens stand along the axes: on a single map, and on at most eight of 12 tokens."""
+        """Whether the axes name the tokens: those of a single map, and of up to eight maps of 12 tokens."""
         if self.n_heads == 1:
             return len(self.k_labels) <= 48
         return self.n_heads <= 8 and max(len(self.q_labels), len(self.k_labels)) <= 12
 
     @property
     def columns(self) -> int:
-        """How many maps stand side by side."""
+        """Number of maps side by side."""
         return min(self.n_heads, 4 if self.n_heads <= 8 else 8)
 
     @cached_property
@@ -59,7 +59,7 @@ class Layout:
 
     @property
     def turned(self) -> bool:
-        """Whether key labels stand at a slant."""
+        """Whether key labels are written at a slant."""
         return self.longest > self.cell - 2
 
     @cached_property

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .colours import PUOR, ink_on
+from .colours import PUOR, ink_kind
 from .elements import FOCUS, LINE, TEXT, fit, line, rect, text
 
 CELL, LEFT, TOP, MOST = 27, 84, 84, 11  # px; MOST tokens fit the page
@@ -52,8 +52,7 @@ def moves(moved: np.ndarray) -> str:
             box = f'stroke="{LINE}" stroke-width="0.5"'
             parts.append(rect(x, TOP + i * CELL, _MOVED - 1, CELL - 1, fill, box))
             shown = "0" if share == 0 else "<.01" if share < 0.01 else f"{share:.2f}".lstrip("0")
-            kind = "mid white" if ink_on(fill) == "#fff" else "mid black"
-            parts.append(text(x + _MOVED / 2, TOP + (i + 0.5) * CELL + 4, shown, kind, size=11))
+            parts.append(text(x + _MOVED / 2, TOP + (i + 0.5) * CELL + 4, shown, f"mid {ink_kind(fill)}", size=11))
     return "".join(parts)
 
 

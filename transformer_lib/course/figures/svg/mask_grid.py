@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..plotting.base import KEY_AXIS, QUERY_AXIS, signed_text, weight_text
-from .colours import CIVIDIS, GREY, PUOR, ink_on, signed_levels, weight_levels
+from .colours import CIVIDIS, GREY, PUOR, ink_kind, signed_levels, weight_levels
 from .elements import FOCUS, LINE, POINTED, fit, rect, text, text_width
 
 CELL, LEFT, TOP, GAP, MOST = 33, 80, 96, 24, 8  # px; MOST tokens fit the page
@@ -73,10 +73,9 @@ def chosen_cell(n_tokens: int, row: int, column: int) -> str:
 
 
 def _cell(x: float, i: int, j: int, fill: str, shown: str) -> str:
-    kind = "mid white" if ink_on(fill) == "#fff" else "mid black"
     left, top = x + j * CELL, TOP + i * CELL
     box = rect(left, top, CELL - 1, CELL - 1, fill, f'stroke="{LINE}" stroke-width="0.5"')
-    return box + text(left + CELL / 2, top + CELL / 2 + 4, shown, kind, size=11)
+    return box + text(left + CELL / 2, top + CELL / 2 + 4, shown, f"mid {ink_kind(fill)}", size=11)
 
 
 def _frame(x: float, i: int, j: int, colour: str) -> str:

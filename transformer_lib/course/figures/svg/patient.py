@@ -16,11 +16,7 @@ def curves(log: Mapping[str, Sequence[float]], control: Mapping[str, Sequence[fl
     for key, x, high in (("loss", 50, 4.0), ("accuracy", 370, 1.0)):
         last = len(log[key])
         steps = range(1, last + 1)
-        pair = (
-            {"control": (steps, control[key])}
-            if name == "control"
-            else {name: (steps, log[key]), "control": (steps, control[key])}
-        )
+        pair = {name: (steps, log[key]), "control": (steps, control[key])}  # one curve where both are the control
         parts.append(text(x, 16, f"{key}, as its script reports it", "bold"))
         parts.append(curve_chart(pair, (x, 30, 240, 220), high=high, step=last, last=last))
         parts.append(text(x + 240, 264, f"step {last}", "end soft", size=11))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ..plotting.base import KEY, QUERY, VALUE, signed_text, weight_text
-from .colours import CIVIDIS, PUOR, ink_on, signed_levels, weight_levels
+from .colours import ink_kind, signed_colour, weight_colour
 from .elements import LINE, arrow, fit, line, rect, text
 
 CELL, HIGH = 46, 24  # one number, in px
@@ -23,19 +23,18 @@ def vector(values: np.ndarray, x: float, y: float, shown: bool, largest: float) 
         if not shown:
             parts.append(rect(left, y, CELL - 2, HIGH, "none", f'stroke="{LINE}" stroke-dasharray="3 3"'))
             continue
-        fill = PUOR[int(signed_levels(np.array(value), largest))]
+        fill = signed_colour(value, largest)
         parts.append(rect(left, y, CELL - 2, HIGH, fill, f'stroke="{LINE}"'))
-        kind = "mid white" if ink_on(fill) == "#fff" else "mid black"
-        parts.append(text(left + CELL / 2 - 1, y + 16, signed_text(float(value)), kind))
+        parts.append(text(left + CELL / 2 - 1, y + 16, signed_text(float(value)), f"mid {ink_kind(fill)}"))
     return "".join(parts)
 
 
 def _weight(value: float, x: float, y: float, shown: bool) -> str:
     if not shown:
         return vector(np.zeros(1), x, y, False, 1.0)
-    fill = CIVIDIS[int(weight_levels(np.array(value)))]
-    kind = "mid white" if ink_on(fill) == "#fff" else "mid black"
-    return rect(x, y, CELL - 2, HIGH, fill) + text(x + CELL / 2 - 1, y + 16, weight_text(value), kind)
+    fill = weight_colour(value)
+    label = text(x + CELL / 2 - 1, y + 16, weight_text(value), f"mid {ink_kind(fill)}")
+    return rect(x, y, CELL - 2, HIGH, fill) + label
 
 
 def top_part(token: str, x: np.ndarray, projected: Sequence[np.ndarray], shown: bool, largest: float) -> str:
@@ -73,16 +72,8 @@ def table_part(
 ) -> str:
     """Draw one row per token: key [d_k], score, weight, value [d_v]; what ``step`` has not reached is empty."""
     score_x, weight_x, value_x = columns(keys.shape[1])
-    parts = [
-        text(x, _TABLE, label, "bold")
-        for x, label in (
-            (10, "token j"),
-            (_KEYS, "■ k_j"),
-            (score_x, "score"),
-            (weight_x, "weight"),
-            (value_x, "◆ v_j"),
-        )
-    ]
+    heads = {"token j": 10, "■ k_j": _KEYS, "score": score_x, "weight": weight_x, "◆ v_j": value_x}
+    parts = [text(x, _TABLE, label, "bold") for label, x in heads.items()]
     for j, token in enumerate(tokens):
         y = _TABLE + 10 + j * _ROW
         parts.append(text(10, y + 16, fit(token, 90), "bold" if j == current else ""))

@@ -26,7 +26,7 @@ def rows_before_and_after(
 ) -> str:
     """Draw the outputs [n, d] of the sentence as written and in its new order.
 
-    ``order[r]`` is the token that stands in row r afterwards; ``moved[r]`` is how far its output has moved.
+    ``order[r]`` is the token in row r afterwards; ``moved[r]`` is the distance between its two outputs.
     """
     left, right, _ = columns(before.shape[1])
     largest = float(max(np.abs(before).max(), np.abs(after).max()))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .elements import LINE, SOFT, TEXT, fit, line, number, rect, text, text_width
+from .charts import Axes, Box
+from .elements import SOFT, fit, line, rect, ring, text, text_width
 
 COLOURS = ("#0072b2", "#d55e00")
 """Of the two runs; the second is dashed too."""
@@ -13,32 +14,20 @@ _DASHES = ("", "5 3")
 Curve = tuple[Sequence[float], Sequence[float]]
 
 
-def curve_chart(
-    curves: Mapping[str, Curve], box: tuple[float, float, float, float], *, high: float, step: float, last: float
-) -> str:
+def curve_chart(curves: Mapping[str, Curve], box: Box, *, high: float, step: float, last: float) -> str:
     """Draw curves {name: (steps, values)} from 0 to ``high`` over the steps 0 to ``last``; rings mark ``step``.
 
     ``box`` is (x, y, width, height). Values above ``high`` are drawn at the upper edge.
     """
-    x, y, width, height = box
-
-    def place(at: float, value: float) -> tuple[str, str]:
-        return number(x + width * at / last), number(y + height * (1 - min(value, high) / high))
-
-    parts = [line(x, y, x, y + height, LINE), line(x, y + height, x + width, y + height, LINE)]
-    for value in (0.0, high):
-        parts.append(text(x - 5, y + height * (1 - value / high) + 4, f"{value:g}", "end soft", size=11))
-    for tick in range(0, int(last) + 1, 250):
-        parts.append(text(x + width * tick / last, y + height + 14, f"{tick:,}", "mid soft", size=11))
-    here = x + width * step / last
-    parts.append(line(here, y, here, y + height, SOFT, 'stroke-dasharray="2 3"'))
+    axes = Axes(box, (0, last), (0.0, 1.0))  # of the height, in shares of ``high``
+    parts = [axes.frame(), axes.levels({0.0: "0", 1.0: f"{high:g}"})]
+    parts.append(axes.ticks({tick: f"{tick:,}" for tick in range(0, int(last) + 1, 250)}))
+    parts.append(line(*axes.place(step, 1.0), *axes.place(step, 0), SOFT, 'stroke-dasharray="2 3"'))
     rings = []
     for (steps, values), colour, dash in zip(curves.values(), COLOURS, _DASHES, strict=False):
-        points = " ".join(",".join(place(a, b)) for a, b in zip(steps, values, strict=True))
         look = f'fill="none" stroke-width="1.5" stroke-dasharray="{dash}"'
-        parts.append(f'<polyline points="{points}" stroke="{colour}" {look}/>')
-        cx, cy = place(step, values[list(steps).index(step)])
-        rings.append(f'<circle cx="{cx}" cy="{cy}" r="5" fill="none" stroke="{TEXT}" stroke-width="2"/>')
+        parts.append(axes.curve(steps, (value / high for value in values), f'stroke="{colour}" {look}'))
+        rings.append(ring(*axes.place(step, values[list(steps).index(step)] / high)))
     return "".join(parts + rings)
 
 

@@ -7,40 +7,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .elements import LINE, line, number, text, text_width
+from .elements import LINE, circle, line, polygon, text, text_width
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 SIDE, SIDEBAR, MARGIN = 500, 200, 40
 _SMALL = 11
+_ARM = ((-1.2, -0.4), (-0.4, -0.4), (-0.4, -1.2))  # a quarter of the cross
+_SHAPES = {
+    1: [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
+    2: [(0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
+    3: [(0, -1.3), (1.1, 0), (0, 1.3), (-1.1, 0)],
+    4: [*_ARM, *((-y, x) for x, y in _ARM), *((-x, -y) for x, y in _ARM), *((y, -x) for x, y in _ARM)],
+    5: [(0, 1.2), (1.1, -0.8), (-1.1, -0.8)],
+}
 
 
 def mark(kind: int, x: float, y: float, size: float = 5.0) -> str:
     """Draw the mark of a class: circle, square, triangle, diamond, cross, or triangle pointing down."""
-    fill = f'fill="{COLOURS[kind]}"'
     if kind == 0:
-        return f'<circle cx="{number(x)}" cy="{number(y)}" r="{number(size)}" {fill}/>'
-    shapes = {
-        1: [(-0.9, -0.9), (0.9, -0.9), (0.9, 0.9), (-0.9, 0.9)],
-        2: [(0, -1.2), (1.1, 0.8), (-1.1, 0.8)],
-        3: [(0, -1.3), (1.1, 0), (0, 1.3), (-1.1, 0)],
-        4: [
-            (-1.2, -0.4),
-            (-0.4, -0.4),
-            (-0.4, -1.2),
-            (0.4, -1.2),
-            (0.4, -0.4),
-            (1.2, -0.4),
-            (1.2, 0.4),
-            (0.4, 0.4),
-            (0.4, 1.2),
-            (-0.4, 1.2),
-            (-0.4, 0.4),
-            (-1.2, 0.4),
-        ],
-        5: [(0, 1.2), (1.1, -0.8), (-1.1, -0.8)],
-    }
-    corners = " ".join(f"{number(x + size * a)},{number(y + size * b)}" for a, b in shapes[kind])
-    return f'<polygon points="{corners}" {fill}/>'
+        return circle(x, y, size, COLOURS[kind])
+    return polygon([(x + size * a, y + size * b) for a, b in _SHAPES[kind]], f'fill="{COLOURS[kind]}"')
 
 
 def places(points: np.ndarray, reach: float) -> np.ndarray:
@@ -79,7 +65,7 @@ def _meet(a: Sequence[float], b: Sequence[float]) -> bool:
 
 
 def points_part(points: np.ndarray, words: Sequence[str], kinds: Sequence[int], reach: float) -> str:
-    """Draw the two axes, the marks, and the names, each with a thin line to its point where it stands apart."""
+    """Draw the two axes, the marks, and the names, each with a thin line to its point if it is not beside it."""
     at = places(points, reach)
     middle = SIDE / 2
     axes = line(10, middle, SIDE - 10, middle, LINE) + line(middle, 10, middle, SIDE - 10, LINE)

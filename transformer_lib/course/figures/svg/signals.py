@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .charts import DASHES
-from .elements import LINE, line, number, rect, text, text_width
+from .charts import DASHES, Axes, Box
+from .elements import LINE, line, rect, text, text_width
 
 COLOURS = ("#0072b2", "#d55e00")
 WIDTH, HEIGHT = 710, 330
@@ -27,7 +27,7 @@ def power(exponent: int) -> str:
 
 def block_chart(
     series: Mapping[str, Sequence[float]],
-    box: tuple[float, float, float, float],
+    box: Box,
     ticks: Mapping[float, str],
 ) -> str:
     """Draw lines over block 0 (the input), 1, 2, …, told apart by colour and dash, with their names below.
@@ -36,25 +36,15 @@ def block_chart(
     the axis; what lies beyond is drawn at the edge.
     """
     x, y, width, height = box
-    low, high = min(ticks), max(ticks)
     last = len(next(iter(series.values()))) - 1
-
-    def place(i: int, value: float) -> str:
-        held = min(max(value, low), high)
-        return f"{number(x + width * i / last)},{number(y + height * (high - held) / (high - low))}"
-
-    parts = [line(x, y, x, y + height, LINE)]
-    for at, label in ticks.items():
-        level = y + height * (high - at) / (high - low)
-        parts += [line(x, level, x + width, level, LINE), text(x - 6, level + 4, label, "end soft", size=11)]
-    for i in sorted({0, last // 2, last}):
-        parts.append(text(x + width * i / last, y + height + 16, i, "mid soft", size=11))
+    axes = Axes(box, (0, last), (min(ticks), max(ticks)))
+    parts = [line(x, y, x, y + height, LINE), axes.levels(ticks, "", 6)]
+    parts.append(axes.ticks({i: i for i in sorted({0, last // 2, last})}, 16))
     parts.append(text(x + width / 2, y + height + 31, "after block", "mid soft", size=11))
     start = x
     for (name, values), dash, colour in zip(series.items(), DASHES, COLOURS, strict=False):
         look = f'fill="none" stroke-width="2.5" stroke-dasharray="{dash}"'
-        points = " ".join(place(i, value) for i, value in enumerate(values))
-        parts.append(f'<polyline points="{points}" stroke="{colour}" {look}/>')
+        parts.append(axes.curve(range(last + 1), values, f'stroke="{colour}" {look}'))
         parts.append(line(start, y + height + 45, start + 26, y + height + 45, colour, look))
         parts.append(text(start + 32, y + height + 49, name, size=11))
         start += 44 + text_width(name, 11)
@@ -62,12 +52,15 @@ def block_chart(
 
 
 def score_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]], x: float, y: float) -> str:
-    """Draw a framed table: a title, a row of headings, and named rows of short texts."""
-    parts = [rect(x, y, WIDTH - 2 * x, 32 + 18 * (len(rows) + 1), "none", f'rx="5" stroke="{LINE}"')]
+    """Draw a framed table: a title, a row of headings, and named rows of short texts; a comma breaks a heading."""
+    parts = [rect(x, y, WIDTH - 2 * x, 44 + 18 * (len(rows) + 1), "none", f'rx="5" stroke="{LINE}"')]
+    apart = min(116, 520 / max(len(columns), 1))
     parts.append(text(x + 10, y + 18, title, "bold"))
     for line_number, (name, cells) in enumerate({"": columns, **rows}.items()):
-        level = y + 38 + 18 * line_number
+        level = y + 38 + 18 * line_number + (12 if name else 0)
         parts.append(text(x + 10, level, name))
         for i, cell in enumerate(cells):
-            parts.append(text(x + 150 + 116 * i, level, cell, "mid" if name else "mid soft", size=11))
+            for below, words in enumerate(cell.split(", ")):
+                kind = "mid" if name else "mid soft"
+                parts.append(text(x + 150 + apart * i, level + 12 * below, words, kind, size=11))
     return "".join(parts)

@@ -1,4 +1,4 @@
-"""Calls of a translator that checks drafted words: which stand, which fall, and what it says itself."""
+"""Calls of a translator that checks drafted words: which it accepts, which it rejects, and what it says itself."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def height(calls: int) -> int:
 
 
 def call(row: int, drafted: Sequence[str], accepted: int, own: str | None) -> str:
-    """Draw one call: its drafted words, the first `accepted` of which stand, and the target's own word, if it has one.
+    """Draw one call: its drafted words, the first `accepted` of which are kept, and the target's own word, if any.
 
     A word behind the one that falls no longer counts, and is only outlined.
     """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from .colours import CIVIDIS, PUOR, ink_on, signed_levels, weight_levels
+from .colours import CIVIDIS, PUOR, ink_kind, signed_levels, weight_levels
 from .elements import rect, text
 from .flow import Box, around, draw_box, up
 
@@ -26,7 +26,7 @@ def chain(names: Sequence[str], kinds: Sequence[str], first: int, step: int, lay
     parts = [draw_box(box, step) for box in boxes]
     parts += [up(lower, upper) for lower, upper in zip(boxes, boxes[1:], strict=False)]
     for start in (len(boxes) - 8, len(boxes) - 4):
-        parts.append(around(boxes[start], boxes[start + 2], 1))
+        parts.append(around(boxes[start], boxes[start + 2]))
     parts.append(text(104, 18, layer, "mid bold"))
     return "".join(parts)
 
@@ -38,9 +38,8 @@ def table(values: np.ndarray, x: float, y: float, *, weights: bool = False, larg
     for i, j in np.ndindex(*values.shape):
         colour = colours[levels[i, j]]
         parts.append(rect(x + j * _CELL, y + i * _CELL, _CELL - 1, _CELL - 1, colour))
-        ink = "white" if ink_on(colour) == "#fff" else "black"
         place = (x + (j + 0.5) * _CELL - 0.5, y + (i + 0.5) * _CELL + 3.5)
-        parts.append(text(*place, f"{values[i, j] + 0.0:.2f}", f"mid {ink}", size=10))
+        parts.append(text(*place, f"{values[i, j] + 0.0:.2f}", f"mid {ink_kind(colour)}", size=10))
     return "".join(parts)
 
 

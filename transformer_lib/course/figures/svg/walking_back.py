@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .elements import arrow, fit, number, rect, text
-from .flow import Box, draw_box
+from .elements import arrow, fit, rect, text
+from .flow import Box, draw_box, residual
 
 WIDTH, HEIGHT = 712, 340
 RIGHT, WRONG = "#0072b2", "#d55e00"
@@ -38,24 +38,21 @@ def layer(current: int) -> str:
 def _past(box: Box) -> str:
     """Draw the path around a sub-layer: from the arrow above its box, past it at the left, into the arrow below."""
     out = box.x - box.width / 2 - 12
-    points = [(box.x, box.y - 14), (out, box.y - 14), (out, box.bottom + 6), (box.x, box.bottom + 6)]
-    corners = " ".join(f"{number(x)},{number(y)}" for x, y in points)
-    return f'<polyline points="{corners}" fill="none" stroke="#777" stroke-width="1.2" stroke-dasharray="3 3"/>'
+    return residual([(box.x, box.y - 14), (out, box.y - 14), (out, box.bottom + 6), (box.x, box.bottom + 6)])
 
 
 def bars(title: str, rows: Sequence[tuple[str, float, float, float]]) -> str:
     """Draw a row for each gradient: its name, its right length, its length with the slip, how far off it is."""
-    longest = max(max(right, found) for _, right, found, _ in rows)
+    longest = max(max(right, wrong) for _, right, wrong, _ in rows)
     parts, y = [text(340, 24, title, "bold")], 40.0
-    for name, right, found, off in rows:
+    for name, right, wrong, off in rows:
         parts.append(text(_BARS - 8, y + 13, name, "end bold" if name == "together" else "end"))
         parts.append(rect(_BARS, y, max(_ROOM * right / longest, 1), 11, RIGHT))
         parts.append(text(_BARS + _ROOM * right / longest + 6, y + 10, f"{right:.2f}", size=11))
         if off:
             look = f'stroke="{WRONG}" stroke-width="1.5" stroke-dasharray="3 2"'
-            parts.append(rect(_BARS, y + 14, max(_ROOM * found / longest, 1), 9, "none", look))
-            said = f"{found:.2f}, off by {off:.0%}"
-            parts.append(text(_BARS + _ROOM * found / longest + 6, y + 23, said, size=11))
+            parts.append(rect(_BARS, y + 14, max(_ROOM * wrong / longest, 1), 9, "none", look))
+            parts.append(text(_BARS + _ROOM * wrong / longest + 6, y + 23, f"{wrong:.2f}, off by {off:.0%}", size=11))
         y += 34
     return "".join(parts)
 

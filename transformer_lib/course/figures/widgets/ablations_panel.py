@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...._validate import check_choice
 from ..svg import ablation_bars
 from ..svg.elements import Picture, text
 from .controls import choice
@@ -37,9 +38,8 @@ def ablation_scores(part: str, score: str = "exact match, held-out") -> dict[str
     Raises:
         ValueError: unknown part or score.
     """
-    for name, value, allowed in (("part", part, PARTS), ("score", score, SCORES)):
-        if value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(repr, allowed))}, got {value!r}")
+    check_choice("part", part, PARTS)
+    check_choice("score", score, SCORES)
     (split, metric), (variant, removed), stored = SCORES[score], PARTS[part], stored_study()
     trained = {name: [run["scores"][split][metric] for run in runs] for name, runs in stored["trained"].items()}
     off = [run["scores"][name][split][metric] for run in stored["off at test"]["baseline"] for name in removed]
@@ -76,6 +76,6 @@ def draw_ablations(part: str, score: str) -> Picture:
 
 
 def _range(values: Sequence[float]) -> str:
-    """Say in words from where to where the values reach: "0.61 to 0.64", or "1.00"."""
+    """Write the range of the values in words: "0.61 to 0.64", or "1.00"."""
     low, high = f"{min(values):.2f}", f"{max(values):.2f}"
     return low if low == high else f"{low} to {high}"

@@ -8,15 +8,13 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-import torch
 
-from ....decoding.sampling import greedy_decode
 from ....decoding.translator import Translator, load_trained
-from ....model.evaluating import evaluating
-from ....model.recording import record_attention
+from ..plotting.base import check_sentences
 from ..svg import Picture
 from ..svg.aligning import alignment_picture
 from .controls import choice, number
+from .explorer_panel import PARTS, recorded
 from .panel import Panel
 
 SENTENCES = (
@@ -55,10 +53,7 @@ def alignment(
     Raises:
         TypeError, ValueError: `sentences` is one string or none, or has a word that the translator does not know.
     """
-    if isinstance(sentences, str):
-        raise TypeError(f"sentences must be a list of strings, got one string: {sentences!r}")
-    if not sentences:
-        raise ValueError("sentences must hold at least one sentence, got none")
+    check_sentences(sentences)
     shown = _trained() if translator is None and tuple(sentences) == SENTENCES else None
     shown = shown or recorded_alignments(translator or load_trained(), sentences)
     n_layers, n_heads = len(shown[0].weights), len(shown[0].weights[0])
@@ -75,24 +70,15 @@ def alignment(
     return Panel(draw, controls, widget_id="W9")
 
 
-@torch.no_grad()
 def recorded_alignments(translator: Translator, sentences: Sequence[str]) -> tuple[Aligned, ...]:
     """Translate each sentence greedily, and record the cross-attention of all steps in one pass."""
-    with evaluating(translator.model):
-        return tuple(_recorded(translator, sentence) for sentence in sentences)
+    return tuple(_aligned(translator, sentence) for sentence in sentences)
 
 
-def _recorded(translator: Translator, sentence: str) -> Aligned:
-    model = translator.model
-    src = translator.src_tokenizer.encode_batch([sentence])
-    ids = greedy_decode(model, src, max_new_tokens=model.config.max_len - 1)
-    with record_attention(model) as record:
-        model(src, ids[:, :-1])
-    names = [f"decoder.layers.{n}.cross_attention" for n in range(model.config.n_layers)]
-    words = [translator.tgt_tokenizer.words[i] for i in ids[0].tolist()]
-    source = tuple(translator.src_tokenizer.words[i] for i in src[0].tolist())
-    weights = tuple(record[name][0].double().numpy() for name in names)
-    return Aligned(source, tuple(words[:-1]), tuple(words[1:]), weights)
+def _aligned(translator: Translator, sentence: str) -> Aligned:
+    entry = recorded(translator, sentence)
+    layers = (PARTS["cross"].format(n) for n in range(translator.model.config.n_layers))
+    return Aligned(entry.source, entry.target[:-1], entry.target[1:], tuple(entry.weights[name] for name in layers))
 
 
 @cache

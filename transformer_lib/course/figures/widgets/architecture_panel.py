@@ -116,16 +116,13 @@ def model_map(
     """
     config = config or TransformerConfig(src_vocab_size=37_000, tgt_vocab_size=37_000)
     sizes = _sizes(config, batch, src_len, tgt_len)
+    steps = steps_of(config)
+
+    def draw(step: int) -> Picture:
+        return draw_model(step, sizes, config.n_layers, steps)
+
     controls = {"step": number("step", step, 1, len(STEPS))}
-    layers, steps = config.n_layers, steps_of(config)
-    return Panel(
-        lambda step: draw_model(step, sizes, layers, steps),
-        controls,
-        widget_id="W15",
-        footer=_links,
-        spots=_spots(steps),
-        says_lines=2,
-    )
+    return Panel(draw, controls, widget_id="W15", footer=_links, spots=_spots(steps), says_lines=2)
 
 
 def _spots(steps: tuple[Step, ...]) -> list[Spot]:
@@ -153,15 +150,14 @@ def draw_model(step: int, sizes: Sizes, n_layers: int, steps: tuple[Step, ...] =
     for stack in (encoder, decoder):
         parts += [flow.up(lower, upper) for lower, upper in zip(stack, stack[1:], strict=False)]
     for first, norm in ((3, 4), (5, 6), (11, 12), (13, 14), (15, 16)):
-        parts.append(flow.around(boxes[first], boxes[norm], 1))
+        parts.append(flow.around(boxes[first], boxes[norm]))
     parts.append(flow.across(boxes[7], boxes[13]))
     parts += [flow.draw_box(box, step) for box in boxes]
     parts.append(text(_ENCODER_X, 14, "encoder", "mid bold") + text(_DECODER_X, 14, "decoder", "mid bold"))
     says = describe(step, sizes, steps)
     alt = f"The Transformer as boxes: encoder of {n_layers} layers, decoder of {n_layers} layers. {says}"
-    table = [["step", "part", "shape", "notebooks"]]
-    for i, part in enumerate(steps, 1):
-        table.append([i, part.label, written_shape(part.axes, sizes), ", ".join(part.notebooks)])
+    rows = [(part.label, written_shape(part.axes, sizes), ", ".join(part.notebooks)) for part in steps]
+    table = [["step", "part", "shape", "notebooks"], *([i, *row] for i, row in enumerate(rows, 1))]
     return Picture("".join(parts), 700, 530, alt, says, table=table)
 
 
@@ -188,19 +184,16 @@ def _sizes(config: TransformerConfig, batch: int, src_len: int, tgt_len: int) ->
 
 
 def _boxes(steps: tuple[Step, ...]) -> list[flow.Box]:
-    boxes = []
-    for i, step in enumerate(steps):
-        x, height = (_ENCODER_X, i) if i < 8 else (_DECODER_X, i - 8)
-        boxes.append(flow.Box(x, _BOTTOM - height * _STEP, step.label, step.kind, i + 1))
-    return boxes
+    places = [(_ENCODER_X, _BOTTOM - i * _STEP) for i in range(8)]
+    places += [(_DECODER_X, _BOTTOM - i * _STEP) for i in range(len(steps) - 8)]
+    labelled = enumerate(zip(places, steps, strict=True), 1)
+    return [flow.Box(*place, step.label, step.kind, i) for i, (place, step) in labelled]
 
 
 def _links(step: int, exists: Callable[[course.Notebook], bool] = course.written) -> str:
-    """Return links to the notebooks that build this part, as far as they are there."""
-    found = [course.notebook(name) for name in STEPS[step - 1].notebooks]
-    names = [f"{entry.id} {escape(entry.title)}" for entry in found]
-    links = [
-        f'<a href="{entry.filename}">{name}</a>' if exists(entry) else name
-        for entry, name in zip(found, names, strict=True)
-    ]
-    return f"<p>Built in: {' · '.join(links)}</p>"
+    """Return links to the notebooks that build this part; those that do not exist are named without a link."""
+    named = []
+    for entry in map(course.notebook, STEPS[step - 1].notebooks):
+        name = f"{entry.id} {escape(entry.title)}"
+        named.append(f'<a href="{entry.filename}">{name}</a>' if exists(entry) else name)
+    return f"<p>Built in: {' · '.join(named)}</p>"

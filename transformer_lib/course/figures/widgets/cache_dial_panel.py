@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...._validate import check_choice
 from ....costs import cache_bytes
+from ..plotting.base import counted
 from ..svg import cache_dial as drawing
 from ..svg.elements import Picture
 from .controls import choice, number
@@ -56,14 +57,14 @@ def cache_dial(
     offered = {"n_kv_heads": HEADS, "d_head": (64, 128, 256), "window": WINDOWS, "itemsize": tuple(NUMBERS)}
     given = {"n_kv_heads": n_kv_heads, "d_head": d_head, "window": window, "itemsize": itemsize}
     for name, values in offered.items():
-        if given[name] not in values:
-            raise ValueError(f"{name} must be one of {', '.join(map(str, values))}, got {given[name]}")
+        check_choice(name, given[name], values)
+    windows = [f"{size:,}" if size else "none" for size in WINDOWS]
     controls = {
         "context": number("tokens so far", context, 16, 131072, powers=True),
         "n_layers": number("layers", n_layers, 1, 128),
         "n_kv_heads": choice("heads of keys", HEADS, n_kv_heads),
         "d_head": choice("width of a head", offered["d_head"], d_head),
-        "window": choice("window", [size or 0 for size in WINDOWS], window or 0, names=_names(WINDOWS)),
+        "window": choice("window", [size or 0 for size in WINDOWS], window or 0, names=windows),
         "itemsize": choice("numbers", list(NUMBERS), itemsize, names=list(NUMBERS.values())),
     }
     return Panel(draw_caches, controls, widget_id="W30", says_lines=2)
@@ -91,16 +92,14 @@ def draw_caches(context: int, n_layers: int, n_kv_heads: int, d_head: int, windo
 
 def _row(name: str, shape: Shape, context: int, itemsize: int) -> drawing.Row:
     size, whole = (bytes_of(each, context, itemsize) for each in (shape, shape._replace(window=None)))
-    window = f", window {shape.window:,}" if shape.window else ""
-    short = f"{shape.n_layers} layers, {shape.n_kv_heads} × {shape.d_head}{window}"
+    short = f"{shape.n_layers} layers, {shape.n_kv_heads} × {shape.d_head}{_window(shape)}"
     return drawing.Row(name, short, size, whole, spoken_bytes(size), f"{CARD // size:,}")
 
 
-def _names(windows: Sequence[int | None]) -> list[str]:
-    return [f"{size:,}" if size else "none" for size in windows]
-
-
 def _words(shape: Shape) -> str:
-    heads = f"{shape.n_kv_heads} {'head' if shape.n_kv_heads == 1 else 'heads'} of {shape.d_head}"
-    layers = f"{shape.n_layers} {'layer' if shape.n_layers == 1 else 'layers'}"
-    return f"{layers}, {heads}" + (f", window {shape.window:,}" if shape.window else "")
+    layers, heads = counted(shape.n_layers, "layer"), counted(shape.n_kv_heads, "head")
+    return f"{layers}, {heads} of {shape.d_head}{_window(shape)}"
+
+
+def _window(shape: Shape) -> str:
+    return f", window {shape.window:,}" if shape.window else ""

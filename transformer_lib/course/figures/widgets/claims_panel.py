@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from ...._validate import check_choice
 from ...claims import COLOURS, VERDICTS, Claim, find, load, plain, shown_in
 from ...claims.view import commented
 from ...notebooks import NOTEBOOKS
@@ -31,10 +32,9 @@ def claim_browser(*, text: int | str = ALL, verdict: str = ALL, notebook: str = 
     used = {place.notebook for claim in load().claims for place in shown_in(claim)}
     notebooks = [ALL, *(entry.id for entry in NOTEBOOKS if entry.id in used)]
     allowed = {"text": (text, texts), "verdict": (verdict, [ALL, *VERDICTS]), "notebook": (notebook, notebooks)}
-    for name, (value, options) in allowed.items():
-        if value not in options:
-            raise ValueError(f"{name} must be one of {', '.join(map(str, options))}, got {value!r}")
-    controls = {name: choice(name, options, value) for name, (value, options) in allowed.items()}
+    controls = {
+        name: choice(name, options, check_choice(name, value, options)) for name, (value, options) in allowed.items()
+    }
     controls["row"] = number("row", row, 1, len(load().claims))
     return Panel(draw_claims, controls, widget_id="W23", footer=_links)
 
@@ -55,9 +55,8 @@ def draw_claims(text: int | str, verdict: str, notebook: str, row: int) -> Pictu
     else:
         says, words = "no claim fits: choose “all” in one of the lines", ""
     alt = f"A square for each of {len(load().claims)} claims, a row for each topic; {len(rows)} are filled."
-    return Picture(
-        body, claim_card.WIDTH, top + claim_card.words_height(), f"{alt} {says[0].upper()}{says[1:]}.{words}", says
-    )
+    alt += f" {says[0].upper()}{says[1:]}.{words}"
+    return Picture(body, claim_card.WIDTH, top + claim_card.words_height(), alt, says)
 
 
 @cache

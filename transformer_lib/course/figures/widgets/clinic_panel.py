@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ...._validate import check_choice
 from ...clinic import LETTERS, Patient, admit, words
 from ...clinic.instruments import EXCHANGED, PADDING, changes, summary
 from ...clinic.task import PAD_ID
@@ -37,12 +38,9 @@ def patient_chart(patient: str = "control", look: str = "curves", row: int = 1) 
         ValueError: there is no such patient, look or row.
     """
     looks = ("curves", *MAPS, *PROBES)
-    for name, value, known in (("patient", patient, WARD), ("look", look, looks)):
-        if value not in known:
-            raise ValueError(f"{name} must be one of {', '.join(known)}, got {value!r}")
     controls = {
-        "patient": choice("patient", WARD, patient),
-        "look": choice("look at", looks, look),
+        "patient": choice("patient", WARD, check_choice("patient", patient, WARD)),
+        "look": choice("look at", looks, check_choice("look", look, looks)),
         "row": number("row (maps and probes)", row, 1, ROWS),
     }
     return Panel(draw_chart, controls, widget_id="W22")
@@ -50,24 +48,24 @@ def patient_chart(patient: str = "control", look: str = "curves", row: int = 1) 
 
 def draw_chart(patient: str, look: str, row: int) -> Picture:
     """Draw the picture for one choice; its line gives the measurement, never the diagnosis."""
-    found = admit(patient)
+    admitted = admit(patient)
     if look in MAPS:
-        return _map(found, look, row)
-    return _curves(found) if look == "curves" else _probe(found, look, row)
+        return _map(admitted, look, row)
+    return _curves(admitted) if look == "curves" else _probe(admitted, look, row)
 
 
-def _curves(found: Patient) -> Picture:
-    log, control = vars(found.log), vars(admit("control").log)
+def _curves(patient: Patient) -> Picture:
+    log, control = vars(patient.log), vars(admit("control").log)
     loss, accuracy = (sum(log[key][-20:]) / 20 for key in ("loss", "accuracy"))
-    says = f"{found.name}: loss {loss:.2f}, accuracy {accuracy:.2f} in the last 20 steps; "
-    says += f"of 200 held-out rows it reverses {found.reverses():.2f}"
+    says = f"{patient.name}: loss {loss:.2f}, accuracy {accuracy:.2f} in the last 20 steps; "
+    says += f"of 200 held-out rows it reverses {patient.reverses():.2f}"
     alt = f"Loss and accuracy over {len(log['loss'])} steps, beside the control. {says}."
-    return Picture(svg.curves(log, control, found.name), svg.WIDTH, svg.HEIGHT, alt, says)
+    return Picture(svg.curves(log, control, patient.name), svg.WIDTH, svg.HEIGHT, alt, says)
 
 
-def _map(found: Patient, part: str, row: int) -> Picture:
-    src, tgt_in, _ = found.batch()
-    weights = found.attention(src, tgt_in)[part][row - 1].mean(dim=0).double()
+def _map(patient: Patient, part: str, row: int) -> Picture:
+    src, tgt_in, _ = patient.batch()
+    weights = patient.attention(src, tgt_in)[part][row - 1].mean(dim=0).double()
     sources, reads = (_numbered(ids[row - 1]) for ids in (src, tgt_in))
     queries, keys = {"encoder": (sources, sources), "decoder": (reads, reads), "cross": (reads, sources)}[part]
     hidden = (src if part != "decoder" else tgt_in)[row - 1] == PAD_ID
@@ -75,7 +73,7 @@ def _map(found: Patient, part: str, row: int) -> Picture:
     real = [i for i, word in enumerate(queries) if not word.startswith(PADDED)]
     weights, later, queries = weights[real], later[real], [queries[i] for i in real]
     later = f", to later tokens {later.sum(dim=1).mean():.2f}" if part == "decoder" else ""
-    says = f"{found.name}, row {row}, {part}, mean of both heads: "
+    says = f"{patient.name}, row {row}, {part}, mean of both heads: "
     says += f"a query gives to padding {weights[:, hidden].sum(dim=1).mean():.2f}{later}"
     picture = attention_map(weights.numpy(), queries, keys)
     return replace(picture, says=says, alt=f"{picture.alt} {says}.")
@@ -85,8 +83,8 @@ def _numbered(ids: object) -> list[str]:
     return [f"{word} {place}" for place, word in enumerate(words(ids), start=1)]
 
 
-def _probe(found: Patient, probe: str, row: int) -> Picture:
-    every, healthy = changes(found, probe), changes(admit("control"), probe)
+def _probe(patient: Patient, probe: str, row: int) -> Picture:
+    every, healthy = changes(patient, probe), changes(admit("control"), probe)
     here, control = every[row - 1].tolist(), healthy[row - 1].tolist()
     side = "source" if probe == "order" else "target"
     places = [f"{side} {i}" if i == 1 else str(i) for i in range(1, len(here) + 1)]
@@ -94,11 +92,11 @@ def _probe(found: Patient, probe: str, row: int) -> Picture:
     if probe == "future":
         earlier, later = f"positions 1 to {EXCHANGED}", f"positions {EXCHANGED + 1} to {len(here)}"
         parts = {earlier: here[:EXCHANGED], later: here[EXCHANGED:]}
-    said = ", ".join(f"{name} {max(part):.2f}" for name, part in parts.items())
-    says = f"{found.name}, row {row}: {PROBES[probe]}: {said} at most; "
+    largest = ", ".join(f"{name} {max(part):.2f}" for name, part in parts.items())
+    says = f"{patient.name}, row {row}: {PROBES[probe]}: {largest} at most; "
     says += f"instrument “{probe}”: {summary(probe, every):.2f}"
-    body = svg.bars(PROBES[probe], here, control, places, found.name)
-    table = [["position", found.name, "control"]]
+    body = svg.bars(PROBES[probe], here, control, places, patient.name)
+    table = [["position", patient.name, "control"]]
     table += [[str(i), f"{a:.2f}", f"{b:.2f}"] for i, (a, b) in enumerate(zip(here, control, strict=True), 1)]
     alt = f"Bars by position, {len(here)} of them, beside the control's. {says}."
     return Picture(body, svg.WIDTH, svg.HEIGHT, alt, says, table=table)

@@ -19,7 +19,8 @@ _NAMED = {"description_width": "initial"}
 class Number(ipywidgets.HBox):
     """A number box with its slider; ``value`` is the number. ``powers`` makes the slider go 1, 2, 4, 8 …
 
-    A number outside the bounds becomes the nearest one inside, and ``note`` says so.
+    A number outside the bounds becomes the nearest one inside, and ``note`` says so. ``choices`` are all values that
+    it can take, or what they are in words where they cannot be listed.
     """
 
     value = traitlets.Any()
@@ -27,6 +28,8 @@ class Number(ipywidgets.HBox):
     def __init__(self, label: str, value: float, low: float, high: float, step: float, powers: bool = False) -> None:
         whole = all(isinstance(number, int) for number in (value, low, high, step))
         self._powers, self._low, self._high = powers, low, high
+        listed = whole and not powers
+        self.choices = range(low, high + 1, step) if listed else f"any number from {low:g} to {high:g}"
         box = ipywidgets.IntText if whole else ipywidgets.FloatText
         slider = ipywidgets.IntSlider if whole or powers else ipywidgets.FloatSlider
         ends = (round(math.log2(low)), round(math.log2(high)), 1) if powers else (low, high, step)
@@ -87,6 +90,15 @@ def steps(label: str, last: int) -> Steps:
     if last < 1:
         raise ValueError(f"last must be at least 1, got {last}")
     return Steps(label, last)
+
+
+def choices_of(control: Any) -> Sequence[Any] | str:
+    """Return all values that a control can take, or what they are in words where they cannot be listed."""
+    if isinstance(control, ipywidgets.Checkbox):
+        return (False, True)
+    if hasattr(control, "options"):
+        return [value for _, value in control.options]
+    return getattr(control, "choices", "any text")
 
 
 def choice(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from ...._validate import check_choice
 from ....costs import cache_bytes, crossover_length, encoder_layer_cost, score_bytes
+from ..plotting.base import counted
 from ..svg import cost_bars
 from ..svg.elements import Picture, text
 from .controls import choice, number
@@ -19,13 +23,10 @@ def cost_calculator(*, seq_len: int = 1024, d_model: int = 512, n_heads: int = 8
     Everything is for one sentence in float32. Raises ValueError when seq_len is not 16 to 131072, d_model not one of
     WIDTHS, n_heads not one of HEADS, or n_layers not 1 to 96.
     """
-    for name, value, allowed in (("d_model", d_model, WIDTHS), ("n_heads", n_heads, HEADS)):
-        if value not in allowed:
-            raise ValueError(f"{name} must be one of {', '.join(map(str, allowed))}, got {value}")
     controls = {
         "seq_len": number("length (tokens)", seq_len, 16, 131072, powers=True),
-        "d_model": choice("d_model", WIDTHS, d_model),
-        "n_heads": choice("heads", HEADS, n_heads),
+        "d_model": choice("d_model", WIDTHS, check_choice("d_model", d_model, WIDTHS)),
+        "n_heads": choice("heads", HEADS, check_choice("n_heads", n_heads, HEADS)),
         "n_layers": number("layers", n_layers, 1, 96),
     }
     return Panel(draw_costs, controls, widget_id="W12")
@@ -56,8 +57,8 @@ def draw_costs(seq_len: int, d_model: int, n_heads: int, n_layers: int) -> Pictu
     body += text(60, 98, "multiply-adds over the length n", "bold")
     body += cost_bars.length_chart(_LENGTHS, series, (60, 122, 310, 150), here=seq_len, crossing=crossing)
     body += cost_bars.byte_table("bytes, one sentence, float32", rows, 400, 100, 300)
-    says = f"n = {seq_len:,}, d_model {d_model}, {n_heads} {'head' if n_heads == 1 else 'heads'}, "
-    says += f"{n_layers} {'layer' if n_layers == 1 else 'layers'}: {spoken_count(cost.total)} multiply-adds, "
+    says = f"n = {seq_len:,}, d_model {d_model}, {counted(n_heads, 'head')}, {counted(n_layers, 'layer')}: "
+    says += f"{spoken_count(cost.total)} multiply-adds, "
     says += f"{100 * cost.pairs / cost.total:.1f} % for pairs (half at n = {crossing:,}); "
     says += f"scores {spoken_bytes(layer)} a layer"
     table = [
@@ -73,19 +74,17 @@ def draw_costs(seq_len: int, d_model: int, n_heads: int, n_layers: int) -> Pictu
 
 def spoken_count(value: int) -> str:
     """Write a count with three digits and a word: 16.8 million."""
-    for name, size in (("trillion", 10**12), ("billion", 10**9), ("million", 10**6)):
-        if value >= size:
-            return f"{_three_digits(value / size)} {name}"
-    return f"{value:,}"
+    return _in_units(value, {"trillion": 10**12, "billion": 10**9, "million": 10**6}) or f"{value:,}"
 
 
 def spoken_bytes(value: int) -> str:
     """Write bytes with three digits and a binary unit: 32 MiB."""
-    for name, size in (("TiB", 2**40), ("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+    return _in_units(value, {"TiB": 2**40, "GiB": 2**30, "MiB": 2**20, "KiB": 2**10}) or f"{value} bytes"
+
+
+def _in_units(value: int, units: Mapping[str, int]) -> str:
+    """Write three digits and the largest unit that fits; "" where the value is smaller than all of them."""
+    for name, size in units.items():
         if value >= size:
-            return f"{_three_digits(value / size)} {name}"
-    return f"{value} bytes"
-
-
-def _three_digits(value: float) -> str:
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+            return (f"{value / size:,.0f}" if value >= 100 * size else f"{value / size:.3g}") + f" {name}"
+    return ""

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 import numpy as np
 import torch
 
+from ...._validate import check_choice
 from ....data.corpora import load_corpus
 from ....decoding.translator import Translator, load_trained
 from ....model.interventions import cut as cut_reading
@@ -47,8 +48,7 @@ def deciding_word(
     Raises:
         ValueError: `word` is none of `WORDS`.
     """
-    if word not in WORDS:
-        raise ValueError(f"word must be one of {', '.join(WORDS)}, got {word!r}")
+    check_choice("word", word, WORDS)
     translator = translator or load_trained()
     senses = {name: senses_of(name) for name in WORDS}
     heads = {name: reading_head(translator, name, senses[name]) for name in WORDS}
@@ -66,11 +66,11 @@ def deciding_word(
 
 def senses_of(name: str) -> tuple[Sense, ...]:
     """Return the meanings of a word in the training sentences."""
-    found: dict[str, set[str]] = {}
+    cues_of: dict[str, set[str]] = {}
     for pair in load_corpus("context")["train"]:
         if pair.word == name and pair.cue and pair.sense:
-            found.setdefault(pair.sense.split()[-1], set()).add(pair.cue)
-    return tuple(Sense(noun, tuple(sorted(cues))) for noun, cues in sorted(found.items()))
+            cues_of.setdefault(pair.sense.split()[-1], set()).add(pair.cue)
+    return tuple(Sense(noun, tuple(sorted(cues))) for noun, cues in sorted(cues_of.items()))
 
 
 @torch.no_grad()
@@ -81,7 +81,6 @@ def draw_deciding(
     cue, problem = _known(translator, typed)
     if problem:
         return _refused(name, problem)
-    tokens = SENTENCE.format(name, cue).split()
     source = _sentence(name, cue)
     with cut_reading(translator.model, query=READER, key=CUE) if cut else nullcontext():
         german = translator.translate([source], max_new_tokens=_LONGEST)[0]
@@ -91,17 +90,15 @@ def draw_deciding(
     chosen = f"says {written[noun]}" if noun is not None else f"says neither {' nor '.join(s.noun for s in senses)}"
     reads = "may not read" if cut else f"gives {row[CUE]:.2f} of its weight in this head to"
     says = f"“{name}” {reads} “{cue}”, and the translation {chosen}. {_met(name, senses, cue)}"
-    title = f"encoder layer {head[0] + 1}, head {head[1] + 1} of {_n_heads(translator)}: what “{name}” reads"
+    n_heads = translator.model.config.n_heads
+    title = f"encoder layer {head[0] + 1}, head {head[1] + 1} of {n_heads}: what “{name}” reads"
     decided = [] if noun is None else [noun]
+    tokens = SENTENCE.format(name, cue).split()
     return deciding_picture(tokens, row, READER, CUE, written, decided, cut=cut, title=title, says=says)
 
 
 def _sentence(name: str, cue: str) -> str:
     return SENTENCE.format(name, cue).replace(" .", ".")
-
-
-def _n_heads(translator: Translator) -> int:
-    return int(translator.model.config.n_heads)
 
 
 def _met(name: str, senses: tuple[Sense, ...], cue: str) -> str:

@@ -14,10 +14,10 @@ from ....decoding.beam import BeamStep, Hypothesis, beam_hypotheses
 from ....decoding.translator import Translator
 from ....model.evaluating import evaluating
 from ....model.recording import record_attention
-from ..plotting.base import distinct_tokens, signed_text, weight_text
+from ..plotting.base import check_sentences, distinct_tokens, signed_text, weight_text
 from ..svg.beam_tree import Node, draw_tree
 from ..svg.beam_tree import height as tree_height
-from ..svg.colours import CIVIDIS, ink_on, weight_levels
+from ..svg.colours import ink_kind, weight_colour
 from ..svg.elements import LINE, Picture, fit, line, rect, text, text_width
 from .controls import choice, steps
 from .panel import Panel
@@ -68,10 +68,7 @@ def decoder_stepper(translator: Translator, sentences: Sequence[str], *, max_new
     Raises:
         TypeError, ValueError: `sentences` is one string or none, or has a word that the translator does not know.
     """
-    if isinstance(sentences, str):
-        raise TypeError(f"sentences must be a list of strings, got one string: {sentences!r}")
-    if not sentences:
-        raise ValueError("sentences must hold at least one sentence, got none")
+    check_sentences(sentences)
     replays = cache(lambda index, beams: replay(translator, sentences[index], beams, max_new_tokens=max_new_tokens))
     longest = max(len(replays(index, beams).steps) for index in range(len(sentences)) for beams in BEAM_SIZES)
 
@@ -155,9 +152,9 @@ def tree(shown: Replay, step_number: int) -> list[list[Node]]:
         lost = [(ids, score, "dropped") for ids, score in step.kept if over and ids not in results]
         lost += [(ids, score, "dropped") for ids, score in step.dropped]
         lost.sort(key=lambda node: -node[1])
-        found = kept + [(h.ids, h.log_probability, "ended") for h in step.ended] + lost[:_DROPPED]
-        found.sort(key=lambda node: -node[1])
-        columns.append([Node(ids, shown.words[ids[-1]], score, state) for ids, score, state in found])
+        nodes = kept + [(h.ids, h.log_probability, "ended") for h in step.ended] + lost[:_DROPPED]
+        nodes.sort(key=lambda node: -node[1])
+        columns.append([Node(ids, shown.words[ids[-1]], score, state) for ids, score, state in nodes])
     return columns
 
 
@@ -193,11 +190,10 @@ def _source(tokens: Sequence[str], cross: np.ndarray) -> tuple[list[str], float]
         width = max(40.0, text_width(label) + 14)
         if x + width > _WIDTH - 6:
             x, y = 10.0, y + 44
-        colour = CIVIDIS[int(weight_levels(np.array(weight)))]
-        ink = "white" if ink_on(colour) == "#fff" else "black"
+        colour = weight_colour(weight)
         parts.append(text(x + width / 2, y + 13, label, "mid"))
         parts.append(rect(x, y + 18, width - 2, 20, colour))
-        parts.append(text(x + width / 2, y + 32, weight_text(float(weight)), f"mid {ink}", size=11))
+        parts.append(text(x + width / 2, y + 32, weight_text(float(weight)), f"mid {ink_kind(colour)}", size=11))
         x += width
     return parts, y + 44
 
@@ -209,10 +205,9 @@ def _candidates(shown: Replay, step_number: int, y: float) -> list[str]:
     parts = [text(10, y + 15, "next token", "bold")]
     for rank, (token, probability) in enumerate(step.top):
         at = y + rank * _ROW
-        colour = CIVIDIS[int(weight_levels(np.array(probability)))]
         parts.append(text(_BAR_X, at + 15, fit(shown.words[token], 130)))
         parts.append(rect(_BAR_X + 130, at + 3, _BAR, _ROW - 7, "none", f'stroke="{LINE}"'))
-        parts.append(rect(_BAR_X + 130, at + 3, max(1.0, _BAR * probability), _ROW - 7, colour))
+        parts.append(rect(_BAR_X + 130, at + 3, max(1.0, _BAR * probability), _ROW - 7, weight_colour(probability)))
         mark = " ← kept" if (*step.before[0][0], token) in taken else ""
         parts.append(text(_BAR_X + 138 + _BAR, at + 15, weight_text(probability) + mark))
     return parts
@@ -220,9 +215,8 @@ def _candidates(shown: Replay, step_number: int, y: float) -> list[str]:
 
 def _beams(shown: Replay, step_number: int, y: float) -> list[str]:
     """Write what there is after the step, a line each, with its summed log-probability."""
-    rows, title = _after(shown, step_number), "kept after this step"
-    if step_number == len(shown.steps):
-        title = "hypotheses, best first"
+    rows = _after(shown, step_number)
+    title = "hypotheses, best first" if step_number == len(shown.steps) else "kept after this step"
     parts = [line(10, y, _WIDTH - 10, y, LINE), text(10, y + 20, title, "bold")]
     parts.append(text(_WIDTH - 10, y + 20, "sum of log p", "end bold"))
     for rank, (ids, score, mark) in enumerate(rows):

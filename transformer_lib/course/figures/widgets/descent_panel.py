@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from ..plotting.base import softmax
 from ..svg.descent import descent_map, loss_curve
 from ..svg.elements import Picture
 from .controls import number
@@ -56,12 +57,13 @@ def draw_descent(rate: float, steps: int, sharpness: float, fee: float) -> Pictu
     """Draw the path on the map of the loss, and the loss step by step."""
     path, losses = descend(rate, steps, sharpness, fee)
     drawn = descent_map(_outlines(), path, lowest(), LIMITS) + loss_curve(losses, LAST)
-    said = [f"c {_brief(c)}, b {_brief(b)}, loss {_brief(loss)}" for (c, b), loss in zip(path, losses, strict=True)]
-    says = f"learning rate {rate:g}, steps {steps}: from {said[0]} to {said[-1]}"
-    best = ", ".join(f"{name} {value:.2f}" for name, value in zip("cb", lowest(), strict=True))
-    alt = f"Map of the loss over sharpness c and fee b, lowest at {best}. Path of gradient descent, {says}."
-    shown = [step for step in (0, 1, 2, 3, 5, 10, 20, 40, 60) if step <= steps]
-    rows = [[step, _brief(path[step, 0]), _brief(path[step, 1]), _brief(losses[step])] for step in shown]
+    numbers = [[_brief(value) for value in (*place, loss)] for place, loss in zip(path, losses, strict=True)]
+    start, end = ("c {}, b {}, loss {}".format(*numbers[i]) for i in (0, -1))
+    says = f"learning rate {rate:g}, steps {steps}: from {start} to {end}"
+    c, b = lowest()
+    alt = f"Map of the loss over sharpness c and fee b, lowest at c {c:.2f}, b {b:.2f}. "
+    alt += f"Path of gradient descent, {says}."
+    rows = [[step, *numbers[step]] for step in (0, 1, 2, 3, 5, 10, 20, 40, 60) if step <= steps]
     return Picture(drawn, 714, 412, alt, says, table=[["step", "c", "b", "loss"], *rows])
 
 
@@ -74,9 +76,7 @@ def lowest() -> tuple[float, float]:
 
 def _quotes(sharpness: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the two quotes without a fee, and how fast they rise with the sharpness, both [n, 2]."""
-    scaled = sharpness[:, None, None] * SCORES  # [n, 2 questions, 4 entries]
-    exponentials = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
-    weights = exponentials / exponentials.sum(axis=-1, keepdims=True)
+    weights = softmax(sharpness[:, None, None] * SCORES)  # [n, 2 questions, 4 entries]
     above = SCORES - (weights * SCORES).sum(axis=-1, keepdims=True)
     return weights @ PRICES, (weights * above) @ PRICES
 

@@ -17,6 +17,7 @@ from ....model.evaluating import evaluating
 from ....model.interventions import masked
 from ....model.recording import record_attention
 from ....model.transformer import Transformer
+from ..plotting.base import check_sentences
 from ..svg import Picture
 from ..svg.cells import short_labels, top_words
 from .controls import choice, number, switch
@@ -78,19 +79,14 @@ def attention_explorer(
     Raises:
         TypeError, ValueError: `sentences` is one string or none, or has a word that the translator does not know.
     """
-    if isinstance(sentences, str):
-        raise TypeError(f"sentences must be a list of strings, got one string: {sentences!r}")
-    if not sentences:
-        raise ValueError("sentences must hold at least one sentence, got none")
+    check_sentences(sentences)
     translator = translator or load_trained()
     shown = [recorded(translator, text) for text in sentences]
     n_layers, n_heads = translator.model.config.n_layers, translator.model.config.n_heads
     longest = max(len(words) for entry in shown for words in (entry.source, entry.target[:-1]))
 
-    def draw(
-        sentence: int, part: str, layer: int, head: Any, show: str, token: int, cut: int, everywhere: bool
-    ) -> Picture:
-        return draw_explorer(shown[sentence - 1], part, layer, head, show, token, cut, everywhere)
+    def draw(sentence: int, **chosen: Any) -> Picture:
+        return draw_explorer(shown[sentence - 1], **chosen)
 
     controls = {
         "sentence": number("sentence", sentence, 1, len(shown)),
@@ -166,11 +162,11 @@ def draw_explorer(
     else:
         names = [PARTS[part].format(n) for n in range(entry.model.config.n_layers)] if everywhere else [name]
         effect = cut_effect(entry, names, "all" if everywhere else head, token - 1, cut - 1)
-        says += f"Cut “{labels[cut - 1]}” ({row[cut - 1]:.2f}){where_cut}: {_told(entry, *effect)}"
+        says += f"Cut “{labels[cut - 1]}” ({row[cut - 1]:.2f}){where_cut}: {_in_words(entry, *effect)}"
     return replace(picture, says=says, alt=f"{picture.alt} {says}")
 
 
-def _told(entry: Recorded, effect: float, changed: list[int]) -> str:
+def _in_words(entry: Recorded, effect: float, changed: list[int]) -> str:
     words = entry.target[1:]
-    told = ", ".join(f"“{words[t]}”" for t in changed) or "no word"
-    return f"ln P of the translation changes by {round(effect, 2) + 0.0:+.2f}; no longer the likeliest: {told}."
+    named = ", ".join(f"“{words[t]}”" for t in changed) or "no word"
+    return f"ln P of the translation changes by {round(effect, 2) + 0.0:+.2f}; no longer the likeliest: {named}."

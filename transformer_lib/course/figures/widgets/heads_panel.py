@@ -59,10 +59,10 @@ def layer_label(name: str) -> str:
     >>> layer_label("decoder.layers.1.cross_attention")
     'decoder layer 2, cross'
     """
-    found = re.fullmatch(r"(encoder|decoder)\.layers\.(\d+)\.(self|cross)_attention", name)
-    if not found:
+    recorded = re.fullmatch(r"(encoder|decoder)\.layers\.(\d+)\.(self|cross)_attention", name)
+    if not recorded:
         return name
-    stack, number, kind = found.groups()
+    stack, number, kind = recorded.groups()
     return f"{stack} layer {int(number) + 1}" + (f", {kind}" if stack == "decoder" else "")
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting.base import as_array, signed_text, weight_text
+from ..plotting.base import as_array, signed_text, softmax, weight_text
 from ..svg.elements import Picture
 from ..svg.lookup import lookup_table
 from .controls import number, switch
@@ -60,8 +60,7 @@ def lookup_weights(scores: np.ndarray, temperature: float) -> np.ndarray:
     """Return softmax(scores / temperature) over [n_keys]. Raises ValueError unless the temperature is positive."""
     if not temperature > 0:
         raise ValueError(f"temperature must be positive, got {temperature}")
-    shifted = (scores - scores.max()) / temperature
-    return np.exp(shifted) / np.exp(shifted).sum()
+    return softmax((scores - scores.max()) / temperature)
 
 
 def draw_lookup(
@@ -72,7 +71,7 @@ def draw_lookup(
     temperature: float,
     copy: bool,
 ) -> Picture:
-    """Draw the table for one query; with ``copy`` the first entry stands in it twice."""
+    """Draw the table for one query; with ``copy`` it has the first entry twice."""
     if copy:
         names = [f"{names[0]} (1)", f"{names[0]} (2)", *names[1:]]
         keys, values = np.vstack([keys[:1], keys]), np.concatenate([values[:1], values])

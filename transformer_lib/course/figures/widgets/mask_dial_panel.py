@@ -13,13 +13,12 @@ from torch import Tensor
 
 from ....data.tokenizers import WordTokenizer
 from ....model.masks import causal_mask
-from ..plotting.base import distinct_tokens
+from ..plotting.base import distinct_tokens, likeliest
 from ..svg import mask_dial as drawing
 from ..svg.elements import Picture
 from .controls import number
 from .panel import Panel
 
-SHOWN = 4  # next words
 _SAME = 1e-5  # in shares of a row's length: rounding
 
 
@@ -88,7 +87,7 @@ def draw_dial(
     """Draw the mask, what moved since the causal one, and the next words of one row under both."""
     n, shares = len(labels), moved(causal[0], now[0])
     mask = prefixed(n, prefix)[0, 0].numpy()
-    words = [_likeliest(rows[position], vocabulary) for _, rows in (causal, now)]
+    words = [likeliest(rows[position], vocabulary) for _, rows in (causal, now)]
     body = drawing.grid(mask, labels, position) + drawing.moves(shares)
     places = (len(shares), n)
     body += drawing.next_words("next word, causal mask", words[0], *places, 60, drawing.OLD)
@@ -110,16 +109,11 @@ def describe(
     """Say which rows moved in each layer, and what follows the chosen row under both masks."""
     n = len(labels)
     kind = {1: "causal mask (p = 1)", n: f"full mask (p = {n})"}.get(prefix, f"prefix of {prefix}")
-    found = []
+    effects = []
     for layer, column in enumerate(shares):
         names = [label for label, share in zip(labels, column, strict=True) if share]
         rows = "all rows" if len(names) == n else ", ".join(names) or "no row"
-        found.append(f"layer {layer + 1} moves {rows}")
+        effects.append(f"layer {layer + 1} moves {rows}")
     (before, p), (after, q) = words[0][0], words[1][0]
     follows = f"after {labels[position]} comes {before} {p:.2f}, with this mask {after} {q:.2f}"
-    return f"{kind}: {'; '.join(found)}; {follows}"
-
-
-def _likeliest(row: np.ndarray, vocabulary: Sequence[str]) -> list[tuple[str, float]]:
-    best = np.argsort(-row, kind="stable")[:SHOWN]
-    return [(vocabulary[i], float(row[i])) for i in best]
+    return f"{kind}: {'; '.join(effects)}; {follows}"

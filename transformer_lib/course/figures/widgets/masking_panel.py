@@ -9,7 +9,7 @@ import ipywidgets
 import numpy as np
 import traitlets
 
-from ..plotting.base import as_array, distinct_tokens, signed_text, weight_text
+from ..plotting.base import as_array, counted, distinct_tokens, signed_text, weight_text
 from ..svg import mask_grid
 from ..svg.elements import Picture
 from .controls import Number, choice, number
@@ -22,6 +22,7 @@ class Flips(ipywidgets.HBox):
     """Buttons that turn mask cells over; ``value`` is the tuple of cells (i, j) that differ from the preset."""
 
     value = traitlets.Tuple()
+    choices = "any set of cells"
 
     def __init__(self, row: Number, column: Number, n_tokens: int) -> None:
         names = {
@@ -109,18 +110,17 @@ def describe(
     score, weight = (signed_text(float(scores[row, column])), weight_text(float(weights[row, column])))
     cell = f"allowed, score {score}, weight {weight}" if mask[row, column] else "hidden, score −∞, weight 0"
     later = np.triu(mask, 1)
-    found = [f"{labels[row]} → {labels[column]}: {cell}", f"later tokens seen: {_cells(later)}"]
+    facts = [f"{labels[row]} → {labels[column]}: {cell}", f"later tokens seen: {_cells(later)}"]
     if later.any():
         i, j = np.unravel_index(int(np.where(later, weights, -1.0).argmax()), weights.shape)
-        found[-1] += f", most by {labels[i]} → {labels[j]} {weight_text(float(weights[i, j]))}"
+        facts[-1] += f", most by {labels[i]} → {labels[j]} {weight_text(float(weights[i, j]))}"
     if is_pad.any():
-        found.append(f"padding seen by real tokens: {_cells(mask[~is_pad][:, is_pad])}")
+        facts.append(f"padding seen by real tokens: {_cells(mask[~is_pad][:, is_pad])}")
     nothing = [labels[i] for i in np.flatnonzero(~mask.any(axis=1))]
     if nothing:
-        found.append(f"⚠ sees nothing, weights 0 and no NaN: {', '.join(nothing)}")
-    return "; ".join(found)
+        facts.append(f"⚠ sees nothing, weights 0 and no NaN: {', '.join(nothing)}")
+    return "; ".join(facts)
 
 
 def _cells(where: np.ndarray) -> str:
-    count = int(where.sum())
-    return f"{count} cell{'' if count == 1 else 's'}"
+    return counted(int(where.sum()), "cell")

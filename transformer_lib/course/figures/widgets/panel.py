@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import ipywidgets
@@ -11,6 +12,7 @@ import ipywidgets
 from ...progress import mark
 from ..svg import Picture
 from ..svg.elements import escape
+from .controls import choices_of
 from .spots import Spot, over
 
 _LINE = 90  # characters that fit beside each other in the line of text
@@ -27,7 +29,7 @@ class Panel(ipywidgets.VBox):
         widget_id: id in `figures.catalogue` under which the learner's first change is remembered, such as "W1".
         footer: called like ``draw``; HTML below the picture, such as links to other notebooks.
         spots: parts of the picture that set a control when they are clicked.
-        says_lines: lines that the result needs at most, where that is known; the picture then never moves.
+        says_lines: the most lines that the result takes, if known; the picture then never moves.
     """
 
     def __init__(
@@ -55,6 +57,29 @@ class Panel(ipywidgets.VBox):
     def values(self) -> dict[str, Any]:
         """The value of every control by name."""
         return {name: control.value for name, control in self.controls.items()}
+
+    def unlisted(self, most: int = 500) -> str:
+        """Say why the states of the panel cannot all be listed; "" where there are at most ``most`` of them."""
+        choices = {name: choices_of(control) for name, control in self.controls.items()}
+        for name, values in choices.items():
+            if isinstance(values, str):
+                return f"{name} takes {values}"
+        count = math.prod(map(len, choices.values()))
+        return f"{count:,} states are more than {most:,}" if count > most else ""
+
+    def states(self, most: int = 500) -> Iterator[tuple[dict[str, Any], Picture]]:
+        """Return (values, picture) for every setting of the controls, such as a page without a kernel would keep.
+
+        The controls stay where they are; the last of them changes fastest.
+
+        Raises:
+            ValueError: there are more than ``most`` states, or a control takes any number or text (see `unlisted`).
+        """
+        if reason := self.unlisted(most):
+            raise ValueError(f"states cannot be listed: {reason}")
+        settings = itertools.product(*map(choices_of, self.controls.values()))
+        every = (dict(zip(self.controls, setting, strict=True)) for setting in settings)
+        return ((values, self._draw(**values)) for values in every)
 
     def set(self, **values: Any) -> Panel:
         """Move controls from code; returns the panel. Raises ValueError on a name that it does not have."""

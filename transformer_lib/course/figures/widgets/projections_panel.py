@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting.base import as_array, distinct_tokens, signed_text
+from ..plotting.base import check_room, distinct_tokens, head_arrays, signed_text, softmax
 from ..svg import projection
 from ..svg.elements import Picture
 from .controls import choice, number
@@ -30,12 +30,11 @@ class Head:
     output: np.ndarray
 
 
-def run_head(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray) -> Head:
-    """Return every stage of scaled dot-product self-attention on the rows of X [n_tokens, d_model]."""
+def run_head(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray, causal: bool = False) -> Head:
+    """Return every stage of scaled dot-product self-attention on the rows of X; ``causal`` hides later rows."""
     query, key, value = X @ W_Q, X @ W_K, X @ W_V
     scores = query @ key.T / np.sqrt(W_Q.shape[1])
-    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-    weights = exponentials / exponentials.sum(axis=1, keepdims=True)
+    weights = softmax(np.where(np.tri(len(X), dtype=bool), scores, -np.inf) if causal else scores)
     return Head(query, key, value, scores, weights, weights @ value)
 
 
@@ -45,9 +44,10 @@ def projection_stepper(X: Any, W_Q: Any, W_K: Any, W_V: Any, tokens: Sequence[st
     X: [n_tokens, d_model]; W_Q, W_K: [d_model, d_k]; W_V: [d_model, d_v]; up to 8 tokens, d_model 8, d_k and d_v 4.
     Raises ValueError when the sizes do not fit together or the picture.
     """
-    given = {"X": X, "W_Q": W_Q, "W_K": W_K, "W_V": W_V}
-    X, W_Q, W_K, W_V = (as_array(name, data, 2) for name, data in given.items())
-    _check_sizes(X, W_Q, W_K, W_V, tokens)
+    X, W_Q, W_K, W_V = head_arrays(X, W_Q, W_K, W_V, tokens)
+    sizes = {"tokens": len(X), "d_model": X.shape[1], "d_k": W_Q.shape[1], "d_v": W_V.shape[1]}
+    for name, size in sizes.items():
+        check_room(name, size, 1, _MOST[name])
     labels, head = distinct_tokens(tokens), run_head(X, W_Q, W_K, W_V)
 
     def draw(token: str, step: int) -> Picture:
@@ -89,17 +89,3 @@ def describe(X: np.ndarray, head: Head, labels: Sequence[str], i: int, step: int
 def written(values: np.ndarray) -> str:
     """Write out a vector: "(0.12, −0.63)"."""
     return "(" + ", ".join(signed_text(float(value)) for value in values) + ")"
-
-
-def _check_sizes(X: Any, W_Q: Any, W_K: Any, W_V: Any, tokens: Sequence[str]) -> None:
-    sizes = {"tokens": len(X), "d_model": X.shape[1], "d_k": W_Q.shape[1], "d_v": W_V.shape[1]}
-    if len(tokens) != len(X):
-        raise ValueError(f"tokens must have one entry per row of X, {len(X)}, got {len(tokens)}")
-    for name, matrix in (("W_Q", W_Q), ("W_K", W_K), ("W_V", W_V)):
-        if len(matrix) != X.shape[1]:
-            raise ValueError(f"{name} must have d_model = {X.shape[1]} rows, got {len(matrix)}")
-    if W_Q.shape != W_K.shape:
-        raise ValueError(f"W_K must have the shape of W_Q, {W_Q.shape}, got {W_K.shape}")
-    for name, size in sizes.items():
-        if not 1 <= size <= _MOST[name]:
-            raise ValueError(f"{name} must be between 1 and {_MOST[name]} to fit the picture, got {size}")

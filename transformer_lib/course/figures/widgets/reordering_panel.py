@@ -8,23 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting.base import as_array, distinct_tokens
+from ..plotting.base import check_room, distinct_tokens, head_arrays
 from ..svg import reorder
 from ..svg.elements import Picture
 from .controls import number, switch
 from .panel import Panel
 from .positions_panel import encodings
-
-_MOST = {"tokens": 5, "d_v": 4}
+from .projections_panel import run_head
 
 
 def attend(X: np.ndarray, W_Q: np.ndarray, W_K: np.ndarray, W_V: np.ndarray, causal: bool = False) -> np.ndarray:
     """Return scaled dot-product self-attention of the rows of X [n, d_model]; ``causal`` hides later rows."""
-    scores = (X @ W_Q) @ (X @ W_K).T / np.sqrt(W_Q.shape[1])
-    if causal:
-        scores = np.where(np.tri(len(X), dtype=bool), scores, -np.inf)
-    exponentials = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return exponentials / exponentials.sum(axis=1, keepdims=True) @ (X @ W_V)
+    return run_head(X, W_Q, W_K, W_V, causal).output
 
 
 def shuffle(
@@ -45,9 +40,11 @@ def shuffle(
     ``positions`` adds sinusoids by row (so d_model must be even); ``causal`` masks. 2 to 5 tokens, d_v up to 4.
     Raises ValueError when the sizes do not fit together or the picture, or order is no permutation.
     """
-    given = {"X": X, "W_Q": W_Q, "W_K": W_K, "W_V": W_V}
-    X, W_Q, W_K, W_V = (as_array(name, data, 2) for name, data in given.items())
-    _check_sizes(X, W_V, tokens)
+    X, W_Q, W_K, W_V = head_arrays(X, W_Q, W_K, W_V, tokens)
+    if X.shape[1] % 2:
+        raise ValueError(f"X must have an even number of columns for sinusoids, got {X.shape[1]}")
+    check_room("tokens", len(X), 2, 5)
+    check_room("d_v", W_V.shape[1], 1, 4)
     labels, rows = distinct_tokens(tokens), list(range(len(X)))
     orders = [list(order) for order in itertools.permutations(rows)]
     first = [rows[-1], *rows[1:-1], rows[0]] if order is None else list(order)
@@ -90,13 +87,3 @@ def describe(order: str, positions: bool, causal: bool, moved: np.ndarray) -> st
     if same == len(moved):
         return f"{setting}; every token has the output it had before, in its new row"
     return f"{setting}; {same} of {len(moved)} outputs are the same; the largest change is {moved.max():.2f}"
-
-
-def _check_sizes(X: np.ndarray, W_V: np.ndarray, tokens: Sequence[str]) -> None:
-    if len(tokens) != len(X):
-        raise ValueError(f"tokens must have one entry per row of X, {len(X)}, got {len(tokens)}")
-    if X.shape[1] % 2:
-        raise ValueError(f"X must have an even number of columns for sinusoids, got {X.shape[1]}")
-    for name, size, least in (("tokens", len(X), 2), ("d_v", W_V.shape[1], 1)):
-        if not least <= size <= _MOST[name]:
-            raise ValueError(f"{name} must be between {least} and {_MOST[name]} to fit the picture, got {size}")

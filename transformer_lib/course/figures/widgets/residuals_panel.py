@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+from ...._validate import check_choice
 from ...lab import depth
 from ..svg import signals
 from ..svg.elements import Picture, text
@@ -22,11 +23,9 @@ def residual_and_norm(
     ``gain`` is the size of the random weights: N(0, gain² / fan_in). Raises ValueError when norm is not "none",
     "post" or "pre", n_blocks not 1 to 24, gain not 0.5 to 1.5 or seed not 0 to 9.
     """
-    if norm not in depth.NORMS:
-        raise ValueError(f"norm must be one of {', '.join(map(repr, depth.NORMS))}, got {norm!r}")
     controls = {
         "residual": switch("residual: x + f(x)", residual),
-        "norm": choice("norm", depth.NORMS, norm),
+        "norm": choice("norm", depth.NORMS, check_choice("norm", norm, depth.NORMS)),
         "n_blocks": number("blocks", n_blocks, 1, 24),
         "gain": number("gain of the weights", gain, 0.5, 1.5, 0.1),
         "seed": number("seed", seed, 0, 9),
@@ -37,28 +36,26 @@ def residual_and_norm(
 def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: int) -> Picture:
     """Draw activation and gradient after each block on a logarithmic axis, the rows' differences, and stored scores."""
     gain = round(gain, 6)
-    found = depth.signals(n_blocks, residual, norm, gain=gain, seed=seed)
-    sizes = {
-        "activation": [math.log10(value) for value in found.activation],
-        "gradient": [math.log10(value) for value in found.gradient],
-    }
+    measured = depth.signals(n_blocks, residual, norm, gain=gain, seed=seed)
+    activation, gradient = measured.activation, measured.gradient
+    sizes = {"activation": [*map(math.log10, activation)], "gradient": [*map(math.log10, gradient)]}
     top = signals.reach([exponent for values in sizes.values() for exponent in values])
     ticks = {k: signals.power(k) for k in (-top, 0, top)}
     body = text(60, 16, "size of x and of its gradient (before training)", "bold")
     body += signals.block_chart(sizes, (60, 30, 285, 130), ticks)
     body += text(420, 16, "are the rows still different?", "bold")
-    rows = {"spread": found.spread, "recognised": found.own}
+    rows = {"spread": measured.spread, "recognised": measured.own}
     body += signals.block_chart(rows, (420, 30, 270, 130), {0: "0", 0.5: ".5", 1: "1"})
     body += signals.score_table(*_trained(residual, norm), 10, 228)
     around = f"{'with' if residual else 'no'} residual, {_NAMES[norm]}"
-    ratio = found.gradient[0] / found.gradient[-1]
-    says = f"{n_blocks} blocks, {around}, gain {gain:g}, untrained: gradient first/last {spoken(ratio)}, "
-    says += f"activation last/first {spoken(found.activation[-1] / found.activation[0])}, "
-    says += f"spread of the rows {found.spread[-1]:.2f}"
+    ratio = spoken(gradient[0] / gradient[-1])
+    says = f"{n_blocks} blocks, {around}, gain {gain:g}, untrained: gradient first/last {ratio}, "
+    says += f"activation last/first {spoken(activation[-1] / activation[0])}, "
+    says += f"spread of the rows {measured.spread[-1]:.2f}"
+    columns = [map(spoken, activation), map(spoken, gradient)]
+    columns += [map("{:.2f}".format, measured.spread), map("{:.2f}".format, measured.own)]
     table = [["after block", "activation", "gradient", "spread", "recognised"]]
-    measured = zip(found.activation, found.gradient, found.spread, found.own, strict=True)
-    for i, (activation, gradient, spread, own) in enumerate(measured):
-        table.append([str(i), spoken(activation), spoken(gradient), f"{spread:.2f}", f"{own:.2f}"])
+    table += [[str(i), *row] for i, row in enumerate(zip(*columns, strict=True))]
     alt = f"Curves over the blocks: size of x and of its gradient, and how different the rows are. {says}."
     return Picture(body, signals.WIDTH, signals.HEIGHT, alt, says, table=table)
 

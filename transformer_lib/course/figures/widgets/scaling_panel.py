@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..plotting.base import softmax
 from ..svg.charts import bar_strip, log_chart
 from ..svg.colours import CIVIDIS, PUOR, signed_levels, weight_levels
 from ..svg.elements import Picture, text
@@ -45,8 +46,7 @@ def softmax_saturation(d_k: int, scaled: bool, n_keys: int = 64, seed: int = 0) 
     if min(d_k, n_keys) < 1:
         raise ValueError(f"d_k and n_keys must be at least 1, got {d_k} and {n_keys}")
     scores = _dot_products(d_k, n_keys, seed) / (np.sqrt(d_k) if scaled else 1.0)
-    weights = np.exp(scores - scores.max(-1, keepdims=True))
-    weights /= weights.sum(-1, keepdims=True)
+    weights = softmax(scores)
     largest, gradient = weights.max(-1).mean(), jacobian_norm(weights).mean()
     scores.flags.writeable = weights.flags.writeable = False  # they stay in the cache
     return Saturation(scores[0], weights[0], float(scores.std()), float(largest), float(gradient))

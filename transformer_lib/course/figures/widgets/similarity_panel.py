@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..plotting.base import as_array, distinct_tokens
+from ...._validate import check_choice
+from ..plotting.base import as_array, distinct_tokens, softmax
 from ..svg import Picture, attention_map
 from .controls import choice, number
 from .panel import Panel
@@ -22,14 +23,10 @@ def similarity_weights(X: Any, scores: str = "dot product") -> np.ndarray:
     Raises ValueError when ``scores`` is neither "dot product" nor "cosine", or X is no matrix of numbers.
     """
     X = as_array("X", X, 2)
-    if scores not in SCORES:
-        raise ValueError(f"scores must be one of {', '.join(SCORES)}, got {scores!r}")
-    if scores == "cosine":
+    if check_choice("scores", scores, SCORES) == "cosine":
         lengths = np.linalg.norm(X, axis=1, keepdims=True)
         X = np.divide(X, lengths, out=np.zeros_like(X), where=lengths > 0)  # a zero vector has no direction
-    grid = X @ X.T
-    exponentials = np.exp(grid - grid.max(axis=1, keepdims=True))
-    return exponentials / exponentials.sum(axis=1, keepdims=True)
+    return softmax(X @ X.T)
 
 
 def token_length(X: Any, tokens: Sequence[str]) -> Panel:

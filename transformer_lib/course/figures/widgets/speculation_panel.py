@@ -7,6 +7,7 @@ from functools import cache
 
 from ....decoding.speculative import Round, speculative_decode
 from ....decoding.translator import Translator
+from ..plotting.base import check_sentences, counted
 from ..svg import speculation as drawing
 from ..svg.elements import Picture, fit, text
 from .controls import number
@@ -33,10 +34,7 @@ def speculation(
     Raises:
         TypeError, ValueError: sentences is one string or none, or a number lies outside its bounds.
     """
-    if isinstance(sentences, str):
-        raise TypeError(f"sentences must be a list of strings, got one string: {sentences!r}")
-    if not sentences:
-        raise ValueError("sentences must hold at least one sentence, got none")
+    check_sentences(sentences)
 
     @cache
     def rounds(index: int, count: int) -> tuple[Round, ...]:
@@ -93,7 +91,7 @@ def describe(rounds: Sequence[Round], call: int, gamma: int, words: Sequence[str
     stood = f"{one.accepted} of {len(one.drafted)} stand, {added}"
     written = _written([i for each in rounds[:call] for i in each.said], words)
     end = ", the whole sentence" if call == len(rounds) else ""
-    so_far = f"{tokens} {_plural(tokens, 'token')} in {call} {_plural(call, 'call')}, without the draft {tokens}"
+    so_far = f"{counted(tokens, 'token')} in {counted(call, 'call')}, without the draft {tokens}"
     return f"γ = {gamma}, call {call}: {drafted}; {stood}. So far “{written}”{end}: {so_far}"
 
 
@@ -104,7 +102,3 @@ def _own(one: Round) -> int | None:
 
 def _written(ids: Sequence[int], words: Sequence[str]) -> str:
     return " ".join(words[i] for i in ids)
-
-
-def _plural(count: int, word: str) -> str:
-    return word if count == 1 else word + "s"

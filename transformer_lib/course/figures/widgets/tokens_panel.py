@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -60,7 +61,7 @@ def bpe_stepper(counts: Mapping[str, int] | None = None, *, step: int = 0) -> Pa
 
 
 def draw_moment(moment: Moment, merges: int) -> Picture:
-    """Draw the picture after so many merges."""
+    """Draw words, pairs and vocabulary after this number of merges."""
     newest = "".join(moment.merged) if moment.merged else None
     shown = moment.pairs[:MOST_PAIRS]
     parts = [drawing.words_part(moment.words, newest, 22), drawing.pairs_part(shown, 22)]
@@ -84,11 +85,11 @@ def describe(moment: Moment, merges: int) -> str:
 
 def _ranked(words: tuple, vocabulary: tuple[str, ...]) -> tuple:
     id_of = {token: i for i, token in enumerate(vocabulary)}
-    found: Counter = Counter()
+    counts: Counter = Counter()
     for tokens, count in words:
-        for pair in zip(tokens[:-1], tokens[1:], strict=True):
-            found[pair] += count
-    return tuple(sorted(found.items(), key=lambda item: (-item[1], id_of[item[0][0]], id_of[item[0][1]])))
+        for pair in itertools.pairwise(tokens):
+            counts[pair] += count
+    return tuple(sorted(counts.items(), key=lambda item: (-item[1], id_of[item[0][0]], id_of[item[0][1]])))
 
 
 def _joined(tokens: tuple[str, ...], pair: tuple[str, str]) -> tuple[str, ...]:

@@ -6,6 +6,7 @@ import functools
 import math
 from bisect import bisect_right
 
+from ...._validate import check_choice
 from ...lab import ablations
 from ..svg import run_curves
 from ..svg.elements import Picture, text
@@ -23,7 +24,7 @@ def stored_study() -> dict:
 
 
 def other_runs() -> list[str]:
-    """Return what can be laid beside the baseline: nothing, each variant, and the baseline with another seed."""
+    """Return what the baseline can be compared with: nothing, each variant, and the baseline with another seed."""
     return [NOTHING, *(name for name in stored_study()["trained"] if name != "baseline"), ANOTHER_SEED]
 
 
@@ -33,12 +34,10 @@ def training_replay(beside: str = NOTHING, step: int = 256) -> Panel:
     Raises ValueError when ``beside`` is none of `other_runs` or ``step`` is not 1 to the last.
     """
     options = other_runs()
-    if beside not in options:
-        raise ValueError(f"beside must be one of {', '.join(map(repr, options))}, got {beside!r}")
     last = stored_study()["trained"]["baseline"][0]["curve"]["steps"][-1]
     controls = {
         "step": number("step", step, 1, last, powers=True),
-        "beside": choice("beside the baseline:", options, beside),
+        "beside": choice("beside the baseline:", options, check_choice("beside", beside, options)),
     }
     return Panel(draw_replay, controls, widget_id="W11")
 
@@ -63,7 +62,7 @@ def translated(run: dict, step: int) -> tuple[int, list[str]]:
 
 
 def draw_replay(step: int, beside: str) -> Picture:
-    """Draw the runs' curves with rings at the step, and what each made of the four sentences by then."""
+    """Draw the runs' curves with rings at the step, and each run's translations of the four sentences."""
     stored = stored_study()
     runs = {name: run_called(name) for name in ("baseline", beside) if name != NOTHING}
     at, losses = logged(runs["baseline"], step)[0], [logged(run, step)[1] for run in runs.values()]

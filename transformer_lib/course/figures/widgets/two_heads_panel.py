@@ -10,12 +10,12 @@ import numpy as np
 import torch
 
 from ....model import circuits
+from ..plotting.base import likeliest
 from ..svg import two_heads as drawing
 from ..svg.elements import Picture
 from .controls import number, word
 from .panel import Panel
 
-SHOWN = 4  # likeliest letters
 LETTERS = alphabet.ascii_lowercase
 SHORTEST, LONGEST = 3, drawing.MOST // 2
 Run = tuple[np.ndarray, np.ndarray]  # both heads' weights [2, n, n]; p [3, n, 26]: with both, without either
@@ -61,11 +61,11 @@ def both_heads(model: circuits.AttentionOnly, shown: str) -> Run:
     """
     ids = torch.tensor([[LETTERS.index(letter) for letter in shown * 2]])
     weights = torch.stack([layer[0, 0] for layer in circuits.trace(model, ids).weights])
-    said = []
+    predicted = []
     for gone in (None, 0, 1):
         with nullcontext() if gone is None else circuits.ablate_head(model, gone, 0, how="mean"):
-            said.append(model(ids)[0].softmax(dim=-1))
-    return weights.double().numpy(), torch.stack(said).double().numpy()
+            predicted.append(model(ids)[0].softmax(dim=-1))
+    return weights.double().numpy(), torch.stack(predicted).double().numpy()
 
 
 def draw_heads(run: Run, shown: str, position: int) -> Picture:
@@ -74,7 +74,7 @@ def draw_heads(run: Run, shown: str, position: int) -> Picture:
     both, n = shown * 2, 2 * len(shown)
     source = int(second[position].argmax())
     before = int(first[source].argmax())
-    likely = [_likeliest(row) for row in said[:, position]]
+    likely = [likeliest(row, LETTERS) for row in said[:, position]]
     body = drawing.letters(both, position, len(shown), source)
     body += drawing.bars(second[position, :n], 0, f"second head, from position {position}", drawing.SECOND, position)
     title = f"first head, from position {source}, where the second looks most"
@@ -105,8 +105,3 @@ def describe(
         f"({strength:.2f}); from there the first looked most at {before}, {both[before]} ({weight:.2f}). "
         f"Said next: {said[0]}; without the first head {said[1]}, without the second {said[2]}"
     )
-
-
-def _likeliest(row: np.ndarray) -> list[tuple[str, float]]:
-    best = np.argsort(-row, kind="stable")[:SHOWN]
-    return [(LETTERS[i], float(row[i])) for i in best]

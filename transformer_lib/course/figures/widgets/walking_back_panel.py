@@ -27,11 +27,11 @@ def backward_walk(*, step: int = 1, slip: int = 0) -> Panel:
 def draw_back(step: int, slip: int) -> Picture:
     """Draw one stop: the gradients there, how long each is, and how far off with the slip."""
     name = SLIPS[slip]
-    sound, found = walking_back.walk()[step - 1], walking_back.walk(name)[step - 1]
+    sound, slipped = walking_back.walk()[step - 1], walking_back.walk(name)[step - 1]
     unit = _length(walking_back.walk()[0].gradients["arrives"])
     rows = []
     for part, right in sound.gradients.items():
-        wrong = found.gradients[part]
+        wrong = slipped.gradients[part]
         off = _length(wrong - right) / _length(right)
         rows.append((part, _length(right) / unit, _length(wrong) / unit, off if off > 1e-6 else 0.0))
     groups = walking_back.wrong_arrays(name)

@@ -14,21 +14,31 @@ from ..svg.elements import Picture
 from .controls import number, switch
 from .panel import Panel
 
+Tables = dict[str, Tensor]  # the last is the result of the step
 TOKENS = ("Show", "me", "the", "money", "<pad>")
-STEPS = ("× √d_model", "+ position", "weights", "heads × W_O", "add", "norm", "hidden", "contract", "add", "norm")
-_KINDS = (
-    "embedding",
-    "embedding",
-    "attention",
-    "attention",
-    "data",
-    "norm",
-    "feed-forward",
-    "feed-forward",
-    "data",
-    "norm",
+OPERATIONS = (  # name, kind of box, formula, what to notice
+    (
+        "× √d_model",
+        "embedding",
+        "√d_model · E[ids]",
+        "Each id picks its row of the table; d_model = 4, so every number doubles.",
+    ),
+    ("+ position", "embedding", "x + P", "The position encoding is added; from here on x holds word and place."),
+    (
+        "weights",
+        "attention",
+        "softmax(Q Kᵀ / √d_k)",
+        "Rows are queries, columns keys. Tokens meet only here and in step 4 (12).",
+    ),
+    ("heads × W_O", "attention", "[A¹V¹ | A²V²] W_O", "What each token collected from all tokens."),
+    ("add", "data", "x + attention", "The dashed path brings x past the attention, as it is."),
+    ("norm", "norm", "LayerNorm(sum)", "Each row now has mean 0 and variance 1."),
+    ("hidden", "feed-forward", "max(0, y W_1 + b_1)", "Row by row: wider (6), and no negative number is left."),
+    ("contract", "feed-forward", "hidden W_2 + b_2", "Back to d_model."),
+    ("add", "data", "y + feed-forward", "The second dashed path: y past the feed-forward network."),
+    ("norm", "norm", "LayerNorm(sum)", "One vector per position, as wide as before."),
 )
-LAST = len(STEPS) + 8  # two layers; the second has no first two steps
+LAST = len(OPERATIONS) + 8  # two layers; the second has no first two steps
 
 # The hand-made tables of notebook 10: d_model 4, two heads of width 2, d_ff 6; tokens are rows, so y = x W.
 TABLE = [
@@ -100,84 +110,35 @@ def encoder_steps(pad: bool = False, masked: bool = True) -> list[Step]:
         mask[..., 4] = False
     scaled, positions = table * 4**0.5, sinusoidal_encoding(len(table), 4).double()
     x = scaled + positions
-    steps = [
-        Step(
-            STEPS[0],
-            "√d_model · E[ids]",
-            (("E[ids]", table), ("result", scaled)),
-            "Each id picks its row of the table; d_model = 4, so every number doubles.",
-        ),
-        Step(
-            STEPS[1],
-            "x + P",
-            (("embedding", scaled), ("P", positions), ("x", x)),
-            "The position encoding is added; from here on x holds word and place.",
-        ),
-    ]
+    shown: list[Tables] = [{"E[ids]": table, "result": scaled}, {"embedding": scaled, "P": positions, "x": x}]
     for layer in (1, 2):
-        steps += _layer_steps(hand_made_layer(layer), x, mask)
-        x = steps[-1].result[0]
-    return steps
-
-
-def _layer_steps(layer: EncoderLayer, x: Tensor, mask: Tensor) -> list[Step]:
-    """Return the eight steps of one layer on x [seq_len, 4]."""
-    attended, weights = layer.self_attention(x[None], x[None], x[None], mask, return_weights=True)
-    added = x + attended[0]
-    normed = layer.self_attention_residual.norm(added)
-    first = _attention_steps(x, weights[0], attended[0], added, normed)
-    return [*first, *_feed_forward_steps(layer, normed)]
-
-
-def _attention_steps(x: Tensor, weights: Tensor, attended: Tensor, added: Tensor, normed: Tensor) -> list[Step]:
+        shown += _layer_tables(hand_made_layer(layer), x, mask)
+        x = shown[-1]["output"]
+    operations = (*OPERATIONS, *OPERATIONS[2:])
     return [
-        Step(
-            STEPS[2],
-            "softmax(Q Kᵀ / √d_k)",
-            (("head 1", weights[0]), ("head 2", weights[1])),
-            "Rows are queries, columns keys. Tokens meet only here and in step 4 (12).",
-        ),
-        Step(
-            STEPS[3],
-            "[A¹V¹ | A²V²] W_O",
-            (("x", x), ("attention", attended)),
-            "What each token collected from all tokens.",
-        ),
-        Step(
-            STEPS[4],
-            "x + attention",
-            (("x", x), ("attention", attended), ("sum", added)),
-            "The dashed path brings x past the attention, as it is.",
-        ),
-        Step(STEPS[5], "LayerNorm(sum)", (("sum", added), ("y", normed)), "Each row now has mean 0 and variance 1."),
+        Step(name, formula, tuple(tables.items()), note)
+        for (name, _, formula, note), tables in zip(operations, shown, strict=True)
     ]
 
 
-def _feed_forward_steps(layer: EncoderLayer, normed: Tensor) -> list[Step]:
+def _layer_tables(layer: EncoderLayer, x: Tensor, mask: Tensor) -> list[Tables]:
+    """Return what the eight steps of one layer show of x [seq_len, 4]."""
+    attended, weights = layer.self_attention(x[None], x[None], x[None], mask, return_weights=True)
+    attention, (head_1, head_2) = attended[0], weights[0]
+    added = x + attention
+    normed = layer.self_attention_residual.norm(added)
     hidden = torch.relu(layer.feed_forward.expand(normed))
     fed = layer.feed_forward.contract(hidden)
     summed = normed + fed
-    output = layer.feed_forward_residual.norm(summed)
     return [
-        Step(
-            STEPS[6],
-            "max(0, y W_1 + b_1)",
-            (("y", normed), ("hidden", hidden)),
-            "Row by row: wider (6), and no negative number is left.",
-        ),
-        Step(STEPS[7], "hidden W_2 + b_2", (("hidden", hidden), ("feed-forward", fed)), "Back to d_model."),
-        Step(
-            STEPS[8],
-            "y + feed-forward",
-            (("y", normed), ("feed-forward", fed), ("sum", summed)),
-            "The second dashed path: y past the feed-forward network.",
-        ),
-        Step(
-            STEPS[9],
-            "LayerNorm(sum)",
-            (("sum", summed), ("output", output)),
-            "One vector per position, as wide as before.",
-        ),
+        {"head 1": head_1, "head 2": head_2},
+        {"x": x, "attention": attention},
+        {"x": x, "attention": attention, "sum": added},
+        {"sum": added, "y": normed},
+        {"y": normed, "hidden": hidden},
+        {"hidden": hidden, "feed-forward": fed},
+        {"y": normed, "feed-forward": fed, "sum": summed},
+        {"sum": summed, "output": layer.feed_forward_residual.norm(summed)},
     ]
 
 
@@ -198,15 +159,16 @@ def draw_step(step: int, pad: bool, masked: bool) -> Picture:
     """Draw one step, from 1 to LAST."""
     steps = encoder_steps(pad, masked)
     here = steps[step - 1]
-    layer = 1 if step <= len(STEPS) else 2
+    layer = 1 if step <= len(OPERATIONS) else 2
     places = [_shape(tensor) for tensor in (here.parts[0][1], here.result[0])]
     if here.name == "weights":
         places[0] = f"[1, {4 + pad}, 4]"
     shapes = " → ".join(places)
     moved = f"largest change in the four words by the padding: {_moved(steps, step):.2f}" if pad else ""
     says = f"step {step} of {LAST}, layer {layer}, {here.name}: {shapes}{'; ' + moved if moved else ''}"
-    skip, first = (0, 1) if layer == 1 else (2, len(STEPS) + 1)
-    body = walking.chain(STEPS[skip:], _KINDS[skip:], first, step, f"layer {layer}")
+    skip, first = (0, 1) if layer == 1 else (2, len(OPERATIONS) + 1)
+    names, kinds, *_ = zip(*OPERATIONS[skip:], strict=True)
+    body = walking.chain(names, kinds, first, step, f"layer {layer}")
     parts = [(name, tensor.numpy()) for name, tensor in here.parts]
     lines = [f"{here.name}:  {here.formula}", f"shapes, batch first:  {shapes}", here.note, moved]
     body += walking.tables(TOKENS[: 4 + pad], parts, weights=here.name == "weights", lines=lines)

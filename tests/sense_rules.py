@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from statistics import NormalDist
 
-from transformer_lib.course.lab.rules import BLANK, blanked
+from transformer_lib.course.lab.questions import BLANK, blanked
 from transformer_lib.data.corpora import Pair
 from transformer_lib.data.tokenizers import WordTokenizer
 
@@ -24,9 +24,9 @@ recognize recognized look looked talked showed knew cross fit eat pull
 _PEOPLE = "man woman child girl father sister brother aunt men children"
 _ASIDES = "wanted had yesterday today finally then suddenly morning evening Monday night"
 VERBS, PEOPLE, ASIDES = (frozenset(text.split()) for text in (_VERBS, _PEOPLE, _ASIDES))
+_SHARED = ("frame", "first verb", "position", "position of the blank", "gap", "length")
 NOUN_FEATURES = (
-    "frame",
-    "first verb",
+    *_SHARED,
     "second verb",
     "first person",
     "second person",
@@ -34,21 +34,8 @@ NOUN_FEATURES = (
     "determiner",
     "adjective",
     "predicate",
-    "position",
-    "position of the blank",
-    "gap",
-    "length",
 )
-IT_FEATURES = (
-    "frame",
-    "first verb",
-    "first noun",
-    "second noun",
-    "position",
-    "position of the blank",
-    "gap",
-    "length",
-)
+IT_FEATURES = (*_SHARED, "first noun", "second noun")
 Rule = dict[tuple, set[str]]
 
 
