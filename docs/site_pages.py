@@ -24,10 +24,6 @@ from transformer_lib.course.cells import (
     tags_of,
     text_of,
 )
-    source_of,
-    tags_of,
-    text_of,
-)
 from transformer_lib.course.notebooks import NOTEBOOKS, Notebook, notebook
 from transformer_lib.course.reading import Entry, entries, literature, words
 from transformer_lib.course.teaching.notebook_files import html_of

@@ -93,10 +93,12 @@ def write_stops(minutes: dict[str, dict[str, int]]) -> dict[str, int]:
     return found
 
 
-def write_readme(hours: dict[str, int]) -> None:
-    """Put the time of each route, {title: minutes}, into the README."""
+def write_readme(hours: dict[str, int], totals: dict[str, int]) -> None:
+    """Put the time of each route, {title: minutes}, and of each notebook into the README."""
     path = ROOT / "README.md"
     text = path.read_text(encoding="utf-8")
+    for name, minutes in totals.items():
+        text = re.sub(rf"^(\| {name} \| \[[^|]+\| )\d+( \|)", rf"\g<1>{minutes}\2", text, flags=re.MULTILINE)
     for title, minutes in hours.items():
         text = re.sub(
             rf"^(\| {re.escape(title)} \| )[^|]+( \|)", rf"\g<1>{spoken(minutes)}\2", text, flags=re.MULTILINE
@@ -122,7 +124,7 @@ def main(argv: list[str] | None = None) -> int:
     for route in (routes.SPINE, routes.PART_II):
         hours[route.title] = sum(whole[stop.id] for stop in route.stops)
     hours[routes.EVERYTHING.title] = sum(whole.values()) + sum(optional.values())
-    write_readme(hours)
+    write_readme(hours, totals)
     return 0
 
 

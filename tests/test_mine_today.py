@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
-import exercise_styles_20 as styles
 import transformer_lib as tl
+from exercise_styles_20 import STYLES
 from transformer_lib.course import exercises, mine
 from transformer_lib.course.mine import parts, todays_block
 
@@ -34,7 +34,7 @@ def new_model(config):
 def keep_all():
     for exercise in exercises.all_exercises():
         if exercise.part in OF_20:
-            mine.keep(exercise.part, getattr(styles, exercise.part))
+            mine.keep(exercise.part, dict(STYLES)[exercise.id])
 
 
 @pytest.mark.parametrize("config", CONFIGS)
@@ -83,9 +83,9 @@ def test_it_says_whose_the_functions_are():
     assert mine.today(model).whose == (
         "All 5 functions are the library's; each of yours takes its place once it is accepted."
     )
-    mine.keep("rms_norm", styles.rms_norm)
+    mine.keep("rms_norm", dict(STYLES)["20.1"])
     assert mine.today(model).whose == "1 of 5 functions is yours: rms_norm."
-    mine.keep("swiglu", styles.swiglu)
+    mine.keep("swiglu", dict(STYLES)["20.2"])
     assert mine.today(model).whose == "2 of 5 functions are yours: rms_norm, swiglu."
 
 

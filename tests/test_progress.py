@@ -32,7 +32,8 @@ def ids(kind="exercise"):
 
 
 def test_what_is_marked_is_remembered(file):
-    assert progress.state() == {"exercise": {}, "quiz": {}, "case": {}, "widget": {}, "notebook": {}, "route": {}}
+    kinds = ("exercise", "quiz", "case", "widget", "notebook", "route", "prediction")
+    assert progress.state() == {kind: {} for kind in kinds}
     assert progress.mark("exercise", "04.1")
     assert progress.mark("quiz", "04.q1")
     assert progress.mark("exercise", "04.1")
@@ -265,7 +266,7 @@ def test_a_file_of_an_earlier_version_is_read_and_loses_nothing(file):
     assert progress.last() == ()
     assert "✓ 04.1" in repr(progress.banner("04")) and "▶ continue at 04." in repr(progress.banner("04"))
     assert progress.last() == ("04",)
-    assert progress.state() == {**kinds, "route": {}}
+    assert progress.state() == {**kinds, "route": {}, "prediction": {}}
     assert not list(file.parent.glob("*.corrupt"))
 
 
@@ -347,7 +348,7 @@ def test_static_outputs_hide_and_keep_out_what_was_passed(file, monkeypatch):
     before = file.read_bytes()
     monkeypatch.setenv("TRANSFORMER_COURSE_STATIC", "1")
     assert repr(progress.course_map()) == neutral
-    assert "○ not yet · 75 minutes" in repr(progress.banner("04"))
+    assert f"○ not yet · {notebooks.notebook('04').minutes} minutes" in repr(progress.banner("04"))
     assert progress.banner("04")._repr_mimebundle_() == progress.banner("04")._repr_mimebundle_()
     assert not progress.mark("exercise", "04.2")
     assert not progress.reset()

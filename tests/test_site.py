@@ -23,7 +23,7 @@ import site_pages
 import built_site
 import studies
 import transformer_lib as tl
-from transformer_lib.course.cells import source_of, tags_of, text_of
+from transformer_lib.course.cells import for_readers, source_of, tags_of, text_of
 from transformer_lib.course.claims import errata, get, shown_in
 from transformer_lib.course.notebooks import NOTEBOOKS, notebook
 from transformer_lib.course.reading import entries, literature

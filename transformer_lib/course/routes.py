@@ -115,15 +115,14 @@ EVENING = Route(
         ),
         Stop(
             "12",
-            41,
+            26,
             (
                 "A translator made of your functions",
                 "Once through the model",
                 "By hand: a Transformer without layers",
                 "One part is wrong. Would you notice?",
-                "How many parameters does it have, and where are they?",
             ),
-            ("12.2", "12.3", "12.q1", "12.q3", "W15"),
+            ("12.2", "12.q1", "W15"),
         ),
         Stop(
             "13",
@@ -133,13 +132,12 @@ EVENING = Route(
         ),
         Stop(
             "14",
-            29,
+            18,
             (
                 "By hand: the probability of a whole sentence",
                 "The loop: choose, append, repeat",
-                "Looking further: beam search",
             ),
-            ("14.1", "14.q1", "14.q2", "W10"),
+            ("14.1",),
         ),
     ),
 )

@@ -56,6 +56,21 @@ def sentences(word: str) -> dict[str, list[str]]:
     return {sense: [SENTENCE.format(word, cue) for cue in cues] for sense, cues in lexicon()[word].items()}
 
 
+def in_training(translator: Translator, word: str) -> tuple[Tensor, list[str]]:
+    """Return a noun's vectors [n, d_model] after the encoder in all training sentences, and the German noun of each.
+
+    Raises:
+        ValueError: the corpus has no such ambiguous noun.
+    """
+    if word not in lexicon():
+        raise ValueError(f"word must be one of {', '.join(lexicon())}, got {word!r}")
+    pairs = [pair for pair in _nouns() if pair.word == word and pair.cue]
+    ids = translator.src_tokenizer.encode_batch([pair.src for pair in pairs])
+    encoded = levels(translator, ids)[-1]  # [n, src_len, d_model]
+    (noun,) = translator.src_tokenizer.encode_batch([word])[0]
+    return encoded[ids == noun], [pair.sense.split()[-1] for pair in pairs]
+
+
 def layer_outputs(translator: Translator, texts: Sequence[str]) -> list[Tensor]:
     """Return the nouns' vectors [n, d_model] of n sentences: as they enter the encoder, and after each layer."""
     return [x[:, NOUN] for x in levels(translator, translator.src_tokenizer.encode_batch(texts))]
