@@ -136,13 +136,42 @@ def test_a_notebook_page_is_whole(site, entry):
     page = pages(site)[(site / "notebooks" / f"{entry.stem}.html").resolve()]
     cells = for_readers(raw(entry)["cells"])
     assert {f"cell-{cell['id']}" for cell in cells[1:]} <= page.ids
-    assert page.text.count('<details class="admonition hide above-input">') == tagged(entry, "solution")
-    assert page.text.count("Show the solution") == page.text.count("Hide the solution") == tagged(entry, "solution")
+    folded = tagged(entry, "hide-input")
+    assert page.text.count('<details class="admonition hide above-input">') == folded
+    assert page.text.count("Show the solution") == page.text.count("Hide the solution") == folded
     assert page.text.count('class="in-lab"') == tagged(entry, "widget")
     assert page.text.count('class="course-strip"') == 1
     assert "tag_claim" not in page.text and "tag_nbval" not in page.text
     prose = "".join(source_of(cell) for cell in cells if cell["cell_type"] == "markdown")
     assert page.text.count('<span class="math') >= len(re.findall(r"(?<!\$)\$[^$\n]+\$(?!\$)", prose)) / 2
+
+
+def test_what_is_predicted_opens_with_a_click():
+    cells = [
+        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": "# Title"},
+        {"cell_type": "markdown", "id": "b", "metadata": {}, "source": "Predict it."},
+        code_cell("c", "print(5)"),
+        code_cell("d", "assert 5", "guard"),
+        {"cell_type": "markdown", "id": "e", "metadata": {"tags": ["telling"]}, "source": "It is $5$."},
+        {"cell_type": "markdown", "id": "f", "metadata": {}, "source": "## Next"},
+        code_cell("g", "print(7)"),
+    ]
+    page = site_pages.page_of({"cells": cells}, notebook("04"))["cells"]
+    shown = {cell["source"]: cell["metadata"].get("tags") for cell in page if cell["cell_type"] == "code"}
+    assert shown == {"print(5)": ["hide-output"], "print(7)": None}
+    told = [cell["source"] for cell in page if "<details>" in cell["source"]]
+    assert len(told) == 1 and "<summary><b>What happened</b></summary>\n\nIt is $5$.\n\n</details>" in told[0]
+
+
+def code_cell(name: str, source: str, *tags: str) -> dict:
+    outputs = [{"output_type": "stream", "name": "stdout", "text": "seen"}]
+    return {"cell_type": "code", "id": name, "metadata": {"tags": [*tags]}, "source": source, "outputs": outputs}
+
+
+def test_the_folds_of_a_page_say_what_opens(site):
+    page = pages(site)[(site / "notebooks" / "09_residuals_norms_feed_forward.html").resolve()].text
+    assert page.count("Show what comes out") == page.count("Hide what comes out") > 5
+    assert page.count("<summary><b>What happened</b></summary>") > 5
 
 
 def test_cells_named_in_the_guide_are_links(site):

@@ -15,3 +15,14 @@ for (const sign of document.querySelectorAll("summary > .toctree-toggle")) {
   const part = sign.closest("li").querySelector("a");
   sign.parentElement.setAttribute("aria-label", `Pages of ${part.textContent.trim()}`);
 }
+
+// On paper nothing can be opened: what a prediction leads to is printed, and hints and solutions stay folded.
+const told = () => document.querySelectorAll("details.below-input, details:has(> summary > b)");
+let opened = [];
+window.addEventListener("beforeprint", () => {
+  opened = [...told()].filter((fold) => !fold.open);
+  for (const fold of opened) fold.open = true;
+});
+window.addEventListener("afterprint", () => {
+  for (const fold of opened) fold.open = false;
+});
