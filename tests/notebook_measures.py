@@ -81,7 +81,7 @@ def printed(cell: dict) -> int:
 
 
 def predictions(cells: Iterable[dict]) -> Iterator[tuple[dict, dict | None]]:
-    """Each cell whose result is to be predicted, with the next cell of Markdown, which tells it; exercises wait apart."""
+    """Each cell whose result is to be predicted, with the next cell of Markdown, which tells it; no exercises."""
     asked, open_for = False, None
     for cell in cells:
         if cell["cell_type"] == "markdown":

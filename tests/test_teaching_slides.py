@@ -92,9 +92,7 @@ def test_no_slide_holds_a_solution_or_a_hint(entry):
     cells = slides_plan.read(course.path_of(entry))
     page = "\n".join(piece.text for slide in deck(entry) for piece in slide.pieces)
     assert not re.search(r"def \w+_solution\(", page) and "Hint 1" not in page
-    solutions = {
-        line for one in cells if "solution" in tags_of(one) for line in one["source"].splitlines()
-    }
+    solutions = {line for one in cells if "solution" in tags_of(one) for line in one["source"].splitlines()}
     assert [line for line in solutions if "def " in line and line in page] == []
 
 

@@ -13,7 +13,9 @@ from ..cells import awaited, folded, for_readers, is_question, is_telling, sourc
 Json = dict[str, Any]
 
 _WAITS = {"exercise", "check", "solution", "nbval-ignore-output"}
-_PERSONAL = re.compile(r"\bprogress\.(banner|course_map|predictions)\(|\bmine\.(map|by_hand|speculative|breaking)\(|\.show\(")
+_PERSONAL = re.compile(
+    r"\bprogress\.(banner|course_map|predictions)\(|\bmine\.(map|by_hand|speculative|breaking)\(|\.show\("
+)
 _KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 
 
