@@ -19,6 +19,7 @@ pytest.importorskip("jupyterlab", reason="JupyterLab is not installed")
 FIRST, SECOND = "00_start_here.ipynb", "01_attention_is_a_lookup.ipynb"
 STUB = "nearest_key_lookup(query, keys, values):"
 ANSWER = "def nearest_key_lookup(query, keys, values):\n    return values[(keys @ query).argmax()]"
+ASKED = 'predict("00.p1")'
 PANEL, QUESTION, NUMBER = "tl.widgets.soft_lookup()", 'quiz("01.q1")', 'quiz("01.q2")'
 SHOWN = "window.jupyterapp.shell.currentWidget"
 DIRTY = f"{SHOWN}.content.model.dirty"
@@ -105,6 +106,7 @@ def test_a_first_evening_and_coming_back(learner, make_lab, home):
     page = make_lab()
     look_at_the_first_notebook(learner, page)
     play_with_the_first_panel(learner, page)
+    commit_to_a_prediction(learner, page)
     go_to_the_second(learner, page)
     pass_an_exercise(learner, page)
     wake_panel_and_questions(learner, page)
@@ -135,9 +137,27 @@ def look_at_the_first_notebook(learner, page):
     assert name_of(page) == f"mine/{FIRST}"
     page.wait_for_timeout(1000)
     assert not page.evaluate(DIRTY), "opening a notebook changed it"
-    assert "12 of 12" not in output_of(cell(page, "def right_senses("))
+    assert output_of(cell(page, "def right_senses(")) == ""
+    assert "In how many of the twelve sentences" in output_of(cell(page, ASKED))
+    told = page.locator("details", has_text="so the last word must have told")
+    assert told.count() == 1 and not told.evaluate("fold => fold.open")
     assert "▶ Run this cell" in output_of(cell(page, "tl.widgets.deciding_word()"))
     learner.shoot(page, "copy_first")
+
+
+def commit_to_a_prediction(learner, page):
+    """By keyboard; the run then says how it compares."""
+    for source in ("tl.progress.banner", "translator = ", "corpus = ", "def sentences("):
+        run_cell(learner, page, cell(page, source))
+    asked = cell(page, ASKED)
+    run_cell(learner, page, asked)
+    asked.locator("input[type=text]").focus()
+    page.keyboard.type("9")
+    page.keyboard.press("Enter")
+    asked.locator("[role=status]", has_text="Noted: 9.").wait_for()
+    assert run_cell(learner, page, cell(page, "def right_senses(")).startswith("You said 9, it is 12.")
+    assert progress.said("00.p1").right is False
+    learner.shoot(page, "copy_prediction")
 
 
 def play_with_the_first_panel(learner, page):

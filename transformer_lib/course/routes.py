@@ -132,7 +132,7 @@ EVENING = Route(
         ),
         Stop(
             "14",
-            18,
+            17,
             (
                 "By hand: the probability of a whole sentence",
                 "The loop: choose, append, repeat",
