@@ -8,6 +8,7 @@ teaching guide (by section), the routes and the README. After it, refresh notebo
 
 from __future__ import annotations
 
+import argparse
 import json
 import re
 from pathlib import Path
@@ -108,6 +109,7 @@ def write_readme(hours: dict[str, int], totals: dict[str, int]) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     """Count and write."""
+    argparse.ArgumentParser(description="Count the minutes of every notebook and write them down.").parse_args(argv)
     counted = [entry for entry in notebooks.NOTEBOOKS if entry.id != "B"]
     minutes = {entry.id: write_notebook(entry) for entry in counted}
     totals = {}
