@@ -48,12 +48,11 @@ def test_the_gain_is_the_spread_of_the_weights(gain):
 
 def test_signals_begin_with_the_input_and_end_with_the_given_gradient():
     found = study_lab.signals(3, True, "post", seed=5)
-    assert {len(part) for part in (found.activation, found.gradient, found.spread, found.own, found.own_centred)} == {4}
+    assert {len(part) for part in (found.activation, found.gradient, found.spread)} == {4}
     assert found.activation[0] == pytest.approx(1, abs=0.05)
     assert found.gradient[-1] == pytest.approx(1, abs=0.05)
     assert found.activation[1:] == pytest.approx([1] * 3, abs=1e-4)  # post-norm
     assert found.spread[0] == pytest.approx(math.sqrt(11 / 12), abs=0.02)
-    assert found.own[0] == 1
 
 
 def test_signals_leave_the_random_numbers_alone():
@@ -80,13 +79,12 @@ def test_without_sublayers_that_do_anything_all_passes_unchanged():
     found = study_lab.signals(5, True, "none", gain=0.0)
     assert found.activation == pytest.approx([found.activation[0]] * 6)
     assert found.gradient == pytest.approx([found.gradient[0]] * 6)
-    assert found.own == found.own_centred == (1.0,) * 6
+    assert found.spread == pytest.approx([found.spread[0]] * 6)
 
 
 def test_equal_rows_have_no_spread():
     rows = torch.randn(1, 1, study_lab.WIDTH).expand(2, 5, -1)
     assert study_lab._spread(rows) == pytest.approx(0, abs=1e-6)
-    assert study_lab._own(rows, torch.randn(2, 5, study_lab.WIDTH)) == pytest.approx(1 / 5)
 
 
 def test_a_detached_norm_is_a_layer_norm_with_constant_statistics():

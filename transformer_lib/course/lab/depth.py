@@ -9,7 +9,6 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from ...model.layers import FeedForward, LayerNorm
@@ -85,15 +84,11 @@ class Signals:
         activation: root mean square of the entries of x.
         gradient: root mean square of the gradient with respect to x; that of the last x is drawn from N(0, 1).
         spread: share of x that the mean of its rows does not explain, ‖x − row mean‖ / ‖x‖; 0: all rows are equal.
-        own: share of rows whose most similar row of the input, by cosine, is their own.
-        own_centred: the same after the mean of the rows is taken off.
     """
 
     activation: tuple[float, ...]
     gradient: tuple[float, ...]
     spread: tuple[float, ...]
-    own: tuple[float, ...]
-    own_centred: tuple[float, ...]
 
 
 @contextmanager
@@ -123,9 +118,7 @@ def signals(
         for block in blocks:
             states.append(block(states[-1]))
     gradients = torch.autograd.grad(states[-1], states, last)
-    own = tuple(_own(state, x) for state in states)
-    centred = tuple(_own(state - state.mean(dim=1, keepdim=True), x) for state in states)
-    return Signals(tuple(map(_rms, states)), tuple(map(_rms, gradients)), tuple(map(_spread, states)), own, centred)
+    return Signals(tuple(map(_rms, states)), tuple(map(_rms, gradients)), tuple(map(_spread, states)))
 
 
 def _rms(x: Tensor) -> float:
@@ -135,12 +128,6 @@ def _rms(x: Tensor) -> float:
 def _spread(x: Tensor) -> float:
     x = x.detach()
     return ((x - x.mean(dim=1, keepdim=True)).norm() / x.norm()).item()
-
-
-def _own(x: Tensor, start: Tensor) -> float:
-    """Return the share of rows i of x [batch, tokens, WIDTH] more similar to start's row i than to any other row."""
-    cosines = F.normalize(x.detach(), dim=-1, eps=1e-300) @ F.normalize(start.detach(), dim=-1).mT
-    return (cosines.argmax(dim=-1) == torch.arange(x.shape[1])).double().mean().item()
 
 
 @dataclass(frozen=True)

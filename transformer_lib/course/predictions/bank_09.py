@@ -17,7 +17,7 @@ NOTEBOOK_09 = (
     ),
     Choice(
         "09.p6",
-        "With residual connections, for small weights and larger ones, the gradient that arrives at the first block is …",
+        "With residual connections, and with small weights or larger ones, the gradient at the first block is …",
         (
             "much smaller than the one that left the last block: 48 sub-layers are a long way.",
             "about the same: the path through I brings it down unchanged.",

@@ -58,7 +58,7 @@ NOTEBOOK_09 = (
             ),
             Option(
                 "It reads the same, but what it adds now weighs a tenth, beside the stream.",
-                "LN(x) has forgotten the factor, so f(LN(x)) is what it was. The x that it is added to has grown.",
+                "LN(x) has forgotten the factor, so f(LN(x)) is what it was. The x it is added to has grown.",
                 right=True,
             ),
             Option(

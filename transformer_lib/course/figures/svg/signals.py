@@ -1,14 +1,14 @@
-"""What passes through a stack of blocks: curves over the blocks, and a small table of scores."""
+"""What passes through a stack of blocks: curves over the blocks."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
 from .charts import DASHES, Axes, Box
-from .elements import LINE, line, rect, text, text_width
+from .elements import LINE, line, text, text_width
 
 COLOURS = ("#0072b2", "#d55e00")
-WIDTH, HEIGHT = 710, 330
+WIDTH, HEIGHT = 710, 222
 REACHES = (2, 5, 10, 15, 30, 60, 110, 300)
 """The largest powers of ten that the axis may show."""
 
@@ -48,19 +48,4 @@ def block_chart(
         parts.append(line(start, y + height + 45, start + 26, y + height + 45, colour, look))
         parts.append(text(start + 32, y + height + 49, name, size=11))
         start += 44 + text_width(name, 11)
-    return "".join(parts)
-
-
-def score_table(title: str, columns: Sequence[str], rows: Mapping[str, Sequence[str]], x: float, y: float) -> str:
-    """Draw a framed table: a title, a row of headings, and named rows of short texts; a comma breaks a heading."""
-    parts = [rect(x, y, WIDTH - 2 * x, 44 + 18 * (len(rows) + 1), "none", f'rx="5" stroke="{LINE}"')]
-    apart = min(116, 520 / max(len(columns), 1))
-    parts.append(text(x + 10, y + 18, title, "bold"))
-    for line_number, (name, cells) in enumerate({"": columns, **rows}.items()):
-        level = y + 38 + 18 * line_number + (12 if name else 0)
-        parts.append(text(x + 10, level, name))
-        for i, cell in enumerate(cells):
-            for below, words in enumerate(cell.split(", ")):
-                kind = "mid" if name else "mid soft"
-                parts.append(text(x + 150 + apart * i, level + 12 * below, words, kind, size=11))
     return "".join(parts)

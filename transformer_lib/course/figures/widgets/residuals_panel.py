@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 
 from ...._validate import check_choice
 from ...lab import depth
@@ -27,14 +26,14 @@ def residual_and_norm(
         "residual": switch("residual: x + f(x)", residual),
         "norm": choice("norm", depth.NORMS, check_choice("norm", norm, depth.NORMS)),
         "n_blocks": number("blocks", n_blocks, 1, 24),
-        "gain": number("gain of the weights", gain, 0.5, 1.5, 0.1),
+        "gain": number("weights, times 1/√inputs", gain, 0.5, 1.5, 0.1),
         "seed": number("seed", seed, 0, 9),
     }
     return Panel(draw_signals, controls, widget_id="W13")
 
 
 def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: int) -> Picture:
-    """Draw activation and gradient after each block on a logarithmic axis, the rows' differences, and stored scores."""
+    """Draw activation and gradient after each block on a logarithmic axis, and how different the rows are."""
     gain = round(gain, 6)
     measured = depth.signals(n_blocks, residual, norm, gain=gain, seed=seed)
     activation, gradient = measured.activation, measured.gradient
@@ -44,17 +43,14 @@ def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: in
     body = text(60, 16, "size of x and of its gradient (before training)", "bold")
     body += signals.block_chart(sizes, (60, 30, 285, 130), ticks)
     body += text(420, 16, "are the rows still different?", "bold")
-    rows = {"spread": measured.spread, "recognised": measured.own}
-    body += signals.block_chart(rows, (420, 30, 270, 130), {0: "0", 0.5: ".5", 1: "1"})
-    body += signals.score_table(*_trained(residual, norm), 10, 228)
+    body += signals.block_chart({"spread": measured.spread}, (420, 30, 270, 130), {0: "0", 0.5: ".5", 1: "1"})
     around = f"{'with' if residual else 'no'} residual, {_NAMES[norm]}"
     ratio = spoken(gradient[0] / gradient[-1])
-    says = f"{n_blocks} blocks, {around}, gain {gain:g}, untrained: gradient first/last {ratio}, "
+    says = f"{n_blocks} blocks, {around}, weights {gain:g}/√inputs, untrained: gradient first/last {ratio}, "
     says += f"activation last/first {spoken(activation[-1] / activation[0])}, "
     says += f"spread of the rows {measured.spread[-1]:.2f}"
-    columns = [map(spoken, activation), map(spoken, gradient)]
-    columns += [map("{:.2f}".format, measured.spread), map("{:.2f}".format, measured.own)]
-    table = [["after block", "activation", "gradient", "spread", "recognised"]]
+    columns = [map(spoken, activation), map(spoken, gradient), map("{:.2f}".format, measured.spread)]
+    table = [["after block", "activation", "gradient", "spread"]]
     table += [[str(i), *row] for i, row in enumerate(zip(*columns, strict=True))]
     alt = f"Curves over the blocks: size of x and of its gradient, and how different the rows are. {says}."
     return Picture(body, signals.WIDTH, signals.HEIGHT, alt, says, table=table)
@@ -63,25 +59,3 @@ def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: in
 def spoken(value: float) -> str:
     """Write a size with two digits: 0.34, or 3.4e+08 where it is far from 1."""
     return f"{value:.2f}" if 0.01 <= value < 100 else f"{value:.1e}"
-
-
-@lru_cache(maxsize=1)
-def _stored() -> dict:
-    return depth.load_results()
-
-
-def _trained(residual: bool, norm: str) -> tuple[str, list[str], dict[str, list[str]]]:
-    """Return title, headings and rows of the table of trained stacks: seeds that reach the goal, by depth and rate."""
-    stored = _stored()
-    plain = [run for run in stored["runs"] if not run["detached"] and not run["warmup"]]
-    runs = [run for run in plain if (run["residual"], run["norm"]) == (residual, norm)]
-    title = f"Trained (stored study, not live): seeds of {len(stored['seeds'])} that are 95 % right within "
-    title += f"{stored['steps']} steps, by learning rate"
-    if not runs:
-        return title, [], {"(This set-up was not trained.)": []}
-    columns = [f"{run['n_blocks']} blocks, {run['rate']:g}" for run in runs if run["gain"] == 1.0]
-    rows = {}
-    for gain, name in ((depth.SMALL, "gain 0.58"), (1.0, "gain 1")):
-        chosen = [run for run in runs if run["gain"] == gain]
-        rows[name] = [str(sum(step is not None for step in run["steps"])) for run in chosen]
-    return title, columns, rows
