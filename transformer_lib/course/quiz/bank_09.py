@@ -45,8 +45,8 @@ NOTEBOOK_09 = (
     ),
     Choice(
         "09.q3",
-        "In a pre-norm stack, somebody makes the residual stream x ten times as large between two blocks. What does the "
-        "next sub-layer f notice? (Leave ε out.)",
+        "In a pre-norm stack, somebody makes the residual stream x ten times as large between two blocks. What does "
+        "the next sub-layer f notice? (Leave ε out.)",
         (
             Option(
                 "Everything in it is ten times as large.",
