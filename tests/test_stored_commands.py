@@ -21,7 +21,7 @@ NAMING = sorted(
 
 def commands(path: Path) -> set[str]:
     """Modules of the library that the file tells a reader to run; of `studies.NAME`, any study, the package."""
-    found = re.findall(rb"python -m ((?:transformer_lib|studies)(?:\.[a-z]\w*)*)", path.read_bytes())
+    found = re.findall(rb"python -m ((?:transformer_lib|studies)(?:\.[a-z]\w*)*+)(?!\.\{)", path.read_bytes())
     return {name.decode() for name in found}
 
 
