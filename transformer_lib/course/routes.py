@@ -80,7 +80,7 @@ EVENING = Route(
         ),
         Stop(
             "01",
-            60,
+            59,
             (
                 "A dictionary, and where it stops",
                 "The soft lookup",
@@ -88,7 +88,7 @@ EVENING = Route(
                 "From one query to many",
                 "How does a lookup learn?",
             ),
-            ("01.1", "01.2", "01.3", "01.q1", "01.q2", "01.q3", "01.q4", "01.q5", "W1", "W26"),
+            ("01.1", "01.2", "01.3", "01.q1", "01.q3", "01.q4", "01.q5", "W1", "W26"),
         ),
         Stop(
             "03",
