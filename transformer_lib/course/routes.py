@@ -80,7 +80,7 @@ EVENING = Route(
         ),
         Stop(
             "01",
-            59,
+            58,
             (
                 "A dictionary, and where it stops",
                 "The soft lookup",
