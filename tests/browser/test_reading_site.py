@@ -142,7 +142,7 @@ def test_by_keyboard_past_the_side_bar_and_into_a_solution(visit):
     assert page.evaluate(FOCUSED) == "Skip to main content"
     page.keyboard.press("Enter")
     assert page.url.endswith("#main-content")
-    fold = page.locator("details.hide").first
+    fold = page.locator("details.above-input").first
     assert not fold.locator("pre").is_visible()
     page.locator("article details summary").first.evaluate("node => node.focus()")
     for _ in range(40):
