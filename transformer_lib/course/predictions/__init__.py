@@ -7,10 +7,10 @@ and a cell runs just as well without a prediction. What was said is remembered o
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import TYPE_CHECKING, SupportsFloat
 
 from .. import progress
+from ..quiz.view import AskedView
 from .bank import PREDICTIONS
 from .model import Choice, Comparison, Number, Prediction, Said
 from .view import build, compared, html, plain
@@ -76,31 +76,19 @@ def outcome(prediction_id: str, came: SupportsFloat | None = None) -> None:
     progress.show(progress.View(lambda: (page, text)))
 
 
-class PredictionView:
+class PredictionView(AskedView):
     """A question that shows itself: as a widget, or as HTML, or as plain text."""
 
     def __init__(self, asked: Prediction) -> None:
         """Show `asked`."""
+        super().__init__(html(asked), plain(asked))
         self.asked = asked
 
-    @cached_property
-    def widget(self) -> ipywidgets.VBox:
-        """The ipywidgets box; made when it is first needed."""
+    def build(self) -> ipywidgets.VBox:
+        """Return a new ipywidgets box."""
         kept = progress.said(self.asked.id)
         before = f"You said {kept.said} on {kept.date}." if kept else ""
         return build(self.asked, lambda said: commit(self.asked.id, said), before)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
-        bundle = {"text/html": html(self.asked), "text/plain": plain(self.asked)}
-        try:
-            live = self.widget._repr_mimebundle_() or {}
-        except ImportError:  # ipywidgets is not installed: the text is enough
-            live = {}
-        return {**live, **bundle}
-
-    def __repr__(self) -> str:
-        """Return the question as text."""
-        return plain(self.asked)
 
 
 def predict(prediction_id: str, said: Said | None = None) -> PredictionView | None:

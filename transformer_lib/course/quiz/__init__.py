@@ -7,13 +7,12 @@ text. A right answer is remembered as progress, on this machine only.
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 from .. import progress
 from .bank import QUESTIONS
 from .model import Answer, Choice, Feedback, Number, Option, Question
-from .view import build, html, plain
+from .view import AskedView, build, html, plain
 
 if TYPE_CHECKING:
     import ipywidgets
@@ -54,30 +53,18 @@ def answer(question_id: str, given: Answer) -> None:
     print(submit(question_id, given).text)
 
 
-class QuizView:
+class QuizView(AskedView):
     """A question that shows itself: as a widget, or folded HTML, or plain text."""
 
     def __init__(self, entry: Question) -> None:
         """Show `entry`."""
+        super().__init__(html(entry), plain(entry))
         self.question = entry
 
-    @cached_property
-    def widget(self) -> ipywidgets.VBox:
-        """The ipywidgets box; made when it is first needed."""
+    def build(self) -> ipywidgets.VBox:
+        """Return a new ipywidgets box."""
         before = self.question.id in progress.state()["quiz"]
         return build(self.question, lambda given: submit(self.question.id, given), before)
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
-        bundle = {"text/html": html(self.question), "text/plain": plain(self.question)}
-        try:
-            live = self.widget._repr_mimebundle_() or {}
-        except ImportError:  # ipywidgets is not installed: the text is enough
-            live = {}
-        return {**live, **bundle}
-
-    def __repr__(self) -> str:
-        """Return the question as text."""
-        return plain(self.question)
 
 
 def quiz(question_id: str) -> QuizView:

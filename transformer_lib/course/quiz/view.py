@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,34 @@ from .model import Answer, Choice, Feedback, Number, Question
 
 if TYPE_CHECKING:
     import ipywidgets
+
+
+class AskedView:
+    """Something asked that shows itself: as a widget, or as HTML, or as plain text."""
+
+    def __init__(self, page: str, text: str) -> None:
+        """Show `page` where HTML can be shown, else `text`."""
+        self._bundle = {"text/html": page, "text/plain": text}
+
+    def build(self) -> ipywidgets.VBox:
+        """Return a new ipywidgets box."""
+        raise NotImplementedError
+
+    @cached_property
+    def widget(self) -> ipywidgets.VBox:
+        """The ipywidgets box; made when it is first needed."""
+        return self.build()
+
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, object]:
+        try:
+            live = self.widget._repr_mimebundle_() or {}
+        except ImportError:  # ipywidgets is not installed: the text is enough
+            live = {}
+        return {**live, **self._bundle}
+
+    def __repr__(self) -> str:
+        """Return what is asked as text."""
+        return self._bundle["text/plain"]
 
 
 def rich(text: str) -> str:
