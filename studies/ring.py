@@ -17,7 +17,8 @@ from transformer_lib.course.lab.ring import KINDS
 from .engine import Step, Steps, Study, rounded
 
 SYMBOLS, COLOURS, FEATURES, HIDDEN = 8, 4, 32, 64
-BATCH_SIZE, RATE, BUDGETS = 64, 3e-3, (400, 3000)
+BATCH_SIZE, RATE, BUDGETS = 64, 3e-3, (100, 400, 3000)
+RACED, RATES, EARLY = ("others only", "two matrices"), (1e-3, 3e-3, 1e-2, 3e-2), (50, 100, 200)
 RETRAINED, RETRAINING_STEPS = "others only", 1500
 VERSIONS = ("as it is", "equal", "usual", "varying")  # of the weights: see `Weights`
 
@@ -73,13 +74,13 @@ class Ring:
         hidden = torch.cat([x, weights @ x], dim=-1) @ self.parameters["w_1"][:, None]
         return hidden.relu() @ self.parameters["w_2"][:, None]
 
-    def train(self, steps: int, changed: Weights | None = None) -> Ring:
+    def train(self, steps: int, changed: Weights | None = None, rate: float = RATE) -> Ring:
         """Take steps of Adam on new batches; returns the models themselves.
 
         With `changed` weights in place of the models' own, only the small network is trained.
         """
         trained = [self.parameters[name] for name in (("w_1", "w_2") if changed else self.parameters)]
-        optimizer = torch.optim.Adam(trained, lr=RATE)
+        optimizer = torch.optim.Adam(trained, lr=rate)
         for _ in range(steps):
             symbol, colour, target = batch(self.generators, BATCH_SIZE)
             x = self.tokens(symbol, colour)
@@ -198,15 +199,22 @@ def examined(kind: str, steps: int, seeds: Sequence[int]) -> dict[str, Any]:
     return rounded(Ring(kind, seeds).train(steps).examine())
 
 
+def raced(kind: str, rate: float, seeds: Sequence[int]) -> dict[str, list[float]]:
+    """Return the rounded shares of right answers of new models after few steps at this rate, {steps: [models]}."""
+    return {str(number): rounded(Ring(kind, seeds).train(number, rate=rate).examine()["right"]) for number in EARLY}
+
+
 def retrained(version: str, seeds: Sequence[int]) -> list[float]:
     """Return the rounded shares of `retrain`."""
     return rounded(retrain(seeds, version, longest_trained(RETRAINED, tuple(seeds))))
 
 
 def steps(seeds: Sequence[int]) -> Steps:
-    """Train every kind with both budgets, and one of them with changed weights."""
+    """Train every kind with all budgets, two at several rates, and one of them with changed weights."""
     for kind, number in itertools.product(KINDS, BUDGETS):
         yield Step(("found", kind, str(number)), examined, kind, number, seeds)
+    for kind, rate in itertools.product(RACED, RATES):
+        yield Step(("rates", kind, f"{rate:g}"), raced, kind, rate, seeds)
     for version in VERSIONS:
         yield Step(("retrained", version), retrained, version, seeds)
 

@@ -82,6 +82,7 @@ ARGUMENTS = {  # of the panels that need some, or are slow without
         "snapshots": {step: normal(7, 5, seed=step) for step in (0, 11, 23)},
         "classes": CLASSES,
     },
+    "gathering": lambda: {"X": normal(7, 2)},
     "mask_dial": lambda: {"model": language_model(), "tokenizer": WORDS, "sentence": "Show me the money."},
     "mask_lab": lambda: {"scores": normal(5, 5).round(1), "tokens": ["<start>", "not", "on", "<pad>", "<pad>"]},
     "projection_stepper": lambda: {**matrices(d_model=7), "tokens": TOKENS},

@@ -150,3 +150,19 @@ def test_what_cannot_be_drawn_is_refused(counts, senses, names, message):
     steps = [np.ones((count, 7)) for count in counts]
     with pytest.raises(ValueError, match=message):
         plotting.plot_arrows(*steps, plane=plane, senses=senses, names=names)
+
+
+def test_paths_are_arrows_from_step_to_step_named_at_their_ends():
+    paths = np.array([[[0, 0], [1, 1], [2, 0]], [[1, 0], [1, 3], [2, 2]], [[5, 0], [4, 3], [2, 7]]])
+    ax = plotting.plot_paths(paths, ["a", "b", "c"], landmarks={"here": (3, 3)}, xlabel="x", ylabel="y")
+    arrows = [text for text in ax.texts if text.arrow_patch is not None]
+    assert len(arrows) == 2 * 3 and {text.get_text() for text in ax.texts} == {"", "a", "b", "c", "here"}
+    assert {tuple(text.xy) for text in arrows} == {tuple(point) for point in paths[1:].reshape(-1, 2).tolist()}
+    low, high = ax.get_xlim()
+    assert low < 0 and high > 5
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 2), (2, 3, 3), (2, 5, 2)])
+def test_paths_of_another_form_are_refused(shape):
+    with pytest.raises(ValueError, match=r"paths must be \[n_steps, 3, 2\] with two steps or more, got"):
+        plotting.plot_paths(np.zeros(shape), ["a", "b", "c"], xlabel="x", ylabel="y")

@@ -141,6 +141,8 @@ REFUSED = [
     ("dot_product", "key must be a vector of two components", {"key": [1.0, 2.0, 3.0]}),
     ("embedding_plane", "one word per row, 7, and at most 40, got 2", {"classes": {"one": ["a"], "two": ["b"]}}),
     ("embedding_plane", "classes must be 2 to 6, got 1", {"classes": {"one": ["a"] * 7}}),
+    ("gathering", r"X must be 2 to 20 tokens with two features each, got shape \(3, 5\)", {"X": normal(3, 5)}),
+    ("gathering", *one(0, 20, rounds=21)),
     ("encoder_walk", *one(1, 18, step=19)),
     ("gradient_descent", *one(-1.0, 3.5, sharpness=9)),
     ("head_splitter", *one(1, 12, d_model=13)),

@@ -317,6 +317,19 @@ def _stopped_early(call, case, result):
     return None
 
 
+def _drifted(call, case, result):
+    """Name shares in the right proportions that do not sum to one, as a very high power of A has them."""
+    if not isinstance(result, torch.Tensor) or result.shape != (len(case.args[0]),) or not result.sum() > 0:
+        return None
+    total = result.sum().item()
+    if abs(total - 1) < 1e-7 or not torch.allclose(result / total, settled_shares(case.args[0]), rtol=1e-5):
+        return None
+    return (
+        f"Your shares have the right proportions, but they sum to {total:.6g}. If that is a very high power of A: "
+        "every multiplication rounds a little, and it adds up. Which shares does one round leave as they are?"
+    )
+
+
 EXERCISE_6 = Exercise(
     "02.6", "Where repeated averaging ends", 15, 3, settled_shares, _limit_cases,
     slips(
@@ -334,7 +347,80 @@ EXERCISE_6 = Exercise(
         ("softmax of lengths", "exp().sum(-1)", "diagonal().exp()",
          "You used a token's score with itself; its scores with all the others count too."),
     ),
-    rtol=1e-5, probes=(_stopped_early,),
+    rtol=1e-5, probes=(_stopped_early, _drifted),
 )  # fmt: skip
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+# 02.7 How far from similarity? ----------------------------------------------------------------------------------------
+
+
+def unbalanced(A):
+    """Return how far the weights are from any that symmetric scores could make, a number: 0 if such scores could.
+
+    A: [n, n], all entries positive, n at least 3, float64. The number is the largest |ln(there / back)| of all rings of
+    three tokens i, j, k, where there is A[i, j] A[j, k] A[k, i], and back is A[i, k] A[k, j] A[j, i].
+    """
+    lean = A.log() - A.T.log()
+    # i → j → k → i, for all three at once: [n, n, n]
+    rings = lean[:, :, None] + lean[None, :, :] + lean.T[:, None, :]
+    return rings.abs().max().item()
+
+
+def _unbalanced_cases():
+    def case(label, scores):
+        return Case(label, (torch.softmax(scores, dim=-1),))
+
+    def symmetric(seed, size):
+        (scores,) = normal(seed, (size, size), dtype=torch.float64)
+        return scores + scores.T
+
+    (X,) = normal(262, (3, 5), dtype=torch.float64)
+    (free,) = normal(263, (3, 3), dtype=torch.float64)
+    tokens, w_q, w_k = normal(264, (7, 3), (3, 2), (3, 2), dtype=torch.float64)
+    (louder,) = normal(265, (5,), dtype=torch.float64)
+    hidden, late = symmetric(266, 5), symmetric(267, 5)
+    hidden[0, 2] += 1.0  # not on the ring of neighbours
+    late[3, 4] += 1.0  # and this one not on the ring of the first three
+    return [
+        case("3 tokens read one another by X Xᵀ", X @ X.T),
+        case("3 tokens, scores as they come", free),
+        case("7 tokens with queries and keys", (tokens @ w_q) @ (tokens @ w_k).T),
+        case("5 tokens, symmetric scores, and some keys are louder", symmetric(268, 5) + louder),
+        case("5 tokens, one score is not symmetric, that of 0 and 2", hidden),
+        case("5 tokens, one score is not symmetric, that of 3 and 4", late),
+    ]
+
+
+EXERCISE_7 = Exercise(
+    "02.7", "How far from similarity?", 10, 2, unbalanced, _unbalanced_cases,
+    slips(
+        "A", """
+            n = len(A)
+            largest = 0.0
+            for i, j, k in [(i, j, k) for i in range(n) for j in range(n) for k in range(n)]:
+                there = A[i, j] * A[j, k] * A[k, i]
+                back = A[i, k] * A[k, j] * A[j, i]
+                largest = max(largest, abs(math.log(there / back)))
+            return largest
+        """,
+        ("one ring of three", "[(i, j, k) for i in range(n) for j in range(n) for k in range(n)]", "[(0, 1, 2)]",
+         "You went round the ring of tokens 0, 1 and 2 only; take the largest of all rings of three."),
+        ("neighbours", "[(i, j, k) for i in range(n) for j in range(n) for k in range(n)]",
+         "[(i, i + 1, i + 2) for i in range(n - 2)]",
+         "You went round rings of neighbours only; take the largest of all rings of three."),
+        ("pairs", "there = A[i, j] * A[j, k] * A[k, i]\n    back = A[i, k] * A[k, j] * A[j, i]",
+         "there = A[i, j]\n    back = A[j, i]",
+         "You compared the two weights of a pair. Those may differ, since each row has its own sum; on a ring of three "
+         "the sums cancel."),
+        ("no logarithm", "abs(math.log(there / back))", "float(there / back)",
+         "That is the largest ratio; its logarithm is asked for, which is 0 when both products are equal."),
+        ("difference", "abs(math.log(there / back))", "abs(float(there - back))",
+         "That is the largest difference of the two products; the logarithm of their ratio is asked for."),
+        ("the way there", "math.log(there / back)", "math.log(there)",
+         "You took the logarithm of the way there alone; it is to be compared with the way back."),
+        ("sum", "max(largest, abs(math.log(there / back)))", "largest + abs(math.log(there / back))",
+         "You added all rings up; the largest is asked for."),
+    ),
+    rtol=1e-6,
+)  # fmt: skip
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6, EXERCISE_7)

@@ -90,6 +90,8 @@ W31 two_heads 21
     Two heads that copy, position by position: where each looks, and what is said without one of them.
 W32 speculation 22
     A sentence drafted and checked, call by call: which words stand, and how many calls that saves.
+W33 gathering 02
+    Tokens of the plane that read one another, round after round, and where that takes them.
 """
 
 

@@ -6,7 +6,7 @@ cividis from 0 to 1; signed quantities use PuOr symmetric about 0; a masked cell
 Arrays may be NumPy arrays, nested lists or torch tensors on any device.
 """
 
-from .arrows import Plane, plot_arrows, sense_plane
+from .arrows import Plane, plot_arrows, plot_paths, sense_plane
 from .base import KEY, MAX_WIDTH, QUERY, VALUE
 from .curves import plot_bars, plot_curves, plot_lines
 from .descriptions import description
@@ -46,6 +46,7 @@ __all__ = [
     "plot_lines",
     "plot_norm",
     "plot_panels",
+    "plot_paths",
     "plot_points",
     "plot_scatter",
     "plot_reached",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -151,3 +151,48 @@ def _explain(ax: Axes, names: Sequence[str]) -> None:
     ax.legend(
         [Line2D([], [], **each) for each in looks], names, loc="upper center", bbox_to_anchor=(0.5, -0.17), ncols=4
     )
+
+
+def plot_paths(
+    paths: Any,
+    names: Sequence[str],
+    *,
+    landmarks: Mapping[str, Sequence[float]] | None = None,
+    ax: Axes | None = None,
+    xlabel: str,
+    ylabel: str,
+) -> Axes:
+    """Draw paths [n_steps, n, 2] of n points in the plane as arrows from step to step, each named at its end.
+
+    Args:
+        names: n, one for each path. landmarks: points {name: (x, y)} that do not move.
+
+    Raises:
+        ValueError: there are fewer than two steps, the points are not of the plane, or the names are not n.
+    """
+    grid = as_array("paths", paths, 3)
+    if len(grid) < 2 or grid.shape[1:] != (len(names), 2):
+        raise ValueError(f"paths must be [n_steps, {len(names)}, 2] with two steps or more, got {grid.shape}")
+    with style():
+        ax = new_axes(ax, (5.0, 3.6))
+        for index, name in enumerate(names):
+            look = {
+                "arrowstyle": "-|>",
+                "color": SERIES[index % len(SERIES)],
+                "linewidth": 2,
+                "shrinkA": 6,
+                "shrinkB": 1,
+            }
+            for tail, head in zip(grid[:-1, index], grid[1:, index], strict=True):
+                ax.annotate("", head, xytext=tail, arrowprops=look)
+            ax.annotate(name, grid[-1, index], xytext=(7, 5), textcoords="offset points", color=look["color"])
+        for name, place in (landmarks or {}).items():
+            ax.plot(*place, "D", color="#333333", markersize=6)
+            ax.annotate(f"{name}", place, xytext=(8, 4), textcoords="offset points")
+        everything = [grid.reshape(-1, 2), *[np.reshape(place, (1, 2)) for place in (landmarks or {}).values()]]
+        ax.update_datalim(np.concatenate(everything))
+        ax.margins(0.25, 0.15)
+        ax.autoscale_view()
+        ax.set_aspect("equal", adjustable="datalim")
+        ax.set(xlabel=xlabel, ylabel=ylabel)
+    return ax

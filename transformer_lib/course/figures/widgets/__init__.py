@@ -20,6 +20,7 @@ from .decoder_stepper_panel import decoder_stepper
 from .descent_panel import gradient_descent
 from .embeddings_panel import embedding_plane
 from .explorer_panel import attention_explorer
+from .gathering_panel import gathering
 from .heads_panel import attention_view
 from .lookup_panel import lookup_weights, soft_lookup
 from .mask_dial_panel import mask_dial
@@ -62,6 +63,7 @@ __all__ = [
     "embedding_plane",
     "encoder_steps",
     "encoder_walk",
+    "gathering",
     "gradient_descent",
     "hand_made_layer",
     "head_splitter",
