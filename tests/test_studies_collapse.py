@@ -76,18 +76,16 @@ def test_repeating_is_rounds_and_a_residual_adds_the_token_itself():
     np.testing.assert_allclose(study_lab.repeat(X, 2), study_lab.one_round(once))
     np.testing.assert_allclose(study_lab.repeat(X, 1, residual=1), once + X)
     np.testing.assert_allclose(study_lab.repeat(X, 1, residual=3, growth=2), 2 * (once + 3 * X))
-    np.testing.assert_array_equal(study_lab.repeat(X, 0, restore=True), X)
+    np.testing.assert_array_equal(study_lab.repeat(X, 0, residual=1), X)
 
 
-def test_restored_tokens_have_the_mean_length_of_their_sentence():
+def test_tokens_with_the_lengths_of_a_run_have_them():
     X = study_lab.tokens(4, [2, 3])
-    lengths = np.linalg.norm(study_lab.repeat(X, 3, residual=1, restore=True), axis=-1)
-    np.testing.assert_allclose(lengths, np.linalg.norm(X, axis=-1).mean(axis=-1, keepdims=True).repeat(10, axis=-1))
-
-
-def test_directions_do_not_count_lengths():
-    X = np.array([[[1.0, 0.0], [5.0, 0.01], [1.0, 1.0], [-1.0, 0.0]]])
-    assert study_lab.directions(X) == [3] and study_lab.groups(X) == [4]
+    lengths = study_lab.lengths_of(X, 3, residual=1)
+    np.testing.assert_allclose(lengths[2][..., 0], np.linalg.norm(study_lab.repeat(X, 3, residual=1), axis=-1))
+    given = study_lab.repeat(X, 3, lengths=lengths)
+    np.testing.assert_allclose(np.linalg.norm(given, axis=-1, keepdims=True), lengths[2])
+    np.testing.assert_allclose(study_lab.repeat(X, 3, lengths=study_lab.lengths_of(X, 3)), study_lab.repeat(X, 3))
 
 
 def test_following_ends_at_the_limit_or_when_all_are_one():

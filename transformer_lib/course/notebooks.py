@@ -95,7 +95,7 @@ NOTEBOOKS = (
         exercises=7,
         quizzes=4,
         widgets=("W17", "W33"),
-        optional=("02.3", "02.5", "02.6"),
+        optional=("02.3", "02.5", "02.6", "02.q2"),
         optional_minutes=50,
     ),
     Notebook(

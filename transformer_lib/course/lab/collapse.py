@@ -46,19 +46,30 @@ def groups(X: Array, closer_than: float = 0.01) -> list[int]:
     return [len({tuple(row) for row in near.tolist()}) for near in gaps < closer_than]
 
 
-def repeat(X: Array, rounds: int, *, residual: float = 0.0, growth: float = 1.0, restore: bool = False) -> Array:
+def repeat(
+    X: Array,
+    rounds: int,
+    *,
+    residual: float = 0.0,
+    growth: float = 1.0,
+    lengths: Sequence[Array] | None = None,
+) -> Array:
     """Return tokens [..., seq_len, d_model] after rounds of X ← growth · (softmax(X Xᵀ) X + residual · X).
 
-    With `restore`, each token gets the mean length that the tokens of its sentence had at first, after every round.
+    Args:
+        lengths: [..., seq_len, 1] for each round, given to the tokens after it, as `lengths_of` returns them.
     """
-    length = np.linalg.norm(X, axis=-1, keepdims=True).mean(axis=-2, keepdims=True)
-    for _ in range(rounds):
+    for number in range(rounds):
         X = growth * (one_round(X) + residual * X)
-        if restore:
-            X = length * X / np.linalg.norm(X, axis=-1, keepdims=True)
+        if lengths is not None:
+            X = lengths[number] * X / np.linalg.norm(X, axis=-1, keepdims=True)
     return X
 
 
-def directions(X: Array) -> list[int]:
-    """Return how many directions, more than about a degree apart, the tokens [seeds, seq_len, d_model] have."""
-    return groups(X / np.linalg.norm(X, axis=-1, keepdims=True), closer_than=np.pi / 180)
+def lengths_of(X: Array, rounds: int, *, residual: float = 0.0, growth: float = 1.0) -> list[Array]:
+    """Return how long the tokens [..., seq_len, d_model] are after each round of `repeat`, [..., seq_len, 1] each."""
+    found = []
+    for _ in range(rounds):
+        X = repeat(X, 1, residual=residual, growth=growth)
+        found.append(np.linalg.norm(X, axis=-1, keepdims=True))
+    return found
