@@ -140,10 +140,10 @@ NOTEBOOKS = (
         "Positional encoding",
         78,
         "encodings that tell order",
-        exercises=6,
+        exercises=7,
         quizzes=4,
         widgets=("W4", "W5"),
-        optional=("06.5", "06.6", "06.q4", "W5"),
+        optional=("06.2", "06.4", "06.6", "06.q2", "06.q4", "W5"),
         optional_minutes=40,
     ),
     Notebook(
