@@ -89,7 +89,7 @@ def measured_after(number: int, scheme: str, seed: int) -> dict[str, list[float]
 
 def hands_after(number: int, seed: int, examples: int = 500) -> dict[str, list[list[float]]]:
     """Train a rotary copier for this number of steps; return the waves of which its looking head's scores are made."""
-    (copier,) = lab.train_copier("rotary", seed, (number,))
+    *_, copier = lab.train_copier("rotary", seed, (number,))
     with torch.no_grad():
         waves = copier.hands(_looking_head(copier.weights(_test_ids(examples))))
     return {"waves": rounded(waves, 3)}
