@@ -11,7 +11,7 @@ from torch import Tensor
 
 from transformer_lib.course.lab import extrapolation as lab
 
-from .engine import Step, Steps, Study
+from .engine import Step, Steps, Study, rounded
 
 CHANCE = 1 / lab.SYMBOLS
 MEASURES = ("accuracy", "windowed", "weight", "score")
@@ -87,11 +87,21 @@ def measured_after(number: int, scheme: str, seed: int) -> dict[str, list[float]
     return measured_at_budgets(scheme, seed)[number]
 
 
+def hands_after(number: int, seed: int, examples: int = 500) -> dict[str, list[list[float]]]:
+    """Train a rotary copier for this number of steps; return the waves of which its looking head's scores are made."""
+    *_, copier = lab.train_copier("rotary", seed, (number,))
+    with torch.no_grad():
+        waves = copier.hands(_looking_head(copier.weights(_test_ids(examples))))
+    return {"waves": rounded(waves, 3)}
+
+
 def steps(seeds: Sequence[int]) -> Steps:
-    """Train every scheme with every seed."""
+    """Train every scheme with every seed, and look at the hands of the rotary ones."""
     for seed, scheme, number in itertools.product(seeds, lab.SCHEMES, lab.BUDGETS):
         where = ("runs", {"scheme": scheme, "seed": seed, "steps": number})
         yield Step(where, measured_after, number, scheme, seed)
+    for seed, number in itertools.product(seeds, lab.BUDGETS):
+        yield Step(("hands", {"seed": seed, "steps": number}), hands_after, number, seed)
 
 
 LENGTHS = {"trained": lab.TRAINED, "tested": lab.TESTED, "budgets": list(lab.BUDGETS)}

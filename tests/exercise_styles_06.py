@@ -49,6 +49,19 @@ def relative_bias(scores, table, max_distance):
     return scores + table[offsets + max_distance]
 
 
+def asking_queries(key, back):
+    rows = []
+    for k in back.tolist():
+        row = []
+        for j in range(len(key) // 2):
+            angle = k * 10000 ** (-2 * j / len(key))
+            c, s = math.cos(angle), math.sin(angle)
+            a, b = key[2 * j], key[2 * j + 1]
+            row += [a * c + b * s, b * c - a * s]
+        rows.append(torch.stack(row))
+    return torch.stack(rows)
+
+
 STYLES = [
     ("06.1", table_by_numpy),
     ("06.2", add_positions),
@@ -56,4 +69,5 @@ STYLES = [
     ("06.4", offset_as_tensor),
     ("06.5", rotary),
     ("06.6", relative_bias),
+    ("06.7", asking_queries),
 ]

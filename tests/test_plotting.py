@@ -163,7 +163,9 @@ def test_heads_carry_their_numbers_if_asked():
 
 
 def test_encoding_range():
-    assert plotting.plot_encoding(np.zeros((5, 7))).images[0].get_clim() == (-1, 1)
+    ax = plotting.plot_encoding(np.zeros((5, 7)))
+    assert ax.images[0].get_clim() == (-1, 1) and ax.images[0].get_array().shape == (7, 5)  # positions sideways
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("position →", "feature ↓")
     assert plotting.plot_encoding(np.full((5, 7), -2.5), title="PE").images[0].get_clim() == (-2.5, 2.5)
 
 

@@ -107,3 +107,24 @@ def test_scores_are_compared_with_that_of_the_answer():
 def test_chance_level_for_an_untrained_copier():
     torch.manual_seed(0)
     assert mean(study.accuracy(study_lab.Copier("sinusoidal"), 60)) == pytest.approx(study.CHANCE, abs=0.05)
+
+
+def test_the_hands_add_up_to_the_scores_of_the_mean_letter():
+    copier = next(study_lab.train_copier("rotary", 7, budgets=(5,)))
+    with torch.no_grad():
+        x, layer = copier.embedding.weight, copier.attention
+        query, key = (w(x).mean(dim=0).chunk(study_lab.HEADS)[1] for w in (layer.w_q, layer.w_k))
+        turned = layer.position.rotate(torch.stack([key] * study_lab.TESTED))  # the key at positions 0 to 63
+        scores = turned @ layer.position.rotate(query[None], start=63)[0] / len(query) ** 0.5
+        waves, back = copier.hands(1), torch.arange(study_lab.TESTED)[:, None]
+        angles = back * 10000.0 ** (-torch.arange(len(waves)) / len(waves))
+        mine = (waves[:, 0] * angles.cos() + waves[:, 1] * angles.sin()).sum(dim=1)
+    torch.testing.assert_close(mine, scores.flip(0), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("steps", study_lab.BUDGETS)
+def test_the_stored_hands_give_back_the_stored_scores(steps):
+    waves, score = study_lab.hands(steps), study_lab.measured("score", "rotary", steps)
+    assert waves.shape == (3, 16, study_lab.TESTED)
+    whole = waves.sum(dim=1)
+    assert (whole - whole[:, 2:3] - score).abs().mean() < 0.15

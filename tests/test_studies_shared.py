@@ -25,6 +25,7 @@ from transformer_lib.course.lab import (
     fetching,
     gradient_slips,
     ladder,
+    look_back,
     peeking,
     roles,
     scaling,
@@ -132,6 +133,7 @@ TINY = {  # what is replaced so that a run takes moments
     "fetching": {f"{LAB}.fetching.Fetchers.train": untrained, "studies.fetching.split_x": lambda *_, **__: [0.5, 1]},
     "gradient_slips": {f"{LAB}.gradient_slips.run": run_by_hand},
     "hops": {"studies.hops.trained": lambda *_: [0.5]},
+    "look_back": {f"{LAB}.look_back.train_reader": lambda setup: 2 * [look_back.Reader(setup.scheme, setup.heads)]},
     "masks": {
         "studies.masks.train": lambda setup: (masks.new_model(setup.row, setup.seed).eval(), [1.0]),
         "studies.masks.sample": lambda *_: ["Der Mann sah das Ufer."],
@@ -182,6 +184,7 @@ def test_a_tiny_run_has_the_form_of_the_stored_one(name, monkeypatch):
         (lambda: hops.Follower("four layers"), "shape must be one of 'one layer', .*, got 'four layers'"),
         (lambda: ladder.find("15"), "name must be one of '02', .*, got '15'"),
         (lambda: Reader(make_config(), ("scaling", "magic")), "parts must be among projections, .*, got magic"),
+        (lambda: look_back.Reader("alibi", 1), "scheme must be one of 'sinusoidal', .*, got 'alibi'"),
         (lambda: memory_masks.train("half", 0), "name must be one of 'no encoder, open', .*, got 'half'"),
         (lambda: recall.Reader("GRU"), "kind must be one of 'RNN', .*, got 'GRU'"),
         (lambda: ring.Ring("odd", [0]), "kind must be one of 'even', .*, got 'odd'"),

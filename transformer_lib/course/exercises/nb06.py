@@ -361,4 +361,67 @@ EXERCISE_6 = Exercise(
     gradients=("scores", "table"),
 )  # fmt: skip
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+
+# 06.7 Ask for the one three back -------------------------------------------------------------------------------------
+
+
+def asking_queries(key, back):
+    """Return queries that look back[i] positions back, where all keys are the same vector and positions are rotary.
+
+    key: [d_k], d_k even, what every key is before it is turned by its position; back: [n_queries], integers. Query i,
+    before it is turned by its own position, is as long as the key, and of all such vectors it scores highest with the
+    key back[i] positions before. Frequencies and direction are those of 06.5. Returns [n_queries, d_k].
+    """
+    pairs = torch.view_as_complex(key.unflatten(-1, (-1, 2)).contiguous())
+    angles = -back[:, None] * _frequencies(len(key))
+    turned = pairs * torch.polar(torch.ones_like(angles), angles).to(pairs.dtype)
+    return torch.view_as_real(turned).flatten(-2)
+
+
+def _asking_cases():
+    def case(label, seed, d_k, back):
+        return Case(label, (*normal(seed, (d_k,)), torch.tensor(back)))
+
+    return [
+        case("one query, 1 back, d_k = 2", 601, 2, [1]),
+        case("2 and 5 back, d_k = 4", 602, 4, [2, 5]),
+        case("its own position", 603, 6, [0]),
+        case("7 queries, d_k = 10", 604, 10, [1, 2, 3, 5, 7, 11, 13]),
+        case("far back", 605, 6, [101, 1009]),
+        case("3 positions ahead", 606, 4, [-3]),
+        case("as many queries as features", 607, 4, [4, 3, 2, 1]),
+    ]
+
+
+EXERCISE_7 = Exercise(
+    "06.7", "Ask for the one three back", 8, 3, asking_queries, _asking_cases,
+    slips(
+        "key, back", """
+            omega = 10000.0 ** (-torch.arange(0, len(key), 2).double() / len(key))
+            angles = -back[:, None] * omega
+            c, s = angles.cos().to(key.dtype), angles.sin().to(key.dtype)
+            a, b = key[0::2], key[1::2]
+            return torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)
+        """,
+        ("ahead", "-back[:, None]", "back[:, None]",
+         "Your queries look ahead: they fit the key back[i] positions later. Turn the other way."),
+        ("unturned", "-back[:, None]", "0 * back[:, None]",
+         "Your queries are the key itself, which fits best at offset 0: each would look at its own position."),
+        ("one too far", "-back[:, None]", "-(back[:, None] + 1)",
+         "Your queries look one position too far back: 1 back is the token just before."),
+        ("by the number of the query", "-back[:, None]", "-torch.arange(len(back))[:, None]",
+         "Query i looks i positions back; it must look back[i] positions back."),
+        ("all pairs alike", "-back[:, None] * omega", "-back[:, None] * torch.ones_like(omega)",
+         "You turned every pair by the same angle; pair j turns by ω_j for each position."),
+        ("j for 2j", "0, len(key), 2).double()", "len(key) // 2).double()",
+         "Your exponent is −j/d_k; pair j has the exponent −2j/d_k."),
+        ("halves", "key[0::2], key[1::2]\nreturn torch.stack((a * c - b * s, a * s + b * c), -1).flatten(-2)",
+         "key.chunk(2)\nreturn torch.cat((a * c - b * s, a * s + b * c), -1)",
+         "You paired feature j with feature j + d_k/2; here the pairs are neighbours, 2j and 2j + 1."),
+        ("for every key", "return torch", "a, b = torch.ones_like(a), torch.zeros_like(b)\nreturn torch",
+         "Your queries do not depend on the key: turn the key that is given."),
+    ),
+    gradients=("key",),
+)  # fmt: skip
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6, EXERCISE_7)

@@ -62,6 +62,18 @@ class Copier(nn.Module):
         x = self.positions(self.embedding(ids))
         return self.attention(x, x, x, causal_mask(ids.shape[1]), return_weights=True)[1]
 
+    def hands(self, head: int) -> Tensor:
+        """Return the waves of which this head's scores are made, a row (cosine, sine) for each pair: [d_k / 2, 2].
+
+        With rotary positions the score of the mean query with the mean key k positions back is the sum over the pairs
+        of cosine · cos(k ω_j) + sine · sin(k ω_j), divided by √d_k as every score.
+        """
+        x = self.embedding.weight
+        query, key = (layer(x).mean(dim=0).chunk(HEADS)[head] for layer in (self.attention.w_q, self.attention.w_k))
+        (q_even, q_odd), (k_even, k_odd) = query.view(-1, 2).T, key.view(-1, 2).T
+        waves = torch.stack((q_even * k_even + q_odd * k_odd, q_even * k_odd - q_odd * k_even), dim=-1)
+        return waves / len(query) ** 0.5
+
 
 class _OneNumber(nn.Module):
     """Adds position / TRAINED, times one learned vector."""
@@ -122,3 +134,15 @@ def measured(name: str, scheme: str, steps: int) -> Tensor:
     """Return one of the stored MEASURES for all seeds: [seeds, positions from BACK on], or [seeds, offsets from 0]."""
     chosen = [run[name] for run in load_results()["runs"] if (run["scheme"], run["steps"]) == (scheme, steps)]
     return torch.tensor(chosen, dtype=torch.float64)
+
+
+def hands(steps: int) -> Tensor:
+    """Return the waves of which the scores of the rotary copiers' looking heads are made: [seeds, pairs, TESTED].
+
+    Their sum over the pairs is the mean score of a letter so many positions back; `Copier.hands` says of what they are.
+    """
+    found = [run["waves"] for run in load_results()["hands"] if run["steps"] == steps]
+    waves = torch.tensor(found, dtype=torch.float64)  # [seeds, pairs, cosine and sine]
+    frequencies = 10000.0 ** (-torch.arange(waves.shape[1], dtype=torch.float64) / waves.shape[1])
+    angles = torch.arange(TESTED) * frequencies[:, None]  # [pairs, TESTED]
+    return waves[..., :1] * angles.cos() + waves[..., 1:] * angles.sin()

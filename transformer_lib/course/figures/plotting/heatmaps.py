@@ -121,14 +121,17 @@ def plot_heads(
 
 
 def plot_encoding(encoding: Any, ax: Axes | None = None, *, title: str | None = None) -> Axes:
-    """Draw a position encoding [seq_len, d_model] as a heat map; PuOr from −1 to 1, wider where the values are."""
+    """Draw a position encoding [seq_len, d_model] as a heat map: positions from left to right, a row for each feature.
+
+    PuOr from −1 to 1, wider where the values are.
+    """
     grid = as_array("encoding", encoding, 2)
     largest = max(1.0, float(np.abs(grid).max(initial=0.0)))
     with style():
         ax = new_axes(ax, (FULL_WIDTH, 3.4))
-        image = ax.imshow(grid, cmap="PuOr", vmin=-largest, vmax=largest, aspect="auto")
+        image = ax.imshow(grid.T, cmap="PuOr", vmin=-largest, vmax=largest, aspect="auto")
         ax.figure.colorbar(image, ax=ax, label="value", fraction=0.04, pad=0.02)
-        ax.set(xlabel="feature (column of d_model) →", ylabel="position ←", title=title or "")
+        ax.set(xlabel="position →", ylabel="feature ↓", title=title or "")
     return ax
 
 
