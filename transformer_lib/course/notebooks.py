@@ -119,7 +119,7 @@ NOTEBOOKS = (
         exercises=6,
         quizzes=3,
         widgets=("W3",),
-        optional=("04.5", "04.6"),
+        optional=("04.2", "04.5", "04.6"),
         optional_minutes=60,
     ),
     Notebook(
