@@ -121,7 +121,7 @@ def test_a_variant_that_passes_is_no_progress_in_the_course(monkeypatch, capsys)
     monkeypatch.setattr(runner.progress, "passed", passed)
     monkeypatch.setattr(runner.mine, "announce", passed)
     assert exercises.check("04.1b", exercises.get("04.1b").reference)
-    assert "✓ 04.1b Scaled scores, changed: values and gradients are right" in capsys.readouterr().out
+    assert "✓ 04.1b By what would you divide?, changed: right" in capsys.readouterr().out
 
 
 def test_the_command_changes_what_is_named_or_all_that_can_be_changed(tmp_path, capsys):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, normal
+from .model import Case, Exercise, Mistake, normal
 from .probes import masked_key_leak, weights_sum
 from .slips import slips
 
@@ -53,8 +53,8 @@ EXERCISE_1 = Exercise(
         ("d_k", "products.var(-1, correction=0).mean().sqrt()", "query.shape[-1]",
          "You divided by d_k. Measure the spread of the scores that these queries and keys make."),
         ("all pairs", "(-1, correction=0).mean()", "(correction=0)",
-         "That is the spread of all scores together. Part of it lies between the queries, where one has high scores for "
-         "every key and another low ones, and a softmax does not notice that."),
+         "That is the spread of all scores together. Part of it lies between the queries, where one has high scores "
+         "for every key and another low ones, and a softmax does not notice that."),
         ("not centred", "var(-1, correction=0)", "square()",
          "You measured the scores' distance from 0. What all scores of a query have in common changes no weight: take "
          "the distance from that query's own mean."),
@@ -63,18 +63,17 @@ EXERCISE_1 = Exercise(
         ("unbiased", "correction=0", "correction=1",
          "You divided by the number of keys minus one, as var and std do unless told: correction=0."),
         ("mean of deviations", "var(-1, correction=0).mean().sqrt()", "std(-1, correction=0).mean()",
-         "You averaged the standard deviations. It is the variances that should be 1 on average: average them, and take "
-         "the root last."),
+         "You averaged the standard deviations. It is the variances that should be 1 on average: average them, and "
+         "take the root last."),
         ("variance", ".sqrt()", "", "That is the variance; dividing scores by s divides their variance by s²."),
         ("inverse", "return products.var(-1, correction=0).mean().sqrt()",
          "return 1 / products.var(-1, correction=0).mean().sqrt()",
          "That is what one would multiply by; return what to divide by."),
     )
-    + slips(
-        "query, key", "return (query.shape[-1] * query.var() * key.var()) ** 0.5",
-        ("spreads", "query.shape[-1]", "query.shape[-1]",
-         "You multiplied the spreads of the components, as if queries and keys were independent with mean 0. Measure "
-         "the scores themselves."),
+    + (
+        Mistake("spreads", lambda query, key: (query.shape[-1] * query.var() * key.var()) ** 0.5,
+                "You multiplied the spreads of the components, as if queries and keys were independent with mean 0. "
+                "Measure the scores themselves."),
     ),
 )  # fmt: skip
 
@@ -210,10 +209,8 @@ EXERCISE_3 = Exercise(
         ("only sums", "torch.allclose(softmax(rows), rows.softmax(-1))",
          "torch.allclose(softmax(rows).sum(-1), torch.ones(4))",
          "You looked at the sums of the rows. Wrong weights can sum to one: compare them with the right ones."),
-        ("ordinary scores", """
-        [1e4, 9999.0, 0.0, 1.0],
-        [-1e4, -9999.0, -9998.0, -9997.0],
-        [0.0, 1.0, -torch.inf, 2.0],""", "",
+        ("ordinary scores", "torch.allclose(softmax(rows), rows.softmax(-1))",
+         "torch.allclose(softmax(rows[:1]), rows[:1].softmax(-1))",
          "With ordinary scores nearly all of them are right. Try scores in the thousands, above and below 0, and −∞."),
         ("no low row", "[-1e4, -9999.0, -9998.0, -9997.0]", "[1.0, 1.0, 0.0, 1.0]",
          "All your rows have a score of 0 or more somewhere, so a softmax that takes off the largest size in place of "
@@ -229,7 +226,8 @@ EXERCISE_3 = Exercise(
          "torch.allclose."),
         ("nothing to read", "[0.0, 1.0, -torch.inf, 2.0]", "[-torch.inf, -torch.inf, -torch.inf, -torch.inf]",
          "In one of your rows every score is −∞. There the softmax has no right answer, so leave at least one finite."),
-        ("inverted", "if right", "if not right", "You have the two words the wrong way round: \"safe\" is one that is right."),
+        ("inverted", "if right", "if not right",
+         "You have the two words the wrong way round: \"safe\" is one that is right."),
     ),
 )  # fmt: skip
 
