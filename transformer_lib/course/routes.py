@@ -98,7 +98,7 @@ EVENING = Route(
         ),
         Stop(
             "04",
-            24,
+            31,
             (
                 "Two tokens by hand",
                 "The two-minute answer",
