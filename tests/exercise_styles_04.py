@@ -9,14 +9,26 @@ import torch
 from torch.nn import functional as F
 
 
-def scaled_scores(query, key):
-    return torch.matmul(query / math.sqrt(query.size(-1)), key.transpose(-1, -2))
+def divisor_in_numpy(query, key):
+    products = query.numpy() @ key.numpy().T
+    return float(np.sqrt(np.mean(products.var(axis=1))))
 
 
-def stable_softmax_in_numpy(scores):
-    x = scores.numpy()
-    x = np.exp(x - x.max(axis=-1, keepdims=True))
-    return torch.from_numpy(x / x.sum(axis=-1, keepdims=True))
+def divisor_by_covariance(query, key):
+    apart = key - key.mean(0)
+    covariance = apart.T @ apart / len(key)
+    return math.sqrt((query @ covariance * query).sum() / len(query))
+
+
+def judge_by_the_sizes(softmax):
+    for size in (1.0, 1e4):
+        rows = size * torch.tensor([[1.0, 0.5, -1.0], [-0.9, -0.8, -1.0], [0.0, 1e-4, -torch.inf]])
+        for scores in (rows, rows - size, rows.flip(0)):
+            right = torch.exp(scores - scores.max(-1, keepdim=True).values)
+            error = softmax(scores) - right / right.sum(-1, keepdim=True)
+            if not error.abs().max() < 1e-5:
+                return "broken"
+    return "safe"
 
 
 def masked_attention(query, key, value, mask):
@@ -57,9 +69,10 @@ def attention_backward(query, key, value, grad_output):
 
 
 STYLES = [
-    ("04.1", scaled_scores),
+    ("04.1", divisor_in_numpy),
+    ("04.1", divisor_by_covariance),
     ("04.2", dot_product_deviation_as_a_tensor),
-    ("04.3", stable_softmax_in_numpy),
+    ("04.3", judge_by_the_sizes),
     ("04.4", masked_attention),
     ("04.4", masked_attention_filled),
     ("04.5", softmax_backward),

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 
+from small_exercises import SCORES, use
 from transformer_lib.course import exercises
 from transformer_lib.course.exercises import Case, Exercise, Mistake, check_solution, examine, worker
 from transformer_lib.course.exercises.errors import error_text, explained
@@ -21,7 +22,6 @@ from transformer_lib.course.exercises.sandbox import run_guarded
 
 pytestmark = pytest.mark.fast
 
-SCORES = exercises.get("04.1")
 PATIENT = 60.0
 copies = pytest.mark.skipif(not worker.can_copy_a_process(), reason="a process is copied on Linux only")
 
@@ -33,6 +33,12 @@ def place(request, monkeypatch):
         monkeypatch.setattr(worker, "can_copy_a_process", lambda: False)
     elif not worker.can_copy_a_process():
         pytest.skip("a process is copied on Linux only")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Find the small exercises by their ids."""
+    use(monkeypatch)
 
 
 def right(query, key):

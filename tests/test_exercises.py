@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from small_exercises import SCORES, SOFTMAX, use
 from transformer_lib.course import exercises, progress
 from transformer_lib.course.exercises import Case, CheckFailed, Exercise, Mistake, check, check_solution, examine
 from transformer_lib.course.exercises.model import normal
@@ -22,9 +23,13 @@ from transformer_lib.course.exercises.sandbox import copy_of, run_guarded
 
 pytestmark = pytest.mark.fast
 
-SCORES = exercises.get("04.1")
-SOFTMAX = exercises.get("04.3")
 ATTENTION = exercises.get("04.4")
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Find the small exercises by their ids."""
+    use(monkeypatch)
 
 
 def right(query, key):
@@ -407,8 +412,7 @@ def test_where_bytes_are_the_point_wider_integers_are_refused(dtype, size):
 
 
 def test_weights_that_sum_over_the_wrong_axis_or_not_to_one():
-    softmax = exercises.get("04.3")
-    verdict = examine(softmax, lambda s: torch.softmax(s, -1) * 0.5)
+    verdict = examine(SOFTMAX, lambda s: torch.softmax(s, -1) * 0.5)
     assert verdict.diagnosis == "Weights must sum to one over the keys; yours sum to 0.5."
 
     def queries(q, k, v, m):

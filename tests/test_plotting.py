@@ -181,6 +181,16 @@ def test_lines_are_told_apart_without_colour():
     assert plotting.plot_lines({"a": [1, 2]}, xlabel="x", ylabel="y").get_legend() is None
 
 
+def test_a_level_across_is_named_and_leaves_a_logarithmic_axis_alone():
+    lines = {"a": ([0.001, 0.01, 0.1], [7, 5, 11])}
+    look = {"xlabel": "rate", "ylabel": "steps", "log_x": True, "log_y": True}
+    ax = plotting.plot_lines(lines, reference={"stopped": 13.0}, **look)
+    assert list(ax.lines[-1].get_ydata()) == [13, 13]
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["a", "stopped"]
+    assert list(ax.get_xticks()) == [0.001, 0.01, 0.1]
+    plt.close("all")
+
+
 def test_curves_draw_the_mean_in_the_band_of_the_seeds():
     runs = {"ours": np.array([[3.0, 2.0, 1.0], [5.0, 2.0, 3.0]]), "cut": ([10, 20], [4.0, 4.5])}
     ax = plotting.plot_curves(runs, log_y=True, title="Loss")

@@ -13,7 +13,7 @@ from studies import ladder as study
 from studies.ladder_models import Reader
 from transformer_lib._files import DATA
 from transformer_lib.course.lab import ladder as study_lab
-from transformer_lib.course.lab.ladder_models import PARTS, read_evenly
+from transformer_lib.course.lab.ladder_models import PARTS, read_evenly, start_quietly, step_softly
 from transformer_lib.data.corpora import Corpus
 from transformer_lib.fast.eligibility import fastest_path
 from transformer_lib.model.transformer import Transformer
@@ -104,6 +104,39 @@ def test_the_division_by_root_d_k_shortens_the_scores():
     with torch.no_grad():
         scaled.attention.w_q.weight *= 30**0.5
     torch.testing.assert_close(plain(SRC, TGT), scaled(SRC, TGT))
+
+
+def test_a_quiet_start_has_the_first_scores_of_the_division_and_small_steps_those_without_it():
+    def first(change):
+        torch.manual_seed(3)
+        model = Reader(make_config(n_layers=1), PARTS[:1])
+        change(model)
+        return model
+
+    torch.manual_seed(3)
+    divided = Reader(make_config(n_layers=1), PARTS[:2])
+    quiet, soft, plain = first(start_quietly), first(step_softly), first(lambda model: None)
+    torch.testing.assert_close(quiet(SRC, TGT), divided(SRC, TGT))
+    torch.testing.assert_close(soft(SRC, TGT), plain(SRC, TGT))
+    steps = {name: [_moved_by_a_step(model, name) for model in (plain, quiet, soft)] for name in ("w_q", "w_k")}
+    ratios = {name: [move / moves[0] for move in moves] for name, moves in steps.items()}
+    assert ratios["w_q"] == pytest.approx([1, 1, 30**-0.5], rel=1e-3)
+    assert ratios["w_k"] == pytest.approx([1, 30**-0.5, 30**-0.5], rel=1e-3)  # of which a quiet W_Q sees to itself
+
+
+def _moved_by_a_step(model: torch.nn.Module, matrix: str) -> float:
+    """How far scores move if every entry of a matrix of the attention grows by 0.01."""
+    head, x = model.attention, torch.randn(5, 7, 30, generator=torch.Generator().manual_seed(1))
+
+    def scores() -> torch.Tensor:
+        return head.length * head.w_q(x) @ head.w_k(x).mT
+
+    before = scores()
+    with torch.no_grad():
+        getattr(head, matrix).weight += 0.01
+        moved = (scores() - before).norm().item()
+        getattr(head, matrix).weight -= 0.01
+    return moved
 
 
 def test_the_block_is_attention_and_feed_forward_each_with_its_sum_and_norm():

@@ -55,6 +55,20 @@ def test_one_step_moves_scores_as_derived():
     assert ratio["divided by d_k", "Adam"] == pytest.approx(1, rel=0.5)
 
 
+def test_where_tokens_grow_with_the_head_gradient_descent_moves_scores_divided_by_d_k_alike():
+    def grows(features_of):
+        narrow, wide = (
+            sum(study_lab.score_change(d_k, "divided by d_k", "SGD", range(3), features=features_of(d_k)))
+            for d_k in (67, 251)
+        )
+        return wide / narrow
+
+    assert 0.6 < grows(lambda d_k: 2 * d_k) < 1.6
+    assert grows(lambda d_k: 32) < 0.4
+    with pytest.raises(ValueError, match="features must be at least 1, got 0"):
+        study_lab.score_change(17, "divided by d_k", "SGD", range(3), features=0)
+
+
 def test_twice_the_rate_moves_the_scores_twice_as_far():
     one, two = (study_lab.score_change(17, DIVIDED, "SGD", [2], rate) for rate in (1e-6, 2e-6))
     assert one == pytest.approx(two, rel=1e-4)

@@ -97,7 +97,8 @@ def test_no_cell_uses_a_solution_that_is_gone_and_no_check_of_a_solution_is_left
 def test_points_are_stars_and_a_choice_leaves_the_others_for_practice():
     path = build.chosen_notebooks(["04"])[0]
     tests = [marks_of(cell) for cell in course_source(read(path), seed=SEED)["cells"] if marks_of(cell).get("grade")]
-    assert [mark["points"] for mark in tests] == [e.difficulty for e in ALL if e.notebook == "04"]
+    stars = {f"check-{e.id.replace('.', '-')}": e.difficulty for e in ALL if e.notebook == "04"}
+    assert {mark["grade_id"]: mark["points"] for mark in tests} == stars
     assert all(mark["locked"] and mark["schema_version"] == 3 for mark in tests)
     chosen = course_source(read(path), seed=SEED, graded=["04.2"])["cells"]
     assert [marks_of(cell)["grade_id"] for cell in chosen if marks_of(cell).get("grade")] == ["check-04-2"]

@@ -129,6 +129,8 @@ def test_no_later_cell_repeats_a_solution_without_a_mark(path):
 def test_the_search_for_repetitions_finds_one():
     [path] = build.chosen_notebooks(["04"])
     cells = read(path)["cells"]
-    for cell in cells:
-        cell["metadata"]["tags"] = [tag for tag in tags_of(cell) if not tag.startswith("answers:")]
-    assert repeated(cells, groups_of(cells)[0]) == ["04-018"]
+    again = "print(scores.var(dim=-1, correction=0).mean().sqrt())"
+    cells.append({"cell_type": "code", "id": "again", "metadata": {}, "source": again})
+    assert repeated(cells, groups_of(cells)[0]) == ["again"]
+    cells[-1]["metadata"]["tags"] = ["answers:04.1"]
+    assert repeated(cells, groups_of(cells)[0]) == []

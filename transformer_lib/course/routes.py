@@ -98,14 +98,13 @@ EVENING = Route(
         ),
         Stop(
             "04",
-            24,
+            31,
             (
                 "Two tokens by hand",
-                "From pairs to one line",
-                "How large is a dot product?",
-                "What do large scores do to a softmax?",
+                "The two-minute answer",
+                "Is a sharp softmax a dead one?",
             ),
-            ("04.1", "04.q1", "04.q2", "W3"),
+            ("04.1", "04.q1", "04.q2", "04.q3", "W3"),
         ),
         Stop(
             "08",

@@ -21,7 +21,8 @@ from .lab import ladder as study
 
 ALL = (study.DICTIONARY, *study.RUNGS)
 BESIDE = {  # the controls that are shown with a rung
-    **dict.fromkeys(("02", "03", "04"), ("02, even weights",)),  # the word vectors are the same random ones
+    **dict.fromkeys(("02", "03"), ("02, even weights",)),  # the word vectors are the same random ones
+    "04": ("02, even weights", "03, quiet start", "03, small steps"),
     "08": ("08 without 07",),
 }
 NOTES = {

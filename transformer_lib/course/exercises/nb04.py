@@ -4,65 +4,77 @@ from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, normal
+from .model import Case, Exercise, Mistake, normal
 from .probes import masked_key_leak, weights_sum
 from .slips import slips
 
 INF = float("inf")
 
 
-# 04.1 Scaled scores --------------------------------------------------------------------------------------------------
+# 04.1 By what would you divide? --------------------------------------------------------------------------------------
 
 
-def scaled_scores(query, key):
-    """Return the dot product of every query with every key, divided by √d_k.
+def divisor(query, key):
+    """Return the number that brings the variance of the scores to 1, as far as a softmax can notice it.
 
-    query: [..., q_len, d_k]; key: [..., k_len, d_k]. Returns [..., q_len, k_len].
+    A constant that is added to all scores of a query changes no weight, so what counts is the variance of each query's
+    scores over its keys; these variances are 1 on average over the queries.
+    query: [q_len, d_k]; key: [k_len, d_k]. Returns a number.
     """
-    return torch.einsum("...id,...jd->...ij", query, key) * query.shape[-1] ** -0.5
+    centred = key - key.mean(0)  # which takes from each query's scores their mean
+    return torch.einsum("id,jd->ij", query, centred).square().mean() ** 0.5
 
 
-def _score_cases():
+def _divisor_cases():
+    def case(label, seed, q_len, k_len, d_k, change=lambda query, key: (query, key)):
+        return Case(label, change(*normal(seed, (q_len, d_k), (k_len, d_k))))
+
     return [
-        Case("2 queries, 2 keys, d_k = 2", tuple(normal(1, (2, 2), (2, 2)))),
-        Case("3 queries, 5 keys, d_k = 7", tuple(normal(2, (3, 7), (5, 7)))),
-        Case("5 queries, 5 keys, d_k = 5", tuple(normal(3, (5, 5), (5, 5)))),
-        Case("a batch of 2", tuple(normal(4, (2, 3, 5), (2, 7, 5)))),
-        Case("a batch of 3 with 2 heads", tuple(normal(5, (3, 2, 5, 11), (3, 2, 7, 11)))),
-        Case("one query, one key", tuple(normal(6, (1, 3), (1, 3)))),
+        case("2 queries, 3 keys, d_k = 2", 1, 2, 3, 2),
+        case("5 queries, 7 keys, d_k = 11", 2, 5, 7, 11),
+        case("keys of variance 9", 3, 7, 5, 3, lambda query, key: (query, 3 * key)),
+        case("all keys are shifted by 4", 4, 5, 11, 7, lambda query, key: (query, key + 4)),
+        case("all queries are shifted by −3", 5, 11, 7, 5, lambda query, key: (query - 3, key)),
+        case("every token asks for itself", 6, 7, 7, 5, lambda query, key: (key, key)),
+        case("one query", 7, 1, 13, 3),
     ]
 
 
 EXERCISE_1 = Exercise(
-    "04.1", "Scaled scores", 5, 1, scaled_scores, _score_cases,
+    "04.1", "By what would you divide?", 8, 2, divisor, _divisor_cases,
     slips(
         "query, key", """
-            scores = query @ key.transpose(-2, -1)
-            return scores / query.shape[-1] ** 0.5
+            products = query @ key.T
+            return products.var(-1, correction=0).mean().sqrt()
         """,
-        ("d_k", " ** 0.5", "", "You divided by d_k; the formula divides by √d_k."),
-        ("unscaled", " / query.shape[-1] ** 0.5", "", "The scores are not scaled: divide by √d_k."),
-        ("root of 3", "query.shape[-1]", "3",
-         "√3 is the root of d_k in our example; take it from the tensor: query.shape[-1]."),
-        ("first axis", "shape[-1]", "shape[0]",
-         "You divided by the root of the first axis, which is the batch where there is one; d_k is the last axis."),
-        ("axis 1", "shape[-1]", "shape[1]",
-         "Right for one sentence; with a batch in front axis 1 counts queries, or heads. d_k is the last axis, "
-         "query.shape[-1]."),
-        ("softmax", "scores / query.shape[-1] ** 0.5", "(scores / query.shape[-1] ** 0.5).softmax(-1)",
-         "You returned the weights; return the scores, before the softmax."),
-        ("k_len", "query.shape[-1]", "key.shape[-2]",
-         "You divided by the root of the number of keys; d_k is the length of one key (the last axis)."),
-        ("no transpose", ".transpose(-2, -1)", "",
-         "You multiplied by the keys without transposing them (a reshape does not); a dot product sums over d_k."),
-        ("all axes", "transpose(-2, -1)", "permute(*range(key.dim())[::-1])",
-         "Right without a batch, but .T turns all axes around: swap only the last two, key.transpose(-2, -1)."),
-        ("swapped", "query @ key.transpose(-2, -1)", "key @ query.transpose(-2, -1)",
-         "The result has the right values transposed: queries are rows, keys are columns."),
-        ("half", "** 0.5", "** 1 / 2",
-         "You divided by 2 d_k: in Python d_k ** 1 / 2 is (d_k ** 1) / 2. Write d_k ** 0.5."),
+        ("root of d_k", "products.var(-1, correction=0).mean().sqrt()", "query.shape[-1] ** 0.5",
+         "√d_k is right for independent components of mean 0 and variance 1. These queries and keys are others: "
+         "measure the scores that they make."),
+        ("d_k", "products.var(-1, correction=0).mean().sqrt()", "query.shape[-1]",
+         "You divided by d_k. Measure the spread of the scores that these queries and keys make."),
+        ("all pairs", "(-1, correction=0).mean()", "(correction=0)",
+         "That is the spread of all scores together. Part of it lies between the queries, where one has high scores "
+         "for every key and another low ones, and a softmax does not notice that."),
+        ("not centred", "var(-1, correction=0)", "square()",
+         "You measured the scores' distance from 0. What all scores of a query have in common changes no weight: take "
+         "the distance from that query's own mean."),
+        ("over queries", "-1", "0",
+         "You took the variance over the queries of one key; a softmax compares the keys of one query, the last axis."),
+        ("unbiased", "correction=0", "correction=1",
+         "You divided by the number of keys minus one, as var and std do unless told: correction=0."),
+        ("mean of deviations", "var(-1, correction=0).mean().sqrt()", "std(-1, correction=0).mean()",
+         "You averaged the standard deviations. It is the variances that should be 1 on average: average them, and "
+         "take the root last."),
+        ("variance", ".sqrt()", "", "That is the variance; dividing scores by s divides their variance by s²."),
+        ("inverse", "return products.var(-1, correction=0).mean().sqrt()",
+         "return 1 / products.var(-1, correction=0).mean().sqrt()",
+         "That is what one would multiply by; return what to divide by."),
+    )
+    + (
+        Mistake("spreads", lambda query, key: (query.shape[-1] * query.var() * key.var()) ** 0.5,
+                "You multiplied the spreads of the components, as if queries and keys were independent with mean 0. "
+                "Measure the scores themselves."),
     ),
-    gradients=("query", "key"),
 )  # fmt: skip
 
 
@@ -122,63 +134,101 @@ EXERCISE_2 = Exercise(
 )  # fmt: skip
 
 
-# 04.3 A softmax that does not overflow -------------------------------------------------------------------------------
+# 04.3 Which softmax survives? ----------------------------------------------------------------------------------------
 
 
-def stable_softmax(scores):
-    """Return the softmax over the last axis, also for scores in the thousands; a score of -inf gets weight 0.
+def judge(softmax):
+    """Say whether a softmax over the last axis is right for all scores up to ±10,000, also where some are -inf.
 
-    scores: [..., k_len], with at least one finite entry in each row. Returns the same shape.
+    softmax: a function of scores [q_len, k_len] that returns weights of that shape; a row has at least one finite
+    score. Returns "safe" or "broken".
     """
-    return torch.nn.functional.softmax(scores, dim=-1)
+    ordinary = [[0.5, -1.0, 2.0, 0.0], [1.0, 3.0, -2.0, 0.5]]
+    large = [[1000.0, 1001.0, 1003.0, 0.0], [10000.0, -10000.0, 9999.0, 9999.5]]
+    low = [[-10000.0, -9999.0, -9997.0, -9998.0], [-1000.0, -1002.0, -INF, -1001.0]]
+    for rows in (ordinary, large, low, ordinary + large + low):
+        scores = torch.tensor(rows)
+        powers = (scores.double() - scores.double().amax(-1, keepdim=True)).exp()
+        right = (powers / powers.sum(-1, keepdim=True)).float()
+        weights = softmax(scores.clone())
+        if weights.shape != right.shape or not torch.allclose(weights, right, atol=1e-6):
+            return "broken"
+    return "safe"
 
 
-def _softmax_cases():
-    (square,), (batch,) = normal(7, (3, 3)), normal(8, (2, 3, 5))
-    masked = normal(9, (5, 7))[0]
-    masked[0, 2:] = masked[3, :4] = -INF
-    return [
-        Case("one row", (torch.tensor([2.0, 1.0, 0.0]),)),
-        Case("3 by 3", (square,)),
-        Case("a batch of 2", (batch,)),
-        Case("scores in the thousands", (torch.tensor([[1000.0, 1001.0, 1002.0], [999.0, 1002.0, 1000.0]]),)),
-        Case("rows of very different size", (torch.tensor([[1000.0, 1001.0], [-1000.0, -1002.0], [0.0, 3.0]]),)),
-        Case("very negative scores", (torch.tensor([[-2000.0, -2001.0, -2003.0]]),)),
-        Case("one score far below the others", (torch.tensor([[0.0, 1.0, 2.0, -100.0]]),)),
-        Case("some scores are -inf", (masked,)),
-        Case("-inf among very negative scores", (torch.tensor([[-2000.0, -2001.0, -INF], [0.0, 1.0, -INF]]),)),
-    ]
+def _finite_size(scores):
+    return scores.masked_fill(scores == -INF, 0.0).abs().amax(-1, keepdim=True)
 
+
+def _shares(powers):
+    return powers / powers.sum(-1, keepdim=True)
+
+
+SOFTMAXES = {
+    "as the formula says": lambda scores: _shares(scores.exp()),
+    "the row's largest score taken off": lambda scores: _shares((scores - scores.amax(-1, keepdim=True)).exp()),
+    "the largest score of all rows taken off": lambda scores: _shares((scores - scores.max()).exp()),
+    "the row's mean taken off": lambda scores: _shares((scores - scores.mean(-1, keepdim=True)).exp()),
+    "the row's smallest score taken off": lambda scores: _shares((scores - scores.amin(-1, keepdim=True)).exp()),
+    "the row's largest size taken off": lambda scores: _shares((scores - _finite_size(scores)).exp()),
+    "scores cut at ±80": lambda scores: _shares(scores.clamp(-80, 80).exp()),
+    "NaN replaced by 0": lambda scores: _shares(scores.exp()).nan_to_num(0.0),
+    "NaN replaced by equal shares": lambda scores: _shares(scores.exp()).nan_to_num(1 / scores.shape[-1]),
+    "in float64": lambda scores: _shares(scores.double().exp()).float(),
+    "by way of logarithms": lambda scores: scores.log_softmax(-1).exp(),
+    "−∞ replaced by 0": lambda scores: scores.masked_fill(scores == -INF, 0.0).softmax(-1),
+    "over the first axis": lambda scores: scores.softmax(0),
+}
+
+
+for _softmax in SOFTMAXES.values():
+    _softmax.__name__ = "softmax"  # as a report shows it
+
+
+def _survival_cases():
+    return [Case(label, (function,)) for label, function in SOFTMAXES.items()]
+
+
+_ROWS = """
+    rows = torch.tensor([
+        [1.0, 2.0, 4.0, 0.0],
+        [1e4, 9999.0, 0.0, 1.0],
+        [-1e4, -9999.0, -9998.0, -9997.0],
+        [0.0, 1.0, -torch.inf, 2.0],
+    ])
+    right = torch.allclose(softmax(rows), rows.softmax(-1))
+    return "safe" if right else "broken"
+"""
 
 EXERCISE_3 = Exercise(
-    "04.3", "A softmax that does not overflow", 10, 2, stable_softmax, _softmax_cases,
+    "04.3", "Which softmax survives?", 10, 2, judge, _survival_cases,
     slips(
-        "scores", """
-            e = (scores - scores.amax(-1, keepdim=True)).exp()
-            return e / e.sum(-1, keepdim=True)
-        """,
-        ("naive", " - scores.amax(-1, keepdim=True)", "",
-         "exp overflows for scores in the thousands (inf / inf is NaN), and for very negative ones every exp is 0 "
-         "(0 / 0 is NaN, too): subtract each row's largest score first."),
-        ("nan replaced", "return e / e.sum(-1, keepdim=True)",
-         "return (scores.exp() / scores.exp().sum(-1, keepdim=True)).nan_to_num(0.0)",
-         "You replaced NaN by 0 afterwards, so such a row has no weights at all. Subtract each row's largest score "
-         "before exp."),
-        ("mean", "amax", "mean",
-         "You subtracted the mean of each row; only subtracting the largest score keeps exp at most 1 (and the mean of "
-         "a row with -inf is -inf)."),
-        ("global max", "amax(-1, keepdim=True)", "max()",
-         "You subtracted the largest score of all rows; in a row far below it every exp underflows to 0, and 0 / 0 is "
-         "NaN. Take the largest score of each row."),
-    )
-    + slips(
-        "scores", "return scores.softmax(-1)",
-        ("first axis", "-1", "0",
-         "You took the softmax over the first axis, the batch where there is one; keys are the last."),
-        ("no inf", "scores", "scores.masked_fill(scores == -torch.inf, 0.0)",
-         "You replaced -inf by 0, but exp(0) = 1: a score of -inf must get weight exp(-inf) = 0."),
+        "softmax", _ROWS,
+        ("only NaN", "torch.allclose(softmax(rows), rows.softmax(-1))", "not softmax(rows).isnan().any()",
+         "You looked for NaN alone. Weights can be wrong numbers, too: compare them with the right ones."),
+        ("only sums", "torch.allclose(softmax(rows), rows.softmax(-1))",
+         "torch.allclose(softmax(rows).sum(-1), torch.ones(4))",
+         "You looked at the sums of the rows. Wrong weights can sum to one: compare them with the right ones."),
+        ("ordinary scores", "torch.allclose(softmax(rows), rows.softmax(-1))",
+         "torch.allclose(softmax(rows[:1]), rows[:1].softmax(-1))",
+         "With ordinary scores nearly all of them are right. Try scores in the thousands, above and below 0, and −∞."),
+        ("no low row", "[-1e4, -9999.0, -9998.0, -9997.0]", "[1.0, 1.0, 0.0, 1.0]",
+         "All your rows have a score of 0 or more somewhere, so a softmax that takes off the largest size in place of "
+         "the largest score got through: give it a row of very negative scores."),
+        ("no -inf", "-torch.inf", "-1e4",
+         "No score was −∞, so a softmax that replaces −∞ by 0 got through. Its key should get weight 0."),
+        ("row by row", "torch.allclose(softmax(rows), rows.softmax(-1))",
+         "all(torch.allclose(softmax(row), row.softmax(-1)) for row in rows[:, None])",
+         "You gave it one row at a time, so one that takes off the largest score of all rows got through. Put rows of "
+         "very different size into the same scores."),
+        ("exactly", "allclose", "equal",
+         "You asked for equal numbers, and float32 rounds: two right ways differ in the last digit. Use "
+         "torch.allclose."),
+        ("nothing to read", "[0.0, 1.0, -torch.inf, 2.0]", "[-torch.inf, -torch.inf, -torch.inf, -torch.inf]",
+         "In one of your rows every score is −∞. There the softmax has no right answer, so leave at least one finite."),
+        ("inverted", "if right", "if not right",
+         "You have the two words the wrong way round: \"safe\" is one that is right."),
     ),
-    probes=(weights_sum(),),
 )  # fmt: skip
 
 
@@ -193,7 +243,7 @@ def masked_attention(query, key, value, mask):
     output: [..., q_len, d_v]; weights: [..., q_len, k_len].
     A row that may attend to nothing gets weights and output of zero, and no NaN in any gradient.
     """
-    scores = scaled_scores(query, key)
+    scores = torch.einsum("...id,...jd->...ij", query, key) * query.shape[-1] ** -0.5
     allowed = mask.expand(scores.shape).reshape(-1, scores.shape[-1])
     rows = []
     for row, may in zip(scores.reshape(allowed.shape), allowed, strict=True):

@@ -60,9 +60,9 @@ def head_sizes(d_model, d_k, d_v, batch, seq_len):
     return parameters, batch * seq_len * (2 * d_k + 2 * d_v + 2 * seq_len)
 
 
-def scaled_scores(query, key):
-    """query [..., q_len, d_k], key [..., k_len, d_k] -> scores [..., q_len, k_len], divided by d_k"""
-    return query @ key.transpose(-2, -1) / query.shape[-1]
+def divisor(query, key):
+    """query [q_len, d_k], key [k_len, d_k] -> the standard deviation of all their dot products together, a number"""
+    return (query @ key.T).std(correction=0)
 
 
 def masked_attention(query, key, value, mask):
@@ -226,7 +226,12 @@ def _all() -> tuple[Variant, ...]:
             "Each of the three projections has a bias, which is a parameter, too.",
             "you count the projections without biases.",
         ),
-        _variant("04.1", scaled_scores, "Divide by `d_k` itself, not by its root.", "you divide by the root of d_k."),
+        _variant(
+            "04.1",
+            divisor,
+            "Count *all* differences between the scores, also those that a softmax does not notice.",
+            "you count what a softmax notices.",
+        ),
         _variant(
             "04.4",
             masked_attention,

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...model.base import TranslationModel
 from . import stored, translators
-from .ladder_models import PARTS, read_evenly, without_residuals_and_norms
+from .ladder_models import PARTS, read_evenly, start_quietly, step_softly, without_residuals_and_norms
 
 load_results = stored.loader("ladder.json")
 PASSES = (2, 4, 8)  # over the corpus: the course's number, half and twice of it, to see how much the rest still changes
@@ -57,6 +57,8 @@ RUNGS = (
 )
 CONTROLS = (
     Rung("02, even weights", "a plain average, no attention", (), change=read_evenly),
+    Rung("03, quiet start", "a quiet start, not divided", PARTS[:1], change=start_quietly),
+    Rung("03, small steps", "small steps, not divided", PARTS[:1], change=step_softly),
     Rung("08 without 07", "several heads without rung 07", tuple(part for part in PARTS[:6] if part != "mask")),
 )
 ORDER = (  # of which a single pass says enough

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import torch
 from torch import Tensor, nn
 
 from ...model.attention import scaled_dot_product_attention
@@ -47,6 +48,29 @@ def read_evenly(model: nn.Module) -> None:
     for module in model.modules():
         if isinstance(module, OneHead):
             module.length = 0.0
+
+
+def start_quietly(model: nn.Module) -> None:
+    """Make the first W_Q of every `OneHead` √d_k times smaller, so that the first scores are as if divided by √d_k."""
+    for module in model.modules():
+        if isinstance(module, OneHead):
+            with torch.no_grad():
+                module.w_q.weight /= math.sqrt(module.w_q.weight.shape[0])
+
+
+def step_softly(model: nn.Module) -> None:
+    """Let a step of W_Q or W_K move the scores of every `OneHead` √d_k times less; the first scores stay as they are.
+
+    Both matrices become √d_k times larger, and the queries d_k times shorter. An optimiser such as Adam, whose steps do
+    not grow with the weights, then changes the projections by a √d_k times smaller share.
+    """
+    for module in model.modules():
+        if isinstance(module, OneHead):
+            d_k = module.w_q.weight.shape[0]
+            module.length /= d_k
+            with torch.no_grad():
+                for projection in (module.w_q, module.w_k):
+                    projection.weight *= math.sqrt(d_k)
 
 
 def without_residuals_and_norms(model: nn.Module) -> None:

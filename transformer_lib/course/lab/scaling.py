@@ -13,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ..._validate import check_int
 from . import stored
 
 load_results = stored.loader("scaling.json")
@@ -61,18 +62,24 @@ class Lookup:
     Args:
         d_k: width of queries and keys. version: a key of VERSIONS or CONTROLS. seeds: one for each model, which decides
             its first weights, its vectors and its batches; models of one seed differ in nothing but the version.
+        features: width of a token.
+
+    Raises:
+        ValueError: the version is unknown, or a width is not positive.
     """
 
-    def __init__(self, d_k: int, version: str, seeds: Sequence[int]) -> None:
+    def __init__(self, d_k: int, version: str, seeds: Sequence[int], features: int = FEATURES) -> None:
+        check_int("d_k", d_k)
+        check_int("features", features)
         known = VERSIONS | CONTROLS
         if version not in known:
             raise ValueError(f"version must be one of {', '.join(map(repr, known))}, got {version!r}")
         self.generators = [torch.Generator().manual_seed(seed) for seed in seeds]
-        self.symbols = self._draw(SYMBOLS, FEATURES)
-        self.payloads = self._draw(SYMBOLS, FEATURES)
-        shapes = {"w_q": d_k, "w_k": d_k, "w_v": FEATURES, "readout": SYMBOLS}
-        # [models, 1, FEATURES, width]: the 1 is broadcast over a batch
-        weights = {name: self._draw(1, FEATURES, width) / math.sqrt(FEATURES) for name, width in shapes.items()}
+        self.symbols = self._draw(SYMBOLS, features)
+        self.payloads = self._draw(SYMBOLS, features)
+        shapes = {"w_q": d_k, "w_k": d_k, "w_v": features, "readout": SYMBOLS}
+        # [models, 1, features, width]: the 1 is broadcast over a batch
+        weights = {name: self._draw(1, features, width) / math.sqrt(features) for name, width in shapes.items()}
         weights["w_q"] *= d_k ** known[version].start
         self.weights = {name: weight.requires_grad_() for name, weight in weights.items()}
         self.factor = d_k ** known[version].power
@@ -83,7 +90,7 @@ class Lookup:
         return torch.stack([torch.randn(shape, generator=generator) for generator in self.generators])
 
     def batch(self) -> tuple[Tensor, Tensor]:
-        """Return new tokens [models, batch, 8, FEATURES] and their targets [models, batch, 8], numbers of payloads."""
+        """Return new tokens [models, batch, 8, features] and their targets [models, batch, 8], numbers of payloads."""
         size = (BATCH_SIZE, SYMBOLS)
         symbol = torch.stack([torch.rand(size, generator=one).argsort(dim=-1) for one in self.generators])
         payload = torch.stack([torch.randint(SYMBOLS, size, generator=one) for one in self.generators])
@@ -128,13 +135,15 @@ def curves(d_k: int, version: str, optimizer: str, rate: float, seeds: Sequence[
     )
 
 
-def score_change(d_k: int, version: str, optimizer: str, seeds: Sequence[int], rate: float = 1e-6) -> list[float]:
+def score_change(
+    d_k: int, version: str, optimizer: str, seeds: Sequence[int], rate: float = 1e-6, features: int = FEATURES
+) -> list[float]:
     """Return how far the scores of a batch move in the first step, per unit of the learning rate, for each model.
 
     The root of the mean square over all pairs of tokens. The rate is so small that twice as large a step would move
     them twice as far. In float64, in which such small changes are not lost to rounding.
     """
-    models = Lookup(d_k, version, seeds)
+    models = Lookup(d_k, version, seeds, features)
     models.symbols, models.payloads = models.symbols.double(), models.payloads.double()
     models.weights = {name: weight.detach().double().requires_grad_() for name, weight in models.weights.items()}
     chosen = OPTIMIZERS[optimizer](models.weights.values(), lr=rate)

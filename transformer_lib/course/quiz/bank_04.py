@@ -48,8 +48,8 @@ NOTEBOOK_04 = (
             ),
             Option(
                 "Nothing.",
-                "exp(s + 100) = exp(100) exp(s), and the factor cancels. This is why one may subtract "
-                "the largest score to keep exp from overflowing.",
+                "exp(s + 100) = exp(100) exp(s), and the factor exp(100) is in the sum below the line, too, so that it "
+                "cancels.",
                 right=True,
             ),
             Option("They no longer sum to one.", "The softmax divides by the sum, whatever the scores are."),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,8 +31,12 @@ def plot_lines(
     log_x: bool = False,
     log_y: bool = False,
     markers: bool = True,
+    reference: Mapping[str, float] | None = None,
 ) -> Axes:
-    """Draw labelled lines {name: y} or {name: (x, y)}; without x the points count from 1."""
+    """Draw labelled lines {name: y} or {name: (x, y)}; without x the points count from 1.
+
+    ``reference`` draws named levels across, such as {"stopped": 1250}. Raises ValueError when there is no line.
+    """
     if not lines:
         raise ValueError("lines must hold at least one named line, got none")
     with style():
@@ -39,7 +44,7 @@ def plot_lines(
         for index, (name, data) in enumerate(lines.items()):
             x, y = _xy(name, data, 1)
             ax.plot(x, y, label=name, **_line_look(index, markers and len(x) <= 40))
-        _finish(ax, xlabel, ylabel, title, log_x, log_y)
+        _finish(ax, xlabel, ylabel, title, log_x, log_y, reference or {})
     return ax
 
 
@@ -138,12 +143,23 @@ def _plain_log_x(ax: Axes) -> None:
         ax.set_xticks(powers if len(powers) > 2 else points)
 
 
-def _finish(ax: Axes, xlabel: str, ylabel: str, title: str | None, log_x: bool, log_y: bool) -> None:
+def _finish(
+    ax: Axes,
+    xlabel: str,
+    ylabel: str,
+    title: str | None,
+    log_x: bool,
+    log_y: bool,
+    reference: Mapping[str, float] = MappingProxyType({}),
+) -> None:
     ax.set(xlabel=xlabel, ylabel=ylabel, title=title or "")
     if log_x:
         _plain_log_x(ax)
     if log_y:
         ax.set_yscale("log")
+    for index, (name, level) in enumerate(reference.items()):
+        look = {"color": "#333333", "linestyle": _DASHES[1 + index % 6], "linewidth": 1.2, "zorder": 1}
+        ax.axhline(level, label=name, **look)
     handles, names = ax.get_legend_handles_labels()
     short, notes = zip(*(name.split(_BAND) if _BAND in name else (name, "") for name in names), strict=True)
     if (

@@ -157,7 +157,9 @@ def _number_decades(ax: Axes, widen: bool) -> None:
 
 
 def _plain(number: float) -> str:
-    """Write a number with three digits, without the 0 before the point: .317, 12."""
+    """Write a number with three digits, without the 0 before the point: .317, 12; from 1,000 on, all of them."""
+    if abs(number) >= 1000:
+        return f"{number:,.0f}"
     return f"{number:.3g}".replace("0.", ".", 1) if 0 < abs(number) < 1 else f"{number:.3g}"
 
 

@@ -76,6 +76,19 @@ def _enough(rng: random.Random) -> tuple:
     return count_right, n
 
 
+def _softmax(rng: random.Random) -> tuple:
+    shift = rng.choice(("amax", "amin", "mean"))
+    most, cut = rng.choice((40.0, 70.0)), rng.random() < 0.5
+
+    def softmax(scores: torch.Tensor) -> torch.Tensor:
+        """Safe only if it takes off the largest score of each row and cuts nothing."""
+        shifted = scores - getattr(scores, shift)(-1, keepdim=True)
+        powers = (shifted.clamp(min=-most, max=most) if cut and shift != "amax" else shifted).exp()
+        return powers / powers.sum(-1, keepdim=True)
+
+    return (softmax,)
+
+
 def _components(rng: random.Random) -> tuple:
     return rng.choice(SIZES), rng.uniform(-3, 3), rng.uniform(0.1, 4), rng.uniform(-3, 3), rng.uniform(0.1, 4)
 
@@ -245,6 +258,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "03.3": lambda rng: (rng.choice(SIZES[1:]), rng.uniform(0.4, 0.98)),
     "03.5": _sizes(5),
     "04.2": _components,
+    "04.3": _softmax,
     "05.1": _counted_words,
     "05.2": lambda rng: (rng.choices("aab", k=13), _pair(rng)),
     "05.3": _merges,
