@@ -144,7 +144,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W4", "W5"),
         optional=("06.2", "06.4", "06.6", "06.q2", "06.q4", "W5"),
-        optional_minutes=45,
+        optional_minutes=50,
     ),
     Notebook(
         "07",
