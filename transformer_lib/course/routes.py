@@ -94,7 +94,7 @@ EVENING = Route(
             "03",
             18,
             ("Three roles, by hand", "One matrix for each role"),
-            ("03.1", "03.q1", "03.q2", "W16"),
+            ("03.1", "03.q1", "W16"),
         ),
         Stop(
             "04",
