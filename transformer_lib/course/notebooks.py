@@ -107,7 +107,7 @@ NOTEBOOKS = (
         exercises=5,
         quizzes=3,
         widgets=("W16",),
-        optional=("03.5",),
+        optional=("03.5", "03.q2"),
         optional_minutes=30,
     ),
     Notebook(
