@@ -25,16 +25,17 @@ PROJECTIONS = {"query": "w_q", "key": "w_k", "value": "w_v"}
 
 
 class Frame(NamedTuple):
-    """A sentence with room for an ambiguous noun and for its cue, and their positions from 0."""
+    """A sentence with room for an ambiguous noun and for its cue; the positions of these and of "man", from 0."""
 
     text: str
+    subject: int
     noun: int
     cue: int
 
 
 FRAMES = (
-    Frame("The man saw the {noun} near the {cue}.", noun=4, cue=7),
-    Frame("Near the {cue}, the man saw the {noun}.", noun=8, cue=2),
+    Frame("The man saw the {noun} near the {cue}.", subject=1, noun=4, cue=7),
+    Frame("Near the {cue}, the man saw the {noun}.", subject=5, noun=8, cue=2),
 )
 
 
@@ -119,6 +120,7 @@ def mean_weights(translator: Translator) -> dict[str, list[float]]:
     entries = {
         "noun → cue": (frame.noun, frame.cue),
         "cue → noun": (frame.cue, frame.noun),
+        "man → cue": (frame.subject, frame.cue),
         "the → noun": (frame.noun - 1, frame.noun),
     }
     return {name: mean[:, query, key].tolist() for name, (query, key) in entries.items()}

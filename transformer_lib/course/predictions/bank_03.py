@@ -6,7 +6,7 @@ from .model import Choice, Number
 
 NOTEBOOK_03 = (
     Number("03.p1", "Which share of the colours does a head with Q = K get right?", 0, 1, close=0.06, decimals=2),
-    Number("03.p2", "How many of the eight *shifted* heads get more than 95 % right?", 0, 8),
+    Number("03.p2", "How many of the eight heads called “shifted” get more than 95 % right?", 0, 8),
     Choice(
         "03.p3",
         "The first two tokens swap both their keys and their values. What do the answers say?",
