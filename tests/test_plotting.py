@@ -332,3 +332,22 @@ def test_signed_text_has_a_minus_sign_and_no_negative_zero():
 
 def test_repeated_tokens_are_numbered():
     assert base.distinct_tokens(["a"] * 11 + ["b"])[9:] == ["a₁₀", "a₁₁", "b"]
+
+
+def test_tables_side_by_side_share_their_rows():
+    tables = {"matched": torch.arange(9.0).reshape(3, 3), "carried": -torch.ones(3, 5)}
+    left, right = plotting.plot_tables(tables, list("abc"), {"carried": list("vwxyz")}, decimals=0)
+    assert [ax.get_title() for ax in (left, right)] == ["matched", "carried"]
+    assert [label.get_text() for label in left.get_xticklabels()] == list("abc")
+    assert [label.get_text() for label in right.get_xticklabels()] == list("vwxyz")
+    assert [label.get_text() for label in right.get_yticklabels()] == list("abc")
+    assert left.get_ylabel() and not right.get_ylabel()
+    assert {text.get_text() for text in right.texts} == {"−1"}
+    assert left.images[0].norm.vmax == 8 and right.images[0].norm.vmax == 1
+    assert plotting.plot_tables(tables, list("abc"), {"carried": list("vwxyz")}, largest=7)[1].images[0].norm.vmax == 7
+
+
+@pytest.mark.parametrize("given", [({}, None), ({"one": torch.ones(2, 2)}, {"two": ["x"]})])
+def test_tables_are_there_and_so_are_those_with_columns(given):
+    with pytest.raises(ValueError, match="tables must be at least one, and all those of columns"):
+        plotting.plot_tables(given[0], ["a", "b"], given[1])

@@ -45,6 +45,53 @@ def test_the_versions_differ_in_what_they_say():
     assert torch.equal(parts["no projections"][0], x[None]) and torch.equal(parts["no projections"][2], value)
 
 
+def test_answers_are_named_and_vectors_moved():
+    x = study_lab.sentences(3, torch.Generator().manual_seed(5)).x
+    heads = study_lab.Heads("three matrices", 5, [0, 1])
+    query, key, value = heads.project(x)
+    order = [1, 0, 2, 3, 4, 5, 7, 6]
+    plain = heads.attend(x)[1].argmax(dim=-1)
+    assert torch.equal(heads.named(x), plain) and torch.equal(heads.named(x, order), plain)
+    assert torch.equal(heads.named(x, order, ["query"]), plain[..., order])
+    received = heads.weights(query, key[..., order, :]) @ value
+    assert torch.equal(heads.named(x, order, ["key"]), (received @ heads.matrices["O"]).argmax(dim=-1))
+    assert torch.equal(heads.named(x, order, ["key", "value"]), plain)
+    with pytest.raises(ValueError, match="moved must be some of query, key and value, got keys"):
+        heads.named(x, order, ["keys"])
+
+
+def test_what_the_answers_may_be_after_a_swap():
+    given = study_lab.sentences(7, torch.Generator().manual_seed(11))
+    order = [1, 0, 2, 3, 4, 5, 6, 7]
+    found = study_lab.after_swap(given, order)
+    assert torch.equal(found["as before"], given.answer)
+    assert torch.equal(found["questions swapped"], given.answer[:, order])
+    moved = study_lab.answers(given.symbol, given.colour[:, order])
+    assert torch.equal(found["colours swapped"], moved) and not torch.equal(moved, given.answer)
+
+
+def test_the_commonest_colour_of_the_others():
+    symbol = torch.arange(8)[None]
+    colour = torch.tensor([[0, 0, 0, 0, 0, 3, 3, 3]])
+    given = study_lab.Sentences(torch.zeros(1, 8, 12), symbol, colour, study_lab.answers(symbol, colour))
+    assert given.answer.tolist() == [[0, 0, 0, 0, 3, 3, 3, 0]]
+    assert study_lab.most_frequent_of_others(given) == 5 / 8
+
+
+def test_unit_keys_make_scores_that_are_not_symmetric_and_yet_one_token_does_not_look_ahead():
+    found = study_lab.tested()
+    heads = study_lab.Heads("not itself, unit keys", 4, [3]).train(300)
+    query, key, _ = heads.project(found.x)
+    torch.testing.assert_close(key.norm(dim=-1), torch.ones(1, 1000, 8))
+    torch.testing.assert_close(key, query / query.norm(dim=-1, keepdim=True))
+    scores = query @ key.mT
+    assert not torch.allclose(scores, scores.mT, atol=0.1)
+    position = found.symbol.argsort(dim=-1)
+    ahead, behind = (position.gather(-1, (found.symbol + step) % 8)[..., None] for step in (1, -1))
+    weights = heads.attend(found.x)[0][0].detach()
+    assert (weights.gather(-1, ahead) > weights.gather(-1, behind)).sum(dim=(1, 2)).max() <= 7
+
+
 def test_symmetric_scores_and_no_weight_on_itself():
     x = study_lab.sentences(2, torch.Generator().manual_seed(3)).x
     for version in ("Q = K", "shifted", "signs", "not itself"):
@@ -97,7 +144,7 @@ def test_a_short_run_repeats_the_stored_one():
 
 
 def test_what_the_notebook_says_of_it():
-    """The sentences of notebook 03, sections 5 and 6, that the tables beside them show."""
+    """The sentences of notebook 03 that its figures of this study show."""
 
     def right(version, d_k, steps=1500):
         return STORED["versions"][version][str(d_k)][str(steps)]["right"]
@@ -115,6 +162,9 @@ def test_what_the_notebook_says_of_it():
         assert min(right("shifted", d_k)) > 0.99
     assert min(right("not itself", 8) + right("signs", 8)) > 0.83
     assert max(ahead("not itself", 8)) < 4 and max(right("not itself, blind", 8)) < 0.7
+    for d_k in (4, 8):
+        assert all(6.9 < tokens <= 7 for tokens in ahead("not itself, unit keys", d_k))
+        assert 0.91 < min(right("not itself, unit keys", d_k)) <= max(right("not itself, unit keys", d_k)) < 0.95
     assert max(right("V = K", 2)) < 0.6 and min(right("three matrices", 2, 300)) > 0.99
     assert sorted(share > 0.99 for share in right("V = K", 3)) == [False] * 7 + [True]
     assert min(right("V = K", 4)) > 0.99 and max(right("V = K", 3, 300)) < 0.73

@@ -92,9 +92,9 @@ EVENING = Route(
         ),
         Stop(
             "03",
-            18,
+            15,
             ("Three roles, by hand", "One matrix for each role"),
-            ("03.1", "03.q1", "03.q2", "W16"),
+            ("03.1", "03.q1", "W16"),
         ),
         Stop(
             "04",

@@ -34,6 +34,7 @@ class Version:
         value_is_key: W_V = W_K.
         keys_see, values_see: what keys (and queries that are keys) or values are made of: "all", "symbol" or "colour".
         not_itself: no token may read itself.
+        unit_keys: keys are divided by their length, after queries that are keys have been made from them.
         rate: the learning rate.
     """
 
@@ -43,6 +44,7 @@ class Version:
     keys_see: str = "all"
     values_see: str = "all"
     not_itself: bool = False
+    unit_keys: bool = False
     rate: float = RATE
 
 
@@ -55,6 +57,7 @@ VERSIONS = {
     "signs": Version((4, 8), query="signs"),
     "not itself": Version((4, 8), query="key", not_itself=True),
     "not itself, blind": Version((8,), query="key", not_itself=True, keys_see="symbol"),
+    "not itself, unit keys": Version((4, 8), query="key", not_itself=True, unit_keys=True),
     "V = K": Version((2, 3, 4, 8), value_is_key=True),
     "V = K, found by symbol alone": Version((2, 3), value_is_key=True, keys_see="symbol"),
     "V = K, handing over colour alone": Version((2, 3), value_is_key=True, values_see="colour"),
@@ -115,6 +118,22 @@ TURNS: dict[str, Callable[[Tensor], Tensor]] = {
 }
 
 
+def after_swap(given: Sentences, order: Sequence[int]) -> dict[str, Tensor]:
+    """Return what the answers [..., 8] may be once the tokens have taken vectors of others, those in `order`."""
+    return {
+        "as before": given.answer,
+        "questions swapped": given.answer[..., order],
+        "colours swapped": answers(given.symbol, given.colour[..., order]),
+    }
+
+
+def most_frequent_of_others(given: Sentences) -> float:
+    """Return the share of answers that are right if each token names the commonest colour of the others."""
+    each = F.one_hot(given.colour)  # [..., 8, 4]
+    others = each.sum(dim=-2, keepdim=True) - each
+    return (others.argmax(dim=-1) == given.answer).float().mean().item()
+
+
 class Heads:
     """Heads of one version side by side, each with W_Q, W_K, W_V and W_O, and nothing behind them.
 
@@ -146,7 +165,7 @@ class Heads:
             return everywhere, everywhere, value
         if version.query == "own":
             return x @ self.matrices["Q"], key, value
-        return TURNS[version.query](key), key, value
+        return TURNS[version.query](key), F.normalize(key, dim=-1) if version.unit_keys else key, value
 
     def weights(self, query: Tensor, key: Tensor) -> Tensor:
         """Return the attention weights [heads, ..., 8, 8]."""
@@ -160,6 +179,25 @@ class Heads:
         query, key, value = self.project(x)
         weights = self.weights(query, key)
         return weights, weights @ value @ self.matrices["O"]
+
+    @torch.no_grad()
+    def named(self, x: Tensor, order: Sequence[int] | None = None, moved: Sequence[str] = ()) -> Tensor:
+        """Return the colour that each token of x [batch, 8, 12] names, [heads, batch, 8].
+
+        Args:
+            order: the tokens from which the eight tokens of a sentence take what is `moved`; by default their own.
+            moved: some of "query", "key" and "value".
+
+        Raises:
+            ValueError: something else is moved.
+        """
+        if unknown := set(moved) - {"query", "key", "value"}:
+            raise ValueError(f"moved must be some of query, key and value, got {', '.join(sorted(unknown))}")
+        places = torch.arange(SYMBOLS) if order is None else torch.as_tensor(order)
+        parts = dict(zip(("query", "key", "value"), self.project(x), strict=True))
+        parts |= {role: parts[role][..., places, :] for role in moved}
+        received = self.weights(parts["query"], parts["key"]) @ parts["value"]
+        return (received @ self.matrices["O"]).argmax(dim=-1)
 
     def train(self, steps: int, rate: float | None = None) -> Heads:
         """Take steps of Adam on new batches, at this rate or the version's, and return the heads themselves."""

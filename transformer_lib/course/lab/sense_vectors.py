@@ -127,7 +127,7 @@ def asked() -> tuple[tuple[str, str, str], ...]:
 def share_right(translator: Translator) -> float:
     """Return the share of all sentences whose translation has the sense of the noun."""
     said = zip(translated(translator), asked(), strict=True)
-    return sum(_says(german, word, sense) for german, (word, sense, _) in said) / len(asked())
+    return sum(says(german, word, sense) for german, (word, sense, _) in said) / len(asked())
 
 
 def followed(translator: Translator, *places: int, same_sense: bool = False) -> dict[str, float]:
@@ -141,7 +141,7 @@ def followed(translator: Translator, *places: int, same_sense: bool = False) -> 
     said: dict[str, list[bool]] = {word: [] for word in lexicon()}
     answered = zip(translated(translator, lender, *places), asked(), lenders, strict=True)
     for german, (word, _, _), (other, _) in answered:
-        said[word].append(_says(german, word, other))
+        said[word].append(says(german, word, other))
     return {word: sum(goes) / len(goes) for word, goes in said.items()}
 
 
@@ -153,5 +153,6 @@ def _lender(word: str, sense: str, text: str, same_sense: bool) -> tuple[str, st
     return other, texts_of[other][(texts_of[sense].index(text) + 1) % len(texts_of[other])]
 
 
-def _says(text: str, word: str, sense: str) -> bool:
+def says(text: str, word: str, sense: str) -> bool:
+    """Return whether a German text has an ambiguous noun in this sense."""
     return not _forms()[word, sense].isdisjoint(WordTokenizer.tokenize(text))

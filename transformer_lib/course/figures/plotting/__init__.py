@@ -12,8 +12,9 @@ from .curves import plot_bars, plot_curves, plot_lines
 from .descriptions import description
 from .dots import plot_dots
 from .each import plot_each
-from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores
+from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores, plot_tables
 from .highlight import plot_highlight
+from .outline import outline_cells
 from .panels import plot_panels, plot_points, plot_scatter
 from .picture import SERIES, Shown, figure, style
 from .planes import plot_fold, plot_norm, plot_stream
@@ -33,6 +34,7 @@ __all__ = [
     "Shown",
     "description",
     "figure",
+    "outline_cells",
     "plot_arrows",
     "plot_attention",
     "plot_bars",
@@ -54,6 +56,7 @@ __all__ = [
     "plot_slopes",
     "plot_stacks",
     "plot_stream",
+    "plot_tables",
     "plot_translator",
     "plot_tree",
     "sense_plane",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -81,6 +81,38 @@ def plot_scores(
         if max(grid.shape) <= 12:
             _write_values(ax, image, grid, visible, lambda score: signed_text(score, decimals))
     return ax
+
+
+def plot_tables(
+    tables: Mapping[str, Any],
+    rows: Sequence[str],
+    columns: Mapping[str, Sequence[str]] | None = None,
+    *,
+    decimals: int = 2,
+    largest: float | None = None,
+) -> np.ndarray:
+    """Draw tables of scores {title: [n_rows, n_columns]} side by side, as `plot_scores` does; returns the Axes.
+
+    Args:
+        rows: names of the rows, the same in all tables. columns: {title: names of the columns}, by default the `rows`.
+        decimals, largest: as there; without `largest` each table has colours of its own.
+
+    Raises:
+        ValueError: there is no table, `columns` names one that is not there, or a shape does not fit the names.
+    """
+    names = {title: (columns or {}).get(title, rows) for title in tables}
+    if not tables or not {*(columns or {})} <= tables.keys():
+        raise ValueError(f"tables must be at least one, and all those of columns, got {list(tables)}")
+    widths = [len(name) for name in names.values()]
+    shape = {"figsize": (FULL_WIDTH, 1.5 + min(0.3, 3.1 / len(rows)) * len(rows)), "layout": "constrained"}
+    with style():
+        _, axes = plt.subplots(1, len(tables), width_ratios=widths, squeeze=False, **shape)
+        for place, (ax, (title, scores)) in enumerate(zip(axes[0], tables.items(), strict=True)):
+            look = {"title": title, "decimals": decimals, "largest": largest}
+            plot_scores(scores, rows, names[title], ax, **look)
+            if place:
+                ax.set(ylabel="")
+    return axes[0]
 
 
 def plot_heads(
