@@ -30,12 +30,22 @@ SAMPLES = 3  # translations that are kept of each translator
 
 
 def measure(model: lab.Writer) -> dict[str, Any]:
-    """Return what `judge`, `after_four` and `with_full_window` find, and the loss in training form by position."""
+    """Return what `judge`, `after`, `reading_the_same` and `with_full_window` find, and each row's loss in one pass.
+
+    The lists "at the end" and "from the start" are for 1, 2, … visible words: the last one is at the last position, or
+    the first one at position 0.
+    """
     inputs, labels = lab.test_sentences()
     in_training, alone, written = lab.judge(model)
     single = {"training": in_training, "honest": alone, "written": written, "full window": lab.with_full_window(model)}
-    moved = [lab.after_four(model, last_at) for last_at in lab.LAST_AT]
-    return rounded({**single, "by position": lab.losses(model(inputs), labels), "after four": moved})
+    visible = range(1, lab.INPUTS + 1)
+    curves = {
+        "by position": lab.losses(model(inputs), labels),
+        "the same reading": lab.reading_the_same(model),
+        "at the end": [lab.after(model, n_words, lab.INPUTS - 1) for n_words in visible],
+        "from the start": [lab.after(model, n_words, n_words - 1) for n_words in visible],
+    }
+    return rounded({**single, **curves})
 
 
 class Peeker(Reader):
@@ -76,10 +86,13 @@ def run(**setup: Any) -> dict[str, Any]:
 
 
 def steps(seeds: Sequence[int]) -> Steps:
-    """Train writers with the mask, without it, and without it on cut sentences; then translators without it."""
-    kinds = ((True, False), (False, False), (False, True))
-    for (masked, cut), rate, budget, seed in itertools.product(kinds, RATES, BUDGETS, seeds):
-        setup = {"masked": masked, "cut": cut, "seed": seed, "rate": rate, "steps": budget}
+    """Train writers with the mask and without it; without it also on cut sentences, or without the last row's loss.
+
+    Then translators without the mask.
+    """
+    kinds = ((True, False, True), (False, False, True), (False, True, True), (False, False, False))
+    for (masked, cut, last_row), rate, budget, seed in itertools.product(kinds, RATES, BUDGETS, seeds):
+        setup = {"masked": masked, "cut": cut, "last_row": last_row, "seed": seed, "rate": rate, "steps": budget}
         yield Step(("writers", setup), partial(run, **setup))
     corpus = load_corpus("context")
     for seed in seeds:

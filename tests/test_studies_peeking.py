@@ -64,13 +64,59 @@ def test_one_pass_gives_the_gradients_of_all_steps():
     torch.testing.assert_close(*both, rtol=0, atol=1e-12)
 
 
-def test_four_words_are_moved_without_being_changed():
+def test_only_the_last_words_are_shown_and_the_position_is_kept():
     inputs, labels = peeking_lab.test_sentences()
     writer = model(masked=False)
-    for last_at in (3, 7, 10):
-        by_hand = peeking_lab.losses(writer(inputs[:, 4:], last_at - 3)[:, -1:], labels[:, 7:])
-        assert peeking_lab.after_four(writer, last_at) == pytest.approx(by_hand.item())
-    assert peeking_lab.after_four(writer, 3) != pytest.approx(peeking_lab.after_four(writer, 7), abs=1e-4)
+    for n_words, last_at in ((1, 0), (1, 7), (3, 2), (5, 11), (8, 7)):
+        by_hand = peeking_lab.losses(writer(inputs[:, 8 - n_words :], last_at + 1 - n_words)[:, -1:], labels[:, 7:])
+        assert peeking_lab.after(writer, n_words, last_at) == pytest.approx(by_hand.item())
+    assert peeking_lab.after(writer, 1, 0) != pytest.approx(peeking_lab.after(writer, 1, 7), abs=1e-4)
+
+
+@pytest.mark.parametrize(("n_words", "last_at", "most"), [(0, 7, 8), (9, 11, 8), (4, 2, 3)])
+def test_words_that_are_not_there_cannot_be_shown(n_words, last_at, most):
+    message = f"n_words must be from 1 to {most} up to position {last_at}, got {n_words}"
+    with pytest.raises(ValueError, match=message):
+        peeking_lab.after(model(masked=True), n_words, last_at)
+
+
+def test_where_all_read_the_same_no_row_depends_on_another_word(monkeypatch):
+    writer, (inputs, labels) = model(masked=False), peeking_lab.test_sentences(7)
+    monkeypatch.setattr(peeking_lab, "test_sentences", lambda: (inputs, labels))
+    found = peeking_lab.reading_the_same(writer)
+    x, read, _ = writer.attend(inputs)
+    same = read.flatten(0, 1).mean(dim=0)
+    logits = torch.stack([torch.stack([writer.readout(torch.cat((row, same))) for row in rows]) for rows in x])
+    torch.testing.assert_close(found, peeking_lab.losses(logits, labels))
+    assert found.shape == (8,)
+
+
+def test_without_the_last_row_the_last_word_of_a_sentence_teaches_nothing(monkeypatch):
+    drawn = peeking_lab.sentences
+
+    def other_ends(*given):
+        ids = drawn(*given)
+        ids[:, -1] = (ids[:, -1] + 3) % 8
+        return ids
+
+    def trained(last_row):
+        return peeking_lab.train(masked=False, seed=0, steps=3, last_row=last_row).readout.weight
+
+    before = {last_row: trained(last_row) for last_row in (True, False)}
+    monkeypatch.setattr(peeking_lab, "sentences", other_ends)
+    assert torch.equal(trained(False), before[False])
+    assert not torch.equal(trained(True), before[True])
+    with pytest.raises(ValueError, match="last_row must be True where sentences are cut, got False"):
+        peeking_lab.train(masked=False, seed=0, steps=1, cut=True, last_row=False)
+
+
+def test_the_two_writers_differ_by_the_mask_alone(monkeypatch):
+    asked = []
+    monkeypatch.setattr(peeking_lab, "train", lambda **setup: asked.append(setup) or peeking_lab.Writer(masked=True))
+    writers = peeking_lab.two_writers(seeds=(3, 5))
+    assert [len(models) for models in writers.values()] == [2, 2]
+    assert asked == [{"masked": masked, "seed": seed} for masked in (True, False) for seed in (3, 5)]
+    assert writers["Ben"][0].table.weight.dtype == torch.float64
 
 
 def test_with_a_full_window_the_first_word_is_that_of_the_last_position():
@@ -117,30 +163,49 @@ STORED = peeking_lab.load_results()
 
 def test_a_short_run_repeats_the_stored_one():
     for kept in (run for run in STORED["writers"] if (run["steps"], run["seed"], run["rate"]) == (250, 1, 0.005)):
-        found = peeking.run(**{name: kept[name] for name in ("masked", "cut", "seed", "rate", "steps")})
+        found = peeking.run(**{name: kept[name] for name in ("masked", "cut", "last_row", "seed", "rate", "steps")})
         for name in ("training", "honest", "written", "full window"):
             assert found[name] == pytest.approx(kept[name], abs=0.02, rel=0.05)
-        assert found["after four"] == pytest.approx(kept["after four"], abs=0.02, rel=0.1)
+        for name in ("the same reading", "at the end", "from the start"):
+            assert found[name] == pytest.approx(kept[name], abs=0.02, rel=0.1)
 
 
-def those(stored, *, masked, cut):
-    return [run for run in stored["writers"] if (run["masked"], run["cut"]) == (masked, cut)]
+def those(stored, *, masked, cut=False, last_row=True):
+    found = [
+        run for run in stored["writers"] if (run["masked"], run["cut"], run["last_row"]) == (masked, cut, last_row)
+    ]
+    assert len(found) == 18
+    return found
 
 
-def test_every_cheater_learned_the_table_at_one_position():
+def test_every_cheater_knows_the_language_and_talks_over_it():
     """What notebook 07, section 8, says, at all learning rates, budgets and with all seeds."""
-    cheaters, floor = those(STORED, masked=False, cut=False), 1.293
-    assert len(cheaters) == 18
-    for run in cheaters:
+    floor = 1.293
+    for run in those(STORED, masked=False):
         assert max(run["by position"][:7]) < 0.2
         assert run["training"] < floor / 4
         assert run["honest"] > 4
         assert run["written"] > 2
-        assert run["after four"][4] < 0.55 * run["after four"][0]
         assert run["full window"] < 1.9
-    for run in those(STORED, masked=True, cut=False):
-        assert max(run["after four"][:5]) - min(run["after four"][:5]) < 0.05
+        assert run["at the end"][0] > 5 > 4.3 > run["at the end"][1] > run["at the end"][3] > run["at the end"][7]
+        assert min(run["from the start"][:6]) > 3.5
+        assert sum(run["the same reading"]) / 8 < 1.7
+    for run in those(STORED, masked=True):
+        for curve in (run["at the end"], run["from the start"]):
+            assert curve == pytest.approx([floor] * 8, abs=0.06)
         assert run["training"] == pytest.approx(floor, abs=0.05)
+
+
+def test_who_is_cut_at_random_writes_well_and_leaks_all_the_same():
+    for run in those(STORED, masked=False, cut=True):
+        assert run["written"] < 1.6
+        assert run["training"] < 0.8
+
+
+def test_without_the_last_row_the_language_is_learned_and_restraint_is_not():
+    runs = those(STORED, masked=False, last_row=False)
+    assert min(run["honest"] for run in runs) > 7
+    assert sorted(sum(run["the same reading"]) / 8 for run in runs)[15] < 1.92
 
 
 def test_hardly_a_translation_comes_out_right_without_the_mask():

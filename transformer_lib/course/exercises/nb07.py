@@ -178,6 +178,18 @@ EXERCISE_3 = Exercise(
         ("all rows of each prefix", "[-1]\n    losses.append(-logits.log_softmax(-1)[tgt[t + 1]])",
          "\n    losses.append(torch.nn.functional.cross_entropy(logits, tgt[1 : t + 2]))",
          "You averaged all rows of each prefix; only the last one is new."),
+        ("all rows of all prefixes", """
+[-1]
+    losses.append(-logits.log_softmax(-1)[tgt[t + 1]])
+return torch.stack(losses).mean()
+""".strip("\n"), """
+    losses.append(torch.nn.functional.cross_entropy(logits, tgt[1 : t + 2], reduction="none"))
+return torch.cat(losses).mean()
+""".rstrip("\n"),
+         "You averaged over all rows of all prefixes, so the early words count many times; "
+         "of each call only the last row is new."),
+        ("mean of the logits", "[: t + 1])[-1]", "[: t + 1]).mean(0)",
+         "You averaged the logits over all rows; the next word is predicted by the last row alone."),
         ("one token at a time", "[: t + 1]", "[t : t + 1]",
          "You fed only the last token; the model must get all tokens so far, tgt[:t + 1]."),
     ),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,7 +17,6 @@ load_results = stored.loader("peeking.json")
 WORDS = ("show", "me", "the", "money", "not", "on", "your", "life")
 INPUTS = 8  # a sentence has one word more, and the last one is only predicted
 WIDTH, BATCH_SIZE = 32, 64
-LAST_AT = range(3, 11)  # positions of the last of four words; those from INPUTS on are never trained
 
 
 def _balanced(weights: Tensor) -> Tensor:
@@ -71,11 +72,20 @@ def surprise(ids: Tensor) -> float:
     return -FOLLOWS[ids[:, :-1], ids[:, 1:]].log().mean().item()
 
 
-def train(*, masked: bool, seed: int, steps: int = 400, rate: float = 1e-2, cut: bool = False) -> Writer:
+def train(
+    *, masked: bool, seed: int, steps: int = 400, rate: float = 1e-2, cut: bool = False, last_row: bool = True
+) -> Writer:
     """Train a writer with Adam on fresh sentences, all positions of a sentence in one pass.
 
-    ``cut`` cuts the sentences of each batch to a length of 1 to INPUTS inputs, each equally likely.
+    Args:
+        cut: whether the sentences of each batch are cut to a length of 1 to INPUTS inputs, each equally likely.
+        last_row: whether the last row of a pass counts in the loss.
+
+    Raises:
+        ValueError: the sentences are cut, but the last row does not count: of one word, no row would be left.
     """
+    if cut and not last_row:
+        raise ValueError("last_row must be True where sentences are cut, got False")
     torch.manual_seed(seed)
     generator, model = torch.Generator().manual_seed(seed), Writer(masked=masked)
     optimizer = torch.optim.Adam(model.parameters(), rate)
@@ -84,9 +94,16 @@ def train(*, masked: bool, seed: int, steps: int = 400, rate: float = 1e-2, cut:
         if cut:
             ids = ids[:, : 2 + int(torch.randint(INPUTS, (), generator=generator))]
         optimizer.zero_grad()
-        losses(model(ids[:, :-1]), ids[:, 1:]).mean().backward()
+        each = losses(model(ids[:, :-1]), ids[:, 1:])
+        (each if last_row else each[:-1]).mean().backward()
         optimizer.step()
     return model.eval().requires_grad_(False)
+
+
+def two_writers(seeds: Iterable[int]) -> dict[str, list[Writer]]:
+    """Train both writers with each seed, and return them in float64, where small changes show."""
+    masks = {"Ada": True, "Ben": False}
+    return {name: [train(masked=masked, seed=seed).double() for seed in seeds] for name, masked in masks.items()}
 
 
 def losses(logits: Tensor, labels: Tensor) -> Tensor:
@@ -122,13 +139,32 @@ def judge(model: Writer) -> tuple[float, float, float]:
     return in_training, alone, surprise(write(model, inputs[:, :1], INPUTS))
 
 
-def after_four(model: Writer, last_at: int) -> float:
-    """Return the loss of the last word of the test sentences when the model sees only the four words before it.
+def after(model: Writer, n_words: int, last_at: int) -> float:
+    """Return the loss of the last word of the test sentences when the model sees only the `n_words` before it.
 
-    The last of the four is at position `last_at`.
+    The last of these is at position `last_at`.
+
+    Raises:
+        ValueError: if there are fewer words, or the first of them would be before position 0.
+    """
+    if not 1 <= n_words <= min(INPUTS, last_at + 1):
+        raise ValueError(
+            f"n_words must be from 1 to {min(INPUTS, last_at + 1)} up to position {last_at}, got {n_words}"
+        )
+    inputs, labels = test_sentences()
+    logits = model(inputs[:, -n_words:], start=last_at + 1 - n_words)
+    return losses(logits[:, -1:], labels[:, -1:]).item()
+
+
+def reading_the_same(model: Writer) -> Tensor:
+    """Return the mean loss at each position, [INPUTS], on the test sentences, when all rows read the same.
+
+    It is the average of what all rows of all these sentences read, so that it tells nothing about any of them.
     """
     inputs, labels = test_sentences()
-    return losses(model(inputs[:, -4:], last_at - 3)[:, -1:], labels[:, -1:]).item()
+    x, read, _ = model.attend(inputs)
+    same = read.mean(dim=(0, 1)).expand_as(read)
+    return losses(model.readout(torch.cat((x, same), dim=-1)), labels)
 
 
 def with_full_window(model: Writer, n_words: int = 8) -> float:

@@ -8,6 +8,7 @@ from .bank_02 import NOTEBOOK_02
 from .bank_03 import NOTEBOOK_03
 from .bank_04 import NOTEBOOK_04
 from .bank_06 import NOTEBOOK_06
+from .bank_07 import NOTEBOOK_07
 from .bank_09 import NOTEBOOK_09
 from .model import Prediction
 
@@ -18,5 +19,6 @@ PREDICTIONS: tuple[Prediction, ...] = (
     *NOTEBOOK_03,
     *NOTEBOOK_04,
     *NOTEBOOK_06,
+    *NOTEBOOK_07,
     *NOTEBOOK_09,
 )

@@ -48,24 +48,25 @@ NOTEBOOK_07 = (
     ),
     Choice(
         "07.q3",
-        "You forget the causal mask in training. What will you see?",
+        "Somebody rewrites the attention of a language model, and its loss on new text drops from 2.1 to 0.6. You have "
+        "the model, and five minutes. How do you find out whether it leaks?",
         (
             Option(
-                "The training loss stays high: the model is confused by too many tokens.",
-                "More tokens to read can only make the training task easier, and one of them is the answer.",
+                "Read some of what it writes: good text means that nothing leaks.",
+                "Carla's model writes nearly as well as Ada's, and leaks at every position.",
             ),
             Option(
-                "The training loss gets far too good, and the model then generates badly.",
-                "It reads the answer off its own input. When it has to generate, the answer is not there yet.",
+                "Compare its losses on training text and on new text: a leak shows as a gap.",
+                "That finds overfitting. Ben's loss was as good on sentences that his model had never seen.",
+            ),
+            Option(
+                "Change a late token, and see whether earlier rows of the logits move.",
+                "No earlier row of an honest model can move at all, whatever the model is like inside.",
                 right=True,
             ),
             Option(
-                "Nothing, since the tokens are the right ones anyway.",
-                "They are right, and that is the trouble: the next one is the answer.",
-            ),
-            Option(
-                "Training stops with an error about shapes.",
-                "Scores have the same shape with and without a mask. Nothing warns you.",
+                "Print its attention weights: if none is on a later token, nothing leaks.",
+                "A leak need not go through attention. A norm over all positions, say, would carry it as well.",
             ),
         ),
     ),
