@@ -12,12 +12,8 @@ from .curves import plot_bars, plot_curves, plot_lines
 from .descriptions import description
 from .dots import plot_dots
 from .each import plot_each
-<<<<<<< HEAD
-from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores, plot_tables
-=======
 from .forcing import plot_forcing
-from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores
->>>>>>> nb07
+from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores, plot_tables
 from .highlight import plot_highlight
 from .outline import outline_cells
 from .panels import plot_panels, plot_points, plot_scatter
