@@ -15,6 +15,7 @@ from .each import plot_each
 from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores
 from .highlight import plot_highlight
 from .panels import plot_panels, plot_points, plot_scatter
+from .partners import plot_partners
 from .picture import SERIES, Shown, figure, style
 from .planes import plot_fold, plot_norm, plot_stream
 from .reached import plot_reached
@@ -46,6 +47,7 @@ __all__ = [
     "plot_lines",
     "plot_norm",
     "plot_panels",
+    "plot_partners",
     "plot_points",
     "plot_scatter",
     "plot_reached",
