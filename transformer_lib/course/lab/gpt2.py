@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import os
 import tempfile
@@ -64,13 +65,11 @@ def on_disk() -> Callable[[str], list[str]] | None:
 def _from_hub() -> Callable[[str], list[str]] | None:
     if not (importlib.util.find_spec("huggingface_hub") and importlib.util.find_spec("tokenizers")):
         return None
-    from huggingface_hub import try_to_load_from_cache
-    from tokenizers import Tokenizer
-
+    kept, tokenizers = importlib.import_module("huggingface_hub"), importlib.import_module("tokenizers")
     for name in ("openai-community/gpt2", "gpt2"):
-        path = try_to_load_from_cache(name, "tokenizer.json")
+        path = kept.try_to_load_from_cache(name, "tokenizer.json")
         if isinstance(path, str):
-            tokenizer = Tokenizer.from_file(path)
+            tokenizer = tokenizers.Tokenizer.from_file(path)
             return lambda text: tokenizer.encode(text).tokens
     return None
 
@@ -80,7 +79,5 @@ def _from_tiktoken() -> Callable[[str], list[str]] | None:
     kept = Path(folder or Path(tempfile.gettempdir()) / "data-gym-cache") / _TIKTOKEN
     if not (importlib.util.find_spec("tiktoken") and kept.exists()):
         return None
-    import tiktoken
-
-    encoding = tiktoken.get_encoding("r50k_base")
+    encoding = importlib.import_module("tiktoken").get_encoding("r50k_base")
     return lambda text: [encoding.decode([token]).replace(" ", "Ġ") for token in encoding.encode(text)]
