@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 
 import torch
 
@@ -59,6 +60,18 @@ def nearest_neighbours(table, token_id, k):
     return similar.topk(k).indices
 
 
+def fewest_by_recursion(word, vocabulary):
+    """Try every first token, and remember what each rest of the word took."""
+    tokens = set(vocabulary)
+
+    @cache
+    def least(rest):
+        sizes = [n for n in range(1, len(rest) + 1) if rest[:n] in tokens]
+        return 1 + min(least(rest[n:]) for n in sizes) if rest else 0
+
+    return least(word)
+
+
 STYLES = [
     ("05.1", most_frequent_pair),
     ("05.2", merge_pair),
@@ -67,4 +80,5 @@ STYLES = [
     ("05.4", embed_in_place),
     ("05.5", gradient_by_autograd),
     ("05.6", nearest_neighbours),
+    ("05.7", fewest_by_recursion),
 ]

@@ -134,6 +134,7 @@ TINY = {  # what is replaced so that a run takes moments
     "gradient_slips": {f"{LAB}.gradient_slips.run": run_by_hand},
     "hops": {"studies.hops.trained": lambda *_: [0.5]},
     "look_back": {f"{LAB}.look_back.train_reader": lambda setup: 2 * [look_back.Reader(setup.scheme, setup.heads)]},
+    "jobs": {f"{LAB}.jobs.train": lambda job, seed, rate, budgets: [torch.randn(456, 5) for _ in budgets]},
     "masks": {
         "studies.masks.train": lambda setup: (masks.new_model(setup.row, setup.seed).eval(), [1.0]),
         "studies.masks.sample": lambda *_: ["Der Mann sah das Ufer."],

@@ -64,10 +64,12 @@ def test_a_longer_training_passes_through_the_shorter_one():
     assert all(torch.equal(longer[step], shorter[step]) for step in shorter)
 
 
-def test_neighbours_are_counted_on_both_sides():
-    counts = word_classes_lab.neighbour_counts([[0, 1, 2, 1], [1, 2]], 3)
-    after = torch.tensor([[0, 1, 0], [0, 0, 2], [0, 1, 0]])  # row: the token, column: what follows it
-    assert torch.equal(counts, torch.cat((after, after.T), dim=1).float())
+def test_the_articles_are_compared_with_the_other_classes():
+    first = torch.nn.functional.one_hot(word_classes_lab.KINDS).float()
+    second = first.clone()
+    second[word_classes_lab.KINDS == 3] = first[0]  # verbs where the articles are
+    found = word_classes_lab.near_articles([first, second])
+    assert found == {"adjectives": [0, 0], "nouns": [0, 0], "verbs": [0, 1]}
 
 
 STORED = word_classes_lab.load_results()

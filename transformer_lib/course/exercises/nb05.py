@@ -412,4 +412,82 @@ EXERCISE_6 = Exercise(
     probes=(_has_itself,),
 )  # fmt: skip
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)
+
+# 05.7 Can you beat it? -----------------------------------------------------------------------------------------------
+
+
+def fewest_tokens(word, vocabulary):
+    """Return into how few tokens of the vocabulary the word can be cut.
+
+    word: a string; vocabulary: a list of strings, among them every character of the word. Returns a number.
+    """
+    tokens, reached, cuts = set(vocabulary), {0}, 0
+    while len(word) not in reached:
+        reached = {end for start in reached for end in range(start + 1, len(word) + 1) if word[start:end] in tokens}
+        cuts += 1
+    return cuts
+
+
+def _cut_cases():
+    letters = list("abcdef")
+    return [
+        Case("one token", ("show", ["s", "h", "o", "w", "sh", "show"])),
+        Case("characters alone", ("money", list("money"))),
+        Case("the longest beginning is a trap", ("abcde", [*letters, "ab", "abc", "cde"])),
+        Case("the longest end is a trap", ("abcde", [*letters, "abc", "cde", "de"])),
+        Case("the longest token is a trap", ("abcdef", [*letters, "abc", "def", "bcde"])),
+        Case("a single character", ("a", ["a", "b"])),
+        Case("three tokens", ("▁banana", ["▁", "a", "b", "n", "▁b", "an", "ana", "na", "▁ba"])),
+        Case("tokens that do not fit", ("seal", ["s", "e", "a", "l", "sea", "eal", "see", "ale"])),
+        Case("seventeen letters", ("abcabdabcabdabcab", [*"abcd", "ab", "ca", "bd", "abc", "dab", "cab", "bcab"])),
+    ]
+
+
+def _cut_from(word, vocabulary, sizes):
+    """Cut by always taking the longest token at one end: `sizes` is 1 for the left end, -1 for the right."""
+    count = 0
+    while word:
+        ends = range(len(word), 0, -1)
+        size = next(n for n in ends if (word[:n] if sizes > 0 else word[-n:]) in vocabulary)
+        word = word[size:] if sizes > 0 else word[:-size]
+        count += 1
+    return count
+
+
+def _longest_first(word, vocabulary):
+    if not word:
+        return 0
+    best = max((token for token in vocabulary if token in word), key=len)
+    left, right = word.split(best, 1)
+    return _longest_first(left, vocabulary) + 1 + _longest_first(right, vocabulary)
+
+
+EXERCISE_7 = Exercise(
+    "05.7", "Can you beat it?", 10, 3, fewest_tokens, _cut_cases,
+    slips(
+        "word, vocabulary", """
+            best = [0]
+            for end in range(1, len(word) + 1):
+                known = [start for start in range(end) if word[start:end] in vocabulary]
+                best.append(min(best[start] for start in known) + 1)
+            return best[-1]
+        """,
+        ("all beginnings", "return best[-1]", "return best",
+         "You returned the fewest tokens of every beginning of the word; the last of them is the answer."),
+        ("cuts", "return best[-1]", "return best[-1] - 1",
+         "One too few, as if you had counted the places where the word is cut; count the tokens."),
+        ("most", "min(best", "max(best", "These are the most tokens, one for each character; take the fewest."),
+        ("short tokens", "range(end)", "range(max(0, end - 2), end)",
+         "You joined two characters at most; a token may be longer."),
+    )
+    + (
+        Mistake("longest from the left", lambda word, vocabulary: _cut_from(word, vocabulary, 1),
+                "You took the longest token from the left; a shorter one may leave a rest that takes fewer."),
+        Mistake("longest from the right", lambda word, vocabulary: _cut_from(word, vocabulary, -1),
+                "You took the longest token from the right; a shorter one may leave a rest that takes fewer."),
+        Mistake("longest anywhere", _longest_first,
+                "You took the longest token first, wherever it is; what is left on both sides may then take more."),
+    ),
+)  # fmt: skip
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6, EXERCISE_7)

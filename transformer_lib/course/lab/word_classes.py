@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import torch
 import torch.nn.functional as F
@@ -75,15 +74,10 @@ def nearest_in_class(table: Tensor) -> float:
     return KINDS[nearest].eq(KINDS).double().mean().item()
 
 
-def neighbour_counts(texts: Iterable[Sequence[int]], vocab_size: int) -> Tensor:
-    """Return [vocab_size, 2 · vocab_size]: for each token, how often each occurs directly after and directly before it.
-
-    texts: lists of ids.
-    """
-    pairs = torch.tensor([pair for ids in texts for pair in itertools.pairwise(ids)])
-    counts = torch.zeros(vocab_size, vocab_size)
-    counts.index_put_((pairs[:, 0], pairs[:, 1]), torch.ones(len(pairs)), accumulate=True)
-    return torch.cat((counts, counts.T), dim=1)
+def near_articles(tables: Sequence[Tensor]) -> dict[str, list[float]]:
+    """Return {another class: in each table, the mean cosine of its rows with those of the articles}."""
+    grids = [class_cosines(table)[0] for table in tables]
+    return {f"{name}s": [grid[kind].item() for grid in grids] for kind, name in enumerate(CLASSES) if kind}
 
 
 def train(

@@ -7,6 +7,7 @@ from .bank_01 import NOTEBOOK_01
 from .bank_02 import NOTEBOOK_02
 from .bank_03 import NOTEBOOK_03
 from .bank_04 import NOTEBOOK_04
+from .bank_05 import NOTEBOOK_05
 from .bank_06 import NOTEBOOK_06
 from .bank_07 import NOTEBOOK_07
 from .bank_09 import NOTEBOOK_09
@@ -18,6 +19,7 @@ PREDICTIONS: tuple[Prediction, ...] = (
     *NOTEBOOK_02,
     *NOTEBOOK_03,
     *NOTEBOOK_04,
+    *NOTEBOOK_05,
     *NOTEBOOK_06,
     *NOTEBOOK_07,
     *NOTEBOOK_09,

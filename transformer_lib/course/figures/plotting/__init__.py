@@ -17,6 +17,7 @@ from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores, pl
 from .highlight import plot_highlight
 from .outline import outline_cells
 from .panels import plot_panels, plot_points, plot_scatter
+from .partners import plot_partners
 from .picture import SERIES, Shown, figure, style
 from .planes import plot_fold, plot_norm, plot_stream
 from .reached import plot_reached
@@ -51,6 +52,7 @@ __all__ = [
     "plot_norm",
     "plot_panels",
     "plot_paths",
+    "plot_partners",
     "plot_points",
     "plot_scatter",
     "plot_reached",

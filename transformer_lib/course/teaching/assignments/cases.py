@@ -119,6 +119,12 @@ def _merges(rng: random.Random) -> tuple:
     return "▁" + "".join(rng.choices("abc", k=17)), list(dict.fromkeys(merges))
 
 
+def _vocabulary(rng: random.Random) -> tuple:
+    word = "".join(rng.choices("abc", k=17))
+    starts = [rng.randrange(14) for _ in range(7)]
+    return word, sorted({"a", "b", "c", *(word[start : start + rng.randint(2, 4)] for start in starts)})
+
+
 def _encoding(position: int, d_model: int) -> torch.Tensor:
     angle = position / 10000.0 ** (torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     return torch.stack((angle.sin(), angle.cos()), dim=-1).flatten().float()
@@ -262,6 +268,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "05.1": _counted_words,
     "05.2": lambda rng: (rng.choices("aab", k=13), _pair(rng)),
     "05.3": _merges,
+    "05.7": _vocabulary,
     "06.1": lambda rng: (rng.choice(SIZES), _even(rng)),
     "06.3": lambda rng: (rng.randint(-29, 29), _even(rng)),
     "06.4": _offset,
