@@ -174,14 +174,14 @@ def test_standing_goes_from_not_yet_over_started_to_done():
 
 
 def test_the_banner_says_where_one_is():
-    progress.mark("exercise", "04.2")
+    progress.mark("exercise", "04.1")
     lines = repr(progress.banner("04")).splitlines()
     assert lines == [
         "Notebook 04: Scaled dot-product attention",
         f"◐ started · {notebooks.notebook('04').minutes} minutes · you will build {notebooks.notebook('04').builds}",
-        "1 of 10 done: ○ 04.1 ✓ 04.2 ○ 04.3 ○ 04.4 ○ 04.5 ○ 04.6 ○ 04.q1 ○ 04.q2 ○ 04.q3 ○ panel",
+        "1 of 10 done: ✓ 04.1 ○ 04.2 ○ 04.3 ○ 04.4 ○ 04.5 ○ 04.6 ○ 04.q1 ○ 04.q2 ○ 04.q3 ○ panel",
         " ".join(f"[◐{n.id}]" if n.id == "04" else f"○{n.id}" for n in notebooks.NOTEBOOKS),
-        "▶ continue at 04.q3",
+        "▶ continue at 04.3",
     ]
     html = progress.banner("04")._repr_mimebundle_()["text/html"]
     assert '<b aria-current="page">[◐&nbsp;04]</b>' in html
