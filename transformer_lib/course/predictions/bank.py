@@ -5,7 +5,8 @@ from __future__ import annotations
 from .bank_00 import NOTEBOOK_00
 from .bank_01 import NOTEBOOK_01
 from .bank_02 import NOTEBOOK_02
+from .bank_08 import NOTEBOOK_08
 from .bank_09 import NOTEBOOK_09
 from .model import Prediction
 
-PREDICTIONS: tuple[Prediction, ...] = (*NOTEBOOK_00, *NOTEBOOK_01, *NOTEBOOK_02, *NOTEBOOK_09)
+PREDICTIONS: tuple[Prediction, ...] = (*NOTEBOOK_00, *NOTEBOOK_01, *NOTEBOOK_02, *NOTEBOOK_08, *NOTEBOOK_09)
