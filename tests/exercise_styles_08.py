@@ -34,10 +34,29 @@ def head_contributions(heads, W_O):
     return torch.stack([heads[:, h] @ W_O[h * d_v : (h + 1) * d_v] for h in range(n_heads)], dim=1)
 
 
+def both_letters_by_cases(blend):
+    """Tell the four pairs apart one by one."""
+    answers = []
+    for share, place in blend.reshape(-1, 2).tolist():
+        if place == 0.5:
+            answers.append([share > 0.5] * 2)
+        else:
+            answers.append([place > 0.5, place < 0.5])
+    return torch.tensor(answers).reshape(blend.shape)
+
+
+def both_letters_by_readers(blend):
+    """A weighted sum and a cut for each letter."""
+    readers = torch.tensor([[1.0, 1.0], [1.0, -1.0]])
+    return blend @ readers > torch.tensor([1.0, 0.0])
+
+
 STYLES = [
     ("08.1", split_heads_by_stacking),
     ("08.2", merge_heads_by_joining),
     ("08.3", sum_of_heads),
     ("08.4", head_contributions),
     ("08.4", head_contributions_by_zeros),
+    ("08.5", both_letters_by_cases),
+    ("08.5", both_letters_by_readers),
 ]

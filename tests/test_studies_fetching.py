@@ -81,3 +81,27 @@ def test_splitting_x_repeats_the_stored_run():
     found = study.split_x(0, whole=False, mixed=True, budgets=[study_lab.STEPS])
     assert found == pytest.approx(STORED["split"][3]["right"][0][:1], abs=0.03)
     assert study_lab.most_frequent() == pytest.approx(0.437, abs=0.001)
+
+
+def test_what_is_stored_is_sorted_for_the_figures():
+    early, late = study_lab.right_by_setup(STORED)
+    assert list(early) == list(late) == list(study_lab.SETUPS) and {
+        len(row) for row in (*early.values(), *late.values())
+    } == {9}
+    slow = STORED["setups"][2 * len(study.RATES)]  # two heads at the smallest rate, after 300 steps
+    assert (slow["setup"], slow["steps"]) == ("2 heads", 300) and early["2 heads"][:3] == [b for _, b in slow["right"]]
+    early, late = study_lab.right_in_pieces(STORED)
+    assert early["X split, mixed"] == [a for a, _ in STORED["split"][3]["right"]]
+    assert late["X split, sorted"] == [b for _, b in STORED["split"][2]["right"]]
+    early, late = study_lab.clones(STORED)
+    assert early["heads differ by"]["exact clones"] == [0, 0, 0] and late["three back right"]["exact clones"] == [
+        1,
+        1,
+        1,
+    ]
+    (one, other), *_ = STORED["clones"][3]["reads"]
+    widest = max(abs(a - b) for a, b in zip(one, other, strict=True))
+    assert late["heads differ by"]["nudged by a millionth"][0] == widest
+    early, late = study_lab.spares(STORED)
+    assert late["right without the head"]["model 3"] == [one for (one,) in STORED["spare"][1]["without"][2]]
+    assert early["weight one back"]["model 2"] == [one for one, _ in STORED["spare"][0]["reads"][1]]

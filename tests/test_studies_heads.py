@@ -286,3 +286,12 @@ def test_a_short_measurement_has_every_part(monkeypatch):
     stored = study_lab.load_results()["models"]["course"]
     assert form(found, lengths=False) == form(stored, lengths=False)
     assert found["pruned"]["greedy"]["loss"][0] < found["pruned"]["greedy"]["loss"][-1]
+
+
+def test_the_encoders_heads_are_read_out_for_notebook_08():
+    one, together = study_lab.silenced_in_encoder()
+    assert list(one) == list(together) == ["course", "seed 1", "seed 2", "seed 3", "seed 4"]
+    found = study_lab.load_results()["models"]["seed 3"]
+    alone = found["alone"]["noun"]["right"]
+    assert one["seed 3"] == alone["encoder.layers.0.self_attention"] + alone["encoder.layers.1.self_attention"]
+    assert together["seed 3"] == [found["together"]["noun"]["encoder"]["silenced"]]

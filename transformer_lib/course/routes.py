@@ -108,8 +108,8 @@ EVENING = Route(
         ),
         Stop(
             "08",
-            24,
-            ("Two wishes, one blend", "From a loop to one product"),
+            27,
+            ("Two questions, one average", "From a loop to one product"),
             ("08.1", "08.q1", "08.q2", "W7"),
         ),
         Stop(

@@ -224,4 +224,71 @@ EXERCISE_4 = Exercise(
 )  # fmt: skip
 
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)
+# 08.5 One head after all ---------------------------------------------------------------------------------------------
+
+
+def both_letters(blend):
+    """Return which letters a head has read that prefers a to b, by the same unknown preference everywhere.
+
+    blend: [..., 2], the share of a in it, and the weight on the first position. Returns booleans [..., 2]: whether
+    the first letter is an a, and whether the second is one.
+    """
+    share, place = blend[..., 0], blend[..., 1]
+    even = place == 0.5  # two equal letters
+    first = (place > 0.5) | (even & (share > 0.5))
+    second = (place < 0.5) | (even & (share > 0.5))
+    return torch.stack([first, second], dim=-1)
+
+
+def _blends(letters, preferences):
+    """Return the blends [n, 2] of letters [n, 2], True for a, by heads that score an a higher by their preferences."""
+    first, second = letters.unbind(-1)
+    preferred = torch.sigmoid(preferences)  # at least a half
+    place = torch.where(first == second, 0.5, torch.where(first, preferred, 1 - preferred))
+    return torch.stack([place * first + (1 - place) * second, place], dim=-1)
+
+
+def _both_cases():
+    four = torch.tensor([[True, True], [True, False], [False, True], [False, False]])
+
+    def drawn(label, seed, *shape):
+        numbers, preferences = normal(seed, (*shape, 2), shape)
+        return Case(label, (_blends(numbers > 0, preferences.abs() + 0.1),))
+
+    return [
+        Case("aa, ab, ba and bb, with weights of ¾ for an a and ¼ for a b", (_blends(four, torch.tensor(3.0).log()),)),
+        Case("the four pairs, with a slight preference", (_blends(four, torch.tensor(0.1)),)),
+        Case("the four pairs, with a strong preference", (_blends(four, torch.tensor(5.0)),)),
+        drawn("13 pairs, a preference each", 85, 13),
+        drawn("3 times 7 pairs", 86, 3, 7),
+    ]
+
+
+EXERCISE_5 = Exercise(
+    "08.5", "One head after all", 10, 2, both_letters, _both_cases,
+    slips(
+        "blend", """
+            share, place = blend.unbind(-1)
+            return torch.stack([share + place > 1, share > place], dim=-1)
+        """,
+        ("share alone, first letter", "share + place > 1", "share > 0.5",
+         "You took the share alone for the first letter, but ab and ba have the same one. Use the weight on the first "
+         "position, too."),
+        ("place alone", "share + place > 1", "place > 0.5",
+         "You took the weight alone for the first letter, but in aa and in bb it is ½. Use the share, too."),
+        ("share alone, second letter", "share > place", "share > 0.5",
+         "You took the share alone for the second letter, but ab and ba have the same one. Compare it with the weight "
+         "on the first position."),
+        ("swapped", "share + place > 1, share > place", "share > place, share + place > 1",
+         "Right, but in the wrong order: first the answer for the first letter."),
+        ("one preference", "share > place", "share - place > 0.4",
+         "Your cut for the second letter suits some preferences only. Look for the pair in which the share is equal to "
+         "the weight on the first position."),
+        ("columns", "share, place", "place, share",
+         "You swapped the two columns: the share of a comes first, then the weight on the first position."),
+        ("numbers", "dim=-1)", "dim=-1).float()", "Right answers, but as numbers 0 and 1: return booleans."),
+    ),
+)  # fmt: skip
+
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

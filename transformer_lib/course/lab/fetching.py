@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -140,6 +141,60 @@ class Fetchers:
     def _test(self) -> Tensor:
         ids = torch.randint(LETTERS, (500, LENGTH), generator=torch.Generator().manual_seed(99))
         return ids.expand(len(self.generators), -1, -1)
+
+
+Rows = dict[str, list[float]]  # {row of a figure: a value for each run}
+Panels = dict[str, Rows]
+
+
+def right_by_setup(study: Mapping[str, Any]) -> tuple[Rows, Rows]:
+    """Return {set-up: shares of the letter three back that are right}, after STEPS and after LONGER steps.
+
+    There is a share for each learning rate and seed of the stored `study`.
+    """
+    after: dict[int, Rows] = {steps: {name: [] for name in SETUPS} for steps in (STEPS, LONGER)}
+    for run in study["setups"]:
+        after[run["steps"]][run["setup"]] += [right[-1] for right in run["right"]]
+    return after[STEPS], after[LONGER]
+
+
+def right_in_pieces(study: Mapping[str, Any]) -> tuple[Rows, Rows]:
+    """Return {what is split: share right with each seed} of the task of notebook 03, after STEPS and LONGER steps."""
+    rows = {
+        f"{'Q, K, V' if row['whole'] else 'X'} split, {'mixed' if row['mixed'] else 'sorted'}": row["right"]
+        for row in study["split"]
+    }
+    early, late = ({name: [seed[n] for seed in row] for name, row in rows.items()} for n in range(2))
+    return early, late
+
+
+def clones(study: Mapping[str, Any]) -> tuple[Panels, Panels]:
+    """Return how far the weights of two equal heads have come apart, and what is right, after STEPS and LONGER steps.
+
+    The panels are "heads differ by" and "three back right"; a value is of one seed.
+    """
+    after: dict[int, Panels] = {steps: {"heads differ by": {}, "three back right": {}} for steps in (STEPS, LONGER)}
+    for row in study["clones"]:
+        name, panels = "nudged by a millionth" if row["nudge"] else "exact clones", after[row["steps"]]
+        pairs = [zip(*heads, strict=True) for heads in row["reads"]]
+        panels["heads differ by"][name] = [max(abs(one - other) for one, other in pair) for pair in pairs]
+        panels["three back right"][name] = [right[-1] for right in row["right"]]
+    return after[STEPS], after[LONGER]
+
+
+def spares(study: Mapping[str, Any]) -> tuple[Panels, Panels]:
+    """Return what four heads with one job do, after STEPS and LONGER steps; a value is of one head.
+
+    The panels are "weight one back" and "right without the head"; a row is a model.
+    """
+    early, late = (
+        {
+            "weight one back": {f"model {n}": [one for one, _ in heads] for n, heads in enumerate(row["reads"], 1)},
+            "right without the head": {f"model {n}": sum(heads, []) for n, heads in enumerate(row["without"], 1)},
+        }
+        for row in study["spare"]
+    )
+    return early, late
 
 
 def most_frequent() -> float:

@@ -18,3 +18,16 @@ def questions(translator: Translator, pairs: Sequence[Pair]) -> tuple[Questions,
         Questions(translator, [pair for pair in pairs if pair.word not in ("", "it")]),
         Questions(translator, [pair for pair in pairs if pair.word == "it"]),
     )
+
+
+def silenced_in_encoder() -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """Return {translator: shares of the nouns that are right} with one of its encoder's heads silenced, and with all.
+
+    The first dictionary has a share for each head, those of layer 1 first; the second has a single one.
+    """
+    one, together = {}, {}
+    for name, found in load_results()["models"].items():
+        alone = found["alone"]["noun"]["right"]
+        one[name] = [share for attention in alone if attention.startswith("encoder") for share in alone[attention]]
+        together[name] = [found["together"]["noun"]["encoder"]["silenced"]]
+    return one, together

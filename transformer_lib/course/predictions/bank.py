@@ -10,6 +10,7 @@ from .bank_04 import NOTEBOOK_04
 from .bank_05 import NOTEBOOK_05
 from .bank_06 import NOTEBOOK_06
 from .bank_07 import NOTEBOOK_07
+from .bank_08 import NOTEBOOK_08
 from .bank_09 import NOTEBOOK_09
 from .model import Prediction
 
@@ -22,5 +23,6 @@ PREDICTIONS: tuple[Prediction, ...] = (
     *NOTEBOOK_05,
     *NOTEBOOK_06,
     *NOTEBOOK_07,
+    *NOTEBOOK_08,
     *NOTEBOOK_09,
 )
