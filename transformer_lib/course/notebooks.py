@@ -150,7 +150,7 @@ NOTEBOOKS = (
         "07",
         "masking_and_teacher_forcing",
         "Masking and teacher forcing",
-        86,
+        85,
         "masks, and training on all positions at once",
         exercises=5,
         quizzes=3,

@@ -98,7 +98,7 @@ EVENING = Route(
         ),
         Stop(
             "04",
-            31,
+            32,
             (
                 "Two tokens by hand",
                 "The two-minute answer",

@@ -29,13 +29,12 @@ class Version:
 
     Args:
         power: multiplies q · k. start: multiplies the first W_Q.
-        query_rate, key_rate: multiply the learning rates of W_Q and W_K.
+        query_rate: multiplies the learning rate of W_Q.
     """
 
     power: float
     start: float = 0.0
     query_rate: float = 0.0
-    key_rate: float = 0.0
 
 
 VERSIONS = {
@@ -48,7 +47,7 @@ VERSIONS = {
 # For Adam: the small start with steps as small as the divided model's, which makes it that, and the other start.
 CONTROLS = {
     "small start, small steps": Version(0.0, start=-0.5, query_rate=-0.5),
-    "not divided, small steps": Version(0.0, query_rate=-0.5, key_rate=-0.5),
+    "not divided, small steps": Version(0.0, query_rate=-0.5),
 }
 
 
@@ -83,7 +82,7 @@ class Lookup:
         weights["w_q"] *= d_k ** known[version].start
         self.weights = {name: weight.requires_grad_() for name, weight in weights.items()}
         self.factor = d_k ** known[version].power
-        self.speed = {"w_q": d_k ** known[version].query_rate, "w_k": d_k ** known[version].key_rate}
+        self.speed = {"w_q": d_k ** known[version].query_rate}
 
     def _draw(self, *shape: int) -> Tensor:
         """Return normal numbers [models, *shape], each model's from its own generator."""
