@@ -120,7 +120,7 @@ def _cases():
 
 
 EXERCISE_1 = Exercise(
-    "12.1", "From ids to logits", 15, 2, ids_to_logits, _cases,
+    "12.1", "From ids to logits", 12, 2, ids_to_logits, _cases,
     slips(
         "src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, padding_mask, causal_mask, pad_id", """
             n = tgt_in.shape[1]
