@@ -205,7 +205,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W15",),
         optional=("12.q4",),
-        optional_minutes=13,
+        optional_minutes=8,
     ),
     Notebook(
         "13",

@@ -94,7 +94,7 @@ class AssembledTransformer(Layers, TranslationModel):
         return self.parts.masked_cross_entropy(self(src, tgt_in), tgt_out, self.config.pad_id)
 
     def _causal(self, seq_len: int) -> Tensor:
-        return cast(Tensor, self.parts.causal_mask(seq_len)).to(self.weights.output_head.weight.device)
+        return self.parts.causal_mask(seq_len).to(self.weights.output_head.weight.device)
 
     def _visible(self, ids: Tensor) -> Tensor:
         return self.parts.padding_mask(ids, self.config.pad_id)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 from ....decoding.translator import Translator
 from ....model.config import TransformerConfig
@@ -128,20 +129,21 @@ def model_map(
         ValueError: sizes below 1; or a sentence that the translator cannot read, or a word it does not have.
     """
     if isinstance(config, Translator):
-        return _with_numbers(config, step, sentence, word)
-    config = config or TransformerConfig(src_vocab_size=37_000, tgt_vocab_size=37_000)
-    sizes = _sizes(config, batch, src_len, tgt_len)
-    steps = steps_of(config)
+        draw, controls = _with_numbers(config, step, sentence, word)
+        config, lines = config.model.config, 4
+    else:
+        config, lines = config or TransformerConfig(src_vocab_size=37_000, tgt_vocab_size=37_000), 2
+        sizes = _sizes(config, batch, src_len, tgt_len)
+        draw = partial(draw_model, sizes=sizes, n_layers=config.n_layers, steps=steps_of(config))
+        controls = {"step": number("step", step, 1, len(STEPS))}
+    spots = _spots(steps_of(config))
+    return Panel(draw, controls, widget_id="W15", footer=lambda step, **_: _links(step), spots=spots, says_lines=lines)
 
-    def draw(step: int) -> Picture:
-        return draw_model(step, sizes, config.n_layers, steps)
 
-    controls = {"step": number("step", step, 1, len(STEPS))}
-    return Panel(draw, controls, widget_id="W15", footer=_links, spots=_spots(steps), says_lines=2)
-
-
-def _with_numbers(translator: Translator, step: int, sentence: str, at: int) -> Panel:
-    """Return the map of a translator, with a sentence to type and the numbers of one of its words."""
+def _with_numbers(
+    translator: Translator, step: int, sentence: str, at: int
+) -> tuple[Callable[..., Picture], dict[str, Any]]:
+    """Return what draws the map of a translator with the numbers of a word, and the controls, a sentence included."""
     config, steps = translator.model.config, steps_of(translator.model.config)
     modules = [part.module for part in steps if part.module]
     walked = cache(lambda text: model_numbers.walk(translator, text, modules))
@@ -160,7 +162,7 @@ def _with_numbers(translator: Translator, step: int, sentence: str, at: int) -> 
         "sentence": word("your sentence", sentence),
     }
     controls["sentence"].layout.width = "480px"
-    return Panel(draw, controls, widget_id="W15", footer=_links_only, spots=_spots(steps), says_lines=4)
+    return draw, controls
 
 
 def draw_numbers(
@@ -184,10 +186,6 @@ def _unknown(step: int, config: TransformerConfig, steps: tuple[Step, ...], prob
     says = " ".join(problem.split())
     body = shapes.body + model_numbers.draw_problem(says)
     return replace(shapes, body=body, alt=f"{shapes.alt} No numbers: {says}", says=says)
-
-
-def _links_only(step: int, sentence: str, word: int) -> str:
-    return _links(step)
 
 
 def _spots(steps: tuple[Step, ...]) -> list[Spot]:
