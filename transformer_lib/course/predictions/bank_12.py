@@ -12,7 +12,7 @@ NOTEBOOK_12 = (
         "12.p4",
         "The padding is at the front, and its mask is left out. The logits of the pen's words …",
         (
-            "stay where they are, as before.",
+            "stay where they are.",
             "move by less than 1.",
             "move by more than 5.",
             "become NaN.",
