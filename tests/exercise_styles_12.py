@@ -1,16 +1,17 @@
-"""Right answers to the exercises of notebook 12 in another style: the library's names, loops."""
+"""Right answers to the exercises of notebook 12 in another style: other words, loops."""
 
 from __future__ import annotations
 
 import torch
 
-import transformer_lib as tl
 
-
-def ids_to_logits_by_the_library(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id):
-    src_mask = tl.padding_mask(src, pad_id)
-    tgt_mask = tl.causal_mask(tgt_in.shape[1]) & tl.padding_mask(tgt_in, pad_id)
-    return head(decoder(embed_tgt(tgt_in), encoder(embed_src(src), src_mask), tgt_mask, memory_mask=src_mask))
+def ids_to_logits_in_other_words(
+    src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, padding_mask, causal_mask, pad_id
+):
+    may_read, real = causal_mask(seq_len=tgt_in.shape[1]), padding_mask(tgt_in, pad_id=pad_id)
+    tgt_mask = torch.logical_and(may_read[None, None], real)
+    memory, src_mask = encoder(embed_src(src), padding_mask(src, pad_id)), padding_mask(src, pad_id)
+    return head(decoder(embed_tgt(tgt_in), memory, tgt_mask, memory_mask=src_mask))
 
 
 def wrong_parts_by_torch(names, logits_with):
@@ -38,7 +39,7 @@ def blind_loss_in_float64(logits):
 
 
 STYLES = [
-    ("12.1", ids_to_logits_by_the_library),
+    ("12.1", ids_to_logits_in_other_words),
     ("12.2", wrong_parts_by_torch),
     ("12.3", parameters_as_a_tensor),
     ("12.4", blind_loss_by_labels),

@@ -76,7 +76,8 @@ def test_the_layers_and_the_model():
     src, tgt = torch.tensor([[3, 4, 0]]), torch.tensor([[1, 5]])
     seen = []
     functions = (lambda ids: ids + 10, lambda ids: ids, lambda x, mask: 0 * x, lambda y, memory, *masks: memory)
-    spoilt("ids_to_logits")(src, tgt, *functions, seen.append, 0)
+    masks = (lambda ids, pad_id: ids[:, None, None] != pad_id, lambda n: torch.ones(n, n).tril().bool())
+    spoilt("ids_to_logits")(src, tgt, *functions, seen.append, *masks, 0)
     assert seen[0].tolist() == [[13, 14, 10]]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
@@ -133,8 +135,23 @@ def rows_alone(scores):
     return scores.softmax(-1)
 
 
-def test_masks_that_another_part_makes_itself(file):
+def ids_to_logits(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id):
+    src_mask, n = (src != pad_id)[:, None, None], tgt_in.shape[1]
+    tgt_mask = (tgt_in != pad_id)[:, None, None] & torch.ones(n, n).tril().bool()
+    return head(decoder(embed_tgt(tgt_in), encoder(embed_src(src), src_mask), tgt_mask, src_mask))
+
+
+def test_masks_that_are_given_run(file):
     keep_all(12)
+    shown = repr(mine.map())
+    assert "✓ yours, ran 9 times" in shown and "mask was never called" not in shown
+    assert re.search(r"ran 18 times +07  padding_mask", shown)
+
+
+def test_an_older_part_without_masks_runs_and_says_that_it_makes_them_itself(file):
+    keep_all(12)
+    mine.keep("ids_to_logits", ids_to_logits)
+    assert mine.assembled().translate([RIVER]) == ["Der Mann sah das Ufer beim Fluss."]
     silent = [note for note in notes() if "never called" in note]
     assert any(note.startswith("Your causal_mask was never called: your ids_to_logits does") for note in silent)
     bundle = mine.map()._repr_mimebundle_()

@@ -114,11 +114,10 @@ EVENING = Route(
         ),
         Stop(
             "12",
-            26,
+            27,
             (
-                "A translator made of your functions",
+                "One part is missing",
                 "Once through the model",
-                "By hand: a Transformer without layers",
                 "One part is wrong. Would you notice?",
             ),
             ("12.2", "12.q1", "W15"),

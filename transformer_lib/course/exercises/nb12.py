@@ -15,17 +15,16 @@ INF = float("inf")
 # 12.1 From ids to logits ---------------------------------------------------------------------------------------------
 
 
-def ids_to_logits(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id):
+def ids_to_logits(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, padding_mask, causal_mask, pad_id):
     """Return the logits [batch, tgt_len, vocab_size] of an encoder-decoder whose parts are given as functions.
 
     src: [batch, src_len] and tgt_in: [batch, tgt_len], ids. embed_src(ids), embed_tgt(ids): vectors with positions.
     encoder(x, mask) -> memory; decoder(y, memory, tgt_mask, memory_mask) -> hidden; head(hidden) -> logits.
-    Masks are boolean, True = may attend: [batch, 1, 1, src_len] over source keys, [batch, 1, tgt_len, tgt_len]
-    over target keys, which hides padding and later tokens.
+    padding_mask(ids, pad_id), [batch, 1, 1, n], and causal_mask(seq_len), [seq_len, seq_len], are yours of notebook 07:
+    boolean, True = may attend. Target keys must pass both. Use no other masks, so that it is these which run.
     """
-    src_mask = torch.stack([row != pad_id for row in src])[:, None, None]
-    places = torch.arange(tgt_in.shape[1])
-    tgt_mask = (places <= places[:, None]) * torch.stack([row != pad_id for row in tgt_in])[:, None, None]
+    src_mask = padding_mask(src, pad_id)
+    tgt_mask = causal_mask(tgt_in.shape[1]) * padding_mask(tgt_in, pad_id)
     memory = encoder(embed_src(src), src_mask)
     return head(decoder(embed_tgt(tgt_in), memory, tgt_mask, src_mask))
 
@@ -81,13 +80,33 @@ def _parts(seed, d_model, src_vocab_size, tgt_vocab_size):
     return embed_src, embed_tgt, encoder, decoder, head
 
 
+def _padding_mask(ids, pad_id):
+    return (ids != pad_id)[:, None, None]
+
+
+def _causal_mask(seq_len):
+    return torch.ones(seq_len, seq_len).tril().bool()
+
+
+def _two_ids_hidden(ids, pad_id):
+    return _padding_mask(ids, pad_id) & _padding_mask(ids, 3)
+
+
+def _two_words_back(seq_len):
+    return _causal_mask(seq_len).triu(-2)
+
+
 def _cases():
-    def case(label, seed, batch, src_len, tgt_len, d_model, padded=0, pad_id=0, tgt_padded=0):
+    def case(label, seed, batch, src_len, tgt_len, d_model, padded=0, pad_id=0, tgt_padded=0, masks=None):
         low = 0 if pad_id else 1
         src, tgt_in = (integers(seed, (batch, n), low, 7) for n in (src_len, tgt_len))
         src[src == pad_id], tgt_in[tgt_in == pad_id] = 6, 6
         src[0, src_len - padded :], tgt_in[0, tgt_len - tgt_padded :] = pad_id, pad_id
-        return Case(label, (src, tgt_in, *_parts(seed, d_model, 7, 11), pad_id))
+        if masks:  # what they hide is there: each of them differs from the usual one
+            src[1, 2] = tgt_in[1, 2] = 3
+        return Case(
+            label, (src, tgt_in, *_parts(seed, d_model, 7, 11), *(masks or (_padding_mask, _causal_mask)), pad_id)
+        )
 
     return [
         case("2 source tokens, one of them padding, 3 target tokens", 1, 1, 2, 3, 2, padded=1),
@@ -96,17 +115,18 @@ def _cases():
         case("the padding id is 5", 4, 2, 5, 3, 7, padded=3, pad_id=5),
         case("one target token", 5, 2, 3, 1, 5, padded=1),
         case("two target tokens, one of them padding", 7, 1, 3, 2, 3, tgt_padded=1),
+        case("masks that hide more than usual", 8, 2, 5, 7, 3, masks=(_two_ids_hidden, _two_words_back)),
     ]
 
 
 EXERCISE_1 = Exercise(
-    "12.1", "From ids to logits", 15, 2, ids_to_logits, _cases,
+    "12.1", "From ids to logits", 12, 2, ids_to_logits, _cases,
     slips(
-        "src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id", """
+        "src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, padding_mask, causal_mask, pad_id", """
             n = tgt_in.shape[1]
-            causal = torch.ones(n, n).tril().bool()
-            src_mask = (src != pad_id)[:, None, None]
-            tgt_mask = (tgt_in != pad_id)[:, None, None] & causal
+            causal = causal_mask(n)
+            src_mask = padding_mask(src, pad_id)
+            tgt_mask = padding_mask(tgt_in, pad_id) & causal
             memory = encoder(embed_src(src), src_mask)
             hidden = decoder(embed_tgt(tgt_in), memory, tgt_mask, src_mask)
             return head(hidden)
@@ -117,11 +137,24 @@ EXERCISE_1 = Exercise(
          "The decoder reads memory rows of padding: the cross-attention needs the source mask as well."),
         ("no causal", " & causal", "",
          "The target mask hides padding only: each position reads the words that it has to predict."),
-        ("no target padding", "(tgt_in != pad_id)[:, None, None] & causal", "causal[None, None]",
-         "The target mask hides later tokens, but not the padding; join both masks with &."),
+        ("no target padding", "padding_mask(tgt_in, pad_id) & causal", "causal[None, None]",
+         "The target mask hides later tokens, but not the padding; join both masks with &. With padding at the end no "
+         "real word notices. The rows of the padding do, and the check compares them, too; and with padding at the "
+         "front the words would notice."),
+        ("own padding mask", "n = tgt_in",
+         "padding_mask = lambda ids, pad_id: (ids != pad_id)[:, None, None]\nn = tgt_in",
+         "You made the padding's mask yourself, or took the library's. Call padding_mask(ids, pad_id), which comes as "
+         "an argument: in your own Transformer it is yours of notebook 07."),
+        ("own causal mask", "causal_mask(n)", "torch.ones(n, n).tril().bool()",
+         "You made the causal mask yourself, or took the library's. Call causal_mask(n), which comes as an argument: "
+         "in your own Transformer it is yours of notebook 07."),
+        ("own masks", "causal = causal_mask(n)",
+         "causal = torch.ones(n, n).tril().bool()\npadding_mask = lambda ids, pad_id: (ids != pad_id)[:, None, None]",
+         "You made both masks yourself, or took the library's. Call padding_mask(ids, pad_id) and causal_mask(n), "
+         "which come as arguments: in your own Transformer they are yours of notebook 07."),
         ("either mask", " & causal", " | causal",
          "You joined the target's two masks with |; a key has to pass both, so join them with &."),
-        ("padding as queries", "(tgt_in != pad_id)[:, None, None]", "(tgt_in != pad_id)[:, None, :, None]",
+        ("padding as queries", "padding_mask(tgt_in, pad_id)", "padding_mask(tgt_in, pad_id).mT",
          "You hid what the target's padding may read, its rows; hide the padding as keys, along the columns."),
         ("inverted", "memory = encoder(", "src_mask, tgt_mask = ~src_mask, ~tgt_mask\nmemory = encoder(",
          "Your masks are the wrong way round: True means may attend."),

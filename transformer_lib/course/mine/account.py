@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from html import escape
 
 from ..progress import show
-from ..progress.view import View
+from ..progress.view import View, boxed
 from .folder import FILE, folder
 from .parts import PARTS
 
@@ -53,9 +53,7 @@ def celebrate(theirs: Collection[str]) -> None:
 def _celebration() -> tuple[str, str]:
     head = f"✓ All {len(MODEL)} parts of this model are yours, from {MODEL[0].name} to {MODEL[-1].name}."
     rest = f"You wrote a Transformer! Its code is in mine/{FILE}; what it knows of German is in its weights."
-    look = "border:2px solid #2e7d32;border-radius:6px;padding:8px 14px;margin:6px 0;max-width:640px"
-    html = f'<div style="{look}"><p><b>{escape(head)}</b></p><p>{escape(rest)}</p></div>'
-    return html, f"{head}\n{rest}"
+    return boxed(head, escape(rest)), f"{head}\n{rest}"
 
 
 def forget_celebration() -> None:

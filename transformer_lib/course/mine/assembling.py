@@ -71,6 +71,8 @@ class AssembledTransformer(Layers, TranslationModel):
             self._encoder,
             self._decoder,
             self._head,
+            self.parts.padding_mask,
+            self._causal,
             config.pad_id,
         )
 
@@ -82,7 +84,7 @@ class AssembledTransformer(Layers, TranslationModel):
     def decode(self, tgt_in: Tensor, memory: Tensor, src: Tensor, *, cache: DecoderCache | None = None) -> Tensor:
         """Return logits for tgt_in, which is read from its beginning each time: there is no cache."""
         tgt_in = check_ids("tgt_in", tgt_in, self.config.tgt_vocab_size, max_len=self.config.max_len)
-        tgt_mask = self._visible(tgt_in) & self.parts.causal_mask(tgt_in.shape[1]).to(tgt_in.device)
+        tgt_mask = self._visible(tgt_in) & self._causal(tgt_in.shape[1])
         x = self._embed(self.weights.tgt_embedding, tgt_in)
         return self._head(self._decoder(x, memory, tgt_mask, self._visible(src)))
 
@@ -90,6 +92,9 @@ class AssembledTransformer(Layers, TranslationModel):
         """Return the mean cross-entropy of the real target tokens of src [batch, src_len], tgt [batch, tgt_len]."""
         tgt_in, tgt_out = shift_right(tgt)
         return self.parts.masked_cross_entropy(self(src, tgt_in), tgt_out, self.config.pad_id)
+
+    def _causal(self, seq_len: int) -> Tensor:
+        return self.parts.causal_mask(seq_len).to(self.weights.output_head.weight.device)
 
     def _visible(self, ids: Tensor) -> Tensor:
         return self.parts.padding_mask(ids, self.config.pad_id)

@@ -50,9 +50,9 @@ PARTS = (
         "joins the parts of a decoder layer",
     ),
     _part(
-        "ids_to_logits(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, pad_id)",
+        "ids_to_logits(src, tgt_in, embed_src, embed_tgt, encoder, decoder, head, padding_mask, causal_mask, pad_id)",
         "12",
-        "leads from token ids to logits, masks included",
+        "leads from token ids to logits, and says which mask goes where",
     ),
     _part("masked_cross_entropy(logits, tgt_out, pad_id)", "13", "measures the loss"),
     _part("greedy_loop(next_logits, bos_id, eos_id, max_new_tokens)", "14", "decodes greedily"),

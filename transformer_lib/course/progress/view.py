@@ -82,9 +82,13 @@ def closing_view(entry: Notebook, following: Notebook | None) -> tuple[str, str]
     built = f"You have built {entry.builds}."
     after = f"Next: {following.id} · {following.title}" if following else "That was the last one."
     link = f'<a href="{escape(following.filename, quote=True)}">{escape(after)} →</a>' if following else escape(after)
+    return boxed(head, f"{escape(built)} {link}"), f"{head}\n{built} {after}"
+
+
+def boxed(head: str, below: str) -> str:
+    """Return HTML of the box in which something is celebrated: a line of text, and the HTML below it."""
     look = "border:2px solid #2e7d32;border-radius:6px;padding:8px 14px;margin:6px 0;max-width:640px"
-    html = f'<div style="{look}"><p><b>{escape(head)}</b></p><p>{escape(built)} {link}</p></div>'
-    return html, f"{head}\n{built} {after}"
+    return f'<div style="{look}"><p><b>{escape(head)}</b></p><p>{below}</p></div>'
 
 
 def _tick(passed: bool) -> str:

@@ -1,15 +1,19 @@
-"""W15, the map of the whole model: its parts in order, the shape at each, and the notebook that builds it."""
+"""W15, the map of the whole model: its parts in order, the shape or the numbers at each, and who builds it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
 
+from ....decoding.translator import Translator
 from ....model.config import TransformerConfig
 from ... import notebooks as course
 from ..svg import flow
 from ..svg.elements import Picture, escape, text
-from .controls import number
+from . import model_numbers
+from .controls import number, word
 from .panel import Panel
 from .spots import Spot
 
@@ -103,26 +107,85 @@ def shape_of(axes: str, sizes: Sizes) -> tuple[int, ...]:
 
 
 def model_map(
-    config: TransformerConfig | None = None,
+    config: TransformerConfig | Translator | None = None,
     *,
     batch: int = 1,
     src_len: int = 7,
     tgt_len: int = 5,
     step: int = 1,
+    sentence: str = "The man saw the bank near the river.",
+    word: int = 5,
 ) -> Panel:
     """Show the architecture with a step to move: the part, its shape for these sizes, its notebooks.
 
-    ``config`` defaults to the paper's base model with 37,000 tokens. Raises ValueError for sizes below 1.
+    Given a translator, it also takes a sentence, and shows what a word of it is at each step of the first layer.
+
+    Args:
+        config: of a model, by default the paper's base model with 37,000 tokens; or a translator.
+        batch, src_len, tgt_len: the sizes; a translator's are those of the sentence.
+        step: shown first, from 1. sentence, word: shown first, for a translator; the word's number, from 1.
+
+    Raises:
+        ValueError: sizes below 1; or a sentence that the translator cannot read, or a word it does not have.
     """
-    config = config or TransformerConfig(src_vocab_size=37_000, tgt_vocab_size=37_000)
-    sizes = _sizes(config, batch, src_len, tgt_len)
-    steps = steps_of(config)
+    if isinstance(config, Translator):
+        draw, controls = _with_numbers(config, step, sentence, word)
+        config, lines = config.model.config, 4
+    else:
+        config, lines = config or TransformerConfig(src_vocab_size=37_000, tgt_vocab_size=37_000), 2
+        sizes = _sizes(config, batch, src_len, tgt_len)
+        draw = partial(draw_model, sizes=sizes, n_layers=config.n_layers, steps=steps_of(config))
+        controls = {"step": number("step", step, 1, len(STEPS))}
+    spots = _spots(steps_of(config))
+    return Panel(draw, controls, widget_id="W15", footer=lambda step, **_: _links(step), spots=spots, says_lines=lines)
 
-    def draw(step: int) -> Picture:
-        return draw_model(step, sizes, config.n_layers, steps)
 
-    controls = {"step": number("step", step, 1, len(STEPS))}
-    return Panel(draw, controls, widget_id="W15", footer=_links, spots=_spots(steps), says_lines=2)
+def _with_numbers(
+    translator: Translator, step: int, sentence: str, at: int
+) -> tuple[Callable[..., Picture], dict[str, Any]]:
+    """Return what draws the map of a translator with the numbers of a word, and the controls, a sentence included."""
+    config, steps = translator.model.config, steps_of(translator.model.config)
+    modules = [part.module for part in steps if part.module]
+    walked = cache(lambda text: model_numbers.walk(translator, text, modules))
+    walked(sentence)
+
+    def draw(step: int, sentence: str, word: int) -> Picture:
+        try:
+            found = walked(sentence)
+        except ValueError as error:  # said in the picture: the next sentence may be a better one
+            return _unknown(step, config, steps, str(error))
+        return draw_numbers(step, found, word, config, steps)
+
+    controls = {
+        "step": number("step", step, 1, len(STEPS)),
+        "word": number("word", at, 1, model_numbers.MOST),
+        "sentence": word("your sentence", sentence),
+    }
+    controls["sentence"].layout.width = "480px"
+    return draw, controls
+
+
+def draw_numbers(
+    step: int, walked: model_numbers.Walked, at: int, config: TransformerConfig, steps: tuple[Step, ...] = STEPS
+) -> Picture:
+    """Draw the map with the numbers of word ``at`` (from 1) at part ``step`` (from 1)."""
+    sizes = _sizes(config, 1, len(walked.source), len(walked.target))
+    shapes = draw_model(step, sizes, config.n_layers, steps)
+    shown = [model_numbers.at_step(walked, i, part.module, at) for i, part in enumerate(steps, 1)]
+    says = f"{shapes.says} {shown[step - 1].told()} It writes: {walked.translation}"
+    columns = [["what this word is there"], *([each.told()] for each in shown)]
+    table = [[*row, *more] for row, more in zip(shapes.table, columns, strict=True)]
+    alt = f"{shapes.alt} {shown[step - 1].told()} It writes: {walked.translation}"
+    body = shapes.body + model_numbers.draw(shown[step - 1])
+    return replace(shapes, body=body, alt=alt, says=says, table=table)
+
+
+def _unknown(step: int, config: TransformerConfig, steps: tuple[Step, ...], problem: str) -> Picture:
+    """Draw the map without numbers, and say why there are none."""
+    shapes = draw_model(step, _sizes(config, 1, 1, 1), config.n_layers, steps)
+    says = " ".join(problem.split())
+    body = shapes.body + model_numbers.draw_problem(says)
+    return replace(shapes, body=body, alt=f"{shapes.alt} No numbers: {says}", says=says)
 
 
 def _spots(steps: tuple[Step, ...]) -> list[Spot]:
