@@ -84,7 +84,9 @@ def decisions(models: Mapping[str, Mapping[str, Any]]) -> dict[str, list[float]]
 
 def ours_and_others(measured: Mapping[str, Sequence[float]]) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
     """Return {name: [value of the course's translator]} and {name: values of the others}; the course's comes first."""
-    return {name: [*each[:1]] for name, each in measured.items()}, {name: [*each[1:]] for name, each in measured.items()}
+    return {name: [*each[:1]] for name, each in measured.items()}, {
+        name: [*each[1:]] for name, each in measured.items()
+    }
 
 
 class Reader:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from .model import Choice, Number
 
 NOTEBOOK_10 = (
-    Number("10.p1", "Two layers, each token reads itself and its neighbours. How many outputs does input 5 move?", 0, 9),
+    Number(
+        "10.p1", "Two layers, each token reads itself and its neighbours. How many outputs does input 5 move?", 0, 9
+    ),
     Choice(
         "10.p2",
         "Can a single layer learn two hops within 3,000 steps?",
