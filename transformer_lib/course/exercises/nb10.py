@@ -215,6 +215,9 @@ EXERCISE_2 = Exercise(
          "A number may also move downwards: take the absolute value before you compare with 1e-6."),
         ("sum", "(difference > 1e-6).any(dim=1)", "(encode(changed) - before).sum(dim=1).abs() > 1e-6",
          "Changes of different features can cancel in a sum; ask whether any feature has moved."),
+        ("signed sum", "(difference > 1e-6).any(dim=1)", "(encode(changed) - before).sum(dim=1) > 1e-6",
+         "You added up the changes with their signs: they can cancel, or sum to less than 0. Ask whether any feature "
+         "has moved, up or down."),
         ("every feature", ".any(dim=1)", ".all(dim=1)",
          "You asked for every feature of the row to move; one is enough."),
         ("any difference", " > 1e-6", " != 0", "You count every difference; moves of 1e-6 and less do not count."),

@@ -12,6 +12,7 @@ from .bank_06 import NOTEBOOK_06
 from .bank_07 import NOTEBOOK_07
 from .bank_08 import NOTEBOOK_08
 from .bank_09 import NOTEBOOK_09
+from .bank_10 import NOTEBOOK_10
 from .bank_12 import NOTEBOOK_12
 from .model import Prediction
 
@@ -26,5 +27,6 @@ PREDICTIONS: tuple[Prediction, ...] = (
     *NOTEBOOK_07,
     *NOTEBOOK_08,
     *NOTEBOOK_09,
+    *NOTEBOOK_10,
     *NOTEBOOK_12,
 )
