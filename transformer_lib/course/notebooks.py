@@ -191,7 +191,7 @@ NOTEBOOKS = (
         "masked attention, and attention to the source",
         exercises=5,
         quizzes=4,
-        widgets=("W9",),
+        widgets=("W34", "W9"),
         optional=("11.5",),
         optional_minutes=20,
     ),

@@ -8,6 +8,7 @@ from .bank_02 import NOTEBOOK_02
 from .bank_04 import NOTEBOOK_04
 from .bank_06 import NOTEBOOK_06
 from .bank_09 import NOTEBOOK_09
+from .bank_11 import NOTEBOOK_11
 from .model import Prediction
 
 PREDICTIONS: tuple[Prediction, ...] = (
@@ -17,4 +18,5 @@ PREDICTIONS: tuple[Prediction, ...] = (
     *NOTEBOOK_04,
     *NOTEBOOK_06,
     *NOTEBOOK_09,
+    *NOTEBOOK_11,
 )
