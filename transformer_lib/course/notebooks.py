@@ -192,8 +192,8 @@ NOTEBOOKS = (
         exercises=5,
         quizzes=4,
         widgets=("W34", "W9"),
-        optional=("11.5",),
-        optional_minutes=20,
+        optional=("11.3", "11.5", "11.q2"),
+        optional_minutes=45,
     ),
     Notebook(
         "12",

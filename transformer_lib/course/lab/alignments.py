@@ -96,28 +96,6 @@ def by_proportion(translator: Translator, pairs: Sequence[Pair]) -> dict[str, fl
     return {kind: sum(some) / len(some) for kind, some in hits.items() if some}
 
 
-def table(
-    translator: Translator, pairs: Sequence[Pair], seeds: Sequence[int] = (0, 1, 2)
-) -> dict[str, dict[str, float]]:
-    """Return {row: {kind: share}}: the last layer's mean over the heads, beside what it has to be compared with."""
-    writes, reads = shares(translator, pairs), shares(translator, pairs, shift=1)
-    untrained = []
-    for seed in seeds:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            untrained.append(shares(translator, pairs, model=Transformer(translator.model.config)))
-    rows = {
-        "row that writes it, layer 2": {kind: found[-1, -1] for kind, found in writes.items()},
-        "row that writes it, layer 1": {kind: found[0, -1] for kind, found in writes.items()},
-        "row that reads it, layer 2": {kind: found[-1, -1] for kind, found in reads.items()},
-        "guess by the position": by_proportion(translator, pairs),
-        "random weights, layer 2": {
-            kind: sum(found[kind][-1, -1] for found in untrained) / len(untrained) for kind in writes
-        },
-    }
-    return {name: {kind: round(float(share), 3) for kind, share in row.items()} for name, row in rows.items()}
-
-
 @torch.no_grad()
 def pronoun_counts(translator: Translator, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[int | None, ...]]]:
     """Return for four rows of the memory what they do for the pronoun, {row: {"first" or "second": (read, …)}}.
