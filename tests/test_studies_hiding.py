@@ -24,7 +24,10 @@ MODELS = STORED["models"]
 def small():
     """An untrained translator with two layers of two heads of width 11."""
     texts = [*lab.tired("cross"), *lab.tired("eat"), *(text for words in lab.FITTING for text in lab.boxes(words))]
-    src, tgt = WordTokenizer.from_texts(texts), WordTokenizer.from_texts(["Der Stuhl passte", "Das Schwert", "Die Lampe"])
+    src, tgt = (
+        WordTokenizer.from_texts(texts),
+        WordTokenizer.from_texts(["Der Stuhl passte", "Das Schwert", "Die Lampe"]),
+    )
     torch.manual_seed(0)
     sizes = {"d_model": 22, "n_heads": 2, "n_layers": 2, "d_ff": 5, "dropout": 0.0, "max_len": 19}
     config = make_config(src_vocab_size=len(src), tgt_vocab_size=len(tgt), **sizes)
@@ -84,12 +87,13 @@ def test_the_stored_numbers_of_our_translator_are_found_again():
     assert {name: found[name] for name in ("hidden", "replaced", "passte")} == {
         name: stored[name] for name in ("hidden", "replaced", "passte")
     }
+    assert found["bank of money"] == stored["bank of money"] == "Der Mann wollte die Bank beim Fluss sehen."
     assert found["read for passte"] == pytest.approx(stored["read for passte"], abs=2e-3)
 
 
 def test_what_is_measured_has_the_form_of_what_is_stored(monkeypatch):
     monkeypatch.setattr(study, "PAIRS", 40)
-    monkeypatch.setattr(lab, "measure", lambda _: {name: MODELS["course"][name] for name in names[1:5]})
+    monkeypatch.setattr(lab, "measure", lambda _: {name: MODELS["course"][name] for name in names[1:6]})
     names = list(MODELS["course"])
     found = study.measure(TRAINED)
     assert [*found] == names and form(found["aligned"]) == form(MODELS["course"]["aligned"])
@@ -115,6 +119,21 @@ def test_a_pronoun_that_is_wrong_untouched_does_not_flip():
         for row, sides in model["pronouns"].items():
             assert row == "nothing" or all(n is None or n <= 72 for side in sides.values() for n in side)
             assert row == "nothing" or sum(side[2] for side in sides.values()) <= len(it) - wrong
+
+
+def test_the_rows_of_the_figures_are_those_stored():
+    panels = lab.pronouns(MODELS)
+    assert panels["flips if replaced"]["adjective"][1] == sum(
+        side[2] for side in MODELS["seed 1"]["pronouns"]["adjective"].values()
+    )
+    assert [*panels["read most"]] == [*lab.PRONOUN_ROWS] and panels["read most"]["all but adjective"] == []
+    assert len(panels["flips if hidden"]["it"]) == len(MODELS) == len(lab.aligned(MODELS, 2)["noun"])
+    assert lab.aligned(MODELS, 1)["verb"][3] == MODELS["seed 3"]["aligned"]["verb"][0]
+
+
+def test_the_bank_is_where_it_is_said_to_be():
+    for text in (lab.RIVER, lab.MONEY):
+        assert WordTokenizer.tokenize(text)[lab.BANK] == "bank"
 
 
 def test_into_never_occurs_without_fit():

@@ -191,9 +191,9 @@ NOTEBOOKS = (
         "masked attention, and attention to the source",
         exercises=5,
         quizzes=4,
-        widgets=("W34", "W9"),
+        widgets=("W9", "W34"),
         optional=("11.3", "11.5", "11.q2"),
-        optional_minutes=45,
+        optional_minutes=43,
     ),
     Notebook(
         "12",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
@@ -20,7 +20,9 @@ from . import stored
 
 load_results = stored.loader("hiding.json")
 
-VERB, PREPOSITION = 4, 5  # rows of the memory, from 0, in all sentences below
+VERB, PREPOSITION = 4, 5  # rows of the memory, from 0, in the sentences of `tired` and `boxes`
+BANK = 6  # in these two
+RIVER, MONEY = (f"The man wanted to see the bank near the {cue}." for cue in ("river", "money"))
 ANIMALS = ("dog", "cat", "horse", "camel", "bear", "sheep")
 THINGS = {"cross": ("street", "bridge", "field"), "eat": ("apple", "bread", "fish")}
 MOVED, BOXES = ("chair", "sword", "lamp"), ("box", "suitcase", "car")
@@ -31,6 +33,7 @@ SWAPS = (
     ("fit into", PREPOSITION, "cross into"),
     ("fit into", VERB, "cross into"),
 )
+PRONOUN_ROWS = ("it", "noun meant", "other noun", "adjective", "all but adjective")
 
 
 def tired(verb: str) -> list[str]:
@@ -105,8 +108,9 @@ def fitted(translator: Translator) -> dict[str, int]:
 
 @torch.no_grad()
 def read_for_passte(translator: Translator) -> dict[str, float]:
-    """Return the weights of "fit" and "into" in the row that writes "passte": last layer, mean over heads and sentences.
+    """Return the weights of "fit" and "into" in the row that writes "passte", mean over heads and sentences.
 
+    They are those of the last layer.
     The decoder has read "Der Stuhl", so that each model is about to write the verb.
     """
     texts = boxes("fit into")
@@ -130,4 +134,27 @@ def measure(translator: Translator) -> dict[str, Any]:
         "replaced": replaced_verbs(translator),
         "passte": fitted(translator),
         "read for passte": read_for_passte(translator),
+        "bank of money": lent(translator, [RIVER], [MONEY], BANK)[0],
     }
+
+
+def aligned(models: Mapping[str, Any], layer: int) -> dict[str, list[float]]:
+    """Return {kind of word: share aligned, of each of the stored models}; the layer counts from 1."""
+    kinds = next(iter(models.values()))["aligned"]
+    return {kind: [model["aligned"][kind][layer - 1] for model in models.values()] for kind in kinds}
+
+
+def pronouns(models: Mapping[str, Any]) -> dict[str, dict[str, list[int]]]:
+    """Return {what is counted: {row: sentences of 144, of each of the stored models}}, as `pronoun_counts` has them.
+
+    What was not counted is an empty list.
+    """
+    return {
+        what: {row: _sums(models, row, k) for row in PRONOUN_ROWS}
+        for k, what in enumerate(("read most", "flips if hidden", "flips if replaced"))
+    }
+
+
+def _sums(models: Mapping[str, Any], row: str, k: int) -> list[int]:
+    both = [[side[k] for side in model["pronouns"][row].values()] for model in models.values()]
+    return [sum(sides) for sides in both if None not in sides]

@@ -35,7 +35,9 @@ def writing_picture(weights: np.ndarray, source: Sequence[str], target: Sequence
     title = f"step {step} of {len(weights)}: reads “{target[step - 1]}”, writes “{target[step]}”"
     body = text(_LEFT, 16, title, "bold") + text(WIDTH - 10, 16, "the source, read by cross-attention", "end soft")
     body += "".join(_rays(weights[t], above, below[t + 1][0], t == step - 1) for t in range(step))
-    body += "".join(_source(label, weight, *at) for label, weight, at in zip(src, weights[step - 1], above, strict=True))
+    body += "".join(
+        _source(label, weight, *at) for label, weight, at in zip(src, weights[step - 1], above, strict=True)
+    )
     body += "".join(_word(tgt[t], t, step, *below[t]) for t in range(step + 1))
     says = f"{title} ← {top_words(weights[step - 1], [w if w[0].isalnum() else f'“{w}”' for w in src])}"
     alt = f"The source, {len(src)} words with their weights, above the words written so far. {says}."
