@@ -91,6 +91,7 @@ ARGUMENTS = {  # of the panels that need some, or are slow without
     "speculation": lambda: {"target": translator(), "draft": draft(), "sentences": SENTENCES, "max_new_tokens": 7},
     "token_length": lambda: {"X": normal(5, 7), "tokens": TOKENS},
     "two_heads": lambda: {"model": attention_only(), "string": "blacksmith", "position": 13},
+    "writing": lambda: {"translator": translator(), "sentences": SENTENCES},
 }
 
 

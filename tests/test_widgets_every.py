@@ -107,7 +107,7 @@ def one(low, high, **given):
     return f"value must lie between {low} and {high}, got {next(iter(given.values()))}", given
 
 
-OF_SENTENCES = ("alignment", "attention_explorer", "decoder_stepper", "speculation")
+OF_SENTENCES = ("alignment", "attention_explorer", "decoder_stepper", "speculation", "writing")
 REFUSED = [
     ("ablations", "part must be one of 'positions', .*, got 'memory'", {"part": "memory"}),
     ("ablations", "score must be one of 'exact match, held-out', .*, got 'BLEU'", {"score": "BLEU"}),

@@ -92,6 +92,8 @@ W32 speculation 22
     A sentence drafted and checked, call by call: which words stand, and how many calls that saves.
 W33 gathering 02
     Tokens of the plane that read one another, round after round, and where that takes them.
+W34 writing 11
+    The decoder at work: the words so far, the source words that it reads, and the word that comes.
 """
 
 

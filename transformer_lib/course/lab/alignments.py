@@ -96,37 +96,17 @@ def by_proportion(translator: Translator, pairs: Sequence[Pair]) -> dict[str, fl
     return {kind: sum(some) / len(some) for kind, some in hits.items() if some}
 
 
-def table(
-    translator: Translator, pairs: Sequence[Pair], seeds: Sequence[int] = (0, 1, 2)
-) -> dict[str, dict[str, float]]:
-    """Return {row: {kind: share}}: the last layer's mean over the heads, beside what it has to be compared with."""
-    writes, reads = shares(translator, pairs), shares(translator, pairs, shift=1)
-    untrained = []
-    for seed in seeds:
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            untrained.append(shares(translator, pairs, model=Transformer(translator.model.config)))
-    rows = {
-        "row that writes it, layer 2": {kind: found[-1, -1] for kind, found in writes.items()},
-        "row that writes it, layer 1": {kind: found[0, -1] for kind, found in writes.items()},
-        "row that reads it, layer 2": {kind: found[-1, -1] for kind, found in reads.items()},
-        "guess by the position": by_proportion(translator, pairs),
-        "random weights, layer 2": {
-            kind: sum(found[kind][-1, -1] for found in untrained) / len(untrained) for kind in writes
-        },
-    }
-    return {name: {kind: round(float(share), 3) for kind, share in row.items()} for name, row in rows.items()}
-
-
 @torch.no_grad()
 def pronoun_counts(translator: Translator, pairs: Sequence[Pair]) -> dict[str, dict[str, tuple[int | None, ...]]]:
     """Return for four rows of the memory what they do for the pronoun, {row: {"first" or "second": (read, …)}}.
 
     "first" and "second" take the sentences of `pairs` with "it" apart by which of the two nouns is meant. The three
     numbers of sentences are those in which the row has the largest weight while the pronoun is written (last layer,
-    mean over the heads); in which the translation with the other pronoun becomes the likelier one when no decoder row
-    may read it; and in which it does when the row comes from the sentence's twin, with the adjective that means the
-    other noun. A fifth entry, "all but adjective", has only the last of the three; the others are None.
+    mean over the heads); in which the pronoun flips, so that the translation with the other one becomes the likelier,
+    when no decoder row may read it; and in which it flips when the row comes from the sentence's twin, with the
+    adjective that means the other noun. Only a sentence that is right untouched can flip. A fifth entry, "all but
+    adjective", has only the last of the three, and "nothing", as the third, the sentences that are wrong untouched; the
+    others are None.
     """
     model = translator.model
     it = Questions(translator, [pair for pair in pairs if pair.word == "it"])
@@ -134,14 +114,16 @@ def pronoun_counts(translator: Translator, pairs: Sequence[Pair]) -> dict[str, d
     with evaluating(model):
         grids = list(cuts.pronoun_rows(translator, it).values())
         most_read = grids[-1].mean(dim=1).argmax(dim=-1)
+        right = margins(model, it) > 0
         counts: dict[str, dict[str, tuple[int | None, ...]]] = {}
         for name, row in {"it": it.word, "noun meant": meant, "other noun": other, "adjective": it.cue}.items():
             with cuts.hidden(model, it, row):
-                hidden = margins(model, it) <= 0
-            replaced = cuts.lent(model, it, twin, cuts.rows_at(it, row)) <= 0
+                hidden = right & (margins(model, it) <= 0)
+            replaced = right & (cuts.lent(model, it, twin, cuts.rows_at(it, row)) <= 0)
             counts[name] = _by_side(meant < other, most_read == row, hidden, replaced)
-        replaced = cuts.lent(model, it, twin, ~cuts.rows_at(it, it.cue)) <= 0
+        replaced = right & (cuts.lent(model, it, twin, ~cuts.rows_at(it, it.cue)) <= 0)
         counts["all but adjective"] = _by_side(meant < other, None, None, replaced)
+        counts["nothing"] = _by_side(meant < other, None, None, ~right)
     return counts
 
 

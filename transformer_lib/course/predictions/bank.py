@@ -13,6 +13,7 @@ from .bank_07 import NOTEBOOK_07
 from .bank_08 import NOTEBOOK_08
 from .bank_09 import NOTEBOOK_09
 from .bank_10 import NOTEBOOK_10
+from .bank_11 import NOTEBOOK_11
 from .bank_12 import NOTEBOOK_12
 from .model import Prediction
 
@@ -28,5 +29,6 @@ PREDICTIONS: tuple[Prediction, ...] = (
     *NOTEBOOK_08,
     *NOTEBOOK_09,
     *NOTEBOOK_10,
+    *NOTEBOOK_11,
     *NOTEBOOK_12,
 )

@@ -41,6 +41,7 @@ from .vectors_panel import dot_product
 from .walking_back_panel import backward_walk
 from .walking_panel import encoder_steps, encoder_walk, hand_made_layer
 from .watching import Watch, watch
+from .writing_panel import writing
 
 __all__ = [
     "Panel",
@@ -90,4 +91,5 @@ __all__ = [
     "training_replay",
     "two_heads",
     "watch",
+    "writing",
 ]
