@@ -32,7 +32,7 @@ STUDY = Study(
     steps,
     seeds=(1, 2, 3, 4),
     by_seed=True,
-    options={"weights": {"type": Path, "help": "a folder with trained translators, seed1.safetensors …"}},
+    options={"weights": {"type": Path, "default": None, "help": "a folder with trained translators, seed1.safetensors …"}},
     indent=1,
 )
 

@@ -94,7 +94,7 @@ def form(content: Any, but: Collection[str] = (), *, lengths: bool = True) -> An
     return "word" if isinstance(content, str) else "number"
 
 
-def untrained(self, *_):
+def untrained(self, *_, **__):
     return self
 
 
