@@ -10,11 +10,10 @@ import torch
 
 from transformer_lib.course.lab import asking as lab
 from transformer_lib.course.lab.sense_vectors import lexicon
-from transformer_lib.data.corpora import load_corpus
-from transformer_lib.decoding.translator import Translator, load_trained
+from transformer_lib.decoding.translator import Translator
 
-from .engine import Step, Steps, Study, rounded
-from .translators import trained
+from .engine import Steps, Study, rounded
+from .translators import each_training
 
 Change = Callable[[Translator, lab.Frame, lab.Twins], AbstractContextManager]
 
@@ -63,10 +62,7 @@ def measure(translator: Translator) -> dict[str, Any]:
 
 def steps(seeds: Sequence[int]) -> Steps:
     """Measure the course's translator, and those of the seeds."""
-    corpus = load_corpus("context")
-    yield Step(("models", "course"), lambda: measure(load_trained()))
-    for seed in seeds:
-        yield Step(("models", f"seed {seed}"), lambda seed: measure(trained(corpus, seed)), seed)
+    return each_training(measure, seeds)
 
 
 STUDY = Study("asking", __doc__, steps, seeds=(1, 2, 3, 4), by_seed=True, indent=1)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from transformer_lib.course.lab import carrying as lab
 from transformer_lib.data.corpora import load_corpus
-from transformer_lib.decoding.translator import Translator, load_trained
+from transformer_lib.decoding.translator import Translator
 
-from .engine import Step, Steps, Study
-from .translators import trained
+from .engine import Steps, Study
+from .translators import each_training, trained
 
 
 def translator_of(seed: int, weights: Path | None = None) -> Translator:
@@ -21,9 +21,7 @@ def translator_of(seed: int, weights: Path | None = None) -> Translator:
 
 def steps(seeds: Sequence[int], weights: Path | None = None) -> Steps:
     """Measure the course's translator, and those of the seeds."""
-    yield Step(("models", "course"), lambda: lab.measure(load_trained()))
-    for seed in seeds:
-        yield Step(("models", f"seed {seed}"), lambda seed: lab.measure(translator_of(seed, weights)), seed)
+    return each_training(lab.measure, seeds, lambda seed: translator_of(seed, weights))
 
 
 STUDY = Study(
@@ -32,7 +30,9 @@ STUDY = Study(
     steps,
     seeds=(1, 2, 3, 4),
     by_seed=True,
-    options={"weights": {"type": Path, "default": None, "help": "a folder with trained translators, seed1.safetensors …"}},
+    options={
+        "weights": {"type": Path, "default": None, "help": "a folder with trained translators, seed1.safetensors …"}
+    },
     indent=1,
 )
 

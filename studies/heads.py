@@ -17,13 +17,13 @@ from transformer_lib.course.lab import entries
 from transformer_lib.course.lab.heads import questions
 from transformer_lib.course.lab.questions import Questions, donors, margins, nouns, share
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
-from transformer_lib.decoding.translator import Translator, load_trained
+from transformer_lib.decoding.translator import Translator
 from transformer_lib.model.evaluating import evaluating
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.evaluation import loss_per_token
 
-from .engine import Step, Steps, Study, rounded
-from .translators import trained
+from .engine import Steps, Study, rounded
+from .translators import each_training
 
 EVERY = 8  # heads are changed on every eighth held-out sentence with an ambiguous noun; all else is asked of all
 LAYERS = {"": None, ", layer 1": (0,), ", layer 2": (1,)}  # by the ending of the intervention's name
@@ -252,9 +252,7 @@ def of_pronouns(translator: Translator, it: Questions, corpus: Corpus) -> dict[s
 def steps(seeds: Sequence[int]) -> Steps:
     """Measure the course's translator, and those of the seeds."""
     corpus = load_corpus("context")
-    yield Step(("models", "course"), lambda: measure(load_trained(), corpus))
-    for seed in seeds:
-        yield Step(("models", f"seed {seed}"), lambda seed: measure(trained(corpus, seed), corpus), seed)
+    return each_training(lambda translator: measure(translator, corpus), seeds)
 
 
 STUDY = Study("heads", __doc__, steps, seeds=(1, 2, 3, 4), by_seed=True, constants={"every": EVERY}, indent=1)

@@ -12,10 +12,10 @@ from transformer_lib.course.lab import alignments
 from transformer_lib.course.lab import hiding as lab
 from transformer_lib.data import metrics
 from transformer_lib.data.corpora import load_corpus
-from transformer_lib.decoding.translator import Translator, load_trained
+from transformer_lib.decoding.translator import Translator
 
-from .engine import Step, Steps, Study, rounded
-from .translators import trained
+from .engine import Steps, Study, rounded
+from .translators import each_training
 
 PAIRS = 500  # held-out sentences: how many are translated, and are looked at for alignments
 
@@ -36,10 +36,7 @@ def measure(translator: Translator) -> dict[str, Any]:
 
 def steps(seeds: Sequence[int]) -> Steps:
     """Measure the course's translator, and those of the seeds."""
-    corpus = load_corpus("context")
-    yield Step(("models", "course"), lambda: measure(load_trained()))
-    for seed in seeds:
-        yield Step(("models", f"seed {seed}"), lambda seed: measure(trained(corpus, seed)), seed)
+    return each_training(measure, seeds)
 
 
 STUDY = Study("hiding", __doc__, steps, seeds=(1, 2, 3, 4), by_seed=True, indent=1)

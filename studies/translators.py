@@ -15,7 +15,7 @@ from transformer_lib.baselines import DictionaryBaseline, count_parameters
 from transformer_lib.course.lab import translators as lab
 from transformer_lib.data import metrics
 from transformer_lib.data.corpora import Corpus, Pair, load_corpus
-from transformer_lib.decoding.translator import TRAINED, Translator
+from transformer_lib.decoding.translator import TRAINED, Translator, load_trained
 from transformer_lib.fast.eligibility import fastest_path
 
 from .engine import Step, Steps, Study
@@ -54,6 +54,16 @@ def trained(corpus: Corpus, seed: int, *, config: dict[str, Any] | None = None, 
     translator = lab.new_translator(corpus["train"], seed=seed, **(config or {}))
     lab.train_translator(translator, corpus["train"], seed=seed, progress=False, **training)
     return translator
+
+
+def each_training(
+    measure: Callable[[Translator], Any], seeds: Sequence[int], of_seed: Callable[[int], Translator] | None = None
+) -> Steps:
+    """Measure the course's translator, and one of each seed, which is trained unless `of_seed` has it."""
+    of_seed = of_seed or functools.partial(trained, load_corpus("context"))
+    yield Step(("models", "course"), lambda: measure(load_trained()))
+    for seed in seeds:
+        yield Step(("models", f"seed {seed}"), lambda seed: measure(of_seed(seed)), seed)
 
 
 def run_seed(corpus: Corpus, kind: str, seed: int, *, progress: bool = False, **changes) -> tuple[Translator, dict]:

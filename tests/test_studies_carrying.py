@@ -89,7 +89,7 @@ def test_the_file_has_all_models_and_ours_can_be_measured_again():
 
 def test_the_study_measures_what_the_file_lacks(tmp_path, monkeypatch):
     monkeypatch.setattr(study.lab, "measure", lambda translator: {"translator": translator})
-    monkeypatch.setattr(study, "load_trained", lambda: "ours")
+    monkeypatch.setattr("studies.translators.load_trained", lambda: "ours")
     monkeypatch.setattr(study, "translator_of", lambda seed, weights: f"{seed} of {weights}")
     file = tmp_path / "carrying.json"
     study.STUDY.main(["--seeds", "7", "11", "--results", str(file), "--weights", "here"])

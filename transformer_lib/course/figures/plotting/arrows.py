@@ -188,7 +188,7 @@ def plot_paths(
             ax.annotate(name, grid[-1, index], xytext=(7, 5), textcoords="offset points", color=look["color"])
         for name, place in (landmarks or {}).items():
             ax.plot(*place, "D", color="#333333", markersize=6)
-            ax.annotate(f"{name}", place, xytext=(8, 4), textcoords="offset points")
+            ax.annotate(name, place, xytext=(8, 4), textcoords="offset points")
         everything = [grid.reshape(-1, 2), *[np.reshape(place, (1, 2)) for place in (landmarks or {}).values()]]
         ax.update_datalim(np.concatenate(everything))
         ax.margins(0.25, 0.15)

@@ -14,8 +14,8 @@ _MOVED, _START = "#0072B2", "#767676"
 
 def paths_part(paths: np.ndarray) -> str:
     """Draw paths [rounds + 1, n, 2] in a plane that holds all starts: grey rings where they started, dots now."""
-    places = _places(paths, float(np.abs(paths[0]).max()))
-    parts = [_axes(float(np.abs(paths[0]).max()))]
+    reach = float(np.abs(paths[0]).max())
+    places, parts = _places(paths, reach), [_axes(reach)]
     for path in places.swapaxes(0, 1).tolist():
         parts.append(polyline(path, f'fill="none" stroke="{_MOVED}" stroke-width="1.3" stroke-opacity=".55"'))
     parts += [ring(x, y, _START, 1.4, 4.5) for x, y in places[0].tolist()]
