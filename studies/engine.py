@@ -1,5 +1,7 @@
 """What all studies share: a command that measures what its file does not have yet, and writes it after each step.
 
+With `--again` it measures single results once more, and prints them beside the stored ones.
+
 A study is a function of the seeds that yields steps. Its module ends with `STUDY = Study("NAME", __doc__, steps)`, and
 runs `STUDY.command()` as a program.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -41,6 +44,15 @@ class Step:
     def run(self) -> Any:
         """Measure."""
         return self.measure(*self.given)
+
+    def words(self, seeds: Sequence[int] = ()) -> list[str]:
+        """Return the keys as words, a record as one for each field; a position as the seed that `seeds` has there."""
+        *keys, last = self.where or ("all",)
+        if isinstance(last, str):
+            return [*keys, last]
+        if isinstance(last, int):
+            return [*map(str, keys), f"seed={seeds[last]}" if seeds else str(last)]
+        return [*map(str, keys), *(f"{name}={value}" for name, value in _fields(last).items())]
 
 
 Steps = Generator[Step, Any, None]  # it is sent the result of each step that it yields
@@ -84,13 +96,29 @@ class Study:
         parser = argparse.ArgumentParser(
             description=self.description, formatter_class=argparse.RawDescriptionHelpFormatter
         )
-        parser.add_argument("--seeds", type=int, nargs="+", default=list(self.seeds))
+        parser.add_argument("--seeds", type=int, nargs="+")
         parser.add_argument("--results", type=Path, default=self.path, help="what this file has is not measured again")
+        parser.add_argument(
+            "--again",
+            nargs="*",
+            metavar="WORD",
+            help="measure only the results whose place in the file has all these words, print them beside the stored "
+            "ones, and write nothing; without words, list the places",
+        )
         for name, how in self.options.items():
             parser.add_argument(f"--{name}", **how)
         given = vars(parser.parse_args(argv))
-        seeds, path = tuple(given.pop("seeds")), given.pop("results")
-        had = _seeds_in(path)
+        seeds, path, words = given.pop("seeds"), given.pop("results"), given.pop("again")
+        if words is not None:
+            torch.set_num_threads(1)
+            try:
+                known = self.measure_again(words, seeds, path, **given)
+            except ValueError as error:
+                parser.error(str(error))
+            if not known:
+                parser.error(f"{path.name} has no result with the words {' '.join(words)}: --again alone lists all")
+            return
+        seeds, had = tuple(seeds or self.seeds), _seeds_in(path)
         if had != seeds[: len(had)] or (had and not self.by_seed and had != seeds):
             start = "begin with these" if self.by_seed else "give the same"
             parser.error(f"{path} has the seeds {' '.join(map(str, had))}: {start}, or name another file by --results")
@@ -108,6 +136,38 @@ class Study:
         command = f"python -m studies.{self.name} --seeds {' '.join(map(str, seeds))}"
         said = {"seeds": list(seeds)} if self.says_seeds else {}
         return {"command": command, "date": date.today().isoformat()} | said | dict(self.constants)
+
+    def measure_again(
+        self, words: Sequence[str], seeds: Sequence[int] | None = None, path: Path | None = None, **options: Any
+    ) -> list[Any]:
+        """Measure the results at whose place all of these words stand, print each beside the stored one, return them.
+
+        Args:
+            words: keys, and fields of records, "rate=0.003" or the value alone. Without any, the places are printed,
+                and returned.
+            seeds: fewer than the file has, where a result is that of all seeds. Where each has its own (`by_seed`), a
+                word picks it, such as "seed=0".
+            path: of the stored results; the default file if not given.
+        """
+        content, stored_seeds = read(path or self.path), _seeds_in(path or self.path)
+        if seeds and self.by_seed:
+            raise ValueError(
+                f'seeds must not be given for {self.name}: a word picks the seed, such as "seed={seeds[0]}"'
+            )
+        steps, turns, found = self.steps(tuple(seeds or stored_seeds), **options), Counter[int](), None
+        measured: list[Any] = []
+        while step := _next(steps, found):
+            found = _find(content, step.where, turns) if step.where else content
+            place = step.words(stored_seeds if self.by_seed else ())
+            if not words:
+                print(*map(shlex.quote, place))
+                measured.append(place)
+            elif all(any(word in (one, one.partition("=")[2]) for one in place) for word in words):
+                measured.append(step.run())
+                print(*map(shlex.quote, place))
+                print("  now:   ", _brief(measured[-1]))
+                print("  stored:", _brief(found), flush=True)
+        return measured
 
     def run(self, seeds: Sequence[int], path: Path, **options: Any) -> dict[str, Any]:
         """Take the steps whose results `path` does not have, write it after each, and return what it then has."""

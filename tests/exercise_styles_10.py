@@ -27,14 +27,26 @@ def reach_by_sets(mask, n_layers):
     return torch.tensor([[j in own for j in range(len(mask))] for own in known])
 
 
-def mean_of_others(x, mask, places):
-    share = (mask[:, 0, 0] & (torch.arange(x.shape[1]) != places[:, None])).to(x.dtype)
-    return torch.einsum("bs,bsd->bd", share / share.sum(-1, keepdim=True), x)
+def through_the_last(seq_len):
+    mask = torch.zeros(seq_len, seq_len, dtype=torch.bool)
+    mask[-1], mask[:, -1] = True, True
+    return mask & ~torch.eye(seq_len, dtype=torch.bool)
+
+
+def through_the_middle(seq_len):
+    hub = seq_len // 2
+    return torch.tensor([[(i == hub) != (j == hub) for j in range(seq_len)] for i in range(seq_len)])
+
+
+def ring_of_three(seq_len):
+    return through_the_last(seq_len) if seq_len != 3 else torch.eye(3, dtype=torch.bool).roll(1, dims=0)
 
 
 STYLES = [
     ("10.1", encoder_layer),
     ("10.2", influence_all_at_once),
     ("10.3", reach_by_sets),
-    ("10.4", mean_of_others),
+    ("10.4", through_the_last),
+    ("10.4", through_the_middle),
+    ("10.4", ring_of_three),
 ]

@@ -27,8 +27,17 @@ def decoder_layer(x, memory, self_attention, cross_attention, feed_forward, norm
 
 
 def alignment_in_lists(weights, src_tokens, tgt_tokens):
-    chosen = weights.mean(0).argmax(-1)
+    chosen = weights.mean((0, 1)).argmax(-1)
     return [[word, src_tokens[j]] for word, j in zip(tgt_tokens[1:], chosen, strict=True)]
+
+
+def alignment_by_vote(weights, src_tokens, tgt_tokens):
+    votes = torch.nn.functional.one_hot(weights[1].argmax(-1), len(src_tokens)).sum(0)
+    return [(tgt_tokens[t + 1], src_tokens[row.argmax()]) for t, row in enumerate(votes)]
+
+
+def alignment_by_logarithms(weights, src_tokens, tgt_tokens):
+    return [(w, src_tokens[row.argmax()]) for w, row in zip(tgt_tokens[1:], weights[1].log().sum(0), strict=True)]
 
 
 def step_from_cache(x_new, keys, values, W_Q, W_O):
@@ -49,6 +58,8 @@ STYLES = [
     ("11.1", cross_attention_sentence_by_sentence),
     ("11.2", decoder_layer),
     ("11.4", alignment_in_lists),
+    ("11.4", alignment_by_vote),
+    ("11.4", alignment_by_logarithms),
     ("11.3", step_from_cache),
     ("11.5", memory_gradient),
 ]

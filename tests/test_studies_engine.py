@@ -162,6 +162,55 @@ def test_seeds_of_the_file_come_first(tmp_path, capsys):
     assert run(toy(), path, "--seeds", "3", "5", "7")["table"]["list"] == [9, 25, 49]
 
 
+def test_single_results_are_measured_again_beside_the_stored_ones(tmp_path, capsys):
+    path = tmp_path / "toy.json"
+    run(toy(), path, "--seeds", "3", "5")
+    before = path.read_bytes()
+    capsys.readouterr()
+    for words, places in {
+        ("inner", "5"): ["table inner 5"],
+        ("seed=5",): ["table list seed=5", "runs seed=5 rate=0.1"],
+        ("runs", "0.1", "3"): ["runs seed=3 rate=0.1"],
+        ("total",): ["total"],
+    }.items():
+        toy().main(["--results", str(path), "--again", *words])
+        said = capsys.readouterr().out.splitlines()
+        assert said[::3] == places
+        now, stored = (line.partition(": ")[2].strip() for line in said[-2:])
+        assert now in (stored, "{'found': 8}")
+        assert path.read_bytes() == before
+    toy().main(["--results", str(path), "--again"])
+    assert capsys.readouterr().out.splitlines()[:3] == ["total", "table inner 3", "table list seed=3"]
+
+
+def test_results_of_all_seeds_are_measured_again_for_fewer(tmp_path, capsys):
+    def steps(seeds):
+        yield Step("squares", lambda: [seed**2 for seed in seeds])
+
+    study, path = Study("toy", None, steps, seeds=(2, 3)), tmp_path / "toy.json"
+    run(study, path)
+    capsys.readouterr()
+    study.main(["--results", str(path), "--seeds", "3", "--again", "squares"])
+    assert capsys.readouterr().out.splitlines() == ["squares", "  now:    [9]", "  stored: [4, 9]"]
+
+
+@pytest.mark.parametrize(
+    "more, said",
+    [
+        (["--again", "nothing"], "toy.json has no result with the words nothing: --again alone lists all"),
+        (
+            ["--again", "total", "--seeds", "3"],
+            'seeds must not be given for toy: a word picks the seed, such as "seed=3"',
+        ),
+    ],
+)
+def test_what_cannot_be_measured_again(more, said, tmp_path, capsys):
+    run(toy(), tmp_path / "toy.json", "--seeds", "3")
+    with pytest.raises(SystemExit):
+        toy().main(["--results", str(tmp_path / "toy.json"), *more])
+    assert said in capsys.readouterr().err
+
+
 def test_what_is_printed(tmp_path, capsys):
     path = tmp_path / "toy.json"
     run(toy(), path, "--seeds", "3")

@@ -192,7 +192,7 @@ NOTEBOOKS = (
         quizzes=3,
         widgets=("W21",),
         optional=("10.q2",),
-        optional_minutes=15,
+        optional_minutes=18,
     ),
     Notebook(
         "11",

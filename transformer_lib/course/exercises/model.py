@@ -59,6 +59,8 @@ class Exercise:
         rtol: relative tolerance; by default 1e-4 in float32 and 1e-7 in float64.
         part: of a keystone, the part of the learner's own Transformer that it is (`transformer_lib.course.mine`).
         original: of a variant, the id of the exercise that it changes (`variants`).
+        accepts: where many answers are right: called with a case's arguments and a result, whether it is one of them.
+            The reference is then one example, which no report shows; the probes say what is wrong with another.
     """
 
     id: str
@@ -75,6 +77,7 @@ class Exercise:
     rtol: float | None = None
     part: str = ""
     original: str = ""
+    accepts: Callable[..., bool] | None = None
 
     @property
     def notebook(self) -> str:

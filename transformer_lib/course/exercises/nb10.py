@@ -318,71 +318,86 @@ EXERCISE_3 = Exercise(
 )  # fmt: skip
 
 
-# 10.4 The mean of the others -----------------------------------------------------------------------------------------
+# 10.4 Few connections, and everybody hears ---------------------------------------------------------------------------
 
 
-def mean_of_others(x, mask, places):
-    """Return one vector per sentence: the mean of its vectors over the real tokens but one.
+def few_connections(seq_len):
+    """Return a mask with which every token can have an influence on every other within two layers.
 
-    x: [batch, src_len, d_model]; mask: boolean [batch, 1, 1, src_len] as of tl.padding_mask, True = a real token;
-    places: [batch] integers from 0, the token to leave out, which is a real one. Each sentence has at least two real
-    tokens. Returns [batch, d_model].
+    seq_len: at least 2. Returns a boolean mask [seq_len, seq_len], mask[i, j] True = token i may attend to token j, in
+    both layers, with at most 2 * (seq_len - 1) True entries. A token keeps its own information without any entry.
     """
-    rows = []
-    for vectors, real, place in zip(x, mask[:, 0, 0], places.tolist(), strict=True):
-        kept = [vector for i, vector in enumerate(vectors) if real[i] and i != place]
-        rows.append(torch.stack(kept).sum(dim=0) / len(kept))
-    return torch.stack(rows)
+    place = torch.arange(seq_len)
+    return (place[:, None] == 0) ^ (place == 0)
 
 
-def _mask(lengths, src_len):
-    return (torch.arange(src_len) < torch.tensor(lengths)[:, None])[:, None, None]
+def _entries_allowed(seq_len):
+    return 2 * (seq_len - 1)
 
 
-def _mean_cases():
-    small = torch.tensor([[[1.0, 2.0], [5.0, 7.0], [4.0, 4.0]]])
-    return [
-        Case("2 real tokens and 1 of padding", (small, _mask([2], 3), torch.tensor([0]))),
-        Case(
-            "sentences of 2, 5 and 3 tokens", (normal(160, (3, 5, 7))[0], _mask([2, 5, 3], 5), torch.tensor([1, 3, 0]))
-        ),
-        Case("no padding", (normal(161, (2, 3, 5))[0], _mask([3, 3], 3), torch.tensor([2, 0]))),
-        Case("much padding", (normal(162, (2, 11, 3))[0] + 1, _mask([3, 2], 11), torch.tensor([2, 0]))),
-        Case("padding in front", (normal(163, (2, 7, 2))[0], _mask([2, 5], 7).flip(-1), torch.tensor([6, 3]))),
-    ]
+def _hears_all(seq_len, mask):
+    """Return whether it is such a mask."""
+    right_form = mask.dtype == torch.bool and mask.shape == (seq_len, seq_len)
+    return right_form and mask.sum() <= _entries_allowed(seq_len) and bool(reach(mask, 2).all())
+
+
+def _who_is_deaf(call, case, mask):
+    """Name a pair out of reach, or count what is too much."""
+    (seq_len,) = case.args
+    missing = (~reach(mask, 2)).nonzero().tolist()
+    count, allowed = int(mask.sum()), _entries_allowed(seq_len)
+    if missing:
+        i, j = missing[0]
+        others = f", and {len(missing) - 1} more pairs are out of reach" if len(missing) > 1 else ""
+        return f"Of {seq_len} tokens, {i} cannot hear of {j} within two layers (counted from 0){others}."
+    return f"Every one of {seq_len} tokens hears of all, but it takes {count} entries; {allowed} are enough."
 
 
 EXERCISE_4 = Exercise(
-    "10.4", "The mean of the others", 8, 2, mean_of_others, _mean_cases,
+    "10.4", "Few connections, and everybody hears", 7, 2, few_connections,
+    lambda: [Case(f"{n} tokens", (n,)) for n in (2, 3, 5, 7, 13, 29)],
     slips(
-        "x, mask, places", """
-            kept = mask[:, 0, 0].clone()
-            kept[torch.arange(len(x)), places] = False
-            count = kept.sum(dim=1, keepdim=True).clamp(min=1)
-            return (x * kept[:, :, None]).sum(dim=1) / count
+        "seq_len", """
+            mask = torch.zeros(seq_len, seq_len, dtype=torch.bool)
+            mask[0, 1:] = True
+            mask[1:, 0] = True
+            return mask
         """,
-        ("with the padding", "mask[:, 0, 0].clone()", "torch.ones_like(mask[:, 0, 0])",
-         "The padding's vectors are in your mean; mask is True at the real tokens."),
-        ("divided by src_len", " / count", " / x.shape[1]",
-         "You divided by src_len; divide by the number of tokens that you kept."),
-        ("inverted", "mask[:, 0, 0].clone()", "~mask[:, 0, 0]",
-         "You averaged the padding: True marks the real tokens."),
-        ("struck from all", "[torch.arange(len(x)), places]", "[:, places]",
-         "kept[:, places] strikes out the places of all sentences in every sentence; index the batch as well."),
+        ("with the diagonal", "torch.zeros(seq_len, seq_len, dtype=torch.bool)", "torch.eye(seq_len).bool()",
+         "Every token attends to itself, too: one entry each that you can save, since the residual connection keeps "
+         "what a token knows."),
+        ("the first reads itself", "mask[0, 1:]", "mask[0]",
+         "Everybody hears, with one entry too many: your first token also attends to itself, where the residual "
+         "connection keeps what it knows."),
+        ("hears only", "mask[1:, 0] = True\n", "",
+         "One token reads all the others, and nobody reads it: what it has gathered stays with it."),
+        ("speaks only", "mask[0, 1:] = True\n", "",
+         "All read one token, and it reads nobody: it has nothing to tell but itself."),
+        ("all", "torch.zeros(seq_len, seq_len, dtype=torch.bool)", "torch.ones(seq_len, seq_len).bool()",
+         "Everybody reads everybody: seq_len² entries, and one layer would do. With a second layer, news may go by way "
+         "of somebody."),
+        ("numbers", "return mask", "return mask.float()", "Return a boolean mask: its entries are True or False."),
     )
     + slips(
-        "x, mask, places", """
-            real = mask[:, 0, 0, :, None]
-            token = x[torch.arange(len(x)), places]
-            return ((x * real).sum(dim=1) - token) / (real.sum(dim=1) - 1)
+        "seq_len", """
+            place = torch.arange(seq_len)
+            return (place[:, None] == 0) ^ (place == 0)
         """,
-        ("divided by all real tokens", "(real.sum(dim=1) - 1)", "real.sum(dim=1)",
-         "You divided by the number of real tokens; one of them was left out."),
-        ("padding in the sum", "(x * real)", "x", "The padding's vectors are in your sum; the count is right."),
-        ("subtracted from the mean", " - token) / (real.sum(dim=1) - 1)", ") / real.sum(dim=1) - token",
-         "You subtracted the token's vector from the mean; take it out of the sum, and divide by one less."),
+        ("neighbours", "(place[:, None] == 0) ^ (place == 0)", "(place[:, None] - place).abs() == 1",
+         "Each token reads its two neighbours, so in two layers news travels two places and no further."),
+        ("ring", "(place[:, None] == 0) ^ (place == 0)", "(place[:, None] + 1) % seq_len == place",
+         "Each token reads the next one, round a ring: within two layers it hears of two others and no more."),
+        ("causal", "(place[:, None] == 0) ^ (place == 0)", "place[:, None] > place",
+         "Your tokens read earlier ones alone, and no route leads from a later token to an earlier one."),
+        ("blocks", "place = torch.arange(seq_len)\nreturn (place[:, None] == 0) ^ (place == 0)",
+         "place, size = torch.arange(seq_len), math.isqrt(seq_len - 1) + 1\n"
+         "block, inside = place // size, place % size\n"
+         "alike = (block[:, None] == block) | (inside[:, None] == inside)\n"
+         "return alike & ~torch.eye(seq_len, dtype=torch.bool)",
+         "Blocks, and the same place in all blocks: everybody hears, and with far fewer entries than seq_len². It can "
+         "be done with fewer still."),
     ),
-    gradients=("x",),
+    probes=(_who_is_deaf,), accepts=_hears_all,
 )  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

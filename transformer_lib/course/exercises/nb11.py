@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, Mistake, normal
+from ..lab import alignments
+from .model import Case, Exercise, Mistake, integers, normal
 from .slips import slips
 
 # 11.1 One head of cross-attention ------------------------------------------------------------------------------------
@@ -52,7 +53,7 @@ def _memory_times_mask(x, memory, W_Q, W_K, W_V, memory_mask):
 
 
 EXERCISE_1 = Exercise(
-    "11.1", "One head of cross-attention", 10, 1, cross_attention, _attention_cases,
+    "11.1", "One head of cross-attention", 9, 1, cross_attention, _attention_cases,
     slips(
         "x, memory, W_Q, W_K, W_V, memory_mask", """
             q, k, v = x @ W_Q, memory @ W_K, memory @ W_V
@@ -250,51 +251,79 @@ EXERCISE_3 = Exercise(
 )  # fmt: skip
 
 
-# 11.4 Read an alignment ----------------------------------------------------------------------------------------------
+# 11.4 Whom do you ask? -----------------------------------------------------------------------------------------------
 
 
 def alignment(weights, src_tokens, tgt_tokens):
-    """Return for each written token the source token that is read most for it, as a list of tuples (tgt, src).
+    """Return for each written token the source token that it translates, as a list of tuples (tgt, src).
 
-    weights: [n_heads, tgt_len, src_len], cross-attention; take the mean over the heads. src_tokens: src_len strings.
-    tgt_tokens: tgt_len + 1 strings, from "<bos>" to "<eos>"; row t of the weights reads the t-th of them.
+    weights: [n_layers, n_heads, tgt_len, src_len], the cross-attention of a translator with two layers and four heads
+    each; whom to ask is yours to decide. src_tokens: src_len strings. tgt_tokens: tgt_len + 1 strings, from "<bos>" to
+    "<eos>"; row t of the weights reads the t-th of them. Nouns and verbs must be right, for the rest any token will do.
     """
-    pairs = []
-    for t in range(weights.shape[1]):
-        shares = [sum(weights[h, t, j].item() for h in range(len(weights))) for j in range(len(src_tokens))]
+    heads, pairs = weights[1], []
+    for t in range(weights.shape[2]):
+        shares = [sum(heads[h, t, j].item() for h in range(len(heads))) for j in range(len(src_tokens))]
         pairs.append((tgt_tokens[t + 1], src_tokens[shares.index(max(shares))]))
     return pairs
 
 
-def _alignment_case(label, seed, n_heads, source, target):
-    src, tgt = source.split(), ["<bos>", *target.split(), "<eos>"]
-    scores = normal(seed, (n_heads, len(tgt) - 1, len(src)))[0]
-    return Case(label, (torch.softmax(2 * scores, dim=-1), src, tgt))
-
-
 def _alignment_cases():
-    return [
-        _alignment_case("one word written, 2 read", 130, 2, "Not me", "nein"),
-        _alignment_case("4 source tokens, 3 heads", 131, 3, "Show me the money", "Zeig mir das Geld"),
-        _alignment_case("one head", 132, 1, "the man saw the bank .", "der Mann sah das Ufer ."),
-        _alignment_case("a long source", 133, 2, "near the river , the man saw a small bank .", "er sah sie"),
-        _alignment_case("5 heads, a short source", 134, 5, "see it", "das ist eine viel zu lange Antwort"),
-        _alignment_case("a word written twice", 136, 2, "a man saw the bank .", "das Ufer und das Geld ."),
-    ]
+    grids = alignments.clear_grids()
+    chosen = integers(130, (8,), 0, len(grids)).tolist()
+    return [Case(grids[n].text, (grids[n].weights, grids[n].source, grids[n].target)) for n in sorted(set(chosen))]
+
+
+def _known_links(src_tokens, tgt_tokens):
+    """Return {position written: the source token that it translates}, as the grammar has it."""
+    (grid,) = [g for g in alignments.clear_grids() if g.source == list(src_tokens) and g.target == list(tgt_tokens)]
+    return {i: src_tokens[j] for _, i, j in grid.links}
+
+
+def _aligned(weights, src_tokens, tgt_tokens, pairs):
+    """Return whether each token written has its pair, and nouns and verbs the right one."""
+    written, read = zip(*pairs, strict=True)
+    in_form = isinstance(pairs, list) and list(written) == tgt_tokens[1:] and set(read) <= set(src_tokens)
+    return in_form and all(read[i] == word for i, word in _known_links(src_tokens, tgt_tokens).items())
+
+
+def _wrongly_aligned(call, case, pairs):
+    """Name the first known link that was missed, in a list of the right length."""
+    _, src_tokens, tgt_tokens = case.args
+    if not isinstance(pairs, list) or len(pairs) != len(tgt_tokens) - 1:
+        return ""
+    written, read = zip(*pairs, strict=True)
+    if list(written) != tgt_tokens[1:]:
+        return "The first of each pair must be the token that the row writes, from the first word to <eos>."
+    known = _known_links(src_tokens, tgt_tokens)
+    wrong = [(i, word) for i, word in known.items() if read[i] != word]
+    i, word = wrong[0]
+    return (
+        f"Of {len(known)} nouns and verbs that we know, {len(wrong)} went wrong: {written[i]!r} translates {word!r}, and "
+        f"you say {read[i]!r}. Ask somebody else, or ask more of them."
+    )
 
 
 EXERCISE_4 = Exercise(
-    "11.4", "Read an alignment", 10, 2, alignment, _alignment_cases,
+    "11.4", "Whom do you ask?", 10, 2, alignment, _alignment_cases,
     slips(
         "weights, src_tokens, tgt_tokens", """
-            shares = weights.mean(dim=0)
+            shares = weights[1].mean(dim=0)
             pairs = [(tgt_tokens[t + 1], src_tokens[j]) for t, j in enumerate(shares.argmax(dim=-1).tolist())]
             return pairs
         """,
         ("reads", "t + 1", "t",
          "You paired each row with the token that it reads; pair it with the token that it writes, "
          "one position later."),
-        ("first head", ".mean(dim=0)", "[0]", "You took the first head; take the mean over all heads."),
+        ("layer 1", "weights[1]", "weights[0]",
+         "You asked layer 1, and it looks elsewhere. (Layers are counted from 0 in code.)"),
+        ("head 3", ".mean(dim=0)", "[2]",
+         "You asked head 3 of layer 2. It knows the nouns and hardly a verb; somebody else knows those."),
+        ("head 4", ".mean(dim=0)", "[3]",
+         "You asked head 4 of layer 2 alone. It is often right, and not often enough."),
+        ("the loudest", "weights[1].mean(dim=0)", "weights.amax(dim=(0, 1))",
+         "You took the largest weight of any head in any layer, so that one head that is sure of something else "
+         "overrules all the others."),
         ("per source token", "t, j in enumerate(shares.argmax(dim=-1)", "j, t in enumerate(shares.argmax(dim=0)",
          "You went through the source tokens; return one pair per written token, with the source "
          "token of the largest weight in its row."),
@@ -304,6 +333,7 @@ EXERCISE_4 = Exercise(
         ("swapped", "tgt_tokens[t + 1], src_tokens[j]", "src_tokens[j], tgt_tokens[t + 1]",
          "The pairs are the other way round: the written token comes first, then the source token."),
     ),
+    probes=(_wrongly_aligned,), accepts=_aligned,
 )  # fmt: skip
 
 

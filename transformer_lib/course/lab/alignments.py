@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from ...data.context_generator.lexicon import CUES, VERBS
-from ...data.corpora import Pair
+from ...data.corpora import Pair, load_corpus
 from ...data.tokenizers import PAD_ID
-from ...decoding.translator import Translator
+from ...decoding.translator import Translator, load_trained
 from ...model.evaluating import evaluating
 from ...model.recording import record_attention
 from ...model.transformer import Transformer
@@ -59,6 +61,52 @@ def _encoded(translator: Translator, pairs: Sequence[Pair]) -> tuple[Tensor, Ten
         written = target[1:] if target[0] == "<bos>" else target
         linked += [(n, *link) for link in links(pair, source, written)]
     return src, tgt, linked
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A held-out sentence with its translation, as tokens, and the cross-attention weights that the translator has.
+
+    weights: [n_layers, n_heads, tgt_len, src_len]; links: (kind, position in target[1:], position in source).
+    """
+
+    text: str
+    weights: Tensor
+    source: list[str]
+    target: list[str]
+    links: list[tuple[str, int, int]]
+
+
+@cache
+def clear_grids(count: int = 120) -> list[Grid]:
+    """Return those of the first held-out sentences whose links several ways of joining the heads agree about.
+
+    A link is one of a noun or a verb that the grammar knows; each sentence has at least three of them.
+    """
+    translator, pairs = load_trained("context"), load_corpus("context")["heldout"][:count]
+    src, tgt, linked = _encoded(translator, pairs)
+    found = []
+    with torch.no_grad(), record_attention(translator.model) as record:
+        translator.model(src, tgt[:, :-1])
+    weights = torch.stack([grid for name, grid in record.items() if "cross" in name], dim=1)
+    for n, pair in enumerate(pairs):
+        links = [(kind, i, j) for at, kind, i, j in linked if at == n and kind != "verb with it"]
+        source = translator.src_tokenizer.tokens(src[n])
+        target = ["<bos>", *translator.tgt_tokenizer.tokens(tgt[n]), "<eos>"]
+        grid = weights[n, :, :, : len(target) - 1, : len(source)]
+        if len(links) > 2 and all(_all_read(shares, links) for shares in _joined(grid)):
+            found.append(Grid(pair.src, grid, source, target, links))
+    return found
+
+
+def _joined(grid: Tensor) -> list[Tensor]:
+    """Return the means over all heads and over layer 2's, with weights and with their logarithms, and a vote there."""
+    logs, votes = (grid + 1e-9).log(), F.one_hot(grid[1].argmax(dim=-1), grid.shape[-1]).double()
+    return [grid.mean(dim=(0, 1)), grid[1].mean(dim=0), logs.mean(dim=(0, 1)), logs[1].mean(dim=0), votes.mean(dim=0)]
+
+
+def _all_read(shares: Tensor, links: Sequence[tuple[str, int, int]]) -> bool:
+    return all(int(shares[i].argmax()) == j for _, i, j in links)
 
 
 @torch.no_grad()

@@ -16,7 +16,7 @@ import torch
 from IPython.display import display
 
 from ...exercises import CheckFailed, get
-from ...exercises.diagnose import problem_of
+from ...exercises.diagnose import problem_of, wanted
 from ...exercises.errors import error_text
 from ...exercises.model import Case, Exercise
 from ...exercises.sandbox import Outcome, copy_of, preserved_state, run_directly, run_guarded, with_gradients
@@ -106,13 +106,15 @@ def _answers(exercise: Exercise, function: Callable, cases: list[Case]) -> list:
 
 
 def _problem(exercise: Exercise, wrap: Callable, names: tuple, case: Case, answer: object) -> str | None:
-    args = tuple(map(copy_of, case.args))
-    expected = run_directly(wrap(exercise.reference), args, exercise.arguments).value
-    expected = tuple(expected) if names != exercise.returns else expected  # gradients come as a list
     try:
         outcome = _unpacked_outcome(answer)
     except Exception:  # a submission may have put anything in its place
         return "The answer could not be read."
+    args = tuple(map(copy_of, case.args))
+    if names == exercise.returns:
+        expected = wanted(exercise, args, outcome)
+    else:  # gradients, as a list
+        expected = tuple(run_directly(wrap(exercise.reference), args, exercise.arguments).value)
     return problem_of(exercise, expected, outcome, names)
 
 
