@@ -299,8 +299,8 @@ def _wrongly_aligned(call, case, pairs):
     wrong = [(i, word) for i, word in known.items() if read[i] != word]
     i, word = wrong[0]
     return (
-        f"Of {len(known)} nouns and verbs that we know, {len(wrong)} went wrong: {written[i]!r} translates {word!r}, and "
-        f"you say {read[i]!r}. Ask somebody else, or ask more of them."
+        f"Of {len(known)} nouns and verbs that we know, {len(wrong)} went wrong: {written[i]!r} translates {word!r}, "
+        f"and you say {read[i]!r}. Ask somebody else, or ask more of them."
     )
 
 
