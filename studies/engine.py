@@ -165,8 +165,8 @@ class Study:
             elif all(any(word in (one, one.partition("=")[2]) for one in place) for word in words):
                 measured.append(step.run())
                 print(*map(shlex.quote, place))
-                print("  now:   ", _brief(measured[-1]))
-                print("  stored:", _brief(found), flush=True)
+                print("  now:   ", _cut(measured[-1]))
+                print("  stored:", _cut(found), flush=True)
         return measured
 
     def run(self, seeds: Sequence[int], path: Path, **options: Any) -> dict[str, Any]:
@@ -265,6 +265,12 @@ def _put(content: dict[str, Any], where: Sequence[Any], found: Any, turns: Count
 
 def _fields(setup: Any) -> dict[str, Any]:
     return dict(setup) if isinstance(setup, Mapping) else asdict(setup)
+
+
+def _cut(found: Any, longest: int = 400) -> str:
+    """Return a result as JSON, of a long one the beginning."""
+    text = json.dumps(found, default=str)
+    return text if len(text) <= longest else text[:longest] + " …"
 
 
 def _brief(found: Any) -> Any:

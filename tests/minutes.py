@@ -2,8 +2,9 @@
 
     python tests/minutes.py
 
-Counted is as in `notebook_measures`. Stated they are in the notebook, the list of notebooks, the notebook's page of the
-teaching guide (by section), the routes and the README. After it, refresh notebooks 00 and those whose text changed.
+Counted is as in `notebook_measures`. Stated they are in the notebook, its optional parts too, the list of notebooks,
+the page of the teaching guide (by section), the routes and the README. After it, refresh notebooks 00 and those
+whose text changed.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import json
 import re
 from pathlib import Path
 
-from notebook_measures import EXERCISE, measure, sections, source, spine
+from notebook_measures import EXERCISE, OPTIONAL, measure, optional_minutes, sections, source, spine
 from refresh import to_text
 from transformer_lib._streams import run_command
 from transformer_lib.course import notebooks, routes
@@ -22,6 +23,7 @@ from transformer_lib.course.progress.route_view import spoken
 ROOT = Path(__file__).resolve().parents[1]
 COURSE = ROOT / "transformer_lib" / "course"
 STATED = re.compile(r"(about )(\d+)( minutes to read and run)")
+ANOTHER = re.compile(r"( takes? another )\d+")
 ROW = re.compile(r"^\| ((?:\d+\. )?)([^|]+) \| ([^|]+) \| (\d+) \|$", re.MULTILINE)
 
 
@@ -51,18 +53,32 @@ def write_notebook(entry: notebooks.Notebook) -> dict[str, int]:
     path = notebooks.file_of(entry)
     stored = json.loads(path.read_text(encoding="utf-8"))
     total = round(measure(spine(stored["cells"])).reading())
+    extra = optional_minutes(stored["cells"])
     for cell in stored["cells"]:
         if cell["cell_type"] == "markdown" and STATED.search(source(cell)):
-            cell["source"] = STATED.sub(rf"\g<1>{total}\3", source(cell))
+            text = STATED.sub(rf"\g<1>{total}\3", source(cell))
+            cell["source"] = ANOTHER.sub(rf"\g<1>{sum(extra.values())}", text)
+        elif cell["cell_type"] == "markdown" and OPTIONAL.search(source(cell)):
+            cell["source"] = with_minutes(source(cell), extra)
     path.write_text(to_text(stored), encoding="utf-8")
     each = shares(of_sections(stored["cells"]), total)
     page = ROOT / "docs" / "teaching" / f"{entry.stem}.md"
     text = ROW.sub(
         lambda row: f"| {row[1]}{row[2]} | {row[3]} | {each.get(row[2], int(row[4]))} |", page.read_text("utf-8")
     )
+    text = re.sub(r"(?<=^\| )Going further[^|]*(?= \|)", lambda row: with_minutes(row[0], extra), text, flags=re.M)
     text = re.sub(r"\d+( minutes to read and run)", rf"{total}\1", text)
     page.write_text(re.sub(r"(\*\*reading\*\* \| \| \*\*)\d+", rf"\g<1>{total}", text), encoding="utf-8")
     return each
+
+
+def with_minutes(heading: str, minutes: dict[str, int]) -> str:
+    """The heading of an optional part, with or without its marks, stating the minutes of that part."""
+    marks = "" if heading.startswith("## ") else "## "
+    first, *more = (marks + heading).split("\n")
+    counted = minutes.get(OPTIONAL.sub("", first))
+    first = OPTIONAL.sub(rf"\g<1>{counted}\3", first) if counted else first
+    return "\n".join([first, *more])[len(marks) :]
 
 
 def exercises(entry: notebooks.Notebook) -> dict[str, int]:
@@ -72,12 +88,14 @@ def exercises(entry: notebooks.Notebook) -> dict[str, int]:
     return {name: int(minutes) for name, minutes in EXERCISE.findall(prose)}
 
 
-def write_list(totals: dict[str, int]) -> None:
-    """Put the minutes with exercises into the list of notebooks."""
+def write_list(totals: dict[str, int], optional: dict[str, int]) -> None:
+    """Put the minutes with exercises, and those of the optional parts, into the list of notebooks."""
     path = COURSE / "notebooks.py"
     text = path.read_text(encoding="utf-8")
     for name, minutes in totals.items():
         text = re.sub(rf'(Notebook\(\s*"{name}",\s*"[^"]*",\s*"[^"]*",\s*)\d+', rf"\g<1>{minutes}", text)
+        more = rf'(Notebook\(\s*"{name}",(?:(?!Notebook\().)*?optional_minutes=)\d+'
+        text = re.sub(more, rf"\g<1>{optional[name]}", text, flags=re.DOTALL)
     path.write_text(text, encoding="utf-8")
 
 
@@ -118,10 +136,13 @@ def main(argv: list[str] | None = None) -> int:
         work = re.search(r"minutes to read and run,? (\d+)", prose)
         totals[entry.id] = sum(minutes[entry.id].values()) + int(work[1] if work else 0)
         print(f"{entry.id}: {totals[entry.id]} minutes, {sum(minutes[entry.id].values())} of them to read and run")
-    write_list(totals)
+    optional = {}
+    for entry in notebooks.NOTEBOOKS:
+        cells = json.loads(notebooks.file_of(entry).read_text("utf-8"))["cells"]
+        optional[entry.id] = sum(optional_minutes(cells).values())
+    write_list(totals, optional)
     evening = write_stops(minutes)
     whole = {entry.id: totals.get(entry.id, entry.minutes) for entry in notebooks.NOTEBOOKS}
-    optional = {entry.id: entry.optional_minutes for entry in notebooks.NOTEBOOKS}
     hours = {routes.EVENING.title: sum(evening.values())}
     for route in (routes.SPINE, routes.PART_II):
         hours[route.title] = sum(whole[stop.id] for stop in route.stops)

@@ -19,6 +19,7 @@ SECONDS_A_LINE, SECONDS_A_PRINTED_LINE = 7, 3
 MINUTES_A_QUIZ, MINUTES_A_PANEL, MINUTES_A_PREDICTION = 1.5, 3, 0.5
 NO_LESSON = {"exercise", "solution", "check", "quiz", "predict"}
 EXERCISE = re.compile(r"^### Exercise (\w+\.\d+) .*\((\d+) minutes", re.MULTILINE)
+OPTIONAL = re.compile(r"^(## Going further \(optional, )(\d+)( minutes\))", re.MULTILINE)
 HEADING = re.compile(r"^## +(?:\d+\. )?(.*)$", re.MULTILINE)
 
 
@@ -106,6 +107,12 @@ def sections(cells: Iterable[dict]) -> dict[str, list[dict]]:
             heading = name or heading
             found.setdefault(heading, []).append(part)
     return found
+
+
+def optional_minutes(cells: list[dict]) -> dict[str, int]:
+    """Minutes of each optional part, with its exercises, by what follows the minutes in its heading."""
+    parts = {name: found for name, found in sections(cells).items() if OPTIONAL.match(f"## {name}")}
+    return {OPTIONAL.sub("", f"## {name}"): max(1, round(measure(found).minutes())) for name, found in parts.items()}
 
 
 def _parts(cell: dict) -> Iterator[tuple[str, dict]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from notebook_kernel import tags
-from notebook_measures import EXERCISE, sections, source
+from notebook_measures import EXERCISE, optional_minutes, sections, source
 from transformer_lib.course import notebooks, progress, routes
 from transformer_lib.course.figures.catalogue import INTERACTIVE_FIGURES
 from transformer_lib.course.progress import route_view
@@ -78,6 +78,9 @@ def test_a_notebook_knows_what_is_optional_in_it(entry):
     assert found == [*entry.optional]
     told = re.findall(r"^## Going further \(optional, (\d+) minutes\)", prose, re.MULTILINE)
     assert sum(map(int, told)) == entry.optional_minutes and bool(told) == bool(chosen)
+    assert {int(n) for n in re.findall(r" takes? another (\d+)", prose)} <= {entry.optional_minutes}
+    counted = sum(optional_minutes(cells).values())
+    assert abs(counted - entry.optional_minutes) <= 5, f"{counted} optional minutes are counted: run `make minutes`"
 
 
 def test_the_readme_has_them():

@@ -177,7 +177,7 @@ def test_single_results_are_measured_again_beside_the_stored_ones(tmp_path, caps
         said = capsys.readouterr().out.splitlines()
         assert said[::3] == places
         now, stored = (line.partition(": ")[2].strip() for line in said[-2:])
-        assert now in (stored, "{'found': 8}")
+        assert now in (stored, '{"found": 8}')
         assert path.read_bytes() == before
     toy().main(["--results", str(path), "--again"])
     assert capsys.readouterr().out.splitlines()[:3] == ["total", "table inner 3", "table list seed=3"]
