@@ -245,7 +245,7 @@ NOTEBOOKS = (
         "15",
         "what_the_heads_learned",
         "What the heads learned",
-        79,
+        85,
         "ablations, heads that you can read, and a control of your own",
         exercises=7,
         quizzes=4,

@@ -423,8 +423,10 @@ def _lenders_cases():
              "es first horse apple; es second bear bread; sie first cat dune; er first fox soup; es first sheep sea"),
         case("nouns in common", "er first dog street",
              "er second cow ditch; er second dog river; er second goat street; er first wolf dune; sie second dog bog"),
-        case("the twin", "er second ball suitcase", "sie first ball suitcase; er first desk box; er first ball car; er first ball suitcase"),
-        case("one has no lender", "sie first cat bridge", "sie first cow dune; es second pig field; sie second cat meadow"),
+        case("the twin", "er second ball suitcase",
+             "sie first ball suitcase; er first desk box; er first ball car; er first ball suitcase"),
+        case("one has no lender", "sie first cat bridge",
+             "sie first cow dune; es second pig field; sie second cat meadow"),
         case("none of the other side", "es first horse river", "es first camel stream; er first dog bread"),
         case("several", "sie second dog carriage",
              "sie first cow cart; er second ox bell; sie first goat boat; es first llama box; sie second bull cannon; "

@@ -9,7 +9,6 @@ import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -159,9 +158,7 @@ def of_kind(asked: Questions, pairs: Sequence[Pair], kind: str) -> Lenders:
     if kind not in KINDS:
         raise ValueError(f"kind must be one of {', '.join(map(repr, KINDS))}, got {kind!r}")
     same_gender, same_side = KINDS[kind]
-    rival = {
-        mine[1:]: pair.expected.lower() for mine, pair in zip(described(asked), twins(asked, pairs), strict=True)
-    }
+    rival = {mine[1:]: pair.expected.lower() for mine, pair in zip(described(asked), twins(asked, pairs), strict=True)}
 
     def lenders(mine: Described, others: Sequence[Described]) -> list[int]:
         wanted = mine[0] if same_gender else rival[mine[1:]]

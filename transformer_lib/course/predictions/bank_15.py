@@ -5,7 +5,7 @@ from __future__ import annotations
 from .model import Choice, Number
 
 NOTEBOOK_15 = (
-    Number("15.p1", "What share of the 723 large weights moves the margin by less than 0.1?", 0, 1, close=0.1, decimals=2),
+    Number("15.p1", "What share of the 723 large entries is idle?", 0, 1, close=0.1, decimals=2),
     Number("15.p2", "How many of the 144 pronouns are still right without head 3?", 0, 144, close=8),
     Choice(
         "15.p3",

@@ -191,7 +191,11 @@ def _labels(rng: random.Random) -> tuple:
 
 def _lenders(rng: random.Random) -> tuple:
     def one() -> tuple[str, ...]:
-        return rng.choice(("er", "sie", "es")), rng.choice(("first", "second")), *rng.sample(["dog", "cat", "box", "car"], 2)
+        return (
+            rng.choice(("er", "sie", "es")),
+            rng.choice(("first", "second")),
+            *rng.sample(["dog", "cat", "box", "car"], 2),
+        )
 
     return one(), [one() for _ in range(13)]
 
