@@ -1,7 +1,7 @@
 """What do the heads of the last cross-attention say, and what happens if other sentences lend them (notebook 15)?
 
-The course's translator and four others, trained with the course's recipe from other seeds. That takes about twelve
-minutes, nearly all of it for training.
+The course's translator and four others, trained with the course's recipe from other seeds. That takes about a
+quarter of an hour, most of it for training.
 """
 
 from __future__ import annotations
