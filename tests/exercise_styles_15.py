@@ -48,6 +48,54 @@ def control_labels_one_by_one(known, asked, draws):
     return [label[word] for word in known], [label[word] for word in asked]
 
 
+def head_logits_one_by_one(z, W_O, W_out):
+    n, n_heads, d_v = z.shape
+    logits = torch.zeros(n, n_heads, W_out.shape[1])
+    for head in range(n_heads):
+        rows = W_O[head * d_v : (head + 1) * d_v]
+        for i in range(n):
+            logits[i, head] = z[i, head] @ rows @ W_out
+    return logits
+
+
+def head_logits_through_one_matrix(z, W_O, W_out):
+    """Each head alone in a row of zeros as wide as all of them."""
+    n, n_heads, d_v = z.shape
+    alone = torch.eye(n_heads)[None, :, :, None] * z[:, :, None, :]
+    return alone.flatten(2) @ (W_O @ W_out)
+
+
+def head_logits_as_a_batch(z, W_O, W_out):
+    n_heads, d_v = z.shape[1:]
+    return (z.transpose(0, 1) @ W_O.reshape(n_heads, d_v, -1)).transpose(0, 1) @ W_out
+
+
+def lenders_in_one_line(mine, others):
+    return [
+        i
+        for i, other in enumerate(others)
+        if other[0] == mine[0] and other[1] != mine[1] and not set(mine[2:]) & set(other[2:])
+    ]
+
+
+def lenders_by_names(mine, others):
+    pronoun, side, first, second = mine
+    opposite = {"first": "second", "second": "first"}[side]
+    found = []
+    for i in range(len(others)):
+        p, s, a, b = others[i]
+        if p != pronoun or s != opposite or a in (first, second) or b in (first, second):
+            continue
+        found += [i]
+    return found
+
+
+def lenders_in_numpy(mine, others):
+    table = np.array(others)
+    shared = np.isin(table[:, 2:], mine[2:]).any(axis=1)
+    return np.flatnonzero((table[:, 0] == mine[0]) & (table[:, 1] != mine[1]) & ~shared)
+
+
 STYLES = [
     ("15.1", weighted_norms),
     ("15.2", rank_correlation_in_numpy),
@@ -55,4 +103,10 @@ STYLES = [
     ("15.3", replace_heads_by_a_mask),
     ("15.4", prune_with_sets),
     ("15.5", control_labels_one_by_one),
+    ("15.6", head_logits_one_by_one),
+    ("15.6", head_logits_through_one_matrix),
+    ("15.6", head_logits_as_a_batch),
+    ("15.7", lenders_in_one_line),
+    ("15.7", lenders_by_names),
+    ("15.7", lenders_in_numpy),
 ]

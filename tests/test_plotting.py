@@ -278,6 +278,14 @@ def test_bars_with_whiskers_and_a_reference_level():
     assert plotting.plot_bars({"ours": {"exact": 0.5}}, ylabel="score").get_legend() is None
 
 
+def test_the_legend_is_below_names_of_two_lines():
+    def top(name):
+        bars = {series: {name: 0.5} for series in ("ours", "theirs")}
+        return plotting.plot_bars(bars, ylabel="score").get_legend().get_bbox_to_anchor().y0
+
+    assert top("same side\nother gender") < top("same side")
+
+
 def test_axes_that_are_given_are_used():
     _, ax = plt.subplots()
     assert plotting.plot_attention(softmax(3, 3), list("abc"), ax=ax) is ax

@@ -263,6 +263,13 @@ def test_saved_maps_stay_below_50_kb_and_inside_the_page(shape, causal):
     ET.fromstring(picture.svg)
 
 
+@pytest.mark.parametrize(("n_heads", "n", "named"), [(4, 17, 4 + 2), (3, 13, 3 + 2), (4, 29, 0), (5, 17, 0)])
+def test_the_tokens_of_several_long_maps_are_named_two_maps_side_by_side(n_heads, n, named):
+    """A key is named on each map, a query in each row of maps."""
+    picture = attention_map(softmax(n_heads, n, n), [f"w{i}x" for i in range(n)])
+    assert picture.body.count(">w1x<") == named and picture.width <= 720
+
+
 @pytest.mark.parametrize("draw", [attention_map, token_lines])
 def test_wrong_shapes_are_named(draw):
     with pytest.raises(ValueError, match=r"weights must .* shape \(5, 5\) for these tokens, got .*3"):

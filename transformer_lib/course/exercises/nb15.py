@@ -343,4 +343,129 @@ EXERCISE_5 = Exercise(
     returns=("labels of known", "labels of asked"),
 )  # fmt: skip
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
+# 15.6 What does a head say? ------------------------------------------------------------------------------------------
+
+
+def head_logits(z, W_O, W_out):
+    """Return what each head adds to the logits if nothing comes in between, [n, n_heads, vocab_size].
+
+    z: [n, n_heads, d_v], what the heads hand on; W_O: [n_heads * d_v, d_model]; W_out: [d_model, vocab_size].
+    """
+    d_v = z.shape[-1]
+    blocks = [W_O[head * d_v : (head + 1) * d_v] @ W_out for head in range(z.shape[1])]
+    return torch.stack([z[:, head] @ block for head, block in enumerate(blocks)], dim=1)
+
+
+def _logits_cases():
+    def case(label, seed, n, n_heads, d_v, d_model, vocab_size):
+        return Case(label, tuple(normal(seed, (n, n_heads, d_v), (n_heads * d_v, d_model), (d_model, vocab_size))))
+
+    return [
+        case("2 heads of width 3", 1561, 5, 2, 3, 7, 11),
+        case("3 heads of width 2", 1562, 2, 3, 2, 5, 13),
+        case("as many heads as features of one", 1563, 5, 3, 3, 7, 2),
+        case("one row", 1564, 1, 2, 5, 3, 7),
+        case("one head", 1565, 3, 1, 5, 2, 11),
+        case("width and heads as in a small model", 1566, 7, 2, 2, 4, 5),
+    ]
+
+
+EXERCISE_6 = Exercise(
+    "15.6", "What does a head say?", 8, 2, head_logits, _logits_cases,
+    slips(
+        "z, W_O, W_out", """
+            n_heads, d_v = z.shape[1:]
+            rows = W_O.unflatten(0, (n_heads, d_v))
+            added = torch.einsum("nhd,hdm->nhm", z, rows)
+            return added @ W_out
+        """,
+        ("sizes swapped", "W_O.unflatten(0, (n_heads, d_v))", "W_O.unflatten(0, (d_v, n_heads)).transpose(0, 1)",
+         "A head has d_v neighbouring rows of W_O: the first axis is [n_heads, d_v], not [d_v, n_heads]."),
+        ("heads added up", '"nhd,hdm->nhm"', '"nhd,hdm->nm"',
+         "You added the heads up, which is what the layer does; keep them apart, with an axis for the heads."),
+        ("first rows for all", "rows = W_O.unflatten(0, (n_heads, d_v))",
+         "rows = W_O[:d_v].expand(n_heads, d_v, W_O.shape[1])",
+         "All heads went through the rows of the first one; head h has the rows h · d_v to (h + 1) · d_v − 1."),
+        ("no output head", "return added @ W_out", "return added",
+         "That is what each head adds to the residual stream; the output head turns it into a logit for every word."),
+        ("probabilities", "added @ W_out", "(added @ W_out).softmax(dim=-1)",
+         "You applied the softmax; return the logits themselves."),
+        ("shared among heads", "added @ W_out", "added @ W_out / n_heads",
+         "You divided by the number of heads; they are added, not averaged."),
+    ),
+    gradients=("z", "W_O", "W_out"),
+)  # fmt: skip
+
+
+# 15.7 Design a control -----------------------------------------------------------------------------------------------
+
+
+def lenders(mine, others):
+    """Return the numbers, from 0, of the others that may lend their head to `mine`, to see what the side alone does.
+
+    mine: (pronoun, side of the noun meant, first noun, second noun), four words; others: a list of such.
+    """
+    chosen = []
+    for number, other in enumerate(others):
+        differ = [mine[0] != other[0], mine[1] != other[1]]
+        if differ == [False, True] and set(mine[2:]).isdisjoint(other[2:]):
+            chosen.append(number)
+    return chosen
+
+
+def _lenders_cases():
+    def case(label, mine, others):
+        return Case(label, (tuple(mine.split()), [tuple(other.split()) for other in others.split("; ")]))
+
+    return [
+        case("one of two", "er first dog street", "er second cat river; sie second wolf bridge"),
+        case("side and pronoun", "es second cow field",
+             "es first horse apple; es second bear bread; sie first cat dune; er first fox soup; es first sheep sea"),
+        case("nouns in common", "er first dog street",
+             "er second cow ditch; er second dog river; er second goat street; er first wolf dune; sie second dog bog"),
+        case("the twin", "er second ball suitcase",
+             "sie first ball suitcase; er first desk box; er first ball car; er first ball suitcase"),
+        case("one has no lender", "sie first cat bridge",
+             "sie first cow dune; es second pig field; sie second cat meadow"),
+        case("none of the other side", "es first horse river", "es first camel stream; er first dog bread"),
+        case("several", "sie second dog carriage",
+             "sie first cow cart; er second ox bell; sie first goat boat; es first llama box; sie second bull cannon; "
+             "sie first dog wagon; sie first cat raft"),
+        case("a noun on the other side", "er second lamp basket", "er first basket drawer; er first cake sack"),
+    ]  # fmt: skip
+
+
+EXERCISE_7 = Exercise(
+    "15.7", "Design a control", 8, 2, lenders, _lenders_cases,
+    slips(
+        "mine, others", """
+            pronoun, side, *nouns = mine
+            chosen = []
+            for number, other in enumerate(others):
+                same_pronoun, same_side = other[0] == pronoun, other[1] == side
+                shared = set(nouns) & set(other[2:])
+                if same_pronoun and not same_side and not shared:
+                    chosen.append(number)
+            return chosen
+        """,
+        ("nouns in common", " and not shared", "",
+         "A stranger with a noun in common could hand on that very noun; take none that shares one."),
+        ("pronoun free", "same_pronoun and not same_side", "not same_side",
+         "If the pronoun may differ, too, you cannot tell which of the two has flipped it."),
+        ("side free", "same_pronoun and not same_side", "same_pronoun",
+         "Where the side is the same nothing is tested: it is the side that you want to change."),
+        ("the other test", "same_pronoun and not same_side", "not same_pronoun and same_side",
+         "That holds the side and changes the pronoun: a test of the pronoun. Here the side is the suspect."),
+        ("the twin again", "same_pronoun and not same_side", "not same_pronoun and not same_side",
+         "That changes pronoun and side together, as the twin does, and so cannot tell them apart."),
+        ("one of both", "same_pronoun and not same_side", "(same_pronoun or not same_side)",
+         "Both have to hold at once: the pronoun is the same, and the side is not."),
+        ("some noun is new", "not shared", "set(nouns) != set(other[2:])",
+         "One noun in common is one too many: the two sentences may not share any."),
+        ("only in the same place", "not shared", "nouns[0] != other[2] and nouns[1] != other[3]",
+         "A noun may also be shared in another place: first in one sentence and second in the other."),
+        ("counted from 1", "enumerate(others)", "enumerate(others, 1)", "The numbers count from 0."),
+    ),
+)  # fmt: skip
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6, EXERCISE_7)

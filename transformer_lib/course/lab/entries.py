@@ -43,6 +43,10 @@ class Entries:
             "length": round(rank_correlation(self.length[rows], self.effect[rows]), 2),
         }
 
+    def points(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return weight and effect of the entries `rows`."""
+        return self.weight[rows], self.effect[rows]
+
     def named(self, measure: np.ndarray) -> int:
         """Return in how many sentences the largest `measure` in the noun's row is that of the largest effect there."""
         rows = [self.of_noun & (self.sentence == number) for number in np.unique(self.sentence)]

@@ -109,7 +109,7 @@ def plot_bars(
         ax.set_xticks(range(len(groups)), groups)
         ax.margins(y=0.12)
         ax.set(ylabel=ylabel, title=title or "")
-        legend_below(ax)
+        legend_below(ax, 1 + max(group.count("\n") for group in groups))
     return ax
 
 
@@ -171,11 +171,11 @@ def _finish(
         ax.legend()
 
 
-def legend_below(ax: Axes) -> None:
-    """Put the legend under the axes, where it can hide no bar."""
+def legend_below(ax: Axes, lines: int = 1) -> None:
+    """Put the legend under the axes, where it can hide no bar; `lines` is the height of the names of the groups."""
     names = ax.get_legend_handles_labels()[1]
     if len(names) > 1:
-        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=min(4, len(names)))
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.04 - 0.06 * lines), ncols=min(4, len(names)))
 
 
 def shared_groups(scores: Mapping[str, Mapping[str, float]]) -> list[str]:

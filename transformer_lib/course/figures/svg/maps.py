@@ -16,6 +16,7 @@ from .elements import FOCUS, Picture, escape, hover_rules, rect, text, text_widt
 
 _READOUT = 56  # px below the maps: two lines about one token, and the hint
 _MARGIN, _GAP = 6, 14
+_SHORT, _LONG = 12, 24  # tokens that are named on up to eight maps, and on up to four, then two side by side
 
 
 @dataclass(frozen=True)
@@ -28,14 +29,26 @@ class Layout:
 
     @property
     def labelled(self) -> bool:
-        """Whether the axes name the tokens: those of a single map, and of up to eight maps of 12 tokens."""
+        """Whether the axes name the tokens: of a single map, of up to eight maps of 12 tokens, up to four of 24."""
         if self.n_heads == 1:
             return len(self.k_labels) <= 48
-        return self.n_heads <= 8 and max(len(self.q_labels), len(self.k_labels)) <= 12
+        return self.n_heads <= 8 and self.n_tokens <= _SHORT or self.paired
+
+    @property
+    def n_tokens(self) -> int:
+        """The larger number of tokens, of queries or keys."""
+        return max(len(self.q_labels), len(self.k_labels))
+
+    @property
+    def paired(self) -> bool:
+        """Whether two maps are side by side, so that there is room for the names of more tokens."""
+        return 1 < self.n_heads <= 4 and _SHORT < self.n_tokens <= _LONG
 
     @property
     def columns(self) -> int:
         """Number of maps side by side."""
+        if self.paired:
+            return 2
         return min(self.n_heads, 4 if self.n_heads <= 8 else 8)
 
     @cached_property
@@ -54,7 +67,7 @@ class Layout:
         """The side of a square, in px."""
         overhang = 0.6 * self.longest if self.labelled else 0
         room = MAX_WIDTH - self.left - _MARGIN - overhang - _GAP * (self.columns - 1)
-        widest = 46 if self.n_heads == 1 else 24
+        widest = 46 if self.n_heads == 1 else 15 if self.paired else 24
         return min(widest, int(10 * room / (self.columns * len(self.k_labels))) / 10)
 
     @property

@@ -189,6 +189,17 @@ def _labels(rng: random.Random) -> tuple:
     return known, asked, [rng.randrange(7) for _ in range(12)]
 
 
+def _lenders(rng: random.Random) -> tuple:
+    def one() -> tuple[str, ...]:
+        return (
+            rng.choice(("er", "sie", "es")),
+            rng.choice(("first", "second")),
+            *rng.sample(["dog", "cat", "box", "car"], 2),
+        )
+
+    return one(), [one() for _ in range(13)]
+
+
 def _greedy(rng: random.Random) -> tuple:
     table = _numbers(rng, (13, 13))
     return lambda ids: table[ids[-1]] + len(ids) * table[ids[0]], rng.randrange(3), rng.randrange(3, 9), 11
@@ -286,6 +297,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "14.3": _nucleus,
     "15.4": _pruning,
     "15.5": _labels,
+    "15.7": _lenders,
     "16.1": _sizes(4),
     "16.2": _sizes(3),
     "18.3": _bags_of_words,
