@@ -1,24 +1,21 @@
-"""A translator of one's own on the clinic's bench (notebook 17): a batch, one more instrument, and a planted fault."""
+"""A translator of one's own on the clinic's bench (notebook 17): a batch, other tokens, and one more instrument."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
+from collections.abc import Callable
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from ...data.corpora import load_corpus
-from ..mine import MyTranslator
-from ..mine.wrapping import wrapped
+from ...decoding.translator import Translator
 
 Model = Callable[[Tensor, Tensor], Tensor]
 PADDING = 3  # how many padding tokens `padding_effect` puts behind each source
 
 
-def held_out_batch(translator: MyTranslator, size: int = 16) -> tuple[Tensor, Tensor]:
+def held_out_batch(translator: Translator, size: int = 16) -> tuple[Tensor, Tensor]:
     """Return held-out sentences of different lengths as one padded batch.
 
     Args:
@@ -42,16 +39,3 @@ def padding_effect(model: Model, src: Tensor, tgt_in: Tensor, pad_id: int = 0) -
     """Return the largest change of the logits at real positions when three padding tokens follow each source."""
     longer = F.pad(src, (0, PADDING), value=pad_id)
     return (model(longer, tgt_in) - model(src, tgt_in))[tgt_in != pad_id].abs().max().item()
-
-
-@contextmanager
-def planted(translator: MyTranslator, part: str, fault: Callable[..., Any]) -> Iterator[MyTranslator]:
-    """Let `fault(part)` take the place of a part of the translator's model inside the block; after it all is whole.
-
-    Raises:
-        ValueError: the model has no such part.
-    """
-    if not hasattr(translator.parts, part):
-        raise ValueError(f"part must be one of the model's, such as 'layer_norm', got {part!r}")
-    with wrapped(translator.parts, {part: fault}):
-        yield translator
