@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from transformer_lib.course.clinic import instruments, patients, task
 from transformer_lib.course.clinic import recipe as training
 from transformer_lib.course.clinic.faults import HEALTHY, Fault
+from transformer_lib.course.clinic.unheard import EARLY, UNHEARD
 from transformer_lib.course.lab.parts import without_residual
 from transformer_lib.model.layers import FeedForward, LayerNorm
 from transformer_lib.model.multihead import MultiHeadAttention
@@ -25,22 +26,6 @@ from .engine import Step, Steps, Study
 
 STEPS = (200, 1000)
 YOUNG = 2  # steps, before the instruments are read
-EARLY = (  # those that need no model that has learned something
-    "reported / real loss",
-    "row sums",
-    "weight on the future",
-    "weight on padding",
-    "embedding factor",
-    "position factor",
-    "score factor",
-    "repeat",
-    "future",
-    "padding",
-    "order",
-    "tensors standing still",
-    "first movement / rate",
-    "gradient mismatch",
-)
 SAME = 1e-5  # how closely two outputs must agree, in single precision
 
 
@@ -163,7 +148,7 @@ def measure(case: Fault, seed: int, steps: Sequence[int] = STEPS) -> dict:
 
 def steps(seeds: Sequence[int]) -> Steps:
     """Measure every fault with each seed."""
-    for case, (position, seed) in itertools.product((HEALTHY, *STRANGERS), enumerate(seeds)):
+    for case, (position, seed) in itertools.product((HEALTHY, *STRANGERS, *UNHEARD), enumerate(seeds)):
         yield Step(("found", case.name, position), measure, case, seed)
 
 

@@ -22,8 +22,8 @@ COMMAND = "python -m studies.clinic_ward"
 def content(recipe: Recipe | None = None) -> dict[str, Tensor]:
     """Return, of each patient that is trained at all, "number.parameter" and "number.log" [2, steps]."""
     tensors = {}
-    for name, number in NUMBERS.items():
-        model, log = trained(name, 0, recipe or Recipe())
+    for (name, seed), number in NUMBERS.items():
+        model, log = trained(name, seed, recipe or Recipe())
         tensors |= {f"{number}.{key}": value.detach() for key, value in model.named_parameters()}
         tensors[f"{number}.log"] = torch.tensor([log.loss, log.accuracy], dtype=torch.float64)
     return tensors

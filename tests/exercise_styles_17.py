@@ -51,10 +51,28 @@ def first_difference(model, reference, inputs, tolerance):
     return ""
 
 
+def silent_fault(part, examine):
+    """The neighbour's row leaks in, but only at the first position."""
+
+    def fault(x):
+        rows = part(x).clone()
+        for i in range(len(rows)):
+            rows[i, 0] = rows[i, 0] + 1e-3 * rows[i - 1, 0]
+        return rows
+
+    return tuple(examine(fault))
+
+
+def silent_by_size(part, examine):
+    return examine(lambda x: part(x) * (1 + 1e-4 * len(x)))
+
+
 STYLES = [
     ("17.1", same_every_time),
     ("17.2", future_effect),
     ("17.5", padding_effect),
     ("17.3", standing_still_by_difference),
     ("17.4", first_difference),
+    ("17.6", silent_fault),
+    ("17.6", silent_by_size),
 ]

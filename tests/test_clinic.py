@@ -7,10 +7,21 @@ import math
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import nn
 
 import transformer_lib as tl
 from transformer_lib.course import progress
-from transformer_lib.course.clinic import diagnosis, faults, instruments, patients, recipe, task, ward
+from transformer_lib.course.clinic import (
+    diagnosis,
+    faults,
+    instruments,
+    patients,
+    recipe,
+    task,
+    testimony,
+    unheard,
+    ward,
+)
 
 SHORT = recipe.Recipe(steps=2)
 BEFORE_TRAINING = [fault.name for fault in faults.FAULTS if fault.name not in ("target not shifted",)]
@@ -41,14 +52,14 @@ def test_a_model_does_not_show_its_fault(fault):
     assert fault.wrong != fault.right
 
 
-def test_the_letters_hide_ten_faults_and_none_twice():
+def test_the_letters_hide_eleven_faults_and_a_healthy_patient():
     found = [patients.case_of(letter).name for letter in patients.LETTERS]
-    assert len(set(found)) == len(patients.LETTERS) == 10
-    assert {"healthy", "memory not masked"}.isdisjoint(found) and set(found) < set(faults.BY_NAME)
+    assert len(set(found)) == len(patients.LETTERS) == 12 and found[patients.LETTERS.index("K")] == "healthy"
+    assert "memory not masked" not in found and set(found) < set(faults.BY_NAME)
     assert patients.case_of("control") is faults.HEALTHY
     assert patients.case_of("example").name == "memory not masked"
-    with pytest.raises(ValueError, match="letter must be one of A, B, .*, control, example, got 'K'"):
-        tl.clinic.admit("K")
+    with pytest.raises(ValueError, match="letter must be one of A, B, .*, control, example, got 'Z'"):
+        tl.clinic.admit("Z")
 
 
 def test_case_a_needs_no_source():
@@ -237,8 +248,9 @@ def test_the_instruments_of_the_first_steps_leave_the_random_numbers_alone():
 # The judge ----------------------------------------------------------------------------------------------
 
 
-OWN = {letter: diagnosis.SIGNS[patients.case_of(letter).name].instrument for letter in patients.LETTERS}
-each_letter = pytest.mark.parametrize("letter", patients.LETTERS)
+SICK = [letter for letter in patients.LETTERS if letter != "K"]
+OWN = {letter: diagnosis.SIGNS[patients.case_of(letter).name].instrument for letter in SICK}
+each_letter = pytest.mark.parametrize("letter", SICK)
 
 
 def judged(letter, guess, *names):
@@ -265,8 +277,103 @@ def test_a_right_diagnosis_needs_the_number_that_decides(letter):
     for result in diagnosis.RESULTS:
         weak = judged(letter, name, result)
         assert weak.status in ("open", "misread")  # a patient with dropout in evaluation may read differently
-    assert "Which instrument shows what is broken?" in judged(letter, name, "last loss").text
     assert set(OWN.values()).isdisjoint(diagnosis.RESULTS) and set(instruments.INSTRUMENTS) > diagnosis.RESULTS
+
+
+@pytest.mark.parametrize("name", testimony.SPEAKS)
+def test_every_instrument_speaks_for_a_fault_or_is_told_why_not(name):
+    """Each pair of a fault and an instrument: accepted only if the fault has caused the number, and no other could."""
+    case, patient = faults.BY_NAME[name], patients.Patient(name, *recipe.trained(name, 0), faults.BY_NAME[name])
+    for instrument in instruments.INSTRUMENTS:
+        low, high = diagnosis.range_of(name, instrument)
+        value = patient_reading(patient, instrument)
+        torch.manual_seed(0)  # dropout in evaluation is then read as it was
+        verdict = diagnosis.judge(patient, case, name, {instrument: value})
+        if instrument not in testimony.SPEAKS[name]:
+            assert verdict.status == "open" and "would look the same if" in verdict.text, instrument
+        elif verdict.status == "right":
+            assert testimony.SPEAKS[name][instrument] in verdict.text
+            assert f"{instrument} {value:.2f}" in verdict.text and low <= high
+        else:
+            assert verdict.status == "open" and "and so would" in verdict.text, instrument
+    assert diagnosis.SIGNS[name].instrument in testimony.SPEAKS[name]
+
+
+def patient_reading(patient, instrument):
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return round(tl.clinic.read(instrument, patient), 3)
+
+
+@pytest.mark.parametrize("name", testimony.SPEAKS)
+def test_what_speaks_for_a_fault_is_off_in_it_on_every_seed(name):
+    for instrument in testimony.SPEAKS[name]:
+        low, high = diagnosis.range_of(name, instrument)
+        sound = diagnosis.range_of("healthy", instrument)
+        assert high < sound[0] or sound[1] < low, instrument
+
+
+def test_every_instrument_says_what_it_shows():
+    assert set(testimony.SHOWS) == set(instruments.INSTRUMENTS)
+    assert set(testimony.SPEAKS) == set(diagnosis.CATALOGUE) - {"healthy"}
+    assert all(set(speak) <= set(instruments.INSTRUMENTS) - testimony.RESULTS for speak in testimony.SPEAKS.values())
+
+
+@pytest.mark.parametrize(
+    ("letter", "because", "says"),
+    [
+        (
+            "A",
+            {"order": 0.21},
+            "order shows what the encoder makes of the order. This number would look the same if the",
+        ),
+        (
+            "B",
+            {"score factor": 0.84},
+            "score factor shows how steeply weights follow scores. This number would look the",
+        ),
+        ("C", {"score factor": 0.98}, "would look the same if nothing were broken: sound models show 1.00."),
+        ("D", {"last loss": 0.15}, "Which instrument shows what is broken?"),
+    ],
+)
+def test_a_number_that_the_fault_did_not_cause_proves_nothing(letter, because, says, monkeypatch):
+    monkeypatch.setattr(diagnosis, "read", lambda instrument, patient: because[instrument])
+    verdict = diagnosis.judge(tl.clinic.admit(letter), patients.case_of(letter), patients.case_of(letter).name, because)
+    assert verdict.status == "open" and "that proves nothing" in verdict.text and says in verdict.text
+
+
+def test_such_a_number_does_not_rule_out_another_fault_either():
+    """Future alone is open between three; the score factor speaks for none of them and closes nothing."""
+    both = judged("B", patients.case_of("B").name, "future", "score factor")
+    assert both.status == "open" and "and so would causal mask upside down and dropout in evaluation" in both.text
+    assert judged("B", patients.case_of("B").name, "future", "repeat", "weight on the future")
+
+
+ENOUGH = ("copies", "reported / real loss", "repeat", "weight on the future", "row sums", "weight on padding", "order")
+ENOUGH += ("embedding factor", "score factor", "tensors standing still", "first movement / rate", "gradient mismatch")
+
+
+@pytest.mark.parametrize("letter", ["K", "control"])
+def test_healthy_takes_a_number_against_each_fault(letter):
+    enough = judged(letter, "healthy", *ENOUGH)
+    assert enough and "Each of the 14 faults of the catalogue would have shown" in enough.text
+    for missing in ENOUGH:
+        weaker = judged(letter, "healthy", *(name for name in ENOUGH if name != missing))
+        assert weaker.status == "open" and "faults are ruled out. Nothing here speaks against" in weaker.text, missing
+    assert "0 of the 14 faults are ruled out" in judged(letter, "healthy", "last loss", "reverses").text
+    assert "12 instruments are too many" in judged(letter, "positions lost", *ENOUGH).text
+
+
+@each_letter
+def test_nobody_who_is_sick_is_called_healthy(letter):
+    assert judged(letter, "healthy", *ENOUGH).status == "wrong"
+    assert not judged(letter, "healthy", "copies", "repeat")
+
+
+def test_k_is_another_healthy_model_than_the_control():
+    patient, control = tl.clinic.admit("K"), tl.clinic.admit("control")
+    assert (patient.seed, control.seed) == (7, 0) and patient.log != control.log
+    assert control.reverses() > patient.reverses() > 0.75
 
 
 @each_letter
@@ -285,14 +392,16 @@ def test_right_and_wrong_names_with_the_same_weak_evidence_get_the_same_answer()
     answers = {judged("B", name, "future").status for name in ("softmax over the queries", "causal mask upside down")}
     assert answers == {"open"}
     assert "and so would dropout in evaluation and" in judged("B", "causal mask upside down", "future").text
-    assert "14 others of the catalogue" in judged("B", "healthy", "repeat").text
+    assert "1 of the 14 faults are ruled out" in judged("B", "healthy", "repeat").text
 
 
-def test_evidence_within_the_range_of_the_others_names_the_one_that_comes_nearest():
-    near = judged("A", patients.case_of("A").name, "order")
-    assert near and near.text.endswith("nearest among the others: causal mask upside down, 0.23 to 0.42.")
+def test_evidence_is_told_beside_all_other_models_or_the_nearest():
     clear = judged("B", patients.case_of("B").name, "row sums")
     assert "in all other models" in clear.text and "nearest" not in clear.text
+    between = judged("E", patients.case_of("E").name, "tensors standing still")
+    assert between and "with this fault 13.00 on five seeds" in between.text
+    near = diagnosis._nearest(["healthy", "causal mask upside down"], "order", 0.2)
+    assert near == "nearest among the others: causal mask upside down, 0.23 to 0.42"
 
 
 def test_evidence_must_be_read_rightly():
@@ -356,7 +465,67 @@ def test_an_unknown_diagnosis_is_answered_with_the_known_ones():
     assert all("Did you mean" not in judged("G", name).text for name in ("flu", "label smoothing"))
 
 
-PARTING = {"D", "F", "I"}
+# Data, and rows in company --------------------------------------------------------------------------------
+
+
+def test_a_sound_row_is_the_same_alone_and_in_its_batch():
+    assert instruments.alone(young("healthy")) < 1e-4
+    assert instruments.alone(young("dropout in evaluation")) > 0.1
+
+
+def test_the_instruments_of_the_data():
+    sound = young("healthy")
+    read = [getattr(instruments, name)(sound) for name in ("fresh_rows", "labels_used", "labels_right")]
+    assert read[0] > 0.95 and read[1:] == [1.0, 1.0]
+    assert instruments.labels_right(young("target not shifted")) < 0.1
+    assert instruments.fresh_rows(unheard.admit("same batch every step")) == pytest.approx(1 / 5, abs=0.01)
+    assert instruments.labels_used(unheard.admit("<eos> never a label")) == pytest.approx(10 / 11)
+    assert 0.8 < instruments.labels_right(unheard.admit("15 % random labels")) < 0.9
+
+
+def test_the_instruments_of_the_data_leave_the_random_numbers_alone():
+    patient = unheard.admit("15 % random labels")
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    for name in unheard.BUILT_LATER:
+        tl.clinic.read(name, patient)
+    assert torch.equal(torch.rand(3), expected)
+
+
+def test_each_unheard_fault_does_what_it_says():
+    src, tgt = task.held_out(7)
+    cases = {fault.name: fault for fault in unheard.UNHEARD}
+    tgt_in, tgt_out = cases["<eos> never a label"].feed(tgt)
+    assert task.EOS_ID not in tgt_out and task.EOS_ID in tgt[:, 1:] and torch.equal(tgt_in, tgt[:, :-1])
+    _, drawn = cases["15 % random labels"].feed(task.held_out(500)[1])
+    assert 0.8 < (drawn == task.held_out(500)[1][:, 1:])[drawn != 0].double().mean() < 0.9
+    strict = unheard.admit("causal mask one too strict").model
+    assert strict.tgt_mask(tgt[:1, :5], 5)[0, 0].int().tolist() == [
+        [1, 0, 0, 0, 0],
+        [1, 0, 0, 0, 0],
+        [1, 1, 0, 0, 0],
+        [1, 1, 1, 0, 0],
+        [1, 1, 1, 1, 0],
+    ]
+    model = unheard.admit("memory of the neighbouring row").model
+    sound = tl.Transformer(model.config).eval()
+    sound.load_state_dict(model.state_dict())
+    with torch.no_grad():
+        torch.testing.assert_close(model.encode(src), sound.encode(src).roll(1, dims=0))
+    assert all(part.p == 0.5 for part in unheard.admit("dropout .5").model.modules() if isinstance(part, nn.Dropout))
+    with pytest.raises(ValueError, match="name must be one of norm over the batch, .*, got 'flu'"):
+        unheard.admit("flu")
+
+
+def test_a_batch_without_fresh_draws_is_the_first_one_again():
+    training = recipe.Training(unheard.UNHEARD[2], 3, SHORT)
+    first, second = training.batch(), training.batch()
+    assert torch.equal(first[0], second[0]) and torch.equal(first[1], second[1])
+    assert torch.equal(first[0], recipe.Training(faults.HEALTHY, 3, SHORT).batch()[0])
+
+
+PARTING = {"D", "F", "I", "L"}
 TOGETHER = 40  # steps, before those processors part that were tried; later, how high a loss jumps hangs on rounding
 
 

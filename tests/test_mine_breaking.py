@@ -193,3 +193,23 @@ def test_what_is_refused():
         mine.breaking("rms_norm")
     with pytest.raises(UnknownWords, match="has never met love"):
         mine.breaking("softmax", "The man love.")
+
+
+# A fault of one's own ------------------------------------------------------------------------------------------------
+
+
+def test_a_planted_fault_is_gone_after_the_block():
+    translator = mine.assembled(parts=())
+    src, tgt = torch.tensor([[5, 6, 7], [8, 9, 0]]), torch.tensor([[1, 5, 7, 2], [1, 6, 2, 0]])
+    whole = translator.model.loss(src, tgt)
+    with mine.planting("layer_norm", lambda part: lambda x, *rest: 2 * part(x, *rest), translator) as planted:
+        assert planted is translator and planted.model.loss(src, tgt) != whole
+    assert translator.model.loss(src, tgt) == whole
+    with mine.planting("causal_mask", lambda part: lambda size: part(size) | True) as other:
+        assert other is not translator and other.parts.causal_mask(3).all()
+
+
+def test_a_fault_has_to_be_planted_in_a_part_of_the_model():
+    for name, says in (("heart", "part must be one of"), ("adam_step", "part must be one of the model.s")):
+        with pytest.raises(ValueError, match=says), mine.planting(name, lambda part: part):
+            pass

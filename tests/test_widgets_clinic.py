@@ -38,10 +38,15 @@ def test_the_line_measures_and_does_not_diagnose(patient, look):
 def test_a_probes_line_is_the_instruments_number():
     for probe in ("future", "padding", "order"):
         picture = chart.draw_chart("E", probe, 5)
-        assert picture.says.endswith(f"instrument “{probe}”: {tl.clinic.read(probe, chart.admit('E')):.2f}")
+        assert picture.says.endswith(f"the instrument “{probe}” reads {tl.clinic.read(probe, chart.admit('E')):.2f}")
         here = instruments.changes(chart.admit("E"), probe)[4].tolist()
         assert [row[1] for row in picture.table[1:]] == [f"{value:.2f}" for value in here]
-    assert "positions 1 to 3 0.00, positions 4 to 7" in chart.draw_chart("control", "future", 2).says
+    says = chart.draw_chart("control", "future", 2).says
+    assert "token 4 of the target replaced. The positions before it do not move; from it on, they move by up to" in says
+    assert (
+        "3 more padding tokens behind. At most, the logits move by 0.00."
+        in chart.draw_chart("control", "padding", 2).says
+    )
 
 
 def test_a_map_shows_real_queries_and_all_keys():

@@ -12,7 +12,7 @@ seeds.
 from __future__ import annotations
 
 from .diagnosis import CATALOGUE, SIGNS, Verdict, diagnose
-from .instruments import INSTRUMENTS, read
+from .instruments import INSTRUMENTS, changes, read
 from .patients import LETTERS, Patient, admit
 from .recipe import Log
 from .task import held_out, words
@@ -26,6 +26,7 @@ __all__ = [
     "Patient",
     "Verdict",
     "admit",
+    "changes",
     "diagnose",
     "held_out",
     "read",

@@ -16,26 +16,16 @@ from ..progress import passed, show
 from .faults import BY_NAME, HEALTHY, Fault
 from .instruments import EXACT, INSTRUMENTS, read
 from .patients import LETTERS, Patient, admit, case_of
+from .testimony import RESULTS, SHOWS, SPEAKS
 
 CATALOGUE = tuple(sorted(BY_NAME))
 """What may be diagnosed, in alphabetical order."""
-MOST = 3  # instruments that one diagnosis may name
+MOST = 3  # instruments that a diagnosis of a fault may name; "healthy" needs more
 PATIENCE = 2  # wrong diagnoses before a hint
 STORED = DATA / "clinic.json"  # what `studies.clinic_catalogue` measured
 NEAR = 0.05  # how far a number may be from a stored range, or from what is read, as a share
 
-
-RESULTS = {
-    "first loss / ln V",
-    "last loss",
-    "training accuracy",
-    "teacher-forced",
-    "largest weight",
-    "reverses",
-    "reverses, padded",
-}
-"""What came of a training: other rates, seeds or numbers of steps change it, so it does not show what is broken."""
-DRAWN = {"repeat", "future", "padding"}
+DRAWN = {"repeat", "future", "padding", "alone"}
 """Instruments that give another number each time where dropout is drawn in evaluation."""
 
 
@@ -111,8 +101,9 @@ def diagnose(
     """Say whether the evidence carries a diagnosis, print the answer, and remember a right one.
 
     Args:
-        letter: "A" to "J", "control" or "example". name: one of CATALOGUE; None or ...: no diagnosis yet.
-        because: one to three instruments and the number that each showed, such as {"order": 0.66}.
+        letter: "A" to "L", "control" or "example". name: one of CATALOGUE; None or ...: no diagnosis yet.
+        because: one to three instruments and the number that each showed, such as {"order": 0.66}; for "healthy" as
+            many as it takes to rule out every fault of the catalogue.
         seed: of the patient.
 
     Raises:
@@ -141,7 +132,7 @@ def judge(
         return Verdict(letter, "none yet", f"○ {letter}: no diagnosis yet")
     if name not in BY_NAME:
         return Verdict(letter, "unknown", f"○ {letter}: {_unknown('catalogue', name, CATALOGUE)}")
-    complaint = _complaint(because)
+    complaint = _complaint(name, because)
     if complaint or because is None:
         return Verdict(letter, "no evidence", f"○ {letter}: {complaint}")
     values = {instrument: read(instrument, patient) for instrument in because}
@@ -164,11 +155,11 @@ def _unknown(where: str, name: object, known: tuple[str, ...]) -> str:
     return f"the {where} has no {name!r}.{meant}\n  It has: {', '.join(known)}."
 
 
-def _complaint(because: Any) -> str:
+def _complaint(name: str, because: Any) -> str:
     """Say what is wrong with the form of the evidence; nothing if it can be weighed."""
     if not isinstance(because, Mapping) or not because:
         return 'no evidence yet. Name an instrument and the number that it showed, as because={"order": 0.66}.'
-    if len(because) > MOST:
+    if len(because) > MOST and name != HEALTHY.name:
         return f"{len(because)} instruments are too many: name the one to {MOST} whose numbers decide."
     for instrument, number in because.items():
         if instrument not in INSTRUMENTS:
@@ -206,7 +197,7 @@ def fits(name: str, values: Mapping[str, float]) -> bool:
         low, high = range_of(name, instrument)
         room = max(0.005, NEAR * max(abs(low), abs(high)))
         if instrument in DRAWN and low > EXACT:
-            low, high = 0.1, 99.0  # how large the change is hangs on the letters
+            low, high, room = 0.1, 99.0, 0.0  # how large the change is depends on the letters
         if not low - room <= value <= high + room:
             return False
     return True
@@ -216,16 +207,51 @@ def _weigh(case: Fault, name: str, values: Mapping[str, float]) -> tuple[str, st
     """Return the status and the answer for a known name and evidence that was read rightly."""
     if name != case.name and not fits(name, values):
         return "wrong", f"not {name}.\n  {_would_show(name, values)}"
-    if RESULTS.issuperset(values):
-        return "open", f"{_and(list(values))} fits {name}, and is a result of the training.\n  {_BROKEN}"
-    others = [other for other in CATALOGUE if other != name and (other == case.name or fits(other, values))]
+    if name == HEALTHY.name:
+        return _weigh_healthy(values)
+    telling = {key: value for key, value in values.items() if key in SPEAKS[name]}
+    if not telling:
+        return "open", f"{name} would show this, too, but that proves nothing.\n  {_silent(values)}"
+    others = [other for other in CATALOGUE if other != name and not _ruled_out(other, name, values)]
     if others:
         return "open", f"{name} would show this, and so would {_some(others)}.\n  {_ASK}"
-    return "right", f"{name}.\n  " + "\n  ".join(_evidence(name, key, value) for key, value in values.items())
+    return "right", f"{name}.\n  " + "\n  ".join(_evidence(name, key, value) for key, value in telling.items())
+
+
+def _ruled_out(other: str, name: str, values: Mapping[str, float]) -> bool:
+    """Return whether an instrument that speaks for one of the two shows what the other one cannot."""
+    speak = SPEAKS[name].keys() | (SPEAKS[other].keys() if other != HEALTHY.name else set())
+    return any(key in speak and not fits(other, {key: value}) for key, value in values.items())
+
+
+def _weigh_healthy(values: Mapping[str, float]) -> tuple[str, str]:
+    """Return the status and the answer for "healthy", which is right when nothing of the catalogue is left."""
+    left = [
+        fault
+        for fault in SPEAKS
+        if not any(key in SPEAKS[fault] and not fits(fault, {key: values[key]}) for key in values)
+    ]
+    if left:
+        told = f"{len(SPEAKS) - len(left)} of the {len(SPEAKS)} faults are ruled out. Nothing here speaks against"
+        return "open", f"healthy would show this. {told} {_some(left)}."
+    return (
+        "right",
+        f"healthy.\n  Each of the {len(SPEAKS)} faults of the catalogue would have shown in one of these numbers.",
+    )
+
+
+def _silent(values: Mapping[str, float]) -> str:
+    """Say why these instruments cannot speak for the fault: what they show, and what else would look the same."""
+    name, value = next(iter(values.items()))
+    if fits(HEALTHY.name, {name: value}):
+        sound = _range(HEALTHY.name, name)
+        return f"{name} {value:.2f} would look the same if nothing were broken: sound models show {sound}."
+    what, otherwise = SHOWS[name]
+    ask = " Which instrument shows what is broken?" if RESULTS.issuperset(values) else ""
+    return f"{name} shows {what}. This number would look the same if {otherwise}.{ask}"
 
 
 _ASK = "Which instrument tells them apart?"
-_BROKEN = "Another rate, or more steps, would give another. Which instrument shows what is broken?"
 
 
 def _would_show(name: str, values: Mapping[str, float]) -> str:
@@ -245,7 +271,7 @@ def _evidence(name: str, instrument: str, value: float) -> str:
         others = _nearest(rest, instrument, value)
     return (
         f"{instrument} {value:.2f}{read_once[0]}: with this fault {_range(name, instrument)} on five seeds"
-        f"{read_once[1]}, {others}."
+        f"{read_once[1]}, {others}.\n  Why it can speak: {SPEAKS[name][instrument]}."
     )
 
 

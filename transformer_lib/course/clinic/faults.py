@@ -50,7 +50,7 @@ class Fault:
         change: what is done to the model. late: done after training, not before it.
         feed: what the training step makes of the target, (tgt_in, tgt_out). loss: of (logits, tgt_out).
         rate: factor on the learning rate of the recipe. clears: whether gradients are cleared before each step.
-        trains: which parameters the optimizer is given.
+        trains: which parameters the optimizer is given. draws: whether each step gets rows of its own.
     """
 
     name: str
@@ -63,6 +63,7 @@ class Fault:
     rate: float = 1.0
     clears: bool = True
     trains: Callable[[Transformer], Iterable[nn.Parameter]] = _all_parameters
+    draws: bool = True
 
 
 def not_shifted(tgt: Tensor) -> tuple[Tensor, Tensor]:

@@ -12,10 +12,12 @@ from torch import Tensor
 
 from .insides import embedding_factor, position_factor, score_factor
 from .patients import Patient
-from .task import CONFIG, FIRST_ID, LEARNING_RATE, LETTERS, PAD_ID, full_rows, rows
+from .task import CONFIG, EOS_ID, FIRST_ID, LEARNING_RATE, LETTERS, PAD_ID, full_rows, rows
 
 PADDING = 3  # how many padding tokens `padding` adds
 FIRST_RATE = LEARNING_RATE / 25  # where the schedule begins
+COMPANY = 16  # how many rows `alone` takes out of their batch
+DRAWN_BATCHES = 5  # how many batches of the training `fresh_rows` and its neighbours look at
 EXCHANGED = 3  # the target position whose token `future` replaces; every row has a letter there
 
 
@@ -146,6 +148,53 @@ def order(patient: Patient) -> float:
     return summary("order", changes(patient, "order"))
 
 
+@torch.no_grad()
+def alone(patient: Patient) -> float:
+    """Return the largest change of the logits at real positions when a row goes through the model without its batch."""
+    src, tgt_in = rows()
+    together = patient.model(src, tgt_in)
+    each = torch.cat([patient.model(src[i : i + 1], tgt_in[i : i + 1]) for i in range(COMPANY)])
+    return (each - together[:COMPANY]).abs()[tgt_in[:COMPANY] != PAD_ID].max().item()
+
+
+Drawn = tuple[list[int], list[int]]  # a source and its labels, both without padding
+
+
+def _drawn(patient: Patient) -> list[Drawn]:
+    """Return the rows of the first batches of the patient's training, as the script feeds them."""
+    with torch.random.fork_rng(devices=[]):
+        training = patient.restart()
+        batches = [training.batch() for _ in range(DRAWN_BATCHES)]
+        fed = [(src, training.feed(tgt)[1]) for src, tgt in batches]
+    return [tuple(_real(ids) for ids in pair) for batch in fed for pair in zip(*batch, strict=True)]
+
+
+def _real(ids: Tensor) -> list[int]:
+    return [i for i in ids.tolist() if i != PAD_ID]
+
+
+def fresh_rows(patient: Patient) -> float:
+    """Return how many different sources there are among the rows of the first five batches, as a share of the rows."""
+    drawn = _drawn(patient)
+    return len({tuple(src) for src, _ in drawn}) / len(drawn)
+
+
+def labels_used(patient: Patient) -> float:
+    """Return how many of the letters and <eos> are ever a label in the first five batches, as a share of them."""
+    wanted = {EOS_ID, *range(FIRST_ID, FIRST_ID + len(LETTERS))}
+    return len(wanted & {label for _, labels in _drawn(patient) for label in labels}) / len(wanted)
+
+
+def labels_right(patient: Patient) -> float:
+    """Return the share of labels in the first five batches that are what the task asks for at their position."""
+    pairs = [
+        (label, right)
+        for src, labels in _drawn(patient)
+        for label, right in zip(labels, [*src[::-1], EOS_ID], strict=False)
+    ]
+    return sum(label == right for label, right in pairs) / len(pairs)
+
+
 def largest_weight(patient: Patient) -> float:
     """Return the largest weight of a real query in the cross-attention, mean over the queries."""
     src, tgt_in = rows()
@@ -209,13 +258,16 @@ class Instrument:
 
 EXACT = 1e-3  # in single precision, what should be zero stays below this
 _LOG, _ONE, _MAPS, _INSIDE = "reads the log", "one pass", "one pass, its weights", "one pass, its insides"
-_TWO, _STEPS, _DECODE = "two passes", "one or two steps", "decoding"
+_TWO, _STEPS, _DECODE, _DATA = "two passes", "one or two steps", "decoding", "reads batches"
 INSTRUMENTS = {
     "first loss / ln V": Instrument(first_loss, _LOG, 0.9, 1.6),
     "last loss": Instrument(last_loss, _LOG, 0.1, 0.4),
     "training accuracy": Instrument(training_accuracy, _LOG, 0.85, 0.975),
     "reported / real loss": Instrument(reported_over_real, _ONE, 1 - EXACT, 1 + EXACT),
     "copies": Instrument(copies, _ONE, 0.0, 0.3),
+    "fresh rows": Instrument(fresh_rows, _DATA, 0.9, 1.0),
+    "labels used": Instrument(labels_used, _DATA, 1.0, 1.0),
+    "labels right": Instrument(labels_right, _DATA, 1.0, 1.0),
     "teacher-forced": Instrument(teacher_forced, _ONE, 0.93, 1.0),
     "row sums": Instrument(row_sums, _MAPS, 0.0, EXACT),
     "weight on the future": Instrument(above_diagonal, _MAPS, 0.0, EXACT),
@@ -227,6 +279,7 @@ INSTRUMENTS = {
     "repeat": Instrument(repeat, _TWO, 0.0, EXACT),
     "future": Instrument(future, _TWO, 0.0, EXACT),
     "padding": Instrument(padding, _TWO, 0.0, EXACT),
+    "alone": Instrument(alone, _TWO, 0.0, EXACT),
     "order": Instrument(order, _TWO, 0.1, 2.0),
     "tensors standing still": Instrument(standing_still, _STEPS, 0.0, 0.0),
     "first movement / rate": Instrument(first_movement, _STEPS, 0.9, 1.1),

@@ -17,7 +17,7 @@ from .faults import BY_NAME, Fault
 from .recipe import Log, Recipe, Training, trained
 from .task import LEARNING_RATE, PAD_ID, STEPS, held_out
 
-LETTERS = "ABCDEFGHIJ"
+LETTERS = "ABCDEFGHIJKL"
 CONTROL, EXAMPLE = "control", "example"
 DIGESTS = {  # of "letter: fault", so that whoever reads this file does not read the answers
     "A": "eeaad7a8b51f",
@@ -30,9 +30,13 @@ DIGESTS = {  # of "letter: fault", so that whoever reads this file does not read
     "H": "4d617344b811",
     "I": "826819f3d207",
     "J": "3780e9413f84",
+    "K": "9a1d52c413a9",
+    "L": "e723d08cd426",
     "control": "3e6dc3d0b751",
     "example": "ef84d84a2c67",
 }
+
+SEEDS = {"K": 7}  # added to the seed that is asked for
 
 
 class Patient:
@@ -122,7 +126,7 @@ def case_of(letter: str) -> Fault:
 def admit(
     letter: str, *, seed: int = 0, steps: int = STEPS, rate: float = LEARNING_RATE, fresh: bool = False
 ) -> Patient:
-    """Return patient "A" to "J", the healthy "control" or the worked "example".
+    """Return patient "A" to "L", the healthy "control" or the worked "example".
 
     Args:
         letter: which one. seed: of the weights and of the training rows. steps: of training.
@@ -133,6 +137,8 @@ def admit(
         ValueError: there is no such patient.
     """
     case = case_of(letter)
-    if (seed, steps, rate) == (0, STEPS, LEARNING_RATE) and not fresh:
-        return Patient(letter, *ward.load(case.name), case)
+    stored = (seed, steps, rate) == (0, STEPS, LEARNING_RATE) and not fresh
+    seed += SEEDS.get(letter, 0)
+    if stored:
+        return Patient(letter, *ward.load(case.name, seed), case, seed)
     return Patient(letter, *trained(case.name, seed, Recipe(rate=rate, steps=steps)), case, seed)

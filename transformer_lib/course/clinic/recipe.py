@@ -54,14 +54,21 @@ class Training:
         self.schedule = torch.optim.lr_scheduler.OneCycleLR(self.optimizer, rate, total_steps=recipe.steps)
         self.log = Log()
         self._case, self._generator = case, torch.Generator().manual_seed(seed)
+        self._start = self._generator.get_state()
 
     def batch(self) -> tuple[Tensor, Tensor]:
         """Return the rows of the next step, src and tgt."""
+        if not self._case.draws:
+            self._generator.set_state(self._start)
         return reversals(BATCH_SIZE, self._generator)
+
+    def feed(self, tgt: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the decoder reads and what it must say, as the script of this case makes them of the target."""
+        return self._case.feed(tgt)
 
     def loss(self, src: Tensor, tgt: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return the loss, the logits and the labels, as the script of this case makes them."""
-        tgt_in, tgt_out = self._case.feed(tgt)
+        tgt_in, tgt_out = self.feed(tgt)
         logits = self.model(src, tgt_in)
         return self._case.loss(logits, tgt_out), logits, tgt_out
 

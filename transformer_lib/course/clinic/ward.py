@@ -1,4 +1,4 @@
-"""The ward: seed 0 of every patient, trained once and stored, so that all readers examine the same numbers.
+"""The ward: one seed of every patient, trained once and stored, so that all readers examine the same numbers.
 
 `studies.clinic_ward` writes the file.
 """
@@ -19,7 +19,9 @@ from .recipe import Log
 from .task import CONFIG
 
 WARD = DATA / "ward.safetensors"
-NUMBERS = {fault.name: number for number, fault in enumerate((HEALTHY, *FAULTS)) if not fault.late}
+NUMBERS = {(fault.name, 0): number for number, fault in enumerate((HEALTHY, *FAULTS)) if not fault.late}
+NUMBERS[HEALTHY.name, 7] = len(FAULTS) + 1
+"""Number of each model in the file, by the name of its fault and its seed."""
 
 
 @cache
@@ -27,8 +29,8 @@ def _stored() -> dict[str, Tensor]:
     return load_file(WARD)
 
 
-def load(name: str) -> tuple[Transformer, Log]:
-    """Return the stored model with the named fault, in evaluation mode, and its log.
+def load(name: str, seed: int = 0) -> tuple[Transformer, Log]:
+    """Return the stored model with the named fault and the seed, in evaluation mode, and its log.
 
     Raises:
         FileNotFoundError: the ward is missing.
@@ -41,7 +43,7 @@ def load(name: str) -> tuple[Transformer, Log]:
     with torch.random.fork_rng(devices=[]):
         model = Transformer(CONFIG)
     case.change(model)
-    prefix = f"{NUMBERS[name]}."
+    prefix = f"{NUMBERS[name, seed]}."
     own = {key.removeprefix(prefix): value for key, value in _stored().items() if key.startswith(prefix)}
     loss, accuracy = own.pop("log").tolist()
     model.load_state_dict(own)

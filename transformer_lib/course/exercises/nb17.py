@@ -555,4 +555,101 @@ EXERCISE_5 = Exercise(
 )  # fmt: skip
 
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
+# 17.6 The silent fault -----------------------------------------------------------------------------------------------
+
+
+def silent_fault(part, examine):
+    """Return examine(fault) for a fault of your own that rings "alone", and nothing else.
+
+    part: a function of rows [batch, seq_len, d_model] that returns rows of that shape. examine: puts a function of that
+    kind in the part's place and returns the names of what rings then, a list out of "repeat", "future", "padding",
+    "alone" and "loss". The loss rings when it moves by more than 0.01.
+    """
+
+    def fault(x):
+        rows = part(x)
+        return rows + 0.001 * rows.mean(dim=0, keepdim=True)
+
+    return examine(fault)
+
+
+class _Bench:
+    """A pretend decoder, for `examine`: a table, the part, the mean of each row and the earlier ones, and a head.
+
+    Args:
+        seed: of its weights and tokens. batch, length, width: sizes; the first row has its last token padded.
+        part: of rows [batch, seq_len, width].
+    """
+
+    VOCAB, PAD = 11, 0
+
+    def __init__(self, seed, batch, length, width, part):
+        self.table, self.head = normal(seed, (self.VOCAB, width), (width, self.VOCAB), dtype=torch.float64)
+        self.ids = integers(seed + 1, (batch, length), 1, self.VOCAB)
+        self.ids[0, -1] = self.PAD
+        self.labels = integers(seed + 2, (batch, length), 1, self.VOCAB)
+        self.part = part
+
+    def _logits(self, ids, part):
+        rows = part(self.table[ids])
+        return rows.cumsum(dim=1) / torch.arange(1, ids.shape[1] + 1)[:, None] @ self.head / self.head.shape[0] ** 0.5
+
+    def _loss(self, part):
+        logits = self._logits(self.ids, part)
+        return nn.functional.cross_entropy(logits[self.ids != self.PAD], self.labels[self.ids != self.PAD]).item()
+
+    def __call__(self, fault):
+        """Return what rings when the fault is in the part's place."""
+        whole, real = self._logits(self.ids, fault), self.ids != self.PAD
+        replaced = torch.cat([self.ids[:, :-1], self.ids[:, -1:] % (self.VOCAB - 1) + 1], dim=1)
+        longer = nn.functional.pad(self.ids, (0, 2), value=self.PAD)
+        each = [self._logits(row[None], fault) for row in self.ids]
+        changes = {
+            "repeat": self._logits(self.ids, fault) - whole,
+            "future": (self._logits(replaced, fault) - whole)[:, :-1],
+            "padding": (self._logits(longer, fault)[:, : self.ids.shape[1]] - whole)[real],
+            "alone": (torch.cat(each) - whole)[real],
+        }
+        rings = [name for name, change in changes.items() if not change.abs().max() <= 1e-6]
+        moved = self._loss(fault) - self._loss(self.part)
+        return rings if abs(moved) <= 0.01 else [*rings, "loss"]
+
+
+def _bench_case(label, seed, sizes, part):
+    return Case(label, (part, _Bench(seed, *sizes, part)))
+
+
+def _silent_cases():
+    return [
+        _bench_case("three rows, a ReLU", 17601, (3, 5, 7), torch.relu),
+        _bench_case("seven rows, a tanh", 17611, (7, 3, 5), torch.tanh),
+        _bench_case("two long rows, a part that doubles", 17621, (2, 11, 3), lambda x: 2 * x),
+        _bench_case("five rows, a norm", 17631, (5, 2, 13), lambda x: x - x.mean(dim=-1, keepdim=True)),
+    ]
+
+
+EXERCISE_6 = Exercise(
+    "17.6", "The silent fault", 10, 3, silent_fault, _silent_cases,
+    slips(
+        "part, examine", """
+            def fault(x):
+                rows = part(x)
+                return rows + 0.002 * rows.roll(1, dims=0)
+
+            return examine(fault)
+        """,
+        ("too large", "0.002", "1.0", "The loss hears it, too: let the fault do less."),
+        ("random", "rows.roll(1, dims=0)", "torch.randn_like(rows)",
+         "Chance rings repeat, and with it every other comparison of two passes: do the same each time."),
+        ("along the row", "dims=0", "dims=1",
+         "You mixed the positions of one row, which is what future and padding listen to. Mix rows of the batch."),
+        ("mean of everything", "rows.roll(1, dims=0)", "rows.mean()",
+         "Your mean runs over the positions, too, so that future and padding ring. Stay at one position."),
+        ("of itself", ".roll(1, dims=0)", "",
+         "Nothing rings: each row has changed by itself, and does so in any company. Take something from another row."),
+    ),
+    items="instruments",
+)  # fmt: skip
+
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -3,7 +3,7 @@
 When the check of an exercise that is a part of the model passes, `transformer_lib.course.exercises` hands the learner's
 function over to `keep`, which writes its source, with the imports, constants and helpers that it uses, into
 `mine/my_transformer.py`. `assembled` builds the model from these parts, and from the library's where there are none;
-`map` shows which of them run, `breaking` spoils one to show what it is for;
+`map` shows which of them run, `breaking` spoils one to show what it is for, `planting` puts a fault of one's own there;
 `by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`; `today`
 computes a `transformer_lib.modern.LanguageModel` with their parts of notebook 20, `copying` trains two attention layers
 made of their functions, and `speculative` decodes with their judgement of drafted tokens.
@@ -16,8 +16,8 @@ assignment is graded, nothing is written, and every display shows the library's 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 
 from torch import nn
@@ -46,6 +46,7 @@ from .training_by_hand import in_by_hand
 from .translating import MyTranslator
 from .view import parts_view
 from .words import UnknownWords
+from .wrapping import Wrap, wrapped
 
 __all__ = [
     "PARTS",
@@ -71,6 +72,7 @@ __all__ = [
     "keep",
     "kept",
     "map",
+    "planting",
     "reset",
     "speculative",
     "today",
@@ -253,6 +255,27 @@ def breaking(part: str, *texts: str, translator: MyTranslator | None = None) -> 
         ValueError: there is no such part, the learner's file cannot be imported, or a text has an unknown word.
     """
     return Breaking(part, translator or assembled(), texts or SENTENCES)
+
+
+@contextmanager
+def planting(part: str, fault: Wrap, translator: MyTranslator | None = None) -> Iterator[MyTranslator]:
+    """Let a fault of one's own take a part's place inside a `with` block, which gives the translator; then it is whole.
+
+    The learner's file is never touched.
+
+    Args:
+        part: its name, such as "layer_norm"; one of those that the map shows.
+        fault: called as fault(part) with the function, it returns the function that is called in its place.
+        translator: whose part; by default a new one of all that is the learner's.
+
+    Raises:
+        ValueError: there is no such part, or the learner's file cannot be imported.
+    """
+    if not part_of(part).of_model:
+        raise ValueError(f"part must be one of the model's, such as 'layer_norm', got {part!r}")
+    planted = translator or assembled()
+    with wrapped(planted.parts, {part: fault}):
+        yield planted
 
 
 def _kept_of(*notebooks: str) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .model import Choice, Number, Option
+from .model import Choice, Option
 
 NOTEBOOK_17 = (
     Choice(
@@ -64,19 +64,19 @@ NOTEBOOK_17 = (
             Option("Positions that were lost.", "Reversing a source shows it at any length above one."),
         ),
     ),
-    Number(
+    Choice(
         "17.q4",
-        "How many of the nine do the instruments of steps 2 to 6 flag after two steps of training?",
-        5,
-        "Five of nine. Four go unnoticed, among them one of the data, which no look at the model can show.",
+        "A sound model with the same weights reads the same batch, and the outputs of all modules are compared. Which "
+        "of these faults does that not find?",
         (
-            (9, "Then the instruments would see everything; they look at some properties, and others are free."),
-            (0, "A fault often breaks a property that somebody thought of for another reason."),
-            (2, "More: think also of the faults that keep a part of the model from being trained."),
+            Option("The encoder is skipped.", "Its output is another one: the embedded source."),
+            Option("The ReLU is left out.", "Then hidden units below 0 are no longer 0, and the outputs differ."),
+            Option(
+                "The optimizer was given the decoder only.",
+                "The sound model has the same weights. How they came about is not asked.",
+                right=True,
+            ),
+            Option("The positions are added twice.", "The vectors that enter the first layer differ already."),
         ),
-        "A fault is flagged if it breaks a property: no leak, sums of one, right scales, every tensor moves.",
-        tolerance=0.2,
-        high=9.0,
-        alone=False,
     ),
 )

@@ -21,6 +21,7 @@ from .partners import plot_partners
 from .picture import SERIES, Shown, figure, style
 from .planes import plot_fold, plot_norm, plot_stream
 from .reached import plot_reached
+from .rings import plot_rings
 from .rungs import plot_translator
 from .slopes import plot_slopes
 from .stacks import plot_stacks
@@ -56,6 +57,7 @@ __all__ = [
     "plot_points",
     "plot_scatter",
     "plot_reached",
+    "plot_rings",
     "plot_scores",
     "plot_slopes",
     "plot_stacks",

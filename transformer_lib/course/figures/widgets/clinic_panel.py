@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from ...._validate import check_choice
 from ...clinic import LETTERS, Patient, admit, words
-from ...clinic.instruments import EXCHANGED, PADDING, changes, summary
+from ...clinic.instruments import EXACT, EXCHANGED, PADDING, changes, summary
 from ...clinic.task import PAD_ID
 from ..svg import Picture, attention_map
 from ..svg import patient as svg
@@ -16,10 +16,10 @@ from .panel import Panel
 WARD = ("control", *LETTERS)
 MAPS = ("encoder", "decoder", "cross")
 PROBES = {
-    "repeat": "the same batch once more: change of the logits",
-    "future": f"token {EXCHANGED + 1} of the target replaced: change of the logits",
-    "padding": f"{PADDING} more padding tokens behind: change of the logits",
-    "order": "the source reversed: change of each token's memory",
+    "repeat": "the same batch once more",
+    "future": f"token {EXCHANGED + 1} of the target replaced",
+    "padding": f"{PADDING} more padding tokens behind",
+    "order": "the source reversed",
 }
 ROWS = 20
 PADDED = words([PAD_ID])[0]
@@ -31,7 +31,7 @@ def patient_chart(patient: str = "control", look: str = "curves", row: int = 1) 
     The patients come from the stored ward.
 
     Args:
-        patient: "control" or "A" to "J". look: "curves", one of MAPS or one of PROBES.
+        patient: "control" or "A" to "L". look: "curves", one of MAPS or one of PROBES.
         row: which held-out row the maps and the probes show, from 1.
 
     Raises:
@@ -83,19 +83,25 @@ def _numbered(ids: object) -> list[str]:
     return [f"{word} {place}" for place, word in enumerate(words(ids), start=1)]
 
 
+def _moved(probe: str, here: list[float]) -> str:
+    """Say in a sentence how far the positions of a row have moved."""
+    if probe == "future":
+        before, after = max(here[:EXCHANGED]), max(here[EXCHANGED:])
+        first = "The positions before it do not move" if before < EXACT else f"Before it, logits move by {before:.2f}"
+        return f"{first}; from it on, they move by up to {after:.2f}."
+    what = "the memory of a letter moves by" if probe == "order" else "the logits move by"
+    return f"At most, {what} {max(here):.2f}."
+
+
 def _probe(patient: Patient, probe: str, row: int) -> Picture:
     every, healthy = changes(patient, probe), changes(admit("control"), probe)
     here, control = every[row - 1].tolist(), healthy[row - 1].tolist()
     side = "source" if probe == "order" else "target"
     places = [f"{side} {i}" if i == 1 else str(i) for i in range(1, len(here) + 1)]
-    parts = {f"positions 1 to {len(here)}": here}
-    if probe == "future":
-        earlier, later = f"positions 1 to {EXCHANGED}", f"positions {EXCHANGED + 1} to {len(here)}"
-        parts = {earlier: here[:EXCHANGED], later: here[EXCHANGED:]}
-    largest = ", ".join(f"{name} {max(part):.2f}" for name, part in parts.items())
-    says = f"{patient.name}, row {row}: {PROBES[probe]}: {largest} at most; "
-    says += f"instrument “{probe}”: {summary(probe, every):.2f}"
-    body = svg.bars(PROBES[probe], here, control, places, patient.name)
+    says = f"{patient.name}, row {row}, {PROBES[probe]}. {_moved(probe, here)} "
+    says += f"In the whole batch, the instrument “{probe}” reads {summary(probe, every):.2f}"
+    title = f"{PROBES[probe]}: change of {'each memory row' if probe == 'order' else 'the logits'}"
+    body = svg.bars(title, here, control, places, patient.name)
     table = [["position", patient.name, "control"]]
     table += [[str(i), f"{a:.2f}", f"{b:.2f}"] for i, (a, b) in enumerate(zip(here, control, strict=True), 1)]
     alt = f"Bars by position, {len(here)} of them, beside the control's. {says}."
