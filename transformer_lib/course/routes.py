@@ -125,8 +125,8 @@ EVENING = Route(
         Stop(
             "13",
             10,
-            ("When is by heart not enough?", "The full run"),
-            ("W11",),
+            ("By heart, or learned?", "Your model, your loop, your plan"),
+            ("13.q2",),
         ),
         Stop(
             "14",

@@ -54,6 +54,9 @@ def finding(exercise: Exercise, expected: object, outcome: Outcome, names: tuple
         said = explained(outcome.error, outcome.line, exercise.gradients, arrays=holds_arrays(expected))
         return Finding(type(outcome.error).__name__, said)
     try:
+        if exercise.judge:
+            wrong = exercise.judge(expected, outcome.value)
+            return Finding("judged", wrong) if wrong else None
         found = difference(
             expected,
             outcome.value,

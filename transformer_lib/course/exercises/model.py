@@ -57,6 +57,8 @@ class Exercise:
         probes: extra questions about a wrong result that no known mistake explains.
         items: what the strings are, where a list of strings is returned.
         rtol: relative tolerance; by default 1e-4 in float32 and 1e-7 in float64.
+        judge: where many answers are right: called with the reference's result and the learner's, it says in a sentence
+            what is wrong with the latter, or returns None.
         part: of a keystone, the part of the learner's own Transformer that it is (`transformer_lib.course.mine`).
         original: of a variant, the id of the exercise that it changes (`variants`).
     """
@@ -73,6 +75,7 @@ class Exercise:
     probes: tuple[Probe, ...] = ()
     items: str = "tokens"
     rtol: float | None = None
+    judge: Callable[[Any, Any], str | None] | None = None
     part: str = ""
     original: str = ""
 
