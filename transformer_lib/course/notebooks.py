@@ -222,7 +222,7 @@ NOTEBOOKS = (
         "13",
         "training",
         "Training",
-        79,
+        84,
         "a translator, trained on your machine",
         exercises=6,
         quizzes=4,

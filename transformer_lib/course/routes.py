@@ -124,9 +124,9 @@ EVENING = Route(
         ),
         Stop(
             "13",
-            10,
-            ("By heart, or learned?", "Your model, your loop, your plan"),
-            ("13.q2",),
+            6,
+            ("Your model, your loop, your plan",),
+            (),
         ),
         Stop(
             "14",
