@@ -124,9 +124,9 @@ EVENING = Route(
         ),
         Stop(
             "13",
-            6,
-            ("Your model, your loop, your plan",),
-            (),
+            4,
+            ("How wrong is a batch?",),
+            ("13.q1",),
         ),
         Stop(
             "14",
