@@ -25,7 +25,7 @@ from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.evaluation import loss_per_token
 from transformer_lib.training.options import History
 
-from . import parts, warmup
+from . import parts
 from .engine import Step, Steps, Study, rounded
 
 EVERY = 4  # every fourth sentence of a split is tested
@@ -168,7 +168,7 @@ def steps(seeds: Sequence[int], passes: Sequence[int]) -> Steps:
 
 
 def _shorter(corpus: Corpus, seeds: Sequence[int]) -> Steps:
-    """The variants, the trained models without a part, then the warm-up."""
+    """The variants, and the trained models without a part."""
     for name in VARIANTS:
         yield Step(
             ("short", name), lambda name: first_losses(new_variant(corpus, name, 0), name, corpus["train"]), name
@@ -178,10 +178,6 @@ def _shorter(corpus: Corpus, seeds: Sequence[int]) -> Steps:
         if name == "baseline":
             yield Step(("off at test", name, {"seed": seed}), off_again, corpus, seed)
     yield Step(("off at test", "full recipe"), lambda: off_at_test(load_trained(), corpus))
-    for arm, (position, seed) in itertools.product(warmup.ARMS, enumerate(seeds)):
-        yield Step(("warm-up", warmup.name_of(*arm), position), warmup.final_loss, corpus, *arm, seed)
-    for seed in seeds:
-        yield Step(("no warm-up", str(seed)), functools.partial(warmup.epoch_without, corpus, seed, every=EVERY))
 
 
 STUDY = Study(

@@ -49,9 +49,9 @@ def test_there_is_enough_of_everything(exercise):
     assert len({mistake.diagnosis for mistake in exercise.mistakes}) == len(exercise.mistakes)
     for mistake in exercise.mistakes:
         assert mistake.diagnosis.endswith((".", ")"))
-    if exercise.accepts:  # many answers: what is wrong with another is said by a probe, and gradients are not compared
-        assert exercise.probes and not exercise.gradients
-        assert all(exercise.accepts(*case.args, exercise.reference(*case.args)) for case in cases)
+    if exercise.judge:  # many answers, of which the reference is one; gradients are not judged
+        assert not exercise.gradients
+        assert all(exercise.judge(*case.args, exercise.reference(*case.args)) is None for case in cases)
 
 
 @each_exercise

@@ -16,7 +16,16 @@ import torch
 
 from small_exercises import SCORES, SOFTMAX, use
 from transformer_lib.course import exercises, progress
-from transformer_lib.course.exercises import Case, CheckFailed, Exercise, Mistake, check, check_solution, examine
+from transformer_lib.course.exercises import (
+    Case,
+    CheckFailed,
+    Exercise,
+    Mistake,
+    check,
+    check_solution,
+    examine,
+    yours,
+)
 from transformer_lib.course.exercises.model import normal
 from transformer_lib.course.exercises.report import show
 from transformer_lib.course.exercises.sandbox import copy_of, run_guarded
@@ -557,3 +566,20 @@ def test_no_tracer_runs_where_a_function_may_be_stopped():
         threading.settrace(before)
     assert outcome.kind == "endless"
     assert seen and set(seen) == {None}
+
+
+def test_yours_is_the_learners_function_only_where_its_check_accepts_it(capsys):
+    def grouped(last):
+        rise = last // 5
+        return [step / rise if step <= rise else (last - step) / (last - rise) for step in range(1, last + 1)]
+
+    def unattempted(last):
+        raise NotImplementedError
+
+    def constant(last):
+        return [1.0] * last
+
+    assert yours("13.6", grouped, constant) is grouped
+    assert yours("13.6", unattempted, grouped) is grouped and yours("13.6", constant, grouped) is grouped
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == "grouped: yours" and said[1].startswith("unattempted: the notebook's, until")

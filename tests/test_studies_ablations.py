@@ -7,7 +7,6 @@ import torch
 
 from read_once import CORPUS
 from studies import ablations as study
-from studies import warmup
 from transformer_lib.course.lab import ablations as study_lab
 from transformer_lib.data.corpora import Corpus
 from transformer_lib.decoding.translator import load_trained
@@ -71,13 +70,3 @@ def test_greedy_is_the_translators():
 def test_taking_nothing_out_scores_as_the_run_itself():
     for run, entry in zip(STORED["trained"]["baseline"], STORED["off at test"]["baseline"], strict=True):
         assert entry["scores"]["nothing"] == entry["scores"]["causal mask, cache kept"] == run["scores"]
-
-
-def test_a_short_warm_up_run(tiny):
-    losses = {w: warmup.final_loss(tiny, "pre-norm", w, 1e-2, 1, steps=2) for w in warmup.WARMUPS}
-    assert losses["with"] != losses["without"] and all(1 < loss < 20 for loss in losses.values())
-
-
-def test_an_epoch_without_warm_up(tiny):
-    one = warmup.epoch_without(tiny, 1, every=2)
-    assert one["seed"] == 1 and 0 < one["loss"] < 20 and 0 <= one["exact match"] <= 1

@@ -124,9 +124,9 @@ EVENING = Route(
         ),
         Stop(
             "13",
-            10,
-            ("When is by heart not enough?", "The full run"),
-            ("W11",),
+            4,
+            ("How wrong is a batch?",),
+            ("13.q1",),
         ),
         Stop(
             "14",

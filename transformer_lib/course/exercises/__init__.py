@@ -10,7 +10,7 @@ from .edits import listen
 from .lookup import get, stub
 from .model import Case, Endless, Exercise, Mistake
 from .registry import all_exercises
-from .runner import CheckFailed, Verdict, check, check_solution, examine
+from .runner import CheckFailed, Verdict, check, check_solution, examine, yours
 from .variants import all_variants
 
 __all__ = [
@@ -27,6 +27,7 @@ __all__ = [
     "examine",
     "get",
     "stub",
+    "yours",
 ]
 
 listen()

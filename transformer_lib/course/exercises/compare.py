@@ -35,7 +35,7 @@ def holds_arrays(value: object) -> bool:
 
 
 def identical(first: object, second: object) -> bool:
-    """Return True when nothing changed: same shape, dtype and values, NaN equal to NaN."""
+    """Return True when nothing changed: same shape, dtype and values, NaN equal to NaN; a model may be trained."""
     if isinstance(first, np.ndarray):
         return isinstance(second, np.ndarray) and identical(as_tensors(first), as_tensors(second))
     if isinstance(first, torch.Tensor):
@@ -46,6 +46,8 @@ def identical(first: object, second: object) -> bool:
         if not isinstance(second, list | tuple) or len(first) != len(second):
             return False
         return all(map(identical, first, second))
+    if isinstance(first, torch.nn.Module):  # it is given to be trained
+        return type(first) is type(second)
     return first is second or first == second
 
 

@@ -77,12 +77,22 @@ def finding(exercise: Exercise, expected: object, outcome: Outcome, names: tuple
 
 
 def wanted(exercise: Exercise, args: tuple[object, ...], outcome: Outcome) -> object:
-    """Return the right answer: what came, if it is one of many right ones, else the reference's."""
-    if exercise.accepts and outcome.kind == "returned":
+    """Return the right answer: what came, if the judge has nothing against it, else the reference's."""
+    if exercise.judge and outcome.kind == "returned":
         with suppress(Exception):  # a learner may return anything
-            if exercise.accepts(*map(copy_of, args), outcome.value):
+            if exercise.judge(*map(copy_of, args), outcome.value) is None:
                 return outcome.value
     return run_directly(exercise.reference, args, exercise.arguments).value
+
+
+def judged(exercise: Exercise, failing: Sequence[Trial]) -> str | None:
+    """Return what the judge has against the smallest failing case, if its result has the right form."""
+    first = failing[0]
+    if not exercise.judge or not first.problem or first.problem.kind not in ("values", "entries", "items"):
+        return None
+    with suppress(Exception):  # what came may have the right form and be nothing that can be judged
+        return exercise.judge(*map(copy_of, first.case.args), first.outcome.value)
+    return None
 
 
 Wrap = Callable[[Callable[..., object]], Callable[..., object]]
@@ -224,8 +234,6 @@ def general(exercise: Exercise, failing: Sequence[Trial], passing: Sequence[Tria
     first = failing[0]
     problems = [trial.problem for trial in failing if trial.problem]
     claim = None
-    if exercise.accepts and problems[0].kind in ("values", "entries", "items"):  # to differ from ours is no fault
-        return _in_case(first) + "That is none of the right answers."
     if all(problem.about_values for problem in problems):
         wrong, right = (
             [(as_tensors(trial.expected), as_tensors(trial.outcome.value)) for trial in some]

@@ -59,8 +59,8 @@ class Exercise:
         rtol: relative tolerance; by default 1e-4 in float32 and 1e-7 in float64.
         part: of a keystone, the part of the learner's own Transformer that it is (`transformer_lib.course.mine`).
         original: of a variant, the id of the exercise that it changes (`variants`).
-        accepts: where many answers are right: called with a case's arguments and a result, whether it is one of them.
-            The reference is then one example, which no report shows; the probes say what is wrong with another.
+        judge: where many answers are right: called with a case's arguments and a result, it says in a sentence what is
+            wrong with the result, or returns None. The reference is then one example, which no report shows.
     """
 
     id: str
@@ -75,9 +75,9 @@ class Exercise:
     probes: tuple[Probe, ...] = ()
     items: str = "tokens"
     rtol: float | None = None
+    judge: Callable[..., str | None] | None = None
     part: str = ""
     original: str = ""
-    accepts: Callable[..., bool] | None = None
 
     @property
     def notebook(self) -> str:

@@ -335,22 +335,19 @@ def _entries_allowed(seq_len):
     return 2 * (seq_len - 1)
 
 
-def _hears_all(seq_len, mask):
-    """Return whether it is such a mask."""
-    right_form = mask.dtype == torch.bool and mask.shape == (seq_len, seq_len)
-    return right_form and mask.sum() <= _entries_allowed(seq_len) and bool(reach(mask, 2).all())
-
-
-def _who_is_deaf(call, case, mask):
-    """Name a pair out of reach, or count what is too much."""
-    (seq_len,) = case.args
+def _deaf_or_dear(seq_len, mask):
+    """Name a pair out of reach, or count what is too much; None if the mask is one that is asked for."""
+    if mask.dtype != torch.bool or mask.shape != (seq_len, seq_len):
+        return f"Return a boolean mask [{seq_len}, {seq_len}]."
     missing = (~reach(mask, 2)).nonzero().tolist()
     count, allowed = int(mask.sum()), _entries_allowed(seq_len)
     if missing:
         i, j = missing[0]
         others = f", and {len(missing) - 1} more pairs are out of reach" if len(missing) > 1 else ""
         return f"Of {seq_len} tokens, {i} cannot hear of {j} within two layers (counted from 0){others}."
-    return f"Every one of {seq_len} tokens hears of all, but it takes {count} entries; {allowed} are enough."
+    if count > allowed:
+        return f"Every one of {seq_len} tokens hears of all, but it takes {count} entries; {allowed} are enough."
+    return None
 
 
 EXERCISE_4 = Exercise(
@@ -397,7 +394,7 @@ EXERCISE_4 = Exercise(
          "Blocks, and the same place in all blocks: everybody hears, and with far fewer entries than seq_len². It can "
          "be done with fewer still."),
     ),
-    probes=(_who_is_deaf,), accepts=_hears_all,
+    judge=_deaf_or_dear,
 )  # fmt: skip
 
 EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)

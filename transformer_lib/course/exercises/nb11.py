@@ -280,23 +280,17 @@ def _known_links(src_tokens, tgt_tokens):
     return {i: src_tokens[j] for _, i, j in grid.links}
 
 
-def _aligned(weights, src_tokens, tgt_tokens, pairs):
-    """Return whether each token written has its pair, and nouns and verbs the right one."""
-    written, read = zip(*pairs, strict=True)
-    in_form = isinstance(pairs, list) and list(written) == tgt_tokens[1:] and set(read) <= set(src_tokens)
-    return in_form and all(read[i] == word for i, word in _known_links(src_tokens, tgt_tokens).items())
-
-
-def _wrongly_aligned(call, case, pairs):
-    """Name the first known link that was missed, in a list of the right length."""
-    _, src_tokens, tgt_tokens = case.args
-    if not isinstance(pairs, list) or len(pairs) != len(tgt_tokens) - 1:
-        return ""
+def _wrongly_aligned(weights, src_tokens, tgt_tokens, pairs):
+    """Name the first known link that was missed; None if nouns and verbs are right."""
     written, read = zip(*pairs, strict=True)
     if list(written) != tgt_tokens[1:]:
         return "The first of each pair must be the token that the row writes, from the first word to <eos>."
+    if not set(read) <= set(src_tokens):
+        return "The second of each pair must be a source token."
     known = _known_links(src_tokens, tgt_tokens)
     wrong = [(i, word) for i, word in known.items() if read[i] != word]
+    if not wrong:
+        return None
     i, word = wrong[0]
     return (
         f"Of {len(known)} nouns and verbs that we know, {len(wrong)} went wrong: {written[i]!r} translates {word!r}, "
@@ -333,7 +327,7 @@ EXERCISE_4 = Exercise(
         ("swapped", "tgt_tokens[t + 1], src_tokens[j]", "src_tokens[j], tgt_tokens[t + 1]",
          "The pairs are the other way round: the written token comes first, then the source token."),
     ),
-    probes=(_wrongly_aligned,), accepts=_aligned,
+    judge=_wrongly_aligned,
 )  # fmt: skip
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import torch
+from typing import Any
 
+import torch
+from torch import nn
+
+from ..lab import valley
 from .model import Case, Exercise, integers, normal
 from .slips import slips
 
@@ -284,4 +288,164 @@ EXERCISE_4 = Exercise(
     rtol=1e-5,  # shares may be kept in float32, whatever the quantiles are
 )  # fmt: skip
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)
+# 13.5 The loop --------------------------------------------------------------------------------------------------------
+
+
+class Fit(nn.Module):
+    """A model of two parameters, weight [d] and bias [1], whose loss is a mean squared error."""
+
+    def __init__(self, weight: torch.Tensor) -> None:
+        super().__init__()
+        self.weight, self.bias = nn.Parameter(weight.clone()), nn.Parameter(torch.zeros(1, dtype=weight.dtype))
+
+    def loss(self, src: torch.Tensor, tgt: torch.Tensor) -> torch.Tensor:
+        """Return the mean squared error for src [batch, d] and tgt [batch]."""
+        return (src @ self.weight + self.bias - tgt).square().mean()
+
+
+def train(model, batches, rates):
+    """Take one step of Adam (betas 0.9 and 0.98, eps 1e-9) for each batch, with the rate of that step; before it, clip
+    the gradient to norm 1, that of all parameters together.
+
+    model: a torch module; model.loss(src, tgt) is its loss; batches: pairs (src, tgt); rates: as many numbers.
+    Returns a tensor [steps]: the loss of each batch, before its step.
+    """
+    return _trained(model, batches, rates)
+
+
+def _trained(model: Any, batches: Any, rates: Any) -> torch.Tensor:
+    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    losses = []
+    for (src, tgt), rate in zip(batches, rates, strict=True):
+        loss = model.loss(src, tgt)
+        adam.zero_grad()
+        loss.backward()
+        nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        for group in adam.param_groups:
+            group["lr"] = rate
+        adam.step()
+        losses.append(loss.item())
+    return torch.tensor(losses)
+
+
+def _fit_case(label, seed, size, rates, scale):
+    weight, *numbers = normal(seed, (size,), *[(5, size + 1)] * len(rates))
+    return Case(label, (Fit(weight), [(scale * rows[:, :size], scale * rows[:, size]) for rows in numbers], rates))
+
+
+def _train_cases():
+    rising = [0.02 * step for step in range(1, 8)]
+    return [
+        _fit_case("3 steps, a gradient longer than 1", 1351, 2, [0.1, 0.2, 0.1], 2.0),
+        _fit_case("7 steps, a rising rate", 1361, 3, rising, 1.0),
+        _fit_case("11 steps, short gradients", 1371, 2, [0.05] * 11, 0.2),
+        _fit_case("5 steps, a gradient of 100 and more", 1381, 5, [0.3, 0.2, 0.1, 0.05, 0.0], 7.0),
+        _fit_case("one step", 1391, 3, [0.5], 1.0),
+        _fit_case("13 steps", 1401, 7, [0.1] * 13, 1.0),
+    ]
+
+
+_LOOP = """
+    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)
+    losses = []
+    for (src, tgt), rate in zip(batches, rates):
+        loss = model.loss(src, tgt)
+        adam.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.param_groups[0]["lr"] = rate
+        adam.step()
+        losses.append(loss.item())
+    return torch.tensor(losses)
+"""
+
+EXERCISE_5 = Exercise(
+    "13.5", "The loop", 10, 2, train, _train_cases,
+    slips(
+        "model, batches, rates", _LOOP,
+        ("gradients add up", "    adam.zero_grad()\n", "",
+         "Your gradients add up from step to step: set them to zero before each backward pass."),
+        ("no clipping", "    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n", "",
+         "A gradient longer than 1 is not clipped: call clip_grad_norm_ between backward and step."),
+        ("clips each number", "clip_grad_norm_", "clip_grad_value_",
+         "You clip each number of the gradient by itself; clip its norm, so that its direction stays."),
+        ("clips each parameter", "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)",
+         "[torch.nn.utils.clip_grad_norm_(one, 1.0) for one in model.parameters()]",
+         "You clip each parameter by itself; the norm is that of all parameters together."),
+        ("another memory", "betas=(0.9, 0.98), ", "",
+         "Adam has its default betas; here they are 0.9 and 0.98."),
+        ("one rate", 'adam.param_groups[0]["lr"] = rate', 'adam.param_groups[0]["lr"] = rates[0]',
+         "You take the first rate for all steps; each step has a rate of its own."),
+        ("a step late", "    adam.param_groups[0][\"lr\"] = rate\n    adam.step()\n",
+         "    adam.step()\n    adam.param_groups[0][\"lr\"] = rate\n",
+         "You set the rate after the step, so it comes one step late, and the first is Adam's own."),
+        ("a new Adam each step", "    adam.zero_grad()",
+         "    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98), eps=1e-9)\n    adam.zero_grad()",
+         "You make a new Adam in each step, so it forgets its means: make one before the loop."),
+        ("the loss afterwards", "loss.item()", "model.loss(src, tgt).item()",
+         "You measure the loss after the step; keep the one whose gradient made the step."),
+    ),
+)  # fmt: skip
+
+
+# 13.6 Plan the rate ---------------------------------------------------------------------------------------------------
+
+START = 0.05  # the first share at most
+TARGET = 0.4  # the mean loss to get below
+
+
+def plan(last):
+    """Return `last` numbers, the rate of each step as a share of its peak, from 0 to 1: the first at most 0.05, and the
+    mean loss after these steps of gradient descent in the noisy valley below 0.40.
+
+    last: how many steps, 200 or more. Returns a list.
+    """
+    rise = last // 2
+    return [step / rise if step <= rise else (last - step) / (last - rise) for step in range(1, last + 1)]
+
+
+def _not_planned(last: int, got: Any) -> str | None:
+    """Say what keeps a plan from being one that is asked for, or return None."""
+    shares = [float(share) for share in (got.tolist() if hasattr(got, "tolist") else got)]
+    if len(shares) != last:
+        return f"Your plan has {len(shares)} numbers, one for each of {last} steps is asked for."
+    if not all(0 <= share <= 1 for share in shares):
+        return "A share is below 0 or above 1: the peak is given, and you decide which share of it each step gets."
+    if shares[0] > START:
+        return f"Your first share is {shares[0]:.2f}, which is too bold: start with at most {START}."
+    reached = valley.after(shares)
+    if reached < TARGET:
+        return None
+    return f"With your plan of {len(shares)} steps the mean loss is {reached:.2f}; get it below {TARGET:.2f}."
+
+
+def _plan_cases():
+    return [Case("200 steps", (200,)), Case("300 steps", (300,)), Case("509 steps", (509,)), Case("801 steps", (801,))]
+
+
+EXERCISE_6 = Exercise(
+    "13.6", "Plan the rate", 10, 2, plan, _plan_cases,
+    slips(
+        "last", """
+            rise = last // 4
+            up = [step / rise for step in range(1, rise + 1)]
+            down = [(last - step) / (last - rise) for step in range(rise + 1, last + 1)]
+            return up + down
+        """,
+        ("no rise", "return up + down", "return [1 - step / last for step in range(last)]",
+         "Your plan begins at its peak; let it rise from at most 0.05 first."),
+        ("no fall", "return up + down", "return up + [1.0] * len(down)",
+         "Your rate stays at its peak to the end, and so does the noise: let it fall towards zero."),
+        ("falls short", "return up + down", "return up + down[:-1]",
+         "Your plan is one number short: there must be one for every step, the last included."),
+        ("in units of the rate", "return up + down", "return [0.03 * share for share in up + down]",
+         "You multiplied by the rate of the peak; return shares of it, up to 1."),
+        ("only rises", "return up + down", "return [step / last for step in range(1, last + 1)]",
+         "Your rate is largest at the end, when the noise of every step stays in the result: let it fall, too."),
+        ("from 0 to last", "range(1, rise + 1)", "range(rise + 1)",
+         "Your plan has one number too many: count the steps from 1, as in range(1, last + 1)."),
+    ),
+    judge=_not_planned,
+)  # fmt: skip
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -92,11 +92,11 @@ def example(exercise: Exercise, case: Case, expected: object, outcome: Outcome) 
     rows = [f"  smallest example that fails ({case.label}):"]
     named = zip(exercise.arguments, case.args, strict=True)
     rows += [_row(name, show(arg), width) for name, arg in named]
-    if not exercise.accepts:
+    if not exercise.judge:
         rows += _results("expected", expected, exercise.returns, width)
     if outcome.kind == "returned":
         rows += _results("got", outcome.value, exercise.returns, width)
-    if outcome.kind == "returned" and not exercise.accepts:
+    if outcome.kind == "returned" and not exercise.judge:
         pairs = zip(_parts(expected), _parts(outcome.value), strict=False)
         rows += [f"    {where}" for where in (first_difference(a, b) for a, b in pairs) if where]
     return rows

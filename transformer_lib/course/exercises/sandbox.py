@@ -6,6 +6,7 @@ Every call gets fresh copies of its inputs and reports what happened as an `Outc
 
 from __future__ import annotations
 
+import copy
 import ctypes
 import random
 import sys
@@ -42,6 +43,8 @@ def copy_of(value: object) -> object:
         return value.copy()
     if isinstance(value, list | tuple):
         return type(value)(copy_of(item) for item in value)
+    if isinstance(value, torch.nn.Module):
+        return copy.deepcopy(value)
     return value
 
 

@@ -94,6 +94,8 @@ W33 gathering 02
     Tokens of the plane that read one another, round after round, and where that takes them.
 W34 writing 11
     The decoder at work: the words so far, the source words that it reads, and the word that comes.
+W35 valley 13
+    SGD, momentum and Adam in a narrow valley, with the rate, the memory and the noise to choose.
 """
 
 

@@ -15,8 +15,26 @@ from .bank_09 import NOTEBOOK_09
 from .bank_10 import NOTEBOOK_10
 from .bank_11 import NOTEBOOK_11
 from .bank_12 import NOTEBOOK_12
+from .bank_13 import NOTEBOOK_13
 from .bank_15 import NOTEBOOK_15
 from .bank_17 import NOTEBOOK_17
 from .model import Prediction
 
-PREDICTIONS: tuple[Prediction, ...] = (*NOTEBOOK_00, *NOTEBOOK_01, *NOTEBOOK_02, *NOTEBOOK_03, *NOTEBOOK_04, *NOTEBOOK_05, *NOTEBOOK_06, *NOTEBOOK_07, *NOTEBOOK_08, *NOTEBOOK_09, *NOTEBOOK_10, *NOTEBOOK_11, *NOTEBOOK_12, *NOTEBOOK_15, *NOTEBOOK_17)
+PREDICTIONS: tuple[Prediction, ...] = (
+    *NOTEBOOK_00,
+    *NOTEBOOK_01,
+    *NOTEBOOK_02,
+    *NOTEBOOK_03,
+    *NOTEBOOK_04,
+    *NOTEBOOK_05,
+    *NOTEBOOK_06,
+    *NOTEBOOK_07,
+    *NOTEBOOK_08,
+    *NOTEBOOK_09,
+    *NOTEBOOK_10,
+    *NOTEBOOK_11,
+    *NOTEBOOK_12,
+    *NOTEBOOK_13,
+    *NOTEBOOK_15,
+    *NOTEBOOK_17,
+)

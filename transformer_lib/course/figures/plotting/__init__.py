@@ -19,7 +19,7 @@ from .outline import outline_cells
 from .panels import plot_panels, plot_points, plot_scatter
 from .partners import plot_partners
 from .picture import SERIES, Shown, figure, style
-from .planes import plot_fold, plot_norm, plot_stream
+from .planes import plot_fold, plot_norm, plot_stream, plot_valley
 from .reached import plot_reached
 from .rings import plot_rings
 from .rungs import plot_translator
@@ -65,6 +65,7 @@ __all__ = [
     "plot_tables",
     "plot_translator",
     "plot_tree",
+    "plot_valley",
     "sense_plane",
     "style",
 ]

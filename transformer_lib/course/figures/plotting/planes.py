@@ -205,3 +205,39 @@ def _share_scale(axes: Sequence[Axes], paths: Sequence[np.ndarray]) -> None:
         middle = (low + high) / 2
         ax.spines[:].set_color("#D0D0D0")
         ax.set(xlim=(middle[0] - half, middle[0] + half), ylim=(middle[1] - half, middle[1] + half), aspect="equal")
+
+
+def plot_valley(
+    paths: Mapping[str, Any], loss: Callable[[Any], Any], *, limits: tuple[tuple[float, float], tuple[float, float]]
+) -> np.ndarray:
+    """Draw a loss over two numbers as lines of equal height, and in a panel each the paths {name: [steps, 2]} in it.
+
+    Args:
+        loss: takes places [..., 2] to their loss [...]. limits: (low, high) of each number.
+
+    Returns the Axes, one for each path. What leaves the limits is cut off.
+
+    Raises:
+        ValueError: there is no path, or one is not in the plane.
+    """
+    if not paths:
+        raise ValueError("paths must hold at least one named path, got none")
+    walks = {name: as_array(name, path, 2) for name, path in paths.items()}
+    for name, walk in walks.items():
+        if walk.shape[1] != 2:
+            raise ValueError(f"paths must be [steps, 2], got shape {walk.shape} for {name!r}")
+    across, up = np.meshgrid(*(np.linspace(*ends, 161) for ends in limits))
+    heights = np.asarray(loss(np.stack([across, up], axis=-1)))
+    levels = heights.min() + np.ptp(heights) * np.linspace(0.06, 1, 9) ** 2
+    with style():
+        _, axes = plt.subplots(
+            1, len(walks), figsize=(FULL_WIDTH, 2.9), sharey=True, squeeze=False, layout="constrained"
+        )
+        for index, (ax, (name, walk)) in enumerate(zip(axes[0], walks.items(), strict=True)):
+            ax.contour(across, up, heights, levels=levels, colors=_GREY, linewidths=0.8)
+            ax.plot(*walk.T, color=SERIES[index % len(SERIES)], linewidth=1.6, marker="o", markersize=3.5)
+            ax.plot(*walk[0], marker="o", markersize=11, markerfacecolor="none", markeredgecolor="black")
+            ax.plot(0, 0, marker="+", markersize=12, markeredgewidth=2, color="black")
+            ax.set(xlim=limits[0], ylim=limits[1], xlabel="x", title=name)
+        axes[0, 0].set_ylabel("y")
+    return axes[0]

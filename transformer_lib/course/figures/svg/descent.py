@@ -21,7 +21,11 @@ Limits = tuple[tuple[float, float], tuple[float, float]]
 
 
 def descent_map(
-    outlines: Mapping[float, Sequence[np.ndarray]], path: np.ndarray, lowest: Sequence[float], limits: Limits
+    outlines: Mapping[float, Sequence[np.ndarray]],
+    path: np.ndarray,
+    lowest: Sequence[float],
+    limits: Limits,
+    names: tuple[str, str] = ("sharpness c", "fee b"),
 ) -> str:
     """Draw the map of a loss and a path on it.
 
@@ -30,6 +34,7 @@ def descent_map(
         path: the two numbers before the first step and after each, [steps + 1, 2].
         lowest: where the loss is smallest, [2].
         limits: (low, high) of each number; the first goes right, the second up.
+        names: of the two numbers.
     """
     x, y, width, height = _FRAME
     land = "".join(_outline(loss, places, limits) for loss, lines in outlines.items() for places in lines)
@@ -38,7 +43,7 @@ def descent_map(
     cross = line(cx - 6, cy, cx + 6, cy, TEXT, heavy) + line(cx, cy - 6, cx, cy + 6, TEXT, heavy)
     size = f'x="{number(x)}" y="{number(y)}" width="{number(width)}" height="{number(height)}"'
     inside = f'<svg {size} overflow="hidden">{land}{cross}{_walk(path, limits)}</svg>'  # it cuts what is outside
-    return inside + rect(*_FRAME, "none", f'stroke="{LINE}"') + _ticks(limits)
+    return inside + rect(*_FRAME, "none", f'stroke="{LINE}"') + _ticks(limits, names)
 
 
 def loss_curve(losses: np.ndarray, last: int) -> str:
@@ -81,7 +86,7 @@ def _walk(path: np.ndarray, limits: Limits) -> str:
     return "".join(drawn)
 
 
-def _ticks(limits: Limits) -> str:
+def _ticks(limits: Limits, names: tuple[str, str]) -> str:
     x, y, width, height = _FRAME
     across, up = (
         {tick: f"{tick}".replace("-", "−") for tick in range(math.ceil(low), math.floor(high) + 1)}
@@ -89,7 +94,7 @@ def _ticks(limits: Limits) -> str:
     )
     axes = Axes(_FRAME, *limits)
     drawn = [axes.ticks(across, 15), axes.levels(up, apart=6)]
-    drawn.append(text(x + width / 2, y + height + 32, "sharpness c →", "mid"))
-    drawn.append(text(16, y + height / 2, "fee b →", "mid", turn=-90))
+    drawn.append(text(x + width / 2, y + height + 32, f"{names[0]} →", "mid"))
+    drawn.append(text(16, y + height / 2, f"{names[1]} →", "mid", turn=-90))
     drawn.append(text(x, 16, "lines of equal loss; ○ start, ● last step, + lowest", "bold"))
     return "".join(drawn)

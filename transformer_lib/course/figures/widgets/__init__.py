@@ -37,6 +37,7 @@ from .splitting_panel import head_splitter
 from .tokens_panel import bpe_stepper
 from .training_panel import training_replay
 from .two_heads_panel import two_heads
+from .valley_panel import valley
 from .vectors_panel import dot_product
 from .walking_back_panel import backward_walk
 from .walking_panel import encoder_steps, encoder_walk, hand_made_layer
@@ -90,6 +91,7 @@ __all__ = [
     "training_choices",
     "training_replay",
     "two_heads",
+    "valley",
     "watch",
     "writing",
 ]
