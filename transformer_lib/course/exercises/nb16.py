@@ -237,7 +237,9 @@ def _block_cases():
     ]
 
 
-_ROWS, _BLOCK, _BLOCKS = 7, 13, 17  # of the case on which the memory is measured
+_ROWS = 7  # of the case on which the memory is measured
+_BLOCK = 13
+_BLOCKS = 17
 
 
 def _long_case():
