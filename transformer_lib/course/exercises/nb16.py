@@ -446,7 +446,7 @@ EXERCISE_6 = Exercise(
         ("square", "(n, tile) for n in sizes if 2 * n * d + 2 * tile * d + n * tile",
          "(n, n) for n in sizes if 4 * n * d + n * n",
          "Square blocks fit, but there are better ones. For each block of queries all keys and values come from slow "
-         "memory once more. So of which of the two sizes should there be more?"),
+         "memory once more, so ask which of the two sizes saves trips."),
     ),
     returns=("query_rows", "key_rows"),
 )  # fmt: skip
