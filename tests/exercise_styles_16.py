@@ -45,10 +45,27 @@ def joined_gradient(gradients, counts):
     return torch.from_numpy(np.average(gradients.numpy(), axis=0, weights=counts.numpy()))
 
 
+def choose_blocks(fast, d, tile):
+    sizes = np.arange(tile, fast // (2 * d) + 1, tile)
+    rows, keys = np.meshgrid(sizes, sizes)
+    fits = 2 * d * (rows + keys) + rows * keys <= fast
+    best = np.argmax(np.where(fits, rows, 0))
+    return rows.flatten()[best], keys.flatten()[best]
+
+
+def choose_blocks_by_steps(fast, d, tile):
+    rows = keys = tile
+    while 2 * d * (rows + tile) + 2 * d * keys + (rows + tile) * keys <= fast:
+        rows += tile
+    return [rows, keys]
+
+
 STYLES = [
     ("16.1", decoder_layer_multiply_adds),
     ("16.2", crossover_length),
     ("16.3", merge_blocks),
     ("16.4", blockwise_attention),
     ("16.5", joined_gradient),
+    ("16.6", choose_blocks),
+    ("16.6", choose_blocks_by_steps),
 ]

@@ -6,6 +6,7 @@ import math
 import os
 import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -500,7 +501,7 @@ def test_gradients_reach_every_tensor_of_a_list():
 
         return function
 
-    blocks = exercises.get("16.4")
+    blocks = replace(exercises.get("16.4"), demands=())  # which would refuse the grid of scores
     assert examine(blocks, detached(-1), time_limit=PATIENT)
     verdict = examine(blocks, detached(1), time_limit=PATIENT)
     assert "The values are right, but not the gradients" in verdict.diagnosis

@@ -67,6 +67,20 @@ def test_the_largest_tensor_is_remembered_wherever_it_appears():
     assert counting.largest_tensor(attention, *torch.randn(3, 2, 31, 5)) == 2 * 31 * 31 * 4
 
 
+def test_what_is_held_at_one_time_is_added_up_and_what_is_forgotten_is_not():
+    x = torch.ones(7, 11)
+
+    def one_after_another(x):
+        for _ in range(5):
+            x.exp().sum()
+
+    size = x.nbytes
+    assert size <= counting.most_held(one_after_another, x) < 2.2 * size
+    assert counting.most_held(lambda x: [x.exp() for _ in range(5)], x) == 5 * size
+    assert counting.most_held(lambda x: [(y := x.exp()), y.T, y[2:]], x) == size  # views share their storage
+    assert counting.most_held(lambda x: len(x), x) == 0
+
+
 def test_kept_storages_are_counted_once():
     x = torch.randn(5, 5)
     assert counting.kept_for_backward(lambda x: x @ x, x) == x.nbytes

@@ -41,6 +41,24 @@ Probe = Callable[[Callable[..., object], Case, object], "str | None"]
 
 
 @dataclass(frozen=True)
+class Demand:
+    """What a right answer must satisfy beside its values and gradients, such as how much it holds at once.
+
+    Args:
+        case: gives the inputs on which it is measured.
+        measure: called with the learner's function and the inputs, returns what `problem` judges: numbers that can be
+            sent from one process to another.
+        problem: says what is wrong with what was measured, in a sentence; None if nothing is.
+        kept: what a passing verdict adds, such as "and no grid is built".
+    """
+
+    case: Callable[[], Case]
+    measure: Callable[..., object]
+    problem: Callable[[Any], str | None]
+    kept: str
+
+
+@dataclass(frozen=True)
 class Exercise:
     """A task that can be checked.
 
@@ -55,6 +73,7 @@ class Exercise:
         gradients: names of the arguments whose gradients are compared too.
         returns: names of the results when there is more than one.
         probes: extra questions about a wrong result that no known mistake explains.
+        demands: what is measured of an answer that is right.
         items: what the strings are, where a list of strings is returned.
         rtol: relative tolerance; by default 1e-4 in float32 and 1e-7 in float64.
         part: of a keystone, the part of the learner's own Transformer that it is (`transformer_lib.course.mine`).
@@ -73,6 +92,7 @@ class Exercise:
     gradients: tuple[str, ...] = ()
     returns: tuple[str, ...] = ()
     probes: tuple[Probe, ...] = ()
+    demands: tuple[Demand, ...] = ()
     items: str = "tokens"
     rtol: float | None = None
     judge: Callable[..., str | None] | None = None

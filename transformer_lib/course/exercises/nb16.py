@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import torch
 
-from .model import Case, Exercise, normal
+from ..lab import counting
+from .model import Case, Demand, Exercise, normal
 from .slips import slips
 
 # 16.1 Multiply-adds of a decoder layer -------------------------------------------------------------------------------
@@ -236,6 +237,36 @@ def _block_cases():
     ]
 
 
+_ROWS = 7  # of the case on which the memory is measured
+_BLOCK = 13
+_BLOCKS = 17
+
+
+def _long_case():
+    query, *blocks = normal(1617, (_ROWS, 3), *[(_BLOCK, 3)] * _BLOCKS, *[(_BLOCK, 2)] * _BLOCKS, dtype=torch.float64)
+    label = f"{_ROWS} queries, {_BLOCKS} blocks of {_BLOCK} keys; one block has {_ROWS * _BLOCK:,} scores"
+    return Case(label, (query, blocks[:_BLOCKS], blocks[_BLOCKS:]))
+
+
+def _numbers_held(function, *args):
+    """Return how many numbers are held at one time, and how many the largest tensor has."""
+    return [measure(function, *args) // args[0].itemsize for measure in (counting.most_held, counting.largest_tensor)]
+
+
+def _too_much(numbers):
+    """Say what is wrong if all scores are held, in one tensor or in several; smaller blocks and sums are left alone."""
+    most, largest = numbers
+    whole = _ROWS * _BLOCK * _BLOCKS
+    if largest >= whole:
+        return f"you built the whole grid: a tensor of {largest:,} numbers, and all the scores are {whole:,}."
+    if most >= whole:
+        return (
+            f"you kept the scores of all blocks: at one time your tensors held {most:,} numbers, and all the scores "
+            f"are {whole:,}. Forget a block before you read the next."
+        )
+    return None
+
+
 EXERCISE_4 = Exercise(
     "16.4", "Attention, block by block", 15, 3, blockwise_attention, _block_cases,
     slips(
@@ -290,6 +321,7 @@ EXERCISE_4 = Exercise(
          "Each block's sums are measured from its own largest score; rescale before you add."),
     ),
     gradients=("query", "key_blocks", "value_blocks"),
+    demands=(Demand(_long_case, _numbers_held, _too_much, "and no grid was built"),),
 )  # fmt: skip
 
 
@@ -349,4 +381,74 @@ EXERCISE_5 = Exercise(
     rtol=1e-5,  # shares of counts are float32 unless one asks for more
 )  # fmt: skip
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
+
+# 16.6 Choose the blocks ----------------------------------------------------------------------------------------------
+
+
+def choose_blocks(fast, d, tile):
+    """Return (query_rows, key_rows), the sizes of the blocks, for a fast memory that holds `fast` numbers.
+
+    A block of queries is in fast memory with its blend, both [query_rows, d], and for it all keys and values pass by:
+    a block of both at a time, each [key_rows, d], with a block of scores [query_rows, key_rows]. All five are held at
+    once. Sizes are multiples of `tile`, and at least one tile of each fits. The text is much longer than any block.
+    Choose the sizes for which the fewest numbers come from slow memory.
+    """
+    fits = [
+        (rows, keys)
+        for rows in range(tile, fast // (2 * d) + 1, tile)
+        for keys in range(tile, fast // (2 * d) + 1, tile)
+        if 2 * rows * d + 2 * keys * d + rows * keys <= fast
+    ]
+    return max(fits)  # the most query rows; there is one tile of keys then, since a second would displace queries
+
+
+def _memory_cases():
+    return [
+        Case("room for 40 numbers, rows of 2, tiles of 1", (40, 2, 1)),
+        Case("exactly one tile of each", (2 * 5 * 3 + 2 * 5 * 3 + 9, 5, 3)),
+        Case("room for 1,009 numbers, rows of 7, tiles of 2", (1009, 7, 2)),
+        Case("wide rows", (4999, 211, 3)),
+        Case("narrow rows", (3001, 1, 5)),
+        Case("192 KiB, heads of 64, tiles of 16", (49_152, 64, 16)),
+    ]
+
+
+EXERCISE_6 = Exercise(
+    "16.6", "Choose the blocks", 10, 2, choose_blocks, _memory_cases,
+    slips(
+        "fast, d, tile", """
+            query_rows = (fast - 2 * tile * d) // (2 * d + tile) // tile * tile
+            return query_rows, tile
+        """,
+        ("keys first", "return query_rows, tile", "return tile, query_rows",
+         "You gave the room to the keys. Who comes from slow memory again and again, and how often? That depends on "
+         "how many queries are there at a time."),
+        ("no blend", "(2 * d + tile)", "(d + tile)",
+         "That takes more than fits: each query needs room for its blend, too, so 2d numbers."),
+        ("no values", "2 * tile * d", "tile * d",
+         "That takes more than fits: with each key comes its value, so 2d numbers."),
+        ("no scores", "(2 * d + tile)", "(2 * d)",
+         "That takes more than fits: the scores, query_rows × key_rows, are in fast memory as well."),
+        ("queries alone", "(fast - 2 * tile * d) // (2 * d + tile)", "fast // (2 * d)",
+         "Queries and blends alone fill the fast memory: leave room for a tile of keys, of values and their scores."),
+        ("no tiles", " // tile * tile", "", "Both sizes must be multiples of tile."),
+        ("one key", "(fast - 2 * tile * d) // (2 * d + tile) // tile * tile\nreturn query_rows, tile",
+         "(fast - 2 * d) // (2 * d + 1) // tile * tile\nreturn query_rows, 1",
+         "The block of keys must be a multiple of tile, too."),
+        ("rounded up", "// tile * tile", "// tile * tile + tile",
+         "One tile of queries too many: that does not fit any more."),
+    )
+    + slips(
+        "fast, d, tile", """
+            sizes = range(tile, fast, tile)
+            return max((n, tile) for n in sizes if 2 * n * d + 2 * tile * d + n * tile <= fast)
+        """,
+        ("square", "(n, tile) for n in sizes if 2 * n * d + 2 * tile * d + n * tile",
+         "(n, n) for n in sizes if 4 * n * d + n * n",
+         "Square blocks fit, but there are better ones. For each block of queries all keys and values come from slow "
+         "memory once more, so ask which of the two sizes saves trips."),
+    ),
+    returns=("query_rows", "key_rows"),
+)  # fmt: skip
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from .. import mine, progress
@@ -116,8 +117,10 @@ def examine(exercise: Exercise, function: Callable[..., object], *, time_limit: 
     with preserved_state(default_dtype=None):
         cases = exercise.cases()
         position = [exercise.arguments.index(name) for name in exercise.gradients]
-        forms = _Forms(function, with_gradients(function, position), position)
-        with guarded_calls(forms.both, function, cases, exercise.arguments, time_limit) as call:
+        measured = tuple((partial(demand.measure, function), demand.case()) for demand in exercise.demands)
+        forms = _Forms(function, with_gradients(function, position), position, measured)
+        given = [*cases, *(case for _, case in measured)]
+        with guarded_calls(forms.all, function, given, exercise.arguments, time_limit) as call:
             heard = _Listener(call)
             verdict = _examine(exercise, forms, cases, heard)
     return replace(verdict, printed=heard.text)
@@ -125,15 +128,19 @@ def examine(exercise: Exercise, function: Callable[..., object], *, time_limit: 
 
 @dataclass(frozen=True)
 class _Forms:
-    """What is called: the learner's function, and the same for its gradients at the arguments in `position`."""
+    """What is called: the learner's function, and the same for its gradients at the arguments in `position`.
+
+    `measured` has for each demand what measures the function, and the case on which it does.
+    """
 
     function: Callable[..., object]
     gradients: Callable[..., object]
     position: list[int]
+    measured: tuple[tuple[Callable[..., object], Case], ...] = ()
 
     @property
-    def both(self) -> tuple[Callable[..., object], ...]:
-        return self.function, self.gradients
+    def all(self) -> tuple[Callable[..., object], ...]:
+        return self.function, self.gradients, *(measure for measure, _ in self.measured)
 
 
 class _Listener:
@@ -166,7 +173,10 @@ def _examine(exercise: Exercise, forms: _Forms, cases: list[Case], call: Guarded
     if any(trial.problem for trial in trials):
         return _explain(exercise, forms.function, trials, call)
     wrong_gradients = _gradients(only_right_values(exercise, trials), forms, cases, call)
-    return _passed(exercise, cases) if wrong_gradients is None else wrong_gradients
+    if wrong_gradients is not None:
+        return wrong_gradients
+    undemanded = _demanded(exercise, forms, call)
+    return _passed(exercise, cases) if undemanded is None else undemanded
 
 
 def _trials(
@@ -238,6 +248,17 @@ def _gradients(exercise: Exercise, forms: _Forms, cases: list[Case], call: Guard
     return _failed(exercise, said, rows)
 
 
+def _demanded(exercise: Exercise, forms: _Forms, call: Guarded) -> Verdict | None:
+    """Measure a right answer; None if it is as demanded, or if it could not be measured."""
+    for demand, (measure, case) in zip(exercise.demands, forms.measured, strict=True):
+        outcome = call(measure, case.args)
+        problem = demand.problem(outcome.value) if outcome.kind == "returned" else None
+        if problem:
+            said = f"The values are right, but {problem}"
+            return _failed(exercise, said, [f"  measured with: {case.label}"])
+    return None
+
+
 def _gradient_problem(
     exercise: Exercise, wanted: tuple[object, ...], outcome: Outcome, names: tuple[str, ...]
 ) -> Finding | None:
@@ -276,5 +297,6 @@ def _failed(exercise: Exercise, diagnosis: str, rows: list[str]) -> Verdict:
 
 def _passed(exercise: Exercise, cases: list[Case]) -> Verdict:
     what = "values and gradients are right" if exercise.gradients else "right"
-    text = f"✓ {exercise.id} {exercise.title}: {what} in all {len(cases)} cases."
+    kept = "".join(f", {demand.kept}" for demand in exercise.demands)
+    text = f"✓ {exercise.id} {exercise.title}: {what} in all {len(cases)} cases{kept}."
     return Verdict(exercise.id, "passed", "", text)

@@ -40,6 +40,17 @@ def largest_tensor(function: Callable[..., Any], *inputs: Any) -> int:
     return measured.largest
 
 
+def most_held(function: Callable[..., Any], *inputs: Any) -> int:
+    """Return the most bytes that results of operations in `function(*inputs)` took at one time.
+
+    A storage counts once, whole, as long as a result lives in it; inputs count from the first time that a view of them
+    is made.
+    """
+    with _Held() as measured, torch.no_grad():
+        function(*inputs)
+    return measured.most
+
+
 def kept_for_backward(function: Callable[..., Tensor], *inputs: Tensor) -> int:
     """Return the bytes that autograd keeps for the backward pass of `function(*inputs)`, each storage counted once."""
     boxes: weakref.WeakSet[_Kept] = weakref.WeakSet()
@@ -74,6 +85,28 @@ class _Largest(TorchDispatchMode):
         result = func(*args, **(kwargs or {}))
         for tensor in result if isinstance(result, (tuple, list)) else [result]:
             self.largest = max(self.largest, getattr(tensor, "nbytes", 0))
+        return result
+
+
+class _Held(TorchDispatchMode):
+    """Inside `with`, PyTorch calls this for every operation, and it adds up what is alive after each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.most = 0
+        self._alive: dict[int, weakref.ref[Tensor]] = {}
+
+    def __torch_dispatch__(
+        self, func: Callable[..., Any], types: Iterable[type], args: Any = (), kwargs: Any = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for tensor in result if isinstance(result, (tuple, list)) else [result]:
+            if isinstance(tensor, Tensor):
+                self._alive[id(tensor)] = weakref.ref(tensor)
+        tensors = {key: tensor for key, alive in self._alive.items() if (tensor := alive()) is not None}
+        self._alive = {key: self._alive[key] for key in tensors}
+        storages = [tensor.untyped_storage() for tensor in tensors.values()]
+        self.most = max(self.most, sum({storage.data_ptr(): storage.nbytes() for storage in storages}.values()))
         return result
 
 

@@ -17,6 +17,7 @@ from .bank_11 import NOTEBOOK_11
 from .bank_12 import NOTEBOOK_12
 from .bank_13 import NOTEBOOK_13
 from .bank_15 import NOTEBOOK_15
+from .bank_16 import NOTEBOOK_16
 from .bank_17 import NOTEBOOK_17
 from .model import Prediction
 
@@ -36,5 +37,6 @@ PREDICTIONS: tuple[Prediction, ...] = (
     *NOTEBOOK_12,
     *NOTEBOOK_13,
     *NOTEBOOK_15,
+    *NOTEBOOK_16,
     *NOTEBOOK_17,
 )

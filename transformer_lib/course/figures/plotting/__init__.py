@@ -26,6 +26,7 @@ from .rungs import plot_translator
 from .slopes import plot_slopes
 from .stacks import plot_stacks
 from .trees import plot_tree
+from .trips import plot_trips
 
 __all__ = [
     "KEY",
@@ -65,6 +66,7 @@ __all__ = [
     "plot_tables",
     "plot_translator",
     "plot_tree",
+    "plot_trips",
     "plot_valley",
     "sense_plane",
     "style",

@@ -49,6 +49,11 @@ def _sizes(count: int) -> Callable[[random.Random], tuple]:
     return lambda rng: tuple(rng.choice(SIZES) for _ in range(count))
 
 
+def _fast_memory(rng: random.Random) -> tuple:
+    d, tile = rng.choice((3, 5, 11, 31)), rng.choice((2, 3, 7))
+    return 4 * tile * d + tile * tile + rng.randrange(100, 5000), d, tile
+
+
 def _without_one(rng: random.Random) -> tuple:
     q_len, k_len, d_v = (rng.choice(SIZES) for _ in range(3))
     return torch.softmax(_numbers(rng, (q_len, k_len)), dim=-1), _numbers(rng, (k_len, d_v)), rng.randrange(k_len)
@@ -300,6 +305,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "15.7": _lenders,
     "16.1": _sizes(4),
     "16.2": _sizes(3),
+    "16.6": _fast_memory,
     "18.3": _bags_of_words,
     "18.5": _step_of_adam,
     "19.1": _prefixes,
