@@ -57,10 +57,12 @@ def test_log_probabilities_are_of_each_next_token():
 
 
 def test_sentences_and_fours_are_counted():
-    ids = lab.words().encode("The man saw the bank.") * 3 + lab.words().encode("Man the saw the bank.")
-    counted = lab.counts([ids])
-    assert counted.different == pytest.approx(2 / 4) and counted.well_formed == pytest.approx(3 / 4)
-    assert counted.fours == pytest.approx(len({tuple(ids[i : i + 4]) for i in range(21)}) / 21)
+    right, wrong = "Today the child found the scale near the sugar.", "Today child the found the scale near the sugar."
+    ids = 3 * lab.words().encode(right) + lab.words().encode(wrong)
+    counted, places = lab.counts([ids]), range(len(ids) - 3)
+    assert counted.different == pytest.approx(2 / 4)
+    assert counted.well_formed == pytest.approx(3 / 4)
+    assert counted.fours == pytest.approx(len({tuple(ids[i : i + 4]) for i in places}) / len(places))
     with pytest.raises(ValueError, match="at least one whole sentence"):
         lab.counts([ids[:4]])
 
@@ -68,18 +70,10 @@ def test_sentences_and_fours_are_counted():
 def test_well_formed_is_what_the_corpus_has():
     share = sum(lab.is_well_formed(pair.src) for pair in CORPUS["heldout"]) / len(CORPUS["heldout"])
     assert share == pytest.approx(0.998, abs=5e-4)
-    right = (
-        "The man saw an old bank.",
-        "Did the woman notice the ugly ruler near the king?",
-        "The men have seen a bat.",
-    )
-    wrong = (
-        "The man saw a old bank.",
-        "The man have seen a bat.",
-        "The man the bank saw.",
-        "The man saw saw the bank.",
-    )
-    assert all(map(lab.is_well_formed, right)) and not any(map(lab.is_well_formed, wrong))
+    right = "The woman had to mention the crane near the skyscraper.", "Did the girl draw an ugly bat near the mouse?"
+    wrong = "The woman had mention to the crane near the skyscraper.", "Did the girl draw a ugly bat near the mouse?"
+    assert all(map(lab.is_well_formed, right))
+    assert not any(map(lab.is_well_formed, wrong))
 
 
 def test_hardly_a_sentence_with_a_word_copied_over_another_is_well_formed():

@@ -109,7 +109,7 @@ def search(model: modern.LanguageModel, start: Sequence[int], beam_size: int, ne
     ids, scores = torch.tensor([list(start)]), torch.zeros(1)
     for _ in range(check_int("new", new)):
         totals = scores[:, None] + model(ids)[:, -1].log_softmax(dim=-1)  # [beams, vocab_size]
-        scores, flat = totals.flatten().topk(beam_size)
+        scores, flat = totals.flatten().topk(min(beam_size, totals.numel()))
         parents, tokens = flat // totals.shape[1], flat % totals.shape[1]
         ids = torch.cat([ids[parents], tokens[:, None]], dim=1)
     best: list[int] = ids[0].tolist()
