@@ -73,6 +73,24 @@ def most_probable(next_log_probs, bos_id, eos_id, max_new_tokens):
     return heap[0][1], -heap[0][0]
 
 
+def whose_error_by_products(found, right, next_log_probs):
+    probability = {}
+    for name, ids in (("found", found), ("right", right)):
+        steps = [next_log_probs(ids[: i + 1]).exp()[token].item() for i, token in enumerate(ids[1:])]
+        probability[name] = math.prod(steps)
+    if list(found) == list(right):
+        return "none"
+    return max(("model", probability["found"]), ("search", probability["right"]), key=lambda pair: pair[1])[0]
+
+
+def whose_error_by_difference(found, right, next_log_probs):
+    advantage = 0.0
+    for sign, ids in ((1, right), (-1, found)):
+        rows = torch.stack([next_log_probs(ids[:i]) for i in range(1, len(ids))])
+        advantage += sign * float(rows.gather(1, torch.tensor(ids[1:])[:, None]).sum())
+    return {True: "none", False: "search" if advantage > 0 else "model"}[found == right]
+
+
 STYLES = [
     ("14.1", greedy_loop),
     ("14.2", cached_attention),
@@ -81,4 +99,6 @@ STYLES = [
     ("14.3", nucleus_by_searching),
     ("14.4", beam_step),
     ("14.5", most_probable),
+    ("14.6", whose_error_by_products),
+    ("14.6", whose_error_by_difference),
 ]

@@ -30,6 +30,7 @@ from transformer_lib.course.lab import (
     roles,
     scaling,
     sense_vectors,
+    storyteller,
     translators,
 )
 from transformer_lib.data.corpora import CONTEXT_SPLITS, Corpus
@@ -155,6 +156,11 @@ TINY = {  # what is replaced so that a run takes moments
     "scaling": {f"{LAB}.scaling.Lookup.train": lambda models, optimizer, rate, _: learn(models, optimizer, rate, 2)},
     "senses": {"studies.senses.train_tagger": lambda kind, *_: senses.SenseTagger(kind, 900, 46)},
     "stacks": {"studies.stacks.train_arm": lambda *_: [1.0], "studies.stacks.load_corpus": lambda _: SENTENCES},
+    "storyteller": {
+        "studies.storyteller.keep": lambda _: None,
+        f"{LAB}.storyteller.train": lambda *_: storyteller.load(),
+        f"{LAB}.storyteller.search": lambda *_: storyteller.text("heldout")[:103].tolist(),
+    },
     "tables": {"studies.tables.train": lambda *given: tables_train(*given, budgets=(1, 2))},
     "word_classes": {f"{LAB}.word_classes.train": lambda *_, steps, **__: ({steps: torch.randn(22, 16)}, 1.0)},
 }

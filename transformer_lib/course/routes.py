@@ -130,7 +130,7 @@ EVENING = Route(
         ),
         Stop(
             "14",
-            17,
+            16,
             (
                 "By hand: the probability of a whole sentence",
                 "The loop: choose, append, repeat",

@@ -422,4 +422,85 @@ EXERCISE_5 = Exercise(
     returns=("ids", "log_probability"),
 )  # fmt: skip
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
+# 14.6 Whose error? ----------------------------------------------------------------------------------------------------
+
+
+def whose_error(found, right, next_log_probs):
+    """Return "none", "search" or "model": whose error it is that a search returned `found` where `right` is right.
+
+    found, right: lists of ids from bos to eos. next_log_probs: a function that takes a list of ids and returns the
+    log-probabilities [vocab_size] of the token that follows. "search": the model gives `right` more probability.
+    "model": it gives `right` less, so no search for the most probable sentence would return it. "none": they are equal.
+    """
+    if found == right:
+        return "none"
+    totals = []
+    for sentence in (found, right):
+        total = 0.0
+        for place in range(1, len(sentence)):
+            total += next_log_probs(sentence[:place])[sentence[place]].item()
+        totals.append(total)
+    return "search" if totals[1] > totals[0] else "model"
+
+
+def _error_cases():
+    def case(label, seed, vocab_size, found, right):
+        return Case(label, (found, right, _distribution(seed, vocab_size, 2, lambda n: n - 3.0)))
+
+    return [
+        case("the right sentence is longer and less probable", 300, 7, [1, 6, 5, 4, 0, 0, 2], [1, 6, 5, 4, 5, 5, 5, 2]),
+        case("the right sentence is shorter and less probable", 300, 7, [1, 6, 5, 4, 0, 0, 2], [1, 4, 0, 2]),
+        case("less probable, but more per token", 389, 7, [1, 5, 0, 4, 4, 2], [1, 5, 0, 4, 4, 3, 2]),
+        case("more probable, of one length", 340, 5, [1, 1, 1, 0, 3, 2], [1, 1, 1, 0, 0, 2]),
+        case("more probable, though less at the first difference", 302, 11, [1, 7, 4, 8, 6, 8, 2], [1, 7, 4, 7, 2]),
+        case("more probable, with an unlikely token early", 321, 11, [1, 3, 7, 8, 3, 7, 2], [1, 3, 7, 8, 0, 2]),
+        case("more probable, with an unlikely last token", 352, 7, [1, 1, 6, 0, 0, 2], [1, 1, 6, 0, 2]),
+        case("what greedy decoding says is right", 300, 7, [1, 6, 5, 4, 5, 5, 5, 2], [1, 6, 5, 4, 0, 0, 2]),
+        case("found is right", 300, 7, [1, 6, 5, 4, 0, 0, 2], [1, 6, 5, 4, 0, 0, 2]),
+    ]
+
+
+def _first_difference(found, right, next_log_probs):
+    """Compare the tokens at the first place where the sentences differ."""
+    if found == right:
+        return "none"
+    place = next(i for i, pair in enumerate(zip(found, right)) if pair[0] != pair[1])  # noqa: B905
+    logs = next_log_probs(found[:place])
+    return "search" if logs[right[place]] > logs[found[place]] else "model"
+
+
+EXERCISE_6 = Exercise(
+    "14.6", "Whose error?", 6, 2, whose_error, _error_cases,
+    slips(
+        "found, right, next_log_probs", """
+            def total(ids):
+                return sum(float(next_log_probs(ids[:i])[ids[i]]) for i in range(1, len(ids)))
+
+            if found == right:
+                return "none"
+            return "search" if total(right) > total(found) else "model"
+        """,
+        ("the other way round", "total(right) > total(found)", "total(right) < total(found)",
+         "You have them the other way round: if the model gives the right sentence more probability, a better search "
+         "would not have returned the other one."),
+        ("nothing wrong", 'if found == right:\n    return "none"\n', "",
+         "Where the search returned the right sentence there is no error at all."),
+        ("per token", "for i in range(1, len(ids)))", "for i in range(1, len(ids))) / len(ids)",
+         "You compared means per token. A search for the most probable sentence compares the sums."),
+        ("the end left out", "range(1, len(ids)))", "range(1, len(ids) - 1))",
+         "You left out the last token: that the sentence ends there has a probability, too."),
+        ("the last word alone", "range(1, len(ids)))", "range(len(ids) - 1, len(ids)))",
+         "You compared the probability of the last token only. A sentence's is the product of all of them."),
+        ("logarithms multiplied", "return sum(float(next_log_probs(ids[:i])[ids[i]]) for i in range(1, len(ids)))",
+         "return math.prod(float(next_log_probs(ids[:i])[ids[i]]) for i in range(1, len(ids)))",
+         "You multiplied logarithms: probabilities are multiplied, their logarithms are added."),
+    )
+    + (
+        Mistake("first difference", _first_difference,
+                "You compared the two at the first token in which they differ. What comes after it counts, too."),
+        Mistake("always the model", lambda found, right, next_log_probs: "none" if found == right else "model",
+                "A wrong sentence is not always the model's error: the right one may have more probability."),
+    ),
+)  # fmt: skip
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

@@ -16,6 +16,7 @@ from .bank_10 import NOTEBOOK_10
 from .bank_11 import NOTEBOOK_11
 from .bank_12 import NOTEBOOK_12
 from .bank_13 import NOTEBOOK_13
+from .bank_14 import NOTEBOOK_14
 from .bank_15 import NOTEBOOK_15
 from .bank_16 import NOTEBOOK_16
 from .bank_17 import NOTEBOOK_17
@@ -36,6 +37,7 @@ PREDICTIONS: tuple[Prediction, ...] = (
     *NOTEBOOK_11,
     *NOTEBOOK_12,
     *NOTEBOOK_13,
+    *NOTEBOOK_14,
     *NOTEBOOK_15,
     *NOTEBOOK_16,
     *NOTEBOOK_17,
