@@ -72,7 +72,7 @@ NOTEBOOKS = (
         quizzes=2,
         widgets=("W27",),
         optional=("00.3", "00.4", "00.q2"),
-        optional_minutes=15,
+        optional_minutes=16,
     ),
     Notebook(
         "01",
@@ -84,7 +84,7 @@ NOTEBOOKS = (
         quizzes=5,
         widgets=("W1", "W2", "W26"),
         optional=("01.5", "01.6", "01.q2", "W2"),
-        optional_minutes=55,
+        optional_minutes=47,
     ),
     Notebook(
         "02",
@@ -96,7 +96,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W17", "W33"),
         optional=("02.3", "02.5", "02.6", "02.q2"),
-        optional_minutes=50,
+        optional_minutes=43,
     ),
     Notebook(
         "03",
@@ -108,7 +108,7 @@ NOTEBOOKS = (
         quizzes=3,
         widgets=("W16",),
         optional=("03.5", "03.q2"),
-        optional_minutes=30,
+        optional_minutes=28,
     ),
     Notebook(
         "04",
@@ -120,7 +120,7 @@ NOTEBOOKS = (
         quizzes=3,
         widgets=("W3",),
         optional=("04.2", "04.5", "04.6"),
-        optional_minutes=70,
+        optional_minutes=69,
     ),
     Notebook(
         "05",
@@ -132,7 +132,7 @@ NOTEBOOKS = (
         quizzes=3,
         widgets=("W18", "W19"),
         optional=("05.5", "05.6", "05.7", "05.q2"),
-        optional_minutes=45,
+        optional_minutes=47,
     ),
     Notebook(
         "06",
@@ -144,7 +144,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W4", "W5"),
         optional=("06.2", "06.4", "06.6", "06.q2", "06.q4", "W5"),
-        optional_minutes=50,
+        optional_minutes=47,
     ),
     Notebook(
         "07",
@@ -156,7 +156,7 @@ NOTEBOOKS = (
         quizzes=3,
         widgets=("W6",),
         optional=("07.5",),
-        optional_minutes=20,
+        optional_minutes=22,
     ),
     Notebook(
         "08",
@@ -168,7 +168,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W7", "W20"),
         optional=("08.5", "08.q4", "W20"),
-        optional_minutes=25,
+        optional_minutes=22,
     ),
     Notebook(
         "09",
@@ -180,7 +180,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W13",),
         optional=("09.5", "09.6", "09.q2"),
-        optional_minutes=75,
+        optional_minutes=57,
     ),
     Notebook(
         "10",
@@ -192,7 +192,7 @@ NOTEBOOKS = (
         quizzes=3,
         widgets=("W21",),
         optional=("10.q2",),
-        optional_minutes=18,
+        optional_minutes=13,
     ),
     Notebook(
         "11",
@@ -204,7 +204,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W9", "W34"),
         optional=("11.3", "11.5", "11.q2"),
-        optional_minutes=43,
+        optional_minutes=36,
     ),
     Notebook(
         "12",
@@ -222,7 +222,7 @@ NOTEBOOKS = (
         "13",
         "training",
         "Training",
-        84,
+        85,
         "a translator, trained on your machine",
         exercises=6,
         quizzes=4,
@@ -234,13 +234,13 @@ NOTEBOOKS = (
         "14",
         "translating",
         "Translating",
-        84,
+        85,
         "greedy, sampled and beam decoding",
         exercises=6,
         quizzes=4,
         widgets=("W10",),
         optional=("14.2", "14.5", "14.q2", "14.q3"),
-        optional_minutes=60,
+        optional_minutes=50,
     ),
     Notebook(
         "15",
@@ -252,7 +252,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W24",),
         optional=("15.2", "15.4", "15.5", "15.q4"),
-        optional_minutes=60,
+        optional_minutes=47,
     ),
     Notebook(
         "16",
@@ -264,7 +264,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W12",),
         optional=("16.2", "16.5", "16.q1", "16.q2", "16.q4"),
-        optional_minutes=40,
+        optional_minutes=38,
     ),
     Notebook(
         "17",
@@ -277,7 +277,7 @@ NOTEBOOKS = (
         widgets=("W22",),
         cases="ABCDEFGHIJKL",
         optional=("17.1", "17.4", "17.5", "17.q3", "17.q4", "17.F", "17.G", "17.H", "17.I", "17.J", "17.L"),
-        optional_minutes=66,
+        optional_minutes=37,
     ),
     Notebook(
         "18",

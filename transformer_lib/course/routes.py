@@ -130,7 +130,7 @@ EVENING = Route(
         ),
         Stop(
             "14",
-            16,
+            14,
             (
                 "By hand: the probability of a whole sentence",
                 "The loop: choose, append, repeat",
