@@ -270,7 +270,7 @@ NOTEBOOKS = (
         "17",
         "bug_clinic",
         "Bug clinic",
-        77,
+        94,
         "a diagnosis for six patients, and instruments for your own model",
         exercises=6,
         quizzes=4,

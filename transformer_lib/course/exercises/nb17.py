@@ -624,6 +624,7 @@ def _silent_cases():
         _bench_case("three rows, a ReLU", 17601, (3, 5, 7), torch.relu),
         _bench_case("seven rows, a tanh", 17611, (7, 3, 5), torch.tanh),
         _bench_case("two long rows, a part that doubles", 17621, (2, 11, 3), lambda x: 2 * x),
+        _bench_case("one row, whom nobody can disturb: nothing rings", 17641, (1, 5, 3), torch.sigmoid),
         _bench_case("five rows, a norm", 17631, (5, 2, 13), lambda x: x - x.mean(dim=-1, keepdim=True)),
     ]
 
@@ -645,6 +646,8 @@ EXERCISE_6 = Exercise(
          "You mixed the positions of one row, which is what future and padding listen to. Mix rows of the batch."),
         ("mean of everything", "rows.roll(1, dims=0)", "rows.mean()",
          "Your mean runs over the positions, too, so that future and padding ring. Stay at one position."),
+        ("not examined", "examine(fault)", '["alone"]',
+         "You wrote the list down. Return what examine says of your fault, also where nothing rings."),
         ("of itself", ".roll(1, dims=0)", "",
          "Nothing rings: each row has changed by itself, and does so in any company. Take something from another row."),
     ),
