@@ -18,6 +18,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT)]
 
+import site_register  # noqa: E402
 from site_pages import (  # noqa: E402
     bibliography,
     contents,
@@ -56,6 +57,7 @@ def prepare(source: Path, *, for_students: bool = False) -> None:
         "<!-- studies -->": modules_of(studies),
         "<!-- lab -->": modules_of(lab),
         "<!-- map -->": course_map(),
+        "<!-- register -->": site_register.tables(),
     }
     for page in (*DOCS.glob("*.md"), *(DOCS / "api").glob("*.md"), ROOT / "data" / "README.md"):
         text = page.read_text("utf-8")

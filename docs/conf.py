@@ -27,7 +27,7 @@ exclude_patterns = ["_static"]
 
 # Notebooks: their tests have checked the stored outputs, so nothing runs here.
 nb_execution_mode = "off"
-nb_render_markdown_format = "myst"  # formulas and links in the tables of notebook B
+nb_render_markdown_format = "myst"  # formulas and links in what a cell shows as Markdown
 nb_code_prompt_show, nb_code_prompt_hide = "Show the {type}", "Hide the {type}"
 FOLDS = {"the source": "the solution", "the output": "what comes out"}  # what pages fold
 nb_ipywidgets_js: dict = {}  # panels are shown as their stored pictures

@@ -9,7 +9,7 @@ var Scorer = {
 
   // the start of a page's name, and what is added for it; more than any score that Sphinx gives
   groups: [
-    ["notebooks/B_", 1500], ["notebooks/", 2000], ["docs/glossary", 2000], ["docs/api/", 0], ["docs/teaching/", -1000],
+    ["notebooks/", 2000], ["docs/glossary", 2000], ["docs/register", 500], ["docs/api/", 0], ["docs/teaching/", -1000],
   ],
   score: ([page, , , , score]) => {
     const asked = new URLSearchParams(window.location.search).get("q") ?? "";

@@ -7,7 +7,6 @@ strip with the way through the course where the notebook shows progress.
 from __future__ import annotations
 
 import base64
-import html
 import os
 import pkgutil
 import re
@@ -31,9 +30,8 @@ from transformer_lib.course.teaching.notebook_files import html_of
 LAB = os.environ.get("SITE_JUPYTERLAB_URL", "http://localhost:8888/lab/tree").rstrip("/")
 KEPT_TAGS = {"hide-input", "solution", "check", "widget", "quiz", "predict"}
 OPEN_TAGS = {"exercise", "check", "solution", "widget"}  # what they show tells no prediction
-CELL_LINK = re.compile(r"\]\(((?:\d\d|A|B)_\w+)\.ipynb#cell-id=([\w-]+)\)")
-HREF = re.compile(r'href="((?:\d\d|A|B)_\w+)\.ipynb(?:#cell-id=([\w-]+))?"')
-CELL_NAME = re.compile(r"`((\d\d|a_|A|B)-(?:\d{3,4}|[a-z]+-\d+))`")
+HREF = re.compile(r'href="((?:\d\d|A)_\w+)\.ipynb(?:#cell-id=([\w-]+))?"')
+CELL_NAME = re.compile(r"`((\d\d|a_|A)-(?:\d{3,4}|[a-z]+-\d+))`")
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 GUIDE = re.compile(r"\bteaching/")
 ITEM = re.compile(r"(^- .*\n(?:  .*\n)*|^\|.*\n|^/docs/teaching/.*\n)", re.MULTILINE)
@@ -53,17 +51,8 @@ def in_html(text: str) -> str:
     return "".join(FORMULA.sub(formula, block) if block.startswith("<") else block for block in blocks)
 
 
-def linked_markdown(text: str) -> str:
-    """Turn links to a cell of another notebook into links to its place in that page."""
-    while match := CELL_LINK.search(text):
-        label_at = text.rindex("[", 0, match.start())
-        label = html.escape(text[label_at + 1 : match.start()])
-        text = f'{text[:label_at]}<a href="{match[1]}.html#cell-{match[2]}">{label}</a>{text[match.end() :]}'
-    return text
-
-
 def linked_html(text: str) -> str:
-    """Do the same for HTML."""
+    """Turn links to another notebook, or to a cell of it, into links to its page, or to the place there."""
     return HREF.sub(lambda found: f'href="{found[1]}.html' + (f'#cell-{found[2]}"' if found[2] else '"'), text)
 
 
@@ -105,8 +94,6 @@ def without_guide(text: str) -> str:
 def shown(output: dict, here: Notebook, tags: set[str]) -> dict:
     """Return an output as the site shows it."""
     data = output.get("data", {})
-    if "text/markdown" in data:
-        data["text/markdown"] = linked_markdown(text_of(data["text/markdown"]))
     if "text/html" in data:
         page = linked_html(text_of(data["text/html"]))
         page = strip(here) if PROGRESS in page else page
@@ -123,7 +110,7 @@ def page_of(stored: dict, here: Notebook, *, for_students: bool = False) -> dict
     for cell, asked in awaited(for_readers(stored["cells"])):
         source, place = source_of(cell), anchor(cell["id"])
         if cell["cell_type"] == "markdown":
-            source = in_html(linked_markdown(folded(source) if is_telling(cell) else source))
+            source = in_html(folded(source) if is_telling(cell) else source)
             if not cells:  # the title comes first
                 title, _, rest = source.partition("\n")
                 source, place = title + top_links(here, for_students=for_students) + rest, ""
@@ -145,7 +132,7 @@ def guide_page(text: str) -> str:
         file = notebook(found[2].replace("a_", "A")).stem
         return f'<a href="../../notebooks/{file}.html#cell-{found[1]}"><code>{found[1]}</code></a>'
 
-    return re.sub(r"\A(# (?:\d\d|A|B) · .*)", r"\1, for teachers", CELL_NAME.sub(link, text))
+    return re.sub(r"\A(# (?:\d\d|A) · .*)", r"\1, for teachers", CELL_NAME.sub(link, text))
 
 
 def contents(pages: list[Path]) -> str:

@@ -42,7 +42,6 @@ _BY_HAND = Made(how="written by hand")
 _PUBLISHED = Made(how="published elsewhere, see below")
 UNSAID = {
     **{f"context/{name}.tsv": _CORPUS for name in ("compositional", "hard", "heldout", "train", "validation")},
-    "claims.json": _BY_HAND,
     "digits.npz": _PUBLISHED,
     "elsewhere.json": Made(how="`make bench`, on another processor"),
     "glossary.toml": _BY_HAND,

@@ -16,32 +16,25 @@ def first_counterexample_by_index(claim, cases):
 
 def agreeing_entries(printed, decimals):
     n, width = printed.shape
-    counts = {1.0: 0, 180.0: 0}
+    half, counts = width // 2, [0, 0]
     for row in range(n):
         for feature in range(width):
-            angle = row / 10000 ** (2 * (feature // 2) / width)
-            for unit in counts:
-                turned = angle if unit == 1 else math.radians(angle)
-                exact = math.cos(turned) if feature % 2 else math.sin(turned)
-                counts[unit] += abs(float(printed[row, feature]) - exact) <= 0.5 * 10**-decimals
-    return list(counts.values())
+            paper = row / 10000 ** (2 * (feature // 2) / width)
+            code = row / 10000 ** ((feature % half) / (half - 1))
+            exact = (
+                math.cos(paper) if feature % 2 else math.sin(paper),
+                math.sin(code) if feature < half else math.cos(code),
+            )
+            for which in (0, 1):
+                counts[which] += abs(float(printed[row, feature]) - exact[which]) <= 0.5 * 10**-decimals
+    return counts
 
 
-def width_range(scores, printed, decimals):
-    half, (small, large) = 0.5 * 10**-decimals, sorted(scores.tolist())
-
-    def weight(width):
-        return 1 / (1 + math.exp((small - large) / math.sqrt(width)))
-
-    def width_of(target):
-        low, high = 1e-9, 1e9
-        for _ in range(300):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if weight(middle) > target else (low, middle)
-        return low
-
-    most, least = float(printed.max()) + half, float(printed.max()) - half
-    return (0.0 if most >= 1 else width_of(most)), (math.inf if least <= 0.5 else width_of(least))
+def vocabulary_range(printed, others, width):
+    fitting = set(range(100_000))
+    for millions, rest, d_model in zip(printed.tolist(), others.tolist(), width.tolist(), strict=True):
+        fitting = {words for words in fitting if round((rest + words * d_model) / 1e6) == millions}
+    return min(fitting), max(fitting)
 
 
 def rounded_and_equal(printed, exact, decimals):
@@ -52,5 +45,5 @@ STYLES = [
     ("A.1", first_counterexample_by_index),
     ("A.2", rounded_and_equal),
     ("A.3", agreeing_entries),
-    ("A.4", width_range),
+    ("A.4", vocabulary_range),
 ]

@@ -128,10 +128,9 @@ def write_readme(hours: dict[str, int], totals: dict[str, int]) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Count and write."""
     argparse.ArgumentParser(description="Count the minutes of every notebook and write them down.").parse_args(argv)
-    counted = [entry for entry in notebooks.NOTEBOOKS if entry.id != "B"]
-    minutes = {entry.id: write_notebook(entry) for entry in counted}
+    minutes = {entry.id: write_notebook(entry) for entry in notebooks.NOTEBOOKS}
     totals = {}
-    for entry in counted:
+    for entry in notebooks.NOTEBOOKS:
         prose = "".join(source(c) for c in json.loads(notebooks.file_of(entry).read_text("utf-8"))["cells"])
         work = re.search(r"minutes to read and run,? (\d+)", prose)
         totals[entry.id] = sum(minutes[entry.id].values()) + int(work[1] if work else 0)
@@ -142,11 +141,10 @@ def main(argv: list[str] | None = None) -> int:
         optional[entry.id] = sum(optional_minutes(cells).values())
     write_list(totals, optional)
     evening = write_stops(minutes)
-    whole = {entry.id: totals.get(entry.id, entry.minutes) for entry in notebooks.NOTEBOOKS}
     hours = {routes.EVENING.title: sum(evening.values())}
     for route in (routes.SPINE, routes.PART_II):
-        hours[route.title] = sum(whole[stop.id] for stop in route.stops)
-    hours[routes.EVERYTHING.title] = sum(whole.values()) + sum(optional.values())
+        hours[route.title] = sum(totals[stop.id] for stop in route.stops)
+    hours[routes.EVERYTHING.title] = sum(totals.values()) + sum(optional.values())
     write_readme(hours, totals)
     return 0
 

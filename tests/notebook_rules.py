@@ -55,8 +55,7 @@ MINUTES, MINUTES_OF_00 = 85, 45  # of the spine, with its exercises; cells tagge
 OFF_BY = 5  # minutes by which the stated time may differ from the counted one
 MEDIAN_LINES, LONGEST_CELL, LONGEST_LINE = 6, 16, 88
 TIME = re.compile(r"\*\*Time:\*\* about (\d+) minutes to read and run")
-REGISTER = "B_"  # looked up, not learned from: nothing in it is to be found out
-FRONT_MATTER = ("00_", "A_", "B_")  # orientation and ledger: no derivation, so not the anatomy of a lesson
+FRONT_MATTER = ("00_", "A_")  # orientation and appendix: no derivation, so not the anatomy of a lesson
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def asserts(code: str) -> bool:
 
 
 def file_name(nb: Notebook) -> Iterator[str]:
-    if not re.fullmatch(r"(\d\d|A|B)_[a-z0-9_]+\.ipynb", nb.name):
+    if not re.fullmatch(r"(\d\d|A)_[a-z0-9_]+\.ipynb", nb.name):
         yield "the file name is not 07_like_this.ipynb"
 
 
@@ -164,7 +163,7 @@ def guards_are_guards(nb: Notebook) -> Iterator[str]:
 def guards_assert(nb: Notebook) -> Iterator[str]:
     """What a learner runs shows its result, and leaves to a guard what only tests need."""
     for number, cell in nb.numbered("code"):
-        if "guard" not in tags(cell) and asserts(source(cell)) and not nb.name.startswith(REGISTER):
+        if "guard" not in tags(cell) and asserts(source(cell)):
             yield f"cell {number} asserts: move that to a guard below it"
 
 
@@ -191,7 +190,7 @@ def tellings_are_folded(nb: Notebook) -> Iterator[str]:
     for number, cell in enumerate(nb.cells):
         if is_telling(cell) and re.search(r"^#{1,6} ", source(cell), flags=re.MULTILINE):
             yield f"the telling in cell {number} has a heading, which would be folded, too"
-    for cell, after in predictions(nb.cells) if not nb.name.startswith(REGISTER) else ():
+    for cell, after in predictions(nb.cells):
         if after is None or not is_telling(after):
             yield f"what follows cell {cell['id']}, whose result is predicted, is not tagged as its telling"
 
@@ -272,7 +271,7 @@ def short_cells(nb: Notebook) -> Iterator[str]:
 def honest_minutes(nb: Notebook) -> Iterator[str]:
     stated = TIME.search(nb.prose)
     counted = measure(spine(nb.cells)).reading()
-    if stated and abs(int(stated[1]) - counted) > OFF_BY and not nb.name.startswith(REGISTER):
+    if stated and abs(int(stated[1]) - counted) > OFF_BY:
         yield f"{stated[1]} minutes are stated to read and run, {counted:.0f} are counted"
 
 

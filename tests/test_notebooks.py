@@ -285,11 +285,6 @@ def test_hints_formulas_exercises_and_quizzes_are_not_read():
     assert (measure(cells).words, measure(cells).lines) == (5, 0)  # a formula counts as one
 
 
-def test_the_register_may_be_longer():
-    long = Notebook("B_sums.ipynb", json.dumps(build([markdown("word " * 9000)])))
-    assert list(rules.proportions(long)) == []
-
-
 def test_minutes_count_what_is_read_printed_and_asked():
     cells = [
         markdown("word " * 198 + "Predict it."),

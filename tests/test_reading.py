@@ -17,7 +17,7 @@ import pytest
 
 import transformer_lib as tl
 from transformer_lib.course.notebooks import NOTEBOOKS, file_of, notebook
-from transformer_lib.course.reading import entries, entry, literature, words
+from transformer_lib.course.reading import entries, entry, literature, shown, words
 from transformer_lib.course.reading.finding import nearest
 
 pytestmark = pytest.mark.fast
@@ -291,3 +291,26 @@ def test_examples_run():
     for module in ("", ".finding"):
         found = doctest.testmod(importlib.import_module(f"transformer_lib.course.reading{module}"))
         assert found.attempted >= 1 and found.failed == 0
+
+
+# As plain text ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("markdown", "text"),
+    [
+        (r"divide by $\sqrt{d_k}$", "divide by √d_k"),
+        (r"$\sqrt{a + b}$ and $\sqrt 4$", "√(a + b) and √4"),
+        (r"$QK^\top/\sqrt{d_k} + M$ is $n \times n$", "QKᵀ/√d_k + M is n × n"),
+        (r"$10000^{-2j/d}$, $2^n - 1$, $d^2$, $10^{-10}$", "10000^(−2j/d), 2ⁿ − 1, d², 10⁻¹⁰"),
+        (r"$3{,}072$ of $2nd\,d_{ff}$", "3,072 of 2nd d_ff"),
+        (r"$\frac{1}{n}$, $\mathrm{softmax}(-\infty) \le 0$", "1/n, softmax(−∞) ≤ 0"),
+        ("`<end>` is **no** input - at all", "<end> is no input - at all"),
+    ],
+)
+def test_formulas_as_characters(markdown, text):
+    assert shown.plain(markdown) == text
+
+
+def test_no_formula_of_the_glossary_is_left_in_latex():
+    assert [row.word for row in entries() if re.search(r"[\\${}]", shown.plain(row.means))] == []

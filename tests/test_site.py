@@ -19,12 +19,12 @@ import build_site
 import pytest
 import site_docstrings
 import site_pages
+import site_register
 
 import built_site
 import studies
 import transformer_lib as tl
 from transformer_lib.course.cells import for_readers, source_of, tags_of, text_of
-from transformer_lib.course.claims import errata, get, shown_in
 from transformer_lib.course.notebooks import NOTEBOOKS, notebook
 from transformer_lib.course.reading import entries, literature
 from transformer_lib.course.teaching import notebook_files
@@ -180,12 +180,15 @@ def test_cells_named_in_the_guide_are_links(site):
     assert "<h1>04 · Scaled dot-product attention, for teachers" in page.text
 
 
-def test_the_tables_of_corrections_lead_to_cells(site):
-    page = pages(site)[(site / "notebooks" / "B_register_of_claims.html").resolve()]
-    linked = {link.partition("#cell-")[2] for link in page.links}
-    corrected = [get(name) for entry in errata() for name in entry.claims]
-    places = [{place.cell for place in shown_in(claim) if place.asserted} for claim in corrected]
-    assert len(places) > 90 and all(cells & linked for cells in places if cells)
+def test_the_register_has_every_row_and_leads_to_cells(site):
+    page = pages(site)[(site / "docs" / "register.html").resolve()]
+    whole, places = site_register.load(), site_register.places()
+    rows = re.findall(r"<tr[^>]*>\s*<td[^>]*><p>([CR]\d+)</p></td>", page.text)  # first in its row
+    assert sorted(rows) == [row["id"] for kind in ("claims", "errata") for row in whole[kind]]
+    cells = {place.link for found in places.values() for place in found if place.link}
+    assert len(cells) > 60 and len(cells & set(page.links)) > 60
+    tests = {place.label.strip("`") for found in places.values() for place in found if not place.link}
+    assert all(test in page.text for test in tests)
 
 
 def test_the_reference_has_every_public_name(site):
@@ -246,11 +249,6 @@ def numbers(found: int | list[int]) -> set[int]:
 
 
 def test_links_to_cells():
-    text = "[06 §2](06_positional_encoding.ipynb#cell-id=06-015), [x](#y), [a < b](13_training.ipynb#cell-id=13-002)."
-    assert site_pages.linked_markdown(text) == (
-        '<a href="06_positional_encoding.html#cell-06-015">06 §2</a>, [x](#y), '
-        '<a href="13_training.html#cell-13-002">a &lt; b</a>.'
-    )
     text = '<a href="10_encoder.ipynb">a</a> <a href="A_claims.ipynb#cell-id=a_-1">b</a> <a href="other.ipynb">c</a>'
     assert site_pages.linked_html(text) == (
         '<a href="10_encoder.html">a</a> <a href="A_claims.html#cell-a_-1">b</a> <a href="other.ipynb">c</a>'

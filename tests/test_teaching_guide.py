@@ -15,7 +15,7 @@ pytestmark = pytest.mark.fast
 ROOT = Path(__file__).parents[1]
 GUIDE = ROOT / "docs" / "teaching"
 PAGES = sorted(GUIDE.glob("*.md"))
-CELL = re.compile(r"`((?:\d\d|a_|A|B)-\d{3,4})`")
+CELL = re.compile(r"`((?:\d\d|a_|A)-\d{3,4})`")
 
 
 def read(entry) -> tuple[Notebook, str]:
@@ -97,7 +97,7 @@ def test_needed_by_is_the_inverse_of_builds_on():
 def notebooks_in(text: str) -> set[str]:
     """The numbers of notebooks in a cell of the map; "04 to 06" is three."""
     ids = [entry.id for entry in NOTEBOOKS]
-    ends = re.findall(r"\b(\d\d|A|B)(?: to (\d\d))?\b", text)
+    ends = re.findall(r"\b(\d\d|A)(?: to (\d\d))?\b", text)
     return {each for first, last in ends for each in ids[ids.index(first) : ids.index(last or first) + 1]}
 
 

@@ -65,7 +65,7 @@ def shown(found: list[Slide]) -> list[tuple[str, list[str]]]:
 # The course's own notebooks.
 
 
-LESSONS = [entry for entry in course.NOTEBOOKS if entry.lesson]  # a register needs no deck
+LESSONS = course.NOTEBOOKS
 
 
 @functools.cache
@@ -129,9 +129,8 @@ def test_places():
     assert found[2].notes == ["First.", "Then.", "To say."] and "5 minutes" in found[0].notes[0]
 
 
-def test_sections_of_a_cell_are_slides_but_exercises_terms_and_claims_are_not():
-    text = "To end.\n\n## Terms\n\n| a |\n|---|\n\n## Two\n\nNew.\n\n### Exercise 1.1 · Add\n\nDo.\n\n"
-    text += "## What the sources claim\n\nMuch."
+def test_sections_of_a_cell_are_slides_but_exercises_and_terms_are_not():
+    text = "To end.\n\n## Terms\n\n| a |\n|---|\n\n## Two\n\nNew.\n\n### Exercise 1.1 · Add\n\nDo."
     found = slides_plan.plan([markdown("## One\n\nText.", "slide"), markdown(text, "slide"), code("y", "slide")])
     assert shown(found) == [("One", ["Text."]), ("Two", ["New."]), ("Two", ["```python\ny\n```"])]
     assert found[0].notes == ["Text.", "To end."]
@@ -425,9 +424,7 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
         slides.deck_of(course.Notebook("98", "none", "None", 1, "nothing"))
 
 
-@pytest.mark.parametrize(
-    ("name", "said"), [("4", "must be one of 00 to 22, A or B, got '4'"), ("04", "no-such-package")]
-)
+@pytest.mark.parametrize(("name", "said"), [("4", "must be one of 00 to 22 or A, got '4'"), ("04", "no-such-package")])
 def test_the_command_says_what_is_wrong_in_a_line(name, said, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(slides, "VENDORED", {"x.js": ("no-such-package-here", "x.js")})
     with pytest.raises(SystemExit):

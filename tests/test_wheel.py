@@ -35,7 +35,7 @@ MISSING = {"IPython", "ipywidgets", "jupyterlab", "matplotlib", "nbformat", "nbv
 
 class Refuse:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in MISSING or name == "transformer_lib.course.claims":
+        if name.partition(".")[0] in MISSING or name == "transformer_lib.course.quiz":
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 
@@ -207,14 +207,14 @@ def test_a_checkout_says_what_the_course_needs_where_that_is_missing(tmp_path):
         what = f'{name} needs {needs}; in the folder of the course: pip install -e ".[course]"'
         return f"ImportError transformer_lib.{what} | ModuleNotFoundError(\"No module named '{needs}'\")"
 
-    names = ("plotting", "exercises", "claims")
+    names = ("plotting", "exercises", "quiz")
     assert run(WITHOUT_THE_COURSE + ASKED, *names, on=ROOT, folder=tmp_path) == [
         str(ROOT / "transformer_lib" / "__init__.py"),
         str(ROOT / "data"),
         "True False False",
         *2 * [hint("plotting", "matplotlib")],
         *2 * [hint("exercises", "platformdirs")],
-        *2 * ["ModuleNotFoundError No module named 'transformer_lib.course.claims' | None"],  # a mistake of ours
+        *2 * ["ModuleNotFoundError No module named 'transformer_lib.course.quiz' | None"],  # a mistake of ours
     ]
 
 

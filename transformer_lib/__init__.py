@@ -70,7 +70,6 @@ __version__ = "1.0.0"
 
 # Where the course's wing keeps what notebooks call tl.plotting, tl.widgets, …
 COURSE = {
-    "claims": "course.claims",
     "clinic": "course.clinic",
     "course": "course",
     "exercises": "course.exercises",

@@ -2,7 +2,7 @@
 
 `notebooks` lists them. `exercises` holds each exercise with its check, `quiz` the questions, `progress` what a learner
 has passed, `mine` what they have written; `figures` draws (`plotting` static pictures, `svg` and `widgets` interactive
-ones); `clinic`, `claims` and `lab` hold what particular notebooks examine; `teaching` makes slides and assignments.
+ones); `clinic` and `lab` hold what particular notebooks examine; `teaching` makes slides and assignments.
 `copies` makes the learner's own copy of the notebooks; its `bring_back` makes an exercise a stub again. `reading` has
 the glossary and the references: `glossary`, `cite` and `references`; `rungs` has `ladder`, with which a notebook shows
 what its part bought, and `ladder_model`. These six functions are those of `tl.course`.

@@ -12,7 +12,7 @@ class Notebook:
     """One notebook.
 
     Args:
-        id: its number, from "00" on; "A" and "B" are the appendix.
+        id: its number, from "00" on; "A" is the appendix.
         slug: rest of the file name.
         title: a few words.
         minutes: reading time with exercises, without the optional sections.
@@ -36,11 +36,6 @@ class Notebook:
     cases: str = ""
     optional: tuple[str, ...] = ()
     optional_minutes: int = 0
-
-    @property
-    def lesson(self) -> bool:
-        """Whether there is something to do in it; what is only looked up has no tasks, and no deck."""
-        return bool(self.parts)
 
     @property
     def stem(self) -> str:
@@ -338,18 +333,12 @@ NOTEBOOKS = (
         "A",
         "claims_and_corrections",
         "Claims and corrections",
-        69,
+        68,
         "a habit of checking",
         exercises=4,
         quizzes=3,
-        widgets=("W23",),
-    ),
-    Notebook(
-        "B",
-        "register_of_claims",
-        "The register of claims",
-        15,
-        "nothing: it is there to be looked up",
+        optional=("A.q1", "A.q2", "A.q3"),
+        optional_minutes=19,
     ),
 )
 
@@ -364,7 +353,7 @@ def notebook(notebook_id: str) -> Notebook:
         if entry.id == notebook_id:
             return entry
     numbers = [entry.id for entry in NOTEBOOKS if entry.id.isdigit()]
-    raise ValueError(f"notebook_id must be one of {numbers[0]} to {numbers[-1]}, A or B, got {notebook_id!r}")
+    raise ValueError(f"notebook_id must be one of {numbers[0]} to {numbers[-1]} or A, got {notebook_id!r}")
 
 
 def following(entry: Notebook) -> Notebook | None:

@@ -124,147 +124,143 @@ EXERCISE_2 = Exercise(
 )  # fmt: skip
 
 
-# A.3 Radians or degrees? ---------------------------------------------------------------------------------------------
+# A.3 Which formula was it? -------------------------------------------------------------------------------------------
 
 
 def agreeing_entries(printed, decimals):
-    """Return how many entries of a printed table of sinusoids agree with it in radians, and how many in degrees.
+    """Return how many entries of a printed table of sinusoids agree with the paper, and how many with the code.
 
-    printed: [n, d_model], d_model even; row p, feature 2j is sin(p / 10000^(2j/d_model)), feature 2j + 1 the cosine of
-    the same angle; rows are counted from 0. An entry agrees when rounding to `decimals` digits can give it.
-    Returns (radians, degrees), two integers.
+    printed: [n, d_model], d_model even and at least 4; rows p are counted from 0, pairs j from 0 to d_model/2 - 1. The
+    paper has sin(p / 10000^(2j/d_model)) in feature 2j and the cosine of the same angle in feature 2j + 1. The code has
+    sin(p / 10000^(j/(d_model/2 - 1))) in feature j and the cosine of that angle in feature d_model/2 + j. An entry
+    agrees when rounding to `decimals` digits can give it. Returns (paper, code), two integers.
     """
-    return tuple(int(_agree(printed, decimals, unit).sum()) for unit in (1.0, math.pi / 180))
+    agree = [(printed - _sinusoids(*printed.shape, code)).abs() <= 0.5 * 10.0**-decimals for code in (False, True)]
+    return tuple(int(entries.sum()) for entries in agree)
 
 
-def _agree(printed, decimals, unit):
-    """Return which entries agree with sinusoids of angles in this unit."""
-    n, width = printed.shape
+def _sinusoids(n, width, code):
+    """Return the table of Tensor2Tensor, the code, or of the paper, [n, width]."""
     position = torch.arange(n, dtype=torch.float64)[:, None]
     pair = torch.arange(width // 2, dtype=torch.float64)
-    angle = position / 10000.0 ** (2.0 * pair / width) * unit
-    table = torch.stack((angle.sin(), angle.cos()), dim=-1).reshape(n, width)
-    return (printed - table).abs() <= 0.5 * 10.0**-decimals
+    angle = position / 10000.0 ** (pair / (width / 2 - 1) if code else 2.0 * pair / width)
+    parts = angle.sin(), angle.cos()
+    return torch.cat(parts, dim=-1) if code else torch.stack(parts, dim=-1).reshape(n, width)
 
 
 def _sinusoid_cases():
-    text = [[0, 1, 0, 1], [0.02, 1, 0, 1], [0.04, 1, 0, 1], [0.05, 1, 0, 1]]
+    post = [[0, 0, 1, 1], [0.84, 0.0001, 0.54, 1], [0.91, 0.0002, -0.42, 1]]
 
-    def case(label, n, width, decimals, unit, spoiled=()):
-        position, pair = torch.arange(n, dtype=torch.float64)[:, None], torch.arange(width // 2, dtype=torch.float64)
-        angle = position / 10000.0 ** (2 * pair / width) * unit
-        table = torch.stack((angle.sin(), angle.cos()), dim=-1).reshape(n, width).mul(10**decimals).round()
-        table /= 10**decimals
+    def case(label, n, width, decimals, code, spoiled=()):
+        table = _sinusoids(n, width, code).mul(10**decimals).round() / 10**decimals
         for row, column in spoiled:
             table[row, column] += 0.9 * 10.0**-decimals
         return Case(label, (table, decimals))
 
     return [
-        Case("the table of text 5", (torch.tensor(text, dtype=torch.float64), 2)),
-        case("5 positions in radians, two entries spoiled", 5, 6, 2, 1.0, [(1, 0), (3, 4)]),
-        case("7 positions in degrees", 7, 2, 3, math.pi / 180),
-        case("11 positions in radians, one decimal", 11, 8, 1, 1.0),
-        case("13 positions in degrees, spoiled", 13, 10, 3, math.pi / 180, [(2, 0), (2, 5), (12, 9)]),
+        Case("the picture of the post", (torch.tensor(post, dtype=torch.float64), 2)),
+        case("5 positions of the paper, two entries spoiled", 5, 6, 2, False, [(1, 0), (3, 4)]),
+        case("7 positions of the code", 7, 4, 3, True),
+        case("11 positions of the paper, one decimal", 11, 8, 1, False),
+        case("13 positions of the code, spoiled", 13, 10, 3, True, [(2, 0), (2, 5), (12, 9)]),
     ]
 
 
 EXERCISE_3 = Exercise(
-    "A.3", "Radians or degrees?", 12, 2, agreeing_entries, _sinusoid_cases,
+    "A.3", "Which formula was it?", 12, 2, agreeing_entries, _sinusoid_cases,
     slips(
         "printed, decimals", """
             n, d_model = printed.shape
             position = torch.arange(n, dtype=torch.float64)[:, None]
             pair = torch.arange(d_model // 2, dtype=torch.float64)
+            paper = position / 10000 ** (2 * pair / d_model)
+            code = position / 10000 ** (pair / (d_model / 2 - 1))
+            in_turn = torch.stack((paper.sin(), paper.cos()), dim=-1).flatten(1)
+            in_halves = torch.cat((code.sin(), code.cos()), dim=-1)
             counts = []
-            for unit in (1.0, math.pi / 180):
-                angle = unit * position / 10000 ** (2 * pair / d_model)
-                parts = angle.sin(), angle.cos()
-                table = torch.stack(parts, dim=-1).flatten(1)
+            for table in (in_turn, in_halves):
                 agree = (printed - table).abs() <= 0.5 * 10.0**-decimals
                 counts.append(int(agree.sum()))
             return tuple(counts)
         """,
-        ("swapped", "(1.0, math.pi / 180)", "(math.pi / 180, 1.0)", "The two counts are swapped: radians come first."),
+        ("swapped", "(in_turn, in_halves)", "(in_halves, in_turn)", "The counts are swapped: the paper comes first."),
         ("whole unit", "0.5 * ", "", "You allow a whole unit of the last digit: half of one is enough."),
         ("single exponent", "2 * pair", "pair",
-         "Your exponent is j/d_model; it is 2j/d_model, where j counts the pairs."),
-        ("two halves", "torch.stack(parts, dim=-1).flatten(1)", "torch.cat(parts, dim=-1)",
-         "You put all sines first and the cosines after them; the sine and cosine of a pair are side by side."),
+         "Your exponent for the paper is j/d_model; it is 2j/d_model, where j counts the pairs."),
+        ("the paper in halves", "torch.stack((paper.sin(), paper.cos()), dim=-1).flatten(1)",
+         "torch.cat((paper.sin(), paper.cos()), dim=-1)",
+         "In your table of the paper all sines come first; there the sine and cosine of a pair are side by side."),
+        ("the code in turn", "torch.cat((code.sin(), code.cos()), dim=-1)",
+         "torch.stack((code.sin(), code.cos()), dim=-1).flatten(1)",
+         "In your table of the code sines and cosines alternate; there all sines come first."),
+        ("one set of frequencies", "pair / (d_model / 2 - 1)", "2 * pair / d_model",
+         "You gave the code the paper's frequencies; its exponents are j/(d_model/2 − 1) and end at 1."),
         ("always two decimals", "0.5 * 10.0**-decimals", "0.005",
          "You allow .005 whatever is printed; the tolerance depends on `decimals`."),
         ("whole rows", "agree.sum()", "agree.all(dim=1).sum()", "You count rows that agree as a whole; count entries."),
-        ("converted the wrong way", "math.pi / 180", "180 / math.pi",
-         "Your degrees are multiplied by 180/π; an angle of x degrees is x · π/180 radians."),
     ),
-    returns=("radians", "degrees"),
+    returns=("paper", "code"),
 )  # fmt: skip
 
 
-# A.4 Which widths fit? -----------------------------------------------------------------------------------------------
+# A.4 Which vocabularies fit? -----------------------------------------------------------------------------------------
 
 
-def width_range(scores, printed, decimals):
-    """Return the smallest and the largest d_k for which softmax(scores / √d_k), rounded, gives the printed weights.
+def vocabulary_range(printed, others, width):
+    """Return the smallest and the largest vocabulary with which all printed parameter counts can be right.
 
-    scores: two numbers [2]. printed: their two weights [2], which sum to 1; the larger score has the larger one.
-    decimals: how many digits are printed. Take d_k as any number above 0. Where every small d_k fits, low is 0; where
-    every large one does, high is math.inf. Returns (low, high), the ends of the range.
+    printed: parameters of each model in millions, rounded to whole ones [n]. others: the exact number of all its
+    parameters but the table of embeddings [n]. width: its d_model [n]. All in float64. The table has a row of width
+    d_model for each word, and all models have the same words. Some vocabulary fits them all.
+    Returns (low, high), whole numbers of words.
     """
-    half = 0.5 * 10.0**-decimals
-    gap = abs(float(scores[1] - scores[0]))
-    weight = float(printed.max())
-
-    def width(p):
-        return (gap / math.log(p / (1 - p))) ** 2
-
-    low = 0.0 if weight + half >= 1 else width(weight + half)
-    high = math.inf if weight - half <= 0.5 else width(weight - half)
-    return low, high
+    low = ((printed - 0.5) * 1e6 - others) / width
+    high = ((printed + 0.5) * 1e6 - others) / width
+    return math.ceil(low.max().item()), math.floor(high.min().item())
 
 
-def _width_cases():
-    def case(label, scores, printed, decimals):
-        return Case(
-            label, (torch.tensor(scores, dtype=torch.float64), torch.tensor(printed, dtype=torch.float64), decimals)
-        )
+def _vocabulary_cases():
+    def case(label, words, others, width):
+        others, width = (torch.tensor(numbers, dtype=torch.float64) for numbers in (others, width))
+        return Case(label, (((others + words * width) / 1e6).round(), others, width))
 
     return [
-        case("scores 1 and 3, weights .27 and .73", [1.0, 3.0], [0.27, 0.73], 2),
-        case("the row “not” of text 5", [3.2, 21.5], [0.13, 0.87], 2),
-        case("the larger score first, one decimal", [7.0, 2.0], [0.8, 0.2], 1),
-        case("printed as 0 and 1", [-4.0, 9.0], [0.0, 1.0], 2),
-        case("printed as one half each", [5.0, 6.0], [0.5, 0.5], 2),
-        case("three decimals", [-2.5, -31.0], [0.953, 0.047], 3),
+        case("one model", 31_013, [17_300_123], [512]),
+        case("two models", 50_021, [44_127_232, 176_278_528], [512, 1024]),
+        case("the second alone sets both ends", 40_009, [10_000_019, 1_500_000_043], [256, 1600]),
+        case("three models", 29_989, [85_056_000, 302_311_424, 708_390_400], [768, 1024, 1280]),
+        case(
+            "five models", 37_003, [1_700_021, 7_000_003, 14_000_029, 44_000_017, 90_000_049], [128, 256, 384, 512, 768]
+        ),
     ]
 
 
 EXERCISE_4 = Exercise(
-    "A.4", "Which widths fit?", 15, 3, width_range, _width_cases,
+    "A.4", "Which vocabularies fit?", 10, 2, vocabulary_range, _vocabulary_cases,
     slips(
-        "scores, printed, decimals", """
-            half = 0.5 * 10.0**-decimals
-            gap = abs(float(scores[1] - scores[0]))
-            weight = float(printed.max())
-
-            def width(p):
-                return (gap / math.log(p / (1 - p))) ** 2
-
-            low = width(weight + half) if weight + half < 1 else 0.0
-            high = width(weight - half) if weight - half > 0.5 else math.inf
-            return low, high
+        "printed, others, width", """
+            million = 1e6
+            middle, room = printed * million - others, 0.5 * million
+            low, high = ((middle + step) / width for step in (-room, room))
+            return math.ceil(low.max().item()), math.floor(high.min().item())
         """,
-        ("root", " ** 2", "", "You return √d_k; square it."),
-        ("swapped", "return low, high", "return high, low",
-         "The ends are swapped: a larger weight means a smaller d_k."),
-        ("whole unit", "0.5 * ", "", "You allow a whole unit of the last digit: half of one is enough."),
-        ("a point", "return low, high", "point = width(min(weight, 1 - 1e-9))\nreturn point, point",
-         "You return one d_k, for the printed digits as they are; they stand for a range."),
-        ("the second weight", "printed.max()", "printed[1]",
-         "The larger weight may come first; printed.max() gives it in either order."),
-        ("no odds", "math.log(p / (1 - p))", "-math.log(p)",
-         "You use the logarithm of one weight. The ratio of the two weights is exp(difference / √d_k)."),
-        ("always two decimals", "0.5 * 10.0**-decimals", "0.005",
-         "You allow .005 whatever is printed; the tolerance depends on `decimals`."),
+        ("whole unit", "0.5 * million", "million", "You allow a whole million; rounding moves by half of one."),
+        ("any model", "math.ceil(low.max().item()), math.floor(high.min().item())",
+         "math.ceil(low.min().item()), math.floor(high.max().item())",
+         "Your range has what fits at least one model; it must fit them all, so take the largest `low`, the smallest "
+         "`high`."),
+        ("first model", "math.ceil(low.max().item()), math.floor(high.min().item())",
+         "math.ceil(low[0].item()), math.floor(high[0].item())",
+         "You use the first model alone; the others narrow the range."),
+        ("rounded outwards", "math.ceil(low.max().item()), math.floor(high.min().item())",
+         "math.floor(low.max().item()), math.ceil(high.min().item())",
+         "You round outwards, to vocabularies that just do not fit: the smallest is rounded up, the largest down."),
+        ("swapped", "return math.ceil(low.max().item()), math.floor(high.min().item())",
+         "return math.floor(high.min().item()), math.ceil(low.max().item())",
+         "The ends are swapped: the smaller comes first."),
+        ("thousands", "1e6", "1e3", "A million is 1e6."),
+        ("two tables", "/ width", "/ (2 * width)",
+         "You count two tables; the one of embeddings is the output head, too, and there is one."),
     ),
     returns=("low", "high"),
 )  # fmt: skip

@@ -70,8 +70,6 @@ W21 encoder_walk 10
     “Show me the money” on its way through two encoder layers, with all numbers.
 W22 patient_chart 17
     Curves, attention and probes of the clinic's broken models, beside those of a healthy one.
-W23 claim_browser A
-    The claims of the course's sources, by text, verdict and notebook.
 W24 attention_explorer 15
     Every attention of the translator, and what cutting one weight does to the translation.
 W25 ablations 13

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..._files import DATA
-from ..claims import Shown
 from .finding import find
+from .shown import Shown
 
 REFERENCES = DATA / "references.toml"
 OTHERS = "and others"

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..._files import DATA
-from ..claims import Shown, plain
 from ..notebooks import NOTEBOOKS, notebook
 from . import literature
 from .finding import find, folded
+from .shown import Shown, plain
 
 GLOSSARY = DATA / "glossary.toml"
 

@@ -11,7 +11,6 @@ from .aligning_panel import alignment
 from .architecture_panel import model_map, step_shapes
 from .cache_dial_panel import cache_dial
 from .calm_panel import smoothed_target, training_choices
-from .claims_panel import claim_browser
 from .clinic_panel import patient_chart
 from .controls import choice, number, switch
 from .costs_panel import cost_calculator
@@ -57,7 +56,6 @@ __all__ = [
     "bpe_stepper",
     "cache_dial",
     "choice",
-    "claim_browser",
     "cost_calculator",
     "deciding_word",
     "decoder_stepper",

@@ -220,22 +220,23 @@ def _claim(rng: random.Random) -> tuple:
 
 
 def _printed_table(rng: random.Random) -> tuple:
-    n, width, decimals = rng.choice((3, 5, 7)), rng.choice((4, 6)), rng.choice((2, 3))
-    unit = rng.choice((1.0, math.pi / 180))
-    pair = torch.arange(width // 2, dtype=torch.float64)
-    angle = torch.arange(n, dtype=torch.float64)[:, None] / 10000.0 ** (2 * pair / width) * unit
-    table = torch.stack((angle.sin(), angle.cos()), dim=-1).reshape(n, width).mul(10**decimals).round()
+    n, width, decimals = rng.choice((3, 5, 7)), rng.choice((4, 6, 10)), rng.choice((2, 3))
+    pair, position = (torch.arange(size, dtype=torch.float64) for size in (width // 2, n))
+    code = rng.random() < 0.5
+    angle = position[:, None] / 10000.0 ** (pair / (width / 2 - 1) if code else 2 * pair / width)
+    table = (
+        torch.cat((angle.sin(), angle.cos()), -1) if code else torch.stack((angle.sin(), angle.cos()), -1).flatten(1)
+    )
+    table = table.mul(10**decimals).round()
     table[rng.randrange(n), rng.randrange(width)] += 3
     return table / 10**decimals, decimals
 
 
-def _printed_pair(rng: random.Random) -> tuple:
-    large, decimals = rng.uniform(0.55, 0.95), rng.choice((2, 3))
-    scores, printed = [rng.uniform(-3, 0), rng.uniform(1, 5)], [1 - round(large, decimals), round(large, decimals)]
-    if rng.random() < 0.5:
-        scores, printed = scores[::-1], printed[::-1]
-    double = torch.float64
-    return torch.tensor(scores, dtype=double), torch.tensor(printed, dtype=double).round(decimals=decimals), decimals
+def _printed_millions(rng: random.Random) -> tuple:
+    models, words = rng.choice((2, 3, 5)), rng.randint(20_000, 60_000)
+    others = torch.tensor([rng.randint(1_000_000, 900_000_000) for _ in range(models)], dtype=torch.float64)
+    width = torch.tensor([rng.choice((256, 512, 768, 1024)) for _ in range(models)], dtype=torch.float64)
+    return ((others + words * width) / 1e6).round(), others, width
 
 
 def _bags_of_words(rng: random.Random) -> tuple:
@@ -313,5 +314,5 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "20.4": _window,
     "A.1": _claim,
     "A.3": _printed_table,
-    "A.4": _printed_pair,
+    "A.4": _printed_millions,
 }

@@ -96,7 +96,7 @@ def build(folder: Path, entries: Sequence[notebooks.Notebook] = notebooks.NOTEBO
     """Write a deck for each notebook into a folder, and the page that lists all decks in it; returns the new ones."""
     vendor(folder / "deck")
     decks, rows = [], []
-    for entry in (each for each in notebooks.NOTEBOOKS if each.lesson):
+    for entry in notebooks.NOTEBOOKS:
         path = folder / f"{entry.stem}.html"
         if entry not in entries and not path.exists():
             continue  # the list also names decks that were made earlier

@@ -9,7 +9,7 @@ import re
 
 from .markdown import Section, blocks, kind_of, sentences
 
-LEFT_OUT = re.compile(r"Exercise |Terms$|What the sources claim")
+LEFT_OUT = re.compile(r"Exercise |Terms$")
 MISCONCEPTIONS = re.compile(r"\*\*(Common m|M)isconceptions[.:]?\*\*[.:]?\s*")
 READING = re.compile(r"^\*\*Further reading\.?\*\*.*?(?=^\*\*|\Z)", re.DOTALL | re.MULTILINE)
 ANSWER = re.compile(r"<details>\s*<summary>[^<]*(?:[Aa]nswer|[Cc]ompare)[^<]*</summary>(.*?)</details>", re.DOTALL)
@@ -22,7 +22,7 @@ ALONE, ACCOMPANIED = 36, 14
 
 
 def for_slides(section: Section) -> bool:
-    """Return False for what is worked on alone: exercises, tables of terms, the ledger of claims."""
+    """Return False for what is worked on alone: exercises, tables of terms."""
     return not LEFT_OUT.match(section.title)
 
 
