@@ -154,6 +154,7 @@ class Study:
             raise ValueError(
                 f'seeds must not be given for {self.name}: a word picks the seed, such as "seed={seeds[0]}"'
             )
+        options = {name: how.get("default") for name, how in self.options.items()} | options
         steps, turns, found = self.steps(tuple(seeds or stored_seeds), **options), Counter[int](), None
         measured: list[Any] = []
         while step := _next(steps, found):

@@ -5,7 +5,8 @@ has passed, `mine` what they have written; `figures` draws (`plotting` static pi
 ones); `clinic` and `lab` hold what particular notebooks examine; `teaching` makes slides and assignments.
 `copies` makes the learner's own copy of the notebooks; its `bring_back` makes an exercise a stub again. `reading` has
 the glossary and the references: `glossary`, `cite` and `references`; `rungs` has `ladder`, with which a notebook shows
-what its part bought, and `ladder_model`. These six functions are those of `tl.course`.
+what its part bought, and `ladder_model`; `again` measures a stored result once more. These seven functions are those of
+`tl.course`.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from .notebooks import NOTEBOOKS
 
 if TYPE_CHECKING:
     from .copies import bring_back
+    from .lab.stored import again
     from .reading import cite, glossary, references
     from .rungs import ladder, ladder_model
 
-__all__ = ["NOTEBOOKS", "bring_back", "cite", "glossary", "ladder", "ladder_model", "references"]
+__all__ = ["NOTEBOOKS", "again", "bring_back", "cite", "glossary", "ladder", "ladder_model", "references"]
 
 _MODULES = {
+    "again": ".lab.stored",
     "bring_back": ".copies",
     "cite": ".reading",
     "glossary": ".reading",
