@@ -79,7 +79,7 @@ NOTEBOOKS = (
         quizzes=5,
         widgets=("W1", "W2", "W26"),
         optional=("01.5", "01.6", "01.q2", "W2"),
-        optional_minutes=47,
+        optional_minutes=48,
     ),
     Notebook(
         "02",
@@ -91,7 +91,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W17", "W33"),
         optional=("02.3", "02.5", "02.6", "02.q2"),
-        optional_minutes=43,
+        optional_minutes=44,
     ),
     Notebook(
         "03",
@@ -103,7 +103,7 @@ NOTEBOOKS = (
         quizzes=3,
         widgets=("W16",),
         optional=("03.5", "03.q2"),
-        optional_minutes=28,
+        optional_minutes=29,
     ),
     Notebook(
         "04",
@@ -115,7 +115,7 @@ NOTEBOOKS = (
         quizzes=3,
         widgets=("W3",),
         optional=("04.2", "04.5", "04.6"),
-        optional_minutes=69,
+        optional_minutes=70,
     ),
     Notebook(
         "05",
@@ -139,7 +139,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W4", "W5"),
         optional=("06.2", "06.4", "06.6", "06.q2", "06.q4", "W5"),
-        optional_minutes=47,
+        optional_minutes=48,
     ),
     Notebook(
         "07",
@@ -163,7 +163,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W7", "W20"),
         optional=("08.5", "08.q4", "W20"),
-        optional_minutes=22,
+        optional_minutes=23,
     ),
     Notebook(
         "09",
@@ -175,7 +175,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W13",),
         optional=("09.5", "09.6", "09.q2"),
-        optional_minutes=57,
+        optional_minutes=58,
     ),
     Notebook(
         "10",
@@ -187,7 +187,7 @@ NOTEBOOKS = (
         quizzes=3,
         widgets=("W21",),
         optional=("10.q2",),
-        optional_minutes=13,
+        optional_minutes=14,
     ),
     Notebook(
         "11",
@@ -199,7 +199,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W9", "W34"),
         optional=("11.3", "11.5", "11.q2"),
-        optional_minutes=36,
+        optional_minutes=37,
     ),
     Notebook(
         "12",
@@ -211,7 +211,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W15",),
         optional=("12.q4",),
-        optional_minutes=8,
+        optional_minutes=9,
     ),
     Notebook(
         "13",
@@ -223,7 +223,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W11", "W14", "W25", "W35"),
         optional=("13.2", "13.4", "13.q4", "W11", "W14", "W25"),
-        optional_minutes=45,
+        optional_minutes=46,
     ),
     Notebook(
         "14",
@@ -247,7 +247,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W24",),
         optional=("15.2", "15.4", "15.5", "15.q4"),
-        optional_minutes=47,
+        optional_minutes=48,
     ),
     Notebook(
         "16",
@@ -259,7 +259,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W12",),
         optional=("16.2", "16.5", "16.q1", "16.q2", "16.q4"),
-        optional_minutes=38,
+        optional_minutes=39,
     ),
     Notebook(
         "17",
