@@ -66,7 +66,7 @@ def write_notebook(entry: notebooks.Notebook) -> dict[str, int]:
     text = ROW.sub(
         lambda row: f"| {row[1]}{row[2]} | {row[3]} | {each.get(row[2], int(row[4]))} |", page.read_text("utf-8")
     )
-    text = re.sub(r"(?<=^\| )Going further[^|]*(?= \|)", lambda row: with_minutes(row[0], extra), text, flags=re.M)
+    text = re.sub(r"Going further \(optional[^|*\n]*(?= \||\*\*)", lambda found: with_minutes(found[0], extra), text)
     text = re.sub(r"\d+( minutes to read and run)", rf"{total}\1", text)
     page.write_text(re.sub(r"(\*\*reading\*\* \| \| \*\*)\d+", rf"\g<1>{total}", text), encoding="utf-8")
     return each
@@ -125,6 +125,22 @@ def write_readme(hours: dict[str, int], totals: dict[str, int]) -> None:
     path.write_text(text, encoding="utf-8")
 
 
+def write_map(minutes: dict[str, int], totals: dict[str, int]) -> None:
+    """Put the minutes of each notebook, to read and of its exercises, and their sums, into the map of the guide."""
+    path = ROOT / "docs" / "teaching" / "index.md"
+    text = path.read_text(encoding="utf-8")
+    for name, total in totals.items():
+        text = re.sub(
+            rf"^(\| {name} \| [^|]+ \| )\d+ \| \d+( \|)",
+            rf"\g<1>{minutes[name]} | {total - minutes[name]}\2",
+            text,
+            flags=re.MULTILINE,
+        )
+    reading, everything = sum(minutes.values()), sum(totals.values())
+    sums = rf"\g<1>**{reading}** | **{everything - reading}**"
+    path.write_text(re.sub(r"(\| \*\*all\*\* \| )\*\*\d+\*\* \| \*\*\d+\*\*", sums, text), encoding="utf-8")
+
+
 def main(argv: list[str] | None = None) -> int:
     """Count and write."""
     argparse.ArgumentParser(description="Count the minutes of every notebook and write them down.").parse_args(argv)
@@ -140,6 +156,7 @@ def main(argv: list[str] | None = None) -> int:
         cells = json.loads(notebooks.file_of(entry).read_text("utf-8"))["cells"]
         optional[entry.id] = sum(optional_minutes(cells).values())
     write_list(totals, optional)
+    write_map({name: sum(each.values()) for name, each in minutes.items()}, totals)
     evening = write_stops(minutes)
     hours = {routes.EVENING.title: sum(evening.values())}
     for route in (routes.SPINE, routes.PART_II):

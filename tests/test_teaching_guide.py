@@ -79,7 +79,8 @@ def test_the_map_adds_up():
         r"^\| [^|]*\| [^|]+ \| (\**\d+\**) \| (\**\d+\**) \|", (GUIDE / "index.md").read_text("utf-8"), re.MULTILINE
     )
     *found, total = [[int(cell.strip("*")) for cell in row] for row in rows]
-    assert len(found) == len(NOTEBOOKS) and total == [sum(column) for column in zip(*found, strict=True)]
+    assert [sum(row) for row in found] == [entry.minutes for entry in NOTEBOOKS], "run `make minutes`"
+    assert total == [sum(column) for column in zip(*found, strict=True)]
 
 
 def test_needed_by_is_the_inverse_of_builds_on():
