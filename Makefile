@@ -11,7 +11,7 @@ BIN := .venv/bin
 # In a container one is often root, which JupyterLab must be told to accept.
 LAB_ARGS ?= $(if $(filter 0,$(shell id -u)),--allow-root)
 COURSE ?= build/course
-OF_A_NOTEBOOK := exercise_catalog exercise_slips exercise_variants \
+OF_A_NOTEBOOK := exercise_catalog exercise_slips exercise_styles exercise_variants \
 	quiz notebooks copies rungs routes figures_catalogue teaching_guide docs stored_commands
 NBGRADER = cd $(COURSE) && PATH="$(CURDIR)/$(BIN):$$PATH" nbgrader
 

@@ -27,12 +27,14 @@ class Reader(TranslationModel):
     with residual connections, from the sum of both. The source is a row of embeddings unless there is an encoder.
 
     Args:
-        config: sizes and vocabularies; n_layers is that of the encoder.
+        config: sizes and vocabularies; n_layers is that of the encoder. The fields in `UNUSED` make no difference.
         parts: which of PARTS there are.
 
     Raises:
         ValueError: a part is unknown.
     """
+
+    UNUSED = frozenset({"dropout", "norm_first", "position", "tie_embeddings"})
 
     def __init__(self, config: TransformerConfig, parts: Collection[str] = ()) -> None:
         super().__init__()

@@ -19,7 +19,9 @@ attribute of a layer needs a value in ATTRIBUTES.
 from __future__ import annotations
 
 import copy
+import importlib
 import inspect
+import pkgutil
 import re
 import tempfile
 from collections.abc import Callable
@@ -33,8 +35,10 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
+import studies
 import transformer_lib as tl
 from factories import POSITIONS, SIZES, default_dtype, greedy_by_forward, randomise
+from studies.ladder_models import PARTS, Reader
 from transformer_lib import by_hand, costs
 from transformer_lib.baselines import GRUTranslator, SelfOnlyTransformer, TorchTranslator
 from transformer_lib.course import mine
@@ -43,6 +47,8 @@ from transformer_lib.decoding import export, paged, serving, speculative
 from transformer_lib.fast.eligibility import COMPUTING, plain_attributes, require_fast
 from transformer_lib.fast.stepper import FastStepper
 from transformer_lib.model import blockwise, interop, modern
+from transformer_lib.model.layers import ACTIVATIONS
+from transformer_lib.model.positional import POSITIONS as POSITION_KINDS
 
 pytestmark = pytest.mark.fast
 
@@ -357,6 +363,7 @@ OWN: dict[str, Callable[[tl.TransformerConfig], nn.Module]] = {
     "TorchTranslator": TorchTranslator,
     "GRUTranslator": lambda config: GRUTranslator(config, 13),
     "DecoderOnlyTranslator": tl.DecoderOnlyTranslator,
+    "Reader": lambda config: Reader(config, PARTS),
 }
 NEEDS = {"DecoderOnlyTranslator": {"position": "rotary"}}  # it refuses BASE's
 
@@ -414,6 +421,37 @@ def test_a_model_of_its_own_uses_a_field_or_says_that_it_does_not(field, value, 
     if getattr(base, field) == value:
         base = replace(base, **{field: "none"})  # the base's own value is off the default here
     ask_own(OWN[name], base, field, value)
+
+
+def test_every_choice_of_an_option_is_asked_for():
+    """A new activation, or a new kind of position, that no table had would be computed with by nobody here."""
+    assert {BASE.position, *VALUES["position"]} == set(POSITION_KINDS)
+    assert {"relu", *ATTRIBUTES[tl.FeedForward, "activation"]} == {"relu", *OPTIONS["activation"]} == set(ACTIVATIONS)
+
+
+def test_every_model_that_is_built_from_a_config_is_asked():
+    """One that is not in OWN would ignore a new field, and nobody would hear of it."""
+    own = [one for one in _subclasses(nn.Module) if one.__module__.startswith(("transformer_lib", "studies"))]
+    found = {
+        one for one in own if "TransformerConfig" in str(getattr(vars(one).get("__init__"), "__annotations__", {}))
+    }
+    made = {type(make(replace(BASE, **NEEDS.get(name, {})))) for name, make in OWN.items()}
+    assert len(found) > 4 and sorted(one.__name__ for one in found - made) == []
+
+
+def _subclasses(kind: type) -> set[type]:
+    """Return all classes derived from one, of every module of the library, the course and the studies."""
+    for package in (tl, studies):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    found: set[type] = set()
+    waiting = [kind]
+    while waiting:
+        new = set(waiting.pop().__subclasses__()) - found
+        found |= new
+        waiting += new
+    return found
 
 
 @pytest.mark.parametrize("name", OWN)
