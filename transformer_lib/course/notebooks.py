@@ -317,9 +317,11 @@ NOTEBOOKS = (
         "Learning in context",
         85,
         "a circuit of two heads that copies what it has never seen",
-        exercises=4,
+        exercises=5,
         quizzes=4,
         widgets=("W31",),
+        optional=("21.3",),
+        optional_minutes=30,
     ),
     Notebook(
         "22",
