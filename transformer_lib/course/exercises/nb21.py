@@ -100,7 +100,7 @@ def _ablation_cases():
 
 
 EXERCISE_2 = Exercise(
-    "21.2", "Take a head away", 8, 1, ablate_head, _ablation_cases,
+    "21.2", "Take a head away", 6, 1, ablate_head, _ablation_cases,
     slips(
         "heads, head", """
             heads = heads.clone()

@@ -13,7 +13,7 @@ from . import copying, stored
 load_results = stored.loader("keys.json")
 ARMS = ("nobody", "queries", "keys", "values", "smeared keys")
 """Who is told the previous letter; "smeared keys" have no table, but mix each key with the one before it."""
-BUDGETS = ((400, 3e-3), (400, 1e-2), (1200, 3e-3))  # steps, peak rate
+BUDGETS = ((400, 3e-3), (400, 1e-2), (1200, 3e-3), (1200, 1e-2))  # steps, peak rate
 
 Run = Callable[..., Tensor]
 """(ids, letters, positions, before, W_Q, W_K, W_V, W_O, W_U) -> logits, as in exercise 21.5."""
