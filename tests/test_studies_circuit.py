@@ -1,4 +1,4 @@
-"""The study of two heads: mistakes made on purpose, matrices of a copier set by hand, heads that count, what is stored."""
+"""The study of two heads: mistakes made on purpose, a copier set by hand, heads that count, what is stored."""
 
 from __future__ import annotations
 

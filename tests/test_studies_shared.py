@@ -24,7 +24,6 @@ from transformer_lib.course.lab import (
     extrapolation,
     fetching,
     gradient_slips,
-    keys,
     ladder,
     look_back,
     peeking,
@@ -33,6 +32,7 @@ from transformer_lib.course.lab import (
     sense_vectors,
     translators,
 )
+from transformer_lib.course.lab import keys as told_keys
 from transformer_lib.data.corpora import CONTEXT_SPLITS, Corpus
 
 QUICK = {"short", "losses", "rules", "rules, distinct", "bytes", "arrays", "chance", "ngrams", "grammar"}
@@ -189,7 +189,7 @@ def test_a_tiny_run_has_the_form_of_the_stored_one(name, monkeypatch):
         (lambda: extrapolation.Copier("alibi"), "scheme must be one of 'none', .*, got 'alibi'"),
         (lambda: fetching.Fetchers(5, [0]), "n_heads must divide 32, got 5"),
         (lambda: hops.Follower("four layers"), "shape must be one of 'one layer', .*, got 'four layers'"),
-        (lambda: keys.new_model("all", 0), "who must be one of nobody, queries, keys, .*, got 'all'"),
+        (lambda: told_keys.new_model("all", 0), "who must be one of nobody, queries, keys, .*, got 'all'"),
         (lambda: ladder.find("15"), "name must be one of '02', .*, got '15'"),
         (lambda: Reader(make_config(), ("scaling", "magic")), "parts must be among projections, .*, got magic"),
         (lambda: look_back.Reader("alibi", 1), "scheme must be one of 'sinusoidal', .*, got 'alibi'"),

@@ -62,7 +62,7 @@ EXERCISE_1 = Exercise(
         ("swapped", "queries, queries - period + 1", "queries - period + 1, queries",
          "All your scores are 0. A causal head gives no weight to later keys; rows are queries, columns are keys."),
         ("summed", "mean(dim=(0, 2))", "sum(dim=(0, 2))",
-         "You added the weights up, over both axes; a score is their mean, so divide by the sequences and the queries."),
+         "You added the weights up, over both axes; a score is their mean over sequences and queries."),
         ("heads joined", "dim=(0, 2)", "", "You averaged over the heads, too; each head has a score of its own."),
         ("sequences apart", "dim=(0, 2)", "dim=-1",
          "Each sequence still has its own score; take the mean over them, too: [n_heads]."),

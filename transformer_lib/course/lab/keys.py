@@ -61,9 +61,7 @@ def told(who: str) -> Callable[[Written], Run]:
         raise ValueError(f"who must be one of {', '.join(ARMS)}, got {who!r}")
 
     def run_of(model: Written) -> Run:
-        def run(
-            ids: Tensor, letters: Tensor, positions: Tensor, before: Tensor, *matrices: Tensor
-        ) -> Tensor:
+        def run(ids: Tensor, letters: Tensor, positions: Tensor, before: Tensor, *matrices: Tensor) -> Tensor:
             W_Q, W_K, W_V, W_O, W_U = matrices
             x, n = letters[ids] + positions[: ids.shape[1]], ids.shape[1]
             knows = torch.cat([x[:, :1], x[:, 1:] + before[ids[:, :-1]]], dim=1)
