@@ -320,7 +320,7 @@ NOTEBOOKS = (
         exercises=5,
         quizzes=4,
         widgets=("W31",),
-        optional=("21.3",),
+        optional=("21.3", "21.q3", "21.q4"),
         optional_minutes=30,
     ),
     Notebook(
