@@ -36,7 +36,45 @@ def ablate_head_by_a_mask(heads, head):
     return torch.where(chosen, heads.mean(dim=(0, 2), keepdim=True), heads)
 
 
+def told_layer_in_place(ids, letters, positions, before, W_Q, W_K, W_V, W_O, W_U):
+    n = ids.shape[1]
+    x = F.embedding(ids, letters) + positions[:n]
+    knows = x.clone()
+    knows[:, 1:] += before[ids[:, :-1]]
+    read = F.scaled_dot_product_attention(x @ W_Q, knows @ W_K, x @ W_V, is_causal=True)
+    return (x + read @ W_O) @ W_U
+
+
+def told_layer_by_a_shift(ids, letters, positions, before, W_Q, W_K, W_V, W_O, W_U):
+    n = ids.shape[1]
+    x = letters[ids] + positions[torch.arange(n)]
+    one_back = torch.diag(torch.ones(n - 1), -1) if n > 1 else torch.zeros(1, 1)
+    scores = torch.einsum("btk,bsk->bts", x @ W_Q, (x + one_back @ before[ids]) @ W_K) / W_Q.shape[1] ** 0.5
+    weights = (scores + torch.full((n, n), -1e9).triu(1)).softmax(-1)
+    return x @ W_U + torch.einsum("bts,bsd->btd", weights, x) @ (W_V @ W_O @ W_U)
+
+
+def told_layer_letter_by_letter(ids, letters, positions, before, W_Q, W_K, W_V, W_O, W_U):
+    strings = []
+    for row in ids:
+        x, keys = letters[row] + positions[: len(row)], []
+        for t in range(len(row)):
+            key = x[t] @ W_K
+            if t > 0:
+                key = key + before[row[t - 1]] @ W_K
+            keys.append(key)
+        K, rows = torch.stack(keys), []
+        for t in range(len(row)):
+            weights = torch.softmax(K[: t + 1] @ (x[t] @ W_Q) / K.shape[1] ** 0.5, dim=0)
+            rows.append((x[t] + (weights @ x[: t + 1]) @ W_V @ W_O) @ W_U)
+        strings.append(torch.stack(rows))
+    return torch.stack(strings)
+
+
 STYLES = [
+    ("21.5", told_layer_in_place),
+    ("21.5", told_layer_by_a_shift),
+    ("21.5", told_layer_letter_by_letter),
     ("21.1", induction_score),
     ("21.4", bigram_in_context_step_by_step),
     ("21.3", head_contributions_one_by_one),

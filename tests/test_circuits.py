@@ -256,6 +256,27 @@ def test_a_model_in_training_mode_is_traced_without_dropout_and_stays_in_it():
     assert torch.equal(first, second) and model.training and not first.requires_grad
 
 
+@pytest.mark.parametrize("name", ["plain", "norms", "no positions", "no biases"])
+def test_the_matrices_of_a_head_are_its_scores_and_what_it_adds(name):
+    model = MODELS[name]() if name != "no biases" else language_model("none", bias=False, attention_bias=False)
+    run = tl.circuits.trace(model, IDS)
+    for layer in (0, 1):
+        part = tl.circuits._layers(model)[layer]
+        x = part.norm(run.streams[layer])
+        for head in range(3):
+            match, adds = tl.circuits.head_matrices(model, layer, head)
+            scores = (x @ match @ x.mT).masked_fill(~torch.ones(7, 7).tril().bool(), -math.inf)
+            torch.testing.assert_close(scores.softmax(dim=-1), run.weights[layer][:, head], **EXACT)
+            added = run.weights[layer][:, head] @ x @ adds
+            torch.testing.assert_close(added, run.pieces[f"{layer}.{head}"], **EXACT)
+
+
+@pytest.mark.parametrize("name", ["rotary", "relative", "language model"])
+def test_no_single_matrix_has_scores_with_positions_or_biases(name):
+    with pytest.raises(ValueError, match="model must have neither biases in its attention nor positions"):
+        tl.circuits.head_matrices(MODELS[name](), 0, 0)
+
+
 @pytest.mark.parametrize(
     ("act", "error", "message"),
     [

@@ -286,6 +286,17 @@ def test_the_legend_is_below_names_of_two_lines():
     assert top("same side\nother gender") < top("same side")
 
 
+def test_phases_are_marked_where_they_begin():
+    ax = plotting.plot_lines({"loss": ([5, 7, 11], [3, 2, 1])}, xlabel="step", ylabel="loss")
+    plotting.mark_phases(ax, {"first": 0, "second": 7})
+    assert [text.get_text().strip() for text in ax.texts] == ["first", "second"]
+    assert [line.get_xdata()[0] for line in ax.lines[1:]] == [7]
+    assert ax.texts[0].get_position()[0] == ax.get_xlim()[0] and ax.texts[1].get_position()[0] == 7
+    for starts in ({}, {"late": 7, "early": 5}):
+        with pytest.raises(ValueError, match="starts must be at least one phase, each later than the one before"):
+            plotting.mark_phases(ax, starts)
+
+
 def test_axes_that_are_given_are_used():
     _, ax = plt.subplots()
     assert plotting.plot_attention(softmax(3, 3), list("abc"), ax=ax) is ax

@@ -106,3 +106,11 @@ def test_a_run_is_measured_often_at_first_and_at_its_end():
     for steps in (*study.STEPS, 300):
         at = study.measured_at(steps)
         assert at == sorted(set(at)) and at[:3] == [0, 5, 10] and at[-1] == steps
+
+
+def test_the_nearest_predictors_come_in_their_order():
+    run = {"after": [0, 5, 7, 11], "uniform": [1, 1, 4, 4], "unigram": [2, 3, 1, 5], "bigram": [3, 4, 5, 2]}
+    assert study_lab.nearest(run) == {"uniform": 0, "unigram": 7, "bigram": 11}
+    assert study_lab.curves([run, run])["unigram"] == ([5, 7, 11], [[3, 1, 5], [3, 1, 5]])
+    with pytest.raises(ValueError, match="runs must have been measured after the same steps"):
+        study_lab.curves([run, run | {"after": [0, 5, 7, 13]}])

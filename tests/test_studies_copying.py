@@ -134,3 +134,15 @@ def test_what_the_notebook_says_is_stored():
         paths = run["paths"]
         assert min(paths["queries"]["token"], paths["keys"]["0.0"], paths["values"]["token"]) > rules["any letter"]
         assert max(paths["queries"]["0.0"], paths["keys"]["token"], paths["values"]["0.0"]) < 0.5
+
+
+def test_losses_are_those_of_each_seeds_best_rate():
+    found = study_lab.losses_of(STORED, [(2, 1, 400), (1, 4, 2500)])
+    assert list(found) == ["periods of the training", "period 12"]
+    two, one = found["periods of the training"].items()
+    assert (two[0], len(two[1])) == ("2 layers, 1 head, 400 steps", 5)
+    assert (one[0], len(one[1])) == ("1 layer, 4 heads, 2,500 steps", 3)
+    first = study_lab.runs_of(STORED, n_layers=1, n_heads=4, steps=2500, seed=0)
+    assert len(first) > 1 and one[1][0] == min(run["loss"] for run in first)
+    with pytest.raises(ValueError, match="setups must be stored ones, got 3 layers, 1 heads, 7 steps"):
+        study_lab.losses_of(STORED, [(3, 1, 7)])

@@ -33,6 +33,7 @@ from transformer_lib.course.lab import (
     storyteller,
     translators,
 )
+from transformer_lib.course.lab import keys as told_keys
 from transformer_lib.data.corpora import CONTEXT_SPLITS, Corpus
 
 QUICK = {"short", "losses", "rules", "rules, distinct", "bytes", "arrays", "chance", "ngrams", "grammar"}
@@ -122,6 +123,10 @@ reverser, masked, learn, tables_train = depth.train_reverser, memory_masks.train
 SENTENCES = Corpus("context", dict.fromkeys(CONTEXT_SPLITS, CORPUS["train"][:48]))
 TINY = {  # what is replaced so that a run takes moments
     "chains": {"studies.chains.descend": only_watch},
+    "circuit": {
+        **{f"{LAB}.copying.{name}": value for name, value in {"descend": two_steps, "TESTED": 13}.items()},
+        **{f"{LAB}.circuit.STRINGS": 7, "studies.chains.descend": two_steps},
+    },
     "clinic_catalogue": {"studies.clinic_catalogue.training.trained": clinic_run},
     "copying": {f"{LAB}.copying.descend": two_steps, f"{LAB}.copying.TESTED": 13},
     "decoding": {
@@ -134,6 +139,7 @@ TINY = {  # what is replaced so that a run takes moments
     "fetching": {f"{LAB}.fetching.Fetchers.train": untrained, "studies.fetching.split_x": lambda *_, **__: [0.5, 1]},
     "gradient_slips": {f"{LAB}.gradient_slips.run": run_by_hand},
     "hops": {"studies.hops.trained": lambda *_: [0.5]},
+    "keys": {f"{LAB}.copying.descend": two_steps, f"{LAB}.copying.TESTED": 13},
     "look_back": {f"{LAB}.look_back.train_reader": lambda setup: 2 * [look_back.Reader(setup.scheme, setup.heads)]},
     "jobs": {f"{LAB}.jobs.train": lambda job, seed, rate, budgets: [torch.randn(456, 5) for _ in budgets]},
     "masks": {
@@ -189,6 +195,7 @@ def test_a_tiny_run_has_the_form_of_the_stored_one(name, monkeypatch):
         (lambda: extrapolation.Copier("alibi"), "scheme must be one of 'none', .*, got 'alibi'"),
         (lambda: fetching.Fetchers(5, [0]), "n_heads must divide 32, got 5"),
         (lambda: hops.Follower("four layers"), "shape must be one of 'one layer', .*, got 'four layers'"),
+        (lambda: told_keys.new_model("all", 0), "who must be one of nobody, queries, keys, .*, got 'all'"),
         (lambda: ladder.find("15"), "name must be one of '02', .*, got '15'"),
         (lambda: Reader(make_config(), ("scaling", "magic")), "parts must be among projections, .*, got magic"),
         (lambda: look_back.Reader("alibi", 1), "scheme must be one of 'sinusoidal', .*, got 'alibi'"),

@@ -313,9 +313,11 @@ NOTEBOOKS = (
         "Learning in context",
         85,
         "a circuit of two heads that copies what it has never seen",
-        exercises=4,
+        exercises=5,
         quizzes=4,
         widgets=("W31",),
+        optional=("21.3", "21.q3", "21.q4"),
+        optional_minutes=28,
     ),
     Notebook(
         "22",

@@ -281,6 +281,27 @@ def logit_lens(model: Model, ids: Tensor) -> Tensor:
     return torch.stack([norm(stream) @ table.T for stream in trace(model, ids).streams])
 
 
+def head_matrices(model: Model, layer: int, head: int) -> tuple[Tensor, Tensor]:
+    """Return W_QK and W_OV of one head, [d_model, d_model] each: all that its weights say (Elhage et al. 2021).
+
+    For rows x that the head reads, x @ W_QK @ x.T are its scores before the softmax, with the division by √d_k, and
+    x @ W_OV is what a token adds to the stream of whoever attends to it.
+
+    Args:
+        layer, head: from 0.
+
+    Raises:
+        ValueError: there is no such head, its attention has biases, or positions that act on its scores.
+    """
+    attention, keys = _head(model, layer, head, "w_k")
+    values = _head(model, layer, head, "w_v")[1]
+    linears = (attention.w_q, attention.w_k, attention.w_v, attention.w_o)
+    if attention.position is not None or any(linear.bias is not None for linear in linears):
+        raise ValueError("model must have neither biases in its attention nor positions in its scores")
+    w_q, w_k, w_v, w_o = (linear.weight.detach() for linear in linears)
+    return w_q[keys].T @ w_k[keys] / attention.d_k**0.5, w_v[values].T @ w_o[:, values].T
+
+
 @contextmanager
 def replace_head(model: Model, layer: int, head: int, value: Tensor | Callable[[Tensor], Tensor]) -> Iterator[None]:
     """Replace the output of one head, before W_O, inside the `with` block.

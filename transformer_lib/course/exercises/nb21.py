@@ -1,4 +1,4 @@
-"""The exercises of notebook 21: a score for heads that copy, two ways to ask a head, and a predictor that counts."""
+"""The exercises of notebook 21: a score, two ways to ask a head, a predictor that counts, and a layer that copies."""
 
 from __future__ import annotations
 
@@ -61,6 +61,8 @@ EXERCISE_1 = Exercise(
          "You divided by seq_len, but only seq_len - period queries count."),
         ("swapped", "queries, queries - period + 1", "queries - period + 1, queries",
          "All your scores are 0. A causal head gives no weight to later keys; rows are queries, columns are keys."),
+        ("summed", "mean(dim=(0, 2))", "sum(dim=(0, 2))",
+         "You added the weights up, over both axes; a score is their mean over sequences and queries."),
         ("heads joined", "dim=(0, 2)", "", "You averaged over the heads, too; each head has a score of its own."),
         ("sequences apart", "dim=(0, 2)", "dim=-1",
          "Each sequence still has its own score; take the mean over them, too: [n_heads]."),
@@ -98,7 +100,7 @@ def _ablation_cases():
 
 
 EXERCISE_2 = Exercise(
-    "21.2", "Take a head away", 8, 1, ablate_head, _ablation_cases,
+    "21.2", "Take a head away", 6, 1, ablate_head, _ablation_cases,
     slips(
         "heads, head", """
             heads = heads.clone()
@@ -113,6 +115,8 @@ EXERCISE_2 = Exercise(
          "Each position has its own mean; average over the positions, too."),
         ("one number", "dim=(0, 1)", "",
          "The mean is a single number; it must be one vector, with a mean for each of the d_v features."),
+        ("the mean of all heads", "heads[:, head].mean(dim=(0, 1))", "heads.mean(dim=(0, 1, 2))",
+         "You put the mean of all heads there; the head is to be replaced by its own mean."),
         ("a sequence for a head", "heads[:, head] = heads[:, head].mean", "heads[head] = heads[head].mean",
          "You indexed the sequences, axis 0; the heads are axis 1."),
     ),
@@ -186,8 +190,8 @@ def bigram_in_context(ids, vocab_size):
     """Return probabilities [batch, seq_len, vocab_size] of the next letter, counted within the sequence itself.
 
     ids: [batch, seq_len]. At position t, let n be how often the letter ids[t] has been followed by any letter so far,
-    itself included, and c(a) how often by a; position t itself is the last that has been read. Then the letter a has
-    the probability (c(a) + 1) / (n + vocab_size).
+    where a pair of equal letters counts, too, and c(a) how often by a; position t itself is the last that has been
+    read. Then the letter a has the probability (c(a) + 1) / (n + vocab_size).
     """
     batch, seq_len = ids.shape
     found = torch.ones(batch, seq_len, vocab_size)
@@ -233,6 +237,12 @@ EXERCISE_4 = Exercise(
          "You count over the whole sequence; at position t only the letters up to t are known."),
         ("unigram", "earlier[:, :, :-1] @ letters[:, 1:]", "letters.cumsum(1)",
          "You count the letters, whatever comes before them; only those after an occurrence of ids[t] count."),
+        ("raw counts", "return (c + 1) / (n + vocab_size)", "return c",
+         "You returned the counts themselves; divide, so that each row becomes probabilities."),
+        ("raw counts and one", "(c + 1) / (n + vocab_size)", "c + 1",
+         "You returned the counts, one added to each; divide by n + vocab_size, so that each row sums to 1."),
+        ("what came before", "earlier[:, :, :-1] @ letters[:, 1:]", "earlier[:, :, 1:] @ letters[:, :-1]",
+         "You count what came before each earlier occurrence; count what came after it."),
         ("the present one in n", "n + vocab_size", "n + 1 + vocab_size",
          "Your n counts the present occurrence, too, which nothing has followed yet."),
     )
@@ -250,9 +260,106 @@ EXERCISE_4 = Exercise(
         ("never reset", "for b, row in enumerate(ids.tolist()):\n    table = torch.ones(vocab_size, vocab_size)",
          "table = torch.ones(vocab_size, vocab_size)\nfor b, row in enumerate(ids.tolist()):",
          "Your table goes on from one sequence to the next; each begins with nothing counted."),
+        ("transposed", "table[row[t - 1], letter] += 1", "table[letter, row[t - 1]] += 1",
+         "Your table is transposed: it counts what came before each letter, not what came after it."),
         ("wrapped round", "if t > 0:\n            table", "table",
          "You count a pair at t = 0, of the last letter and the first: the index t - 1 is -1 there."),
     ),
 )  # fmt: skip
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4)
+# 21.5 A layer whose keys are told -------------------------------------------------------------------------------------
+
+
+def told_layer(ids, letters, positions, before, W_Q, W_K, W_V, W_O, W_U):
+    """Return logits [batch, seq_len, vocab_size] of a language model of one layer and one head.
+
+    ids: [batch, seq_len]; letters: [vocab_size, d_model]; positions: [max_len, d_model], a row for each position;
+    before: [vocab_size, d_model], a second table of letters; W_Q, W_K: [d_model, d_k]; W_V: [d_model, d_v]; W_O:
+    [d_v, d_model]; W_U: [d_model, vocab_size]. The stream x is letter plus position. Queries and values are made from
+    x; keys from x plus the row of `before` for the letter one position earlier (nothing is added at position 0). The
+    head is causal and scaled, what it returns goes through W_O and is added to x, and W_U makes the logits.
+    """
+    batches = []
+    for row in ids.tolist():
+        stream = [letters[letter] + positions[t] for t, letter in enumerate(row)]
+        keys = [(x if t == 0 else x + before[row[t - 1]]) @ W_K for t, x in enumerate(stream)]
+        logits = []
+        for t, x in enumerate(stream):
+            scores = torch.stack([(x @ W_Q) @ key for key in keys[: t + 1]]) / W_Q.shape[1] ** 0.5
+            read = scores.softmax(dim=0) @ torch.stack(stream[: t + 1]) @ W_V
+            logits.append((x + read @ W_O) @ W_U)
+        batches.append(torch.stack(logits))
+    return torch.stack(batches)
+
+
+def _layer_cases():
+    def case(label, seed, batch, seq_len, vocab_size, d_model, d_k, d_v, max_len):
+        tables = normal(seed, (vocab_size, d_model), (max_len, d_model), (vocab_size, d_model))
+        shapes = (d_model, d_k), (d_model, d_k), (d_model, d_v), (d_v, d_model), (d_model, vocab_size)
+        matrices = (W / d_model**0.5 for W in normal(seed + 1, *shapes))
+        return Case(label, (integers(seed, (batch, seq_len), 0, vocab_size), *tables, *matrices))
+
+    return [
+        case("one string of 2 letters", 2150, 1, 2, 5, 3, 2, 2, 7),
+        case("2 strings of 5 letters", 2152, 2, 5, 7, 3, 3, 3, 5),
+        case("3 strings of 7 letters, d_k 5 and d_v 2", 2154, 3, 7, 11, 13, 5, 2, 17),
+        case("as many strings as letters", 2156, 5, 5, 3, 7, 2, 3, 11),
+        case("7 strings of 3 letters out of 2", 2158, 7, 3, 2, 5, 3, 7, 3),
+    ]
+
+
+EXERCISE_5 = Exercise(
+    "21.5", "A layer whose keys are told", 12, 3, told_layer, _layer_cases,
+    slips(
+        "ids, letters, positions, before, W_Q, W_K, W_V, W_O, W_U", """
+            n = ids.shape[1]
+            x = letters[ids] + positions[:n]
+            earlier = torch.cat([torch.zeros_like(x[:, :1]), before[ids[:, :-1]]], dim=1)
+            q = x @ W_Q
+            k = (x + earlier) @ W_K
+            v = x @ W_V
+            scores = q @ k.mT / q.shape[-1] ** 0.5
+            causal = torch.ones(n, n).tril().bool()
+            weights = scores.masked_fill(~causal, -torch.inf).softmax(dim=-1)
+            return (x + weights @ v @ W_O) @ W_U
+        """,
+        ("all are told", "q = x @ W_Q", "x = x + earlier\nearlier = 0\nq = x @ W_Q",
+         "You added the table to the stream itself, so queries, values and logits know it, too; only keys may."),
+        ("queries are told", "q = x @ W_Q", "q = (x + earlier) @ W_Q", "The queries know the previous letter, too."),
+        ("queries, not keys", "q = x @ W_Q\nk = (x + earlier) @ W_K", "q = (x + earlier) @ W_Q\nk = x @ W_K",
+         "You told the queries; it is the keys that get the table."),
+        ("values are told", "v = x @ W_V", "v = (x + earlier) @ W_V", "The values know the previous letter, too."),
+        ("values, not keys", "k = (x + earlier) @ W_K\nv = x @ W_V", "k = x @ W_K\nv = (x + earlier) @ W_V",
+         "You told the values; it is the keys that get the table."),
+        ("all three", "q = x @ W_Q\nk = (x + earlier) @ W_K\nv = x @ W_V",
+         "q, k, v = ((x + earlier) @ W for W in (W_Q, W_K, W_V))",
+         "Queries and values know the previous letter, too; make those from x."),
+        ("nobody is told", "(x + earlier) @ W_K", "x @ W_K", "Your keys do not get the table `before`."),
+        ("the key alone", "(x + earlier) @ W_K", "earlier @ W_K",
+         "Your keys are made of the previous letter alone; it is added to x."),
+        ("its own letter", "torch.cat([torch.zeros_like(x[:, :1]), before[ids[:, :-1]]], dim=1)", "before[ids]",
+         "You looked up each key's own letter in `before`; it must be the letter one position earlier."),
+        ("wrapped round", "torch.cat([torch.zeros_like(x[:, :1]), before[ids[:, :-1]]], dim=1)",
+         "before[ids.roll(1, dims=1)]",
+         "At position 0 you add the row of the string's last letter: nothing stands before the first one."),
+        ("the next letter", "torch.cat([torch.zeros_like(x[:, :1]), before[ids[:, :-1]]], dim=1)",
+         "torch.cat([before[ids[:, 1:]], torch.zeros_like(x[:, :1])], dim=1)",
+         "Your keys are told the letter after them, which is the answer; it must be the one before."),
+        ("the table of letters", "before[ids[:, :-1]]", "letters[ids[:, :-1]]",
+         "You looked the previous letter up in `letters`; it has a table of its own, `before`."),
+        ("no mask", ".masked_fill(~causal, -torch.inf)", "", "Your queries see later positions; mask them."),
+        ("mask inverted", "~causal", "causal.tril(-1)", "Your mask hides the past; it must hide the future."),
+        ("not scaled", " / q.shape[-1] ** 0.5", "", "The scores are not divided by the root of d_k."),
+        ("d_model for d_k", "q.shape[-1]", "x.shape[-1]", "You divided by the root of d_model; it must be d_k."),
+        ("not added", "(x + weights @ v @ W_O)", "(weights @ v @ W_O)",
+         "What the head returns must be added to x before W_U."),
+        ("no positions", " + positions[:n]", "", "The positions are missing."),
+        ("queries softmaxed", "softmax(dim=-1)", "softmax(dim=-2)",
+         "Your softmax runs over the queries; the weights of each query must sum to 1, so it runs over the keys."),
+        ("attention alone", "return (x + weights @ v @ W_O) @ W_U", "return weights @ v @ W_O",
+         "You returned what the head adds; add it to x, and multiply by W_U."),
+    ),
+    gradients=("letters", "positions", "before", "W_Q", "W_K", "W_V", "W_O", "W_U"),
+)  # fmt: skip
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)

@@ -96,3 +96,20 @@ def losses_of_predictors() -> dict[str, float]:
 def runs_of(results: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
     """Return the stored runs whose set-up has these fields, such as n_layers=2, steps=1500, rate=3e-3."""
     return stored.runs_of(results, **fields)
+
+
+def nearest(run: dict[str, Any]) -> dict[str, int]:
+    """Return the predictors to which a stored run was nearest, each with the step from which it first was."""
+    names = [min(PREDICTORS, key=lambda name: run[name][i]) for i in range(len(run["after"]))]
+    return {name: run["after"][names.index(name)] for name in dict.fromkeys(names)}
+
+
+def curves(runs: list[dict[str, Any]]) -> dict[str, tuple[list[int], list[list[float]]]]:
+    """Return {predictor: (steps, the distances of each run)} of stored runs, from the first measurement after step 0.
+
+    The runs must have been measured after the same steps.
+    """
+    steps = runs[0]["after"]
+    if any(run["after"] != steps for run in runs):
+        raise ValueError("runs must have been measured after the same steps")
+    return {name: (steps[1:], [run[name][1:] for run in runs]) for name in PREDICTORS}

@@ -96,3 +96,27 @@ def loss_of(model: nn.Module, ids: Tensor, periods: Tensor) -> float:
 def runs_of(results: dict[str, Any], **fields: Any) -> list[dict[str, Any]]:
     """Return the stored runs whose set-up has these fields, such as n_layers=2, n_heads=1, steps=400."""
     return stored.runs_of(results, **{"distinct": False} | fields)
+
+
+def losses_of(results: dict[str, Any], setups: Sequence[tuple[int, int, int]]) -> dict[str, dict[str, list[float]]]:
+    """Return {"periods of the training": {set-up: a loss for each seed}, "period 12": …}, at each seed's best rate.
+
+    Args:
+        setups: layers, heads and steps.
+
+    Raises:
+        ValueError: nothing is stored of a set-up.
+    """
+    trained: dict[str, list[float]] = {}
+    unseen: dict[str, list[float]] = {}
+    for n_layers, n_heads, steps in setups:
+        runs = runs_of(results, n_layers=n_layers, n_heads=n_heads, steps=steps)
+        if not runs:
+            raise ValueError(f"setups must be stored ones, got {n_layers} layers, {n_heads} heads, {steps} steps")
+        seeds = sorted({run["seed"] for run in runs})
+        best = [min((run for run in runs if run["seed"] == seed), key=lambda run: run["loss"]) for seed in seeds]
+        plural = ["s" * (number > 1) for number in (n_layers, n_heads)]
+        name = f"{n_layers} layer{plural[0]}, {n_heads} head{plural[1]}, {steps:,} steps"
+        trained[name] = [run["loss"] for run in best]
+        unseen[name] = [run["unseen"]["12"] for run in best]
+    return {"periods of the training": trained, "period 12": unseen}

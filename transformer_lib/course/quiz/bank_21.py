@@ -61,50 +61,53 @@ NOTEBOOK_21 = (
     ),
     Choice(
         "21.q3",
-        "A head adds almost nothing to the logit of any letter. May we remove it?",
+        "The first head adds next to nothing to the logit of the right letter, but without it nothing is copied. Where "
+        "in the sum is its work?",
         (
             Option(
-                "Yes: what is not in the sum cannot matter.",
-                "The sum shows what goes straight to the logits. What later heads read does not appear in it under "
-                "this head's name.",
+                "In the letter's own share, which grows when the head is there.",
+                "The letter's share is its vector times the output head. No head can change it.",
             ),
             Option(
-                "Yes, if that holds for every string.",
-                "On our strings the first head adds next to nothing to the right letter, and without it the model "
-                "does not copy.",
-            ),
-            Option(
-                "No, since the contributions would no longer sum to the logit.",
-                "They always do, with any heads, trained or not: the sum is only bookkeeping.",
-            ),
-            Option(
-                "Not on this evidence: a later layer may read it.",
-                "Its output may steer where another head looks. Removing it and measuring is the way to find out.",
+                "In the second head's share.",
+                "The second head finds its key by what the first one has written there. Its share is computed from "
+                "weights that depend on the first, and the sum has it under the second head's name.",
                 right=True,
             ),
+            Option(
+                "Nowhere: what is not in the sum under its name cannot matter.",
+                "Ablation has shown that it matters. The sum names who says the letter, not who made that possible.",
+            ),
+            Option(
+                "In the position's share, since the head looks by positions.",
+                "The position's share is its row times the output head. No head can change it.",
+            ),
         ),
+        alone=False,
     ),
     Choice(
         "21.q4",
-        "The second head needs what the first one writes. How do their two scores rise in training?",
+        "In six trainings of 400 steps, how far apart are the moments at which the two scores have made half of their "
+        "rise?",
         (
             Option(
-                "First that of the previous-token head; the other begins when it is done.",
+                "More than 100 steps: the second begins when the first is done.",
                 "So it is often told, and it sounds necessary. But a head that does its work only a little is already "
                 "of some use to the other.",
             ),
             Option(
-                "Both together; which is a little ahead depends on how we count.",
-                "The cell below shows it, for this task, these sizes and these learning rates.",
+                "From 40 to 100 steps, the previous-token head being first.",
+                "They are much closer, and which one is first depends on how the score is counted.",
+            ),
+            Option(
+                "From 40 to 100 steps, the induction head being first.",
+                "They are much closer, and which one is first depends on how the score is counted.",
+            ),
+            Option(
+                "Fewer than 20 steps in all six.",
+                "Both rise together. The cell below shows which is a little ahead, and that it depends on how the "
+                "score is counted.",
                 right=True,
-            ),
-            Option(
-                "One long before the other, but which one depends on the seed.",
-                "That would be a fair guess without any measurement. But the leads are short, and the seeds agree.",
-            ),
-            Option(
-                "Both evenly, from the first step to the last.",
-                "For some time almost nothing happens, and then both rise within a few dozen steps.",
             ),
         ),
         alone=False,

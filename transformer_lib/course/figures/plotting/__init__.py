@@ -8,7 +8,7 @@ Arrays may be NumPy arrays, nested lists or torch tensors on any device.
 
 from .arrows import Plane, plot_arrows, plot_paths, sense_plane
 from .base import KEY, MAX_WIDTH, QUERY, VALUE
-from .curves import plot_bars, plot_curves, plot_lines
+from .curves import mark_phases, plot_bars, plot_curves, plot_lines
 from .descriptions import description
 from .dots import plot_dots
 from .each import plot_each
@@ -39,6 +39,7 @@ __all__ = [
     "description",
     "figure",
     "outline_cells",
+    "mark_phases",
     "plot_arrows",
     "plot_attention",
     "plot_bars",

@@ -78,6 +78,28 @@ def plot_curves(
     return ax
 
 
+def mark_phases(ax: Axes, starts: Mapping[str, float]) -> Axes:
+    """Mark phases {name: where it begins} in order: a dotted line at each start, with the name at its right.
+
+    What begins at or before the left end of the axis has its name there, and no line.
+
+    Raises:
+        ValueError: there is no phase, or they do not begin one after the other.
+    """
+    places = list(starts.values())
+    if not places or any(one >= other for one, other in zip(places, places[1:], strict=False)):
+        raise ValueError(f"starts must be at least one phase, each later than the one before, got {dict(starts)}")
+    with style():
+        left = ax.get_xlim()[0]
+        for name, start in starts.items():
+            if start > left:
+                ax.axvline(start, color="#333333", linestyle=":", linewidth=1.2, zorder=1)
+            look = {"transform": ax.get_xaxis_transform(), "va": "top", "ha": "left", "color": "#333333"}
+            paper = {"facecolor": "white", "edgecolor": "none", "pad": 1.5, "alpha": 0.85}
+            ax.text(max(start, left), 0.98, f" {name}", bbox=paper, **look)
+    return ax
+
+
 def plot_bars(
     scores: Mapping[str, Mapping[str, float]],
     ax: Axes | None = None,
