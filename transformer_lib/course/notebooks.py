@@ -287,8 +287,8 @@ NOTEBOOKS = (
         exercises=8,
         quizzes=3,
         widgets=("W28",),
-        optional=("18.1", "18.2", "18.3", "18.4", "18.5", "18.q1", "18.q3"),
-        optional_minutes=72,
+        optional=("18.1", "18.2", "18.3", "18.4", "18.5", "18.q1", "18.q2", "18.q3"),
+        optional_minutes=75,
     ),
     Notebook(
         "19",

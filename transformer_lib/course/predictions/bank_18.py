@@ -11,7 +11,7 @@ NOTEBOOK_18 = (
         ("40 times.", "About 400 times.", "About 20,000 times.", "About two million times."),
         right="D",
     ),
-    Choice("18.p2", "Which gradient does plan B find for t?", ("12.", "10.", "2.", "22."), right="C"),
+    Choice("18.p2", "Which gradient does plan B find for t?", ("2.", "10.", "12.", "22."), right="A"),
     Choice(
         "18.p3",
         "Beside the forward calls in reverse, the calls of the written-out backward are …",
@@ -27,8 +27,8 @@ NOTEBOOK_18 = (
     Choice(
         "18.p5",
         "Which of these steps comes closest to the slope in double precision?",
-        ("0.1", "0.00001", "0.00000001", "0.00000000001"),
-        right="B",
+        ("0.00000000001", "0.00000001", "0.00001", "0.1"),
+        right="C",
     ),
     Number(
         "18.p6", "How many times as long as PyTorch's does a step on your tape take?", 0.1, 1000, close=1.5, decimals=1
