@@ -288,7 +288,7 @@ NOTEBOOKS = (
         quizzes=3,
         widgets=("W28",),
         optional=("18.1", "18.2", "18.3", "18.4", "18.5", "18.q1", "18.q2", "18.q3"),
-        optional_minutes=75,
+        optional_minutes=60,
     ),
     Notebook(
         "19",

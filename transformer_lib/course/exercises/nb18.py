@@ -538,8 +538,8 @@ EXERCISE_6 = Exercise(
         ("overwritten", "found[parent] = found[parent] + share", "found[parent] = share",
          "A node that is used several times keeps only what the last of its uses sends back. The shares add up."),
         ("as reached", "reversed(ordered(last))", "as_reached(last)",
-         "You take the nodes in the order in which you reach them, so some pass on before all their shares are in. Take "
-         "a node only after every node that was made from it: reverse an order in which parents come first."),
+         "You take the nodes in the order in which you reach them, so some pass on before all their shares are in. "
+         "Take a node only after every node that was made from it: reverse an order in which parents come first."),
         ("forwards", "reversed(ordered(last))", "ordered(last)",
          "You walk forwards, from the inputs. Begin with the last node, the only one whose gradient is known."),
         ("not added up", "while share.ndim > len(shape):\n            share = share.sum(axis=0)\n"
@@ -615,7 +615,7 @@ EXERCISE_7 = Exercise(
          "The share that comes through the deviation is missing: it depends on every feature of the token."),
         ("mean constant", " - g.mean(axis=-1, keepdims=True)", "",
          "The share that comes through the mean is missing: every feature of the token went into it."),
-        ("variance", ") / size\n    rows", ") / size**2\n    rows",
+        ("variance", ") / size\nrows", ") / size**2\nrows",
          "You divided by the variance; x̂ is divided by the deviation once."),
         ("gain forgotten", "g = gain * g_y", "g = g_y",
          "g_x lacks the gain: what reaches x̂ is gain * g_y."),
@@ -631,7 +631,8 @@ EXERCISE_7 = Exercise(
         ("eps outside", "np.sqrt((centred**2).mean(axis=-1, keepdims=True) + eps)",
          "np.sqrt((centred**2).mean(axis=-1, keepdims=True)) + eps",
          "eps is added to the variance, under the root; you added it to the root."),
-        ("sums, not means", "unit * (g * unit).mean(axis=-1, keepdims=True)", "unit * (g * unit).sum(axis=-1, keepdims=True)",
+        ("sums, not means", "unit * (g * unit).mean(axis=-1, keepdims=True)",
+         "unit * (g * unit).sum(axis=-1, keepdims=True)",
          "In the share through the deviation you summed over the features; σ² is a mean, so a 1 / d_model is missing."),
     ),
     returns=("g_x", "g_gain", "g_bias"),
@@ -661,7 +662,7 @@ def wrong_gradients(loss, arrays, gradients):
 
 
 def _bending_loss(mixing, size=1.0, bend=1.0):
-    """Return a loss of a list of arrays, and its gradients: what each array is mixed to is bent, and all meet at last."""
+    """Return a loss of a list of arrays, and its gradients: every array has an influence on the others' slopes."""
 
     def of(tensors):
         mixed = [(tensor * factor).sum() for tensor, factor in zip(tensors, mixing, strict=True)]
@@ -699,6 +700,7 @@ def _checking_cases():
         g[2, 3] += 0.3 * np.linalg.norm(g)
         return g
 
+    zero, turn = to(0, np.zeros_like), to(1, lambda g: -g)
     three, double, halve = [(3,), (2, 5), (7,)], to(0, lambda g: 2 * g), to(1, lambda g: g / 2)
     return [
         case("three arrays, all right", 1891, three),
@@ -707,7 +709,7 @@ def _checking_cases():
         case("the entries of the last are reversed", 1894, three, to(2, lambda g: g[::-1].copy())),
         case("a transposed square", 1895, [(5, 5), (3,)], to(0, lambda g: g.T.copy())),
         case("a single entry of 77 is off", 1896, [(2,), (7, 11)], to(1, one_entry)),
-        case("the first two are wrong", 1897, three, lambda found: (to(0, np.zeros_like)(found), to(1, lambda g: -g)(found))),
+        case("the first is 0, the second turned round", 1897, three, lambda found: (zero(found), turn(found))),
         case("one is not a number", 1898, three, to(1, lambda g: g * np.nan)),
         case("a very small loss", 1899, three, to(2, lambda g: 1.1 * g), size=1e-5),
         case("a loss that bends sharply, all right", 1900, three, bend=50.0),

@@ -103,25 +103,32 @@ class Translation:
 
 
 def translation(d_model: int = 64, batch_size: int = 32, every: int = 4) -> Translation:
-    """Return the task of section 7: one layer on each side, four heads, d_ff = 2 d_model; every fourth held-out pair."""
+    """Return the context corpus for a model with one layer on each side, four heads and d_ff = 2 d_model.
+
+    Of the held-out pairs it has one in `every`.
+    """
     corpus = load_corpus("context")
     sides = zip(*((pair.src, pair.tgt) for pair in corpus["train"]), strict=True)
     english, german = (WordTokenizer.from_texts(side) for side in sides)
     sizes = Sizes(
-        src_vocab_size=len(english), tgt_vocab_size=len(german), d_model=d_model, n_heads=4, n_layers=1, d_ff=2 * d_model
-    )  # fmt: skip
+        src_vocab_size=len(english),
+        tgt_vocab_size=len(german),
+        d_model=d_model,
+        n_heads=4,
+        n_layers=1,
+        d_ff=2 * d_model,
+    )
     src = [english.encode(pair.src) for pair in corpus["train"]]
     tgt = [german.encode(pair.tgt, bos=True, eos=True) for pair in corpus["train"]]
     batches = [(src.numpy(), tgt.numpy()) for src, tgt in Batches(src, tgt, batch_size).epoch(0)]
     return Translation(sizes, batches, corpus["heldout"][::every], (english, german))
 
 
-def clock(
-    sizes: Sizes, batches: Sequence[tuple[Ids, Ids]], find: tape.Gradients | None = None
-) -> dict[str, float]:
+def clock(sizes: Sizes, batches: Sequence[tuple[Ids, Ids]], find: tape.Gradients | None = None) -> dict[str, float]:
     """Return the seconds of one training step by hand and in PyTorch, both in single precision: means over the batches.
 
-    With `find`, a function like `tape.gradients`, also those of a step on the tape. The first step of each is not counted, and neither is the time in which other programs had the processor.
+    With `find`, a function like `tape.gradients`, also those of a step on the tape. The first step of each is not
+    counted, and neither is the time in which other programs had the processor.
     """
     parameters = by_hand.new_parameters(sizes, dtype=np.float32)
     model = new_model(sizes)

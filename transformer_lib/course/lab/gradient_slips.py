@@ -140,7 +140,9 @@ def shares(when: str) -> dict[str, list[float]]:
     return {f"{number} {name}" if number else "no slip": runs[when] for number, (name, runs) in enumerate(slips)}
 
 
-def as_lists(size: int = 8, seed: int = 0) -> tuple[list[Array], Callable[[list[Array]], float], Callable[[str], list[Array]]]:
+def as_lists(
+    size: int = 8, seed: int = 0
+) -> tuple[list[Array], Callable[[list[Array]], float], Callable[[str], list[Array]]]:
     """Return the arrays of the scene as a list, the loss of such a list, and the gradients that a slip finds for it.
 
     The loss is that of the scene's first `size` strings of letters.

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ import torch
 
 from ... import by_hand
 from ...by_hand import Array, Ids, Parameters, Sizes
-from ...numpy_reference import sinusoidal_encoding
 
 Rule = Callable[[Array], Array]
 
@@ -225,13 +223,8 @@ def loss(parameters: Mapping[str, Node], sizes: Sizes, src: Ids, tgt: Ids, label
 
 
 def _embed(ids: Ids, table: Node) -> Node:
-    d_model = table.value.shape[1]
-    return table[ids] * math.sqrt(d_model) + _positions(ids.shape[1], d_model).astype(table.value.dtype)
-
-
-@cache
-def _positions(seq_len: int, d_model: int) -> Array:
-    return sinusoidal_encoding(seq_len, d_model)
+    positions, _ = by_hand.embed(ids[:1], np.zeros_like(table.value))  # of rows of zeros nothing else is left
+    return table[ids] * math.sqrt(table.value.shape[1]) + positions
 
 
 def _layer(

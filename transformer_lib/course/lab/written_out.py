@@ -1,4 +1,4 @@
-"""In which order `by_hand` calls its parts, forward and back: its backward is the walk along the tape, written out (18)."""
+"""In which order `by_hand` calls its parts, forward and back: the walk along the tape, written out (notebook 18)."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def calls(parameters: Parameters, sizes: Sizes, src: Ids, tgt: Ids) -> list[Call
 
 
 def points(calls: list[Call]) -> dict[str, tuple[list[int], list[int]]]:
-    """Return the places forward and back of the calls in exactly reversed order, and of the others, by what they are."""
+    """Return the numbers forward and back of the calls in exactly reversed order, and of the others by name."""
     straight = [call for call in calls if call.forward + call.back == len(calls) + 1]
     others = [call for call in calls if call not in straight]
     kinds = ", ".join(sorted({call.name.rpartition(".")[2] for call in others}))

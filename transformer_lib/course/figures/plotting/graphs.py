@@ -60,7 +60,9 @@ def _places(nodes: Mapping[str, Any]) -> dict[Any, tuple[float, float]]:
 
     for node in nodes.values():
         of(node)
-    used = {node: min((column[other] for other in nodes.values() if _uses(other, node)), default=None) for node in column}
+    used = {
+        node: min((column[other] for other in nodes.values() if _uses(other, node)), default=None) for node in column
+    }
     for node in nodes.values():  # an input stands just before its first use
         if not node.made_from and used[node] is not None:
             column[node] = used[node] - 1
