@@ -1,4 +1,4 @@
-"""The tape of notebook 18: every operation and the whole Transformer beside autograd, and the order of by_hand's calls."""
+"""The tape of notebook 18: operations and the whole Transformer beside autograd, and the order of by_hand's calls."""
 
 from __future__ import annotations
 
