@@ -138,7 +138,7 @@ def difference(
     Only facts about this one result; what may explain several wrong results is found in `claims`.
 
     Args:
-        expected: a tensor, an array, a number, a string, a list of integers or strings, or a tuple of these.
+        expected: a tensor, an array, a number, a string, a list of integers, strings or arrays, or a tuple of these.
         got: anything at all.
         names: what the parts of a tuple are called.
         rtol: relative tolerance.
@@ -152,6 +152,9 @@ def difference(
         return Finding("none", "Your function returned None: is there a `return` in every branch?")
     if isinstance(expected, tuple):
         return _tuple_difference(expected, got, names, rtol, any_float)
+    if isinstance(expected, list) and holds_arrays(expected):
+        numbered = tuple(f"result {number}" for number in range(len(expected)))
+        return _tuple_difference(tuple(expected), got, numbered, rtol, any_float)
     if isinstance(expected, list):
         return _list_difference(expected, got, items)
     if isinstance(expected, str):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -12,10 +13,14 @@ import torch
 
 from ... import by_hand
 from ...by_hand import Ids, Parameters, Sizes
+from ...data.batches import Batches
+from ...data.corpora import Pair, load_corpus
+from ...data.tokenizers import WordTokenizer
 from ...model.config import TransformerConfig
 from ...model.transformer import Transformer
 from ...training.loss import shift_right, translation_loss
 from . import gradient_slips as task
+from . import tape
 
 
 @contextmanager
@@ -41,6 +46,14 @@ def twins(sizes: Sizes = task.SIZES, seed: int = 0) -> tuple[Transformer, Parame
     with double_precision():
         model = new_model(sizes)
     return model, {name: values.detach().numpy().copy() for name, values in model.named_parameters()}
+
+
+def gradients(model: Transformer, src: Ids, tgt: Ids) -> Parameters:
+    """Return what autograd finds for the parameters, by name; src [batch, src_len], tgt [batch, 1 + tgt_len]."""
+    tgt_in, tgt_out = shift_right(torch.from_numpy(tgt))
+    model.zero_grad()
+    translation_loss(model(torch.from_numpy(src), tgt_in), tgt_out, pad_id=model.config.pad_id).backward()
+    return {name: values.grad.numpy().copy() for name, values in model.named_parameters() if values.grad is not None}
 
 
 def train_in_torch(
@@ -73,10 +86,49 @@ def race(steps: int = 150, seed: int = 0, sizes: Sizes = task.SIZES) -> tuple[li
     return ours, train_in_torch(model, task.batches(steps, seed), rate)
 
 
-def clock(sizes: Sizes, batches: Sequence[tuple[Ids, Ids]]) -> dict[str, float]:
+@dataclass(frozen=True)
+class Translation:
+    """The context corpus for a small model: its sizes, the batches of one pass, and held-out pairs to translate."""
+
+    sizes: Sizes
+    batches: list[tuple[Ids, Ids]]
+    heldout: list[Pair]
+    tokenizers: tuple[WordTokenizer, WordTokenizer]
+
+    def said(self, parameters: Parameters) -> list[str]:
+        """Return the model's translations of the held-out sentences, decoded greedily."""
+        ids = self.tokenizers[0].encode_batch([pair.src for pair in self.heldout]).numpy()
+        rows = by_hand.greedy(parameters, self.sizes, ids, max_new_tokens=24)
+        return [self.tokenizers[1].decode(row.tolist()) for row in rows]
+
+
+def translation(d_model: int = 64, batch_size: int = 32, every: int = 4) -> Translation:
+    """Return the context corpus for a model with one layer on each side, four heads and d_ff = 2 d_model.
+
+    Of the held-out pairs it has one in `every`.
+    """
+    corpus = load_corpus("context")
+    sides = zip(*((pair.src, pair.tgt) for pair in corpus["train"]), strict=True)
+    english, german = (WordTokenizer.from_texts(side) for side in sides)
+    sizes = Sizes(
+        src_vocab_size=len(english),
+        tgt_vocab_size=len(german),
+        d_model=d_model,
+        n_heads=4,
+        n_layers=1,
+        d_ff=2 * d_model,
+    )
+    src = [english.encode(pair.src) for pair in corpus["train"]]
+    tgt = [german.encode(pair.tgt, bos=True, eos=True) for pair in corpus["train"]]
+    batches = [(src.numpy(), tgt.numpy()) for src, tgt in Batches(src, tgt, batch_size).epoch(0)]
+    return Translation(sizes, batches, corpus["heldout"][::every], (english, german))
+
+
+def clock(sizes: Sizes, batches: Sequence[tuple[Ids, Ids]], find: tape.Gradients | None = None) -> dict[str, float]:
     """Return the seconds of one training step by hand and in PyTorch, both in single precision: means over the batches.
 
-    The first step of each is not counted, and neither is the time in which other programs had the processor.
+    With `find`, a function like `tape.gradients`, also those of a step on the tape. The first step of each is not
+    counted, and neither is the time in which other programs had the processor.
     """
     parameters = by_hand.new_parameters(sizes, dtype=np.float32)
     model = new_model(sizes)
@@ -84,6 +136,9 @@ def clock(sizes: Sizes, batches: Sequence[tuple[Ids, Ids]]) -> dict[str, float]:
         "by hand": lambda some: by_hand.train(parameters, sizes, some, lambda step: 0.001, label_smoothing=0.1),
         "PyTorch": lambda some: train_in_torch(model, some, lambda step: 0.001, label_smoothing=0.1),
     }
+    if find is not None:
+        on_tape = by_hand.new_parameters(sizes, dtype=np.float32)
+        runs["the tape"] = lambda some: tape.train(find, on_tape, sizes, some, lambda step: 0.001, label_smoothing=0.1)
     seconds = {}
     for name, run in runs.items():
         run(batches[:1])

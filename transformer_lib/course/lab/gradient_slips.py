@@ -134,6 +134,33 @@ def scene(seed: int) -> tuple[Parameters, Ids, Ids]:
     )
 
 
+def shares(when: str) -> dict[str, list[float]]:
+    """Return the stored shares of letters right, "right" or "right later", for each seed, by number and slip."""
+    slips = load_results()["slips"].items()
+    return {f"{number} {name}" if number else "no slip": runs[when] for number, (name, runs) in enumerate(slips)}
+
+
+def as_lists(
+    size: int = 8, seed: int = 0
+) -> tuple[list[Array], Callable[[list[Array]], float], Callable[[str], list[Array]]]:
+    """Return the arrays of the scene as a list, the loss of such a list, and the gradients that a slip finds for it.
+
+    The loss is that of the scene's first `size` strings of letters.
+    """
+    parameters, src, tgt = scene(seed)
+    src, tgt = src[:size], tgt[:size]
+
+    def loss(arrays: list[Array]) -> float:
+        logits, _ = by_hand.forward(dict(zip(parameters, arrays, strict=True)), SIZES, src, tgt[:, :-1])
+        return by_hand.cross_entropy(logits, tgt[:, 1:], pad_id=SIZES.pad_id)[0]
+
+    def found_with(slip: str) -> list[Array]:
+        found = _gradients(slip, parameters, src, tgt)
+        return [found[name] for name in parameters]
+
+    return list(parameters.values()), loss, found_with
+
+
 def gradients_of(slip: str, seed: int) -> Parameters:
     """Return the gradients at the scene as this slip computes them."""
     return _gradients(slip, *scene(seed))

@@ -13,6 +13,7 @@ from .descriptions import description
 from .dots import plot_dots
 from .each import plot_each
 from .forcing import plot_forcing
+from .graphs import plot_graph
 from .heatmaps import plot_attention, plot_encoding, plot_heads, plot_scores, plot_tables
 from .highlight import plot_highlight
 from .outline import outline_cells
@@ -49,6 +50,7 @@ __all__ = [
     "plot_encoding",
     "plot_fold",
     "plot_forcing",
+    "plot_graph",
     "plot_heads",
     "plot_highlight",
     "plot_lines",
