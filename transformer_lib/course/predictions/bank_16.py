@@ -10,7 +10,7 @@ NOTEBOOK_16 = (
     Number("16.p3", "How large is the largest tensor of the whole computation, in MiB?", 0, 2000, close=0.5),
     Number(
         "16.p4",
-        "At 4,096 tokens, how many times the time of the grid do the blocks take? (2 is twice, 0.5 is half.)",
+        "At 4,096 tokens, how many times the time of the grid do the blocks take? (3 is three times, 0.9 is a tenth less.)",
         0,
         20,
         close=0.2,
@@ -25,7 +25,7 @@ NOTEBOOK_16 = (
     ),
     Choice(
         "16.p6",
-        "What autograd keeps of the blocks is …",
+        "What autograd keeps of `racing.attend` is …",
         (
             "less than a tenth of what it keeps of the grid.",
             "about half of what it keeps of the grid.",
