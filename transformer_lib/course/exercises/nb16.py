@@ -414,7 +414,7 @@ def _memory_cases():
 
 
 EXERCISE_6 = Exercise(
-    "16.6", "Choose the blocks", 10, 2, choose_blocks, _memory_cases,
+    "16.6", "Choose the blocks", 9, 2, choose_blocks, _memory_cases,
     slips(
         "fast, d, tile", """
             query_rows = (fast - 2 * tile * d) // (2 * d + tile) // tile * tile

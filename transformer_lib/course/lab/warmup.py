@@ -8,7 +8,7 @@ from . import stored
 
 load_results = stored.loader("warmup.json")
 STEPS = 712  # one pass over the corpus
-ARMS = (("post-norm", 0.001), ("post-norm", 0.003), ("pre-norm", 0.003))  # norm and peak rate
+ARMS = (("post-norm", 0.001), ("post-norm", 0.002), ("post-norm", 0.003), ("pre-norm", 0.003))  # norm and peak rate
 WARMUPS = {"with": 400, "without": 1}  # steps of the rise
 
 
