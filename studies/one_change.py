@@ -52,6 +52,10 @@ def setups(seeds: Sequence[int]) -> list[Setup]:
             *((2000, ("base",), rate) for rate in (0.5, 2.0)),
             (2000, ("window 4", "window 8"), BEST[2000]),
             (2000, ("base", "QK-norm"), 4.0),
+            *((400, ("today",), rate) for rate in (1.0, 2.0, 4.0, LARGE)),
+            *((400, ("today, no QK-norm",), rate) for rate in (LARGE, 4.0, 2.0)),
+            (400, ("base drawn again", "RMSNorm", "one head of keys", "window 8"), 4.0),
+            *((2000, ("today",), rate) for rate in (2.0, 4.0)),
         )
         for seed in seeds[:FEWER]
         for arm in arms

@@ -139,3 +139,23 @@ def test_scores_are_stored_of_the_runs_that_are_looked_at():
     for run in STORED["runs"]:
         setup = study.Setup(*(run[name] for name in ("arm", "steps", "seed", "rate")))
         assert ("scores" in run) == study.has_scores(setup)
+
+
+def test_a_sweep_has_every_rate_that_was_tried_and_the_best_one_has_the_lowest_mean():
+    runs = [{"arm": "x", "steps": 400, "seed": s, "rate": r, "nats": r * s + 7 - r} for s in range(3) for r in (2, 5)]
+    runs += [{"arm": "x", "steps": 2000, "seed": 0, "rate": 11, "nats": 0.0}]
+    assert study_lab.sweep({"runs": runs}, "x", 400) == {2: [5, 7, 9], 5: [2, 7, 12]}
+    runs[1]["nats"] = 1.5  # of rate 5
+    assert study_lab.best_rate({"runs": runs}, "x", 400) == 5
+    with pytest.raises(ValueError, match="runs of 'y' with 400 steps, got none"):
+        study_lab.sweep({"runs": runs}, "y", 400)
+
+
+def test_each_arm_of_today_is_at_its_best_where_notebook_20_says():
+    best = {arm: study_lab.best_rate(STORED, arm, 400) for arm in ("base", "QK-norm", "today, no QK-norm", "today")}
+    assert best == {"base": 2, "QK-norm": 4, "today, no QK-norm": 2, "today": 8}
+
+
+def test_scores_are_those_of_one_layer():
+    runs = [{"arm": "x", "rate": 8.0, "scores": [3, 5]}, {"arm": "x", "rate": 8.0}, {"arm": "x", "rate": 2.0}]
+    assert study_lab.scores_of({"runs": runs}, "x", 8, 1) == [5]

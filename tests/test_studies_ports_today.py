@@ -9,7 +9,7 @@ import torch
 
 from studies import ports_today as study
 from transformer_lib.course.lab import ports_today as study_lab
-from transformer_lib.model import modern
+from transformer_lib.model import interop, modern
 
 SLIPS = {
     "Llama": {"neighbouring pairs": 3, "ten times the base": 3, "heads shared in turns": 2},
@@ -111,3 +111,18 @@ def test_all_kinds_are_measured(monkeypatch):
     monkeypatch.setattr(study, "TRAINED_SEEDS", ())
     found = study.measure([0])
     assert found["versions"]["torch"] == torch.__version__ and len(found["Qwen3"]["moved"]["right"]) == 1
+
+
+def test_a_window_slip_moves_nothing_in_a_shorter_text():
+    config = small(norm="rms", feed_forward="swiglu", window=5).config
+    assert study_lab.moved_by(config, {"window": 6}, 0.3, 5) == 0
+    assert study_lab.moved_by(config, {"window": 6}, 0.3, 13) > 0.1
+    assert study_lab.moved_by(config, {"pairs": "neighbours"}, 0.3, 5) > 0.1
+    assert study_lab.moved_by(config, {}, 0.3, 13) == 0
+
+
+def test_llama_3_1_is_refused_for_its_rotary_positions_alone():
+    with pytest.raises(ValueError, match="rope_type 'default', got 'llama3'"):
+        interop.hf_config(study_lab.LLAMA_31)
+    plain = study_lab.LLAMA_31 | {"rope_parameters": {"rope_type": "default", "rope_theta": 500_000.0}}
+    assert interop.hf_config(plain).rope_base == 500_000

@@ -42,7 +42,7 @@ def _norm_cases():
 
 
 EXERCISE_1 = Exercise(
-    "20.1", "RMSNorm", 6, 1, rms_norm, _norm_cases,
+    "20.1", "What does it divide by?", 5, 1, rms_norm, _norm_cases,
     slips(
         "x, gain, eps", """
             mean_square = x.square().mean(-1, keepdim=True)
@@ -94,7 +94,7 @@ def _gated_cases():
 
 
 EXERCISE_2 = Exercise(
-    "20.2", "SwiGLU", 6, 1, swiglu, _gated_cases,
+    "20.2", "From one unit to all", 5, 1, swiglu, _gated_cases,
     slips(
         "x, W_gate, W_up, W_down", """
             gate, up = x @ W_gate, x @ W_up
@@ -108,6 +108,16 @@ EXERCISE_2 = Exercise(
         ("gelu", "F.silu(gate)", "F.gelu(gate)", "Your gate is a GELU; here it is silu(z) = z · sigmoid(z)."),
         ("silu after the product", "(F.silu(gate) * up)", "F.silu(gate * up)",
          "silu is applied to the product of both; apply it to x @ W_gate alone, before you multiply."),
+        ("no gate", "F.silu(gate) * up", "F.silu(up)",
+         "There is no gate: W_gate is never used. Each unit is silu of one sum, times another sum."),
+        ("nothing to let through", "F.silu(gate) * up", "F.silu(gate)",
+         "W_up is never used: there is a gate, and nothing that it lets through."),
+        ("added", "F.silu(gate) * up", "F.silu(gate) + up", "The two are added; a gate multiplies."),
+        ("silu of both", "F.silu(gate) * up", "F.silu(gate) * F.silu(up)",
+         "silu is applied to both sums; the second one, x @ W_up, stays as it is."),
+        ("silu of x", "gate, up = x @ W_gate, x @ W_up\nreturn (F.silu(gate) * up)",
+         "return ((F.silu(x) @ W_gate) * (x @ W_up))",
+         "silu is applied to x; apply it to the sums, x @ W_gate, number by number."),
         F=F,
     ),
     gradients=("x", "W_gate", "W_up", "W_down"), part="swiglu",
@@ -173,7 +183,7 @@ def _low_case():
 
 
 EXERCISE_3 = Exercise(
-    "20.3", "Grouped-query attention", 10, 2, grouped_attention, _grouped_cases,
+    "20.3", "Grouped-query attention", 7, 2, grouped_attention, _grouped_cases,
     slips(
         "query, key, value, mask", """
             size = query.shape[1] // key.shape[1]
@@ -234,7 +244,7 @@ def _window_cases():
 
 
 EXERCISE_4 = Exercise(
-    "20.4", "The sliding window", 10, 2, window_mask, _window_cases,
+    "20.4", "The sliding window", 5, 2, window_mask, _window_cases,
     slips(
         "q_len, k_len, window", """
             queries = torch.arange(k_len - q_len, k_len)
@@ -294,7 +304,7 @@ def _rotary_cases():
 
 
 EXERCISE_5 = Exercise(
-    "20.5", "Rotary positions by halves", 8, 2, rotate_halves, _rotary_cases,
+    "20.5", "Rotary positions by halves", 6, 2, rotate_halves, _rotary_cases,
     slips(
         "x, positions, base", """
             d = x.shape[-1]
@@ -328,4 +338,212 @@ EXERCISE_5 = Exercise(
     gradients=("x",), part="rotate_halves",
 )  # fmt: skip
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
+
+# 20.6 The block, whole -----------------------------------------------------------------------------------------------
+
+
+def today_block(x, weights, n_heads, n_kv_heads, window, base, eps):
+    """Return [batch, seq_len, d_model]: what today's block makes of x [batch, seq_len, d_model].
+
+    weights: a tuple with the gain of the first norm [d_model]; W_Q [d_model, n_heads * d]; W_K and W_V
+    [d_model, n_kv_heads * d]; W_O [n_heads * d, d_model]; the gains of queries and keys [d]; the gain of the second
+    norm [d_model]; W_gate and W_up [d_model, d_ff]; W_down [d_ff, d_model]. Every norm is an RMSNorm with eps.
+    """
+    gain_1, W_Q, W_K, W_V, W_O, gain_q, gain_k, gain_2, W_gate, W_up, W_down = weights
+    batch, n, _ = x.shape
+    normed = rms_norm(x, gain_1, eps)
+    query = (normed @ W_Q).view(batch, n, n_heads, -1).transpose(1, 2)
+    key = (normed @ W_K).view(batch, n, n_kv_heads, -1).transpose(1, 2)
+    value = (normed @ W_V).view(batch, n, n_kv_heads, -1).transpose(1, 2)
+    places = torch.arange(n)
+    query = rotate_halves(rms_norm(query, gain_q, eps), places, base)
+    key = rotate_halves(rms_norm(key, gain_k, eps), places, base)
+    output = grouped_attention(query, key, value, window_mask(n, n, window))
+    x = x + output.transpose(1, 2).reshape(batch, n, -1) @ W_O
+    return x + swiglu(rms_norm(x, gain_2, eps), W_gate, W_up, W_down)
+
+
+def _block_cases():
+    def case(label, seed, batch, n, d_model, heads, kv_heads, d, d_ff, window, base=10000.0, eps=1e-6):
+        x, gain_1, q, k, v, o, gain_q, gain_k, gain_2, gate, up, down = normal(
+            seed, (batch, n, d_model), (d_model,), (d_model, heads * d), (d_model, kv_heads * d),
+            (d_model, kv_heads * d), (heads * d, d_model), (d,), (d,), (d_model,), (d_model, d_ff), (d_model, d_ff),
+            (d_ff, d_model),
+        )  # fmt: skip
+        weights = (1 + gain_1 / 4, q / 2, k / 2, v / 2, o / 2, 1 + gain_q / 4, 1 + gain_k / 4, 1 + gain_2 / 4)
+        return Case(label, (x, (*weights, gate / 2, up / 2, down / 2), heads, kv_heads, window, base, eps))
+
+    return [
+        case("one sentence, 4 heads of queries, 2 of keys", 2060, 1, 5, 8, 4, 2, 2, 7, 11),
+        case("6 heads and 2, a window of 3", 2061, 2, 7, 5, 6, 2, 4, 11, 3, base=100.0),
+        case("as many heads of keys as of queries", 2062, 3, 5, 6, 3, 3, 2, 5, 2, base=50.0),
+        case("one head of keys for all, a large eps", 2063, 2, 3, 7, 5, 1, 6, 3, 13, eps=0.3),
+        case("a single token", 2064, 2, 1, 3, 2, 1, 2, 5, 1),
+    ]
+
+
+_BLOCK = """
+    gain_1, W_Q, W_K, W_V, W_O, gain_q, gain_k, gain_2, W_gate, W_up, W_down = weights
+    n = x.shape[1]
+    mask, positions = window_mask(n, n, window), torch.arange(n)
+
+    def heads(z, number):
+        return z.unflatten(-1, (number, -1)).transpose(1, 2)
+
+    def turned(z, gain):
+        return rotate_halves(rms_norm(z, gain, eps), positions, base)
+
+    normed = rms_norm(x, gain_1, eps)
+    query = turned(heads(normed @ W_Q, n_heads), gain_q)
+    key = turned(heads(normed @ W_K, n_kv_heads), gain_k)
+    value = heads(normed @ W_V, n_kv_heads)
+    output = grouped_attention(query, key, value, mask)
+    x = x + output.transpose(1, 2).flatten(2) @ W_O
+    return x + swiglu(rms_norm(x, gain_2, eps), W_gate, W_up, W_down)
+"""
+_PARTS = {
+    "rms_norm": rms_norm,
+    "swiglu": swiglu,
+    "grouped_attention": grouped_attention,
+    "window_mask": window_mask,
+    "rotate_halves": rotate_halves,
+}
+
+EXERCISE_6 = Exercise(
+    "20.6", "The whole block", 12, 2, today_block, _block_cases,
+    slips(
+        "x, weights, n_heads, n_kv_heads, window, base, eps", _BLOCK,
+        ("post-norm", "swiglu(rms_norm(x, gain_2, eps), ", "swiglu(x, ",
+         "The feed-forward network reads x as it is; in front of it, too, there is a norm."),
+        ("no first norm", "normed = rms_norm(x, gain_1, eps)", "normed = x",
+         "Attention reads x as it is; it should read the normed x."),
+        ("gains swapped", "normed = rms_norm(x, gain_1, eps)", "normed = rms_norm(x, gain_2, eps)",
+         "The first norm has the gain of the second."),
+        ("stream normed", "normed = rms_norm(x, gain_1, eps)", "x = normed = rms_norm(x, gain_1, eps)",
+         "You added attention's output to the *normed* x; on the residual stream itself there is no norm."),
+        ("no residual around attention", "x = x + output", "x = output",
+         "Attention's output replaces x; it is added to it."),
+        ("no residual around the feed-forward network", "return x + swiglu", "return swiglu",
+         "The feed-forward network's output replaces x; it is added to it."),
+        ("value turned", "value = heads(normed @ W_V, n_kv_heads)",
+         "value = rotate_halves(heads(normed @ W_V, n_kv_heads), positions, base)",
+         "The values are turned, too; positions belong to queries and keys, which make the scores."),
+        ("value normed", "value = heads(normed @ W_V, n_kv_heads)",
+         "value = rms_norm(heads(normed @ W_V, n_kv_heads), 1.0, eps)",
+         "The values are normed, too; QK-norm is for queries and keys."),
+        ("turned, then normed", "rotate_halves(rms_norm(z, gain, eps), positions, base)",
+         "rms_norm(rotate_halves(z, positions, base), gain, eps)",
+         "You turned first and normed then: the gains meet features that are already mixed. The norm comes first."),
+        ("not turned", "rotate_halves(rms_norm(z, gain, eps), positions, base)", "rms_norm(z, gain, eps)",
+         "Queries and keys are not turned: the block does not know where a token is."),
+        ("not normed", "rotate_halves(rms_norm(z, gain, eps), positions, base)",
+         "rotate_halves(z, positions, base)", "Queries and keys are not normed; each has a gain of its own."),
+        ("normed before the split", "query = turned(heads(normed @ W_Q, n_heads), gain_q)",
+         "query = turned(heads(rms_norm(normed @ W_Q, 1.0, eps), n_heads), gain_q)",
+         "You normed all heads of a query together as well; each head is normed by itself."),
+        ("gains of queries and keys swapped", "n_heads), gain_q)", "n_heads), gain_k)",
+         "The queries have the gain of the keys."),
+        ("no swap", ".transpose(1, 2)\n\ndef turned",
+         ".reshape(len(z), number, n, -1)\n\ndef turned",
+         "The heads were cut across the tokens: split the features, [batch, seq_len, heads, d], and then swap the "
+         "two axes."),
+        ("merged without a swap", "output.transpose(1, 2).flatten(2)", "output.reshape(len(x), n, -1)",
+         "Before the heads are laid side by side, swap the axes back: [batch, seq_len, n_heads, d]."),
+        ("all is seen", "window_mask(n, n, window)", "torch.ones(n, n, dtype=torch.bool)",
+         "Every token sees all others, later ones too."),
+        ("no window", "window_mask(n, n, window)", "window_mask(n, n, n)",
+         "The window is not used: each token sees all that is before it."),
+        **_PARTS,
+    ),
+    gradients=("x",),
+)  # fmt: skip
+
+
+# 20.7 A cache that forgets -------------------------------------------------------------------------------------------
+
+
+def cached_attention(query, key, value, old_keys, old_values, seen, window, base):
+    """Attend with new tokens, and say what is kept: the output [batch, n_heads, new, d], and keys and values.
+
+    query: [batch, n_heads, new, d]; key, value: [batch, n_kv_heads, new, d], none of them turned. old_keys (turned) and
+    old_values: [batch, n_kv_heads, kept, d], of the tokens just before. seen: how many tokens came before, kept or not.
+    The positions of the new ones are seen, seen + 1, … Kept are the last `window` keys, turned, and their values.
+    """
+    new, kept = key.shape[2], old_keys.shape[2]
+    places = torch.arange(seen, seen + new)
+    keys = torch.cat([old_keys, rotate_halves(key, places, base)], dim=2)
+    values = torch.cat([old_values, value], dim=2)
+    query = rotate_halves(query, places, base)
+    output = grouped_attention(query, keys, values, window_mask(new, kept + new, window))
+    first = max(0, kept + new - window)
+    return output, keys[:, :, first:], values[:, :, first:]
+
+
+def _cached_cases():
+    def case(label, seed, heads, kv_heads, new, kept, d, seen, window, batch=2, base=50.0):
+        shapes = (batch, heads, new, d), (batch, kv_heads, new, d), (batch, kv_heads, new, d)
+        old = (batch, kv_heads, kept, d), (batch, kv_heads, kept, d)
+        return Case(label, (*normal(seed, *shapes, *old), seen, window, base))
+
+    return [
+        case("the first 5 tokens, window 11, an empty cache", 2070, 4, 2, 5, 0, 4, 0, 11, batch=1),
+        case("one token after 3, window 7", 2071, 4, 2, 1, 3, 6, 3, 7),
+        case("one token after 29, of which 5 are kept, window 5", 2072, 6, 2, 1, 5, 4, 29, 5),
+        case("3 tokens after 13, of which 5 are kept, window 5", 2073, 6, 3, 3, 5, 2, 13, 5),
+        case("7 tokens at once, window 3, an empty cache", 2074, 3, 3, 7, 0, 4, 0, 3, base=10000.0),
+        case("7 tokens after 11, of which 3 are kept, window 3, one head of keys", 2075, 5, 1, 7, 3, 2, 11, 3),
+    ]
+
+
+EXERCISE_7 = Exercise(
+    "20.7", "A cache that forgets", 15, 3, cached_attention, _cached_cases,
+    slips(
+        "query, key, value, old_keys, old_values, seen, window, base", """
+            positions = torch.arange(seen, seen + key.shape[2])
+            query, key = rotate_halves(query, positions, base), rotate_halves(key, positions, base)
+            keys, values = torch.cat([old_keys, key], dim=2), torch.cat([old_values, value], dim=2)
+            mask = window_mask(query.shape[2], keys.shape[2], window)
+            output = grouped_attention(query, keys, values, mask)
+            return output, keys[:, :, -window:], values[:, :, -window:]
+        """,
+        ("positions of what is kept", "torch.arange(seen, seen + key.shape[2])",
+         "old_keys.shape[2] + torch.arange(key.shape[2])",
+         "You count positions by what is kept; the cache forgets keys, but positions go on, from `seen`."),
+        ("positions from 0", "torch.arange(seen, seen + key.shape[2])", "torch.arange(key.shape[2])",
+         "Your new tokens begin at position 0 each time; they begin at position `seen`."),
+        ("cut first", "mask = window_mask(query.shape[2], keys.shape[2], window)",
+         "keys, values = keys[:, :, -window:], values[:, :, -window:]\n"
+         "mask = torch.ones(query.shape[2], keys.shape[2], dtype=torch.bool).tril(keys.shape[2] - query.shape[2])",
+         "You cut the keys before you attend: the first of several new tokens still needs keys that the last one "
+         "does not. Attend first, and then forget."),
+        ("keeps all", "keys[:, :, -window:], values[:, :, -window:]", "keys, values",
+         "Nothing is forgotten: only the last `window` keys and values are kept."),
+        ("keeps the first", "keys[:, :, -window:], values[:, :, -window:]",
+         "keys[:, :, :window], values[:, :, :window]",
+         "You kept the first keys; the last ones are needed."),
+        ("one fewer kept", "keys[:, :, -window:], values[:, :, -window:]",
+         "keys[:, :, max(0, keys.shape[2] - window + 1):], values[:, :, max(0, keys.shape[2] - window + 1):]",
+         "One key fewer is kept than was asked for: the last `window` of them."),
+        ("turned twice", "torch.cat([old_keys, key], dim=2)",
+         "torch.cat([rotate_halves(old_keys, seen - old_keys.shape[2] + torch.arange(old_keys.shape[2]), base), "
+         "key], dim=2)",
+         "The old keys are turned once more; in the cache they are turned already."),
+        ("keys not turned", ", rotate_halves(key, positions, base)", ", key",
+         "The new keys are not turned; both queries and keys are."),
+        ("queries not turned", "rotate_halves(query, positions, base), ", "query, ",
+         "The queries are not turned; both queries and keys are."),
+        ("new before old", "torch.cat([old_keys, key], dim=2), torch.cat([old_values, value], dim=2)",
+         "torch.cat([key, old_keys], dim=2), torch.cat([value, old_values], dim=2)",
+         "The new keys and values come after the old ones, not before."),
+        ("no mask", "window_mask(query.shape[2], keys.shape[2], window)",
+         "torch.ones(query.shape[2], keys.shape[2], dtype=torch.bool)",
+         "There is no mask: of several new tokens, each sees the later ones, and the window is not kept."),
+        ("causal alone", "window_mask(query.shape[2], keys.shape[2], window)",
+         "window_mask(query.shape[2], keys.shape[2], keys.shape[2])",
+         "Your mask hides later tokens, but lets new ones look further back than the window."),
+        **_PARTS,
+    ),
+    returns=("the output", "keys", "values"),
+)  # fmt: skip
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6, EXERCISE_7)

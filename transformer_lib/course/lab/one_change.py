@@ -24,6 +24,10 @@ D_FF = masks.SIZES[3]
 # The 97.5 % quantile of Student's t, by degrees of freedom.
 QUANTILES = {1: 12.706, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306, 9: 2.262}
 
+TODAY: dict[str, Any] = {
+    **{"norm": "rms", "feed_forward": "swiglu", "d_ff": D_FF * 2 // 3, "n_kv_heads": 2},
+    **{"qk_norm": True, "window": 8, "pairs": "halves"},
+}
 CHANGES: dict[str, dict[str, Any]] = {
     "base": {},
     "base drawn again": {},
@@ -38,6 +42,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "dense, total size": {"feed_forward": "swiglu", "d_ff": D_FF * 4 // 3},
     "slow W_Q, W_K": {},
     "slow W_V, W_O": {},
+    "today": TODAY,
+    "today, no QK-norm": TODAY | {"qk_norm": False},
 }
 
 
@@ -81,6 +87,31 @@ def runs_of(results: dict[str, Any], arm: str, steps: int, rate: float | None = 
     """Return the nats a word of the stored runs of one arm, {seed: nats}; the rate is the base's best by default."""
     wanted = (arm, steps, BEST[steps] if rate is None else rate)
     return {run["seed"]: run["nats"] for run in results["runs"] if (run["arm"], run["steps"], run["rate"]) == wanted}
+
+
+def sweep(results: dict[str, Any], arm: str, steps: int, seeds: int = 3) -> dict[float, list[float]]:
+    """Return the nats a word of an arm at each rate that it was trained at: {rate: a number for each of `seeds`}.
+
+    Raises:
+        ValueError: the results have no run of this arm with so many steps.
+    """
+    rates = sorted({run["rate"] for run in results["runs"] if (run["arm"], run["steps"]) == (arm, steps)})
+    if not rates:
+        raise ValueError(f"results must have runs of {arm!r} with {steps} steps, got none")
+    found = {rate: runs_of(results, arm, steps, rate) for rate in rates}
+    return {rate: [found[rate][seed] for seed in range(seeds)] for rate in rates}
+
+
+def best_rate(results: dict[str, Any], arm: str, steps: int) -> float:
+    """Return the rate, of those tried, at which the arm has the lowest mean: times the rate of notebook 19."""
+    found = sweep(results, arm, steps)
+    return min(found, key=lambda rate: statistics.mean(found[rate]))
+
+
+def scores_of(results: dict[str, Any], arm: str, rate: float, layer: int) -> list[float]:
+    """Return how large the scores of a layer may be, for each stored run in which they were looked at."""
+    runs = stored.runs_of(results, arm=arm, rate=rate)
+    return [run["scores"][layer] for run in runs if "scores" in run]
 
 
 def difference(

@@ -7,35 +7,34 @@ from .model import Choice, Option
 NOTEBOOK_20 = (
     Choice(
         "20.q1",
-        "You train the model once as it is, and once with RMSNorm. On held-out sentences the second is better by .01 "
-        "nats a word. What do you know?",
+        "With RMSNorm the five runs end at −.001 ± .011 nats a word beside the base, and the base drawn again at "
+        "+.007 ± .011. What do these runs show?",
         (
             Option(
-                "RMSNorm helps a little.",
-                "It may. But the same model with other initial weights comes to another number, too, and one does not "
-                "know yet how far apart two such runs lie.",
+                "RMSNorm helps, since its mean is the lower one.",
+                "By .001, where the yardstick alone moves by .007. The interval reaches from −.012 to +.010, so the "
+                "sign is open.",
             ),
             Option(
-                "Nothing yet: how far do two runs of one and the same model differ?",
-                "That is the yardstick. Without it a difference of .01 can be the change, or the draw.",
+                "Nothing: five runs are too few to say anything.",
+                "They say a good deal. With five, an effect of .03 would have shown: the interval ends at .012.",
+            ),
+            Option(
+                "At this size, rate and budget it is worth a hundredth at most, in either direction.",
+                "The interval reaches from −.012 to +.010. That is an answer, and a useful one: what remains in its "
+                "favour is that it computes less.",
                 right=True,
             ),
             Option(
-                "RMSNorm makes no difference, since .01 is small.",
-                "Small beside what? A difference of .01 over many seeds can be certain, and large models are compared "
-                "by such numbers.",
-            ),
-            Option(
-                "RMSNorm helps, if the held-out sentences are many.",
-                "More sentences measure *these two* models more exactly. They say nothing about two others with other "
-                "seeds.",
+                "RMSNorm makes no difference to a language model.",
+                "This model, one rate, 400 steps: five runs bound the effect *here*, and bound it by .012, not by 0.",
             ),
         ),
     ),
     Choice(
         "20.q2",
         "At eight times the rate the base trains badly, and QK-norm repairs it. “So scores that grew without a bound "
-        "were what went wrong.” Which result of the table shows that this does not follow?",
+        "were what went wrong.” Which result shows that this does not follow?",
         (
             Option(
                 "At the base's own rate QK-norm changes much less.",
