@@ -292,7 +292,7 @@ NOTEBOOKS = (
         "19",
         "one_stack_three_models",
         "One stack, three models",
-        87,
+        85,
         "a language model that writes, and GPT-2 and BERT on your blocks",
         exercises=6,
         quizzes=3,

@@ -232,7 +232,11 @@ def load_gpt2(weights: Mapping[str, Tensor] | str | Path, config: Any = None) ->
     left = _Weights(weights, "transformer.", ignored=(".attn.bias", ".attn.masked_bias"))  # constants: the mask
     words, places = left.take("wte.weight"), left.take("wpe.weight")
     left.drop_copy("lm_head.weight", of=words)
-    sizes = {"n_layers": left.count("h."), "d_model": words.shape[1], "d_ff": len(left.look("h.0.mlp.c_fc.bias"))}
+    sizes: dict[str, Any] = {
+        "n_layers": left.count("h."),
+        "d_model": words.shape[1],
+        "d_ff": len(left.look("h.0.mlp.c_fc.bias")),
+    }
     said = choices(GPT2, config, sizes | {"vocab_size": len(words), "max_len": len(places)})
     options: dict[str, Any] = {"norm_first": True, "attention_bias": True, "activation": said.activation}
     lengths: dict[str, Any] = {"position": "learned", "max_len": len(places), "scale": 1.0}
@@ -290,8 +294,12 @@ def load_bert(weights: Mapping[str, Tensor] | str | Path, config: Any = None) ->
     left.drop_copy("cls.predictions.decoder.weight", of=tables["words"])
     left.drop_copy("cls.predictions.decoder.bias", of=bias)
     d_ff = len(left.look("encoder.layer.0.intermediate.dense.bias"))
-    sizes = {"n_layers": left.count("encoder.layer."), "d_model": tables["words"].shape[1], "d_ff": d_ff}
-    lengths = {"max_len": len(tables["places"]), "n_segments": len(tables["segments"])}
+    sizes: dict[str, Any] = {
+        "n_layers": left.count("encoder.layer."),
+        "d_model": tables["words"].shape[1],
+        "d_ff": d_ff,
+    }
+    lengths: dict[str, Any] = {"max_len": len(tables["places"]), "n_segments": len(tables["segments"])}
     said = choices(BERT, config, sizes | lengths | {"vocab_size": len(tables["words"])})
     options: dict[str, Any] = {"activation": said.activation, "eps": said.eps}
     model = MaskedLanguageModel(len(tables["words"]), n_heads=said.n_heads, **sizes, **lengths, **options)
@@ -473,9 +481,7 @@ def _window(given: Mapping[str, Any], kind: str) -> int | None:
     return window if kinds[0] == "sliding_attention" else None
 
 
-def _weights_and_config(
-    weights: Mapping[str, Tensor] | str | Path, config: Any
-) -> tuple[Mapping[str, Tensor], Any]:
+def _weights_and_config(weights: Mapping[str, Tensor] | str | Path, config: Any) -> tuple[Mapping[str, Tensor], Any]:
     """Return a state dict and a configuration, read from files where `weights` is a path."""
     if not isinstance(weights, Mapping):
         return _read_hf(Path(weights), config)

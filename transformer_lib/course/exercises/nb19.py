@@ -496,7 +496,8 @@ EXERCISE_6 = Exercise(
          "logits_of(ids).clone()\n    p[..., :4] = -1e9\n    p += 1e3",
          "You compared logits of different places; they say which word is likelier in one place, and only the softmax "
          "makes places comparable."),
-        ("says <unk>", "p[..., :4] = 0", "p[..., :3] = 0\n    if (p.argmax(dim=-1) == 3)[ids == 3].any():\n        raise Endless",
+        ("says <unk>", "p[..., :4] = 0",
+         "p[..., :3] = 0\n    if (p.argmax(dim=-1) == 3)[ids == 3].any():\n        raise Endless",
          "Your words may be id 3, which is the gap itself: leave out the ids 0 to 3 when you choose."),
         Endless=Endless,
     ),

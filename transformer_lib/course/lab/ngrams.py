@@ -1,4 +1,4 @@
-"""Counting as well as one can: n-grams with the smoothing of Kneser and Ney, and sentences drawn from them (notebook 19).
+"""Counting as well as one can: n-grams smoothed as Kneser and Ney did, and sentences drawn from them (notebook 19).
 
 Interpolated, with three discounts a length, as Chen and Goodman (1999) found best.
 """

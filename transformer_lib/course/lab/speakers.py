@@ -98,6 +98,12 @@ def grammatical(ids: Tensor) -> float:
     return sum(masks.is_grammatical(one_stack.tokenizer().decode(row)) for row in ids) / len(ids)
 
 
+def shares(steps: int, rate: str = "0.5") -> dict[str, list[float]]:
+    """Return for each order the stored shares of filled sentences that are grammatical, one for each training."""
+    runs = [run["gaps"][rate] for run in load_results()["runs"] if run["steps"] == steps]
+    return {order: [run[order]["grammatical"] for run in runs] for order in ORDERS}
+
+
 def shown(ids: Sequence[int]) -> str:
     """Return one sentence of ids as text, with a line in place of each gap."""
     words = one_stack.tokenizer().words
