@@ -94,3 +94,11 @@ def test_it_predicts_german_better_than_the_simpler_mixture():
     words, ids = masks.german()
     some, held = ids["train"][::7], ids["heldout"][::7]
     assert ngrams.KneserNey(4, some, len(words)).perplexity(held) < masks.NGram(4, some, len(words)).perplexity(held)
+
+
+def test_new_triples_are_counted():
+    words, ids = masks.german()
+    known = words.decode(ids["train"][0])
+    assert ngrams.new_triples([known]) == 0
+    assert ngrams.new_triples(["das das das das"]) == 1
+    assert 0 < ngrams.new_triples([known, "das das das das"]) < 1

@@ -125,3 +125,12 @@ def sentences(order: int, number: int, seed: int = 0) -> list[str]:
     """Return sentences drawn from them."""
     model, words, rng = counted(order), masks.german()[0], random.Random(seed)
     return [words.decode(model.draw(rng)[1:]) for _ in range(number)]
+
+
+def new_triples(texts: Sequence[str]) -> float:
+    """Return which share of three tokens in a row, bos and eos included, no training sentence has."""
+    words, ids = masks.german()
+    known = {tuple(one[at : at + 3]) for one in ids["train"] for at in range(len(one) - 2)}
+    coded = [words.encode(text, bos=True, eos=True) for text in texts]
+    triples = [tuple(one[at : at + 3]) for one in coded for at in range(len(one) - 2)]
+    return sum(triple not in known for triple in triples) / len(triples)
