@@ -297,7 +297,7 @@ NOTEBOOKS = (
         exercises=6,
         quizzes=3,
         widgets=("W29",),
-        optional=("19.5",),
+        optional=("19.5", "19.q2", "19.q3"),
         optional_minutes=30,
     ),
     Notebook(

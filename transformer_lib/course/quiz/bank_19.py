@@ -85,7 +85,7 @@ NOTEBOOK_19 = (
         ),
     ),
     Choice(
-        "19.q5",
+        "19.q3",
         "You have ported a GPT-2, and drawn all its weights anew, so that logits spread by about 2. In float32 the two "
         "programs differ by up to 0.0014, and in float64 by up to 0.0014, too. What does that tell you?",
         (
