@@ -48,6 +48,8 @@ UNSAID = {
     "multi30k.json": Made("python -m studies.multi30k runs/ours-0 runs/ours-1 runs/torch-0 runs/torch-1", (0, 1)),
     "nile.csv": _PUBLISHED,
     "references.toml": _BY_HAND,
+    **{f"speakers/{kind}/config.json": Made("python -m studies.speakers_files", (0,)) for kind in ("bert", "gpt2")},
+    **{f"speakers/{kind}/model.safetensors": Made(seeds=(0,)) for kind in ("bert", "gpt2")},
     "ward.safetensors": Made(seeds=(0,)),
 }
 

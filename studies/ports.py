@@ -26,7 +26,7 @@ Logits = Callable[..., Tensor]
 
 def gpt2_slips(state: Mapping[str, Tensor], heads: int) -> dict[str, Logits]:
     """Return GPT-2 of this state in this library, and with one thing wrong each: functions of ids."""
-    right = interop.load_gpt2(state, heads)
+    right = interop.load_gpt2(state, {"n_head": heads})
 
     def with_activation(name: str) -> nn.Module:
         model = copy.deepcopy(right)
@@ -54,7 +54,7 @@ def gpt2_slips(state: Mapping[str, Tensor], heads: int) -> dict[str, Logits]:
 
 def bert_slips(state: Mapping[str, Tensor], heads: int) -> dict[str, Logits]:
     """Return BERT of this state in this library, and with one thing wrong each: functions of ids and segments."""
-    right = interop.load_bert(state, heads)
+    right = interop.load_bert(state, {"num_attention_heads": heads})
     other_eps = copy.deepcopy(right)
     for norm in (module for module in other_eps.modules() if isinstance(module, LayerNorm)):
         norm.eps = 1e-5

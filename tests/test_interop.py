@@ -411,6 +411,7 @@ def test_weights_that_are_computed_from_others_are_taken_as_they_are():
 # Of transformers: vocabulary, positions, layers, d_model, heads, d_ff. Primes, but for d_model = heads × a prime.
 PEERS = [(53, 17, 2, 33, 3, 71), (97, 23, 3, 35, 5, 67), (31, 13, 1, 55, 11, 89)]
 peers = pytest.mark.parametrize("size", PEERS, ids=str)
+HEADS, BERT_HEADS = {"n_head": 3}, {"num_attention_heads": 3}  # of the first of them
 PEER_ATOL = {torch.float32: 1e-5, torch.float64: 1e-12}
 
 
@@ -423,19 +424,19 @@ def drawn_anew(model, dtype):
     return model.to(dtype).eval()
 
 
-def gpt2(size, dtype):
+def gpt2(size, dtype, **options):
     transformers = pytest.importorskip("transformers")
     v, n, layers, d_model, heads, d_ff = size
     kinds = {"n_positions": n, "n_embd": d_model, "n_layer": layers, "n_head": heads, "n_inner": d_ff}
-    config = transformers.GPT2Config(vocab_size=v, bos_token_id=0, eos_token_id=0, **kinds)
+    config = transformers.GPT2Config(vocab_size=v, bos_token_id=0, eos_token_id=0, **kinds, **options)
     return drawn_anew(transformers.GPT2LMHeadModel(config), dtype)
 
 
-def bert(size, dtype):
+def bert(size, dtype, **options):
     transformers = pytest.importorskip("transformers")
     v, n, layers, d_model, heads, d_ff = size
     kinds = {"max_position_embeddings": n, "num_hidden_layers": layers, "num_attention_heads": heads}
-    config = transformers.BertConfig(vocab_size=v, hidden_size=d_model, intermediate_size=d_ff, **kinds)
+    config = transformers.BertConfig(vocab_size=v, hidden_size=d_model, intermediate_size=d_ff, **kinds, **options)
     return drawn_anew(transformers.BertForMaskedLM(config), dtype)
 
 
@@ -449,7 +450,7 @@ def peer_ids(size):
 @dtypes
 def test_gpt2(size, dtype):
     theirs, ids = gpt2(size, dtype), peer_ids(size)
-    ours = interop.load_gpt2(theirs.state_dict(), size[4])
+    ours = interop.load_gpt2(theirs.state_dict(), theirs.config)
     wanted = theirs(ids).logits
     assert wanted.std() > 0.5 and ours(ids).dtype == dtype
     torch.testing.assert_close(ours(ids), wanted, rtol=0, atol=PEER_ATOL[dtype])
@@ -461,7 +462,7 @@ def test_gpt2(size, dtype):
 @dtypes
 def test_bert(size, dtype):
     theirs, ids = bert(size, dtype), peer_ids(size)
-    ours, real = interop.load_bert(theirs.state_dict(), size[4]), ids != 0
+    ours, real = interop.load_bert(theirs.state_dict(), theirs.config), ids != 0
     segments = (torch.arange(size[1]) > size[1] // 3).long().expand_as(ids)
     wanted = theirs(ids, attention_mask=real.long(), token_type_ids=segments).logits
     assert wanted.std() > 0.5
@@ -481,11 +482,11 @@ def test_names_as_other_files_have_them():
     state = gpt2(size, torch.float32).state_dict()
     bare = without_head(state, "transformer.") | {"h.0.attn.bias": torch.ones(1, 1, 17, 17)}  # of old files: the mask
     ids = peer_ids(size)
-    assert torch.equal(interop.load_gpt2(bare, 3)(ids), interop.load_gpt2(state, 3)(ids))
+    assert torch.equal(interop.load_gpt2(bare, HEADS)(ids), interop.load_gpt2(state, HEADS)(ids))
     state = bert(size, torch.float32).state_dict()
     more = {"bert.pooler.dense.weight": torch.ones(33, 33), "bert.pooler.dense.bias": torch.ones(33)}
     more |= {"cls.seq_relationship.weight": torch.ones(2, 33), "cls.seq_relationship.bias": torch.ones(2)}
-    assert torch.equal(interop.load_bert(state | more, 3)(ids), interop.load_bert(state, 3)(ids))
+    assert torch.equal(interop.load_bert(state | more, BERT_HEADS)(ids), interop.load_bert(state, BERT_HEADS)(ids))
 
 
 def test_states_of_gpt2_that_do_not_fit():
@@ -504,9 +505,9 @@ def test_states_of_gpt2_that_do_not_fit():
         (bert(PEERS[0], torch.float32).state_dict(), "state_dict must have 'wte.weight'"),
     ):
         with pytest.raises(ValueError, match=message):
-            interop.load_gpt2(wrong, 3)
+            interop.load_gpt2(wrong, HEADS)
     with pytest.raises(ValueError, match="d_model must be divisible by n_heads"):
-        interop.load_gpt2(state, 2)
+        interop.load_gpt2(state, {"n_head": 2})
 
 
 def test_states_of_bert_that_do_not_fit():
@@ -518,4 +519,104 @@ def test_states_of_bert_that_do_not_fit():
         (state | {"bert.encoder.layer.0.new": torch.zeros(1)}, "got besides encoder.layer.0.new"),
     ):
         with pytest.raises(ValueError, match=message):
-            interop.load_bert(wrong, 3)
+            interop.load_bert(wrong, BERT_HEADS)
+
+
+@torch.no_grad()
+@peers
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"activation_function": "gelu"},
+        {"activation_function": "relu"},
+        {"activation_function": "gelu_pytorch_tanh"},
+        {"layer_norm_epsilon": 1e-3},
+        {"activation_function": "gelu", "layer_norm_epsilon": 0.1},
+        {"reorder_and_upcast_attn": True},
+    ],
+    ids=str,
+)
+def test_gpt2_as_its_configuration_says(size, options, tmp_path):
+    theirs, ids = gpt2(size, torch.float32, **options), peer_ids(size)
+    wanted = theirs(ids).logits
+    ours = interop.load_gpt2(theirs.state_dict(), theirs.config)
+    torch.testing.assert_close(ours(ids), wanted, rtol=0, atol=1e-5)
+    assert torch.equal(interop.load_gpt2(theirs.state_dict(), theirs.config.to_dict())(ids), ours(ids))
+    theirs.save_pretrained(tmp_path)
+    for place in (tmp_path, str(tmp_path), next(tmp_path.glob("*.safetensors"))):
+        assert torch.equal(interop.load_gpt2(place)(ids), ours(ids))
+
+
+@torch.no_grad()
+@peers
+@pytest.mark.parametrize(
+    "options",
+    [{"hidden_act": "relu"}, {"hidden_act": "gelu_new"}, {"layer_norm_eps": 1e-3}, {"hidden_act": "gelu"}],
+    ids=str,
+)
+def test_bert_as_its_configuration_says(size, options, tmp_path):
+    theirs, ids = bert(size, torch.float32, **options), peer_ids(size)
+    wanted = theirs(ids).logits
+    ours = interop.load_bert(theirs.state_dict(), theirs.config)
+    torch.testing.assert_close(ours(ids), wanted, rtol=0, atol=1e-5)
+    theirs.save_pretrained(tmp_path)
+    assert torch.equal(interop.load_bert(tmp_path)(ids), ours(ids))
+    assert torch.equal(interop.load_bert(tmp_path, theirs.config.to_dict())(ids), ours(ids))
+
+
+@torch.no_grad()
+def test_what_is_refused_would_have_been_wrong():
+    """Each refused field is one that `transformers` computes otherwise with the same weights."""
+    size, plain = PEERS[0], {"n_head": 3}
+    ids = peer_ids(size)
+    for options in ({"scale_attn_by_inverse_layer_idx": True}, {"scale_attn_weights": False}):
+        theirs = gpt2(size, torch.float32, **options)
+        assert (interop.load_gpt2(theirs.state_dict(), plain)(ids) - theirs(ids).logits).abs().max() > 0.01
+        (name,) = options
+        with pytest.raises(ValueError, match=f"config must have {name} = "):
+            interop.load_gpt2(theirs.state_dict(), theirs.config)
+    theirs = bert(size, torch.float32, is_decoder=True)
+    ours = interop.load_bert(theirs.state_dict(), BERT_HEADS)
+    assert (ours(ids) - theirs(ids).logits).abs().max() > 0.01
+    with pytest.raises(ValueError, match="config must have is_decoder = False, got True"):
+        interop.load_bert(theirs.state_dict(), theirs.config)
+
+
+def test_configurations_that_do_not_fit():
+    state = gpt2(PEERS[0], torch.float32).state_dict()
+    for wrong, message in (
+        ({"n_head": 3, "activation_function": "silu"}, "config must have activation_function one of 'gelu', .* 'silu'"),
+        ({"n_head": 3, "n_layer": 3}, "config must have n_layer = 2, as the weights have, got 3"),
+        ({"n_head": 3, "n_inner": 72}, "config must have n_inner = 71, as the weights have, got 72"),
+        ({"n_head": 3, "n_positions": 18}, "config must have n_positions = 17"),
+        ({"n_head": 3, "vocab_size": 54}, "config must have vocab_size = 53"),
+        ({"n_head": 3, "n_embd": 34}, "config must have n_embd = 33"),
+        ({"n_head": 3, "add_cross_attention": True}, "config must have add_cross_attention = False, got True"),
+        ({"n_head": 3, "quantization_config": {"bits": 4}}, "config must have quantization_config = None"),
+        ({"model_type": "gptj"}, "config must have a model_type of 'gpt2', got 'gptj'"),
+        (None, "config must be given with a state dict"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            interop.load_gpt2(state, wrong)
+    with pytest.raises(TypeError, match=r"config must be a configuration .* such as \{'n_head': 12\}, got 3"):
+        interop.load_gpt2(state, 3)
+    state = bert(PEERS[0], torch.float32).state_dict()
+    for wrong, message in (
+        ({"position_embedding_type": "relative_key"}, "config must have position_embedding_type = 'absolute'"),
+        ({"type_vocab_size": 3}, "config must have type_vocab_size = 2, as the weights have, got 3"),
+        ({"hidden_size": 30}, "config must have hidden_size = 33"),
+        ({"hidden_act": "silu"}, "config must have hidden_act one of"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            interop.load_bert(state, BERT_HEADS | wrong)
+
+
+def test_norms_of_old_files_of_bert():
+    state = bert(PEERS[0], torch.float32).state_dict()
+    old = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): weight
+        for name, weight in state.items()
+    }
+    assert len([name for name in old if name.endswith("gamma")]) == 6
+    ids = peer_ids(PEERS[0])
+    assert torch.equal(interop.load_bert(old, BERT_HEADS)(ids), interop.load_bert(state, BERT_HEADS)(ids))

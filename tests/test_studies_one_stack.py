@@ -42,3 +42,21 @@ def test_ngrams_are_those_of_the_study():
     words, ids = masks.german()
     assert one_stack.ngram_perplexity(1) == masks.NGram(1, ids["train"], len(words)).perplexity(ids["heldout"])
     assert 7 < one_stack.ngram_perplexity(2) < 12
+
+
+def test_a_gap_is_shown_with_what_both_models_would_say(capsys):
+    words = one_stack.tokenizer()
+    ids = words.encode("Der Mann sah das Ufer.", bos=True, eos=True)
+
+    def sure_of(place):
+        def model(given, mask):
+            logits = torch.zeros(*given.shape, len(words))
+            logits[0, place, ids[2]] = 20.0
+            return logits
+
+        return model
+
+    one_stack.gap("Der Mann sah das Ufer.", 2, writer=sure_of(1), filler=sure_of(2))
+    first, left, both = capsys.readouterr().out.splitlines()
+    assert first == "der ___ sah das Ufer ."
+    assert left.split() == ["writer", "Mann", "1.00"] and both.split() == ["filler", "Mann", "1.00"]

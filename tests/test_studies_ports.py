@@ -61,3 +61,11 @@ def test_all_kinds_and_weights_are_measured(monkeypatch):
         monkeypatch.setattr(module, "MODELS", study_lab.MODELS[2:])
     found = study.measure([0])
     assert found["versions"]["torch"] == torch.__version__ and len(found["BERT"]["as drawn"]["right"]) == 1
+
+
+def test_our_own_port_is_compared_where_transformers_is_there(monkeypatch):
+    pytest.importorskip("transformers")
+    off = study_lab.compared()
+    assert list(off) == ["GPT-2", "BERT"] and max(float(value) for value in off.values()) < 1e-5
+    monkeypatch.setattr(study_lab.importlib.util, "find_spec", lambda name: None)
+    assert study_lab.compared() is None

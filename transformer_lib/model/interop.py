@@ -19,6 +19,7 @@ from .encoder import Encoder, EncoderLayer
 from .layers import LayerNorm, Residual
 from .multihead import MultiHeadAttention
 from .one_stack import LanguageModel, MaskedLanguageModel
+from .peer_config import BERT, GPT2, choices
 
 
 class EncoderDecoder(nn.Module):
@@ -209,34 +210,45 @@ def _parameter(theirs: Tensor) -> nn.Parameter:
     return nn.Parameter(theirs.detach().clone(), requires_grad=theirs.requires_grad)
 
 
-def load_gpt2(state_dict: Mapping[str, Tensor], n_heads: int) -> LanguageModel:
+def load_gpt2(weights: Mapping[str, Tensor] | str | Path, config: Any = None) -> LanguageModel:
     """Return GPT-2 (Radford et al. 2019) with these weights, as a model of this library.
 
     Its blocks are an `EncoderLayer` each, pre-norm and with biases, under a causal mask; positions are learned and
-    added; the activation is "gelu_tanh"; the table of the words is the output head, too.
+    added; the table of the words is the output head, too.
 
     Args:
-        state_dict: of `GPT2LMHeadModel` of transformers; or of its `GPT2Model`, as names without "transformer." are.
-        n_heads: per layer. The weights do not tell it, and a wrong one gives another model without an error. Neither do
-            they tell what a configuration may say besides; it must have activation_function "gelu_new",
-            layer_norm_epsilon 1e-5, scale_attn_weights and not scale_attn_by_inverse_layer_idx, as GPT-2 has.
+        weights: the state dict of `GPT2LMHeadModel` of transformers, or of its `GPT2Model`, as names without
+            "transformer." are; or a .safetensors file, or a folder of them.
+        config: its configuration, an object of transformers or the dictionary of a config.json; by default the
+            config.json of the folder. It tells what weights do not: n_head, activation_function and
+            layer_norm_epsilon. What a dictionary leaves out is as GPT-2 has it.
 
     Raises:
-        ValueError: an entry is missing, left over, or of another shape; d_model is not divisible by n_heads.
+        TypeError: config is neither. ValueError: an entry is missing, left over, or of another shape; d_model is not
+            divisible by n_head; the configuration has something that our blocks do not compute, such as
+            scale_attn_by_inverse_layer_idx, or contradicts the weights.
     """
-    weights = _Weights(state_dict, "transformer.", ignored=(".attn.bias", ".attn.masked_bias"))  # constants: the mask
-    words, places = weights.take("wte.weight"), weights.take("wpe.weight")
-    weights.drop_copy("lm_head.weight", of=words)
-    sizes = (weights.count("h."), words.shape[1], n_heads, len(weights.look("h.0.mlp.c_fc.bias")))
-    options: dict[str, Any] = {"norm_first": True, "attention_bias": True, "activation": "gelu_tanh"}
-    model = LanguageModel(len(words), *sizes, position="learned", max_len=len(places), scale=1.0, **options)
+    weights, config = _weights_and_config(weights, config)
+    left = _Weights(weights, "transformer.", ignored=(".attn.bias", ".attn.masked_bias"))  # constants: the mask
+    words, places = left.take("wte.weight"), left.take("wpe.weight")
+    left.drop_copy("lm_head.weight", of=words)
+    sizes: dict[str, Any] = {
+        "n_layers": left.count("h."),
+        "d_model": words.shape[1],
+        "d_ff": len(left.look("h.0.mlp.c_fc.bias")),
+    }
+    said = choices(GPT2, config, sizes | {"vocab_size": len(words), "max_len": len(places)})
+    options: dict[str, Any] = {"norm_first": True, "attention_bias": True, "activation": said.activation}
+    lengths: dict[str, Any] = {"position": "learned", "max_len": len(places), "scale": 1.0}
+    model = LanguageModel(len(words), n_heads=said.n_heads, **sizes, **lengths, **options)
+    _set_eps(model, said.eps)
     _set(model.embedding, "weight", words)
     _set(model.position, "table", places)
-    weights.fill("ln_f", model.stack.norm)
+    left.fill("ln_f", model.stack.norm)
     for number, layer in enumerate(model.stack.layers):
         for name, modules in _gpt2_parts(layer).items():
-            weights.fill(f"h.{number}.{name}", *modules, turned=True)
-    weights.finish()
+            left.fill(f"h.{number}.{name}", *modules, turned=True)
+    left.finish()
     return model
 
 
@@ -253,34 +265,44 @@ def _gpt2_parts(layer: Any) -> dict[str, tuple[nn.Module, ...]]:
     }
 
 
-def load_bert(state_dict: Mapping[str, Tensor], n_heads: int) -> MaskedLanguageModel:
+def load_bert(weights: Mapping[str, Tensor] | str | Path, config: Any = None) -> MaskedLanguageModel:
     """Return BERT (Devlin et al. 2019) with these weights, as a model of this library.
 
     Its blocks are an `EncoderLayer` each, post-norm and with biases, under a padding mask; see `MaskedLanguageModel`
     for what comes before and after them.
 
     Args:
-        state_dict: of `BertForMaskedLM` of transformers. Entries of a pooler and of a guess at the next sentence, as
-            `BertForPreTraining` has them, are left out.
-        n_heads: per layer. The weights do not tell it, and a wrong one gives another model without an error. Neither do
-            they tell what a configuration may say besides; it must have hidden_act "gelu", layer_norm_eps 1e-12 and not
-            is_decoder, as BERT has.
+        weights: the state dict of `BertForMaskedLM` of transformers; or a .safetensors file, or a folder of them.
+            Entries of a pooler and of a guess at the next sentence, as `BertForPreTraining` has them, are left out,
+            and "gamma" and "beta" of old files are weight and bias of a norm.
+        config: its configuration, an object of transformers or the dictionary of a config.json; by default the
+            config.json of the folder. It tells what weights do not: num_attention_heads, hidden_act and
+            layer_norm_eps. What a dictionary leaves out is as BERT has it.
 
     Raises:
-        ValueError: an entry is missing, left over, or of another shape; d_model is not divisible by n_heads.
+        TypeError: config is neither. ValueError: an entry is missing, left over, or of another shape; d_model is not
+            divisible by num_attention_heads; the configuration has something that our blocks do not compute, such as
+            is_decoder, or contradicts the weights.
     """
+    weights, config = _weights_and_config(weights, config)
     of_others = [f"{name}.{kind}" for name in ("pooler.dense", "cls.seq_relationship") for kind in ("weight", "bias")]
     others = ("embeddings.position_ids", *of_others)
-    weights = _Weights(state_dict, "bert.", ignored=others)
+    left = _Weights(_new_names(weights), "bert.", ignored=others)
     names = {"word": "words", "position": "places", "token_type": "segments"}
-    tables = {ours: weights.take(f"embeddings.{theirs}_embeddings.weight") for theirs, ours in names.items()}
-    bias = weights.take("cls.predictions.bias")
-    weights.drop_copy("cls.predictions.decoder.weight", of=tables["words"])
-    weights.drop_copy("cls.predictions.decoder.bias", of=bias)
-    d_ff = len(weights.look("encoder.layer.0.intermediate.dense.bias"))
-    sizes = (weights.count("encoder.layer."), tables["words"].shape[1], n_heads, d_ff)
-    lengths = {"max_len": len(tables["places"]), "n_segments": len(tables["segments"])}
-    model = MaskedLanguageModel(len(tables["words"]), *sizes, **lengths)
+    tables = {ours: left.take(f"embeddings.{theirs}_embeddings.weight") for theirs, ours in names.items()}
+    bias = left.take("cls.predictions.bias")
+    left.drop_copy("cls.predictions.decoder.weight", of=tables["words"])
+    left.drop_copy("cls.predictions.decoder.bias", of=bias)
+    d_ff = len(left.look("encoder.layer.0.intermediate.dense.bias"))
+    sizes: dict[str, Any] = {
+        "n_layers": left.count("encoder.layer."),
+        "d_model": tables["words"].shape[1],
+        "d_ff": d_ff,
+    }
+    lengths: dict[str, Any] = {"max_len": len(tables["places"]), "n_segments": len(tables["segments"])}
+    said = choices(BERT, config, sizes | lengths | {"vocab_size": len(tables["words"])})
+    options: dict[str, Any] = {"activation": said.activation, "eps": said.eps}
+    model = MaskedLanguageModel(len(tables["words"]), n_heads=said.n_heads, **sizes, **lengths, **options)
     for owner, attribute, tensor in (
         (model.embedding, "weight", tables["words"]),
         (model.position, "table", tables["places"]),
@@ -288,14 +310,25 @@ def load_bert(state_dict: Mapping[str, Tensor], n_heads: int) -> MaskedLanguageM
         (model, "bias", bias),
     ):
         _set(owner, attribute, tensor)
-    weights.fill("embeddings.LayerNorm", model.norm)
-    weights.fill("cls.predictions.transform.dense", model.transform)
-    weights.fill("cls.predictions.transform.LayerNorm", model.head_norm)
+    left.fill("embeddings.LayerNorm", model.norm)
+    left.fill("cls.predictions.transform.dense", model.transform)
+    left.fill("cls.predictions.transform.LayerNorm", model.head_norm)
     for number, layer in enumerate(model.stack.layers):
         for name, module in _bert_parts(layer).items():
-            weights.fill(f"encoder.layer.{number}.{name}", module)
-    weights.finish()
+            left.fill(f"encoder.layer.{number}.{name}", module)
+    left.finish()
     return model
+
+
+def _new_names(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Return a state dict in which a norm has a weight and a bias, as in all but the oldest files."""
+    return {name.replace(".gamma", ".weight").replace(".beta", ".bias"): weight for name, weight in weights.items()}
+
+
+def _set_eps(model: nn.Module, eps: float) -> None:
+    for module in model.modules():
+        if isinstance(module, LayerNorm):
+            module.eps = eps
 
 
 def _bert_parts(layer: Any) -> dict[str, nn.Module]:
@@ -343,10 +376,7 @@ def load_hf(weights: Mapping[str, Tensor] | str | Path, config: Any = None) -> m
         ValueError: an entry is missing, left over, or of another shape; the configuration has something that
             `modern.Config` does not, such as a scaled rotary position or biases.
     """
-    if not isinstance(weights, Mapping):
-        weights, config = _read_hf(Path(weights), config)
-    if config is None:
-        raise ValueError("config must be given with a state dict: the weights do not tell the heads, got None")
+    weights, config = _weights_and_config(weights, config)
     with WithoutMemory():  # each parameter is replaced
         model = modern.LanguageModel(hf_config(config))
     left = _Weights(weights, "model.", ignored=("rotary_emb.inv_freq",))
@@ -449,6 +479,15 @@ def _window(given: Mapping[str, Any], kind: str) -> int | None:
     if len(set(kinds)) > 1:
         raise ValueError(f"config must have one kind of attention in all layers, got {', '.join(kinds)}")
     return window if kinds[0] == "sliding_attention" else None
+
+
+def _weights_and_config(weights: Mapping[str, Tensor] | str | Path, config: Any) -> tuple[Mapping[str, Tensor], Any]:
+    """Return a state dict and a configuration, read from files where `weights` is a path."""
+    if not isinstance(weights, Mapping):
+        return _read_hf(Path(weights), config)
+    if config is None:
+        raise ValueError("config must be given with a state dict: the weights do not tell the heads, got None")
+    return weights, config
 
 
 def _read_hf(path: Path, config: Any) -> tuple[dict[str, Tensor], Any]:

@@ -6,12 +6,11 @@ import math
 from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from .._validate import check_ids, check_int
 from .encoder import Encoder
-from .layers import LayerNorm
+from .layers import ACTIVATIONS, LayerNorm
 from .masks import causal_mask
 from .positional import LearnedPosition, make_position, score_position
 
@@ -65,7 +64,8 @@ class MaskedLanguageModel(nn.Module):
 
     Args:
         vocab_size: rows of the table. n_layers, d_model, n_heads, d_ff: as for `Encoder`.
-        max_len: longest sequence. n_segments: parts of a text that are distinguished. eps: ε of every norm.
+        max_len: longest sequence. n_segments: parts of a text that are distinguished. activation: of
+            the layers and of the head, a name of ACTIVATIONS. eps: ε of every norm.
     """
 
     def __init__(
@@ -78,6 +78,7 @@ class MaskedLanguageModel(nn.Module):
         *,
         max_len: int = 512,
         n_segments: int = 2,
+        activation: str = "gelu",
         eps: float = 1e-12,
     ) -> None:
         super().__init__()
@@ -87,10 +88,10 @@ class MaskedLanguageModel(nn.Module):
         for table in (self.embedding, self.segment):
             nn.init.normal_(table.weight, std=0.02)  # as the positions are
         self.norm = LayerNorm(d_model)
-        self.stack = Encoder(n_layers, d_model, n_heads, d_ff, attention_bias=True, activation="gelu")
+        self.stack = Encoder(n_layers, d_model, n_heads, d_ff, attention_bias=True, activation=activation)
         self.transform, self.head_norm = nn.Linear(d_model, d_model), LayerNorm(d_model)
         self.bias = nn.Parameter(torch.zeros(vocab_size))
-        self.max_len = max_len
+        self.max_len, self.activation = max_len, activation
         for module in self.modules():
             if isinstance(module, LayerNorm):
                 module.eps = eps
@@ -108,5 +109,5 @@ class MaskedLanguageModel(nn.Module):
         if segments.shape != ids.shape:
             raise ValueError(f"segments must have the shape of ids {tuple(ids.shape)}, got {tuple(segments.shape)}")
         x = self.norm(self.position(self.embedding(ids) + self.segment(segments)))
-        x = F.gelu(self.transform(self.stack(x, mask)))
+        x = ACTIVATIONS[self.activation](self.transform(self.stack(x, mask)))
         return self.head_norm(x) @ self.embedding.weight.T + self.bias

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
+
 import torch
 
-from .model import Case, Exercise, integers, normal
+from .model import Case, Endless, Exercise, integers, normal
 from .slips import slips
 
 INF = float("inf")
@@ -39,7 +41,7 @@ def _prefix_cases():
 
 
 EXERCISE_1 = Exercise(
-    "19.1", "The prefix mask", 8, 1, prefix_mask, _prefix_cases,
+    "19.1", "The prefix mask", 6, 1, prefix_mask, _prefix_cases,
     slips(
         "lengths, seq_len", """
             places = torch.arange(seq_len)
@@ -136,7 +138,7 @@ def _stack_cases():
 
 
 EXERCISE_2 = Exercise(
-    "19.2", "The logits of one stack", 12, 2, stack_logits, _stack_cases,
+    "19.2", "The logits of one stack", 8, 2, stack_logits, _stack_cases,
     slips(
         "ids, prefix_lengths, embed, stack, head, pad_id", """
             real = (ids != pad_id)[:, None, None, :]
@@ -194,6 +196,12 @@ def _even_case():
     return Case("a number that equals the rate", (ids, 0.5, torch.tensor([[0.1, 0.5, 0.2, 0.9, 0.3]])))
 
 
+def _unknown_case():
+    """Return a sentence with a word that the tokenizer does not know, id 3: a word like any other."""
+    ids = torch.tensor([[1, 3, 9, 3, 7, 2]])
+    return Case("unknown words, id 3", (ids, 0.5, torch.tensor([[0.1, 0.2, 0.6, 0.7, 0.3, 0.4]])))
+
+
 def _hiding_cases():
     return [
         _hiding_case("one sentence of 7 tokens", 1940, [7], 0.5),
@@ -202,11 +210,12 @@ def _hiding_cases():
         _hiding_case("hide none", 1943, [6, 4], 0.0),
         _hiding_case("8 longer sentences", 1944, [23, 17, 21, 19, 23, 11, 13, 16], 0.15),
         _even_case(),
+        _unknown_case(),
     ]
 
 
 EXERCISE_3 = Exercise(
-    "19.3", "Hide words", 8, 2, hide_words, _hiding_cases,
+    "19.3", "Hide words", 6, 2, hide_words, _hiding_cases,
     slips(
         "ids, rate, drawn", """
             hidden = (drawn < rate) & (ids > 2)
@@ -218,6 +227,10 @@ EXERCISE_3 = Exercise(
          "Every token has a label, so the model is mostly rewarded for copying; only hidden words have one."),
         ("hides everything", " & (ids > 2)", "", "You hid <pad>, <bos> or <eos>, too; only ids above 2 are words."),
         ("hides eos", "ids > 2", "ids >= 2", "You hid <eos>, too; only ids above 2 are words."),
+        ("never hides id 3", "ids > 2", "ids > 3",
+         "You never hide id 3, the unknown word; only ids 0 to 2 are spared. (Its label is 3, and seen keeps a 3.)"),
+        ("above the rate", "drawn < rate", "drawn > rate",
+         "You hid the words whose number is above the rate, so at a rate of 0.3 seven in ten; hidden are those below."),
         ("nothing hidden", "ids.masked_fill(hidden, 3)", "ids",
          "The labels are right, but seen still shows the words that are asked for."),
         ("not above", "drawn < rate", "drawn <= rate",
@@ -232,59 +245,97 @@ EXERCISE_3 = Exercise(
 )  # fmt: skip
 
 
-# 19.4 Port an attention ----------------------------------------------------------------------------------------------
+# 19.4 Port an attention that nobody described ------------------------------------------------------------------------
 
 
-def gpt2_attention(c_attn, c_attn_bias, c_proj):
-    """Return w_q, w_k, w_v, w_o and b_q, b_k, b_v of `tl.MultiHeadAttention` from the tensors of GPT-2.
+def attention(x, w_q, w_k, w_v, w_o, b_q, b_k, b_v):
+    """Return the rows [n, d] of one head for x [n, d]; matrices are [out, in], as in nn.Linear."""
+    q, k, v = x @ w_q.T + b_q, x @ w_k.T + b_k, x @ w_v.T + b_v
+    return (q @ k.T / q.shape[-1] ** 0.5).softmax(dim=-1) @ v @ w_o.T
 
-    c_attn: [d, 3 d], for x @ c_attn, whose columns make all queries, then all keys, then all values;
-    c_attn_bias: [3 d]; c_proj: [d, d], for output @ c_proj. The four matrices are to be [out, in], as in nn.Linear;
-    the three biases are [d].
+
+def port_attention(c_attn, c_attn_bias, c_proj, theirs, ours):
+    """Return (w_q, w_k, w_v, w_o, b_q, b_k, b_v), matrices [out, in], with which `ours` computes what `theirs` does.
+
+    c_attn: [d, 3 d], for x @ c_attn; a third of its columns each, in an order that nobody wrote down, makes the
+    queries, the keys and the values, and c_attn_bias [3 d] goes with it. c_proj: [d, d], the output projection, stored
+    [in, out] or [out, in]. theirs(x): the rows [n, d] that the model computes for x [n, d].
+    ours(x, w_q, w_k, w_v, w_o, b_q, b_k, b_v): the same with matrices [out, in].
     """
-    d = c_attn.shape[0]
-    thirds = [slice(first, first + d) for first in (0, d, 2 * d)]
-    matrices = [c_attn[:, third].transpose(0, 1) for third in thirds]
-    return (*matrices, c_proj.transpose(0, 1), *(c_attn_bias[third] for third in thirds))
+    d = len(c_proj)
+    generator = torch.Generator().manual_seed(19)
+    x = torch.randn(7, d, generator=generator).to(c_proj)
+    wanted = theirs(x)
+    for turned, order in itertools.product((True, False), itertools.permutations(range(3))):
+        matrices = [c_attn[:, third * d : (third + 1) * d].T for third in order]
+        biases = [c_attn_bias[third * d : (third + 1) * d] for third in order]
+        parts = (*matrices, c_proj.T if turned else c_proj, *biases)
+        if torch.allclose(ours(x, *parts), wanted, rtol=1e-3, atol=1e-4):
+            return parts
+    raise ValueError("no arrangement fits")
 
 
-def _checkpoint_cases():
-    def case(label, seed, d):
-        return Case(label, tuple(normal(seed, (d, 3 * d), (3 * d,), (d, d))))
+def _unknown_attention(label, seed, d, order, turned, spread=1.0):
+    """Return tensors in which the thirds of c_attn are, from the left, those of `order` (0: queries, 1: keys, …)."""
+    matrices = [m * spread for m in normal(seed, (d, d), (d, d), (d, d), (d, d))]
+    biases = normal(seed + 1, (d,), (d,), (d,))
+    c_attn = torch.cat([matrices[one].T for one in order], dim=1)
+    c_attn_bias = torch.cat([biases[one] for one in order])
 
+    def theirs(x):
+        return attention(x, *matrices, *biases)
+
+    c_proj = matrices[3].T.contiguous() if turned else matrices[3]
+    return Case(label, (c_attn, c_attn_bias, c_proj, theirs, attention))
+
+
+def _unknown_attentions():
     return [
-        case("3 features", 1950, 3),
-        case("6 features", 1951, 6),
-        case("9 features", 1952, 9),
-        case("12 features", 1953, 12),
+        _unknown_attention("queries, keys, values; c_proj [in, out], as GPT-2 has it", 1950, 4, (0, 1, 2), True),
+        _unknown_attention("keys, queries, values; c_proj [in, out]", 1952, 3, (1, 0, 2), True),
+        _unknown_attention("queries, keys, values; c_proj [out, in]", 1954, 5, (0, 1, 2), False),
+        _unknown_attention("values, keys, queries; c_proj [out, in]", 1956, 6, (2, 1, 0), False),
+        _unknown_attention("values, queries, keys; small weights", 1958, 7, (2, 0, 1), True, spread=0.3),
+        _unknown_attention("keys, values, queries; a wider one", 1960, 11, (1, 2, 0), False, spread=0.5),
     ]
 
 
+_SEARCH = """
+    x = torch.randn(5, len(c_proj), generator=torch.Generator().manual_seed(0)).to(c_proj)
+    for order in itertools.permutations(range(3)):
+        for w_o in (c_proj, c_proj.T):
+            matrices, biases = c_attn.chunk(3, dim=-1), c_attn_bias.chunk(3)
+            parts = (*(matrices[i].T for i in order), w_o, *(biases[i] for i in order))
+            if torch.allclose(ours(x, *parts), theirs(x), rtol=1e-3, atol=1e-4):
+                break
+        else:
+            continue
+        break
+    return parts
+"""
+
 EXERCISE_4 = Exercise(
-    "19.4", "Port an attention", 12, 2, gpt2_attention, _checkpoint_cases,
+    "19.4", "Port an attention that nobody described", 12, 3, port_attention, _unknown_attentions,
     slips(
-        "c_attn, c_attn_bias, c_proj", """
-            b_q, b_k, b_v = c_attn_bias.chunk(3)
-            w_q, w_k, w_v = (piece.T for piece in c_attn.chunk(3, dim=-1))
-            return w_q, w_k, w_v, c_proj.T, b_q, b_k, b_v
-        """,
-        ("nothing transposed", "(piece.T for piece in c_attn.chunk(3, dim=-1))\nreturn w_q, w_k, w_v, c_proj.T",
-         "c_attn.chunk(3, dim=-1)\nreturn w_q, w_k, w_v, c_proj",
-         "No matrix is transposed; GPT-2 stores [in, out], and nn.Linear [out, in]."),
-        ("w_o not transposed", "c_proj.T", "c_proj",
-         "w_o is not transposed. It is square, so it fits either way, but GPT-2 stores c_proj as [in, out], too."),
-        ("only w_o transposed", "piece.T", "piece",
-         "w_q, w_k and w_v are not transposed; each piece of c_attn is square, and [in, out]."),
-        ("dealt in turn", "c_attn_bias.chunk(3)\nw_q, w_k, w_v = (piece.T for piece in c_attn.chunk(3, dim=-1))",
-         "(c_attn_bias[i::3] for i in range(3))\nw_q, w_k, w_v = (c_attn[:, i::3].T for i in range(3))",
-         "You dealt the columns out in turn, first to the queries, then to the keys; the queries get the whole first "
-         "third."),
-        ("cut by rows", "c_attn.chunk(3, dim=-1)", "c_attn.reshape(3, len(c_attn), -1)",
-         "The numbers of c_attn were cut in the order in which they lie in memory, row by row; each piece is a third "
-         "of the columns: cut along the last axis."),
-        ("cut along the first axis", ", dim=-1", "",
-         "You cut c_attn along the wrong axis: the pieces are thirds of its columns (dim=-1), or of the rows of its "
-         "transpose."),
+        "c_attn, c_attn_bias, c_proj, theirs, ours", _SEARCH,
+        ("a test that cannot fail", "torch.randn(5,", "torch.randn(1,",
+         "Your test cannot tell queries from keys. With a single row, or with the same row many times, as in zeros or "
+         "ones, all keys are equal, and attention is a plain mean whatever they are. Draw several rows at random."),
+        ("c_proj as it is stored", "(c_proj, c_proj.T)", "(c_proj,)",
+         "You never tried c_proj transposed; it is square, and fits either way."),
+        ("c_proj always turned", "(c_proj, c_proj.T)", "(c_proj.T,)",
+         "You never tried c_proj as it is stored; not every file has it as GPT-2 has."),
+        ("no test", "itertools.permutations(range(3))", "[(0, 1, 2)]",
+         "You took the order queries, keys, values for granted. In this file nobody says so: try all orders, and "
+         "compare with theirs."),
+        ("biases in one order", "*(biases[i] for i in order)", "*biases",
+         "The biases go with their third of the columns: each order of the matrices needs the same order of the "
+         "biases."),
+        ("not transposed", "(matrices[i].T for i in order)", "(matrices[i] for i in order)",
+         "The pieces of c_attn are [in, out], for x @ c_attn; ours takes [out, in]: transpose each."),
+        ("dealt in turn", "c_attn.chunk(3, dim=-1)", "[c_attn[:, i::3] for i in range(3)]",
+         "You dealt the columns out in turn; a whole third of them, side by side, belongs together."),
+        itertools=itertools,
     ),
     returns=("w_q", "w_k", "w_v", "w_o", "b_q", "b_k", "b_v"),
 )  # fmt: skip
@@ -347,4 +398,109 @@ EXERCISE_5 = Exercise(
     gradients=("images",),
 )  # fmt: skip
 
-EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5)
+# 19.6 Fill gap after gap ---------------------------------------------------------------------------------------------
+
+
+def fill_gaps(ids, logits_of):
+    """Return ids [batch, seq_len] without gaps: each sentence gets one word after the other, the surest first.
+
+    A gap is the id 3. logits_of(ids): [batch, seq_len, vocab_size], whose row t scores the words for place t. Each time
+    it is asked, every sentence that still has gaps fills one: that whose likeliest word has the highest probability, by
+    that word. The ids 0 to 3 are no words, and are never filled in. ids stay as they are.
+    """
+    filled = ids.clone()
+    while bool((filled == 3).any()):
+        probabilities = logits_of(filled).log_softmax(-1)[..., 4:]
+        for row, of_row in zip(filled, probabilities, strict=True):
+            places = (row == 3).nonzero().flatten().tolist()
+            if places:
+                surest = max(places, key=lambda t: float(of_row[t].max()))
+                row[surest] = int(of_row[surest].argmax()) + 4
+    return filled
+
+
+SAME = 50  # so often in a row a model may be asked about the same ids
+
+
+def _gap_case(label, seed, lengths, hidden, vocab_size=17, d=5, special=-3.0):
+    """Return sentences, padded behind, with gaps, and a pretend model in which every word looks at its neighbours.
+
+    hidden: for each sentence the places of its gaps. special: how likely the ids 0 to 3 are together, in logits. It is
+    the same in all places, so that leaving these ids out before the softmax or after it gives the same order.
+    """
+    longest = max(lengths)
+    ids = integers(seed, (len(lengths), longest), 4, vocab_size)
+    ids[:, 0] = 1
+    for row, length, gaps in zip(ids, lengths, hidden, strict=True):
+        row[length - 1 :] = 0
+        row[length - 1] = 2
+        row[torch.tensor(gaps, dtype=torch.long)] = 3
+    table, places, head = normal(seed + 1, (vocab_size, d), (longest, d), (d, vocab_size))
+    offsets = special + torch.tensor([0.0, 0.0, 0.0, 1.0]).to(head)
+    asked = []
+
+    def logits_of(given):
+        if given.shape[1:] != ids.shape[1:]:
+            raise ValueError(f"logits_of takes whole sentences, ids of {ids.shape[1]} places, got {list(given.shape)}")
+        asked[:] = [*asked, given.clone()] if asked and torch.equal(asked[0], given) else [given.clone()]
+        if len(asked) > SAME:
+            asked.clear()
+            raise ValueError(f"logits_of was asked {SAME} times in a row about the same ids: nothing was filled in")
+        x = table[given] + places
+        mixed = torch.tanh(2 * x + x.roll(1, dims=1) - 1.5 * x.roll(-1, dims=1))
+        logits = 2 * mixed @ head
+        logits[..., :4] = logits[..., 4:].logsumexp(dim=-1, keepdim=True) + offsets
+        return logits
+
+    return Case(label, (ids, logits_of))
+
+
+def _gap_cases():
+    return [
+        _gap_case("one sentence with two gaps side by side", 1980, [7], [[2, 3]]),
+        _gap_case("one sentence with one gap", 1982, [5], [[3]]),
+        _gap_case("no gaps at all", 1984, [6, 4], [[], []]),
+        _gap_case("3 sentences with one, four and two gaps", 1986, [11, 8, 9], [[5], [1, 2, 4, 5], [3, 6]]),
+        _gap_case("nothing but gaps", 1988, [8, 6], [[1, 2, 3, 4, 5, 6], [1, 2, 3, 4]]),
+        _gap_case("a model that would like to say <unk> again", 1990, [9, 7], [[2, 4, 5], [3, 4]], special=1.0),
+    ]
+
+
+EXERCISE_6 = Exercise(
+    "19.6", "Fill gap after gap", 12, 2, fill_gaps, _gap_cases,
+    slips(
+        "ids, logits_of", """
+            ids, rows = ids.clone(), torch.arange(len(ids))
+            while (ids == 3).any():
+                p = logits_of(ids).softmax(dim=-1)
+                p[..., :4] = 0
+                best, words = p.max(dim=-1)
+                at = best.masked_fill(ids != 3, -1).argmax(dim=1)
+                gaps = ids[rows, at] == 3
+                ids[rows[gaps], at[gaps]] = words[rows, at][gaps]
+            return ids
+        """,
+        ("all at once", "ids[rows[gaps], at[gaps]] = words[rows, at][gaps]", "ids = torch.where(ids == 3, words, ids)",
+         "Each gap was filled without knowing what goes into the others. Fill one in each sentence, and ask "
+         "logits_of again before the next."),
+        ("from the left", "best.masked_fill(ids != 3, -1)", "(ids == 3).int()",
+         "You filled the gaps from left to right; fill the surest first, the one whose best word has the highest "
+         "probability."),
+        ("from the right", "best.masked_fill(ids != 3, -1).argmax(dim=1)",
+         "ids.shape[1] - 1 - (ids == 3).flip(1).int().argmax(dim=1)",
+         "You filled the gaps from right to left; fill the surest first, the one whose best word has the highest "
+         "probability."),
+        ("the least sure first", "best.masked_fill(ids != 3, -1).argmax", "best.masked_fill(ids != 3, 2).argmin",
+         "You filled the least sure gap first; it is the surest that others can build on."),
+        ("by logits", "logits_of(ids).softmax(dim=-1)\n    p[..., :4] = 0",
+         "logits_of(ids).clone()\n    p[..., :4] = -1e9\n    p += 1e3",
+         "You compared logits of different places; they say which word is likelier in one place, and only the softmax "
+         "makes places comparable."),
+        ("says <unk>", "p[..., :4] = 0",
+         "p[..., :3] = 0\n    if (p.argmax(dim=-1) == 3)[ids == 3].any():\n        raise Endless",
+         "Your words may be id 3, which is the gap itself: leave out the ids 0 to 3 when you choose."),
+        Endless=Endless,
+    ),
+)  # fmt: skip
+
+EXERCISES = (EXERCISE_1, EXERCISE_2, EXERCISE_3, EXERCISE_4, EXERCISE_5, EXERCISE_6)

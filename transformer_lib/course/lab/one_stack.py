@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ...data.tokenizers import BOS_ID, EOS_ID, UNK_ID, WordTokenizer, pad_batch
+from ...model.masks import causal_mask
 from ...training.schedules import make_schedule
 from . import masks
 
@@ -31,6 +32,22 @@ def one_hidden(seed: int = 99) -> tuple[Tensor, Tensor, Tensor]:
     ids = heldout()
     where = torch.multinomial((ids > UNK_ID).float(), 1, generator=torch.Generator().manual_seed(seed))
     return ids.scatter(1, where, UNK_ID), where[:, 0], ids.gather(1, where)[:, 0]
+
+
+@torch.no_grad()
+def gap(text: str, position: int, *, writer: nn.Module, filler: nn.Module) -> None:
+    """Print what both models would put at this position of a sentence (<bos> is 0), if they find it likelier than .12.
+
+    The writer, called as writer(ids, mask), sees what comes before it; the filler also what comes behind it.
+    """
+    words = tokenizer()
+    ids = words.encode_batch([text], bos=True, eos=True)
+    hidden = ids.index_fill(1, torch.tensor(position), UNK_ID)
+    print(*("___" if i == UNK_ID else words.words[i] for i in hidden[0, 1:-1].tolist()))
+    left, both = writer(ids, causal_mask(ids.shape[1]))[0, position - 1], filler(hidden, None)[0, position]
+    for name, logits in (("writer", left), ("filler", both)):
+        best = logits.softmax(dim=-1).topk(4)
+        print("   ", name, *(f" {words.words[i]} {p:.2f}" for p, i in zip(*best, strict=True) if p > 0.12))
 
 
 def ngram_perplexity(order: int) -> float:

@@ -6,11 +6,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
+from ...model import interop
+from ...model.masks import padding_mask
 from . import stored
 
 load_results = stored.loader("ports.json")
@@ -61,3 +64,21 @@ def new_ids(size: Sequence[int], seed: int) -> Tensor:
     ids = torch.randint(1, size[0], (SENTENCES, size[1]), generator=torch.Generator().manual_seed(seed))
     lengths = torch.tensor([size[1], size[1] // 2, size[1] - 2])
     return ids.masked_fill(torch.arange(size[1]) >= lengths[:, None], 0)
+
+
+@torch.no_grad()
+def compared(size: Sequence[int] = MODELS[0], seed: int = 0) -> dict[str, str] | None:
+    """Return the largest difference of a logit at real tokens, of GPT-2 and of BERT, with all weights drawn anew.
+
+    None without `transformers`. The size is one of MODELS.
+    """
+    if importlib.util.find_spec("transformers") is None:
+        return None
+    ids = new_ids(size, seed)  # two of three rows end in padding
+    gpt2, bert = draw_anew(new_gpt2(size, seed), seed), draw_anew(new_bert(size, seed), seed)
+    off = {
+        "GPT-2": interop.load_gpt2(gpt2.state_dict(), gpt2.config)(ids) - gpt2(ids).logits,
+        "BERT": interop.load_bert(bert.state_dict(), bert.config)(ids, padding_mask(ids, 0))
+        - bert(ids, attention_mask=(ids != 0).long()).logits,
+    }
+    return {name: f"{float(each[ids != 0].abs().max()):.0e}" for name, each in off.items()}

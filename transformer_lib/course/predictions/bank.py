@@ -21,6 +21,7 @@ from .bank_15 import NOTEBOOK_15
 from .bank_16 import NOTEBOOK_16
 from .bank_17 import NOTEBOOK_17
 from .bank_18 import NOTEBOOK_18
+from .bank_19 import NOTEBOOK_19
 from .bank_20 import NOTEBOOK_20
 from .bank_21 import NOTEBOOK_21
 from .bank_A import NOTEBOOK_A
@@ -46,6 +47,7 @@ PREDICTIONS: tuple[Prediction, ...] = (
     *NOTEBOOK_16,
     *NOTEBOOK_17,
     *NOTEBOOK_18,
+    *NOTEBOOK_19,
     *NOTEBOOK_20,
     *NOTEBOOK_21,
     *NOTEBOOK_A,

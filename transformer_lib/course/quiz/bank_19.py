@@ -58,32 +58,6 @@ NOTEBOOK_19 = (
         alone=False,
     ),
     Choice(
-        "19.q3",
-        "The writer was trained under the causal mask. Now it is tested under the full mask, on the same task. What "
-        "becomes of its perplexity, about 5?",
-        (
-            Option(
-                "It falls to about 1, because the answer can be read off.",
-                "A model that is trained so does that. This one has never had reason to look to its right.",
-            ),
-            Option(
-                "It falls a little.",
-                "It would have to know what to do with the words on the right, and it has never seen any.",
-            ),
-            Option(
-                "It stays as it is.",
-                "The softmax gives the new keys weight, whether the heads know what to do with them or not, so the "
-                "rows change.",
-            ),
-            Option(
-                "It rises, by far.",
-                "New keys take weight in every row, and what they bring is nothing the layers were trained on.",
-                right=True,
-            ),
-        ),
-        alone=False,
-    ),
-    Choice(
         "19.q4",
         "A pair has 12 English and 14 German tokens. Both models have equally many parameters: 2 + 2 layers in one, 5 "
         "layers in the other, which reads all 26 tokens as one sequence. Which one needs more multiply-adds for it?",
@@ -111,28 +85,27 @@ NOTEBOOK_19 = (
         ),
     ),
     Choice(
-        "19.q5",
-        "You have ported GPT-2 and compare logits, with weights as they come fresh from transformers. The largest "
-        "difference is 0.000002. Is the port right?",
+        "19.q3",
+        "You have ported a GPT-2, and drawn all its weights anew, so that logits spread by about 2. In float32 the two "
+        "programs differ by up to 0.0014, and in float64 by up to 0.0014, too. What does that tell you?",
         (
             Option(
-                "Yes, such a small difference can only be rounding.",
-                "It can also be a part that hardly matters yet: with fresh weights biases are 0, gains 1, and the "
-                "matrices small.",
+                "It is rounding: a thousandth is little beside 2.",
+                "Rounding shrinks a hundred million times from float32 to float64. What stays is computed differently.",
             ),
             Option(
-                "One cannot know: with these weights a wrong part may make no difference.",
-                "A test has to be able to fail. So draw all weights anew, larger, biases and gains included, and "
-                "compare again.",
+                "A part computes something slightly different.",
+                "Rounding would have all but vanished in float64. Such a size fits the exact GELU in place of its "
+                "approximation, for example.",
                 right=True,
             ),
             Option(
-                "No, the difference would have to be exactly 0.",
-                "Two programs add in different orders, and rounding differs in the last digits of float32.",
+                "One cannot know without the trained weights.",
+                "With weights drawn anew every part matters, so these show more than trained ones would.",
             ),
             Option(
-                "Yes, if it is as small for a hundred different sentences.",
-                "Other sentences go through the same small weights; what does not matter for one does not for all.",
+                "A matrix is transposed that should not be, or one is not that should.",
+                "Such a slip moves logits by about as much as they spread, and not by a thousandth of it.",
             ),
         ),
     ),

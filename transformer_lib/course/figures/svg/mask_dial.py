@@ -42,7 +42,8 @@ def grid(mask: np.ndarray, labels: Sequence[str], row: int) -> str:
 def moves(moved: np.ndarray) -> str:
     """Draw how far the rows moved, [n_layers, n] in shares of their lengths, a column for each layer."""
     left = LEFT + CELL * moved.shape[1] + 22
-    parts = [text(left, 16, "rows moved", "bold")]
+    parts = [text(left, 16, "how far each row moved", "bold")]
+    parts.append(text(left, 34, "1 = as far as the row is long", "soft", size=11))
     middle = len(PUOR) // 2
     for layer, column in enumerate(moved):
         x = left + layer * _MOVED

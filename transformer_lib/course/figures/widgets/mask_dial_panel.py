@@ -93,9 +93,9 @@ def draw_dial(
     body += drawing.next_words("next word, causal mask", words[0], *places, 60, drawing.OLD)
     body += drawing.next_words("next word, this mask", words[1], *places, 190, drawing.NEW)
     says = describe(shares, prefix, position, labels, words)
-    table = [["row", *(f"layer {layer + 1} moved by" for layer in range(len(shares)))]]
+    table = [["row", *(f"layer {layer + 1} moved by, in lengths of the row" for layer in range(len(shares)))]]
     table += [[label, *(f"{share:.2f}" for share in column)] for label, column in zip(labels, shares.T, strict=True)]
-    alt = f"A grid of who may see whom, the shares by which the rows of each layer moved, and next words. {says}"
+    alt = f"A grid of who may see whom, how far the rows of each layer moved in their lengths, and next words. {says}"
     return Picture(body, drawing.WIDTH, drawing.height(n), alt, says, table=table)
 
 
