@@ -15,6 +15,7 @@ from .bank_09 import NOTEBOOK_09
 from .bank_10 import NOTEBOOK_10
 from .bank_11 import NOTEBOOK_11
 from .bank_12 import NOTEBOOK_12
+from .bank_22 import NOTEBOOK_22
 from .model import Prediction
 
 PREDICTIONS: tuple[Prediction, ...] = (
@@ -31,4 +32,5 @@ PREDICTIONS: tuple[Prediction, ...] = (
     *NOTEBOOK_10,
     *NOTEBOOK_11,
     *NOTEBOOK_12,
+    *NOTEBOOK_22,
 )
