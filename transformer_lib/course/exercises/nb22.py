@@ -65,7 +65,7 @@ def _drafted_cases():
 
 
 EXERCISE_1 = Exercise(
-    "22.1", "Which drafted tokens stand", 10, 2, tokens_that_stand, _drafted_cases,
+    "22.1", "Which drafted tokens stand", 8, 2, tokens_that_stand, _drafted_cases,
     slips(
         "drafted, checked, eos_id", """
             agree = [a == b for a, b in zip(drafted, checked)]
@@ -574,7 +574,7 @@ def _serving_cases():
 
 
 EXERCISE_7 = Exercise(
-    "22.7", "A batch that is joined", 15, 3, serve, _serving_cases,
+    "22.7", "A batch that is joined", 14, 3, serve, _serving_cases,
     slips(
         "arrivals, capacity, step, eos_id", """
             inside, joined, said, now, first = {}, {}, {}, 0, 0
@@ -678,7 +678,7 @@ def _sharing_cases():
 
 
 EXERCISE_8 = Exercise(
-    "22.8", "Pages that requests share", 13, 3, find_pages, _sharing_cases,
+    "22.8", "Pages that requests share", 12, 3, find_pages, _sharing_cases,
     slips(
         "tokens, page_size, held, free", """
             held, free, table = list(held), list(free), []
