@@ -595,7 +595,8 @@ EXERCISE_7 = Exercise(
          "Nobody joins as long as somebody is inside: that is a static batch. A place is free as soon as its sentence "
          "has ended."),
         ("no limit", " and len(inside) < capacity", "",
-         "You let everybody in who has come. At most `capacity` requests may be in the batch at a step."),
+         "Every request has joined when it came, though it had to wait: at most capacity requests may be in the batch "
+         "at a step, and asked is the step at which it joined."),
         ("one too many", "len(inside) < capacity", "len(inside) <= capacity",
          "There is one request too many in the batch: join only while fewer than capacity are inside."),
         ("before they come", " and arrivals[first] <= now", "",
@@ -607,8 +608,6 @@ EXERCISE_7 = Exercise(
          "    if token == eos_id:\n            said[request] = inside.pop(request)\n        else:\n            "
          "inside[request].append(token)",
          "You leave eos_id out of the tokens; it is the last of them."),
-        ("when they came", "(joined[r], said[r])", "(arrivals[r], said[r])",
-         "You return when each request came; asked is the step at which it joined, which is later if it had to wait."),
         ("in the order of their ends", "[(joined[r], said[r]) for r in range(len(arrivals))]",
          "[(joined[r], said[r]) for r in said]",
          "Your list is in the order in which requests end; entry r belongs to request r."),
