@@ -30,6 +30,8 @@ CONFIGS = {
     "pre-norm": {"norm_first": True},
     "learned": {"position": "learned", "dropout": 0.5},
     "none": {"position": "none"},
+    "rotary": {"position": "rotary"},
+    "relative": {"position": "relative", "norm_first": True},
 }
 
 
@@ -70,6 +72,26 @@ def test_the_trained_translator_with_sentences_that_come_while_others_are_under_
         said |= {tickets[ticket]: ours.tgt_tokenizer.decode(ids) for ticket, ids in batch.step().items()}
     assert [said[text] for text in texts] == ours.translate(texts)
     assert len(texts) == 32
+
+
+def test_a_step_tells_what_it_said_and_who_leaves_early_makes_room():
+    model, src, wanted = case("rotary")
+    batch, heard = serving.JoiningBatch(model, 3, max_new_tokens=LIMIT), {0: [], 1: [], 2: []}
+    long = [i for i, ids in enumerate(wanted) if len(ids) == LIMIT + 1][:3]
+    tickets = [batch.join(torch.tensor([src[i]]))[0] for i in long]
+    assert tickets == [0, 1, 2] and batch.newest == {}
+    for step in range(LIMIT):
+        if step == 2:
+            batch.leave(0)
+            assert batch.free == 1 and sorted(batch.tickets) == [1, 2]
+        ended = batch.step()
+        for ticket, token in batch.newest.items():
+            heard[ticket].append(token)
+    assert sorted(ended) == [1, 2] and len(batch) == 0
+    assert [len(heard[ticket]) for ticket in range(3)] == [2, LIMIT, LIMIT]
+    assert all(wanted[i][1 : 1 + len(heard[ticket])] == heard[ticket] for ticket, i in enumerate(long))
+    with pytest.raises(ValueError, match=r"number must be of a sentence in the batch, \[\], got 1"):
+        batch.leave(1)
 
 
 def by_hand(lengths, capacity):
@@ -134,9 +156,6 @@ def test_arrivals_are_those_of_a_poisson_process():
 
 def test_errors_say_what_is_wrong():
     model = make_model()
-    for position in ("rotary", "relative"):
-        with pytest.raises(ValueError, match=f"added to its embeddings, but it has {position} positions"):
-            serving.JoiningBatch(make_model(position=position), 2)
     with pytest.raises(ValueError, match="but the model is a SelfOnlyTransformer, not a Transformer"):
         serving.JoiningBatch(SelfOnlyTransformer(model.config), 2)
     with pytest.raises(ValueError, match="capacity must be at least 1"):

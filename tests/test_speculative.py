@@ -299,6 +299,34 @@ def test_a_language_model_may_draft_for_a_translator():
 
 
 @fast
+@pytest.mark.parametrize("gamma", [1, 3, 7])
+def test_a_function_may_draft(gamma):
+    target, src = lively(3), sources(11, 5, seed=4)
+    wanted = tl.greedy_decode(target, src, max_new_tokens=13)
+    asked = []
+
+    def knows(ids):  # what is right for the first sentence, and much too long
+        asked.append(ids)
+        return wanted[0].tolist()[len(ids) :] * 3
+
+    found = tl.speculative_decode(target, knows, src, max_new_tokens=13, gamma=gamma)
+    assert torch.equal(found.ids, wanted)
+    assert all(len(one.drafted) <= gamma for sentence in found.rounds for one in sentence)
+    length = len(found.rounds[0][0].said)
+    assert length == min(gamma + 1, int((wanted[0] != 0).sum()) - 1) and asked[0] == [1]
+    alone = tl.speculative_decode(target, lambda ids: [], src, max_new_tokens=13)
+    assert torch.equal(alone.ids, wanted) and alone.tokens_per_call == 1
+
+
+def test_a_function_that_drafts_no_ids_is_refused():
+    target, src = lively(3), sources(2, 5, seed=4)
+    for drafted in ([99], [-1], (5, 7), [5.0], None):
+        with pytest.raises(TypeError, match="draft must return a list of ids below"):
+            tl.speculative_decode(target, lambda ids, drafted=drafted: drafted, src, max_new_tokens=5)
+    with pytest.raises(TypeError, match="draft must be a model, or a function of the ids so far, got int"):
+        tl.speculative_decode(target, 5, src, max_new_tokens=5)
+
+
 def test_what_does_not_fit_is_refused():
     target, src = make_model(0), sources()
     with pytest.raises(ValueError, match="draft must say the target's 29 words, got 31"):

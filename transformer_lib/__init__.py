@@ -41,7 +41,7 @@ from .data.batches import Batches
 from .data.corpora import Pair, load_corpus
 from .data.digits import load_digits
 from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
-from .decoding import export, paged, serving, speculative
+from .decoding import export, paged, server, serving, speculative
 from .decoding.beam import beam_hypotheses, beam_search
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
 from .decoding.speculative import speculative_decode, speculative_sample
@@ -141,6 +141,7 @@ __all__ = [
     "sample_decode",
     "save_checkpoint",
     "scaled_dot_product_attention",
+    "server",
     "serving",
     "shift_right",
     "sinusoidal_encoding",

@@ -1,8 +1,9 @@
 """Many people at one model: a batch that sentences join and leave at any step, and a queue in front of it.
 
 `JoiningBatch` decodes greedily. Each sentence has its own position, and when one has ended, another takes its slot at
-the next step (Yu et al. 2022 call this iteration-level scheduling). `simulate` computes how long requests wait for such
-a batch, or for one that must end before the next begins.
+the next step (Gao et al. 2018 did so for recurrent networks, Yu et al. 2022, who call it iteration-level scheduling,
+for Transformers). `simulate` computes how long requests wait for such a batch, or for one that must end before the next
+begins. `server` puts such a batch behind an address.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ from .._lists import check_items, check_rows
 from .._validate import check_flag, check_int, check_positive
 from ..data.tokenizers import pad_batch
 from ..fast.eligibility import obstacle
+from ..model.attention import fused_attention
 from ..model.base import TranslationModel
 from ..model.decoder import DecoderLayer
 from ..model.evaluating import all_evaluating, evaluating, parts_of
 from ..model.masks import padding_mask
 from ..model.multihead import MultiHeadAttention
-from ..model.positional import LearnedPosition, SinusoidalPosition
+from ..model.positional import LearnedPosition, RelativeBias, RotaryPosition, SinusoidalPosition
 from ..model.transformer import Transformer
 from .stepping import check_request, check_weights
 
@@ -43,12 +45,12 @@ class JoiningBatch:
     a sentence leaves, the last one moves into its slot.
 
     Args:
-        model: a `Transformer` whose positions are added to the embeddings, or absent; it is used as in evaluation.
+        model: a `Transformer` with positions of any kind; it is used as in evaluation.
         capacity: the most sentences at a time. max_new_tokens: at most this many tokens after bos.
 
     Raises:
-        TypeError, ValueError: an argument is out of range; the model is no plain `Transformer`, has rotary or relative
-            positions, or a weight that is NaN or infinite.
+        TypeError, ValueError: an argument is out of range; the model is no plain `Transformer`, or has a weight that is
+            NaN or infinite.
     """
 
     def __init__(self, model: TranslationModel, capacity: int, *, max_new_tokens: int = 40) -> None:
@@ -66,6 +68,7 @@ class JoiningBatch:
         self.ids = torch.full((capacity, 1 + max_new_tokens), config.pad_id, device=weight.device)
         self.lengths = self.ids.new_zeros(capacity)  # tokens so far, bos included
         self.tickets: list[int] = []  # of the sentence in each slot that is in use
+        self.newest: dict[int, int] = {}  # {number: id} that the last step said, also of sentences that ended with it
         self.joined = 0
         self.src_mask = torch.zeros(capacity, 1, 1, config.max_len, dtype=torch.bool, device=weight.device)
         self.layers = [
@@ -118,6 +121,7 @@ class JoiningBatch:
         with self._evaluating():
             chosen = self._logits().argmax(dim=-1)
         n = len(self)
+        self.newest = dict(zip(self.tickets, chosen.tolist(), strict=True))
         self.ids[torch.arange(n), self.lengths[:n]] = chosen
         self.lengths[:n] += 1
         over = (chosen == self.model.config.eos_id) | (self.lengths[:n] > self.max_new_tokens)
@@ -126,6 +130,16 @@ class JoiningBatch:
         for slot in reversed(ended):  # so that the last slot is never one that still has to leave
             self._leave(slot)
         return result
+
+    def leave(self, number: int) -> None:
+        """Take a sentence out before it has ended, as when nobody waits for it any more.
+
+        Raises:
+            ValueError: it is not in the batch.
+        """
+        if number not in self.tickets:
+            raise ValueError(f"number must be of a sentence in the batch, {self.tickets}, got {number!r}")
+        self._leave(self.tickets.index(number))
 
     def _evaluating(self) -> AbstractContextManager[None]:
         """Return `evaluating(model)`, or nothing to do where the model stays so anyway: that takes a 20th of a step."""
@@ -184,28 +198,33 @@ class _Buffers:
     def _attend_own(self, x: Tensor, places: Tensor, mask: Tensor) -> Tensor:
         own, every = self.layer.self_attention, torch.arange(len(x), device=x.device)
         q, k, v = (own.split_heads(project(x)) for project in (own.w_q, own.w_k, own.w_v))  # [n, n_heads, 1, d_k]
+        if isinstance(own.position, RotaryPosition):
+            q, k = (own.position.rotate_at(rows, places[:, None, None]) for rows in (q, k))
         keys, values = self.rows[:2]
         keys[every, :, places], values[every, :, places] = k[:, :, 0], v[:, :, 0]
-        return _output(own, q, keys[: len(x)], values[: len(x)], mask)
+        bias = None
+        if isinstance(own.position, RelativeBias):  # [n_heads, n, k_len] -> [n, n_heads, 1, k_len]
+            bias = own.position.at(places, mask.shape[-1]).transpose(0, 1)[:, :, None]
+        return _output(own, q, keys[: len(x)], values[: len(x)], mask, bias)
 
     def _attend_memory(self, x: Tensor, mask: Tensor) -> Tensor:
         cross, (keys, values) = self.layer.cross_attention, self.rows[2:]
         return _output(cross, cross.split_heads(cross.w_q(x)), keys[: len(x)], values[: len(x)], mask)
 
 
-def _output(attention: MultiHeadAttention, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+def _output(
+    attention: MultiHeadAttention, q: Tensor, keys: Tensor, values: Tensor, mask: Tensor, bias: Tensor | None = None
+) -> Tensor:
     seen = mask.shape[-1]
-    heads = attention.attend(q, keys[:, :, :seen], values[:, :, :seen], mask)
+    heads = fused_attention(q, keys[:, :, :seen], values[:, :, :seen], mask, bias=bias)
     output: Tensor = attention.w_o(attention.join_heads(heads))
     return output
 
 
 def _require_plain(model: TranslationModel) -> Transformer:
     reason = obstacle(model)
-    if reason is None and cast(Transformer, model).config.position in ("rotary", "relative"):
-        reason = f"it has {cast(Transformer, model).config.position} positions"
     if reason is not None:
-        raise ValueError(f"model must be a Transformer with positions added to its embeddings, but {reason}")
+        raise ValueError(f"model must be a plain Transformer, but {reason}")
     return cast(Transformer, model)
 
 

@@ -7,11 +7,12 @@ al. 2023). Only the number of calls of the target changes.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import Protocol, TypeGuard, TypeVar, cast
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from .._validate import check_fraction, check_id_batch, check_id_range, check_int, check_positive, check_tensor
 from ..data.tokenizers import EOS_ID, PAD_ID, pad_batch
@@ -23,6 +24,7 @@ from .stepping import check_model, check_request, check_weights
 
 Model = TranslationModel | LanguageModel
 Accept = Callable[[list[int], list[int], int], list[int]]  # (drafted, checked, eos_id) -> what is said
+Propose = Callable[[list[int]], list[int]]  # what was said so far, bos first -> the ids that may come next
 Draw = Callable[[Tensor], int]  # probabilities [n] -> an index
 Outcome = TypeVar("Outcome", bound=Hashable)
 
@@ -134,7 +136,7 @@ def tokens_per_call(alpha: float, gamma: int) -> float:
 
 def speculative_decode(
     target: Model,
-    draft: Model,
+    draft: Model | Propose,
     src: Tensor,
     *,
     max_new_tokens: int,
@@ -150,8 +152,10 @@ def speculative_decode(
 
     Args:
         target, draft: models of the same words, used in evaluation mode. A `LanguageModel` may draft for a translator:
-            it does not see the source. src: source ids [batch, src_len]; if the target is a `LanguageModel`, the
-            prompts [batch, prompt_len], without padding, with which the ids begin.
+            it does not see the source. A function may draft, too: given the ids so far, it returns those that it
+            expects next, as many as it likes, from which gamma are taken.
+        src: source ids [batch, src_len]; if the target is a `LanguageModel`, the prompts [batch, prompt_len], without
+            padding, with which the ids begin.
         max_new_tokens: at most this many tokens are said. gamma: drafted at most, each round; fewer after a drafted eos
             and near max_new_tokens.
         accept: what is said, given (drafted, checked, eos_id); see `tokens_that_stand`.
@@ -159,7 +163,8 @@ def speculative_decode(
 
     Raises:
         TypeError, ValueError: src or max_new_tokens does not fit the models; they have different words; a weight of one
-            is NaN or infinite; accept returns something else than 1 to len(drafted) + 1 ids.
+            is NaN or infinite; accept returns something else than 1 to len(drafted) + 1 ids, or a drafting function no
+            ids of the target's words.
     """
 
     def judge(drafted: list[int], _proposals: list[Tensor], logits: Tensor, end: int) -> list[int]:
@@ -267,18 +272,19 @@ class _Way:
 
 
 def _speculate(
-    target: Model, draft: Model, src: Tensor, max_new_tokens: int, gamma: int, way: _Way, eos_id: int | None
+    target: Model, draft: Model | Propose, src: Tensor, max_new_tokens: int, gamma: int, way: _Way, eos_id: int | None
 ) -> Speculated:
     check_int("gamma", gamma)
     src, starts, end = _check(target, draft, src, max_new_tokens, eos_id)
     longest = len(starts[0]) + max_new_tokens
     rows, rounds = starts, _nothing_yet(starts)
-    with torch.no_grad(), evaluating(target), evaluating(draft):
-        small, large = _reader(draft, src), _reader(target, src)
+    quiet = evaluating(draft) if _is_model(draft) else nullcontext()
+    with torch.no_grad(), evaluating(target), quiet:
+        small, large = _drafter(draft, src, gamma, longest, way, end, _words(target)), _reader(target, src)
         growing = list(range(len(rows)))
         while growing:
             prefixes = [rows[i] for i in growing]
-            drafts, proposals = _draft(small, prefixes, gamma, longest, way, end)
+            drafts, proposals = small.draft(prefixes)
             counts = [len(drafted) + 1 for drafted in drafts]
             checked = large.after([a + b for a, b in zip(prefixes, drafts, strict=True)], counts)
             for i, drafted, proposed, logits in zip(growing, drafts, proposals, checked, strict=True):
@@ -288,8 +294,8 @@ def _speculate(
                 rounds[i].append(Round(tuple(drafted), tuple(said)))
             stay = [k for k, i in enumerate(growing) if end not in rounds[i][-1].said and len(rows[i]) < longest]
             growing = [growing[k] for k in stay]
-            for reader in (small, large):
-                reader.select(stay)
+            small.select(stay)
+            large.select(stay)
     return Speculated(pad_batch(rows, _pad_id(target)).to(src.device), rounds)
 
 
@@ -297,26 +303,76 @@ def _nothing_yet(rows: list[list[int]]) -> list[list[Round]]:
     return [[] for _ in rows]
 
 
-def _draft(
-    reader: _Reader, prefixes: list[list[int]], gamma: int, longest: int, way: _Way, end: int
-) -> tuple[list[list[int]], list[list[Tensor]]]:
-    """Return up to gamma tokens after each prefix, and what each was chosen by; the target says the last token."""
-    drafts: list[list[int]] = [[] for _ in prefixes]
-    proposals: list[list[Tensor]] = [[] for _ in prefixes]
-    for _ in range(gamma):
-        open_rows = [
-            i
-            for i, (prefix, drafted) in enumerate(zip(prefixes, drafts, strict=True))
-            if len(prefix) + len(drafted) < longest - 1 and end not in drafted
-        ]
-        if not open_rows:
-            break
-        logits = reader.after([a + b for a, b in zip(prefixes, drafts, strict=True)], [1] * len(prefixes))
-        shaped = way.shape(torch.cat([logits[i] for i in open_rows]))  # [open rows, vocab_size]
-        for i, token, chosen_by in zip(open_rows, way.propose(shaped), shaped, strict=True):
-            drafts[i].append(token)
-            proposals[i].append(chosen_by)
-    return drafts, proposals
+@dataclass
+class _ModelDrafts:
+    """A model that drafts up to gamma tokens after each prefix; the target says the last token of the `longest`."""
+
+    reader: _Reader
+    gamma: int
+    longest: int
+    way: _Way
+    end: int
+
+    def draft(self, prefixes: list[list[int]]) -> tuple[list[list[int]], list[list[Tensor]]]:
+        """Return the tokens that are drafted after each prefix, and what each was chosen by."""
+        drafts: list[list[int]] = [[] for _ in prefixes]
+        proposals: list[list[Tensor]] = [[] for _ in prefixes]
+        for _ in range(self.gamma):
+            open_rows = [
+                i
+                for i, (prefix, drafted) in enumerate(zip(prefixes, drafts, strict=True))
+                if len(prefix) + len(drafted) < self.longest - 1 and self.end not in drafted
+            ]
+            if not open_rows:
+                break
+            logits = self.reader.after([a + b for a, b in zip(prefixes, drafts, strict=True)], [1] * len(prefixes))
+            shaped = self.way.shape(torch.cat([logits[i] for i in open_rows]))  # [open rows, vocab_size]
+            for i, token, chosen_by in zip(open_rows, self.way.propose(shaped), shaped, strict=True):
+                drafts[i].append(token)
+                proposals[i].append(chosen_by)
+        return drafts, proposals
+
+    def select(self, kept: list[int]) -> None:
+        """Keep the batch rows `kept`."""
+        self.reader.select(kept)
+
+
+@dataclass
+class _FunctionDrafts:
+    """A function that drafts, given the ids so far: nothing is kept between rounds."""
+
+    propose: Propose
+    gamma: int
+    longest: int
+    end: int
+    vocab_size: int
+
+    def draft(self, prefixes: list[list[int]]) -> tuple[list[list[int]], list[list[Tensor]]]:
+        """Return the tokens that are drafted after each prefix; they were chosen by nothing that can be shown."""
+        return [self._after(prefix) for prefix in prefixes], [[] for _ in prefixes]
+
+    def _after(self, prefix: list[int]) -> list[int]:
+        drafted = self.propose(list(prefix))
+        known = range(self.vocab_size)
+        if not isinstance(drafted, list) or not all(isinstance(one, int) and one in known for one in drafted):
+            raise TypeError(f"draft must return a list of ids below {self.vocab_size}, got {drafted!r:.80}")
+        drafted = drafted[: min(self.gamma, self.longest - 1 - len(prefix))]
+        return drafted[: drafted.index(self.end) + 1] if self.end in drafted else drafted
+
+    def select(self, kept: list[int]) -> None:
+        """There is nothing to keep."""
+
+
+def _drafter(
+    draft: Model | Propose, src: Tensor, gamma: int, longest: int, way: _Way, end: int, vocab_size: int
+) -> _ModelDrafts | _FunctionDrafts:
+    if _is_model(draft):
+        return _ModelDrafts(_reader(draft, src), gamma, longest, way, end)
+    return _FunctionDrafts(cast(Propose, draft), gamma, longest, end, vocab_size)
+
+
+def _is_model(draft: object) -> TypeGuard[Model]:
+    return isinstance(draft, nn.Module)
 
 
 class _Reader(Protocol):
@@ -382,26 +438,29 @@ def _last(logits: Tensor, lengths: Sequence[int], counts: Sequence[int]) -> list
 
 
 def _check(
-    target: Model, draft: Model, src: Tensor, max_new_tokens: int, eos_id: int | None
+    target: Model, draft: Model | Propose, src: Tensor, max_new_tokens: int, eos_id: int | None
 ) -> tuple[Tensor, list[list[int]], int]:
     """Return src, what every row begins with, and the id that ends it."""
-    for name, model in (("target", target), ("draft", draft)):
+    models: dict[str, Model] = {"target": target} | ({"draft": draft} if _is_model(draft) else {})
+    if not callable(draft):
+        raise TypeError(f"draft must be a model, or a function of the ids so far, got {type(draft).__name__}")
+    for name, model in models.items():
         (check_weights if isinstance(model, LanguageModel) else check_model)(name, model)
-    if _words(draft) != _words(target):
-        raise ValueError(f"draft must say the target's {_words(target)} words, got {_words(draft)}")
+    if "draft" in models and _words(models["draft"]) != _words(target):
+        raise ValueError(f"draft must say the target's {_words(target)} words, got {_words(models['draft'])}")
     if not isinstance(target, LanguageModel):
         src, end = check_request(target, src, max_new_tokens), target.config.eos_id
         if eos_id not in (None, end):
             raise ValueError(f"eos_id must be that of the target's config, {end}, got {eos_id}")
         starts = [[target.config.bos_id] for _ in src]
     else:
-        if not isinstance(draft, LanguageModel):
+        if _is_model(draft) and not isinstance(draft, LanguageModel):
             raise TypeError(f"draft must be a LanguageModel, as the target is, got {type(draft).__name__}")
         src = check_id_range("src", check_id_batch("src", src), _words(target))
         check_int("max_new_tokens", max_new_tokens)
         starts, end = src.tolist(), EOS_ID if eos_id is None else check_int("eos_id", eos_id, minimum=0)
-    _check_room("target", target, len(starts[0]) - 1 + max_new_tokens)
-    _check_room("draft", draft, len(starts[0]) - 1 + max_new_tokens)
+    for name, model in models.items():
+        _check_room(name, model, len(starts[0]) - 1 + max_new_tokens)
     return src, starts, end
 
 

@@ -31,12 +31,12 @@ def sinusoidal_encoding(seq_len: int, d_model: int) -> Tensor:
 
 
 def _angles(name: str, positions: Tensor, width: int, base: float = 10000.0) -> Tensor:
-    """Return pos · ω_j as [len(positions), width / 2], in float64 so that far positions keep their phase."""
+    """Return pos · ω_j as [*positions.shape, width / 2], in float64 so that far positions keep their phase."""
     check_int(name, width, minimum=2)
     if width % 2:
         raise ValueError(f"{name} must be even (sine and cosine come in pairs), got {width}")
     frequencies = base ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width)
-    return positions.double()[:, None] * frequencies
+    return positions.double()[..., None] * frequencies
 
 
 class SinusoidalPosition(nn.Module):
@@ -100,8 +100,15 @@ class RotaryPosition(nn.Module):
     def rotate(self, x: Tensor, start: int = 0) -> Tensor:
         """Return x [..., seq_len, d_k] with feature pair j of position pos turned by the angle pos · ω_j."""
         check_tensor("x", x, min_rank=2)
-        positions = torch.arange(start, start + x.shape[-2], device=x.device)
-        angles = _angles("d_k", positions, x.shape[-1], self.base)  # [seq_len, d_k / 2]
+        return self.rotate_at(x, torch.arange(start, start + x.shape[-2], device=x.device))
+
+    def rotate_at(self, x: Tensor, positions: Tensor) -> Tensor:
+        """Return x [..., seq_len, d_k], each row turned by its own position.
+
+        positions: whole numbers, broadcastable to [..., seq_len], as where sentences of a batch are of different
+        lengths.
+        """
+        angles = _angles("d_k", positions, x.shape[-1], self.base)  # [..., seq_len, d_k / 2]
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         if self.pairs == "halves":
             first, second = x.chunk(2, dim=-1)  # [..., seq_len, d_k / 2] each
@@ -124,9 +131,11 @@ class RelativeBias(nn.Module):
 
     def forward(self, q_len: int, k_len: int) -> Tensor:
         """Return the bias [n_heads, q_len, k_len]; the queries are the last q_len of the k_len positions."""
-        device = self.table.device
-        queries = torch.arange(k_len - q_len, k_len, device=device)
-        offsets = torch.arange(k_len, device=device)[None, :] - queries[:, None]  # [q_len, k_len]
+        return self.at(torch.arange(k_len - q_len, k_len, device=self.table.device), k_len)
+
+    def at(self, queries: Tensor, k_len: int) -> Tensor:
+        """Return the bias [n_heads, q_len, k_len] of queries at these positions [q_len], in any order."""
+        offsets = torch.arange(k_len, device=self.table.device)[None, :] - queries[:, None]  # [q_len, k_len]
         return self.table[:, offsets.clamp(-self.max_offset, self.max_offset) + self.max_offset]
 
 

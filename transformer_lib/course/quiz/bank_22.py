@@ -7,25 +7,26 @@ from .model import Choice, Option, Question
 NOTEBOOK_22: tuple[Question, ...] = (
     Choice(
         "22.q1",
-        "A decoding step computes one row for each sentence of the batch. How long does a step for 8 sentences take, "
-        "compared with a step for one?",
+        "Two requests reach our translator: “The man wanted to see the bank near the river.” and “The man wanted to "
+        "see the bank near the money.” Ten of their eleven tokens are alike. Which rows of the encoder's memory can "
+        "the second request take over from the first?",
         (
             Option(
-                "Eight times as long, since it is eight times the arithmetic.",
-                "It is eight times the multiply-adds. But a step for one row spends little of its time on them.",
+                "The first nine: what comes before the change cannot know of it.",
+                "In a decoder it could not. But in an encoder every row reads the whole sentence, to its end.",
             ),
             Option(
-                "Longer, but much less than eight times.",
-                "The parameters are read once for all eight rows, and each operation is started once.",
+                "None of them.",
+                "Every row of the encoder has read the last noun, so every row has changed.",
                 right=True,
             ),
             Option(
-                "Exactly as long.",
-                "There is more to compute and to write, and on a processor with few cores that shows.",
+                "Ten: all but that of the noun that changed.",
+                "The memory is not a list of words. Each of its rows has read all the others.",
             ),
             Option(
-                "More than eight times, because the rows get in each other's way.",
-                "The rows know nothing of each other; they go through the same matrix products side by side.",
+                "All rows of layer 1, and none of layer 2.",
+                "The rows of layer 1 are the first to mix: there, bank already reads river or money.",
             ),
         ),
     ),
@@ -85,26 +86,26 @@ NOTEBOOK_22: tuple[Question, ...] = (
     ),
     Choice(
         "22.q4",
-        "A server answers at most C requests a second. For hours, 1.2 · C arrive. A test of one minute finds a median "
-        "latency of five seconds. What is the latency of this server at that load?",
+        "A server answers at most C requests a second, but 1.2 · C arrive. After the first minute, a new request waits "
+        "12 seconds. All goes on like this for an hour. How long does a new request wait then?",
         (
             Option(
-                "About five seconds.",
-                "In that minute, yes. In the next one the queue is longer: it grows by 0.2 · C requests a second.",
+                "About 12 seconds still: the queue has settled.",
+                "Nothing settles it. In every second 0.2 · C more requests come than go.",
             ),
             Option(
-                "There is none: the longer one measures, the larger it gets.",
-                "More comes in than goes out, so the queue grows without end. Any number says only how long the test "
-                "ran.",
+                "About 14 seconds, 1.2 times as long.",
+                "The load says how fast the queue grows, not how long it is.",
+            ),
+            Option(
+                "About 12 minutes.",
+                "In every second 0.2 · C more come than go. After 3,600 seconds 720 · C are waiting, and C of them are "
+                "answered in a second.",
                 right=True,
             ),
             Option(
-                "About 1.2 times that of a server with the load 1.",
-                "At the load 1 itself the latency has no limit either, if requests come at random.",
-            ),
-            Option(
-                "It depends on the size of the batches.",
-                "C does. But as long as more comes than this C, the queue grows.",
+                "An hour: nobody is answered any more.",
+                "C requests a second are answered all the time. But each has waited longer than the one before.",
             ),
         ),
     ),
