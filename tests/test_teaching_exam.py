@@ -37,7 +37,7 @@ def test_what_continues_an_example_is_drawn_only_when_asked_for(tmp_path, capsys
     command = ["--notebooks", "19", "--count", "5", "--seed", "7", "--out", str(tmp_path)]
     with pytest.raises(SystemExit):
         exam.main(command)
-    message = "count must be at most 2, the questions of these notebooks that stand alone, got 5"
+    message = "count must be at most 1, the questions of these notebooks that stand alone, got 5"
     assert message in capsys.readouterr().err
     exam.main([*command, "--beside-notebook"])
     assert "5 questions; " in capsys.readouterr().out

@@ -443,7 +443,9 @@ def _check(
     """Return src, what every row begins with, and the id that ends it."""
     models: dict[str, Model] = {"target": target} | ({"draft": draft} if _is_model(draft) else {})
     if not callable(draft):
-        raise TypeError(f"draft must be a model, or a function of the ids so far, got {type(draft).__name__}")
+        wanted = "a module with a TransformerConfig as its config, or a function of the ids so far"
+        hint = "; take its .model" if isinstance(getattr(draft, "model", None), nn.Module) else ""
+        raise TypeError(f"draft must be {wanted}, got {type(draft).__name__}{hint}")
     for name, model in models.items():
         (check_weights if isinstance(model, LanguageModel) else check_model)(name, model)
     if "draft" in models and _words(models["draft"]) != _words(target):

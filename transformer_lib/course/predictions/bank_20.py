@@ -6,8 +6,16 @@ from .model import Choice, Number
 
 NOTEBOOK_20 = (
     Number("20.p1", "How many times smaller is today's cache after 1,000 tokens?", 1, 1000, close=10),
-    Choice(
+    Number(
         "20.p2",
+        "How many nats a word does today's model come to at eight times the rate?",
+        1,
+        3,
+        close=0.05,
+        decimals=2,
+    ),
+    Choice(
+        "20.p3",
         "A window of 4 costs .03 nats after 400 steps. After 2,000 steps it costs …",
         (
             "next to nothing: the model has learned to get by.",
@@ -15,14 +23,6 @@ NOTEBOOK_20 = (
             "several times as much.",
         ),
         right="C",
-    ),
-    Number(
-        "20.p3",
-        "How many nats a word does today's model come to at eight times the rate?",
-        1,
-        3,
-        close=0.05,
-        decimals=2,
     ),
     Choice(
         "20.p4",

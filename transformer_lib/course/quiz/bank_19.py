@@ -58,33 +58,6 @@ NOTEBOOK_19 = (
         alone=False,
     ),
     Choice(
-        "19.q4",
-        "A pair has 12 English and 14 German tokens. Both models have equally many parameters: 2 + 2 layers in one, 5 "
-        "layers in the other, which reads all 26 tokens as one sequence. Which one needs more multiply-adds for it?",
-        (
-            Option(
-                "The encoder-decoder.",
-                "Its layers are larger on average, but an English token never meets the decoder's, and a German token "
-                "never the encoder's.",
-            ),
-            Option(
-                "The single stack, nearly twice as many.",
-                "Every token passes all its parameters. In the encoder-decoder most of a token's work is done in one "
-                "of the two halves.",
-                right=True,
-            ),
-            Option(
-                "Equally many: each parameter costs one multiply-add for each token.",
-                "For each token that passes it. In the encoder-decoder not every token passes every parameter.",
-            ),
-            Option(
-                "The single stack, four times as many, because its sequence is twice as long.",
-                "Only the scores grow with the square of the length, and at 26 tokens they cost little beside the "
-                "matrices.",
-            ),
-        ),
-    ),
-    Choice(
         "19.q3",
         "You have ported a GPT-2, and drawn all its weights anew, so that logits spread by about 2. In float32 the two "
         "programs differ by up to 0.0014, and in float64 by up to 0.0014, too. What does that tell you?",
