@@ -46,7 +46,7 @@ def identical(first: object, second: object) -> bool:
         if not isinstance(second, list | tuple) or len(first) != len(second):
             return False
         return all(map(identical, first, second))
-    if isinstance(first, torch.nn.Module):  # it is given to be trained
+    if getattr(first, "given_to_be_trained", False):
         return type(first) is type(second)
     return first is second or first == second
 

@@ -294,6 +294,8 @@ EXERCISE_4 = Exercise(
 class Fit(nn.Module):
     """A model of two parameters, weight [d] and bias [1], whose loss is a mean squared error."""
 
+    given_to_be_trained = True  # so every call gets a copy
+
     def __init__(self, weight: torch.Tensor) -> None:
         super().__init__()
         self.weight, self.bias = nn.Parameter(weight.clone()), nn.Parameter(torch.zeros(1, dtype=weight.dtype))

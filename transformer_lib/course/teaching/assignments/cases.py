@@ -296,6 +296,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "09.2": _table,
     "10.3": _reading,
     "10.4": lambda rng: (rng.randrange(31, 101),),
+    "13.6": lambda rng: (rng.randrange(210, 900),),
     "12.3": _model_sizes,
     "12.4": _logits,
     "13.2": _validation_losses,
