@@ -15,9 +15,9 @@ from torch import Tensor, nn
 from transformer_lib.course.clinic import instruments, patients, task
 from transformer_lib.course.clinic import recipe as training
 from transformer_lib.course.clinic.faults import HEALTHY, Fault
-from transformer_lib.course.clinic.unheard import EARLY, UNHEARD
+from transformer_lib.course.clinic.unheard import EARLY, UNHEARD, norm_over
 from transformer_lib.course.lab.parts import without_residual
-from transformer_lib.model.layers import FeedForward, LayerNorm
+from transformer_lib.model.layers import FeedForward
 from transformer_lib.model.multihead import MultiHeadAttention
 from transformer_lib.model.transformer import Transformer
 from transformer_lib.training.loss import shift_right
@@ -44,15 +44,7 @@ def reshape_into_heads(model: Transformer) -> None:
 
 def norm_over_tokens(model: Transformer) -> None:
     """Take mean and variance over the tokens of a sentence in place of the features of a token."""
-
-    def forward(norm: LayerNorm, x: Tensor) -> Tensor:
-        centred = x - x.mean(dim=1, keepdim=True)
-        spread = (centred.square().mean(dim=1, keepdim=True) + norm.eps).sqrt()
-        return centred / spread * norm.weight + norm.bias
-
-    for layer in model.modules():
-        if isinstance(layer, LayerNorm):
-            layer.forward = lambda x, layer=layer: forward(layer, x)
+    norm_over(model, dim=1)
 
 
 def add_positions_twice(model: Transformer) -> None:

@@ -151,7 +151,7 @@ def test_the_command_makes_a_course_that_keeps_its_seed(tmp_path, capsys):
         build.main(["--out", str(out), "02", "03", "--only", "03.2"])
         assert "1 assignments in" in capsys.readouterr().out
         [source] = out.glob("source/*/*.ipynb")
-        seeds += set(re.findall(r"seed=(\d+)", source.read_text(encoding="utf-8")))
+        seeds += set(re.findall(r"grade\(.*, seed=(\d+)\)", source.read_text(encoding="utf-8")))
     assert source.stem == source.parent.name == "03_queries_keys_values"
     assert seeds[0] == seeds[1] != seeds[2] and min(map(int, seeds)) >= 10**6
     assert seeds[2] not in (out / "nbgrader_config.py").read_text(encoding="utf-8")
@@ -165,7 +165,7 @@ def test_each_assignment_has_a_seed_of_its_own_that_does_not_tell_the_secret(tmp
     for secret in (SEED, SEED + 1):
         build.make_course(tmp_path, build.chosen_notebooks(["00", "01"]), seed=secret)
         texts = [path.read_text(encoding="utf-8") for path in sorted(tmp_path.glob("source/*/*.ipynb"))]
-        first, second = ([int(seed) for seed in set(re.findall(r"seed=(\d+)", text))] for text in texts)
+        first, second = ([int(seed) for seed in set(re.findall(r"grade\(.*, seed=(\d+)\)", text))] for text in texts)
         expected = [assignment_seed(secret, name) for name in ("00_start_here", "01_attention_is_a_lookup")]
         assert [*first, *second] == expected and len({secret, *expected}) == 3
     assert assignment_seed(SEED, "00_start_here") != assignment_seed(SEED + 1, "00_start_here") >= 10**6
@@ -679,7 +679,7 @@ def test_what_goes_back_to_students_is_a_page_that_loads_nothing_and_nothing_els
 def test_a_seed_that_a_submission_prints_is_not_on_its_page(graded):
     course, pages = graded
     source = (course / "source" / "00_start_here" / "00_start_here.ipynb").read_text(encoding="utf-8")
-    [seed] = set(re.findall(r"seed=(\d+)", source))
+    [seed] = set(re.findall(r"grade\(.*, seed=(\d+)\)", source))
     notebook = nbformat.read(course / "autograded/tampering/00_start_here/00_start_here.ipynb", as_version=4)
     [printed] = [cell.outputs[0].text for cell in notebook.cells if cell.source == PEEK]
     assert seed in printed

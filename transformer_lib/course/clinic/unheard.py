@@ -36,10 +36,15 @@ EARLY = (*FIRST, *BUILT_LATER)
 
 def norm_over_batch(model: Transformer) -> None:
     """Take mean and variance over the rows of the batch, at each position, in place of the features of a token."""
+    norm_over(model, dim=0)
+
+
+def norm_over(model: Transformer, dim: int) -> None:
+    """Let every layer norm take mean and variance over this axis of [batch, seq_len, d_model]."""
 
     def forward(norm: LayerNorm, x: Tensor) -> Tensor:
-        centred = x - x.mean(dim=0, keepdim=True)
-        spread = (centred.square().mean(dim=0, keepdim=True) + norm.eps).sqrt()
+        centred = x - x.mean(dim=dim, keepdim=True)
+        spread = (centred.square().mean(dim=dim, keepdim=True) + norm.eps).sqrt()
         return centred / spread * norm.weight + norm.bias
 
     for layer in model.modules():
