@@ -210,6 +210,12 @@ def _greedy(rng: random.Random) -> tuple:
     return lambda ids: table[ids[-1]] + len(ids) * table[ids[0]], rng.randrange(3), rng.randrange(3, 9), 11
 
 
+def _two_sentences(rng: random.Random) -> tuple:
+    table = torch.log_softmax(_numbers(rng, (13, 13), torch.float64), dim=-1)
+    found, right = ([1, *(rng.randrange(3, 13) for _ in range(rng.randrange(3, 7))), 2] for _ in range(2))
+    return found, right, lambda ids: table[ids[-1]]
+
+
 def _nucleus(rng: random.Random) -> tuple:
     return _numbers(rng, (rng.choice(SIZES[2:]),)), rng.uniform(0.2, 0.99), rng.uniform(0.5, 2.0)
 
@@ -302,6 +308,7 @@ MORE: dict[str, Callable[[random.Random], tuple]] = {
     "13.2": _validation_losses,
     "14.1": _greedy,
     "14.3": _nucleus,
+    "14.6": _two_sentences,
     "15.4": _pruning,
     "15.5": _labels,
     "15.7": _lenders,
