@@ -24,6 +24,7 @@ SETTINGS = {  # in which every control matters
     "attention_view": {"head": 1},
     "encoder_walk": {"step": 5, "pad": True},
     "patient_chart": {"look": "encoder"},
+    "valley": {"optimizer": "momentum"},  # SGD has no memory
 }
 
 
