@@ -132,8 +132,8 @@ def grave(axe, page, rules: list[str]) -> list[tuple[str, str]]:
 
 def test_a_formula_in_a_hint_is_set(visit):
     page = visit("notebooks/A_claims_and_corrections.html")
-    assert page.locator("details .math mjx-container > svg").count() >= 3
-    assert_formulas_are_set(page, 25)
+    assert page.locator("details .math mjx-container > svg").count() >= 2
+    assert_formulas_are_set(page, 20)
 
 
 def test_by_keyboard_past_the_side_bar_and_into_a_solution(visit):
@@ -177,7 +177,8 @@ def test_the_search_shows_what_explains_a_word_first(visit):
         page.goto(f"{page.url.rpartition('/')[0]}/search.html?q={quote(word)}")
         page.wait_for_function(SEARCHED)
         hits = page.evaluate(HITS)
-        glossary, notebook, *others = (name.partition("#")[0] for name in hits)
+        glossary, *rest = (name.partition("#")[0] for name in hits)
+        notebook, *others = (name for name in rest if name != glossary)
         assert glossary == "docs/glossary.html" and notebook.startswith("notebooks/"), (word, hits)
         groups = ["docs/teaching/" in name for name in others]
         assert groups == sorted(groups), f"{word}: a page for teachers before another: {hits}"

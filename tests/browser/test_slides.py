@@ -101,7 +101,7 @@ def test_every_slide_of_every_deck_fits(deck_page, tmp_path):
     assert deck_page.complaints == []
     assert not problems, "\n".join(problems)
     few = {stem for stem, count in formulas.items() if count < 3}
-    assert few <= {"17_bug_clinic"}, formulas  # a clinic has measurements
+    assert few <= {"17_bug_clinic", "A_claims_and_corrections"}, formulas  # a clinic has measurements, a text its words
 
 
 def test_short_output_grows_into_the_room_that_is_left(deck_page, tmp_path):
