@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from transformer_lib._files import write_atomically
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import speakers as lab
-from transformer_lib.model import interop
+from transformer_lib.model.interop import gpt2_bert
 from transformer_lib.model.one_stack import LanguageModel, MaskedLanguageModel
 
 from .speakers import Setup, trained_bert, trained_gpt2
@@ -31,7 +31,7 @@ def gpt2_state(model: LanguageModel) -> dict[str, Tensor]:
     state = {"wte.weight": model.embedding.weight, "wpe.weight": model.position.table}
     state |= _both("ln_f", model.stack.norm)
     for number, layer in enumerate(model.stack.layers):
-        for name, modules in interop._gpt2_parts(layer).items():
+        for name, modules in gpt2_bert.gpt2_parts(layer).items():
             joined = {kind: torch.cat([getattr(module, kind) for module in modules]) for kind in ("weight", "bias")}
             if joined["weight"].dim() == 2:
                 joined["weight"] = joined["weight"].T
@@ -51,7 +51,7 @@ def bert_state(model: MaskedLanguageModel) -> dict[str, Tensor]:
     state |= _both("cls.predictions.transform.dense", model.transform)
     state |= _both("cls.predictions.transform.LayerNorm", model.head_norm)
     for number, layer in enumerate(model.stack.layers):
-        for name, module in interop._bert_parts(layer).items():
+        for name, module in gpt2_bert.bert_parts(layer).items():
             state |= _both(f"bert.encoder.layer.{number}.{name}", module)
     return _detached(state)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 
 import pytest
 import torch
@@ -92,12 +93,21 @@ def made(kind, *sizes, **options):
 MODERN = tl.modern.Config(
     vocab_size=29, d_model=24, n_heads=6, n_kv_heads=2, n_layers=1, d_ff=17, window=5, qk_norm=True
 )
+OTHER_CHOICES = replace(
+    MODERN,
+    n_layers=2,
+    qkv_bias=True,
+    rotary_layers=(True, False),
+    rope_scaling=tl.RotaryScaling(factor=3.0, original_length=7),
+)
 MODELS = {
     **{kind: lambda kind=kind: (make_model(position=kind, n_layers=1), sources(), targets()) for kind in POSITIONS},
     "pre-norm": lambda: (make_model(norm_first=True, n_layers=1), sources(), targets()),
     "decoder only": lambda: (made(tl.DecoderOnlyTranslator, make_config(position="rotary")), sources(), targets()),
     "language model": lambda: (made(tl.LanguageModel, 29, 1, 30, 3, 17), targets()),
     "masked language model": lambda: (made(tl.MaskedLanguageModel, 29, 1, 30, 3, 17), targets()),
+    "text encoder": lambda: (made(tl.TextEncoder, 29, 1, 30, 3, 17), targets()),
+    "modern, other choices": lambda: (made(tl.modern.LanguageModel, OTHER_CHOICES), targets()),
     "modern": lambda: (made(tl.modern.LanguageModel, MODERN), targets()),
 }
 

@@ -512,7 +512,7 @@ def test_states_of_gpt2_that_do_not_fit():
 
 def test_states_of_bert_that_do_not_fit():
     state = bert(PEERS[0], torch.float32).state_dict()
-    lacking = {name: weight for name, weight in state.items() if not name.startswith("cls.")}
+    lacking = {name: weight for name, weight in state.items() if name != "cls.predictions.bias"}
     for wrong, message in (
         (lacking, "state_dict must have 'cls.predictions.bias'"),
         (state | {"cls.predictions.decoder.bias": torch.zeros(53)}, "decoder.bias'. must be the same as what it is"),
@@ -609,6 +609,39 @@ def test_configurations_that_do_not_fit():
     ):
         with pytest.raises(ValueError, match=message):
             interop.load_bert(state, BERT_HEADS | wrong)
+
+
+@torch.no_grad()
+@peers
+@dtypes
+@pytest.mark.parametrize("prefix", ["", "bert."])
+def test_bert_without_a_head(size, dtype, prefix):
+    """As sentence encoders come: with or without a pooler, which has no part in the hidden states."""
+    theirs, ids = bert(size, dtype).bert, peer_ids(size)
+    state, real = {prefix + name: weight for name, weight in theirs.state_dict().items()}, ids != 0
+    pooler = {f"{prefix}pooler.dense.weight": torch.ones(7, 7), f"{prefix}pooler.dense.bias": torch.ones(7)}
+    ours = interop.load_bert(state | pooler, theirs.config)
+    assert type(ours) is tl.TextEncoder
+    wanted = theirs(ids, attention_mask=real.long()).last_hidden_state
+    assert wanted.std() > 0.5
+    hidden = ours(ids, tl.padding_mask(ids, 0))
+    torch.testing.assert_close(hidden[real], wanted[real], rtol=0, atol=PEER_ATOL[dtype])
+    several = torch.stack([row[:count].mean(dim=0) for row, count in zip(wanted, real.sum(dim=1), strict=True)])
+    torch.testing.assert_close(tl.mean_pool(hidden, real), several, rtol=0, atol=PEER_ATOL[dtype])
+    with pytest.raises(ValueError, match="got besides classifier.weight"):  # a head of another kind
+        interop.load_bert(state | {"classifier.weight": torch.ones(3, size[3])}, theirs.config)
+
+
+def test_gradients_of_bert_without_a_head():
+    theirs, ids = bert(PEERS[0], torch.float64).bert, peer_ids(PEERS[0]).clamp(min=1)  # theirs learns no padding
+    ours = interop.load_bert(theirs.state_dict(), theirs.config)
+    weights = torch.randn(BATCH, 17, 33, dtype=torch.float64, generator=torch.Generator().manual_seed(2))
+    (ours(ids) * weights).sum().backward()
+    (theirs(ids).last_hidden_state * weights).sum().backward()
+    gradients = {name: parameter.grad for name, parameter in theirs.named_parameters()}
+    wanted = dict(interop.load_bert(gradients, theirs.config).named_parameters())
+    for name, parameter in ours.named_parameters():
+        torch.testing.assert_close(parameter.grad, wanted[name], rtol=1e-9, atol=1e-9)
 
 
 def test_norms_of_old_files_of_bert():

@@ -33,6 +33,9 @@ CHANGES = [
     {"n_kv_heads": None},
     {"pairs": "neighbours"},
     {"rope_base": 100.0},
+    {"rope_scaling": tl.RotaryScaling(factor=5.0, original_length=7, low=0.5, high=2.0)},
+    {"rotary_layers": (False, True)},
+    {"qkv_bias": True},
     {"qk_norm": True},
     {"window": 3},
     {"window": 1},
@@ -63,10 +66,20 @@ def rotated(vector, position, config):
     width, found = len(vector), vector.clone()
     for j in range(width // 2):
         a, b = (j, j + width // 2) if config.pairs == "halves" else (2 * j, 2 * j + 1)
-        angle = position * config.rope_base ** (-2 * j / width)
+        rate = config.rope_base ** (-2 * j / width)
+        if config.rope_scaling is not None:
+            turns = config.rope_scaling.original_length * rate / (2 * math.pi)
+            kept = min(max((turns - config.rope_scaling.low) / 1.5, 0), 1)
+            rate = rate * (kept + (1 - kept) / config.rope_scaling.factor)
+        angle = position * (rate if config.rotary_layers is None else 0)
         turned = complex(vector[a], vector[b]) * complex(math.cos(angle), math.sin(angle))
         found[a], found[b] = turned.real, turned.imag
     return found
+
+
+def projected(linear, rows, vector):
+    product = linear.weight[rows] @ vector
+    return product if linear.bias is None else product + linear.bias[rows]
 
 
 def attention_by_hand(attention, x, config):
@@ -77,23 +90,28 @@ def attention_by_hand(attention, x, config):
         heads = []
         for head in range(config.n_heads):
             own, other = (slice(one * width, (one + 1) * width) for one in (head, head // group))
-            q = attention.w_q.weight[own] @ x[at]
+            q = projected(attention.w_q, own, x[at])
             first = 0 if config.window is None else max(0, at - config.window + 1)
             scores, values = [], []
             for key_at in range(first, at + 1):
-                k = attention.w_k.weight[other] @ x[key_at]
+                k = projected(attention.w_k, other, x[key_at])
                 if config.qk_norm:
                     k = rms(k[None], attention.k_norm.weight)[0]
                 seen = rms(q[None], attention.q_norm.weight)[0] if config.qk_norm else q
                 scores.append(rotated(seen, at, config) @ rotated(k, key_at, config) / math.sqrt(width))
-                values.append(attention.w_v.weight[other] @ x[key_at])
+                values.append(projected(attention.w_v, other, x[key_at]))
             heads.append(torch.stack(scores).softmax(0) @ torch.stack(values))
         rows.append(attention.w_o.weight @ torch.cat(heads))
     return torch.stack(rows)
 
 
 @pytest.mark.parametrize(
-    "changes", [{}, {"n_kv_heads": 1}, {"n_kv_heads": 6}, {"qk_norm": True}, {"window": 3}, {"pairs": "neighbours"}]
+    "changes",
+    [
+        *({}, {"n_kv_heads": 1}, {"n_kv_heads": 6}, {"qk_norm": True}, {"window": 3}, {"pairs": "neighbours"}),
+        *({"qkv_bias": True}, {"rotary_layers": (False, True)}),
+        {"rope_scaling": tl.RotaryScaling(factor=5.0, original_length=7, low=0.5, high=2.0)},
+    ],
 )
 @torch.no_grad()
 def test_attention_is_its_definition(changes):
@@ -264,6 +282,11 @@ def test_two_thirds_of_the_width_give_swiglu_as_many_parameters():
         ({"pairs": "thirds"}, ValueError, "pairs must be one of 'neighbours', 'halves'"),
         ({"rope_base": 0}, ValueError, "rope_base must be positive"),
         ({"qk_norm": 1}, TypeError, "qk_norm must be True or False"),
+        ({"qkv_bias": 1}, TypeError, "qkv_bias must be True or False"),
+        ({"rope_scaling": 8.0}, TypeError, "rope_scaling must be a RotaryScaling or None, got 8.0"),
+        ({"rotary_layers": [True, False]}, TypeError, "rotary_layers must be a tuple of True and False or None"),
+        ({"rotary_layers": (1, 0)}, TypeError, "rotary_layers must be a tuple of True and False or None"),
+        ({"rotary_layers": (True,)}, ValueError, "rotary_layers must say it of n_layers = 2 layers, got 1"),
         ({"experts_per_token": 5}, ValueError, "experts_per_token must be at most n_experts = 4, got 5"),
     ],
 )

@@ -76,3 +76,39 @@ def test_a_masked_language_model_reads_words_places_and_segments():
         model(IDS, segments=torch.zeros_like(IDS[:1]))
     with pytest.raises(ValueError, match="ids "):
         model(torch.cat([IDS, IDS], dim=1))
+
+
+def test_a_masked_language_model_is_a_text_encoder_with_a_head():
+    torch.manual_seed(0)
+    model = randomise(tl.MaskedLanguageModel(23, *SIZES, max_len=7, n_segments=3, eps=0.1), 2.0).double().eval()
+    encoder = tl.TextEncoder(23, *SIZES, max_len=7, n_segments=3, eps=0.1).double().eval()
+    left = encoder.load_state_dict(model.state_dict(), strict=False)
+    assert not left.missing_keys and {name.split(".")[0] for name in left.unexpected_keys} == {
+        *("transform", "head_norm", "bias")
+    }
+    assert {norm.eps for norm in model.modules() if isinstance(norm, tl.LayerNorm)} == {0.1}
+    hidden = encoder(IDS)
+    x = torch.nn.functional.gelu(model.transform(hidden))
+    torch.testing.assert_close(model(IDS), model.head_norm(x) @ model.embedding.weight.T + model.bias)
+
+
+def test_the_mean_over_real_tokens():
+    hidden = torch.randn(3, 7, 5, generator=torch.Generator().manual_seed(0), requires_grad=True)
+    real = torch.arange(7) < torch.tensor([7, 2, 0])[:, None]
+    found = tl.mean_pool(hidden, real)
+    wanted = torch.stack([hidden[0].mean(dim=0), hidden[1, :2].mean(dim=0), torch.zeros(5)])
+    torch.testing.assert_close(found, wanted)
+    (gradient,) = torch.autograd.grad(found.sum(), hidden)
+    torch.testing.assert_close(gradient[:, :, 0], real * torch.tensor([1 / 7, 1 / 2, 0])[:, None])
+    padded = hidden.detach().masked_fill(~real[..., None], float("nan"))  # what stands at padding is not looked at
+    torch.testing.assert_close(tl.mean_pool(padded, real), found.detach())
+
+
+def test_what_a_mean_refuses():
+    hidden, real = torch.randn(3, 7, 5), torch.ones(3, 7, dtype=torch.bool)
+    with pytest.raises(ValueError, match=r"real must have the shape \(3, 7\) of hidden, got \(3, 1, 1, 7\)"):
+        tl.mean_pool(hidden, real[:, None, None])
+    with pytest.raises(TypeError, match="real must be boolean, True = may attend, got dtype torch.int64"):
+        tl.mean_pool(hidden, real.long())
+    with pytest.raises(ValueError, match="hidden must have 3 axes, got 2"):
+        tl.mean_pool(hidden[0], real)

@@ -114,6 +114,49 @@ def test_rotary_refuses_what_it_cannot_pair():
         tl.RotaryPosition().rotate(torch.zeros(6))
 
 
+SCALING = {"factor": 3.0, "original_length": 31, "low": 0.5, "high": 2.0}
+
+
+@pytest.mark.parametrize("pairs", ["neighbours", "halves"])
+def test_scaled_rotation_turns_each_pair_by_its_scaled_angle(pairs):
+    """Pair by pair: fast hands as before, slow ones three times slower, one in between."""
+    x = torch.randn(11, 10, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    scaled = tl.RotaryPosition(50.0, pairs, tl.RotaryScaling(**SCALING)).rotate(x, 37)
+    linear = tl.RotaryPosition(50.0, pairs, tl.RotaryScaling(factor=3.0)).rotate(x, 37)
+    kinds = set()
+    for j in range(5):
+        rate = 50.0 ** (-2 * j / 10)
+        turns = 31 * rate / (2 * math.pi)
+        kept = 1.0 if turns > 2 else 0.0 if turns < 0.5 else (turns - 0.5) / 1.5
+        kinds.add(kept if kept in (0, 1) else "between")
+        features = [j, j + 5] if pairs == "halves" else [2 * j, 2 * j + 1]
+        for found, speed in ((scaled, kept * rate + (1 - kept) * rate / 3), (linear, rate / 3)):
+            angle = torch.arange(37, 48, dtype=torch.float64) * speed
+            turned = torch.view_as_real(
+                torch.view_as_complex(x[:, features]) * torch.polar(torch.ones_like(angle), angle)
+            )
+            torch.testing.assert_close(found[:, features], turned, rtol=1e-12, atol=1e-12)
+    assert kinds == {0, 1, "between"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "match"),
+    [
+        ({"factor": 0}, ValueError, "factor must be positive, got 0"),
+        ({"factor": "8"}, TypeError, "factor must be a number"),
+        ({"original_length": 0}, ValueError, "original_length must be at least 1"),
+        ({"original_length": 8.0}, TypeError, "original_length must be an int"),
+        ({"low": -1.0}, ValueError, "low must be at least 0"),
+        ({"low": 2.0}, ValueError, "low must be below high, got low=2.0, high=2.0"),
+    ],
+)
+def test_a_scaling_that_makes_no_sense_is_refused(changes, error, match):
+    with pytest.raises(error, match=match):
+        tl.RotaryScaling(**SCALING | changes)
+    with pytest.raises(TypeError, match="scaling must be a RotaryScaling or None, got 8"):
+        tl.RotaryPosition(scaling=8)
+
+
 @pytest.mark.parametrize(("q_len", "k_len"), [(11, 11), (1, 11), (4, 7)])
 def test_relative_bias_against_a_loop(q_len, k_len):
     module = tl.RelativeBias(3, max_offset=2)

@@ -121,8 +121,9 @@ def test_a_window_slip_moves_nothing_in_a_shorter_text():
     assert study_lab.moved_by(config, {}, 0.3, 13) == 0
 
 
-def test_llama_3_1_is_refused_for_its_rotary_positions_alone():
-    with pytest.raises(ValueError, match="rope_type 'default', got 'llama3'"):
-        interop.hf_config(study_lab.LLAMA_31)
+def test_llama_3_1_has_scaled_rotary_positions_and_nothing_else_that_is_new():
+    scaled = interop.hf_config(study_lab.LLAMA_31)
+    assert (scaled.rope_scaling.factor, scaled.rope_scaling.original_length) == (8, 8192)
     plain = study_lab.LLAMA_31 | {"rope_parameters": {"rope_type": "default", "rope_theta": 500_000.0}}
     assert interop.hf_config(plain).rope_base == 500_000
+    assert interop.hf_config(plain) == replace(scaled, rope_scaling=None)

@@ -147,6 +147,10 @@ READERS = {
         other(tl.MaskedLanguageModel, 29, 1, 30, 3, 17),
         lambda model, _, tgt: model(tgt, tl.padding_mask(tgt, 0), (tgt.long() > 7).to(tgt.dtype)),
     ),
+    "TextEncoder": lambda: (
+        other(tl.TextEncoder, 29, 1, 30, 3, 17),
+        lambda model, _, tgt: model(tgt, tl.padding_mask(tgt, 0), (tgt.long() > 7).to(tgt.dtype)),
+    ),
     "modern.LanguageModel": lambda: (other(tl.modern.LanguageModel, MODERN), lambda model, _, tgt: model(tgt)),
     "int8": lambda: (tl.int8.quantized(make_model()), whole),
     "greedy": lambda: (make_model(), lambda model, src, _: tl.greedy_decode(model, src, max_new_tokens=5)),

@@ -43,6 +43,7 @@ from .data.digits import load_digits
 from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
 from .decoding import export, paged, server, serving, speculative
 from .decoding.beam import beam_hypotheses, beam_search
+from .decoding.pretrained import load_pretrained
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
 from .decoding.speculative import speculative_decode, speculative_sample
 from .decoding.translator import Translator, load_trained
@@ -57,8 +58,15 @@ from .model.interventions import cut, patch
 from .model.layers import FeedForward, LayerNorm
 from .model.masks import causal_mask, padding_mask, prefix_mask
 from .model.multihead import MultiHeadAttention
-from .model.one_stack import LanguageModel, MaskedLanguageModel
-from .model.positional import LearnedPosition, RelativeBias, RotaryPosition, SinusoidalPosition, sinusoidal_encoding
+from .model.one_stack import LanguageModel, MaskedLanguageModel, TextEncoder, mean_pool
+from .model.positional import (
+    LearnedPosition,
+    RelativeBias,
+    RotaryPosition,
+    RotaryScaling,
+    SinusoidalPosition,
+    sinusoidal_encoding,
+)
 from .model.recording import record_attention
 from .model.transformer import Transformer
 from .training.checkpoint import load_checkpoint, save_checkpoint
@@ -103,7 +111,9 @@ __all__ = [
     "Pair",
     "RelativeBias",
     "RotaryPosition",
+    "RotaryScaling",
     "SinusoidalPosition",
+    "TextEncoder",
     "TrainingLoss",
     "TrainingOptions",
     "Transformer",
@@ -128,7 +138,9 @@ __all__ = [
     "load_checkpoint",
     "load_corpus",
     "load_digits",
+    "load_pretrained",
     "load_trained",
+    "mean_pool",
     "metrics",
     "modern",
     "numpy_reference",

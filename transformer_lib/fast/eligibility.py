@@ -29,7 +29,7 @@ Description = tuple[dict[str, Outline], list[tuple[str, str, Plain]]]  # of each
 
 # Attributes of parts, by who reads them. The fast path reads those of the first two where the model does, and those of
 # the third only describe weights, whose shapes are compared; of any other it knows nothing.
-COMPUTING = frozenset({"activation", "eps", "norm_first", "base", "pairs", "max_offset"})
+COMPUTING = frozenset({"activation", "eps", "norm_first", "base", "pairs", "scaling", "max_offset"})
 TRAINING = frozenset({"p", "inplace", "dropout", "padding_idx", "scale_grad_by_freq", "sparse"})
 _DESCRIBING = frozenset({"in_features", "out_features", "num_embeddings", "embedding_dim", "d_model", "norm_type"})
 _WATCHED = frozenset({"training", "recorder"})  # the model's state, which `_watched` and the paths look at

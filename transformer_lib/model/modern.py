@@ -2,7 +2,7 @@
 
 `RMSNorm` for `LayerNorm`, `SwiGLU` or a `MixtureOfExperts` for `FeedForward`, `GroupedQueryAttention` with rotary
 positions, normed queries and keys, and a sliding window. Each change is one field of `Config`, so that one at a time
-can be tried. `tl.interop.load_hf` fills a `LanguageModel` with the weights of Llama, Qwen3, Mistral or Mixtral.
+can be tried. `tl.interop.load_hf` fills a `LanguageModel` with the weights of Llama or a relative.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .attention import fused_attention
 from .cache import check_depth
 from .layers import FeedForward, LayerNorm
 from .masks import causal_mask
-from .positional import PAIRS, RotaryPosition
+from .positional import PAIRS, NoPosition, RotaryPosition, RotaryScaling, check_scaling
 
 NORMS = ("rms", "layer")
 FEED_FORWARDS = ("relu", "gelu", "swiglu", "experts")
@@ -45,7 +45,10 @@ class Config:
     eps: float = 1e-6  # ε of every norm
     feed_forward: str = "swiglu"  # one of FEED_FORWARDS
     rope_base: float = 10000.0  # of the rotary frequencies
+    rope_scaling: RotaryScaling | None = None  # of these frequencies, for long texts (Llama 3.1)
+    rotary_layers: tuple[bool, ...] | None = None  # which layers have rotary positions (SmolLM3); all by default
     pairs: str = "halves"  # which features are rotated together, as in `RotaryPosition`
+    qkv_bias: bool = False  # queries, keys and values have biases (Qwen2)
     qk_norm: bool = False  # RMSNorm of each head's queries and keys, before they are rotated
     window: int | None = None  # positions that a query sees, itself included; all before it by default
     n_experts: int = 4  # with feed_forward="experts"
@@ -63,9 +66,10 @@ class Config:
             check_choice(name, getattr(self, name), choices)
         for name in ("eps", "rope_base", "embedding_scale"):
             check_positive(name, getattr(self, name))
-        for name in ("qk_norm", "tied"):
+        for name in ("qkv_bias", "qk_norm", "tied"):
             check_flag(name, getattr(self, name))
         self._check_heads()
+        self._check_positions()
         if self.experts_per_token > self.n_experts:
             raise ValueError(
                 f"experts_per_token must be at most n_experts = {self.n_experts}, got {self.experts_per_token}"
@@ -83,6 +87,16 @@ class Config:
             raise ValueError(
                 f"n_heads must be divisible by n_kv_heads, got n_heads={self.n_heads}, n_kv_heads={self.n_kv_heads}"
             )
+
+    def _check_positions(self) -> None:
+        check_scaling("rope_scaling", self.rope_scaling)
+        layers = self.rotary_layers
+        if layers is None:
+            return
+        if not isinstance(layers, tuple) or not all(isinstance(one, bool) for one in layers):
+            raise TypeError(f"rotary_layers must be a tuple of True and False or None, got {layers!r}")
+        if len(layers) != self.n_layers:
+            raise ValueError(f"rotary_layers must say it of n_layers = {self.n_layers} layers, got {len(layers)}")
 
     @property
     def kv_heads(self) -> int:
@@ -234,19 +248,22 @@ class GroupedQueryAttention(nn.Module):
     Query head i reads key head i // (n_heads / n_kv_heads). One key head is multi-query attention (Shazeer 2019), as
     many as query heads is multi-head attention. With `qk_norm` queries and keys are normed before they are rotated
     (after Henry et al. 2020, who divide by the length and multiply by one learned number).
+
+    Args:
+        config: sizes and choices. rotary: whether queries and keys are rotated by their position.
     """
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, rotary: bool = True) -> None:
         super().__init__()
         self.window, width = config.window, config.head_width
         self.n_heads, self.n_kv_heads = config.n_heads, config.kv_heads
-        self.w_q = nn.Linear(config.d_model, self.n_heads * width, bias=False)
-        self.w_k = nn.Linear(config.d_model, self.n_kv_heads * width, bias=False)
-        self.w_v = nn.Linear(config.d_model, self.n_kv_heads * width, bias=False)
+        self.w_q = nn.Linear(config.d_model, self.n_heads * width, bias=config.qkv_bias)
+        self.w_k = nn.Linear(config.d_model, self.n_kv_heads * width, bias=config.qkv_bias)
+        self.w_v = nn.Linear(config.d_model, self.n_kv_heads * width, bias=config.qkv_bias)
         self.w_o = nn.Linear(self.n_heads * width, config.d_model, bias=False)
         self.q_norm = RMSNorm(width, config.eps) if config.qk_norm else nn.Identity()
         self.k_norm = RMSNorm(width, config.eps) if config.qk_norm else nn.Identity()
-        self.position = RotaryPosition(config.rope_base, config.pairs)
+        self.position = RotaryPosition(config.rope_base, config.pairs, config.rope_scaling) if rotary else NoPosition()
 
     def forward(self, x: Tensor, cache: LayerCache | None = None) -> Tensor:
         """Return [batch, seq_len, d_model] for x [batch, seq_len, d_model], the tokens after those in the cache."""
@@ -280,9 +297,9 @@ def _feed_forward(config: Config) -> nn.Module:
 class Block(nn.Module):
     """x + Attention(norm(x)), then x + FeedForward(norm(x)): pre-norm, and nothing on the residual stream itself."""
 
-    def __init__(self, config: Config) -> None:
+    def __init__(self, config: Config, *, rotary: bool = True) -> None:
         super().__init__()
-        self.attention = GroupedQueryAttention(config)
+        self.attention = GroupedQueryAttention(config, rotary=rotary)
         self.feed_forward = _feed_forward(config)
         self.attention_norm, self.feed_forward_norm = _norm(config), _norm(config)
 
@@ -307,7 +324,8 @@ class LanguageModel(nn.Module):
         self.config = config
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         nn.init.normal_(self.embedding.weight, std=config.d_model**-0.5)
-        self.layers = nn.ModuleList(Block(config) for _ in range(config.n_layers))
+        rotary = config.rotary_layers or (True,) * config.n_layers
+        self.layers = nn.ModuleList(Block(config, rotary=turned) for turned in rotary)
         self.norm = _norm(config)
         self.head = nn.Linear(config.d_model, config.vocab_size, bias=False)
         if config.tied:

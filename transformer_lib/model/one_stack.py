@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from .._validate import check_ids, check_int
+from .._validate import check_ids, check_int, check_mask, check_sequence, check_tensor
 from .encoder import Encoder
 from .layers import ACTIVATIONS, LayerNorm
 from .masks import causal_mask
@@ -59,13 +59,13 @@ class LanguageModel(nn.Module):
         return self.stack(x, mask) @ self.embedding.weight.T
 
 
-class MaskedLanguageModel(nn.Module):
-    """BERT's form (Devlin et al. 2019): words, positions and segments, normed; a post-norm stack; a two-step head.
+class TextEncoder(nn.Module):
+    """BERT without its head (Devlin et al. 2019): words, positions and segments, normed, and a post-norm stack.
 
     Args:
         vocab_size: rows of the table. n_layers, d_model, n_heads, d_ff: as for `Encoder`.
         max_len: longest sequence. n_segments: parts of a text that are distinguished. activation: of
-            the layers and of the head, a name of ACTIVATIONS. eps: ε of every norm.
+            the layers, a name of ACTIVATIONS. eps: ε of every norm.
     """
 
     def __init__(
@@ -89,15 +89,13 @@ class MaskedLanguageModel(nn.Module):
             nn.init.normal_(table.weight, std=0.02)  # as the positions are
         self.norm = LayerNorm(d_model)
         self.stack = Encoder(n_layers, d_model, n_heads, d_ff, attention_bias=True, activation=activation)
-        self.transform, self.head_norm = nn.Linear(d_model, d_model), LayerNorm(d_model)
-        self.bias = nn.Parameter(torch.zeros(vocab_size))
         self.max_len, self.activation = max_len, activation
         for module in self.modules():
             if isinstance(module, LayerNorm):
                 module.eps = eps
 
     def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
-        """Return logits [batch, seq_len, vocab_size]: row t scores the words for place t itself.
+        """Return the last hidden states, [batch, seq_len, d_model].
 
         Args:
             ids: [batch, seq_len]. mask: as for `Encoder`, such as `padding_mask(ids, pad_id)`; none by default.
@@ -109,5 +107,56 @@ class MaskedLanguageModel(nn.Module):
         if segments.shape != ids.shape:
             raise ValueError(f"segments must have the shape of ids {tuple(ids.shape)}, got {tuple(segments.shape)}")
         x = self.norm(self.position(self.embedding(ids) + self.segment(segments)))
-        x = ACTIVATIONS[self.activation](self.transform(self.stack(x, mask)))
+        return self.stack(x, mask)
+
+
+class MaskedLanguageModel(TextEncoder):
+    """BERT with the head that guesses hidden words (Devlin et al. 2019): a `TextEncoder`, and two steps to the words.
+
+    Args:
+        eps: ε of every norm, also of the head's. options: as for `TextEncoder`; the head has its activation, too.
+    """
+
+    def __init__(
+        self,
+        vocab_size: int,
+        n_layers: int,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        *,
+        eps: float = 1e-12,
+        **options: Any,
+    ) -> None:
+        super().__init__(vocab_size, n_layers, d_model, n_heads, d_ff, eps=eps, **options)
+        self.transform, self.head_norm = nn.Linear(d_model, d_model), LayerNorm(d_model)
+        self.head_norm.eps = eps
+        self.bias = nn.Parameter(torch.zeros(vocab_size))
+
+    def forward(self, ids: Tensor, mask: Tensor | None = None, segments: Tensor | None = None) -> Tensor:
+        """Return logits [batch, seq_len, vocab_size]: row t scores the words for place t itself.
+
+        Args:
+            ids, mask, segments: as for `TextEncoder`.
+        """
+        hidden = super().forward(ids, mask, segments)
+        x = ACTIVATIONS[self.activation](self.transform(hidden))
         return self.head_norm(x) @ self.embedding.weight.T + self.bias
+
+
+def mean_pool(hidden: Tensor, real: Tensor) -> Tensor:
+    """Return one vector a text, [batch, d_model]: the mean over its tokens (Reimers and Gurevych 2019).
+
+    Args:
+        hidden: what a `TextEncoder` returns, [batch, seq_len, d_model].
+        real: [batch, seq_len], True for a token and False for padding, such as `ids != pad_id`. A text without a token
+            gets zeros.
+
+    Raises:
+        TypeError, ValueError: hidden is no such batch; real is not boolean or has another shape.
+    """
+    check_sequence("hidden", hidden, check_tensor("hidden", hidden, rank=3).shape[-1])
+    if check_mask("real", real).shape != hidden.shape[:2]:
+        raise ValueError(f"real must have the shape {tuple(hidden.shape[:2])} of hidden, got {tuple(real.shape)}")
+    count = real.sum(dim=1, keepdim=True).clamp(min=1)  # [batch, 1]
+    return hidden.masked_fill(~real[..., None], 0).sum(dim=1) / count

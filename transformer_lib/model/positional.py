@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor, nn
 
-from .._validate import check_choice, check_int, check_positive, check_tensor, check_width
+from .._validate import check_choice, check_int, check_not_negative, check_positive, check_tensor, check_width
 
 POSITIONS = ("sinusoidal", "learned", "rotary", "relative", "none")
 AT_SCORES = ("rotary", "relative", "none")  # those that a layer can be made with
@@ -25,18 +28,17 @@ def sinusoidal_encoding(seq_len: int, d_model: int) -> Tensor:
         TypeError, ValueError: a size is not a positive int, or d_model is odd.
     """
     check_int("seq_len", seq_len)
-    angles = _angles("d_model", torch.arange(seq_len), d_model)  # [seq_len, d_model / 2]
+    angles = torch.arange(seq_len).double()[:, None] * _frequencies("d_model", d_model)  # [seq_len, d_model / 2]
     pairs = torch.stack((angles.sin(), angles.cos()), dim=-1)  # [seq_len, d_model / 2, 2]
     return pairs.flatten(1).to(torch.get_default_dtype())  # sine and cosine interleaved: [seq_len, d_model]
 
 
-def _angles(name: str, positions: Tensor, width: int, base: float = 10000.0) -> Tensor:
-    """Return pos · ω_j as [*positions.shape, width / 2], in float64 so that far positions keep their phase."""
+def _frequencies(name: str, width: int, base: float = 10000.0, device: torch.device | None = None) -> Tensor:
+    """Return ω_j = base^(−2j/width), [width / 2], in float64 so that far positions keep their phase."""
     check_int(name, width, minimum=2)
     if width % 2:
         raise ValueError(f"{name} must be even (sine and cosine come in pairs), got {width}")
-    frequencies = base ** (-torch.arange(0, width, 2, device=positions.device, dtype=torch.float64) / width)
-    return positions.double()[..., None] * frequencies
+    return base ** (-torch.arange(0, width, 2, device=device, dtype=torch.float64) / width)
 
 
 class SinusoidalPosition(nn.Module):
@@ -74,11 +76,53 @@ def _rows(table: Tensor, x: Tensor, start: int) -> Tensor:
 
 
 class NoPosition(nn.Module):
-    """Returns x unchanged: the model without absolute positions."""
+    """Returns x unchanged: the model without absolute positions, or a layer whose queries and keys are not rotated."""
 
     def forward(self, x: Tensor, start: int = 0) -> Tensor:
         """Return x."""
         return x
+
+    def rotate(self, x: Tensor, start: int = 0) -> Tensor:
+        """Return x, where `RotaryPosition` would rotate it."""
+        return x
+
+
+@dataclass(frozen=True, kw_only=True)
+class RotaryScaling:
+    """Slower rotary frequencies, with which a model reads longer texts than those of its first training.
+
+    A feature pair that makes fewer than `low` turns in `original_length` positions has not been seen at every angle:
+    its frequency ω is divided by `factor`. One that makes more than `high` stays, and in between lies
+    s ω + (1 − s) ω / factor, where s rises from 0 to 1 (Llama 3.1, Grattafiori et al. 2024; "llama3" in a config.json).
+
+    Args:
+        factor: what slow frequencies are divided by. original_length: of texts in the first training, in tokens.
+            Without it all frequencies are divided (Chen et al. 2023; "linear" in a config.json).
+        low, high: turns of a pair.
+
+    Raises:
+        TypeError, ValueError: factor is not above 0, original_length no positive int, or not 0 ≤ low < high.
+    """
+
+    factor: float
+    original_length: int | None = None
+    low: float = 1.0
+    high: float = 4.0
+
+    def __post_init__(self) -> None:
+        check_positive("factor", self.factor)
+        if self.original_length is not None:
+            check_int("original_length", self.original_length)
+        if check_not_negative("low", self.low) >= check_positive("high", self.high):
+            raise ValueError(f"low must be below high, got low={self.low}, high={self.high}")
+
+    def scaled(self, frequencies: Tensor) -> Tensor:
+        """Return the frequencies, in radians per position, as they are after scaling."""
+        if self.original_length is None:
+            return frequencies / self.factor
+        turns = self.original_length * frequencies / (2 * math.pi)
+        kept = ((turns - self.low) / (self.high - self.low)).clamp(0, 1)
+        return kept * frequencies + (1 - kept) * frequencies / self.factor
 
 
 class RotaryPosition(nn.Module):
@@ -88,14 +132,16 @@ class RotaryPosition(nn.Module):
         base: the frequencies are ω_j = base^(−2j/d_k); a larger base turns the slow pairs more slowly.
         pairs: which features turn together. "neighbours" are 2j and 2j + 1, as in the paper; "halves" are j and
             j + d_k/2, as in the files of Llama and its relatives. Weights trained with one need that one.
+        scaling: a `RotaryScaling` of the frequencies, for long texts; none by default.
 
     Raises:
-        TypeError, ValueError: base is not above 0, or pairs is not one of PAIRS.
+        TypeError, ValueError: base is not above 0, pairs is not one of PAIRS, or scaling is of another type.
     """
 
-    def __init__(self, base: float = 10000.0, pairs: str = "neighbours") -> None:
+    def __init__(self, base: float = 10000.0, pairs: str = "neighbours", scaling: RotaryScaling | None = None) -> None:
         super().__init__()
         self.base, self.pairs = check_positive("base", base), check_choice("pairs", pairs, PAIRS)
+        self.scaling = check_scaling("scaling", scaling)
 
     def rotate(self, x: Tensor, start: int = 0) -> Tensor:
         """Return x [..., seq_len, d_k] with feature pair j of position pos turned by the angle pos · ω_j."""
@@ -108,7 +154,9 @@ class RotaryPosition(nn.Module):
         positions: whole numbers, broadcastable to [..., seq_len], as where sentences of a batch are of different
         lengths.
         """
-        angles = _angles("d_k", positions, x.shape[-1], self.base)  # [..., seq_len, d_k / 2]
+        omega = _frequencies("d_k", x.shape[-1], self.base, positions.device)
+        omega = omega if self.scaling is None else self.scaling.scaled(omega)
+        angles = positions.double()[..., None] * omega  # [..., seq_len, d_k / 2]
         cos, sin = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
         if self.pairs == "halves":
             first, second = x.chunk(2, dim=-1)  # [..., seq_len, d_k / 2] each
@@ -116,6 +164,13 @@ class RotaryPosition(nn.Module):
         even, odd = x[..., 0::2], x[..., 1::2]
         turned = torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1)  # [..., seq_len, d_k / 2, 2]
         return turned.flatten(-2)
+
+
+def check_scaling(name: str, value: object) -> RotaryScaling | None:
+    """Return `value` if it is a `RotaryScaling` or None."""
+    if value is not None and not isinstance(value, RotaryScaling):
+        raise TypeError(f"{name} must be a RotaryScaling or None, got {value!r}")
+    return value
 
 
 class RelativeBias(nn.Module):

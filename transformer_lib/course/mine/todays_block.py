@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ..._validate import check_ids
 from ...fast.eligibility import unlike
 from ...model import modern
+from ...model.positional import RotaryPosition
 from .library import Function, whose
 from .parts import PARTS, TODAY
 
@@ -23,6 +24,7 @@ NAMES = tuple(part.name for part in PARTS if part.notebook == TODAY)
 _ANY = frozenset(
     {
         *("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "n_kv_heads", "d_head", "eps", "rope_base"),
+        *("rotary_layers", "qkv_bias"),
         *("qk_norm", "window", "tied", "embedding_scale", "n_experts", "experts_per_token"),
     }
 )
@@ -121,8 +123,9 @@ class AssembledToday(nn.Module):
                 (attention.w_v, config.kv_heads),
             )
         )
-        q = self.parts.rotate_halves(self._norm(attention.q_norm, q), positions, config.rope_base)
-        k = self.parts.rotate_halves(self._norm(attention.k_norm, k), positions, config.rope_base)
+        q, k = self._norm(attention.q_norm, q), self._norm(attention.k_norm, k)
+        if isinstance(attention.position, RotaryPosition):
+            q, k = (self.parts.rotate_halves(heads, positions, config.rope_base) for heads in (q, k))
         mask = self.parts.window_mask(n, n, config.window or n).to(x.device)  # a window of n is none
         return attention.w_o(self.parts.grouped_attention(q, k, v, mask).transpose(1, 2).flatten(2))
 
