@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import transformer_lib as tl
+from transformer_lib.decoding import pretrained
 from transformer_lib.model.interop import files
 
 pytestmark = pytest.mark.fast
@@ -270,8 +271,8 @@ def test_an_index_that_does_not_fit(tmp_path):
 
 def readers(monkeypatch, from_file):
     """Put a reader of tokenizer.json in the place of the library's."""
-    module = SimpleNamespace(ByteTokenizer=SimpleNamespace(from_file=from_file))
-    monkeypatch.setitem(sys.modules, "transformer_lib.data.byte_tokenizer", module)
+    module, name = pretrained._TOKENIZER
+    monkeypatch.setitem(sys.modules, module, SimpleNamespace(**{name: SimpleNamespace(from_file=from_file)}))
 
 
 def test_a_model_comes_with_its_tokenizer(tmp_path, monkeypatch):
@@ -294,4 +295,7 @@ def test_a_tokenizer_that_is_missing_or_of_another_kind(tmp_path, monkeypatch):
     (folder / "tokenizer.json").write_text("{}")
     readers(monkeypatch, refuse)
     with pytest.raises(ValueError, match=f"got WordPiece; {alone}"):
+        tl.load_pretrained(folder)
+    monkeypatch.setitem(sys.modules, pretrained._TOKENIZER[0], None)  # as where it cannot be imported
+    with pytest.raises(ImportError, match=f"a tokenizer.json is read by .*, which is not there; {alone}"):
         tl.load_pretrained(folder)

@@ -103,8 +103,15 @@ def test_it_learns():
 
 
 def test_a_model_of_other_parts_is_refused():
-    for change in ({"norm": "layer"}, {"feed_forward": "relu"}, {"pairs": "neighbours"}):
-        with pytest.raises(ValueError, match="model must have norm='rms', feed_forward='swiglu', pairs='halves', got"):
+    for change in (
+        {"norm": "layer"},
+        {"feed_forward": "relu"},
+        {"rope_scaling": tl.RotaryScaling(factor=3.0)},
+        {"pairs": "neighbours"},
+    ):
+        with pytest.raises(
+            ValueError, match="must have norm='rms', feed_forward='swiglu', rope_scaling=None, pairs='halves', got"
+        ):
             mine.today(tl.modern.LanguageModel(replace(CONFIG, **change)))
     with pytest.raises(ValueError, match="ids"):
         mine.today(new_model(CONFIG))(torch.tensor([[23]]))

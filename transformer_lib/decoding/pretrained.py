@@ -35,13 +35,18 @@ def load_pretrained(
     return load_folder(path, dtype=dtype, device=device), tokenizer
 
 
+_TOKENIZER = ("transformer_lib.data.byte_tokenizer", "ByteTokenizer")  # whose from_file reads a tokenizer.json
+
+
 def _tokenizer(folder: Path) -> Any:
     """Return the tokenizer of a folder."""
     file, alone = folder / "tokenizer.json", "tl.interop.load_folder returns the model alone"
     if not file.is_file():
         raise ValueError(f"path must be a folder with a tokenizer.json, got {folder} without; {alone}")
-    byte_tokenizer = importlib.import_module("transformer_lib.data.byte_tokenizer")
+    module, name = _TOKENIZER
     try:
-        return byte_tokenizer.ByteTokenizer.from_file(file)
+        return getattr(importlib.import_module(module), name).from_file(file)
+    except ModuleNotFoundError as error:
+        raise ImportError(f"a tokenizer.json is read by {module}, which is not there; {alone}") from error
     except ValueError as error:
         raise ValueError(f"{error}; {alone}") from error

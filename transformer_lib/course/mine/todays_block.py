@@ -74,8 +74,8 @@ class AssembledToday(nn.Module):
         model: whose weights are used, and trained, as they are. parts: the functions.
 
     Raises:
-        ValueError: the model has another norm, feed-forward network or pairing than the parts, or was changed since
-            its config built it.
+        ValueError: the model has another norm, feed-forward network or pairing than the parts, or scaled rotary
+            positions, or was changed since its config built it.
     """
 
     def __init__(self, model: modern.LanguageModel, parts: TodayParts) -> None:
