@@ -222,12 +222,18 @@ REFUSED = {
     "version 1": (file_bytes(version=1), "must be of version 2 or 3 of GGUF, little-endian .*, got version 1"),
     "big-endian": (file_bytes(version=3 << 24), "little-endian .*, got version 50331648"),
     "tensors": (file_bytes(counts=(2**63, 0)), "must have 9223372036854775808 tensors from here .*, got .* too few"),
-    "metadata": (file_bytes(counts=(0, 2**40)), "must have 1099511627776 metadata from here .*, got .* too few"),
+    "metadata": (
+        file_bytes(counts=(0, 2**40)),
+        "must have 1099511627776 entries of metadata from here .*, got .* too few",
+    ),
     "one key more": (
         file_bytes([("a", guessed(1))], counts=(0, 2)),
         "must have a key of each name once .*got '' as one",
     ),
-    "many keys more": (file_bytes([("a", guessed(1))], counts=(0, 4)), "must have 4 metadata from here .*, too few"),
+    "many keys more": (
+        file_bytes([("a", guessed(1))], counts=(0, 4)),
+        "must have 4 entries of metadata from here .*, too few",
+    ),
     "one tensor more": (
         file_bytes((), [entry("w", (3,), 0, 0)], FOUR, counts=(2, 0)),
         "must have a tensor of each name once .*got '' as one",

