@@ -38,6 +38,8 @@ from . import baselines, by_hand, costs, numpy_reference
 from ._files import DATA
 from .data import metrics
 from .data.batches import Batches
+from .data.byte_level import ByteLevelTokenizer
+from .data.chat_template import ChatTemplate
 from .data.corpora import Pair, load_corpus
 from .data.digits import load_digits
 from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
@@ -88,6 +90,8 @@ __all__ = [
     "DATA",
     "BPETokenizer",
     "Batches",
+    "ByteLevelTokenizer",
+    "ChatTemplate",
     "Decoder",
     "DecoderLayer",
     "DecoderOnlyTranslator",
