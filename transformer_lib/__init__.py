@@ -45,6 +45,8 @@ from .data.digits import load_digits
 from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
 from .decoding import export, paged, server, serving, speculative
 from .decoding.beam import beam_hypotheses, beam_search
+from .decoding.chat import Chat
+from .decoding.generating import generate
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
 from .decoding.speculative import speculative_decode, speculative_sample
 from .decoding.translator import Translator, load_trained
@@ -91,6 +93,7 @@ __all__ = [
     "BPETokenizer",
     "Batches",
     "ByteLevelTokenizer",
+    "Chat",
     "ChatTemplate",
     "Decoder",
     "DecoderLayer",
@@ -126,6 +129,7 @@ __all__ = [
     "evaluating",
     "export",
     "filter_logits",
+    "generate",
     "greedy_decode",
     "int8",
     "interop",
