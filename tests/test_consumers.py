@@ -653,12 +653,20 @@ def modern_patch(model):
     torch.testing.assert_close(patched, model(ids_of()), **SAME)
 
 
+def modern_generate(model):
+    steps = [list(tl.generate(model, ids_of(), max_new_tokens=7, use_cache=use)) for use in (True, False)]
+    said, again = (torch.stack(tokens, dim=1) for tokens in steps)
+    logits = model(torch.cat((ids_of(), said), dim=1))
+    assert torch.equal(said, again) and torch.equal(logits[:, 10:-1].argmax(dim=-1), said)
+
+
 def todays_parts(model):
     torch.testing.assert_close(mine.today(model)(ids_of()), model(ids_of()), **SAME)
 
 
 MODERN_CONSUMERS: dict[str, Callable[[modern.LanguageModel], None]] = {
     "cache": modern_cache,
+    "generate": modern_generate,
     "int8": modern_int8,
     "patch": modern_patch,
     "mine": todays_parts,

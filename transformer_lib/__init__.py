@@ -38,11 +38,15 @@ from . import baselines, by_hand, costs, numpy_reference
 from ._files import DATA
 from .data import gguf, metrics
 from .data.batches import Batches
+from .data.byte_level import ByteLevelTokenizer
+from .data.chat_template import ChatTemplate
 from .data.corpora import Pair, load_corpus
 from .data.digits import load_digits
 from .data.tokenizers import BPETokenizer, WordTokenizer, pad_batch
 from .decoding import export, paged, server, serving, speculative
 from .decoding.beam import beam_hypotheses, beam_search
+from .decoding.chat import Chat
+from .decoding.generating import generate
 from .decoding.pretrained import load_pretrained
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
 from .decoding.speculative import speculative_decode, speculative_sample
@@ -96,6 +100,9 @@ __all__ = [
     "DATA",
     "BPETokenizer",
     "Batches",
+    "ByteLevelTokenizer",
+    "Chat",
+    "ChatTemplate",
     "Decoder",
     "DecoderLayer",
     "DecoderOnlyTranslator",
@@ -132,6 +139,7 @@ __all__ = [
     "evaluating",
     "export",
     "filter_logits",
+    "generate",
     "gguf",
     "greedy_decode",
     "int8",

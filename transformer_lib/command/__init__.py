@@ -1,4 +1,4 @@
-"""The command `transformer-lib`, also `python -m transformer_lib`: train a translator, or translate with one.
+"""The command `transformer-lib`, also `python -m transformer_lib`: train a translator, translate, or chat.
 
 On several processors: `torchrun --standalone --nproc-per-node 2 -m transformer_lib train …`
 """
@@ -16,7 +16,8 @@ import torch
 from .._machine import keep_freed_memory
 from .._streams import STOPPED, as_a_command
 from ..training import distributed
-from .arguments import add_train, add_translate, folder_problem, training_options
+from .arguments import add_chat, add_train, add_translate, folder_problem, training_options
+from .chatting import answer_lines, open_chat
 from .learning import learn, model_config, saved_steps
 from .lines import standard_input
 from .preparation import prepare
@@ -28,12 +29,13 @@ __all__ = ["main", "make_parser"]
 
 def make_parser() -> argparse.ArgumentParser:
     """Return the parser of the command and of everything it can do."""
-    parser = argparse.ArgumentParser(prog="transformer-lib", description="Train a translator, or translate with one.")
-    commands = parser.add_subparsers(required=True, metavar="{train,translate}")
+    parser = argparse.ArgumentParser(prog="transformer-lib", description="Train a translator, translate, or chat.")
+    commands = parser.add_subparsers(required=True, metavar="{train,translate,chat}")
     add_train(commands).set_defaults(run=_train, command="train")
     translating = add_translate(commands)
     translating.set_defaults(run=_translate, command="translate")
     translating.epilog = FILES
+    add_chat(commands).set_defaults(run=_chat, command="chat")
     return parser
 
 
@@ -44,7 +46,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: the words after the command's name; by default those it was called with.
 
     Returns:
-        0; 1 when a sentence could not be translated; 130 when training was stopped from the keyboard.
+        0; 1 when a sentence could not be translated, or a line not answered; 130 when training was stopped from the
+            keyboard.
 
     Raises:
         SystemExit: the words, a file or a model are wrong (2), or nobody reads the output (141).
@@ -62,9 +65,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _translate(arguments: argparse.Namespace, argv: list[str]) -> int:
+def _utf_8_for_files() -> None:
+    """Write files and pipes in UTF-8: they keep every letter, whatever the console can show."""
     if isinstance(sys.stdout, io.TextIOWrapper) and not sys.stdout.isatty():
-        sys.stdout.reconfigure(encoding="utf-8")  # a file keeps every letter, whatever the console can show
+        sys.stdout.reconfigure(encoding="utf-8")
+
+
+def _chat(arguments: argparse.Namespace, argv: list[str]) -> int:
+    _utf_8_for_files()
+    return answer_lines(open_chat(arguments))
+
+
+def _translate(arguments: argparse.Namespace, argv: list[str]) -> int:
+    _utf_8_for_files()
     translator = open_translator(arguments.run_folder)
     kind, parts = ("sentence", [arguments.texts]) if arguments.texts else ("line", standard_input())
     translated = (line for part in parts for line in translate(translator, part, beam_size=arguments.beam))

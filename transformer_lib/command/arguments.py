@@ -70,6 +70,26 @@ def add_translate(commands: Any) -> argparse.ArgumentParser:
     return parser
 
 
+def add_chat(commands: Any) -> argparse.ArgumentParser:
+    """Add `chat` to the parser's commands and return its parser."""
+    parser = commands.add_parser(
+        "chat",
+        formatter_class=_Help,
+        help="talk with a language model",
+        description="Talk with a language model that was taught to answer: what is typed is answered line by line.",
+    )
+    add = parser.add_argument
+    add(
+        "folder", metavar="FOLDER", type=Path, help="with config.json, *.safetensors, tokenizer.json, as Hugging Face's"
+    )
+    add("--system", metavar="TEXT", help="what the model is told before the first line")
+    add("--temperature", type=_fraction_of(None), default=0.0, help="0 takes the likeliest token, more draws one")
+    add("--top-p", type=_positive(float), help="draw from the likeliest tokens of this probability together")
+    add("--max-new-tokens", type=_positive(int), default=512, help="of one answer")
+    add("--seed", type=_seed, default=0, help="of the draws")
+    return parser
+
+
 def training_options(arguments: argparse.Namespace) -> dict[str, Any]:
     """Return the options of `tl.train` that the command was given.
 

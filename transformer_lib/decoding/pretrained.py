@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
+from ..data.byte_level import ByteLevelTokenizer
 from ..model.interop import load_folder
 
 
 def load_pretrained(
     path: str | Path, *, dtype: torch.dtype | None = None, device: torch.device | str | None = None
-) -> tuple[nn.Module, Any]:
+) -> tuple[nn.Module, ByteLevelTokenizer]:
     """Return the model and the tokenizer of a folder in Hugging Face's format.
 
     >>> model, tokenizer = tl.load_pretrained("SmolLM2-135M-Instruct")  # doctest: +SKIP
@@ -35,18 +34,12 @@ def load_pretrained(
     return load_folder(path, dtype=dtype, device=device), tokenizer
 
 
-_TOKENIZER = ("transformer_lib.data.byte_tokenizer", "ByteTokenizer")  # whose from_file reads a tokenizer.json
-
-
-def _tokenizer(folder: Path) -> Any:
+def _tokenizer(folder: Path) -> ByteLevelTokenizer:
     """Return the tokenizer of a folder."""
     file, alone = folder / "tokenizer.json", "tl.interop.load_folder returns the model alone"
     if not file.is_file():
         raise ValueError(f"path must be a folder with a tokenizer.json, got {folder} without; {alone}")
-    module, name = _TOKENIZER
     try:
-        return getattr(importlib.import_module(module), name).from_file(file)
-    except ModuleNotFoundError as error:
-        raise ImportError(f"a tokenizer.json is read by {module}, which is not there; {alone}") from error
+        return ByteLevelTokenizer.from_file(file)
     except ValueError as error:
         raise ValueError(f"{error}; {alone}") from error

@@ -64,12 +64,18 @@ def sample_decode(
 
     Args, Returns, Raises: as `greedy_decode` and `filter_logits`; `generator` makes the draw repeatable.
     """
+    draw = drawing(temperature=temperature, top_k=top_k, top_p=top_p, generator=generator)
+    return _extend(model, src, draw, True, max_new_tokens=max_new_tokens, use_cache=use_cache, path=path)
+
+
+def drawing(*, generator: torch.Generator | None, **shape: Any) -> Callable[[Tensor], Tensor]:
+    """Return what draws ids [batch] by logits [batch, vocab_size], which `filter_logits` shapes."""
 
     def draw(logits: Tensor) -> Tensor:
-        filtered = filter_logits(logits, temperature=temperature, top_k=top_k, top_p=top_p)
-        return torch.multinomial(exact_softmax(filtered), 1, generator=generator)[:, 0]
+        probabilities = exact_softmax(filter_logits(logits, **shape))
+        return torch.multinomial(probabilities, 1, generator=generator)[:, 0]
 
-    return _extend(model, src, draw, True, max_new_tokens=max_new_tokens, use_cache=use_cache, path=path)
+    return draw
 
 
 def filter_logits(

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from .._validate import check_choice, check_flag, check_ids, check_int, check_positive, check_sequence, check_width
 from .attention import fused_attention
-from .cache import check_depth
+from .cache import check_depth, check_kept
 from .layers import FeedForward, LayerNorm
 from .masks import causal_mask
 from .positional import PAIRS, NoPosition, RotaryPosition, RotaryScaling, check_scaling
@@ -223,6 +223,17 @@ class LayerCache:
         self.kept = (keys, values) if not first else (keys[:, :, first:].clone(), values[:, :, first:].clone())
         return keys, values
 
+    @property
+    def complete(self) -> bool:
+        """Whether all tokens seen are kept; a window lets earlier ones go."""
+        return self.kept is None or self.kept[0].shape[2] == self.length
+
+    def crop(self, length: int) -> None:
+        """Forget all tokens but the first `length` of those kept; see `Cache.crop`."""
+        if self.kept is not None:
+            self.kept = self.kept[0][:, :, :length], self.kept[1][:, :, :length]
+        self.length = length
+
 
 class Cache:
     """One `LayerCache` for each layer of a `LanguageModel`."""
@@ -240,6 +251,21 @@ class Cache:
         """Bytes of all keys and values that are kept."""
         kept = [tensor for layer in self.layers if layer.kept is not None for tensor in layer.kept]
         return sum(tensor.numel() * tensor.element_size() for tensor in kept)
+
+    def crop(self, length: int) -> None:
+        """Forget all tokens but the first `length`, so that another continuation of these can be read.
+
+        Raises:
+            ValueError: so many tokens were not seen, or a window has let some go that would be needed again.
+        """
+        if check_kept(length, self.length) == self.length:
+            return
+        if not all(layer.complete for layer in self.layers):
+            raise ValueError(
+                f"length must be {self.length}, all tokens seen, where a window has let some of them go, got {length}"
+            )
+        for layer in self.layers:
+            layer.crop(length)
 
 
 class GroupedQueryAttention(nn.Module):
