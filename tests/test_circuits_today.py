@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import pytest
 import torch
@@ -465,6 +466,17 @@ def test_sweeps_of_models_that_have_no_cache():
         torch.testing.assert_close(streams[0, 1], measure(last), **EXACT)
         torch.testing.assert_close(streams[2, 1], measure(model(OTHER)[:, -1]), **EXACT)
         torch.testing.assert_close(streams[2, 0], measure(model(IDS)[:, -1]), **EXACT)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("heading", ["Looking inside, and intervening", "Taking a model apart"])
+def test_the_examples_of_the_page_run(heading):
+    page = (Path(__file__).parents[1] / "docs" / "api" / "model.md").read_text(encoding="utf-8")
+    code = page.partition(f"## {heading}\n")[2].partition("```python\n")[2].partition("```")[0]
+    ids, other = (torch.randint(23, (2, 12), generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
+    names = {"tl": tl, "torch": torch, "model": new().float(), "ids": ids, "other": other, "right": 3, "wrong": 5}
+    exec(compile(code, "model.md", "exec"), names)
+    assert names["record"]["layers.2.attention"].shape == (2, 6, 1, 12) if "record" in names else names["moved"].any()
 
 
 def test_ranks_and_differences():
