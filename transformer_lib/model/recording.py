@@ -33,10 +33,10 @@ def record_attention(
 ) -> Iterator[AttentionRecord]:
     """Record the attention weights of every call made inside the `with` block.
 
-    A `MultiHeadAttention` that is recorded computes by the explicit formula, whose last bits are its own; the weights of
-    a `GroupedQueryAttention` are computed besides, and what it returns stays as it was, bit for bit. All weights of one
-    layer are batch · n_heads · q_len · k_len numbers: with 9 heads, 512 tokens and float32 9.4 MB, and 283 MB in 30
-    layers; of the last row alone, 18 kB and 0.6 MB.
+    A `MultiHeadAttention` that is recorded computes by the explicit formula, whose last bits are its own; of a
+    `GroupedQueryAttention` the weights are computed besides, and what it returns stays as it was, bit for bit. All
+    weights of one layer are batch · n_heads · q_len · k_len numbers: with 9 heads, 512 tokens and float32 9.4 MB, and
+    283 MB in 30 layers; of the last row alone, 18 kB and 0.6 MB.
 
     Args:
         model: any module that contains `MultiHeadAttention`, or the `GroupedQueryAttention` of a
