@@ -230,4 +230,4 @@ def test_the_command_says_what_it_cannot_answer(folder, tmp_path, monkeypatch, c
     assert status == 1 and error.startswith("transformer-lib chat: the conversation must have less than max_len = 40")
     with pytest.raises(SystemExit) as ended:
         chat_with(tmp_path / "nothing", "Hi", monkeypatch, capsys)
-    assert ended.value.code == 2 and "does not exist" in capsys.readouterr().err
+    assert ended.value.code == 2 and "must be a folder with a tokenizer.json" in capsys.readouterr().err

@@ -660,6 +660,23 @@ def modern_generate(model):
     assert torch.equal(said, again) and torch.equal(logits[:, 10:-1].argmax(dim=-1), said)
 
 
+def modern_cut(model):
+    """A key that nobody reads may be anything."""
+    with tl.cut(model, key=4, query=range(5, 11)):
+        wanted, ids = model(ids_of()), ids_of()
+        ids[:, 4] = (ids[:, 4] + 1) % 23
+        torch.testing.assert_close(model(ids)[:, 5:], wanted[:, 5:], **SAME)
+
+
+def modern_record(model):
+    with tl.record_attention(model) as record:
+        model(ids_of())
+    visible = modern.window_mask(11, window=model.config.window)
+    for weights in record.values():
+        assert weights.shape[1] == model.config.n_heads and torch.equal(weights > 0, visible.expand_as(weights))
+        torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3], dtype=weights.dtype))
+
+
 def todays_parts(model):
     torch.testing.assert_close(mine.today(model)(ids_of()), model(ids_of()), **SAME)
 
@@ -669,6 +686,9 @@ MODERN_CONSUMERS: dict[str, Callable[[modern.LanguageModel], None]] = {
     "generate": modern_generate,
     "int8": modern_int8,
     "patch": modern_patch,
+    "cut": modern_cut,
+    "record": modern_record,
+    "circuits": lambda model: traced(model),
     "mine": todays_parts,
 }
 
@@ -692,12 +712,8 @@ def test_the_same_numbers_or_a_refusal_today(field, value, name):
     ask(MODERN_CONSUMERS[name], model, field)
 
 
-def test_what_looks_into_attention_refuses_a_model_of_today():
+def test_attention_in_blocks_refuses_a_model_of_today():
     model = build_modern(modern_config())
-    with pytest.raises(ValueError, match="model must contain a MultiHeadAttention"), tl.record_attention(model):
-        pass
-    with pytest.raises(ValueError, match="model must have a module encoder.layers.0"), tl.cut(model, key=0):
-        pass
     with pytest.raises(ValueError, match="model must contain a MultiHeadAttention"), blockwise.blockwise_in(model):
         pass
 
@@ -893,8 +909,8 @@ def compiled_in_place(model):
 
 
 def compiled_stack(model):
-    stack = model.encoder if isinstance(model, tl.Transformer) else model.stack
-    stack.compile(backend="eager")
+    parts = {tl.Transformer: "encoder", modern.LanguageModel: "layers.1"}
+    model.get_submodule(parts.get(type(model), "stack")).compile(backend="eager")
     return model
 
 
@@ -913,6 +929,19 @@ COMPILED = [
         (compiled_stack, True),
     )
 ]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.usefixtures("_forget_graphs")
+@torch.no_grad()
+@pytest.mark.parametrize(("way", "called"), COMPILED)
+def test_looking_into_a_compiled_model_of_today_is_refused(way, called):
+    model = way(build_modern(modern_config()))
+    if called:
+        model(ids_of())
+    for look in (lambda: tl.record_attention(model), lambda: tl.cut(model, key=0)):
+        with pytest.raises(ValueError, match="model must not be compiled, but (it|layers.1) is: take"), look():
+            pass
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own, when it compiles in place
@@ -936,9 +965,12 @@ def test_hooks_on_parts_of_a_compiled_model_are_refused(way, called):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 @pytest.mark.usefixtures("_forget_graphs")
 @torch.no_grad()
+@pytest.mark.parametrize(
+    "built", [lambda: build_stack(norm_first=True), lambda: build_modern(modern_config())], ids=["stack", "today"]
+)
 @pytest.mark.parametrize(("way", "called"), COMPILED)
-def test_a_circuit_of_a_compiled_model_is_refused(way, called):
-    model, ids, circuits = way(build_stack(norm_first=True)), ids_of(), tl.circuits
+def test_a_circuit_of_a_compiled_model_is_refused(way, called, built):
+    model, ids, circuits = way(built()), ids_of(), tl.circuits
     if called:
         model(ids)
     path = {"sender": "0.1", "layer": 1, "head": 2, "into": "keys"}
@@ -947,6 +979,7 @@ def test_a_circuit_of_a_compiled_model_is_refused(way, called):
         lambda: circuits.ablate_head(model, 1, 2).__enter__(),
         lambda: circuits.replace_head(model, 1, 2, torch.zeros(())).__enter__(),
         lambda: circuits.patch_path(model, ids, ids, **path),
+        lambda: circuits.patch_heads(model, ids, torch.zeros(()), lambda logits: logits[..., 0]),
     ):
         with pytest.raises((TypeError, ValueError), match="must not be compiled|got OptimizedModule"):
             use()

@@ -50,6 +50,7 @@ def test_a_cut_is_an_entry_of_the_mask(model):
         {"query": QUERY, "key": KEY, "layer": 1},
         {"query": QUERY, "key": KEY, "head": 2},
         {"query": QUERY, "key": KEY, "layer": 0, "head": 1},
+        {"query": QUERY, "key": KEY, "layer": [0, 1], "head": [0, 2]},
     ],
 )
 def test_what_is_cut_gets_no_weight_and_nothing_else_loses_its_right(model, where):
@@ -63,7 +64,8 @@ def test_what_is_cut_gets_no_weight_and_nothing_else_loses_its_right(model, wher
         name = f"encoder.layers.{n}.self_attention"
         expected = before[name] > 0  # padding stays hidden
         for head in range(3):
-            if where.get("layer", n) == n and where.get("head", head) == head:
+            named = {"layer": n, "head": head}
+            if all(number in torch.tensor(where.get(name, number)) for name, number in named.items()):
                 expected[:, head, rows[:, None], columns] = False
         assert torch.equal(record[name] > 0, expected)
         assert not record[name].isnan().any()

@@ -90,3 +90,21 @@ def test_what_has_no_attention_is_refused():
     message = "model must contain a MultiHeadAttention, and Linear has none"
     with pytest.raises(ValueError, match=message), record_attention(nn.Linear(2, 3)):
         pass
+
+
+def test_layers_and_rows_may_be_chosen():
+    model = make_model()
+    with record_attention(model) as whole:
+        model(sources(), targets())
+    with record_attention(model, layer=1, query=[4, 0]) as record:
+        model(sources(), targets())
+    assert list(record) == [name for name in NAMES if ".1." in name]
+    for name, weights in record.items():
+        torch.testing.assert_close(weights, whole[name][:, :, [4, 0]])
+        assert weights.untyped_storage().nbytes() == weights.numel() * 4
+    assert all(part.recorder is None for part in model.modules() if isinstance(part, tl.MultiHeadAttention))
+    with (
+        pytest.raises(ValueError, match="layer must be one that has attention, got 2"),
+        record_attention(model, layer=2),
+    ):
+        pass

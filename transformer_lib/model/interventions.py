@@ -13,8 +13,11 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from .._validate import check_choice, check_int, check_mask, check_tensor
+from .cache import DecoderCache, KeyValueCache
+from .modern import Cache, GroupedQueryAttention, LayerCache
 from .multihead import MultiHeadAttention
 
 ATTENTIONS = {
@@ -23,8 +26,11 @@ ATTENTIONS = {
     "cross": "decoder.layers.{}.cross_attention",
 }
 """The names of the three kinds of attention in a `Transformer`."""
+OF_TODAY = "layers.{}.attention"
+"""The name of the one kind in a `modern.LanguageModel`."""
 
 Positions = int | Sequence[int] | None
+Attention = MultiHeadAttention | GroupedQueryAttention
 Entries = Callable[[int, int], Tensor]  # q_len and k_len -> a mask [q_len, k_len]
 
 
@@ -35,55 +41,65 @@ def cut(
     query: Positions = None,
     key: Positions = None,
     mask: Tensor | None = None,
-    layer: int | None = None,
-    head: int | None = None,
-    attention: str = "encoder",
+    layer: Positions = None,
+    head: Positions = None,
+    attention: str | None = None,
 ) -> Iterator[None]:
     """Forbid position `query` to read position `key` inside the `with` block: an entry of the mask becomes False.
 
+    That entry's score does not enter the softmax, so what is left of the row still sums to one. A row that may read
+    nothing any more gathers zeros.
+
     Args:
-        model: a `Transformer`, or another module with an encoder and a decoder named as there.
+        model: a `Transformer`, or another module with an encoder and a decoder named as there; or a
+            `modern.LanguageModel`.
         query, key: positions from 0, one or several; None means all of them, if the other one is given.
         mask: instead of query and key, all entries at once: boolean, [q_len, k_len], True = may attend.
-        layer, head: from 0; None means all of them.
+        layer, head: from 0, one or several; None means all of them.
         attention: "encoder" and "decoder" for their self-attention, "cross" for the decoder's reading of the memory.
-            While a translation grows, positions of the decoder count as soon as they are there.
+            None is the encoder's, or a language model's only one.
+            While a translation or a text grows, positions count as soon as they are there.
 
     Raises:
         TypeError, ValueError: nothing is named; the model has no such attention, layer or head; a position lies
             outside of the (padded) sentences; rows of the decoder are named while it decodes with a cache, where
             each call has a single row; the model is compiled.
     """
-    check_choice("attention", attention, list(ATTENTIONS))
-    layers = _attentions(model, attention, layer)
+    if attention is not None:
+        check_choice("attention", attention, list(ATTENTIONS))
+    layers = _attentions(model, attention, checked_positions("layer", layer))
+    heads = checked_positions("head", head)
     if (query, key, mask) == (None, None, None):
         raise ValueError("query, key or mask must be given, got none of them")
     if mask is not None and (query, key) != (None, None):
         raise ValueError("mask must come without query and key, got both")
-    grows = attention != "encoder"
+    of_today = isinstance(layers[0], GroupedQueryAttention)
+    grows = of_today or attention not in (None, "encoder")
     entries = _given(mask, grows) if mask is not None else _entries(query, key, grows)
 
-    def may(module: MultiHeadAttention, q_len: int, k_len: int) -> Tensor:
-        allowed = entries(q_len, k_len).expand(module.n_heads, q_len, k_len).clone()
-        if head is not None:
-            allowed[torch.arange(module.n_heads) != head] = True
-        return allowed
+    def may(module: Attention, q_len: int, k_len: int) -> Tensor:
+        allowed = entries(q_len, k_len)
+        if heads is None:
+            return allowed
+        chosen = torch.zeros(module.n_heads, 1, 1, dtype=torch.bool)
+        chosen[heads] = True
+        return allowed | ~chosen  # [n_heads, q_len, k_len]
 
     with ExitStack() as stack:
         for module in layers:
-            _check_index("head", head, module.n_heads)
-            rows_known = not grows or (query is None and mask is None)
+            _check_indices("head", heads, module.n_heads)
+            rows_known = of_today or not grows or (query is None and mask is None)
             stack.enter_context(masked(module, may, rows_known=rows_known))
         yield
 
 
 def _entries(query: Positions, key: Positions, grows: bool) -> Entries:
     """Return a function that makes the mask in which these rows may not read these columns."""
-    rows, columns = _positions("query", query), _positions("key", key)
+    rows, columns = checked_positions("query", query), checked_positions("key", key)
 
     def made(q_len: int, k_len: int) -> Tensor:
         allowed = torch.ones(q_len, k_len, dtype=torch.bool)
-        allowed[_chosen("query", rows, q_len, grows)[:, None], _chosen("key", columns, k_len, grows)] = False
+        allowed[chosen_rows("query", rows, q_len, grows)[:, None], chosen_rows("key", columns, k_len, grows)] = False
         return allowed
 
     return made
@@ -106,8 +122,8 @@ def _given(mask: Tensor, grows: bool) -> Entries:
 
 @contextmanager
 def masked(
-    attention: MultiHeadAttention,
-    may: Tensor | Callable[[MultiHeadAttention, int, int], Tensor],
+    attention: Attention,
+    may: Tensor | Callable[[Any, int, int], Tensor],
     *,
     rows_known: bool = True,
 ) -> Iterator[None]:
@@ -116,22 +132,20 @@ def masked(
     Args:
         attention: one attention of a model.
         may: boolean, broadcastable to [batch, n_heads, q_len, k_len]; or a function that makes it from the
-            attention, q_len and k_len.
+            attention, q_len and k_len. For a `GroupedQueryAttention`, which knows where its tokens stand, q_len is
+            k_len, the length of all tokens so far, and of the rows the last are taken, which are those of the call.
         rows_known: False where the rows of `may` are positions of a sentence, which a call with a cache does not know.
     """
     wanted = may if callable(may) else check_mask("may", may)
     signature = inspect.signature(attention.forward)
+    allowed_in = _in_text if isinstance(attention, GroupedQueryAttention) else _in_call
 
-    def narrow(
-        module: MultiHeadAttention, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    def narrow(module: Attention, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], Any]:
         call = signature.bind(*args, **kwargs)
         given = call.arguments
         if given.get("cache") is not None and not rows_known:
             raise ValueError("query and mask must be None while decoding with a cache: a call has only the newest row")
-        mask, q_len = given.get("mask"), given["query"].shape[1]
-        k_len = given["key"].shape[1] if mask is None else mask.shape[-1]  # with a cache, earlier keys too
-        allowed = (wanted(module, q_len, k_len) if callable(wanted) else wanted).to(given["query"].device)
+        allowed, mask = allowed_in(module, given, wanted), given.get("mask")
         given["mask"] = allowed if mask is None else mask & allowed
         return call.args, call.kwargs
 
@@ -140,6 +154,22 @@ def masked(
         yield
     finally:
         hook.remove()
+
+
+def _in_call(module: Any, given: Mapping[str, Any], wanted: Tensor | Callable[[Any, int, int], Tensor]) -> Tensor:
+    """Return what a call of `MultiHeadAttention` may attend to: a row for each of its queries."""
+    mask, query = given.get("mask"), given["query"]
+    k_len = given["key"].shape[1] if mask is None else mask.shape[-1]  # with a cache, earlier keys too
+    return (wanted(module, query.shape[1], k_len) if callable(wanted) else wanted).to(query.device)
+
+
+def _in_text(module: Any, given: Mapping[str, Any], wanted: Tensor | Callable[[Any, int, int], Tensor]) -> Tensor:
+    """Return what a call of `GroupedQueryAttention` may attend to: of the rows of the whole text, its own, the last."""
+    x, cache = given["x"], given.get("cache")
+    length = x.shape[1] + (0 if cache is None else cache.length)
+    allowed = wanted(module, length, length) if callable(wanted) else wanted
+    own = allowed if allowed.dim() < 2 or allowed.shape[-2] == 1 else allowed[..., -x.shape[1] :, :]
+    return own.to(x.device)
 
 
 @contextmanager
@@ -166,11 +196,11 @@ def patch(
         raise ValueError(f"name must be a submodule of {whole} that is called, got {name!r}; see model.named_modules()")
     around = _around(name)
     check_not_compiled({part: modules[part] for part in around[:-1]})
-    chosen = _positions("positions", positions)
+    chosen = checked_positions("positions", positions)
     if not callable(value):
         check_tensor("value", value)
     cached: dict[str, bool] = {}
-    hooks = [modules[part].register_forward_pre_hook(_noting(cached, part), with_kwargs=True) for part in around]
+    hooks = [noting_cache(modules[part], cached, part) for part in around]
     hooks.append(modules[name].register_forward_hook(_replacing(name, value, chosen, cached)))
     try:
         yield
@@ -179,9 +209,14 @@ def patch(
             hook.remove()
 
 
-def _noting(cached: dict[str, bool], part: str) -> Callable[..., None]:
-    """Return a hook that notes whether a module is called with a cache."""
-    return lambda module, args, kwargs: cached.update({part: kwargs.get("cache") is not None})
+def noting_cache(module: nn.Module, cached: dict[str, bool], part: str = "") -> RemovableHandle:
+    """Hook a module so that it notes, under a name, whether it is called with a cache."""
+    kinds = (Cache, LayerCache, DecoderCache, KeyValueCache)
+
+    def note(module: nn.Module, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
+        cached[part] = kwargs.get("cache") is not None or any(isinstance(each, kinds) for each in args)
+
+    return module.register_forward_pre_hook(note, with_kwargs=True)
 
 
 def _replacing(
@@ -197,7 +232,7 @@ def _replacing(
         new = _fitting(value(output.clone()) if callable(value) else value, output, name)
         if positions is None:
             return new
-        patched, rows = output.clone(), _chosen("positions", positions, output.shape[1])
+        patched, rows = output.clone(), chosen_rows("positions", positions, output.shape[1])
         patched[:, rows] = new[:, rows]
         return patched
 
@@ -240,27 +275,30 @@ def check_not_compiled(parts: Mapping[str, nn.Module]) -> None:
             raise ValueError(f"model must not be compiled, but {name or 'it'} is: take a copy.deepcopy, which is not")
 
 
-def _attentions(model: nn.Module, attention: str, layer: int | None) -> list[MultiHeadAttention]:
-    """Return this kind of attention in one layer, or in all."""
-    modules, name = _modules(model), ATTENTIONS[attention]
-    attentions: list[MultiHeadAttention] = []
-    while isinstance(module := modules.get(name.format(len(attentions))), MultiHeadAttention):
+def _attentions(model: nn.Module, attention: str | None, chosen: list[int] | None) -> list[Attention]:
+    """Return this kind of attention in these layers, or in all."""
+    modules = _modules(model)
+    of_today = attention is None and isinstance(modules.get(OF_TODAY.format(0)), GroupedQueryAttention)
+    name = OF_TODAY if of_today else ATTENTIONS[attention or "encoder"]
+    attentions: list[Attention] = []
+    while isinstance(module := modules.get(name.format(len(attentions))), (MultiHeadAttention, GroupedQueryAttention)):
         attentions.append(module)
     if not attentions:
         raise ValueError(f"model must have a module {name.format(0)}, and {type(model).__name__} has none")
-    _check_index("layer", layer, len(attentions))
-    for number in range(len(attentions)) if layer is None else [layer]:
+    _check_indices("layer", chosen, len(attentions))
+    numbers = list(range(len(attentions))) if chosen is None else chosen
+    for number in numbers:
         check_not_compiled({part: modules[part] for part in _around(name.format(number))[:-1]})
-    return attentions if layer is None else [attentions[layer]]
+    return [attentions[number] for number in numbers]
 
 
-def _check_index(name: str, index: int | None, count: int) -> None:
-    if index is not None and check_int(name, index, minimum=0) >= count:
-        raise ValueError(f"{name} must be less than {count}, got {index}")
+def _check_indices(name: str, indices: list[int] | None, count: int) -> None:
+    if indices is not None and max(indices) >= count:
+        raise ValueError(f"{name} must be less than {count}, got {max(indices)}")
 
 
-def _positions(name: str, value: object) -> list[int] | None:
-    """Return positions as a list of integers, which may come as tensors or NumPy's, too."""
+def checked_positions(name: str, value: object) -> list[int] | None:
+    """Return positions (or layers, or heads) as a list of integers, which may come as tensors or NumPy's, too."""
     if value is None:
         return None
     values = list(value) if isinstance(value, Sequence) and not isinstance(value, str) else [value]
@@ -272,7 +310,7 @@ def _positions(name: str, value: object) -> list[int] | None:
     return [check_int(name, number, minimum=0) for number in numbers]
 
 
-def _chosen(name: str, positions: list[int] | None, length: int, grows: bool = False) -> Tensor:
+def chosen_rows(name: str, positions: list[int] | None, length: int, grows: bool = False) -> Tensor:
     """Return the positions as indices, all of them for None; where a sentence grows, those that are there already."""
     if positions is None:
         return torch.arange(length)

@@ -9,13 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from .._validate import check_choice, check_flag, check_ids, check_int, check_positive, check_sequence, check_width
+from .._validate import (
+    check_choice,
+    check_flag,
+    check_ids,
+    check_int,
+    check_mask,
+    check_positive,
+    check_sequence,
+    check_width,
+)
 from .attention import fused_attention
 from .cache import check_depth, check_kept
 from .layers import FeedForward, LayerNorm
@@ -267,6 +277,29 @@ class Cache:
         for layer in self.layers:
             layer.crop(length)
 
+    def repeated(self, times: int) -> Cache:
+        """Return a cache for `times` as many sequences, the whole batch again and again; this one stays as it is."""
+        check_int("times", times)
+        copies = Cache(len(self.layers))
+        for mine, copy in zip(self.layers, copies.layers, strict=True):
+            copy.window, copy.length = mine.window, mine.length
+            if mine.kept is not None:
+                keys, values = (kept.repeat(times, 1, 1, 1) for kept in mine.kept)
+                copy.kept = keys, values
+        return copies
+
+
+class Attend(nn.Module):
+    """softmax(q kᵀ / √d_head) v, head by head: a module of its own, so that a hook may watch or change what goes in."""
+
+    def forward(self, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> Tensor:
+        """Return what the heads gather, side by side, [batch, q_len, n_heads · d_head].
+
+        Args:
+            q: [batch, n_heads, q_len, d_head]. k, v: [batch, n_heads, k_len, d_head]. mask: as in `fused_attention`.
+        """
+        return fused_attention(q, k, v, mask).transpose(1, 2).flatten(2)
+
 
 class GroupedQueryAttention(nn.Module):
     """Causal self-attention in which query heads share keys and values (Ainslie et al. 2023).
@@ -290,21 +323,43 @@ class GroupedQueryAttention(nn.Module):
         self.q_norm = RMSNorm(width, config.eps) if config.qk_norm else nn.Identity()
         self.k_norm = RMSNorm(width, config.eps) if config.qk_norm else nn.Identity()
         self.position = RotaryPosition(config.rope_base, config.pairs, config.rope_scaling) if rotary else NoPosition()
+        self.attend = Attend()
 
-    def forward(self, x: Tensor, cache: LayerCache | None = None) -> Tensor:
-        """Return [batch, seq_len, d_model] for x [batch, seq_len, d_model], the tokens after those in the cache."""
+    def forward(self, x: Tensor, cache: LayerCache | None = None, mask: Tensor | None = None) -> Tensor:
+        """Return [batch, seq_len, d_model] for x [batch, seq_len, d_model], the tokens after those in the cache.
+
+        Args:
+            mask: what may be attended to besides being in sight: boolean, broadcastable to [batch, n_heads, seq_len,
+                length] with the length of all tokens so far, those in the cache included; True = may attend.
+        """
         check_sequence("x", x, self.w_q.in_features)
-        q = self.w_q(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # [batch, n_heads, seq_len, d_head]
-        k = self.w_k(x).unflatten(-1, (self.n_kv_heads, -1)).transpose(1, 2)  # [batch, n_kv_heads, seq_len, d_head]
-        v = self.w_v(x).unflatten(-1, (self.n_kv_heads, -1)).transpose(1, 2)
         start = 0 if cache is None else cache.length
-        q, k = self.position.rotate(self.q_norm(q), start), self.position.rotate(self.k_norm(k), start)
+        q, k, v = self.queries(x, start), self.keys(x, start), self.values(x)
         if cache is not None:
             k, v = cache.append(k, v)
-        shared_by = self.n_heads // self.n_kv_heads
-        k, v = k.repeat_interleave(shared_by, dim=1), v.repeat_interleave(shared_by, dim=1)
-        mask = window_mask(x.shape[1], k.shape[2], self.window, device=x.device)
-        return self.w_o(fused_attention(q, k, v, mask).transpose(1, 2).flatten(2))
+        visible = window_mask(x.shape[1], k.shape[2], self.window, device=x.device)
+        if mask is not None:
+            check_mask("mask", mask, (len(x), self.n_heads, x.shape[1], start + x.shape[1]))
+            visible = visible & mask[..., -k.shape[2] :]  # without what a window has dropped from the cache
+        return self.w_o(self.attend(q, self.for_each_head(k), self.for_each_head(v), visible))
+
+    def queries(self, x: Tensor, start: int = 0) -> Tensor:
+        """Return what x [batch, seq_len, d_model], whose first position is `start`, looks for: [batch, n_heads, …]."""
+        q = self.w_q(x).unflatten(-1, (self.n_heads, -1)).transpose(1, 2)  # [batch, n_heads, seq_len, d_head]
+        return self.position.rotate(self.q_norm(q), start)
+
+    def keys(self, x: Tensor, start: int = 0) -> Tensor:
+        """Return what x is found by, [batch, n_kv_heads, seq_len, d_head]."""
+        k = self.w_k(x).unflatten(-1, (self.n_kv_heads, -1)).transpose(1, 2)  # [batch, n_kv_heads, seq_len, d_head]
+        return self.position.rotate(self.k_norm(k), start)
+
+    def values(self, x: Tensor) -> Tensor:
+        """Return what x hands over, [batch, n_kv_heads, seq_len, d_head]."""
+        return self.w_v(x).unflatten(-1, (self.n_kv_heads, -1)).transpose(1, 2)
+
+    def for_each_head(self, shared: Tensor) -> Tensor:
+        """[batch, n_kv_heads, k_len, d_head] -> [batch, n_heads, k_len, d_head], each as often as it is shared."""
+        return shared.repeat_interleave(self.n_heads // self.n_kv_heads, dim=1)
 
 
 def _norm(config: Config) -> nn.Module:
@@ -364,13 +419,32 @@ class LanguageModel(nn.Module):
             ids: [batch, seq_len]; with a cache, only those after the ones it has seen.
             cache: from `new_cache`; grows by the keys and values of these tokens.
         """
+        return self.logits(self.continue_from(self.embed(ids), cache=cache))
+
+    def embed(self, ids: Tensor) -> Tensor:
+        """Return the residual stream in front of layer 0, [batch, seq_len, d_model], for ids [batch, seq_len]."""
         ids = check_ids("ids", ids, self.config.vocab_size)
+        return self.embedding(ids) * self.config.embedding_scale
+
+    def continue_from(self, stream: Tensor, layer: int = 0, *, cache: Cache | None = None) -> Tensor:
+        """Return the residual stream behind the last layer for the one in front of `layer`, a run's middle.
+
+        Args:
+            stream: [batch, seq_len, d_model]. layer: from 0; n_layers, behind which nothing comes, is allowed.
+            cache: as in `forward`; the layers before `layer` are not run, and what it keeps of them does not grow.
+        """
+        check_sequence("stream", stream, self.config.d_model)
+        if check_int("layer", layer, minimum=0) > len(self.layers):
+            raise ValueError(f"layer must be at most n_layers = {len(self.layers)}, got {layer}")
         if cache is not None:
             check_depth(cache.layers, self.layers)
-        x = self.embedding(ids) * self.config.embedding_scale
-        for number, layer in enumerate(self.layers):
-            x = layer(x, None if cache is None else cache.layers[number])
-        return self.head(self.norm(x))
+        for number, block in enumerate(islice(self.layers, layer, None), layer):
+            stream = block(stream, None if cache is None else cache.layers[number])
+        return stream
+
+    def logits(self, stream: Tensor) -> Tensor:
+        """Return what the last norm and the head say of a residual stream: [..., d_model] -> [..., vocab_size]."""
+        return self.head(self.norm(stream))
 
     def new_cache(self) -> Cache:
         """Return an empty cache for `forward`; each layer keeps what its own window sees."""
