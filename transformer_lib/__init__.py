@@ -46,7 +46,7 @@ from .decoding.beam import beam_hypotheses, beam_search
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
 from .decoding.speculative import speculative_decode, speculative_sample
 from .decoding.translator import Translator, load_trained
-from .model import blockwise, circuits, int8, interop, modern
+from .model import blockwise, circuits, int8, interop, lora, modern
 from .model.attention import scaled_dot_product_attention
 from .model.config import TransformerConfig
 from .model.decoder import Decoder, DecoderLayer
@@ -61,7 +61,10 @@ from .model.one_stack import LanguageModel, MaskedLanguageModel
 from .model.positional import LearnedPosition, RelativeBias, RotaryPosition, SinusoidalPosition, sinusoidal_encoding
 from .model.recording import record_attention
 from .model.transformer import Transformer
+from .training import preferences
+from .training.answers import answer_loss
 from .training.checkpoint import load_checkpoint, save_checkpoint
+from .training.fine_tuning import fine_tune
 from .training.loop import train
 from .training.loss import TrainingLoss, shift_right, translation_loss
 from .training.options import History, TrainingOptions
@@ -110,6 +113,7 @@ __all__ = [
     "TransformerConfig",
     "Translator",
     "WordTokenizer",
+    "answer_loss",
     "baselines",
     "beam_hypotheses",
     "beam_search",
@@ -122,6 +126,7 @@ __all__ = [
     "evaluating",
     "export",
     "filter_logits",
+    "fine_tune",
     "greedy_decode",
     "int8",
     "interop",
@@ -129,6 +134,7 @@ __all__ = [
     "load_corpus",
     "load_digits",
     "load_trained",
+    "lora",
     "metrics",
     "modern",
     "numpy_reference",
@@ -136,6 +142,7 @@ __all__ = [
     "padding_mask",
     "paged",
     "patch",
+    "preferences",
     "prefix_mask",
     "record_attention",
     "sample_decode",

@@ -320,13 +320,17 @@ class LanguageModel(nn.Module):
             ids: [batch, seq_len]; with a cache, only those after the ones it has seen.
             cache: from `new_cache`; grows by the keys and values of these tokens.
         """
+        return self.head(self.states(ids, cache))
+
+    def states(self, ids: Tensor, cache: Cache | None = None) -> Tensor:
+        """Return what the head reads, [batch, seq_len, d_model]; arguments as for `forward`."""
         ids = check_ids("ids", ids, self.config.vocab_size)
         if cache is not None:
             check_depth(cache.layers, self.layers)
         x = self.embedding(ids) * self.config.embedding_scale
         for number, layer in enumerate(self.layers):
             x = layer(x, None if cache is None else cache.layers[number])
-        return self.head(self.norm(x))
+        return cast(Tensor, self.norm(x))
 
     def new_cache(self) -> Cache:
         """Return an empty cache for `forward`; each layer keeps what its own window sees."""
