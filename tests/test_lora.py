@@ -252,6 +252,17 @@ def test_a_wrapped_model_is_not_wrapped_again_and_a_bare_one_not_unwrapped(tmp_p
         tl.lora.remove(nn.ModuleList([model]))
 
 
+def test_a_base_in_eight_bits_keeps_its_adapter_and_is_not_merged():
+    model = writer()
+    tl.lora.add(model)
+    learned(model)
+    small = tl.int8.quantized(model)
+    torch.testing.assert_close(say(small), say(tl.int8.rounded(model)), rtol=0, atol=1e-4)
+    with pytest.raises(ValueError, match="layers.0.attention.w_q is in eight bits: merge before that"):
+        tl.lora.merge(small)
+    assert len(tl.lora.adapters(small)) == 6
+
+
 def test_an_untied_head_can_be_wrapped():
     model = writer(replace(CONFIG, tied=False))
     before = say(model)

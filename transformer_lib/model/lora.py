@@ -140,9 +140,13 @@ def merge(model: nn.Module) -> None:
     this final: a difference cannot be subtracted to the last bit. So save the adapter first, or merge a copy.
 
     Raises:
-        ValueError: the model is not wrapped.
+        ValueError: the model is not wrapped, or its base has been stored in eight bits since.
     """
-    for name, layer in _wrapped(model).items():
+    wrapped = _wrapped(model)
+    for name, layer in wrapped.items():
+        if "weight" not in layer.base._parameters:
+            raise ValueError(f"model must have a base to add to, but {name} is in eight bits: merge before that")
+    for name, layer in wrapped.items():
         layer.base.weight.copy_(layer.weight)
         model.set_submodule(name, layer.base)
     _thaw(model)
