@@ -99,7 +99,14 @@ def steps(seeds: Sequence[int]) -> Steps:
             yield Step(("runs", Setup(arm, seed)), run_setup, Setup(arm, seed))
 
 
-STUDY = Study("rewards", __doc__, steps, by_seed=True, constants={"threads": 1, "texts": TESTED, "budgets": BUDGETS})
+STUDY = Study(
+    "rewards",
+    __doc__,
+    steps,
+    seeds=(0,),
+    by_seed=True,
+    constants={"threads": 1, "texts": TESTED, "budgets": BUDGETS},
+)
 
 
 if __name__ == "__main__":
