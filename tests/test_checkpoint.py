@@ -11,7 +11,8 @@ from safetensors.torch import save_file
 
 import transformer_lib as tl
 from factories import POSITIONS, SIZES, make_model, sources, targets
-from transformer_lib.training.checkpoint import read_checkpoint, write_atomically
+from transformer_lib._files import write_atomically
+from transformer_lib.training.checkpoint import read_checkpoint
 
 pytestmark = pytest.mark.fast
 

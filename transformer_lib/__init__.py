@@ -51,7 +51,7 @@ from .decoding.pretrained import load_pretrained
 from .decoding.sampling import filter_logits, greedy_decode, sample_decode
 from .decoding.speculative import speculative_decode, speculative_sample
 from .decoding.translator import Translator, load_trained
-from .model import blockwise, circuits, int8, interop, modern
+from .model import blockwise, circuits, int8, interop, lora, modern
 from .model.attention import scaled_dot_product_attention
 from .model.config import TransformerConfig
 from .model.decoder import Decoder, DecoderLayer
@@ -73,7 +73,10 @@ from .model.positional import (
 )
 from .model.recording import record_attention
 from .model.transformer import Transformer
+from .training import preferences
+from .training.answers import answer_loss
 from .training.checkpoint import load_checkpoint, save_checkpoint
+from .training.fine_tuning import fine_tune
 from .training.loop import train
 from .training.loss import TrainingLoss, shift_right, translation_loss
 from .training.options import History, TrainingOptions
@@ -127,6 +130,7 @@ __all__ = [
     "TransformerConfig",
     "Translator",
     "WordTokenizer",
+    "answer_loss",
     "baselines",
     "beam_hypotheses",
     "beam_search",
@@ -139,6 +143,7 @@ __all__ = [
     "evaluating",
     "export",
     "filter_logits",
+    "fine_tune",
     "generate",
     "gguf",
     "greedy_decode",
@@ -149,6 +154,7 @@ __all__ = [
     "load_digits",
     "load_pretrained",
     "load_trained",
+    "lora",
     "mean_pool",
     "metrics",
     "modern",
@@ -157,6 +163,7 @@ __all__ = [
     "padding_mask",
     "paged",
     "patch",
+    "preferences",
     "prefix_mask",
     "record_attention",
     "sample_decode",

@@ -419,7 +419,11 @@ class LanguageModel(nn.Module):
             ids: [batch, seq_len]; with a cache, only those after the ones it has seen.
             cache: from `new_cache`; grows by the keys and values of these tokens.
         """
-        return self.logits(self.continue_from(self.embed(ids), cache=cache))
+        return self.head(self.states(ids, cache))
+
+    def states(self, ids: Tensor, cache: Cache | None = None) -> Tensor:
+        """Return what the head reads, [batch, seq_len, d_model]; arguments as for `forward`."""
+        return cast(Tensor, self.norm(self.continue_from(self.embed(ids), cache=cache)))
 
     def embed(self, ids: Tensor) -> Tensor:
         """Return the residual stream in front of layer 0, [batch, seq_len, d_model], for ids [batch, seq_len]."""

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 from torch.nn.utils.prune import BasePruningMethod
 from torch.nn.utils.spectral_norm import SpectralNorm
 from torch.nn.utils.weight_norm import WeightNorm
 
-from .._files import write_atomically
+from .._tensor_files import read_tensors, sharing, write_tensors
 from ..fast.eligibility import unlike_config
 from ..model.base import TranslationModel, check_has_config
 from ..model.config import TransformerConfig
 from ..model.transformer import Transformer
 
 _MODEL, _STATE = "model.", "state."
-_HEADER = "transformer_lib"  # one entry only: safetensors writes several in random order, and equal files would differ
 
 
 class Contents(NamedTuple):
@@ -67,10 +61,7 @@ def save_checkpoint(
     check_readable(model)
     tensors = {_MODEL + name: tensor for name, tensor in _distinct(model).items()}
     tensors |= {_STATE + name: tensor for name, tensor in (state or {}).items()}
-    tensors = _apart({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()})
-    header: dict[str, Any] = {"kind": kind_of(model), "config": model.config.to_dict(), "extra": extra or {}}
-    header["sha256"] = _digest(tensors, header)
-    write_atomically(Path(path), save(tensors, {_HEADER: json.dumps(header)}))
+    write_tensors(path, tensors, {"kind": kind_of(model), "config": model.config.to_dict(), "extra": extra or {}})
 
 
 def load_checkpoint(path: str | os.PathLike[str]) -> Checkpoint:
@@ -96,12 +87,8 @@ def read_checkpoint(path: str | os.PathLike[str], *, kind: str | None = None) ->
     Args:
         kind: the name that the model's class must have, where the file tells it; None accepts every one.
     """
-    tensors, metadata = _read(Path(path))
+    tensors, header = read_tensors(path, "checkpoint")
     try:
-        header = json.loads(metadata[_HEADER])
-        stored, computed = header.pop("sha256"), _digest(tensors, header)
-        if stored != computed:
-            raise ValueError(f"contents with SHA-256 {computed} instead of {stored}")
         config, extra = TransformerConfig(**header["config"]), header["extra"]
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise ValueError(f"checkpoint {path} must be an intact one of this library, got: {error}") from error
@@ -156,26 +143,9 @@ def _unreadable(model: nn.Module) -> str | None:
     for name, tensor in _distinct(model).items():
         if tensor.is_meta or tensor.layout != torch.strided or hasattr(tensor, "full_tensor"):
             return f"{name} is not a whole tensor of numbers but sharded, sparse or on the meta device"
-    if (pair := _sharing(_distinct(model))) is not None:
+    if (pair := sharing(_distinct(model))) is not None:
         return f"{pair[0]} and {pair[1]} are two parameters that share their numbers: make them one"
     return unlike_config(model, inside_compiled=True) if type(model) is Transformer else None
-
-
-def _sharing(tensors: dict[str, Tensor]) -> tuple[str, str] | None:
-    """Return the names of two tensors that lie in the same memory, or None."""
-    seen: dict[tuple[torch.device, int], str] = {}
-    for name, tensor in tensors.items():
-        place = (tensor.device, tensor.untyped_storage().data_ptr())
-        if tensor.numel() and seen.setdefault(place, name) != name:
-            return seen[place], name
-    return None
-
-
-def _apart(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
-    """Return the tensors with those copied that share memory with an earlier one: safetensors stores no aliases."""
-    while (pair := _sharing(tensors)) is not None:
-        tensors = {**tensors, pair[1]: tensors[pair[1]].clone()}
-    return tensors
 
 
 _REWRITES = (WeightNorm, SpectralNorm, BasePruningMethod)  # hooks that set a weight before each forward pass
@@ -199,15 +169,6 @@ def _named(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
 
 
-def _digest(tensors: dict[str, Tensor], header: dict[str, Any]) -> str:
-    """Return the SHA-256 of everything in a checkpoint, in hexadecimal."""
-    digest = hashlib.sha256(json.dumps(header).encode())
-    for name, tensor in sorted(tensors.items()):
-        digest.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        digest.update(tensor.flatten().view(torch.uint8).numpy().data)
-    return digest.hexdigest()
-
-
 def _distinct(model: nn.Module) -> dict[str, Tensor]:
     """Return the model's named tensors, tied ones under their first name only (safetensors stores no aliases)."""
     seen: dict[int, str] = {}
@@ -216,13 +177,3 @@ def _distinct(model: nn.Module) -> dict[str, Tensor]:
         for name, tensor in model.state_dict(keep_vars=True).items()
         if seen.setdefault(id(tensor), name) == name
     }
-
-
-def _read(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
-    if not path.exists():
-        raise FileNotFoundError(f"checkpoint {path} does not exist")
-    try:
-        with safe_open(str(path), framework="pt") as file:
-            return {name: file.get_tensor(name).clone() for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
-    except (SafetensorError, OSError) as error:
-        raise ValueError(f"checkpoint {path} must be a complete safetensors file, got: {error}") from error

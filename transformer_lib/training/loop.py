@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,7 @@ from .epochs import check_batches, epoch_of
 from .finite import check_finite, check_step
 from .gradients import BatchGradient
 from .loss import TrainingLoss
-from .options import History, TrainingOptions, takes_options
+from .options import History, TrainingOptions, read_options, takes_options
 from .precision import Chosen, choose_precision
 from .resuming import random_state, read_run, set_random_state, write_run
 from .same_run import as_json, describe_run
@@ -34,7 +33,7 @@ OnStep = Callable[[int, float], None]
 OnEpoch = Callable[[int], dict[str, float] | None]
 
 
-@takes_options
+@takes_options(TrainingOptions)
 def train(
     model: TranslationModel,
     batches: Batches,
@@ -85,15 +84,12 @@ def train(
 
         torchrun --nnodes 2 --nproc-per-node 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400 program.py
     """
-    unknown = sorted(options.keys() - {entry.name for entry in fields(TrainingOptions)})
-    if unknown:
-        known = ", ".join(entry.name for entry in fields(TrainingOptions))
-        raise TypeError(f"options must be among {known}, got {', '.join(unknown)}")
+    chosen = read_options(TrainingOptions, options)
     _check_model(model)
     check_batches(batches, model.config.pad_id)
     if average is not None and not isinstance(average, AveragedModel):
         raise TypeError(f"average must be an AveragedModel of torch.optim.swa_utils, got {type(average).__name__}")
-    run = _Run(model, batches, TrainingOptions(**options), average)
+    run = _Run(model, batches, chosen, average)
     with run.stop:
         run.go(on_step, on_epoch)
     return run.history

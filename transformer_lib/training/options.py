@@ -16,6 +16,7 @@ from .precision import PRECISIONS, Chosen, Precision
 from .schedules import SCHEDULES, ScheduleName
 
 AnyFunction = TypeVar("AnyFunction", bound=Callable[..., Any])
+AnyOptions = TypeVar("AnyOptions", "TrainingOptions", "FineTuningOptions")
 
 
 def option(default: Any, meaning: str, *, may_change: bool = False) -> Any:
@@ -66,22 +67,13 @@ class TrainingOptions:
     progress: bool = option(True, "show a progress bar", may_change=True)
 
     def __post_init__(self) -> None:
-        for name in ("checkpoint_every", "accumulate", "warmup_steps"):
-            check_int(name, getattr(self, name))
         if self.epochs is not None:
             check_int("epochs", self.epochs)
         check_fraction("label_smoothing", self.label_smoothing)
-        check_choice("precision", self.precision, PRECISIONS)
-        check_choice("schedule", self.schedule, SCHEDULES)
         check_choice("path", self.path, PATHS)
-        if math.isinf(check_positive("learning_rate", self.learning_rate)):
-            raise ValueError(f"learning_rate must be finite, got {self.learning_rate}")
-        if not isinstance(self.checkpoint, (str, os.PathLike, type(None))):
-            raise TypeError(f"checkpoint must be a path, got {self.checkpoint!r}")
-        for name in ("clip_norm", "time_limit"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
-        check_flag("progress", self.progress)
+        if self.time_limit is not None:
+            check_positive("time_limit", self.time_limit)
+        _check_run(self)
 
     @property
     def most_epochs(self) -> float:
@@ -91,26 +83,87 @@ class TrainingOptions:
         return 1 if self.time_limit is None else math.inf
 
 
-def may_change() -> tuple[str, ...]:
+@dataclass(frozen=True, kw_only=True)
+class FineTuningOptions:
+    """The settings of `fine_tune`; each is described in `help(tl.fine_tune)`."""
+
+    steps: int | None = option(None, "how many; by default those of one pass over the examples", may_change=True)
+    learning_rate: float = option(1e-3, "peak of the learning rate; with schedule 'paper' a factor")
+    schedule: ScheduleName = option("cosine", "of the learning rate: 'cosine', 'paper' or 'constant', after a warm-up")
+    warmup_steps: int = option(5, "steps until the learning rate reaches its peak")
+    clip_norm: float | None = option(1.0, "the gradient is clipped to this norm; None leaves it as it is")
+    accumulate: int = option(
+        1, "parts into which a batch is cut, one after the other: less memory, the same step", may_change=True
+    )
+    precision: Precision = option(
+        "float32", "'bfloat16' computes the forward pass in 16 bits; 'auto' does so where the device has units for it"
+    )
+    checkpoint: str | os.PathLike[str] | None = option(
+        None, "file to resume from if it exists, and to save to: what is trained, not what is frozen", may_change=True
+    )
+    checkpoint_every: int = option(100, "steps between checkpoints", may_change=True)
+    progress: bool = option(True, "show a progress bar", may_change=True)
+
+    def __post_init__(self) -> None:
+        if self.steps is not None:
+            check_int("steps", self.steps)
+        _check_run(self)
+
+
+Options = TrainingOptions | FineTuningOptions
+
+
+def _check_run(options: Options) -> None:
+    """Check what every run is told."""
+    for name in ("checkpoint_every", "accumulate", "warmup_steps"):
+        check_int(name, getattr(options, name))
+    check_choice("precision", options.precision, PRECISIONS)
+    check_choice("schedule", options.schedule, SCHEDULES)
+    if math.isinf(check_positive("learning_rate", options.learning_rate)):
+        raise ValueError(f"learning_rate must be finite, got {options.learning_rate}")
+    if not isinstance(options.checkpoint, (str, os.PathLike, type(None))):
+        raise TypeError(f"checkpoint must be a path, got {options.checkpoint!r}")
+    if options.clip_norm is not None:
+        check_positive("clip_norm", options.clip_norm)
+    check_flag("progress", options.progress)
+
+
+def may_change(kind: type[Options] = TrainingOptions) -> tuple[str, ...]:
     """Return the names of the options with which a run may go on otherwise than it began."""
-    return tuple(entry.name for entry in fields(TrainingOptions) if entry.metadata["may_change"])
+    return tuple(entry.name for entry in fields(kind) if entry.metadata["may_change"])
 
 
-def takes_options(function: AnyFunction) -> AnyFunction:
-    """Let `function`, which takes **options for `TrainingOptions`, show each of them in its signature and docstring.
+def read_options(kind: type[AnyOptions], given: dict[str, Any]) -> AnyOptions:
+    """Return the options that were given by name.
+
+    Raises:
+        TypeError, ValueError: one is unknown, has the wrong type, or is out of range.
+    """
+    names = [entry.name for entry in fields(kind)]
+    if unknown := sorted(given.keys() - set(names)):
+        raise TypeError(f"options must be among {', '.join(names)}, got {', '.join(unknown)}")
+    return kind(**given)
+
+
+def takes_options(kind: type[Options]) -> Callable[[AnyFunction], AnyFunction]:
+    """Let a function that takes these as **options show each of them in its signature and docstring.
 
     The line "{options}" in the docstring is replaced by one line for each option, "{may_change}" by the names of those
     with which a run may go on otherwise than it began.
     """
-    signature = inspect.signature(function)
-    own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
-    named = [_parameter(entry) for entry in fields(TrainingOptions)]
-    described = "\n    ".join(_described(entry) for entry in fields(TrainingOptions))
-    function.__signature__ = signature.replace(parameters=[*own, *named])  # type: ignore[attr-defined]
-    # Python removes the indentation of docstrings itself from 3.13 on; so it is the same in all versions.
-    text = inspect.cleandoc(function.__doc__ or "").replace("{options}", described)
-    function.__doc__ = text.replace("{may_change}", ", ".join(may_change()))
-    return function
+
+    def described(function: AnyFunction) -> AnyFunction:
+        signature = inspect.signature(function)
+        own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
+        named = [_parameter(entry) for entry in fields(kind)]
+        function.__signature__ = signature.replace(parameters=[*own, *named])  # type: ignore[attr-defined]
+        # Python removes the indentation of docstrings itself from 3.13 on; so it is the same in all versions.
+        text = inspect.cleandoc(function.__doc__ or "")
+        text = text.replace("{options}", "\n    ".join(map(_described, fields(kind))))
+        function.__doc__ = text.replace("{may_change}", ", ".join(may_change(kind)))
+        return function
+
+    return described
 
 
 def _described(entry: Field[Any]) -> str:

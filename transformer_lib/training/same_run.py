@@ -20,10 +20,9 @@ from torch.optim.swa_utils import AveragedModel
 
 from ..data.batches import Batches
 from ..fast.eligibility import plain_attributes
-from ..model.base import TranslationModel
 from .checkpoint import kind_of, plain_name
 from .epochs import epoch_of
-from .options import TrainingOptions
+from .options import Options, TrainingOptions
 
 DESCRIPTION = "run"  # of a run, in the JSON data of its checkpoint
 _UNKNOWN = "nothing (this version has no such option)"
@@ -31,10 +30,10 @@ _PLANS = ("batch_size", "max_tokens", "seed")  # attributes of `Batches`: they s
 
 
 def describe_run(
-    model: TranslationModel,
+    model: nn.Module,
     batches: Batches,
-    options: TrainingOptions,
-    average: AveragedModel | None,
+    options: Options,
+    average: AveragedModel | None = None,
 ) -> dict[str, Any]:
     """Return, as JSON data, what has to stay the same when a run goes on."""
     kept = {entry.name: getattr(options, entry.name) for entry in fields(options) if not entry.metadata["may_change"]}

@@ -1,0 +1,75 @@
+"""The writer that a program rewards: what it draws, what moves it, and what is measured of it."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+
+from studies import rewards as study
+from transformer_lib.course.lab import masks, one_stack
+from transformer_lib.course.lab import rewards as lab
+
+pytestmark = pytest.mark.fast
+
+
+@pytest.fixture(scope="module")
+def writer():
+    return lab.new_writer(0, steps=3)
+
+
+def test_texts_begin_and_end_and_are_padded_behind(writer):
+    ids = lab.write(writer, 31, torch.Generator().manual_seed(0))
+    assert (ids[:, 0] == 1).all() and ids.shape[1] <= 25
+    for row in ids.tolist():
+        said = row[1 : row.index(2)] if 2 in row else row[1:]
+        assert 2 not in said and set(row[1 + len(said) :]) <= {0, 2}
+    assert torch.equal(ids, lab.write(writer, 31, torch.Generator().manual_seed(0)))
+
+
+def test_at_a_low_temperature_it_says_what_is_likeliest(writer):
+    ids = lab.write(writer, 3, torch.Generator().manual_seed(0), temperature=1e-4)
+    for place in range(1, min(ids.shape[1], 5)):
+        assert (writer(ids[:, :place])[:, -1].argmax(dim=-1) == ids[:, place]).all()
+
+
+def test_a_reward_is_earned_more_often_and_the_price_holds_the_model_back(writer):
+    def short(said):
+        return [-float(len(text.split())) for text in said]
+
+    models = {beta: copy.deepcopy(writer) for beta in (0.0, 100.0)}
+    earned = {beta: list(lab.reinforce(model, 8, 1, reward=short, beta=beta)) for beta, model in models.items()}
+    assert earned[0.0][-1] > earned[0.0][0] + 0.5 and earned[0.0][0] == earned[100.0][0]
+    ids = one_stack.heldout()[:, :5]
+    apart = {beta: (model(ids) - writer(ids)).abs().mean() for beta, model in models.items()}
+    assert apart[0.0] > 2 * apart[100.0] > 0
+
+
+def test_what_is_said_of_texts_by_hand():
+    good, bad = "Der Mann sah das Ufer.", "Ufer Mann."
+    assert masks.is_grammatical(good) and lab.grammatical([good, bad]) == [1.0, 0.0]
+    found = study.of_texts([good, bad, good, "der."])
+    assert found == {"grammatical": 0.5, "distinct": 0.75, "commonest": 0.5, "words": 3.25, "text": good}
+
+
+def test_the_best_of_several_is_grammatical_where_one_is(monkeypatch):
+    drawn = iter([["a", "b", "c"], ["A", "b", "C"]])
+    monkeypatch.setattr(lab, "write", lambda *_: None)
+    monkeypatch.setattr(lab, "texts", lambda _: next(drawn))
+    monkeypatch.setattr(lab, "grammatical", lambda said: [float(text.isupper()) for text in said])
+    assert study.best_of(None, 2) == ["A", "b", "C"]
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0])
+def test_the_perplexity_is_that_of_each_word(temperature, writer, monkeypatch):
+    ids = one_stack.heldout()[:5]
+    monkeypatch.setattr(one_stack, "heldout", lambda: ids)
+    logits = writer(ids[:, :-1]) / temperature
+    losses = [
+        -logits[row, place].log_softmax(-1)[token]
+        for row in range(5)
+        for place, token in enumerate(ids[row, 1:].tolist())
+        if token != 0
+    ]
+    assert study.perplexity(writer, temperature) == pytest.approx(torch.stack(losses).mean().exp().item())
