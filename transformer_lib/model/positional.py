@@ -97,7 +97,7 @@ class RotaryScaling:
 
     Args:
         factor: what slow frequencies are divided by. original_length: of texts in the first training, in tokens.
-            Without it all frequencies are divided (Chen et al. 2023; "linear" in a config.json).
+            Without it all frequencies are divided ("linear" in a config.json).
         low, high: turns of a pair.
 
     Raises:
