@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import patch
 
 import pytest
@@ -216,6 +217,14 @@ def test_steps_in_eight_bits_are_near_and_a_quarter_of_the_size(dtype):
 
 
 @needs_int8
+def test_what_is_no_number_stays_none_in_its_own_row():
+    x = numbers(3, 37, seed=1)
+    x[1, 5] = float("nan")
+    found = Int8Product(numbers(53, 37))(x)
+    assert found[1].isnan().all() and not found[[0, 2]].isnan().any()
+
+
+@needs_int8
 def test_a_row_of_zeros_stays_zero():
     assert torch.equal(Int8Product(numbers(53, 37))(torch.zeros(2, 37)), torch.zeros(2, 53))
 
@@ -342,6 +351,14 @@ def written(model):
 
 def replaced(model):
     model.layers[1].attention.w_k.weight.data = model.layers[1].attention.w_k.weight.data * 2
+
+
+def test_another_configuration_is_noticed_where_no_part_shows_it():
+    model = new()
+    stepper = stepper_of(model)
+    model.config = replace(model.config, embedding_scale=3.0)
+    with pytest.raises(ValueError, match="but config has changed since"):
+        stepper.next_logits(ids_of())
 
 
 @pytest.mark.parametrize("change", [written, replaced])

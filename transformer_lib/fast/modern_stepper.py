@@ -41,7 +41,7 @@ class ModernStepper:
         self.weights = model if isinstance(model, ModernWeights) else ModernWeights(model)
         self.weights.require_current()
         self.batch, self.max_len, self.length = check_int("batch", batch), check_int("max_len", max_len), 0
-        self.config, self.table = self.weights.model.config, self.weights.model.embedding.weight.detach()
+        self.config, self.table = self.weights.config, self.weights.model.embedding.weight.detach()
         if torch.is_autocast_enabled(self.table.device.type):
             raise ValueError('path="fast" must run without autocast, which would round its residual sums, too')
         shape = (2, batch, self.config.kv_heads, max_len, self.config.head_width)

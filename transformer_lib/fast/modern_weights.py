@@ -41,7 +41,7 @@ class ModernWeights:
 
     def __init__(self, model: LanguageModel, *, weights: Literal["own", "int8"] = "own") -> None:
         kind: Kind = Int8Product if check_choice("weights", weights, WEIGHTS) == "int8" else Product
-        self.model, self._seen = require_fast_today(model), _versions(model)
+        self.model, self.config, self._seen = require_fast_today(model), model.config, _versions(model)
         with torch.no_grad():
             layers = cast("Iterable[Block]", model.layers)
             self.layers = [LayerWeights.of(layer, model.config, kind) for layer in layers]
@@ -64,7 +64,8 @@ class ModernWeights:
             ValueError: something is in the way now, or a weight has changed.
         """
         require_fast_today(self.model)
-        changed = [name for name, version in _versions(self.model).items() if version != self._seen[name]]
+        changed = ["config"] * (self.model.config != self.config)
+        changed += [name for name, version in _versions(self.model).items() if version != self._seen[name]]
         if changed:
             raise ValueError(f"model must be as when its weights were laid out, but {changed[0]} has changed since")
 

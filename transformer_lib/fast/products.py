@@ -80,7 +80,7 @@ class Int8Product:
     def __call__(self, x: Tensor) -> Tensor:
         """Return x Wᵀ + b in the dtype of x."""
         largest = x.abs().amax(dim=1, keepdim=True).float()  # [rows, 1]
-        largest = largest.where(largest > 0, 1)
+        largest = largest.where(largest != 0, 1)  # NaN stays NaN
         # The kernel has one scale for all of x; with rows that all reach to 1 it is each row's own.
         product = torch.ops.quantized.linear_dynamic(x / largest, self.packed) * largest
         return (product if self.bias is None else product + self.bias).to(x.dtype)
