@@ -328,7 +328,7 @@ def test_a_patched_class_is_refused(kind, name):
 @pytest.mark.parametrize(
     ("make", "reason"),
     [
-        (lambda: new(feed_forward="experts"), "its feed-forward networks are experts"),
+        (lambda: new(feed_forward="experts"), "feed_forward='experts', so that each token"),
         (lambda: nn.Linear(3, 5), "the model is a Linear, not a modern.LanguageModel"),
         (lambda: tl.LanguageModel(23, 2, 12, 3, 17), "the model is a LanguageModel, not a modern.LanguageModel"),
         (lambda: tl.int8.quantized(new(torch.float32)), "embedding is a Int8Embedding, where its config builds"),

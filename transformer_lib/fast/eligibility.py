@@ -88,7 +88,7 @@ def obstacle_today(model: nn.Module) -> str | None:
         return reason
     assert isinstance(model, modern.LanguageModel)
     if model.config.feed_forward == "experts":
-        return "its feed-forward networks are experts"
+        return "feed_forward='experts', so that each token reads weights of its own"
     dtypes = sorted({str(weight.dtype) for weight in model.parameters()})
     return None if len(dtypes) == 1 else f"its weights are of several dtypes, {', '.join(dtypes)}"
 
