@@ -17,6 +17,7 @@ from .pages import ROOT, write_between
 
 RESULTS, TRICKS, DEPLOYED = (DATA / f"{name}.json" for name in ("bench", "tricks", "deployed"))
 SHARED, HELD, ELSEWHERE = (DATA / f"{name}.json" for name in ("shared", "held", "elsewhere"))
+REAL, REAL_PEER = DATA / "real_speed.json", "transformers, generate"
 BASELINE, OURS, PEER = "torch.nn.Transformer", "transformer_lib", "transformers MarianMT"  # as stored rows are called
 READABLE = f"{OURS}, readable path"
 ENGINE, ENGINE_INT8 = "CTranslate2, float32", "CTranslate2, int8"
@@ -183,6 +184,51 @@ def held_report(results: dict) -> str:
     return f"{setting}\n\n{table(['held to older instructions', 'training step', 'decoding'], rows)}"
 
 
+def real_report(results: dict) -> str:
+    """Return, as Markdown, how fast a real model runs in each way, and how far memory would let it."""
+    machine, work, parts = results["machine"], results["work"], results["decoding"]
+    speed = machine["gigabytes_a_second"]
+    setting = (
+        f"Measured on {results['date']} by `{results['command']}`: {machine['processor']}, {machine['threads']} "
+        f"threads, load {machine['load']}, torch {machine['versions']['torch']}, transformers "
+        f"{machine['versions']['transformers']}; {work['rounds']} interleaved rounds, greedy, {work['new_tokens']} "
+        f"tokens after a prompt of {work['prompt']}. “× as fast” compares the seconds round by round: median, and in "
+        f"brackets the 10th to 90th percentile. A step reads all weights at {speed} GB a second at best: "
+        "the limit. “Same words” are those of our readable path in float32."
+    )
+    text = [setting, *(_real_table(rows, int(batch), work, speed) for batch, rows in parts.items())]
+    if results["missing"]:
+        text.append(f"Not measured: {'; '.join(f'{name} ({why})' for name, why in results['missing'].items())}.")
+    return "\n\n".join(text)
+
+
+def _real_table(rows: list[dict], batch: int, work: dict, speed: float) -> str:
+    head = [
+        f"{batch} at a time",
+        "tokens a second",
+        "× as fast",
+        "limit",
+        "prompt, ms",
+        "prompt, × as fast",
+        "same words",
+    ]
+    return table(
+        head,
+        [
+            [
+                row["name"],
+                f"{row['tokens_a_second']:.1f}",
+                _ratio(row["ratio"]),
+                f"{batch * speed * 1e9 / row['bytes_read']:.0f}",
+                f"{1000 * row['prompt_seconds']['median']:,.0f}",
+                _ratio(row["prompt_ratio"]),
+                _percent(row["same"]),
+            ]
+            for row in rows
+        ],
+    )
+
+
 def _timed(row: dict | None) -> str:
     return "" if row is None else f"{_ratio(row['ratio'])}, {1000 * row['seconds']['median']:,.0f} ms"
 
@@ -307,3 +353,4 @@ write_deployed = _writer("deployed", deployed_report)  # beside CTranslate2
 write_elsewhere = _writer("elsewhere", elsewhere_report)  # on other processors
 write_shared = _writer("shared", shared_report)  # several learners on one machine
 write_held = _writer("held", held_report)  # a processor held to older instructions
+write_real = _writer("real", real_report)  # a real language model

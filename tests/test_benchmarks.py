@@ -7,6 +7,7 @@ import json
 import math
 import os
 import re
+import sys
 from dataclasses import replace
 
 import pytest
@@ -14,7 +15,7 @@ import torch
 
 import transformer_lib as tl
 from benchmarks import __main__ as command
-from benchmarks import candidates, deployed, gpu, held, measure, memory, run, shared, tricks
+from benchmarks import candidates, deployed, gpu, held, measure, memory, real, run, shared, tricks
 from benchmarks.peers import Missing, Ours, Peer, Torch, TorchReadingOnce
 from benchmarks.work import BOS, EOS, FULL, PAD, QUICK, Given
 from studies import speed
@@ -394,3 +395,82 @@ def test_the_table_of_the_held_processor_has_a_row_for_each():
     text = speed.held_report(results)
     assert all(f"| {speed.shown(name)} |" in text for name in (*candidates.TRAINED, *candidates.DECODING))
     assert text in (DATA.parent / "docs" / "speed.md").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def real_results(tmp_path_factory):
+    """What the command says of a tiny model, in the format in which a real one comes."""
+    transformers = pytest.importorskip("transformers")
+    folder = tmp_path_factory.mktemp("real")
+    sizes = {"hidden_size": 52, "intermediate_size": 68, "num_hidden_layers": 2, "vocab_size": 257}
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 14, "tie_word_embeddings": True}
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        transformers.LlamaForCausalLM(transformers.LlamaConfig(**sizes, **heads, eos_token_id=None)).save_pretrained(
+            folder
+        )
+    threads = torch.get_num_threads()
+    try:
+        yield real.measured(folder, real.TRIED)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_every_way_to_run_a_real_model_says_its_words(real_results):
+    for rows in real_results["decoding"].values():
+        same = {row["name"]: row["same"] for row in rows}
+        assert [same[f"{name}, float32"] for name in (real.REAL_PEER, real.READABLE, real.FAST)] == [1, 1, 1]
+        assert {*same, *real_results["missing"]} == {*real.NAMES}
+
+
+def test_the_limit_of_a_real_model_is_the_bytes_that_it_reads(real_results):
+    weights = 2 * (52 * 14 * (4 + 2 + 2) + 4 * 14 * 52 + 3 * 52 * 68) + 257 * 52
+    for batch, rows in real_results["decoding"].items():
+        read = {row["name"]: row["bytes_read"] for row in rows}
+        assert read[f"{real.FAST}, float32"] == 4 * weights and read[f"{real.FAST}, bfloat16"] == 2 * weights
+        limit = int(batch) * real_results["machine"]["gigabytes_a_second"] * 1e9 / (4 * weights)
+        assert f"| {limit:.0f} |" in speed.real_report(real_results)
+
+
+def test_without_transformers_and_products_in_eight_bits_the_reasons_are_said(real_results, monkeypatch, tmp_path):
+    monkeypatch.setattr(real, "has_int8", lambda: False)
+    monkeypatch.setattr(real.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(tl.interop, "load_hf", lambda folder: tl.modern.LanguageModel(tl.modern.Config(**TINY)))
+    ways, missing = real.ways_of(tmp_path)
+    assert {*ways, *missing, real.LLAMA} == {*real.NAMES} and len(missing) == 3
+    report = speed.real_report(real_results | {"missing": missing})
+    assert f"Not measured: {real.REAL_PEER}, float32 (transformers is not installed)" in report
+
+
+ANOTHER = """
+class Llama:
+    def __init__(self, path, **options):
+        self.threads = options["n_threads"]
+
+    def reset(self):
+        self.seen = []
+
+    def eval(self, ids):
+        self.seen += ids
+
+    def sample(self, temp):
+        return sum(self.seen) + self.threads
+"""
+
+
+def test_the_worker_of_another_environment_says_words_after_its_own(monkeypatch, tmp_path):
+    (tmp_path / "llama_cpp.py").write_text(ANOTHER, encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    worker = real.llama_worker(sys.executable, tmp_path / "no.gguf")
+    try:
+        for _ in range(2):  # the second begins anew
+            assert real.llama_says(worker, 7, torch.tensor([[2, 3]]), 3).tolist() == [[12, 24, 48]]
+    finally:
+        worker.stdin.close()
+        worker.wait()
+        worker.stdout.close()
+    with pytest.raises(ValueError, match="closed"):
+        real.llama_says(worker, 7, torch.tensor([[2, 3]]), 3)
+
+
+TINY = {"vocab_size": 257, "d_model": 12, "n_heads": 2, "n_layers": 1, "d_ff": 17}

@@ -45,6 +45,7 @@ from transformer_lib.course import mine
 from transformer_lib.course.mine import AssembledTransformer, Parts
 from transformer_lib.decoding import export, paged, serving, speculative
 from transformer_lib.fast.eligibility import COMPUTING, plain_attributes, require_fast
+from transformer_lib.fast.modern_stepper import ModernStepper
 from transformer_lib.fast.stepper import FastStepper
 from transformer_lib.model import blockwise, interop, modern
 from transformer_lib.model.layers import ACTIVATIONS
@@ -677,6 +678,12 @@ def modern_record(model):
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:3], dtype=weights.dtype))
 
 
+def modern_steps(model):
+    stepper = ModernStepper(model, 3, 11)
+    found = [stepper.next_logits(piece) for piece in ids_of().split([2, 5, 1, 3], dim=1)]
+    torch.testing.assert_close(torch.stack(found, dim=1), model(ids_of())[:, [1, 6, 7, 10]], **SAME)
+
+
 def todays_parts(model):
     torch.testing.assert_close(mine.today(model)(ids_of()), model(ids_of()), **SAME)
 
@@ -689,6 +696,7 @@ MODERN_CONSUMERS: dict[str, Callable[[modern.LanguageModel], None]] = {
     "cut": modern_cut,
     "record": modern_record,
     "circuits": lambda model: traced(model),
+    "steps": modern_steps,
     "mine": todays_parts,
 }
 

@@ -64,6 +64,34 @@ def test_only_float32_on_a_cpu_is_laid_out(monkeypatch, intel):
     assert order(torch.empty(D_OUT, D_IN, device="meta")) == "as it is"
 
 
+@needs_onednn
+@pytest.mark.parametrize("intel", [True, False])
+@pytest.mark.parametrize("has_units", [True, False])
+def test_bfloat16_is_laid_out_where_onednn_multiplies_in_it(monkeypatch, has_units, intel):
+    on(monkeypatch, intel=intel)
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: has_units)
+    assert order(numbers(D_OUT, D_IN, dtype=torch.bfloat16)) == ("onednn" if has_units else "as it is")
+
+
+@pytest.mark.parametrize("rows", [1, 7, 101])
+def test_a_product_in_bfloat16_is_rounded_once(rows):
+    weight, x = (
+        numbers(*shape, dtype=torch.bfloat16, seed=seed) for seed, shape in enumerate([(D_OUT, D_IN), (rows, D_IN)])
+    )
+    exact = F.linear(x.double(), weight.double())
+    # Sums in float32, then eight significant bits: half a unit in the last of them, and a little for the sums.
+    torch.testing.assert_close(Product(weight)(x).double(), exact, rtol=2**-8, atol=1e-5)
+
+
+def test_bytes_are_those_of_what_is_kept_beside_the_model(monkeypatch):
+    weight = numbers(D_OUT, D_IN, dtype=torch.float32)
+    monkeypatch.setattr(products, "order", lambda weight: "columns")
+    product, own = Product(weight), {weight.data_ptr()}
+    assert (product.bytes_beside(own), product.bytes_beside(set())) == (0, 4 * D_OUT * D_IN)
+    product(numbers(2, D_IN, dtype=torch.float32))
+    assert (product.bytes_beside(own), product.bytes_beside(set())) == (4 * D_OUT * D_IN, 8 * D_OUT * D_IN)
+
+
 def test_without_onednn_or_mkl_the_weight_stays_as_it_is(monkeypatch):
     weight = numbers(D_OUT, D_IN, dtype=torch.float32)
     on(monkeypatch, intel=False)

@@ -13,9 +13,9 @@ from studies.engine import save
 from transformer_lib._streams import run_command
 from transformer_lib.course.lab import stored
 
-from . import deployed, held, shared, tricks
+from . import deployed, held, real, shared, tricks
 from .run import measured
-from .work import FULL, QUICK
+from .work import FULL, QUICK, Work
 
 ROOT = Path(__file__).parents[2]
 BUILD = ROOT / "build" / "bench.json"
@@ -28,6 +28,8 @@ def write_tables() -> None:
     speed.write_deployed(stored.read(speed.DEPLOYED))
     speed.write_shared(stored.read(speed.SHARED))
     speed.write_held(stored.read(speed.HELD))
+    if speed.REAL.exists():
+        speed.write_real(stored.read(speed.REAL))
     speed.write_elsewhere(stored.read(speed.ELSEWHERE))
     precision.write_pages(stored.read(precision.RESULTS))
     print("written: docs/speed.md, and the line in README.md")
@@ -52,9 +54,32 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--deployed", action="store_true", help="decoding beside CTranslate2; stored, too")
     parser.add_argument("--shared", action="store_true", help="several learners on one machine; stored, too")
     parser.add_argument("--held", action="store_true", help="as if the processor had AVX2 and no more; stored, too")
+    parser.add_argument(
+        "--real", type=Path, metavar="FOLDER", help="a real model, in Hugging Face's format; stored, too"
+    )
+    parser.add_argument(
+        "--llama", type=Path, nargs=2, metavar=("PYTHON", "FILE"), help="beside --real: llama-cpp-python, and its GGUF"
+    )
     parser.add_argument("--tables", action="store_true", help="only write docs/speed.md, from what is stored")
     parser.add_argument("--results", type=Path, default=BUILD, help="where the JSON goes without --store")
     return parser
+
+
+def _special(given: argparse.Namespace, work: Work) -> int | None:
+    """Measure one of the single tables, if one is asked for."""
+    if given.tricks:
+        return show(tricks.measured(work), speed.tricks_report, speed.TRICKS, store=not given.quick)
+    if given.deployed:
+        return show(deployed.measured(work), speed.deployed_report, speed.DEPLOYED, store=not given.quick)
+    if given.shared:
+        times = {"seconds": 1.0, "rounds": 1} if given.quick else {"rounds": given.rounds or shared.ROUNDS}
+        return show(shared.measured(**times), speed.shared_report, speed.SHARED, store=not given.quick)
+    if given.held:
+        return show(held.measured(work), speed.held_report, speed.HELD, store=not given.quick)
+    if given.real is not None:
+        own = real.TRIED if given.quick else replace(real.RealWork(), rounds=given.rounds or real.RealWork.rounds)
+        return show(real.measured(given.real, own, given.llama), speed.real_report, speed.REAL, store=not given.quick)
+    return None
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -72,15 +97,8 @@ def main(argv: list[str] | None = None) -> int:
     warnings.filterwarnings("ignore", message="The PyTorch API of nested tensors")
     work = QUICK if given.quick else FULL
     work = replace(work, rounds=given.rounds or work.rounds)
-    if given.tricks:
-        return show(tricks.measured(work), speed.tricks_report, speed.TRICKS, store=not given.quick)
-    if given.deployed:
-        return show(deployed.measured(work), speed.deployed_report, speed.DEPLOYED, store=not given.quick)
-    if given.shared:
-        times = {"seconds": 1.0, "rounds": 1} if given.quick else {"rounds": given.rounds or shared.ROUNDS}
-        return show(shared.measured(**times), speed.shared_report, speed.SHARED, store=not given.quick)
-    if given.held:
-        return show(held.measured(work), speed.held_report, speed.HELD, store=not given.quick)
+    if (special := _special(given, work)) is not None:
+        return special
     results = measured(work)
     if not given.store:
         path = given.results

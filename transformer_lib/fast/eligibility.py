@@ -15,7 +15,7 @@ from torch.utils._device import DeviceContext
 from torch.utils.module_tracker import ModuleTracker
 
 from .._paths import PathName
-from ..model import attention, multihead, transformer
+from ..model import attention, modern, multihead, transformer
 from ..model.base import WithoutMemory
 from ..model.cache import DecoderCache, KeyValueCache, LayerCache
 from ..model.config import POSITIONS, TransformerConfig
@@ -26,6 +26,7 @@ Parts = dict[str, nn.Module]
 Outline = tuple[type, tuple[tuple[str, torch.Size], ...]]  # class, weights' shapes
 Plain = bool | int | float | str | None
 Description = tuple[dict[str, Outline], list[tuple[str, str, Plain]]]  # of each part; path, name, value of attributes
+Config = TransformerConfig | modern.Config
 
 # Attributes of parts, by who reads them. The fast path reads those of the first two where the model does, and those of
 # the third only describe weights, whose shapes are compared; of any other it knows nothing.
@@ -41,11 +42,25 @@ def require_fast(model: nn.Module) -> Transformer:
     Raises:
         ValueError: the message names a part that is in the way, and what is the matter with it.
     """
-    reason = obstacle(model)
-    if reason is not None:
-        raise ValueError(f'path="fast" must not change what is computed, but {reason}: take path="readable"')
+    _refuse(obstacle(model))
     assert isinstance(model, Transformer)
     return model
+
+
+def require_fast_today(model: nn.Module) -> modern.LanguageModel:
+    """Return `model` if the fast steps of a language model of `modern` give the numbers that calling it gives.
+
+    Raises:
+        ValueError: the message names a part that is in the way, and what is the matter with it.
+    """
+    _refuse(obstacle_today(model))
+    assert isinstance(model, modern.LanguageModel)
+    return model
+
+
+def _refuse(reason: str | None) -> None:
+    if reason is not None:
+        raise ValueError(f'path="fast" must not change what is computed, but {reason}: take path="readable"')
 
 
 def fastest_path(model: nn.Module) -> PathName:
@@ -60,17 +75,36 @@ def obstacle(model: nn.Module) -> str | None:
     a cache, nor a function of this library that the model calls, and no hook may watch: the fast path would call none
     of these. (What is replaced inside PyTorch, such as a function of `torch.nn.functional`, is not looked for.)
     """
+    return _obstacle(model, Transformer, "a Transformer")
+
+
+def obstacle_today(model: nn.Module) -> str | None:
+    """Return why a `modern.LanguageModel` cannot take the fast steps, or None if it can; as `obstacle`.
+
+    Experts are refused, as each token reads weights of its own, and so are parts in different dtypes.
+    """
+    reason = _obstacle(model, modern.LanguageModel, "a modern.LanguageModel")
+    if reason is not None:
+        return reason
+    assert isinstance(model, modern.LanguageModel)
+    if model.config.feed_forward == "experts":
+        return "feed_forward='experts', so that each token reads weights of its own"
+    dtypes = sorted({str(weight.dtype) for weight in model.parameters()})
+    return None if len(dtypes) == 1 else f"its weights are of several dtypes, {', '.join(dtypes)}"
+
+
+def _obstacle(model: nn.Module, kind: type[Transformer | modern.LanguageModel], name: str) -> str | None:
     if "_orig_mod" in model._modules:
         return "the model is compiled; its ._orig_mod is not"
-    if type(model) is not Transformer:
-        return f"the model is a {type(model).__name__}, not a Transformer"
+    if type(model) is not kind:
+        return f"the model is a {type(model).__name__}, not {name}"
     if torch_module._has_any_global_hook() and not all(map(_only_tracks, _global_hooks())):
         return "a hook watches all modules"
     if not all(isinstance(mode, DeviceContext) for mode in _get_current_function_mode_stack()):
         return "a TorchFunctionMode is active"
     parts = _parts(model)
-    unlike = _unlike_config(parts, model.config, COMPUTING | TRAINING)
-    return unlike or _watched(parts) or _patched(parts) or _patched_functions()
+    unlike = _unlike_config(parts, model.config, COMPUTING | TRAINING if kind is Transformer else TRAINING)
+    return unlike or _watched(parts) or _patched(parts) or _patched_functions(kind)
 
 
 def unlike_config(model: Transformer, *, but: Collection[str] = TRAINING, inside_compiled: bool = False) -> str | None:
@@ -134,7 +168,7 @@ def unlike(model: nn.Module, built: nn.Module, *, but: Collection[str]) -> str |
     return _difference(_parts(model), _description(built), but)
 
 
-def _unlike_config(parts: Parts, config: TransformerConfig, but: Collection[str]) -> str | None:
+def _unlike_config(parts: Parts, config: Config, but: Collection[str]) -> str | None:
     return _difference(parts, _expected(config), but)
 
 
@@ -151,7 +185,7 @@ def _difference(parts: Parts, description: Description, but: Collection[str]) ->
 
 
 @lru_cache(maxsize=8)
-def _expected(config: TransformerConfig) -> Description:
+def _expected(config: Config) -> Description:
     return _description(_without_memory(config))
 
 
@@ -172,9 +206,9 @@ def plain_attributes(part: nn.Module) -> dict[str, Plain]:
     }
 
 
-def _without_memory(config: TransformerConfig) -> Transformer:
+def _without_memory(config: Config) -> Transformer | modern.LanguageModel:
     with WithoutMemory():
-        return Transformer(config)
+        return modern.LanguageModel(config) if isinstance(config, modern.Config) else Transformer(config)
 
 
 def _outline(part: nn.Module) -> Outline:
@@ -210,7 +244,7 @@ def _methods(kind: Hashable) -> frozenset[str]:
 
 def _patched(parts: Parts) -> str | None:
     kinds = {base for part in parts.values() for base in type(part).__mro__}
-    for kind in (*kinds, KeyValueCache, LayerCache, DecoderCache):
+    for kind in kinds.union(_CACHES):
         now, before = kind.__dict__, _AS_DEFINED.get(kind, {})
         for name, function in before.items():
             if now.get(name) is not function:
@@ -221,21 +255,24 @@ def _patched(parts: Parts) -> str | None:
     return None
 
 
-def _patched_functions() -> str | None:
-    for module, functions in _FUNCTIONS.items():
-        for name, function in functions.items():
+def _patched_functions(kind: type) -> str | None:
+    for module in _CALLED[kind]:
+        for name, function in _FUNCTIONS[module].items():
             if getattr(module, name) is not function:
                 return f"{module.__name__}.{name} has been replaced"
     return None
 
 
 def _as_defined() -> dict[type, dict[str, object]]:
-    """Return the functions of every class that a `Transformer` is made of, as they are now."""
-    sizes: dict[str, Any] = dict.fromkeys(("n_heads", "n_layers", "d_ff"), 1)
-    sizes |= {"src_vocab_size": 3, "tgt_vocab_size": 3, "d_model": 4}
-    configs = [TransformerConfig(**sizes, position=kind, norm_first=pre) for kind in POSITIONS for pre in (False, True)]
+    """Return the functions of every class that the models are made of, as they are now."""
+    sizes: dict[str, Any] = dict.fromkeys(("n_heads", "n_layers", "d_ff"), 1) | {"d_model": 4}
+    pair: dict[str, Any] = sizes | {"src_vocab_size": 3, "tgt_vocab_size": 3}
+    one: dict[str, Any] = sizes | {"vocab_size": 3, "qk_norm": True}
+    configs: list[Config] = []
+    configs += [TransformerConfig(**pair, position=kind, norm_first=pre) for kind in POSITIONS for pre in (False, True)]
+    configs += [modern.Config(**one, norm=norm, feed_forward=kind) for norm, kind in _TODAY]
     parts = [part for config in configs for part in _without_memory(config).modules()]
-    kinds = {base for part in parts for base in type(part).__mro__} | {KeyValueCache, LayerCache, DecoderCache}
+    kinds = {base for part in parts for base in type(part).__mro__} | _CACHES
     return {kind: {name: value for name, value in vars(kind).items() if _computes(name, value)} for kind in kinds}
 
 
@@ -247,6 +284,8 @@ def _computes(name: str, value: object) -> bool:
     return (callable(value) or isinstance(value, property)) and name not in ("__init__", "__setstate__")
 
 
+_TODAY = (("rms", "swiglu"), ("layer", "relu"), ("layer", "experts"))  # all norms and feed-forward networks
+_CACHES: frozenset[type] = frozenset((KeyValueCache, LayerCache, DecoderCache, modern.LayerCache, modern.Cache))
 # Now, before anybody can have replaced one.
 _AS_DEFINED = _as_defined()
 _FUNCTIONS: dict[ModuleType, dict[str, object]] = {
@@ -255,5 +294,10 @@ _FUNCTIONS: dict[ModuleType, dict[str, object]] = {
         attention: ("masked_softmax", "scaled_dot_product_attention"),
         multihead: ("fused_attention", "scaled_dot_product_attention"),
         transformer: ("causal_mask", "padding_mask"),
+        modern: ("fused_attention", "window_mask", "causal_mask"),
     }.items()
+}
+_CALLED: dict[type, tuple[ModuleType, ...]] = {
+    Transformer: (attention, multihead, transformer),
+    modern.LanguageModel: (attention, modern),
 }

@@ -81,7 +81,7 @@ class FastStepper:
 
     def _bias(self, ids: Tensor) -> Tensor:
         """Return what to add to the scores: 0 for tokens, −∞ for padding, [batch, 1, 1, len]."""
-        numbers = self.head.weight.new_zeros(ids.shape)
+        numbers = self.model.output_head.weight.new_zeros(ids.shape)
         return numbers.masked_fill_(ids == self.model.config.pad_id, -math.inf)[:, None, None]
 
 
