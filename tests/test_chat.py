@@ -11,6 +11,7 @@ import transformer_lib as tl
 from factories import randomise
 from small_tokenizer import train
 from transformer_lib import command
+from transformer_lib.decoding import chat as chat_module
 from transformer_lib.model import modern
 
 pytestmark = pytest.mark.fast
@@ -68,6 +69,20 @@ def test_each_answer_is_that_of_the_whole_conversation_read_anew(system, window,
         messages.append({"role": "assistant", "content": answer})
         assert chat.messages == messages
     assert len({message["content"] for message in messages}) == len(messages)  # it said different things
+
+
+def test_the_fast_path_says_the_same_in_every_turn(tokenizer, monkeypatch):
+    monkeypatch.setattr(chat_module, "FIRST_ROOM", 29)  # so that it is soon too small
+    model = make_model(n_kv_heads=1)
+    chats = [tl.Chat(model, tokenizer, max_new_tokens=17, path=path) for path in ("readable", "fast")]
+    for question in [*QUESTIONS, *QUESTIONS]:
+        wanted, answer = (chat.say(question) for chat in chats)
+        assert answer == wanted
+    fast = chats[1]
+    assert 29 < fast._cache.max_len < 512 and fast._read == chats[0]._read
+    model.norm.weight.data = model.norm.weight * 2
+    with pytest.raises(ValueError, match="norm.weight has changed since"):
+        fast.say("And now?")
 
 
 def test_a_turn_reads_only_what_is_new(model, tokenizer):

@@ -12,6 +12,7 @@ import torch
 import transformer_lib as tl
 from factories import randomise
 from transformer_lib.course.lab import ports_today
+from transformer_lib.fast.modern_stepper import ModernStepper
 from transformer_lib.model import modern
 
 pytestmark = pytest.mark.fast
@@ -50,6 +51,23 @@ def test_greedy_equals_a_loop_over_the_whole_model(window, use_cache):
     assert len(wanted.unique()) > 5  # it says different things
     for row, one in zip(ids.tolist(), wanted.tolist(), strict=True):
         assert list(tl.generate(model, row, max_new_tokens=STEPS, use_cache=use_cache)) == one
+
+
+@pytest.mark.parametrize("window", [None, 3])
+def test_the_fast_path_says_the_same(window):
+    model, ids = make_model(window=window, n_kv_heads=1), prompts()
+    wanted = greedy_by_forward(model, ids)
+    assert torch.equal(all_of(model, ids, path="fast"), wanted)
+    stepper = ModernStepper(model, 5, 7 + 2 * STEPS)
+    first = all_of(model, ids, path="fast", cache=stepper)
+    longer = torch.cat((ids, first), dim=1)
+    assert torch.equal(all_of(model, longer, path="fast", cache=stepper), greedy_by_forward(model, longer))
+    options = {"temperature": 1.1, "top_k": 11}
+    drawn = [
+        all_of(model, ids, path=path, generator=torch.Generator().manual_seed(3), **options)
+        for path in ("readable", "fast")
+    ]
+    assert torch.equal(*drawn)
 
 
 @pytest.mark.parametrize("kind", ["Llama", "Qwen3", "Mistral"])
@@ -169,7 +187,10 @@ def test_a_cropped_cache_gives_the_same_logits_and_a_window_says_when_it_cannot(
             ValueError,
             "cache must be None with use_cache=False",
         ),
-        ({"path": "fast"}, ValueError, 'path="fast" is for translators'),
+        ({"path": "fast", "use_cache": False}, ValueError, 'path="fast" must have use_cache=True'),
+        ({"path": "fast", "cache": make_model().new_cache()}, TypeError, "cache must be a ModernStepper with path"),
+        ({"cache": ModernStepper(make_model(), 1, 5)}, TypeError, 'cache must be a Cache with path="readable"'),
+        ({"path": "fast", "cache": ModernStepper(make_model(), 1, 5)}, ValueError, "cache must be a ModernStepper of"),
         ({"path": "slow"}, ValueError, "path must be one of 'readable', 'fast', got 'slow'"),
     ],
 )

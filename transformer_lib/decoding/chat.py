@@ -12,8 +12,12 @@ import torch
 from .._paths import PathName
 from .._validate import check_int
 from ..data.byte_level import ByteLevelTokenizer
+from ..fast.modern_stepper import ModernStepper
+from ..fast.modern_weights import ModernWeights
 from ..model import modern
-from .generating import check_language_model, check_options, generate
+from .generating import Kept, check_language_model, check_options, generate
+
+FIRST_ROOM = 512  # tokens of a conversation, in the fast path; a longer one is read once more, into twice the room
 
 
 class Chat:
@@ -67,6 +71,7 @@ class Chat:
             "path": path,
         }
         check_options(**self.options)
+        self._weights = ModernWeights(model) if path == "fast" else None  # laid out once
         self._read: list[int] = []  # the ids that the cache has seen
         self._turn: weakref.ref[Generator[str, None, None]] | None = None  # the answer that somebody listens to
         self.reset()
@@ -97,7 +102,7 @@ class Chat:
         messages = [*self.messages, _message("user", text)]
         ids = self.tokenizer.encode_chat(messages)
         room = self._room(ids)
-        self._go_back_to(ids)
+        self._go_back_to(ids, len(ids) + room)
         stop = self.tokenizer.stop_ids
         tokens = generate(self.model, ids, max_new_tokens=room, stop=stop, cache=self._cache, **self.options)
         answer = self._answer(messages, ids, tokens)
@@ -137,8 +142,14 @@ class Chat:
             )
         return min(self.max_new_tokens, longest - len(ids))
 
-    def _go_back_to(self, ids: list[int]) -> None:
-        """Keep of the cache what these ids begin with, but for the last one, whose logits are asked for."""
+    def _go_back_to(self, ids: list[int], most: int) -> None:
+        """Keep of the cache what these ids begin with, but for the last one, whose logits are asked for.
+
+        Args:
+            most: tokens that the text may come to have, for which the fast path must have room.
+        """
+        if isinstance(self._cache, ModernStepper) and self._cache.max_len < most:
+            self._forget(2 * most)
         pairs = zip(self._read, ids[:-1], strict=False)
         common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         try:
@@ -147,8 +158,10 @@ class Chat:
         except ValueError:  # a window has let go what would be needed again
             self._forget()
 
-    def _forget(self) -> None:
-        self._cache = self.model.new_cache()
+    def _forget(self, room: int | None = None) -> None:
+        self._cache: Kept = (
+            self.model.new_cache() if self._weights is None else ModernStepper(self._weights, 1, room or FIRST_ROOM)
+        )
         self._read = []
 
     def _end_turn(self) -> None:

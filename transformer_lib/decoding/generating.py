@@ -11,12 +11,14 @@ from torch import Tensor
 from .._lists import check_items, check_rows
 from .._paths import PATHS, PathName
 from .._validate import check_choice, check_flag, check_id_batch, check_id_range, check_int, check_not_negative
+from ..fast.modern_stepper import ModernStepper
 from ..model import modern
 from ..model.evaluating import evaluating
 from .sampling import drawing, filter_logits
 from .stepping import check_weights
 
 Choose = Callable[[Tensor], Tensor]  # logits [batch, vocab_size] -> ids [batch]
+Kept = modern.Cache | ModernStepper  # what remembers the tokens that have been read
 
 
 @overload
@@ -31,7 +33,7 @@ def generate(
     generator: torch.Generator | None = None,
     stop: int | Iterable[int] = (),
     use_cache: bool = True,
-    cache: modern.Cache | None = None,
+    cache: Kept | None = None,
     path: PathName = "readable",
 ) -> Iterator[int]: ...
 @overload
@@ -46,7 +48,7 @@ def generate(
     generator: torch.Generator | None = None,
     stop: int | Iterable[int] = (),
     use_cache: bool = True,
-    cache: modern.Cache | None = None,
+    cache: Kept | None = None,
     path: PathName = "readable",
 ) -> Iterator[Tensor]: ...
 def generate(
@@ -60,7 +62,7 @@ def generate(
     generator: torch.Generator | None = None,
     stop: int | Iterable[int] = (),
     use_cache: bool = True,
-    cache: modern.Cache | None = None,
+    cache: Kept | None = None,
     path: PathName = "readable",
 ) -> Iterator[int] | Iterator[Tensor]:
     """Return an iterator over the tokens that the model says after `ids`, each computed when it is asked for.
@@ -76,8 +78,10 @@ def generate(
         top_k, top_p: draw from the likeliest tokens only, as `filter_logits` has it. generator: repeats a draw.
         stop: an id, or several, after which a text ends; it is handed over, too.
         use_cache: keep keys and values, so that each token is read once; False reads the whole text for each.
-        cache: of `model.new_cache()`, which has seen the first `cache.length` of these ids, and reads on.
-        path: "readable" calls the model; there is no "fast" one yet.
+        cache: of `model.new_cache()`, which has seen the first `cache.length` of these ids, and reads on; for
+            path="fast" a `ModernStepper` of `fast.modern_stepper` instead, with room for all tokens.
+        path: "readable" calls the model; "fast" computes the same logits, to rounding, in fewer operations. Without a
+            `cache` it lays out the model's weights anew for each call, which takes about as long as ten tokens.
 
     Returns:
         the ids for a list, and tensors [batch] for a batch. In a batch a row that has ended repeats its last token
@@ -90,10 +94,10 @@ def generate(
     choose = check_options(temperature=temperature, top_k=top_k, top_p=top_p, generator=generator, path=path)
     batch = _check_prompt(model, ids, cache)
     check_int("max_new_tokens", max_new_tokens)
-    if not check_flag("use_cache", use_cache) and cache is not None:
-        raise ValueError("cache must be None with use_cache=False, got one")
+    _check_kept(model, cache, use_cache, path)
     if use_cache and cache is None:
-        cache = model.new_cache()
+        most = batch.shape[1] + max_new_tokens
+        cache = model.new_cache() if path == "readable" else ModernStepper(model, len(batch), most)
     stops = torch.tensor(_check_stop(stop), dtype=torch.int64, device=batch.device)
     steps = _steps(model, batch, choose, max_new_tokens, stops, cache)
     return steps if isinstance(ids, Tensor) else (int(chosen) for chosen in steps)
@@ -105,7 +109,7 @@ def _steps(
     choose: Choose,
     max_new_tokens: int,
     stops: Tensor,
-    cache: modern.Cache | None,
+    cache: Kept | None,
 ) -> Iterator[Tensor]:
     """Yield the next ids [batch] of texts ids [batch, seq_len], which grow by them."""
     ended = torch.zeros(len(ids), dtype=torch.bool, device=ids.device)
@@ -119,9 +123,11 @@ def _steps(
 
 
 @torch.no_grad()
-def _next_logits(model: modern.LanguageModel, ids: Tensor, cache: modern.Cache | None) -> Tensor:
+def _next_logits(model: modern.LanguageModel, ids: Tensor, cache: Kept | None) -> Tensor:
     """Return the logits [batch, vocab_size] of the token after ids [batch, seq_len]; a cache reads the new ones."""
     new = ids if cache is None else ids[:, cache.length :]
+    if isinstance(cache, ModernStepper):
+        return cache.next_logits(new)
     with evaluating(model):
         logits: Tensor = model(new, cache)[:, -1]
     return logits
@@ -149,8 +155,7 @@ def check_options(
     Raises:
         TypeError, ValueError: one is out of range, or would have no effect.
     """
-    if check_choice("path", path, PATHS) == "fast":
-        raise ValueError('path="fast" is for translators, and a modern.LanguageModel has none: take path="readable"')
+    check_choice("path", path, PATHS)
     if check_not_negative("temperature", temperature) == 0:
         for name, value in (("top_k", top_k), ("top_p", top_p), ("generator", generator)):
             if value is not None:
@@ -161,7 +166,21 @@ def check_options(
     return drawing(generator=generator, **shape)
 
 
-def _check_prompt(model: object, ids: Sequence[int] | Tensor, cache: modern.Cache | None) -> Tensor:
+def _check_kept(model: modern.LanguageModel, cache: Kept | None, use_cache: bool, path: PathName) -> None:
+    """Raise unless the path has this cache."""
+    if not check_flag("use_cache", use_cache):
+        if cache is not None:
+            raise ValueError("cache must be None with use_cache=False, got one")
+        if path == "fast":
+            raise ValueError('path="fast" must have use_cache=True, as it always keeps keys and values')
+    wanted = ModernStepper if path == "fast" else modern.Cache
+    if cache is not None and not isinstance(cache, wanted):
+        raise TypeError(f'cache must be a {wanted.__name__} with path="{path}", got {type(cache).__name__}')
+    if isinstance(cache, ModernStepper) and cache.weights.model is not model:
+        raise ValueError("cache must be a ModernStepper of this model, got that of another")
+
+
+def _check_prompt(model: object, ids: Sequence[int] | Tensor, cache: Kept | None) -> Tensor:
     """Return the prompt as int64 [batch, seq_len] on the model's device, with at least one id that is not yet read."""
     model = check_language_model(model)
     rows = ids if isinstance(ids, Tensor) else torch.tensor(check_rows("ids", [ids], fewest=1))
