@@ -176,7 +176,7 @@ def picture_html(
 
 
 def plain_number(number: float) -> str:
-    """Write a number below an axis: 0.001, 64 and 100,000, and powers of ten from 10⁻⁴ down as such."""
-    if 0 < number < 1e-3 and f"{number:e}".startswith("1.000000e"):
+    """Write a number below an axis: 0.001, 64 and 100,000, and powers of ten from 10⁻⁵ down as such."""
+    if 0 < number < 9e-5 and f"{number:e}".startswith("1.000000e"):
         return f"$10^{{{math.floor(math.log10(number) + 0.5)}}}$"
     return f"{number:,.0f}" if number >= 1000 else f"{number:g}"

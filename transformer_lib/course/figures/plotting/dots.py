@@ -159,7 +159,7 @@ def _number_decades(ax: Axes, widen: bool) -> None:
 
 def _plain(number: float) -> str:
     """Write a number with three digits, without the 0 before the point: .317, 12; from 1,000 on, all of them."""
-    if 0 < number < 1e-3 and math.isclose(math.log10(number), round(math.log10(number)), abs_tol=1e-9):
+    if 0 < number < 9e-5 and math.isclose(math.log10(number), round(math.log10(number)), abs_tol=1e-9):
         return plain_number(number)
     if abs(number) >= 1000:
         return f"{number:,.0f}".replace("-", "−")
