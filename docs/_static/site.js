@@ -48,7 +48,7 @@ for (const table of document.querySelectorAll(":is(#the-corrections, #all-claims
 }
 
 // In a table a long name may break after an underscore or a dot, and nowhere else.
-for (const code of document.querySelectorAll("td code .pre")) {
+for (const code of document.querySelectorAll("td code .pre, .cell_output td code")) {
   const parts = code.textContent.split(/(?<=[_.])(?=\w)/);
   if (parts.length > 1) code.replaceChildren(...parts.flatMap((part, at) => (at ? [document.createElement("wbr"), part] : [part])));
 }
