@@ -370,3 +370,24 @@ def test_tables_side_by_side_share_their_rows():
 def test_tables_are_there_and_so_are_those_with_columns(given):
     with pytest.raises(ValueError, match="tables must be at least one, and all those of columns"):
         plotting.plot_tables(given[0], ["a", "b"], given[1])
+
+
+@pytest.mark.parametrize(
+    ("points", "written"),
+    [
+        ([1e-11, 1e-9, 1e-5, 1e-3], ["$10^{-11}$", "$10^{-9}$", "$10^{-7}$", "$10^{-5}$", "0.001"]),
+        ([0.001, 0.005, 0.1, 1.0], ["0.001", "0.01", "0.1", "1"]),
+        ([64, 4096], ["64", "4,096"]),
+    ],
+)
+def test_numbers_below_a_logarithmic_axis_are_plain(points, written):
+    ax = plotting.plot_lines({"a": (points, range(len(points)))}, xlabel="x", ylabel="y", log_x=True)
+    ax.figure.canvas.draw()
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == written
+
+
+def test_panels_say_once_what_their_curves_share():
+    runs = {"a": np.ones((3, 4)), "b": np.zeros((3, 4))}
+    legend = plotting.plot_panels({"one": runs, "two": runs})[0].figure.legends[0]
+    assert legend.get_title().get_text() == "mean and range of 3 seeds"
+    assert [text.get_text() for text in legend.get_texts()] == ["a", "b"]

@@ -44,6 +44,16 @@ def test_every_seed_has_a_dot_in_its_row_and_every_row_its_range():
     assert ax.yaxis_inverted() and ax.get_xlabel() == "share" and legend(ax) == []
 
 
+def test_means_are_of_the_filled_dots_and_look_like_them():
+    ax = plotting.plot_dots({"a": [-0.5, -0.3], "b": []}, {"a": [0.1], "b": []})
+    assert [text.get_text() for text in ax.texts] == ["mean", "−.4"]
+    assert {text.get_color() for text in ax.texts} == {ax.lines[1].get_color()}
+
+
+def test_a_single_value_is_no_mean():
+    assert [text.get_text() for text in plotting.plot_dots({"a": [2.0], "b": [3.0]}).texts] == ["2", "3"]
+
+
 def test_few_rows_have_their_mean_beside_them():
     assert [text.get_text() for text in plotting.plot_dots(LATE).texts] == ["mean", ".333", "1"]
     assert list(plotting.plot_dots({f"row {row}": [row] for row in range(13)}).texts) == []
@@ -89,7 +99,7 @@ def test_panels_have_their_own_scales_and_one_legend():
     ("values", "limits", "written"),
     [
         ([0.002, 3], None, [".01", ".1", "1"]),
-        ([1e-9, 1e3], None, ["1e-09", "1e-05", ".1", "1,000"]),
+        ([1e-9, 1e3], None, ["$10^{-9}$", "$10^{-5}$", ".1", "1,000"]),
         ([2.3, 2.4], None, ["1", "3"]),
         ([20, 30], (10, 40), ["10", "30"]),
     ],

@@ -181,6 +181,18 @@ def test_live_and_stored_options_have_the_same_letters():
     assert re.findall(r"<li>(.*?)</li>", stored) == [view.rich(option.text) for option in entry.options]
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("Where *er* is, <b>", "Where <em>er</em> is, &lt;b&gt;"),
+        ("*der Hund*, *die Katze*: nouns", "<em>der Hund</em>, <em>die Katze</em>: nouns"),
+        ("3*4*5, `a *b* c` and *this*", "3*4*5, <code>a *b* c</code> and <em>this</em>"),
+    ],
+)
+def test_words_in_asterisks_are_set_apart(text, shown):
+    assert view.rich(text) == shown
+
+
 def test_the_last_answer_of_a_notebook_closes_it(capsys):
     entry = notebooks.notebook("04")
     for kind, name in entry.parts:

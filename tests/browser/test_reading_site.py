@@ -47,6 +47,15 @@ SHORTEN = """() => {  // axe looks at every word of code: keep the sections with
 TOO_WIDE = "() => document.documentElement.scrollWidth - window.innerWidth"
 # What scrolls in the new layout is told to the keyboard after the next frame (docs/_static/site.js).
 LAID_OUT = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))"
+ON_PAPER = """() => {  // what the folds hold is there at once, and nothing is cut off at the right
+    const held = [...document.querySelectorAll("details.below-input > summary ~ *")];
+    const codes = [...document.querySelectorAll("article pre")].filter(code => code.checkVisibility());
+    return {
+        theme: document.documentElement.dataset.theme,
+        open: held.length > 0 && held.every(one => one.checkVisibility() && getComputedStyle(one).opacity === "1"),
+        cut: codes.filter(code => code.scrollWidth > code.clientWidth + 1).map(code => code.textContent.slice(0, 40)),
+    };
+}"""
 SEARCHED = "() => document.querySelector('.search-summary')?.textContent.includes('Search finished')"
 HITS = "() => [...document.querySelectorAll('ul.search > li > a')].map(link => link.getAttribute('href'))"
 FOCUSED = "() => document.activeElement.textContent.trim()"
@@ -195,3 +204,30 @@ def test_a_cell_named_in_the_guide_is_in_sight(visit):
     page.wait_for_url("**/04_scaled_dot_product_attention.html#cell-04-034")
     page.evaluate(SET)
     assert -50 < page.locator("#cell-04-034").bounding_box()["y"] < 600
+
+
+def test_what_a_prediction_leads_to_is_printed_dark_on_white_and_whole(visit):
+    page = visit(NOTEBOOK, viewport={"width": 720, "height": 1000}, theme="dark")
+    page.emulate_media(media="print", color_scheme="dark")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert page.evaluate(ON_PAPER) == {"theme": "light", "open": True, "cut": []}
+    page.evaluate("window.dispatchEvent(new Event('afterprint'))")
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert page.locator("details.below-input[open]").count() == 0
+
+
+def test_on_a_telephone_a_row_of_the_register_is_a_card(visit):
+    page = visit("docs/register.html", viewport=NARROW)
+    row = page.locator("#wrong-numbers tbody tr").first
+    assert [row.locator("td").nth(at).get_attribute("data-head") for at in (1, 4)] == ["what", "what is right"]
+    assert page.locator("#wrong-numbers table").evaluate("table => table.scrollWidth - table.clientWidth") <= 1
+    assert all(300 < cell.bounding_box()["width"] <= 390 for cell in row.locator("td").all())
+
+
+def test_a_formula_in_a_line_that_is_wider_than_a_telephone_scrolls(visit):
+    page = visit("notebooks/14_translating.html", viewport=NARROW)
+    page.evaluate(LAID_OUT)
+    assert page.locator("span.math.too-wide[tabindex='0']").count() >= 1
+    page.set_viewport_size(WIDE)
+    page.evaluate(LAID_OUT)
+    assert page.locator("span.math.too-wide").count() == 0

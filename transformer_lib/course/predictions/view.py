@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from html import escape
 from typing import TYPE_CHECKING
 
 from ..quiz.view import STYLE, WAKE, rich, status
@@ -39,7 +38,7 @@ def head(asked: Prediction) -> str:
 def compared(text: str, right: bool | None) -> str:
     """Return the line that follows a run as HTML: green for a prediction that came true, amber for a surprise."""
     edge = {True: "#2e7d32", False: "#B8860B", None: "#8a8a8a"}[right]
-    return f'<p style="border-left:4px solid {edge};padding-left:8px"><b>{escape(text)}</b></p>'
+    return f'<p style="border-left:4px solid {edge};padding-left:8px"><b>{rich(text)}</b></p>'
 
 
 def build(asked: Prediction, commit: Commit, before: str) -> ipywidgets.VBox:

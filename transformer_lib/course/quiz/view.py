@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from html import escape
+from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from .model import Answer, Choice, Feedback, Number, Question
@@ -43,8 +44,11 @@ class AskedView:
 
 
 def rich(text: str) -> str:
-    """Return text as HTML: escaped, with `code` in backticks."""
-    return re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    """Return text as HTML: escaped, with `code` in backticks and *a word* in asterisks."""
+    parts = re.split(r"`([^`]+)`", escape(text))  # what stands in backticks is at the odd places
+    marked = (re.sub(r"(?<![\w*])\*(\w[^*]*)\*(?![\w*])", r"<em>\1</em>", part) for part in parts[::2])
+    code = (f"<code>{part}</code>" for part in parts[1::2])
+    return "".join(part for pair in zip_longest(marked, code, fillvalue="") for part in pair)
 
 
 def plain(question: Question) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -172,3 +173,10 @@ def picture_html(
         summary = "<summary>The data as a table</summary>"
         parts.append(f"<details>{summary}<table>{''.join(lines)}</table></details>")
     return "\n".join(parts)
+
+
+def plain_number(number: float) -> str:
+    """Write a number below an axis: 0.001, 64 and 100,000, and powers of ten from 10⁻⁵ down as such."""
+    if 0 < number < 9e-5 and f"{number:e}".startswith("1.000000e"):
+        return f"$10^{{{math.floor(math.log10(number) + 0.5)}}}$"
+    return f"{number:,.0f}" if number >= 1000 else f"{number:g}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, NullFormatter
 
-from .base import as_array
+from .base import as_array, plain_number
 from .picture import FULL_WIDTH, SERIES, new_axes, style
 
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)))
@@ -158,8 +158,11 @@ def _plain_log_x(ax: Axes) -> None:
     """
     points = sorted({float(x) for line in ax.lines for x in line.get_xdata()})
     powers = [x for x in points if math.isclose(math.log10(x), round(math.log10(x)), abs_tol=1e-9)]
+    if len(powers) > 2:  # and those between
+        powers = [10.0**k for k in range(round(math.log10(powers[0])), round(math.log10(powers[-1])) + 1)]
+        powers = powers[:: -(-len(powers) // 7)]
     ax.set_xscale("log")
-    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
+    ax.xaxis.set_major_formatter(FuncFormatter(lambda x, _: plain_number(x)))
     ax.xaxis.set_minor_formatter(NullFormatter())
     if len(points) <= 10:
         ax.set_xticks(powers if len(powers) > 2 else points)
@@ -183,14 +186,19 @@ def _finish(
         look = {"color": "#333333", "linestyle": _DASHES[1 + index % 6], "linewidth": 1.2, "zorder": 1}
         ax.axhline(level, label=name, **look)
     handles, names = ax.get_legend_handles_labels()
-    short, notes = zip(*(name.split(_BAND) if _BAND in name else (name, "") for name in names), strict=True)
-    if (
-        len(names) > 3 and len(set(notes)) == 1 and notes[0]
-    ):  # too large to lie on the lines; what the names share is said once
-        look = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.18), "ncols": 3}
-        ax.legend(handles, short, title=f"mean and range of {notes[0].strip(')')}", **look)
+    short, shared = said_once(names)
+    if len(names) > 3 and shared:  # too large to lie on the lines
+        ax.legend(handles, short, title=shared, loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3)
     elif len(names) > 1:
         ax.legend()
+
+
+def said_once(names: Sequence[str]) -> tuple[list[str], str | None]:
+    """Return the names of a legend without what all of them add, such as the number of seeds; and that, or None."""
+    short, _, notes = zip(*(name.partition(_BAND) for name in names), strict=True) if names else ((), (), ())
+    if len(set(notes)) == 1 and notes[0]:
+        return list(short), f"mean and range of {notes[0].strip(')')}"
+    return list(names), None
 
 
 def legend_below(ax: Axes, lines: int = 1) -> None:

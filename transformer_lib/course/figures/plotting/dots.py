@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -11,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 
-from .base import as_array
+from .base import as_array, plain_number
 from .picture import FULL_WIDTH, SERIES, style
 
 _FILLED = {"marker": "o", "markersize": 6, "color": SERIES[0], "markeredgecolor": "white", "markeredgewidth": 0.7}
@@ -78,7 +79,7 @@ def plot_dots(
             _mark(ax, names, marked)
         _name_rows(axes[0, 0], names, marked)
         if not several and len(names) <= _LABELLED:
-            _write_means(axes[0, 0], panels[0].rows)
+            _write_means(axes[0, 0], panels[0].rows, "black" if first is None else SERIES[0])
         _explain(figure, [] if first is None else [*budgets], [*dict.fromkeys(n for p in panels for n in p.reference)])
     return axes[0] if several else axes[0, 0]
 
@@ -158,9 +159,12 @@ def _number_decades(ax: Axes, widen: bool) -> None:
 
 def _plain(number: float) -> str:
     """Write a number with three digits, without the 0 before the point: .317, 12; from 1,000 on, all of them."""
+    if 0 < number < 9e-5 and math.isclose(math.log10(number), round(math.log10(number)), abs_tol=1e-9):
+        return plain_number(number)
     if abs(number) >= 1000:
-        return f"{number:,.0f}"
-    return f"{number:.3g}".replace("0.", ".", 1) if 0 < abs(number) < 1 else f"{number:.3g}"
+        return f"{number:,.0f}".replace("-", "−")
+    short = f"{number:.3g}".replace("-", "−", 1) if abs(number) >= 1e-4 else f"{number:.3g}"
+    return short.replace("0.", ".", 1) if 0 < abs(number) < 1 else short
 
 
 def _mark(ax: Axes, names: Sequence[str], marked: str | None) -> None:
@@ -178,9 +182,11 @@ def _name_rows(ax: Axes, names: Sequence[str], marked: str | None) -> None:
         ax.get_yticklabels()[names.index(marked)].set_fontweight("bold")
 
 
-def _write_means(ax: Axes, rows: Rows) -> None:
-    look = {"textcoords": "offset points", "va": "center", "fontsize": 8.5}
-    ax.annotate("mean", (1, 1), xycoords="axes fraction", xytext=(10, 5), **look)
+def _write_means(ax: Axes, rows: Rows, color: str) -> None:
+    """Write the means of the filled dots, in their colour where there are others, too."""
+    look = {"textcoords": "offset points", "va": "center", "fontsize": 8.5, "color": color}
+    if any(len(values) > 1 for values in rows.values()):
+        ax.annotate("mean", (1, 1), xycoords="axes fraction", xytext=(10, 5), **look)
     for row, values in enumerate(rows.values()):
         if len(values):
             text = _plain(float(np.mean(values)))

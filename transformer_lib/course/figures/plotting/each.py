@@ -9,6 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
 
+from .curves import said_once
 from .picture import FULL_WIDTH, style
 
 Shown = TypeVar("Shown")
@@ -71,4 +72,6 @@ def _one_legend(axes: np.ndarray) -> None:
     handles = legends[0].legend_handles
     for legend in legends:
         legend.remove()
-    axes[0].figure.legend(handles, names[0], loc="outside lower center", ncols=min(4, len(names[0])))
+    short, shared = said_once(names[0])
+    look = {"loc": "outside lower center", "ncols": min(4, len(names[0]))}
+    axes[0].figure.legend(handles, short, title=shared, **look)

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from .base import as_array
-from .curves import plot_curves
+from .curves import plot_curves, said_once
 from .picture import FULL_WIDTH, SERIES, style
 
 _SHAPES = "o^sDv*P"
@@ -40,7 +40,9 @@ def plot_panels(
             if ax.get_legend() is not None:
                 ax.get_legend().remove()
         if len(names) > 1:
-            figure.legend(*axes[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=2)
+            handles, labels = axes[0, 0].get_legend_handles_labels()
+            short, shared = said_once(labels)
+            figure.legend(handles, short, title=shared, loc="outside lower center", ncols=2)
     return axes[0]
 
 

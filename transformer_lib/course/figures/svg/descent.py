@@ -37,7 +37,7 @@ def descent_map(
         names: of the two numbers.
     """
     x, y, width, height = _FRAME
-    land = "".join(_outline(loss, places, limits) for loss, lines in outlines.items() for places in lines)
+    land = _land(outlines, limits)
     cx, cy = _places(np.array([lowest]), limits)[0]
     heavy = 'stroke-width="2"'
     cross = line(cx - 6, cy, cx + 6, cy, TEXT, heavy) + line(cx, cy - 6, cx, cy + 6, TEXT, heavy)
@@ -69,12 +69,20 @@ def _places(values: np.ndarray, limits: Limits) -> np.ndarray:
     return np.clip(np.stack([across, down], axis=1), -_FAR, _FAR)
 
 
-def _outline(loss: float, line_of_equal: np.ndarray, limits: Limits) -> str:
-    at = _places(line_of_equal, limits)
+def _land(outlines: Mapping[float, Sequence[np.ndarray]], limits: Limits) -> str:
+    """Draw the lines of equal loss; at the top of each its loss, unless that would lie on the number before."""
     look = f'fill="{_LAND}" fill-opacity=".09" stroke="{_LAND}" stroke-opacity=".6"'
-    top = at[at[:, 1].argmin()]
-    label = text(top[0] + 3, top[1] - 3, f"{loss:g}", "mid soft", size=11) if top[1] > 16 else ""
-    return polygon(at.tolist(), look) + label
+    drawn: list[str] = []
+    labelled: list[np.ndarray] = []
+    for loss, lines in outlines.items():
+        for places in lines:
+            at = _places(places, limits)
+            drawn.append(polygon(at.tolist(), look))
+            top = at[at[:, 1].argmin()]
+            if top[1] > 16 and all(abs(top[1] - y) >= 13 or abs(top[0] - x) >= 26 for x, y in labelled):
+                labelled.append(top)
+                drawn.append(text(top[0] + 3, top[1] - 3, f"{loss:g}", "mid soft", size=11))
+    return "".join(drawn)
 
 
 def _walk(path: np.ndarray, limits: Limits) -> str:
