@@ -55,7 +55,7 @@ mathjax3_config = {
 
 html_theme = "sphinx_book_theme"
 html_static_path = [str(HERE / "_static")]
-html_css_files = ["site.css"]
+html_css_files = ["site.css", "front.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
 html_search_scorer = str(HERE / "search_scorer.js")  # notebooks and glossary first
 html_copy_source = False  # the notebooks themselves lie beside their pages
