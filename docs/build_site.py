@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -18,6 +19,7 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT)]
 
+import site_finish  # noqa: E402
 import site_front  # noqa: E402
 import site_register  # noqa: E402
 import site_weights  # noqa: E402
@@ -102,6 +104,7 @@ def build(out: Path, work: Path, *, for_students: bool = False) -> int:
         return status
     shutil.copyfile(script, pages / "_static" / "mathjax.js")
     carry_engine(pages / "_static" / "web")
+    site_finish.finish(pages, os.environ.get("SITE_URL", ""))
     for entry in NOTEBOOKS:
         shutil.copyfile(file_of(entry), pages / "notebooks" / entry.filename)
     shutil.rmtree(out, ignore_errors=True)
