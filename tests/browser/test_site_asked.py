@@ -1,4 +1,4 @@
-"""Questions and predictions on the pages answer, by keyboard, with the course's own words, and remember in the browser."""
+"""Questions and predictions on the pages answer, by keyboard, in the course's words, and the browser remembers them."""
 
 from __future__ import annotations
 
