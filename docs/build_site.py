@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 from collections.abc import Sequence
@@ -18,7 +19,10 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path[:0] = [str(ROOT)]
 
+import site_finish  # noqa: E402
+import site_front  # noqa: E402
 import site_register  # noqa: E402
+import site_weights  # noqa: E402
 from site_pages import (  # noqa: E402
     bibliography,
     contents,
@@ -36,6 +40,7 @@ from transformer_lib._streams import run_command  # noqa: E402
 from transformer_lib.course import lab  # noqa: E402
 from transformer_lib.course.notebooks import NOTEBOOKS, file_of, notebook  # noqa: E402
 from transformer_lib.course.teaching.notebook_files import MATHJAX, carried, read  # noqa: E402
+from transformer_lib.decoding.translator import TRAINED  # noqa: E402
 
 FRONT_PICTURE = ("12", "12-010")  # notebook and cell: the map of the model
 
@@ -58,6 +63,7 @@ def prepare(source: Path, *, for_students: bool = False) -> None:
         "<!-- lab -->": modules_of(lab),
         "<!-- map -->": course_map(),
         "<!-- register -->": site_register.tables(),
+        "<!-- translator -->": f"```{{raw}} html\n{site_front.markup()}\n```",
     }
     for page in (*DOCS.glob("*.md"), *(DOCS / "api").glob("*.md"), ROOT / "data" / "README.md"):
         text = page.read_text("utf-8")
@@ -97,11 +103,19 @@ def build(out: Path, work: Path, *, for_students: bool = False) -> int:
     if status:
         return status
     shutil.copyfile(script, pages / "_static" / "mathjax.js")
+    carry_engine(pages / "_static" / "web")
+    site_finish.finish(pages, os.environ.get("SITE_URL", ""))
     for entry in NOTEBOOKS:
         shutil.copyfile(file_of(entry), pages / "notebooks" / entry.filename)
     shutil.rmtree(out, ignore_errors=True)
     shutil.move(pages, out)
     return 0
+
+
+def carry_engine(folder: Path) -> None:
+    """Lay the scripts of docs/web into the site, and the translator's weights beside them."""
+    shutil.copytree(DOCS / "web", folder, ignore=shutil.ignore_patterns("tsconfig.json"))
+    (folder / "weights.safetensors").write_bytes(site_weights.half(TRAINED["context"]))
 
 
 def replaceable(out: Path) -> bool:

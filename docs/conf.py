@@ -22,7 +22,7 @@ author = "the authors of this course"
 copyright = "the authors, MIT licence"  # noqa: A001
 language = "en"
 smartquotes_action = "D"  # dashes; quotation marks and dots stay as written
-extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode", "sphinx_copybutton"]
 exclude_patterns = ["_static"]
 
 # Notebooks: their tests have checked the stored outputs, so nothing runs here.
@@ -55,9 +55,10 @@ mathjax3_config = {
 
 html_theme = "sphinx_book_theme"
 html_static_path = [str(HERE / "_static")]
-html_css_files = ["site.css"]
-html_js_files = [("site.js", {"defer": "defer"})]
+html_css_files = ["icons.css", "site.css", "front.css"]
+html_js_files = [("site.js", {"defer": "defer"}), ("asked.js", {"defer": "defer"})]
 html_search_scorer = str(HERE / "search_scorer.js")  # notebooks and glossary first
+html_favicon = str(HERE / "_static" / "favicon.svg")
 html_copy_source = False  # the notebooks themselves lie beside their pages
 html_show_sourcelink = False
 html_show_search_summary = False  # a page opened from a file may not fetch others

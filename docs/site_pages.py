@@ -13,6 +13,8 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+from site_asked import live
+
 from transformer_lib.course.cells import (
     awaited,
     folded,
@@ -91,11 +93,11 @@ def without_guide(text: str) -> str:
     return kept
 
 
-def shown(output: dict, here: Notebook, tags: set[str]) -> dict:
-    """Return an output as the site shows it."""
+def shown(output: dict, here: Notebook, tags: set[str], source: str = "") -> dict:
+    """Return an output of a cell with this source as the site shows it."""
     data = output.get("data", {})
     if "text/html" in data:
-        page = linked_html(text_of(data["text/html"]))
+        page = live(linked_html(text_of(data["text/html"])), source)
         page = strip(here) if PROGRESS in page else page
         data["text/html"] = page + IN_LAB if "widget" in tags else page
     return output
@@ -117,7 +119,7 @@ def page_of(stored: dict, here: Notebook, *, for_students: bool = False) -> dict
             cells.append({**cell, "source": place + source})
             continue
         tags = set(tags_of(cell))
-        outputs = [shown(output, here, tags) for output in cell["outputs"]]
+        outputs = [shown(output, here, tags, source) for output in cell["outputs"]]
         cells.append({"cell_type": "markdown", "id": f"at-{cell['id']}", "metadata": {}, "source": place})
         tags |= {"hide-output"} if asked and outputs and not is_question(cell) and not tags & OPEN_TAGS else set()
         kept = {"tags": sorted(tags & (KEPT_TAGS | {"hide-output"}))}

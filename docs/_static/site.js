@@ -52,3 +52,11 @@ for (const code of document.querySelectorAll("td code .pre, .cell_output td code
   const parts = code.textContent.split(/(?<=[_.])(?=\w)/);
   if (parts.length > 1) code.replaceChildren(...parts.flatMap((part, at) => (at ? [document.createElement("wbr"), part] : [part])));
 }
+
+// The front page's translator. A page that was opened from a file may not load modules.
+const translatorHere = document.querySelector("[data-front='box']");
+if (translatorHere && location.protocol !== "file:") import(new URL("web/front/front.js", document.currentScript.src));
+else if (translatorHere) {
+  const note = translatorHere.querySelector("[data-front='note']");
+  note.textContent = "This page was opened from a file, and a browser runs no translator there: python -m http.server in the site's folder serves it.";
+}

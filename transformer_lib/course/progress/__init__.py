@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 from datetime import date
+from pathlib import Path
 
 from .. import notebooks, routes
 from . import store
@@ -40,6 +41,7 @@ __all__ = [
     "say",
     "show",
     "state",
+    "take",
     "static",
 ]
 
@@ -118,6 +120,26 @@ def say(prediction_id: str, words: str, right: bool | None = None) -> bool:
 def predictions() -> View:
     """Show how often a prediction came true, by notebook."""
     return View(lambda: guesses_view(state()["prediction"], notebooks.NOTEBOOKS))
+
+
+def take(file: str | os.PathLike[str]) -> None:
+    """Add what another progress file holds, such as the one that the course's pages give; what is here stays.
+
+    Raises:
+        ValueError: if there is no such file, or it is not one of progress.
+    """
+    theirs = read(Path(file))
+    if theirs is None:
+        raise ValueError(f"file must be a progress file, as the course's pages give it, got {os.fspath(file)!r}")
+    known = {
+        kind: {name for entry in notebooks.NOTEBOOKS for part, name in entry.parts if part == kind} for kind in KINDS
+    }
+    new = {kind: {name: on for name, on in theirs[kind].items() if name in known[kind]} for kind in known}
+    new["prediction"] = {name: kept for name, kept in theirs["prediction"].items() if Guess.read(kept)}
+    before = state()
+    added = sum(name not in before[kind] for kind, names in new.items() for name in names)
+    kept = update(path(), lambda ours: {kind: {**new.get(kind, {}), **mine} for kind, mine in ours.items()})
+    print(f"{added} added to what you had." if kept else f"{path()} could not be written; nothing was added.")
 
 
 def last() -> tuple[str, ...]:
