@@ -10,7 +10,7 @@ NOTEBOOK_16 = (
     Number("16.p3", "How large is the largest tensor of the whole computation, in MiB?", 0, 2000, close=0.5),
     Number(
         "16.p4",
-        "At 4,096 tokens, how many times the time of the grid do the blocks take? (2 is twice as long, 0.5 half as long.)",
+        "At 4,096 tokens, how many times the time of the grid do the blocks take? (2: twice as long; 0.5: half.)",
         0,
         20,
         close=0.2,
