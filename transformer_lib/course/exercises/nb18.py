@@ -532,7 +532,7 @@ def _path_by_path(f, arrays):
 
 
 EXERCISE_6 = Exercise(
-    "18.6", "The walk back", 18, 3, gradients, _tape_cases,
+    "18.6", "The walk back", 15, 3, gradients, _tape_cases,
     slips(
         "f, arrays", _TAPE,
         ("overwritten", "found[parent] = found[parent] + share", "found[parent] = share",

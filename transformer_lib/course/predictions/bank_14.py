@@ -11,12 +11,12 @@ NOTEBOOK_14 = (
         "14.p3",
         "The storyteller continues “Today the” greedily, for a hundred words. What will it be?",
         (
-            "Sentences that get shorter and shorter, since each further word costs probability.",
-            "Good sentences at first, then broken ones, since one bad choice follows another.",
-            "One good sentence after another, each about other people and other things.",
-            "The very same good sentence, over and over.",
+            "One good sentence after another, each of them a new one.",
+            "Good sentences at first, and broken ones after a while.",
+            "One good sentence, and then the same one again and again.",
+            "Shorter and shorter sentences, since each word has its cost.",
         ),
-        right="D",
+        right="C",
     ),
     Number("14.p4", "Of a hundred sentences, how many are different if eight beams search?", 0, 100, close=8),
     Number(

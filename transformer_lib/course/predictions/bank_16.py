@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .model import Choice, Number
+from .model import Number
 
 NOTEBOOK_16 = (
     Number("16.p1", "What share of our translator's multiply-adds goes to the pairs, in percent?", 0, 100, close=2),
@@ -10,7 +10,7 @@ NOTEBOOK_16 = (
     Number("16.p3", "How large is the largest tensor of the whole computation, in MiB?", 0, 2000, close=0.5),
     Number(
         "16.p4",
-        "At 4,096 tokens, how many times the time of the grid do the blocks take? (0.9 is a tenth less.)",
+        "At 4,096 tokens, how many times the time of the grid do the blocks take? (2: twice as long; 0.5: half.)",
         0,
         20,
         close=0.2,
@@ -23,15 +23,5 @@ NOTEBOOK_16 = (
         200,
         close=12,
     ),
-    Choice(
-        "16.p6",
-        "What autograd keeps of `racing.attend` is …",
-        (
-            "less than a tenth of what it keeps of the grid.",
-            "about half of what it keeps of the grid.",
-            "about as much as it keeps of the grid.",
-            "about twice as much as it keeps of the grid.",
-        ),
-        right="C",
-    ),
+    Number("16.p6", "How many MiB does autograd keep of the blocks?", 0, 100, close=2, decimals=1),
 )

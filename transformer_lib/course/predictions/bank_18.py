@@ -14,12 +14,12 @@ NOTEBOOK_18 = (
     Choice("18.p2", "Which gradient does plan B find for t?", ("2.", "10.", "12.", "22."), right="A"),
     Choice(
         "18.p3",
-        "Beside the forward calls in reverse, the calls of the written-out backward are …",
+        "The first list, read from its end, and the second …",
         (
-            "in exactly the same order.",
-            "in the same order, but for queries and values.",
-            "in the same order, but encoder and decoder are swapped.",
-            "in another order in every layer.",
+            "are equal.",
+            "are equal but for a few calls.",
+            "have encoder and decoder the other way round.",
+            "differ nearly everywhere.",
         ),
         right="B",
     ),
