@@ -156,11 +156,13 @@ def carried(cell_id: str, panel: Panel) -> Living:
     Raises:
         ValueError: they are too many, or take too much room.
     """
-    longest, texts = panel.picture.says, []
+    torch.manual_seed(0)  # a broken model of the clinic draws random numbers
+    data = panel.script.data() if panel.script else {}
+    longest, texts = max(panel.picture.says, data.get("longest", ""), key=len), []
     for _, picture, foot in panel.states(MOST):
         longest = max(longest, picture.says, key=len)
         texts.append(written(picture, foot))
-    states = packed(texts, panel.script.data() if panel.script else None)
+    states = packed(texts, data)
     if len(states) > LARGEST:
         raise ValueError(f"{len(states):,} bytes of states are more than {LARGEST:,}")
     known = {"controls": panel.declared(), "longest": longest, "spots": list(_spots(panel))}

@@ -215,7 +215,7 @@ def test_what_the_explorer_tells_its_script():
     sentence = "The man saw the bank near the money."
     told = widgets.attention_explorer(sentences=[sentence]).script.data()["sentences"][0]
     assert told["writes"][-1] == "<eos>" and len(told["writes"]) == len(told["target"])
-    assert told["names"]["cross"][1][0] == "The" and len(told["names"]["cross"][0]) == len(told["target"])
+    assert told["names"]["cross"][1][0] == "the₁" and len(told["names"]["cross"][0]) == len(told["target"])
 
 
 def test_the_pages_of_a_notebook_hold_its_panels(living):

@@ -99,7 +99,12 @@ def attention_explorer(
         "cut": number("cut its key", cut, 0, longest),
         "everywhere": switch("cut in all layers and heads", everywhere),
     }
-    script = Script("cutting", ("cut", "everywhere"), lambda: {"sentences": list(map(_told, sentences, shown))})
+
+    def told() -> dict[str, Any]:
+        longest = draw_explorer(shown[-1], "cross", 2, "all", "map", 2, 2, everywhere=True).says
+        return {"sentences": list(map(_told, sentences, shown)), "longest": longest}
+
+    script = Script("cutting", ("cut", "everywhere"), told)
     return Panel(draw, controls, widget_id="W24", carried={"show": ("map",)}, script=script)
 
 

@@ -102,7 +102,11 @@ def painted(scores: np.ndarray, labels: Sequence[str], is_pad: np.ndarray) -> di
     texts += [mask_grid.weight_row(weights[i][k], mask, i) for i in range(n) for k, mask in enumerate(masks)]
     texts += [mask_grid.sees_nothing(n, i) for i in range(n)]
     texts += [mask_grid.later_frame(n, i, j) for i, j in cells]
-    return {"texts": texts, "labels": list(labels), "pad": is_pad.tolist(), "scores": scores.tolist()}
+    full = np.ones((n, n), dtype=bool)
+    longest = describe(scores, full, masked_softmax(scores, full), labels, is_pad, n - 1, n - 1)
+    longest += f"; ⚠ sees nothing, weights 0 and no NaN: {labels[0]}"
+    data = {"labels": list(labels), "pad": is_pad.tolist(), "scores": scores.tolist()}
+    return {**data, "texts": texts, "longest": longest}
 
 
 def draw_lab(

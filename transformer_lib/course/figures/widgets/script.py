@@ -14,7 +14,8 @@ class Script:
     Args:
         name: of the script. controls: names of the controls whose effect it works out; pictures are carried with the
             first value of each.
-        data: what it needs; "texts" among it are parts of pictures, which are compressed with the pictures.
+        data: what it needs; "texts" among it are parts of pictures, which are compressed with the pictures, and
+            "longest" is a result about as long as they get, for which a page keeps room.
     """
 
     name: str
