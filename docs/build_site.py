@@ -54,8 +54,10 @@ def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def prepare(source: Path, panels: Mapping[str, site_panels.Living], *, for_students: bool = False) -> None:
-    """Write what Sphinx reads; for students, without the teaching guide and all that leads to it."""
+def prepare(
+    source: Path, *, for_students: bool = False, panels: Mapping[str, site_panels.Living] | None = None
+) -> None:
+    """Write what Sphinx reads, with the panels that live; for students, without the teaching guide and ways to it."""
     for entry in NOTEBOOKS:
         made = page_of(read(file_of(entry)), entry, for_students=for_students, panels=panels)
         write(source / "notebooks" / entry.filename, json.dumps(made))
@@ -100,7 +102,7 @@ def build(out: Path, work: Path, *, for_students: bool = False) -> int:
     shutil.rmtree(work, ignore_errors=True)
     pages = work / "html"
     panels = site_panels.all_living()
-    prepare(work / "source", panels, for_students=for_students)
+    prepare(work / "source", for_students=for_students, panels=panels)
     options = ["-b", "html", "-q", "-W", "--keep-going", "-E", "-j", "auto"]  # every processor works
     options += ["-c", str(DOCS), "-d", str(work / "doctrees")]
     status = build_main([*options, str(work / "source"), str(pages)])
