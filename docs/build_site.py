@@ -1,4 +1,6 @@
-"""Build the reading site: `make site`, or `python docs/build_site.py`; nothing is executed or downloaded.
+"""Build the reading site: `make site`, or `python docs/build_site.py`; nothing is downloaded.
+
+Of the notebooks only the cells run that a panel needs; its pictures are kept in build/panels for the next build.
 
 `make site SITE=--for-students` leaves the teaching guide out.
 
@@ -12,7 +14,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 DOCS = Path(__file__).resolve().parent
@@ -21,6 +23,7 @@ sys.path[:0] = [str(ROOT)]
 
 import site_finish  # noqa: E402
 import site_front  # noqa: E402
+import site_panels  # noqa: E402
 import site_register  # noqa: E402
 import site_weights  # noqa: E402
 from site_pages import (  # noqa: E402
@@ -51,10 +54,12 @@ def write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def prepare(source: Path, *, for_students: bool = False) -> None:
-    """Write what Sphinx reads; for students, without the teaching guide and all that leads to it."""
+def prepare(
+    source: Path, *, for_students: bool = False, panels: Mapping[str, site_panels.Living] | None = None
+) -> None:
+    """Write what Sphinx reads, with the panels that live; for students, without the teaching guide and ways to it."""
     for entry in NOTEBOOKS:
-        made = page_of(read(file_of(entry)), entry, for_students=for_students)
+        made = page_of(read(file_of(entry)), entry, for_students=for_students, panels=panels)
         write(source / "notebooks" / entry.filename, json.dumps(made))
     from_the_library = {
         "<!-- glossary -->": glossary(),
@@ -96,7 +101,8 @@ def build(out: Path, work: Path, *, for_students: bool = False) -> int:
 
     shutil.rmtree(work, ignore_errors=True)
     pages = work / "html"
-    prepare(work / "source", for_students=for_students)
+    panels = site_panels.all_living()
+    prepare(work / "source", for_students=for_students, panels=panels)
     options = ["-b", "html", "-q", "-W", "--keep-going", "-E", "-j", "auto"]  # every processor works
     options += ["-c", str(DOCS), "-d", str(work / "doctrees")]
     status = build_main([*options, str(work / "source"), str(pages)])
@@ -104,6 +110,7 @@ def build(out: Path, work: Path, *, for_students: bool = False) -> int:
         return status
     shutil.copyfile(script, pages / "_static" / "mathjax.js")
     carry_engine(pages / "_static" / "web")
+    site_panels.lay(panels.values(), pages)
     site_finish.finish(pages, os.environ.get("SITE_URL", ""))
     for entry in NOTEBOOKS:
         shutil.copyfile(file_of(entry), pages / "notebooks" / entry.filename)
@@ -125,7 +132,7 @@ def replaceable(out: Path) -> bool:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Parse the command line and build."""
-    parser = argparse.ArgumentParser(description="Build the reading site; nothing is executed or downloaded.")
+    parser = argparse.ArgumentParser(description="Build the reading site; nothing is downloaded.")
     place = ROOT / "build" / "site"
     parser.add_argument("--out", type=Path, default=place, help="its folder; an earlier build in it is replaced")
     parser.add_argument("--for-students", action="store_true", help="leave the teaching guide out, with its answers")

@@ -30,7 +30,7 @@ nb_execution_mode = "off"
 nb_render_markdown_format = "myst"  # formulas and links in what a cell shows as Markdown
 nb_code_prompt_show, nb_code_prompt_hide = "Show the {type}", "Hide the {type}"
 FOLDS = {"the source": "the solution", "the output": "what comes out"}  # what pages fold
-nb_ipywidgets_js: dict = {}  # panels are shown as their stored pictures
+nb_ipywidgets_js: dict = {}  # panels have scripts of their own, in docs/web/panels
 myst_enable_extensions = ["dollarmath", "amsmath"]
 myst_heading_anchors = 3
 suppress_warnings = ["myst.header"]  # a cell may continue at level 3 where another left off
@@ -55,7 +55,7 @@ mathjax3_config = {
 
 html_theme = "sphinx_book_theme"
 html_static_path = [str(HERE / "_static")]
-html_css_files = ["icons.css", "site.css", "front.css"]
+html_css_files = ["icons.css", "site.css", "front.css", "panels.css"]
 html_js_files = [("site.js", {"defer": "defer"}), ("asked.js", {"defer": "defer"})]
 html_search_scorer = str(HERE / "search_scorer.js")  # notebooks and glossary first
 html_favicon = str(HERE / "_static" / "favicon.svg")

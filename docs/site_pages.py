@@ -10,10 +10,13 @@ import base64
 import os
 import pkgutil
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
 from site_asked import live
+from site_links import linked_html
+from site_panels import Living, alive
 
 from transformer_lib.course.cells import (
     awaited,
@@ -32,7 +35,6 @@ from transformer_lib.course.teaching.notebook_files import html_of
 LAB = os.environ.get("SITE_JUPYTERLAB_URL", "http://localhost:8888/lab/tree").rstrip("/")
 KEPT_TAGS = {"hide-input", "solution", "check", "widget", "quiz", "predict"}
 OPEN_TAGS = {"exercise", "check", "solution", "widget"}  # what they show tells no prediction
-HREF = re.compile(r'href="((?:\d\d|A)_\w+)\.ipynb(?:#cell-id=([\w-]+))?"')
 CELL_NAME = re.compile(r"`((\d\d|a_|A)-(?:\d{3,4}|[a-z]+-\d+))`")
 FORMULA = re.compile(r"\$([^$\n]+)\$")
 GUIDE = re.compile(r"\bteaching/")
@@ -51,11 +53,6 @@ def in_html(text: str) -> str:
     blocks = re.split(r"(\n\s*\n)", text)
     formula = r'<span class="math">\\(\1\\)</span>'
     return "".join(FORMULA.sub(formula, block) if block.startswith("<") else block for block in blocks)
-
-
-def linked_html(text: str) -> str:
-    """Turn links to another notebook, or to a cell of it, into links to its page, or to the place there."""
-    return HREF.sub(lambda found: f'href="{found[1]}.html' + (f'#cell-{found[2]}"' if found[2] else '"'), text)
 
 
 def strip(here: Notebook) -> str:
@@ -93,20 +90,24 @@ def without_guide(text: str) -> str:
     return kept
 
 
-def shown(output: dict, here: Notebook, tags: set[str], source: str = "") -> dict:
-    """Return an output of a cell with this source as the site shows it."""
+def shown(output: dict, here: Notebook, tags: set[str], source: str = "", panel: Living | None = None) -> dict:
+    """Return an output of a cell with this source as the site shows it, with the cell's panel if it lives there."""
     data = output.get("data", {})
     if "text/html" in data:
         page = live(linked_html(text_of(data["text/html"])), source)
         page = strip(here) if PROGRESS in page else page
+        page = alive(page, panel) if panel else page
         data["text/html"] = page + IN_LAB if "widget" in tags else page
     return output
 
 
-def page_of(stored: dict, here: Notebook, *, for_students: bool = False) -> dict:
+def page_of(
+    stored: dict, here: Notebook, *, for_students: bool = False, panels: Mapping[str, Living] | None = None
+) -> dict:
     """Return the notebook as the site's source for its page; for students, without a link to the guide.
 
-    What came out of a prediction, and the text that tells it, open with a click.
+    The panels live that are given, by the ids of their cells; of the others there is the stored picture. What came out
+    of a prediction, and the text that tells it, open with a click.
     """
     cells = []
     for cell, asked in awaited(for_readers(stored["cells"])):
@@ -119,7 +120,7 @@ def page_of(stored: dict, here: Notebook, *, for_students: bool = False) -> dict
             cells.append({**cell, "source": place + source})
             continue
         tags = set(tags_of(cell))
-        outputs = [shown(output, here, tags, source) for output in cell["outputs"]]
+        outputs = [shown(output, here, tags, source, (panels or {}).get(cell["id"])) for output in cell["outputs"]]
         cells.append({"cell_type": "markdown", "id": f"at-{cell['id']}", "metadata": {}, "source": place})
         tags |= {"hide-output"} if asked and outputs and not is_question(cell) and not tags & OPEN_TAGS else set()
         kept = {"tags": sorted(tags & (KEPT_TAGS | {"hide-output"}))}

@@ -19,6 +19,7 @@ import build_site
 import pytest
 import site_docstrings
 import site_pages
+import site_panels
 import site_register
 
 import built_site
@@ -369,7 +370,8 @@ def command(monkeypatch):
         return result["status"]
 
     monkeypatch.setattr(cmd, "build_main", sphinx)
-    monkeypatch.setattr(build_site, "prepare", lambda source, *, for_students: None)
+    monkeypatch.setattr(build_site, "prepare", lambda source, *, for_students, panels: None)
+    monkeypatch.setattr(site_panels, "all_living", dict)
     return lambda out, status=0: result.update(status=status) or build_site.main(["--out", str(out)])
 
 

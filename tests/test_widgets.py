@@ -116,29 +116,53 @@ def test_the_panel_redraws_on_a_change_and_tells_the_result():
 
 
 def test_the_states_are_all_settings_and_leave_the_controls_alone():
-    controls = {"n": widgets.number("n", 3, 1, 7, 3), "on": widgets.switch("on"), "c": widgets.choice("c", "ab", "b")}
-    shown = widgets.Panel(drawing, controls)
+    controls = {"n": widgets.number("n", 4, 1, 7, 3), "on": widgets.switch("on"), "c": widgets.choice("c", "ab", "b")}
+    shown = widgets.Panel(drawing, controls, footer=lambda n, **_: f"<p>{n}</p>")
     states = list(shown.states(most=12))
-    assert [values for values, _ in states[:5]] == [
+    assert [values for values, *_ in states[:5]] == [
         {"n": n, "on": on, "c": c} for n, on, c in ((1, 0, "a"), (1, 0, "b"), (1, 1, "a"), (1, 1, "b"), (4, 0, "a"))
     ]
-    assert states[-1][1].says == "n 7 on True c b" and len(states) == 12
-    assert shown.values == {"n": 3, "on": False, "c": "b"}
-    assert shown.unlisted(most=11) == "12 states are more than 11"
-    with pytest.raises(ValueError, match="states cannot be listed: 12 states are more than 11"):
+    assert states[-1][1].says == "n 7 on True c b" and states[-1][2] == "<p>7</p>" and len(states) == 12
+    assert shown.values == {"n": 4, "on": False, "c": "b"}
+    with pytest.raises(ValueError, match="12 states are more than 11; name fewer values as `carried`"):
         shown.states(most=11)
 
 
 @pytest.mark.parametrize(
-    ("control", "reason"),
+    ("control", "values"),
     [
-        (widgets.number("x", 0.5, 0, 1, 0.5), "x takes any number from 0 to 1"),
-        (widgets.number("x", 4, 1, 8, powers=True), "x takes any number from 1 to 8"),
-        (word("x", "bank"), "x takes any text"),
+        (widgets.number("x", 0.5, 0, 1, 0.5), [0, 0.5, 1]),
+        (widgets.number("x", 4, 1, 8, powers=True), [1, 2, 4, 8]),
+        (widgets.number("x", 0.3, 1 / 1024, 0.4, powers=True), [0.000977, 0.001953, 0.3]),
+        (widgets.number("d", 64, 1, 100, 1, powers=True), [1, 2, 4, 8, 16, 32, 64]),
+        (widgets.choice("c", "ab"), ["a", "b"]),
+        (widgets.switch("on"), [False, True]),
     ],
 )
-def test_what_cannot_be_listed_is_said(control, reason):
-    assert widgets.Panel(drawing, {"x": control}).unlisted() == reason
+def test_a_page_offers_what_the_slider_or_the_buttons_give(control, values):
+    offered = widgets.Panel(drawing, {"x": control}).carried["x"]
+    assert [each for each in offered if each in values] == values
+    assert control.value in offered
+
+
+def test_a_page_offers_what_a_panel_names_and_its_present_value():
+    controls = {"n": widgets.number("n", 3, 1, 7), "w": word("w", "bank")}
+    shown = widgets.Panel(drawing, controls, carried={"n": (1, 5), "w": ["seal"]})
+    assert shown.carried == {"n": [1, 3, 5], "w": ["bank", "seal"]}
+    with pytest.raises(ValueError, match=r"carried must name controls among \['n', 'w'\], got \['v'\]"):
+        widgets.Panel(drawing, controls, carried={"v": [1]})
+    with pytest.raises(ValueError, match="carried must name values of 'w', which takes any text"):
+        widgets.Panel(drawing, controls).states()
+
+
+def test_controls_are_declared_with_what_is_shown_of_their_values():
+    controls = {"c": widgets.choice("c:", "ab", "b", names=["one", "two"]), "n": widgets.number("n", 3, 1, 7)}
+    c, n = widgets.Panel(drawing, controls, carried={"n": (1, 5)}).declared()
+    assert c == {"name": "c", "kind": "choice", "label": "c", "values": ["one", "two"], "at": 1} | {
+        "some": False,
+        "scripted": False,
+    }
+    assert (n["kind"], n["values"], n["at"], n["some"]) == ("number", [1, 3, 5], 1, True)
 
 
 def test_the_saved_form_is_a_picture_with_alt_text_and_a_widget_view():

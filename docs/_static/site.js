@@ -60,3 +60,7 @@ else if (translatorHere) {
   const note = translatorHere.querySelector("[data-front='note']");
   note.textContent = "This page was opened from a file, and a browser runs no translator there: python -m http.server in the site's folder serves it.";
 }
+
+// The panels of a notebook's page, which their modules bring to life.
+if (document.querySelector("[data-panel]") && location.protocol !== "file:") import(new URL("web/panels/panels.js", document.currentScript.src));
+else for (const controls of document.querySelectorAll(".panel-controls")) controls.hidden = true;

@@ -41,27 +41,44 @@ def labels(tokens: Sequence[str], row: int, column: int) -> str:
 
 def score_grid(scores: np.ndarray, mask: np.ndarray) -> str:
     """Draw scores [n, n] in PuOr about 0, and −∞ on grey where the mask is False."""
-    levels = signed_levels(scores, float(np.abs(scores).max()))
-    parts = []
-    for i, j in np.ndindex(*scores.shape):
-        seen = bool(mask[i, j])
-        shown = signed_text(round(float(scores[i, j]), 1)).removesuffix("0") if seen else "−∞"
-        parts.append(_cell(LEFT, i, j, PUOR[levels[i, j]] if seen else GREY, shown))
-    return "".join(parts)
+    return "".join(score_cell(scores, i, j, bool(mask[i, j])) for i, j in np.ndindex(*scores.shape))
+
+
+def score_cell(scores: np.ndarray, i: int, j: int, seen: bool) -> str:
+    """Draw one score, or −∞ where it is not seen."""
+    if not seen:
+        return _cell(LEFT, i, j, GREY, "−∞")
+    level = signed_levels(scores, float(np.abs(scores).max()))[i, j]
+    return _cell(LEFT, i, j, PUOR[level], signed_text(round(float(scores[i, j]), 1)).removesuffix("0"))
 
 
 def weight_grid(weights: np.ndarray, mask: np.ndarray) -> str:
     """Draw weights [n, n] in cividis, and 0 on grey where the mask is False; allowed later keys have a frame."""
-    levels, x, parts, frames = weight_levels(weights), right_edge(len(mask)), [], []
-    for i, j in np.ndindex(*weights.shape):
-        shown = weight_text(float(weights[i, j]), short=True) if mask[i, j] else "0"
-        parts.append(_cell(x, i, j, CIVIDIS[levels[i, j]] if mask[i, j] else GREY, shown))
-        if mask[i, j] and j > i:
-            frames.append(_frame(x, i, j, POINTED))
-    for i in np.flatnonzero(~mask.any(axis=1)):
-        middle = TOP + (i + 0.5) * CELL + 4
-        parts.append(text(x + CELL * len(mask) + 6, middle, "sees nothing", "bold", size=11))
-    return "".join(parts + frames)
+    n = len(mask)
+    parts = [weight_row(weights[i], mask[i], i) for i in range(n)]
+    parts += [sees_nothing(n, i) for i in np.flatnonzero(~mask.any(axis=1))]
+    parts += [later_frame(n, i, j) for i, j in np.argwhere(np.triu(mask, 1))]
+    return "".join(parts)
+
+
+def weight_row(weights: np.ndarray, mask: np.ndarray, i: int) -> str:
+    """Draw the weights [n] of query ``i``."""
+    levels, x, parts = weight_levels(weights), right_edge(len(mask)), []
+    for j, seen in enumerate(mask):
+        shown = weight_text(float(weights[j]), short=True) if seen else "0"
+        parts.append(_cell(x, i, j, CIVIDIS[levels[j]] if seen else GREY, shown))
+    return "".join(parts)
+
+
+def sees_nothing(n_tokens: int, i: int) -> str:
+    """Write beside row ``i`` that its query sees nothing."""
+    middle = TOP + (i + 0.5) * CELL + 4
+    return text(right_edge(n_tokens) + CELL * n_tokens + 6, middle, "sees nothing", "bold", size=11)
+
+
+def later_frame(n_tokens: int, i: int, j: int) -> str:
+    """Frame a weight on a later token."""
+    return _frame(right_edge(n_tokens), i, j, POINTED)
 
 
 def chosen_cell(n_tokens: int, row: int, column: int) -> str:

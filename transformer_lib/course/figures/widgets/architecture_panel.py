@@ -42,6 +42,7 @@ class Step:
     inner: str = ""
 
 
+OTHERS = ("The man saw the bank near the money.", "The child saw the bat near the cave.")  # where nothing can be typed
 _X, _Y = "batch, src_len, d_model", "batch, tgt_len, d_model"
 _ENC, _DEC = "encoder.layers.0.", "decoder.layers.0."
 _KEPT = "the input is kept and added"
@@ -137,7 +138,10 @@ def model_map(
         draw = partial(draw_model, sizes=sizes, n_layers=config.n_layers, steps=steps_of(config))
         controls = {"step": number("step", step, 1, len(STEPS))}
     spots = _spots(steps_of(config))
-    return Panel(draw, controls, widget_id="W15", footer=lambda step, **_: _links(step), spots=spots, says_lines=lines)
+    few = {"word": range(1, 11), "sentence": [sentence, *(text for text in OTHERS if text != sentence)]}
+    carried = {name: values for name, values in few.items() if name in controls}
+    links: Callable[..., str] = lambda step, **_: _links(step)  # noqa: E731
+    return Panel(draw, controls, widget_id="W15", footer=links, spots=spots, says_lines=lines, carried=carried)
 
 
 def _with_numbers(

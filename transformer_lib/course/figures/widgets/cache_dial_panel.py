@@ -67,7 +67,8 @@ def cache_dial(
         "window": choice("window", [size or 0 for size in WINDOWS], window or 0, names=windows),
         "itemsize": choice("numbers", list(NUMBERS), itemsize, names=list(NUMBERS.values())),
     }
-    return Panel(draw_caches, controls, widget_id="W30", says_lines=2)
+    few = {"context": [2**k for k in range(11, 18)], "n_layers": (16, 32, 80), "n_kv_heads": (1, 4, 8, 32)}
+    return Panel(draw_caches, controls, widget_id="W30", says_lines=2, carried=few)
 
 
 def bytes_of(shape: Shape, context: int, itemsize: int) -> int:

@@ -32,7 +32,8 @@ def training_choices(smoothing: float = 0.1, warmup_steps: int = 4000, d_model: 
         "warmup_steps": number("warm-up steps", warmup_steps, 100, 16000, 100),
         "d_model": number("d_model", d_model, 64, 1024, 64),
     }
-    return Panel(draw_choices, controls, widget_id="W14")
+    few = {"warmup_steps": (100, 500, 1000, 2000, 4000, 8000, 16000), "d_model": (64, 128, 256, 512, 1024)}
+    return Panel(draw_choices, controls, widget_id="W14", carried=few)
 
 
 def draw_choices(smoothing: float, warmup_steps: int, d_model: int) -> Picture:

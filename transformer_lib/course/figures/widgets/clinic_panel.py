@@ -43,7 +43,7 @@ def patient_chart(patient: str = "control", look: str = "curves", row: int = 1) 
         "look": choice("look at", looks, check_choice("look", look, looks)),
         "row": number("row (maps and probes)", row, 1, ROWS),
     }
-    return Panel(draw_chart, controls, widget_id="W22")
+    return Panel(draw_chart, controls, widget_id="W22", carried={"row": (1, 2, 5, 10, 17, ROWS)})
 
 
 def draw_chart(patient: str, look: str, row: int) -> Picture:

@@ -20,7 +20,7 @@ class Number(ipywidgets.HBox):
     """A number box with its slider; ``value`` is the number. ``powers`` makes the slider go 1, 2, 4, 8 …
 
     A number outside the bounds becomes the nearest one inside, and ``note`` says so. ``choices`` are all values that
-    it can take, or what they are in words where they cannot be listed.
+    it can take, or what they are in words where they cannot be listed; ``stops`` are those that its slider gives.
     """
 
     value = traitlets.Any()
@@ -30,6 +30,7 @@ class Number(ipywidgets.HBox):
         self._powers, self._low, self._high = powers, low, high
         listed = whole and not powers
         self.choices = range(low, high + 1, step) if listed else f"any number from {low:g} to {high:g}"
+        self.stops = _powers(low, high, whole) if powers else self.choices if listed else _steps(low, high, step)
         box = ipywidgets.IntText if whole else ipywidgets.FloatText
         slider = ipywidgets.IntSlider if whole or powers else ipywidgets.FloatSlider
         ends = (round(math.log2(low)), round(math.log2(high)), 1) if powers else (low, high, step)
@@ -60,6 +61,17 @@ class Number(ipywidgets.HBox):
         self.value = self.box.value
         bound = "smallest" if change.new < inside else "largest"
         self.note.value = "" if inside == change.new else f"<i>the {bound} is {inside:g}</i>"
+
+
+def _powers(low: float, high: float, whole: bool) -> list[float]:
+    """Return the powers of 2 from ``low`` to ``high``, as the box writes them."""
+    powers = [round(2.0**k, 6) for k in range(math.ceil(math.log2(low)), math.floor(math.log2(high)) + 1)]
+    return [int(power) for power in powers] if whole else powers
+
+
+def _steps(low: float, high: float, step: float) -> list[float]:
+    """Return the numbers from ``low`` to ``high`` in steps."""
+    return [round(low + i * step, 6) for i in range(math.floor((high - low) / step + 1e-9) + 1)]
 
 
 def number(label: str, value: float, low: float, high: float, step: float = 1, *, powers: bool = False) -> Number:
@@ -99,6 +111,27 @@ def choices_of(control: Any) -> Sequence[Any] | str:
     if hasattr(control, "options"):
         return [value for _, value in control.options]
     return getattr(control, "choices", "any text")
+
+
+def declared(control: Any, values: Sequence[Any]) -> dict[str, Any]:
+    """Describe a control that offers these values to a page without a kernel: kind, label, what is shown of each value.
+
+    "actions" are buttons, of which a script knows what they do. "at" is the number of the present value, and "some" is
+    true where the control itself takes more than these values.
+    """
+    kinds = {Steps: "steps", Number: "number", ipywidgets.Checkbox: "switch", ipywidgets.Text: "text"}
+    kind = next((kind for family, kind in kinds.items() if isinstance(control, family)), "")
+    kind = kind or ("choice" if hasattr(control, "options") else "actions")
+    names = {value: name for name, value in control.options} if kind == "choice" else {}
+    label = control.box.description if isinstance(control, Number) else control.description
+    every = choices_of(control)
+    return {
+        "kind": kind,
+        "label": label.removesuffix(":"),
+        "values": [*control.buttons] if kind == "actions" else [names.get(value, value) for value in values],
+        "at": 0 if kind == "actions" else list(values).index(control.value),
+        "some": isinstance(every, str) or len(every) > len(values),
+    }
 
 
 def choice(

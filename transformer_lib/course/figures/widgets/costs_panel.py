@@ -29,7 +29,7 @@ def cost_calculator(*, seq_len: int = 1024, d_model: int = 512, n_heads: int = 8
         "n_heads": choice("heads", HEADS, check_choice("n_heads", n_heads, HEADS)),
         "n_layers": number("layers", n_layers, 1, 96),
     }
-    return Panel(draw_costs, controls, widget_id="W12")
+    return Panel(draw_costs, controls, widget_id="W12", carried={"n_layers": (1, 6, 24, 96)})
 
 
 def draw_costs(seq_len: int, d_model: int, n_heads: int, n_layers: int) -> Picture:

@@ -61,7 +61,8 @@ def deciding_word(
         "cue": typed_word("last word, then Enter", cue),
         "cut": switch("cut: the word may not read the last one, in any head", cut),
     }
-    return Panel(draw, controls, widget_id="W27", says_lines=3)
+    met = {known for found in senses.values() for sense in found for known in sense.cues}
+    return Panel(draw, controls, widget_id="W27", says_lines=3, carried={"cue": sorted(met | {cue, "house", "swan"})})
 
 
 def senses_of(name: str) -> tuple[Sense, ...]:

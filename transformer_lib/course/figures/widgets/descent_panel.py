@@ -31,7 +31,8 @@ def gradient_descent(rate: float = 0.05, steps: int = 20, sharpness: float = 1.0
         "sharpness": number("start at c", sharpness, -1.0, 3.5, 0.5),
         "fee": number("start at b", fee, -2.0, 4.0, 0.5),
     }
-    return Panel(draw_descent, controls, widget_id="W26")
+    few = {"steps": (0, 1, 2, 3, 10, 20, 40, LAST), "sharpness": (-1.0, 1.0, 2.0, 3.5), "fee": (-2.0, 0.0, 2.0, 4.0)}
+    return Panel(draw_descent, controls, widget_id="W26", carried=few)
 
 
 def loss_and_gradient(sharpness: float, fee: float) -> tuple[float, np.ndarray]:

@@ -23,6 +23,7 @@ from ..svg.cells import short_labels, top_words
 from .controls import choice, number, switch
 from .heads_panel import draw_attention
 from .panel import Panel
+from .script import Script
 
 SENTENCES = (
     "The man saw the bank near the river.",
@@ -98,7 +99,19 @@ def attention_explorer(
         "cut": number("cut its key", cut, 0, longest),
         "everywhere": switch("cut in all layers and heads", everywhere),
     }
-    return Panel(draw, controls, widget_id="W24")
+
+    def told() -> dict[str, Any]:
+        longest = draw_explorer(shown[-1], "cross", 2, "all", "map", 2, 2, everywhere=True).says
+        return {"sentences": list(map(_told, sentences, shown)), "longest": longest}
+
+    script = Script("cutting", ("cut", "everywhere"), told)
+    return Panel(draw, controls, widget_id="W24", carried={"show": ("map",)}, script=script)
+
+
+def _told(text: str, entry: Recorded) -> dict[str, Any]:
+    """Return what a script must know of a sentence to tell the effect of a cut as `draw_explorer` does."""
+    names = {part: list(map(short_labels, entry.tokens(part))) for part in PARTS}
+    return {"text": text, "target": entry.tgt[0, 1:].tolist(), "writes": entry.target[1:], "names": names}
 
 
 @torch.no_grad()

@@ -53,7 +53,8 @@ def soft_lookup(
         controls[f"q{i + 1}"] = number(f"query, {name}", float(query[i]), -4.0, 4.0, 0.5)
     controls["temperature"] = number("temperature T", 1.0, 1 / 32, 128.0, powers=True)
     controls["copy"] = switch(f"a second copy of {names[0]}")
-    return Panel(draw, controls, widget_id="W1")
+    few = {name: range(-4, 5) for name in controls if name.startswith("q")}
+    return Panel(draw, controls, widget_id="W1", carried=few)
 
 
 def lookup_weights(scores: np.ndarray, temperature: float) -> np.ndarray:

@@ -14,6 +14,7 @@ from ..svg import mask_grid
 from ..svg.elements import Picture
 from .controls import Number, choice, number
 from .panel import Panel
+from .script import Script
 
 PRESETS = ("none", "causal", "padding", "causal & padding")
 
@@ -23,6 +24,7 @@ class Flips(ipywidgets.HBox):
 
     value = traitlets.Tuple()
     choices = "any set of cells"
+    description = "cells"
 
     def __init__(self, row: Number, column: Number, n_tokens: int) -> None:
         names = {
@@ -80,7 +82,31 @@ def mask_lab(scores: Any, tokens: Sequence[str], pad: str = "<pad>") -> Panel:
             mask[cell] = not mask[cell]
         return draw_lab(scores, mask, labels, is_pad, row, column)
 
-    return Panel(draw, controls, widget_id="W6")
+    script = Script("painting", tuple(controls), lambda: painted(scores, labels, is_pad))
+    return Panel(draw, controls, widget_id="W6", carried={"flips": ((),)}, script=script)
+
+
+def painted(scores: np.ndarray, labels: Sequence[str], is_pad: np.ndarray) -> dict[str, Any]:
+    """Return the parts of which a script puts together the picture of any mask, and the numbers that it tells.
+
+    The "texts" are: labels and frames by chosen cell, cells of scores by cell (hidden, then seen), for each query its
+    weights by its mask as a number (bit j for key j), its note that it sees nothing, and its frames by key.
+    """
+    n = len(labels)
+    cells = list(np.ndindex(n, n))
+    masks = (np.arange(2**n)[:, None] >> np.arange(n) & 1).astype(bool)
+    texts = [mask_grid.labels(labels, i, j) for i, j in cells]
+    texts += [mask_grid.chosen_cell(n, i, j) for i, j in cells]
+    texts += [mask_grid.score_cell(scores, i, j, seen) for i, j in cells for seen in (False, True)]
+    weights = [masked_softmax(np.tile(row, (len(masks), 1)), masks) for row in scores]
+    texts += [mask_grid.weight_row(weights[i][k], mask, i) for i in range(n) for k, mask in enumerate(masks)]
+    texts += [mask_grid.sees_nothing(n, i) for i in range(n)]
+    texts += [mask_grid.later_frame(n, i, j) for i, j in cells]
+    full = np.ones((n, n), dtype=bool)
+    longest = describe(scores, full, masked_softmax(scores, full), labels, is_pad, n - 1, n - 1)
+    longest += f"; ⚠ sees nothing, weights 0 and no NaN: {labels[0]}"
+    data = {"labels": list(labels), "pad": is_pad.tolist(), "scores": scores.tolist()}
+    return {**data, "texts": texts, "longest": longest}
 
 
 def draw_lab(

@@ -12,7 +12,8 @@ import ipywidgets
 from ...progress import mark
 from ..svg import Picture
 from ..svg.elements import escape
-from .controls import choices_of
+from .controls import choices_of, declared
+from .script import Script
 from .spots import Spot, over
 
 _LINE = 90  # characters that fit beside each other in the line of text
@@ -30,6 +31,11 @@ class Panel(ipywidgets.VBox):
         footer: called like ``draw``; HTML below the picture, such as links to other notebooks.
         spots: parts of the picture that set a control when they are clicked.
         says_lines: the most lines that the result takes, if known; the picture then never moves.
+        carried: values by control that a page without a kernel offers, where all of them are too many (see `carried`).
+        script: what works out the effect of controls on such a page.
+
+    Raises:
+        ValueError: ``carried`` names a control that there is not.
     """
 
     def __init__(
@@ -41,8 +47,13 @@ class Panel(ipywidgets.VBox):
         footer: Callable[..., str] | None = None,
         spots: Sequence[Spot] = (),
         says_lines: int = 1,
+        carried: Mapping[str, Sequence[Any]] | None = None,
+        script: Script | None = None,
     ) -> None:
-        self.controls = dict(controls)
+        self.controls, self.spots, self._some = dict(controls), tuple(spots), dict(carried or {})
+        self.script = script
+        if unknown := sorted(set(self._some) - set(self.controls)):
+            raise ValueError(f"carried must name controls among {sorted(self.controls)}, got {unknown}")
         self._draw, self._footer, self._widget_id = draw, footer, widget_id
         self._by_code, self._lines = False, says_lines
         self._says, self._view, self._below = ipywidgets.HTML(), ipywidgets.HTML(), ipywidgets.Output()
@@ -58,28 +69,48 @@ class Panel(ipywidgets.VBox):
         """The value of every control by name."""
         return {name: control.value for name, control in self.controls.items()}
 
-    def unlisted(self, most: int = 500) -> str:
-        """Say why the states of the panel cannot all be listed; "" where there are at most ``most`` of them."""
-        choices = {name: choices_of(control) for name, control in self.controls.items()}
-        for name, values in choices.items():
-            if isinstance(values, str):
-                return f"{name} takes {values}"
-        count = math.prod(map(len, choices.values()))
-        return f"{count:,} states are more than {most:,}" if count > most else ""
+    @property
+    def carried(self) -> dict[str, list[Any]]:
+        """The values by control that a page without a kernel offers: the panel's choice, or all, or those of a slider.
 
-    def states(self, most: int = 500) -> Iterator[tuple[dict[str, Any], Picture]]:
-        """Return (values, picture) for every setting of the controls, such as a page without a kernel would keep.
+        The present value is always among them. Raises ValueError where a control takes any text and none is named.
+        """
+        return {name: self._carried(name, control) for name, control in self.controls.items()}
 
-        The controls stay where they are; the last of them changes fastest.
+    def _carried(self, name: str, control: Any) -> list[Any]:
+        values = self._some.get(name, getattr(control, "stops", None) or choices_of(control))
+        if isinstance(values, str):
+            raise ValueError(f"carried must name values of {name!r}, which takes {values}")
+        values = [round(value, 6) if isinstance(value, float) else value for value in values]
+        if control.value in values:
+            return values
+        numbers = isinstance(control.value, int | float)
+        return sorted({*values, control.value}) if numbers else [control.value, *values]
+
+    def declared(self) -> list[dict[str, Any]]:
+        """Describe every control, as `carried`, for a page that has no kernel."""
+        values, ours = self.carried, self.script.controls if self.script else ()
+        return [
+            {"name": name, **declared(control, values[name]), "scripted": name in ours}
+            for name, control in self.controls.items()
+        ]
+
+    def states(self, most: int = 500) -> Iterator[tuple[dict[str, Any], Picture, str]]:
+        """Return (values, picture, footer) for every setting of the `carried` values, for a page without a kernel.
+
+        The controls stay where they are; the last of them changes fastest. A control whose effect a script works out
+        has its first value in all of them.
 
         Raises:
-            ValueError: there are more than ``most`` states, or a control takes any number or text (see `unlisted`).
+            ValueError: there are more than ``most`` states, or a control takes any text and none is named.
         """
-        if reason := self.unlisted(most):
-            raise ValueError(f"states cannot be listed: {reason}")
-        settings = itertools.product(*map(choices_of, self.controls.values()))
-        every = (dict(zip(self.controls, setting, strict=True)) for setting in settings)
-        return ((values, self._draw(**values)) for values in every)
+        ours = self.script.controls if self.script else ()
+        values = {name: found[:1] if name in ours else found for name, found in self.carried.items()}
+        count = math.prod(map(len, values.values()))
+        if count > most:
+            raise ValueError(f"{count:,} states are more than {most:,}; name fewer values as `carried`")
+        every = (dict(zip(values, setting, strict=True)) for setting in itertools.product(*values.values()))
+        return ((each, self._draw(**each), self._footer(**each) if self._footer else "") for each in every)
 
     def set(self, **values: Any) -> Panel:
         """Move controls from code; returns the panel. Raises ValueError on a name that it does not have."""

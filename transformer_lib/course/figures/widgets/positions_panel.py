@@ -41,7 +41,8 @@ def position_dial(position: int = 20, offset: int = 5, pair: int = 1) -> Panel:
         "offset": number("offset k", offset, -REACH, REACH),
         "pair": choice("pair j", list(range(D_MODEL // 2)), pair),
     }
-    return Panel(draw_dial, controls, widget_id="W4")
+    few = range(position % 3 + REACH, POSITIONS - REACH, 3)
+    return Panel(draw_dial, controls, widget_id="W4", carried={"position": few})
 
 
 def draw_dial(position: int, offset: int, pair: int) -> Picture:

@@ -29,7 +29,8 @@ def residual_and_norm(
         "gain": number("weights, times 1/√inputs", gain, 0.5, 1.5, 0.1),
         "seed": number("seed", seed, 0, 9),
     }
-    return Panel(draw_signals, controls, widget_id="W13")
+    few = {"n_blocks": (1, 2, 4, 6, 12, 24), "gain": (0.5, 0.8, 1.0, 1.2, 1.5), "seed": (0, 1, 2)}
+    return Panel(draw_signals, controls, widget_id="W13", carried=few)
 
 
 def draw_signals(residual: bool, norm: str, n_blocks: int, gain: float, seed: int) -> Picture:

@@ -18,6 +18,7 @@ from .panel import Panel
 
 LETTERS = alphabet.ascii_lowercase
 SHORTEST, LONGEST = 3, drawing.MOST // 2
+OTHERS = ("abcdefgh", "transformer", "xylophone", "banana")  # what a page offers where nothing can be typed
 Run = tuple[np.ndarray, np.ndarray]  # both heads' weights [2, n, n]; p [3, n, 26]: with both, without either
 
 
@@ -45,7 +46,8 @@ def two_heads(model: circuits.AttentionOnly, string: str, *, position: int = 12)
         return draw_heads(run(shown), shown, min(position, 2 * len(shown) - 1))
 
     controls = {"string": word("string, shown twice", string), "position": number("position", position, 0, 31)}
-    return Panel(draw, controls, widget_id="W31", says_lines=3)
+    few = {"string": (string, *(other for other in OTHERS if other != string))}
+    return Panel(draw, controls, widget_id="W31", says_lines=3, carried=few)
 
 
 def letters_of(typed: str) -> str:

@@ -29,7 +29,12 @@ def valley(
         "steps": number("steps", steps, 0, LAST, 1),
         "noise": switch("noise on every gradient", noise),
     }
-    return Panel(draw_valley, controls, widget_id="W35")
+    few = {
+        "rate": [2.0**k for k in range(-8, 1)],
+        "memory": (0.0, 0.5, 0.9, 0.98),
+        "steps": (0, 1, 2, 5, 10, 30, LAST),
+    }
+    return Panel(draw_valley, controls, widget_id="W35", carried=few)
 
 
 def draw_valley(optimizer: str, rate: float, memory: float, steps: int, noise: bool) -> Picture:

@@ -36,7 +36,7 @@ def dot_product(query: Sequence[float] = (3.0, 0.0), key: Sequence[float] = (1.0
         "key_length": _length("length of k", start["key_length"], longest),
         "query_length": _length("length of q", start["query_length"], longest),
     }
-    return Panel(draw, controls, widget_id="W2")
+    return Panel(draw, controls, widget_id="W2", carried={"angle": range(-180, 181, 15)})
 
 
 def _length(label: str, start: float, longest: float) -> Number:
