@@ -82,6 +82,6 @@ def test_what_is_given_at_first_must_be_readable():
 
 
 def test_the_first_change_by_hand_is_remembered(shown):
+    assert len(shown.carried["sentence"]) == 3
     shown.controls["sentence"].value = "A dog slept."
     assert list(progress.state()["widget"]) == ["W15"]
-    assert len(shown.carried["sentence"]) == 3

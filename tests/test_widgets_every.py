@@ -9,11 +9,11 @@ from functools import cache
 import ipywidgets
 import numpy as np
 import pytest
+from site_panels import MOST
 
 from small_panels import IDS, attention_only, by_hand, corners, matrices, normal, panel, softmax
 from svg_parts import assert_inside
 from transformer_lib.course import progress
-from transformer_lib.course.figures.widgets.controls import choices_of
 from transformer_lib.course.figures.widgets.masking_panel import Flips
 
 every_panel = pytest.mark.parametrize("name", IDS)
@@ -26,6 +26,12 @@ SETTINGS = {  # in which every control matters
     "patient_chart": {"look": "encoder"},
     "valley": {"optimizer": "momentum"},  # SGD has no memory
 }
+
+
+def count(shown) -> int:
+    """How many states a page without a kernel keeps; what a script works out there is not listed."""
+    ours = shown.script.controls if shown.script else ()
+    return math.prod(len(values) for name, values in shown.carried.items() if name not in ours)
 
 
 @every_panel
@@ -53,7 +59,7 @@ def test_every_control_has_a_name_and_changes_the_picture(name):
 @every_panel
 def test_every_state_fits_its_picture_and_is_told_in_words(name):
     shown = shared(name)
-    settings = corners(shown) if shown.unlisted() else (values for values, _ in shown.states())
+    settings = [values for values, *_ in shown.states()] if count(shown) <= 500 else corners(shown)
     for values in settings:
         picture = shown.set(**values).picture
         assert_inside(picture)
@@ -74,34 +80,23 @@ def test_the_saved_form_is_the_same_twice_and_has_its_words(name):
     assert saved["text/plain"] == first.picture.alt
 
 
-UNLISTED = {
-    "attention_explorer": "states are more than 500",
-    "cache_dial": "context takes any number from 16 to 131072",
-    "mask_lab": "flips takes any set of cells",
-    "two_heads": "string takes any text",
-}
+@every_panel
+def test_a_page_without_a_kernel_can_have_every_state(name):
+    shown = shared(name)
+    before = shown.values
+    states = list(shown.states(MOST))
+    assert len(states) == count(shown)
+    assert len({str(values) for values, *_ in states}) == len(states)
+    assert shown.values == before
+    if shown.script is None:
+        assert [picture.svg for values, picture, _ in states if values == before] == [shown.picture.svg]
 
 
 @every_panel
-def test_the_states_are_listed_or_the_reason_is_said(name):
-    shown = shared(name)
-    before, reason = shown.values, shown.unlisted()
-    if reason:
-        assert UNLISTED.get(name, "") in reason
-        with pytest.raises(ValueError, match="states cannot be listed: "):
-            shown.states()
-        return
-    states = list(shown.states())
-    assert len(states) == math.prod(len(choices_of(control)) for control in shown.controls.values()) <= 500
-    assert len({str(values) for values, _ in states}) == len(states)
-    assert shown.values == before
-    assert [picture.svg for values, picture in states if values == before] == [shown.picture.svg]
-
-
-def test_panels_with_few_states_can_be_baked_into_a_page():
-    listed = {name for name in IDS if not shared(name).unlisted()}
-    assert listed >= {"ablations", "backward_walk", "encoder_walk", "mask_dial", "model_map", "projection_stepper"}
-    assert not listed & set(UNLISTED)
+def test_more_states_than_asked_for_are_refused(name):
+    most = count(shared(name)) - 1
+    with pytest.raises(ValueError, match=f"{most + 1:,} states are more than {most:,}; name fewer values"):
+        shared(name).states(most)
 
 
 def one(low, high, **given):
