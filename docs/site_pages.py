@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+import site_services
 from site_asked import live
 
 from transformer_lib.course.cells import (
@@ -71,12 +72,13 @@ def strip(here: Notebook) -> str:
 
 
 def top_links(here: Notebook, *, for_students: bool = False) -> str:
-    """Return the line under the title: open, download, and, unless it is for students, the page for teachers."""
+    """Return the line under the title: open, download, run elsewhere, and, but not for students, for teachers."""
     name = here.filename
     guide = "" if for_students else f' <a href="../docs/teaching/{here.stem}.html">For teachers</a>'
+    elsewhere = site_services.buttons(f"notebooks/{name}", "../docs/editors.html")
     return (
         f'\n\n<p class="notebook-links"><a href="{LAB}/notebooks/{name}">Open in your JupyterLab</a> '
-        f'<a href="{name}" download>Download the notebook</a>{guide}</p>\n\n'
+        f'<a href="{name}" download>Download the notebook</a>{elsewhere}{guide}</p>\n\n'
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -79,6 +80,26 @@ def test_a_picture_becomes_a_file_that_loads_when_it_is_seen(folder):
     assert file.read_bytes() == content
     assert page.count(f'<img alt="a > b" src="../_images/{file.name}" loading="lazy" width="720">') == 2
     assert drawing in page
+
+
+def test_the_search_shows_the_number_of_a_notebook():
+    index = {
+        "docnames": ["docs/a", "notebooks/04_x", "notebooks/A_y"],
+        "titles": ["One", "Why divide?", "One"],
+        "alltitles": {"One": [[0, None], [2, None]], "Why divide?": [[1, None], [0, "why"]]},
+        "terms": {"größe": 1},
+    }
+    made = site_finish.numbered(f"Search.setIndex({json.dumps(index)})")
+    assert made.startswith("Search.setIndex({") and made.endswith("})")
+    read = json.loads(made[len("Search.setIndex(") : -1])
+    assert read["titles"] == ["One", "04 · Why divide?", "A · One"]
+    assert read["alltitles"] == {
+        "One": [[0, None]],
+        "A · One": [[2, None]],
+        "04 · Why divide?": [[1, None]],
+        "Why divide?": [[0, "why"]],
+    }
+    assert (read["docnames"], read["terms"]) == (index["docnames"], index["terms"])
 
 
 def test_a_description_is_cut_between_words():
