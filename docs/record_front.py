@@ -112,7 +112,7 @@ class Recorder:
 
     def __init__(self, page) -> None:
         self.page, self.moments = page, []
-        self.at = (WIDTH * 0.8, 330.0)
+        self.at = (WIDTH * 0.86, 190.0)  # where nothing is
         page.evaluate(POINTER)
         page.evaluate(MOVE, self.at)
         self.box = page.locator("[data-front='box']").bounding_box()
@@ -157,18 +157,20 @@ def opened(browser, address: str, size: tuple[int, int], scale: int, style: str)
 def loop(browser, address: str) -> list[Moment]:
     """Record the story: with *river* the man sees a bank's shore; *money* is typed; the arc that tells it is cut."""
     page = opened(browser, address, (WIDTH, 900), SCALE, FOR_THE_LOOP)
-    page.locator("[data-front='cue']").fill("river")
+    cue = page.locator("[data-front='cue']")
+    cue.fill("river")
+    cue.blur()
     page.wait_for_timeout(300)
     recorder = Recorder(page)
     recorder.look(READ)
     recorder.move(recorder.middle("[data-front='cue']"))
-    page.locator("[data-front='cue']").select_text()
+    cue.select_text()
     recorder.look(GLANCE // 2)
     for letter in "money":
         page.keyboard.type(letter)
         recorder.look(KEY)
     recorder.look(READ)
-    page.locator("[data-front='cue']").evaluate("field => field.blur()")
+    cue.blur()
     recorder.move(tuple(page.evaluate(TOP_OF_THE_ARC)))
     recorder.look(GLANCE // 2)
     recorder.click()
