@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import re
 import zipfile
 from collections.abc import Collection
 from pathlib import Path, PurePosixPath
 from posixpath import normpath
 from urllib.parse import unquote, urlsplit
+from xml.etree import ElementTree
 
 import book_pages
-from latex2mathml.converter import convert
+from latex2mathml.converter import convert_to_element
 from lxml import etree
 from lxml import html as lxml_html
 
 XHTML = "http://www.w3.org/1999/xhtml"
 INLINE, DISPLAY = re.compile(r"^\s*\\\((.*)\\\)\s*$", re.DOTALL), re.compile(r"^\s*\\\[(.*)\\\]\s*$", re.DOTALL)
 PICTURE = re.compile(r"data:image/(png|jpeg|svg\+xml)(;[^,]*)?,(.*)", re.DOTALL)
+TEXT = re.compile(r"\\text\{[^{}]*\}")
 STYLE = """
 body { line-height: 1.5; } pre { white-space: pre-wrap; overflow-wrap: anywhere; font-size: 0.8em; }
 .cell_input pre { border-left: 3px solid #2a7f3f; background: #f3f4f5; padding: 0.5em; }
@@ -35,15 +38,26 @@ def mathml(latex: str, *, display: bool) -> etree._Element:
     """Return a formula as MathML, with its source as the words for whoever cannot see it.
 
     Raises:
-        ValueError: if it cannot be read.
+        ValueError: if it cannot be read, or has a command that is not known.
     """
     source = latex.strip()
     try:
-        made = etree.fromstring(convert(source, display="block" if display else "inline"))
+        element = convert_to_element(known(source), display="block" if display else "inline")
     except Exception as error:  # it has many of its own
         raise ValueError(f"latex must be a formula, got {source!r}") from error
+    made = etree.fromstring(ElementTree.tostring(element))
+    for part in made.iter():
+        part.text = part.text and html.unescape(part.text)  # it writes signs as &#x…;
+    if "\\" in "".join(made.itertext()):
+        raise ValueError(f"latex must be a formula that can be written as MathML, got {source!r}")
     made.set("alttext", " ".join(source.split()))
     return made
+
+
+def known(source: str) -> str:
+    """Return a formula without the two things that the converter does not know, said in ways that it does."""
+    source = TEXT.sub(lambda found: found[0].replace(r"\_", "_"), source)
+    return source.replace(r"\arg\max", r"\operatorname{arg\,max}").replace(r"\arg\min", r"\operatorname{arg\,min}")
 
 
 def xhtml(body: str, name: str, pages: set[str], folder: Path) -> str:

@@ -33,6 +33,7 @@ class Chapter:
     name: str  # the site's file, such as "notebooks/04_scaled_dot_product_attention.html"
     title: str
     part: str = ""  # the heading in the contents under which it stands
+    sections: list[str] = field(default_factory=list)
     pdf: PdfReader | None = field(default=None, repr=False)
     first: int = 0
 
@@ -112,18 +113,18 @@ def numbers(browser, titles: Sequence[str], at: Path) -> PdfReader:
     return made
 
 
-def sections(pdf: PdfReader) -> Iterator[tuple[str, int, float]]:
-    """Yield the sections of a chapter: the headings right below its title, each with its page and height there."""
-    for entry in pdf.outline:
-        for each in entry if isinstance(entry, list) else ():
-            if not isinstance(each, list):
-                yield once(each.title), pdf.get_destination_page_number(each), float(each.top or 0)
+def sections(chapter: Chapter) -> Iterator[tuple[str, int, float]]:
+    """Yield the sections of a chapter, each with its page and height there.
 
-
-def once(title: str) -> str:
-    """Return a heading that Chromium has named twice, since it moved it to the next page, as it is."""
-    half = title[: len(title) // 2]
-    return half if half * 2 == title else title
+    Raises:
+        RuntimeError: if Chromium has seen other sections than the page has.
+    """
+    below = [each for entry in chapter.pdf.outline if isinstance(entry, list) for each in entry]
+    seen = [each for each in below if not isinstance(each, list)]
+    if len(seen) != len(chapter.sections):
+        raise RuntimeError(f"{chapter.name} must have the sections {chapter.sections}, got {len(seen)}")
+    for name, each in zip(chapter.sections, seen, strict=True):  # it names one twice that it has moved to the next page
+        yield name, chapter.pdf.get_destination_page_number(each), float(each.top or 0)
 
 
 def place(writer: PdfWriter, number: int, top: float | None = None) -> ArrayObject:
@@ -213,9 +214,9 @@ def joined(
         first = start + chapter.first
         links.mend(range(first, first + len(chapter.pdf.pages)), chapter.pdf)
         foot += [chapter.title] * len(chapter.pdf.pages)
-        entry = writer.add_outline_item(chapter.title, first, is_open=False)
-        for name, at, top in sections(chapter.pdf):
-            writer.add_outline_item(name, first + at, parent=entry, fit=Fit.xyz(top=top))
+        entry = writer.add_outline_item(title=chapter.title, page_number=first, is_open=False)
+        for name, at, top in sections(chapter):
+            writer.add_outline_item(title=name, page_number=first + at, parent=entry, fit=Fit.xyz(top=top))
     for page, below in zip(writer.pages, numbers(browser, foot, site).pages, strict=True):
         page.merge_page(below)
         page.compress_content_streams()

@@ -35,6 +35,7 @@ ABOUT = (
     "solutions) stands at the end of each chapter. What one does there, to predict, run, break and be checked, needs "
     f"the notebooks themselves. Version {__version__}, MIT licence."
 )
+FORMULA = re.compile(r"\\\((.*?)\\\)")
 AT_THE_END = ("docs/glossary", "docs/references")
 PART = re.compile(r"^:caption: (.*)\n\n((?:.+\n)+?)```", re.MULTILINE)
 ENTRY = re.compile(r"^(.+) </(notebooks/\w+)\.ipynb>$", re.MULTILINE)
@@ -77,7 +78,9 @@ def paper_site(site: Path, work: Path, book: Sequence[book_pdf.Chapter]) -> Path
     for chapter in book:
         file = copy / chapter.name
         page = lxml_html.document_fromstring(file.read_text("utf-8"))
-        book_pages.for_paper(page.find(".//article"))
+        article = page.find(".//article")
+        book_pages.for_paper(article)
+        chapter.sections = [FORMULA.sub(r"\1", heading.text_content()).strip() for heading in article.iter("h2")]
         style = lxml_html.fragment_fromstring(f"<style>@media print {{ {BOOK_CSS} }}</style>")
         page.find(".//head").append(style)
         file.write_bytes(lxml_html.tostring(page, doctype="<!DOCTYPE html>", encoding="utf-8"))

@@ -94,6 +94,12 @@ def test_a_formula_is_mathml_that_says_its_source():
     assert etree.QName(formula).localname == "math" and formula.get("display") == "block"
     assert formula.get("alttext") == r"\frac{q\cdot k}{\sqrt{d_k}}"
     assert formula.xpath("count(.//m:mfrac)", namespaces=X) == formula.xpath("count(.//m:msqrt)", namespaces=X) == 1
+    signs = book_epub.mathml(r"\text{<bos>} \cdot x < 3", display=False)
+    assert "".join(signs.itertext()) == "<bos>·x<3"
+    underlined = book_epub.mathml(r"\arg\max_w \text{vocab\_size}", display=False)
+    assert "vocab_size" in "".join(underlined.itertext())
+    with pytest.raises(ValueError, match=r"can be written as MathML, got '\\\\nosuch x'"):
+        book_epub.mathml(r"\nosuch x", display=False)
     with pytest.raises(ValueError, match=r"latex must be a formula, got '\\\\frac\{'"):
         book_epub.mathml(r"\frac{", display=False)
 
@@ -189,12 +195,6 @@ def test_the_book_has_every_notebook_in_its_part_and_order():
     assert pages == [*(f"notebooks/{entry.stem}" for entry in NOTEBOOKS), "docs/glossary", "docs/references"]
     assert parts["Attention"]["notebooks/04_scaled_dot_product_attention"] == "04 · Scaled dot-product attention"
     assert [*build_book.parts(["13"])] == ["The model", "At the end"]
-
-
-@pytest.mark.fast
-@pytest.mark.parametrize(("title", "expected"), [("TwoTwo", "Two"), ("Two two", "Two two"), ("", ""), ("aba", "aba")])
-def test_a_heading_named_twice_is_named_once(title, expected):
-    assert book_pdf.once(title) == expected
 
 
 @pytest.mark.fast

@@ -44,6 +44,7 @@ def test_contents_outline_and_feet_agree(book):
         assert f"{entry.title} {number + 1}" in listed
         assert text(book, number).endswith(f"{entry.title} {number + 1}")  # at its foot
     sections = next(each for each in book.outline if isinstance(each, list))
+    assert [each.title for each in sections][-1] == "Hints, answers and solutions"
     for each in sections:
         assert each.title in text(book, book.get_destination_page_number(each))
 
