@@ -78,7 +78,7 @@ def top_links(here: Notebook, *, for_students: bool = False) -> str:
     elsewhere = site_services.buttons(f"notebooks/{name}", "../docs/editors.html")
     return (
         f'\n\n<p class="notebook-links"><a href="{LAB}/notebooks/{name}">Open in your JupyterLab</a> '
-        f'<a href="{name}" download>Download the notebook</a>{elsewhere}{guide}</p>\n\n'
+        f'<a href="{name}" download>Download the notebook</a>{guide}{elsewhere}</p>\n\n'
     )
 
 
