@@ -9,7 +9,16 @@ from lxml import etree
 from lxml import html as lxml_html
 
 EXERCISE = re.compile(r"Exercise (?:\d\d|A)\.\d+")
-SCREEN_ONLY = ("notebook-links", "course-strip", "tl-wake", "in-lab", "headerlink", "cell-anchor", "tag_check")
+SCREEN_ONLY = (
+    "notebook-links",
+    "course-strip",
+    "tl-wake",
+    "in-lab",
+    "headerlink",
+    "cell-anchor",
+    "tag_check",
+    "panel-controls",
+)
 CALLS = ("tag_quiz", "tag_predict")  # their code only asks the question that stands below it
 DATA = "The data as a table"
 ANSWERS = "Hints, answers and solutions"
