@@ -3,7 +3,8 @@
 # quick: lint and the unit tests, in minutes · quick NN=03: what concerns notebook 03, in seconds
 # test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
 # minutes: count the minutes of every notebook, and write them wherever they are stated
-# site [SITE=--for-students]: pages to read, in build/site · slides [NN=04]: decks for lectures, in build/slides
+# site [SITE=--for-students]: pages to read, in build/site · book: the same as PDF and EPUB, in build/book
+# slides [NN=04]: decks for lectures, in build/slides
 # assignments [NN="01 04"] [ONLY="01.2 04.1"] [HINTS=1] [VARIANT="04.1"]: an nbgrader course with its student versions
 # grade [GRADE=--force] [ROSTER=class.csv]: what was handed in; ends with a table of who is graded and who is not
 PYTHON ?= python3
@@ -16,7 +17,7 @@ OF_A_NOTEBOOK := exercise_catalog exercise_slips exercise_styles exercise_varian
 	quiz notebooks copies rungs routes figures_catalogue teaching_guide docs stored_commands
 NBGRADER = cd $(COURSE) && PATH="$(CURDIR)/$(BIN):$$PATH" nbgrader
 
-.PHONY: lab real lint quick test refresh minutes bench site slides assignments grade
+.PHONY: lab real lint quick test refresh minutes bench site book slides assignments grade
 
 lab: .venv/lab.stamp
 	$(BIN)/python -m transformer_lib.course.copies lab $(LAB_ARGS)
@@ -56,6 +57,10 @@ bench: .venv/bench.stamp
 site: .venv/site.stamp
 	$(BIN)/python docs/build_site.py $(SITE)
 
+book: .venv/book.stamp
+	$(BIN)/python docs/build_site.py
+	$(BIN)/python docs/build_book.py $(BOOK)
+
 slides: .venv/slides.stamp
 	$(BIN)/python -m transformer_lib.course.teaching.slides $(NN)
 
@@ -80,7 +85,7 @@ grade: .venv/teach.stamp
 	$(BIN)/jupyter labextension disable "@jupyterlab/apputils-extension:announcements"
 	touch $@
 
-# An extra of pyproject.toml: test, bench, site, slides, teach, hub.
+# An extra of pyproject.toml: test, bench, site, book, slides, teach, hub.
 .venv/%.stamp: .venv/lab.stamp
 	$(BIN)/python -m pip install -q -e ".[$*]"
 	touch $@

@@ -25,6 +25,7 @@ import site_finish  # noqa: E402
 import site_front  # noqa: E402
 import site_panels  # noqa: E402
 import site_register  # noqa: E402
+import site_services  # noqa: E402
 import site_weights  # noqa: E402
 from site_pages import (  # noqa: E402
     bibliography,
@@ -71,7 +72,7 @@ def prepare(
         "<!-- translator -->": f"```{{raw}} html\n{site_front.markup()}\n```",
     }
     for page in (*DOCS.glob("*.md"), *(DOCS / "api").glob("*.md"), ROOT / "data" / "README.md"):
-        text = page.read_text("utf-8")
+        text = site_services.filled_in(page.read_text("utf-8"))
         text = without_guide(text) if for_students else text
         for mark, section in from_the_library.items():
             text = text.replace(mark, section)
@@ -87,7 +88,7 @@ def prepare_guide(folder: Path) -> None:
     pages = sorted((DOCS / "teaching").glob("*.md"))
     for page in pages:
         listed = contents(pages) if page.stem == "index" else ""
-        write(folder / page.name, guide_page(page.read_text("utf-8")) + listed)
+        write(folder / page.name, guide_page(site_services.filled_in(page.read_text("utf-8"))) + listed)
     shutil.copytree(DOCS / "teaching" / "hub", folder / "hub")
 
 

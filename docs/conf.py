@@ -61,7 +61,7 @@ html_search_scorer = str(HERE / "search_scorer.js")  # notebooks and glossary fi
 html_favicon = str(HERE / "_static" / "favicon.svg")
 html_copy_source = False  # the notebooks themselves lie beside their pages
 html_show_sourcelink = False
-html_show_search_summary = False  # a page opened from a file may not fetch others
+html_show_search_summary = False  # found.js shows more, and only where a page may fetch others
 html_domain_indices = False
 html_context = {"default_mode": "auto"}  # light or dark, like the reader's system
 
@@ -110,9 +110,16 @@ def front_page(app, page: str, template: str, context: dict, doctree) -> None:
         context["doc_path"] = "docs"
 
 
+def search_page(app, page: str, template: str, context: dict, doctree) -> None:
+    """Give the search what shows the sections that it has found."""
+    if page == "search":
+        app.add_js_file("found.js", defer="defer", priority=900)
+
+
 def setup(app) -> None:
     """Read docstrings as they are written: single backticks are code."""
     app.connect("autodoc-process-docstring", as_restructuredtext, priority=400)  # before napoleon
     app.connect("html-page-context", mend)
     app.connect("html-page-context", back_from_source)
+    app.connect("html-page-context", search_page)
     app.connect("html-page-context", front_page)  # before the theme makes its buttons, at 501

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import html
+import json
 import os
 import re
 from pathlib import Path
@@ -21,6 +22,7 @@ PARAGRAPH = re.compile(r"<p>(.*?)</p>", re.DOTALL)
 FORMULA = re.compile(r'<span class="math[^>]*>.*?</span>', re.DOTALL)
 PICTURE = re.compile(r'<img\b(?:[^>"]|"[^"]*")*?\ssrc="data:image/(png|jpeg);base64,[^"]*"(?:[^>"]|"[^"]*")*>')
 DATA = re.compile(r'src="data:image/\w+;base64,([^"]*)"')
+NOTEBOOK = re.compile(r"notebooks/(\d\d|A)_")
 PICTURES = "_images"  # the folder of what was inside of pages
 LONGEST = 200  # characters of a description
 CARD = "_static/card.png"  # the picture that others show beside a link
@@ -53,6 +55,9 @@ def finish(pages: Path, address: str = "") -> None:
     if address:
         urls = "\n".join(f"<url><loc>{html.escape(urljoin(address, name))}</loc></url>" for name in names)
         (pages / "sitemap.xml").write_text(SITEMAP.format(urls=urls), encoding="utf-8")
+    index = pages / "searchindex.js"
+    if index.is_file():
+        index.write_text(numbered(index.read_text("utf-8")), encoding="utf-8")
     for unused in {*pages.glob("_static/**/*.map"), *pages.glob("_static/scripts/fontawesome.js*")}:
         unused.unlink()
 
@@ -62,6 +67,21 @@ SITEMAP = """<?xml version="1.0" encoding="UTF-8"?>
 {urls}
 </urlset>
 """
+
+
+def numbered(index: str) -> str:
+    """Return the search's index with the number of each notebook before its title, as in "04 · Why divide …"."""
+    head, tail = "Search.setIndex(", ")"
+    made = json.loads(index.removeprefix(head).removesuffix(tail))
+    numbers = {at: found[1] for at, name in enumerate(made["docnames"]) if (found := NOTEBOOK.match(name))}
+    made["titles"] = [f"{numbers[at]} · {title}" if at in numbers else title for at, title in enumerate(made["titles"])]
+    titles: dict[str, list] = {}
+    for title, places in made["alltitles"].items():
+        for page, place in places:  # without a place: the title of a page
+            name = f"{numbers[page]} · {title}" if place is None and page in numbers else title
+            titles.setdefault(name, []).append([page, place])
+    made["alltitles"] = titles
+    return head + json.dumps(made, ensure_ascii=False, separators=(",", ":")) + tail
 
 
 def finished(page: str, name: str, address: str) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import ModuleType
 
+import site_services
 from site_asked import live
 from site_links import linked_html
 from site_panels import Living, alive
@@ -68,12 +69,13 @@ def strip(here: Notebook) -> str:
 
 
 def top_links(here: Notebook, *, for_students: bool = False) -> str:
-    """Return the line under the title: open, download, and, unless it is for students, the page for teachers."""
+    """Return the line under the title: open, download, run elsewhere, and, but not for students, for teachers."""
     name = here.filename
     guide = "" if for_students else f' <a href="../docs/teaching/{here.stem}.html">For teachers</a>'
+    elsewhere = site_services.buttons(f"notebooks/{name}", "../docs/editors.html")
     return (
         f'\n\n<p class="notebook-links"><a href="{LAB}/notebooks/{name}">Open in your JupyterLab</a> '
-        f'<a href="{name}" download>Download the notebook</a>{guide}</p>\n\n'
+        f'<a href="{name}" download>Download the notebook</a>{guide}{elsewhere}</p>\n\n'
     )
 
 

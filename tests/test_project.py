@@ -21,7 +21,7 @@ pytestmark = pytest.mark.fast
 
 ROOT = Path(__file__).parents[1]
 COURSE = ROOT / "transformer_lib" / "course"
-BINARY = {".png", ".jpg", ".gz", ".safetensors", ".npz", ".ico", ".woff2"}
+BINARY = {".png", ".gif", ".jpg", ".gz", ".safetensors", ".npz", ".ico", ".woff2"}
 MACHINE_PATH = re.compile(r"(?<![\w.~$}])(/(?:home|root|work|tmp|Users|mnt)/\w|[A-Z]:\\+Users\b)")
 WITH_JUPYTERLAB = {"IPython", "bs4", "jinja2", "nbclient", "nbconvert", "nbformat", "traitlets"}
 COMES_WITH = {"PIL": "matplotlib", "traitlets": "ipywidgets", "IPython": "ipywidgets"}  # they cannot do without

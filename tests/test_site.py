@@ -21,6 +21,7 @@ import site_docstrings
 import site_pages
 import site_panels
 import site_register
+import site_services
 
 import built_site
 import studies
@@ -112,12 +113,49 @@ def test_every_link_leads_somewhere(site):
 
 def test_links_to_other_machines_are_links_to_jupyterlab_and_to_papers(site):
     outside = {(page, link) for page in pages(site).values() for link in page.links if urlsplit(link).scheme}
+    repository = built_site.setting("SITE_REPOSITORY_URL").rstrip("/")
+    ours = tuple(filter(None, (repository, built_site.setting("SITE_URL"))))  # its buttons, and the page for lost ones
+    outside = {(page, link) for page, link in outside if not link.startswith(ours)}
     papers = {(page, link) for page, link in outside if page.path.name == "references.html"}
     assert {link for _, link in papers} == {paper.url for paper in literature.load().values()}
     in_lab = {f"http://localhost:8888/lab/tree/notebooks/{entry.filename}" for entry in NOTEBOOKS}
+    services = run_buttons() if repository else set()  # an address that nobody has set is on no page
     further = {link for page, link in outside if page.path.parent.name == "notebooks"}  # a notebook's further reading
-    assert {link for _, link in outside - papers} == in_lab | further
-    assert further - in_lab <= {paper.url for paper in literature.load().values()}
+    assert {link for _, link in outside - papers} == in_lab | services | further
+    assert further - in_lab - services <= {paper.url for paper in literature.load().values()}
+
+
+def run_buttons() -> set[str]:
+    return {to for entry in NOTEBOOKS for to in site_services.addresses(f"notebooks/{entry.filename}").values()}
+
+
+def test_without_a_repository_no_page_names_a_service_to_run_it(monkeypatch):
+    monkeypatch.delenv("SITE_REPOSITORY_URL", raising=False)
+    assert site_services.addresses("notebooks/a.ipynb") == {} and site_services.buttons("a.ipynb", "b.html") == ""
+    assert site_services.filled_in("x/<owner>/<repository>") == "x/<owner>/<repository>"
+
+
+@pytest.mark.parametrize("address", ["https://github.com/ann/course", "https://github.com/ann/course.git"])
+def test_a_repository_on_github_gives_each_notebook_its_run_buttons(monkeypatch, address):
+    monkeypatch.setenv("SITE_REPOSITORY_URL", address)
+    monkeypatch.setenv("SITE_REPOSITORY_BRANCH", "next")
+    links = re.findall(r'href="([^"]*)" class="run"', site_pages.top_links(notebook("04")))
+    name = notebook("04").filename
+    assert links == [
+        f"https://colab.research.google.com/github/ann/course/blob/next/notebooks/{name}",
+        f"https://mybinder.org/v2/gh/ann/course/next?urlpath=lab/tree/notebooks/{name}",
+        "https://codespaces.new/ann/course/tree/next",
+    ]
+    page = site_services.filled_in((ROOT / "docs" / "editors.md").read_text("utf-8"))
+    assert page.count("ann/course") >= 4 and page.count("<owner>") == 1  # the one that says what it stands for
+
+
+@pytest.mark.parametrize(
+    "address", ["https://example.org/ann/course", "https://github.com/ann", "http://github.com/a/b"]
+)
+def test_a_repository_elsewhere_has_none(monkeypatch, address):
+    monkeypatch.setenv("SITE_REPOSITORY_URL", address)
+    assert 'class="run"' not in site_pages.top_links(notebook("04"))
 
 
 def test_pages_load_only_what_lies_beside_them(site):
@@ -291,9 +329,10 @@ def test_names_of_cells_in_the_guide():
 
 
 def joined(output: dict) -> str:
-    """Return the text of an output, which a notebook's file may keep as lines."""
+    """Return the text of an output, which a notebook's file may keep as lines, without what makes a question live."""
     shown = output.get("data", {"text": output.get("text", "")})
-    return "\0".join(text_of(value) for value in shown.values())
+    text = "\0".join(text_of(value) for value in shown.values())
+    return re.sub(r'<div class="asked"[^>]*>(.*?)</div>(?=\0|$)', r"\1", text, flags=re.DOTALL)
 
 
 def test_a_page_changes_no_output_and_not_the_notebook():

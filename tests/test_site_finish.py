@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import json
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -81,6 +82,26 @@ def test_a_picture_becomes_a_file_that_loads_when_it_is_seen(folder):
     assert drawing in page
 
 
+def test_the_search_shows_the_number_of_a_notebook():
+    index = {
+        "docnames": ["docs/a", "notebooks/04_x", "notebooks/A_y"],
+        "titles": ["One", "Why divide?", "One"],
+        "alltitles": {"One": [[0, None], [2, None]], "Why divide?": [[1, None], [0, "why"]]},
+        "terms": {"größe": 1},
+    }
+    made = site_finish.numbered(f"Search.setIndex({json.dumps(index)})")
+    assert made.startswith("Search.setIndex({") and made.endswith("})")
+    read = json.loads(made[len("Search.setIndex(") : -1])
+    assert read["titles"] == ["One", "04 · Why divide?", "A · One"]
+    assert read["alltitles"] == {
+        "One": [[0, None]],
+        "A · One": [[2, None]],
+        "04 · Why divide?": [[1, None]],
+        "Why divide?": [[0, "why"]],
+    }
+    assert (read["docnames"], read["terms"]) == (index["docnames"], index["terms"])
+
+
 def test_a_description_is_cut_between_words():
     page = f"<article><p>{'seven77 ' * 60}</p></article>"
     said = site_finish.description(page)
@@ -108,4 +129,5 @@ def test_no_page_is_heavy(site):
     heavy = {name: bytes_ for name, bytes_ in weights.items() if bytes_ > HEAVIEST}
     assert heavy == {}
     assert weights["index.html"] + (site / "_static/web/weights.safetensors").stat().st_size < HEAVIEST
+    del weights["404.html"]  # which may be shown for any address, and so loads nothing
     assert min(weights.values()) > 50_000  # the theme is counted

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import functools
-import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import record_front
 import site_front
 
 import built_site
@@ -29,21 +27,11 @@ def nothing_leaves_the_machine() -> Iterator[None]:
     yield
 
 
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *said: object) -> None:
-        """Say nothing."""
-
-
 @pytest.fixture(scope="module")
 def address(site) -> Iterator[str]:
     """The site as a web server shows it."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    with record_front.served(site) as address:
+        yield address
 
 
 @pytest.fixture
@@ -170,3 +158,18 @@ def test_axe_finds_nothing_grave(front):
         front.wait_for_function("theme => document.documentElement.dataset.theme === theme", arg=theme)
         found = axe.run(front, context={"include": [[".front"]]}, options=options).response["violations"]
         assert [rule["id"] for rule in found if rule["impact"] in ("serious", "critical")] == []
+
+
+def test_the_loop_is_recorded_from_what_the_page_says(browser, address, translator):
+    moments = record_front.loop(browser, address)
+    river, money = translator.translate([site_front.sentence("bank", cue) for cue in ("river", "money")])
+    with tl.cut(translator.model, query=READER, key=KEY):
+        (cut,) = translator.translate([site_front.sentence("bank", "money")])
+    told = [moment.german for moment in moments]
+    assert [now for now, before in zip(told, ["", *told], strict=False) if now != before] == [river, money, cut]
+    assert 7_500 <= sum(moment.milliseconds for moment in moments) <= 8_500
+
+
+def test_the_card_is_made_from_the_page(browser, address):
+    card = record_front.card(browser, address)
+    assert card.size == (1200, 630) and len(card.getcolors()) > 20

@@ -28,7 +28,7 @@ class ChatTemplate:
     """Writes messages as the text that a model was taught with.
 
     Args:
-        source: the template, in the language of Jinja (https://jinja.palletsprojects.com), as in `chat_template.jinja`.
+        source: the template, in the language of Jinja, as in `chat_template.jinja`.
         names: what it may use besides the messages, above all bos_token and eos_token.
 
     Raises:
