@@ -109,6 +109,6 @@ def test_a_page_of_diagnoses_stands_before_the_notebook(executed, tmp_path, monk
     assert [row[0] for row in rows] == ["check-00-1", "check-00-2", "check-00-3"]
     for (anchor, title, points, said), result in zip(rows, results.values(), strict=True):
         assert title.startswith(result.exercise.id) and points == f"0.0 of {float(result.points)}"
-        assert said[:40] == result.diagnosis[:40] and f'id="{anchor}"' in whole
+        assert said[:40] == result.diagnosis[:40] and f'name="{anchor}"' in whole
     assert "break-before: page" in first and "Handed in late: −2.0" in first
     assert "<script" not in page

@@ -49,7 +49,8 @@ def read_submission(path: Path) -> NotebookNode:
     try:
         return nbformat.read(path, as_version=4)
     except Exception as error:  # of many kinds, for what is no JSON, no notebook, or one of another age
-        raise ValueError(f"{path.name} must be a Jupyter notebook, got what cannot be read as one: {error}") from None
+        kind = type(error).__name__
+        raise ValueError(f"{path.name} must be a Jupyter notebook, got what cannot be read as one ({kind})") from None
 
 
 def given_in(source: dict) -> dict[str, Given]:
