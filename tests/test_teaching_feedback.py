@@ -30,6 +30,7 @@ NO_MODULE = new_output("error", ename="ModuleNotFoundError", evalue="No module n
     [
         ([], "no cell defines mean_of_rows."),
         ([("def mean_of_row(x): pass", [])], "no cell defines mean_of_rows. Is it mean_of_row? Its name must stay"),
+        ([("def mean_of_rows_solution(x): pass", [])], "no cell defines mean_of_rows."),
         ([("def mean_of_rows(x):\n    return (x", [UNCLOSED])], "its cell did not run. Line 2: its ( is never closed"),
         ([("import nunpy\ndef mean_of_rows(x): pass", [NO_MODULE])], "It stopped with ModuleNotFoundError: No module"),
         ([("def mean_of_rows(x): pass", [])], "its cell ran, but mean_of_rows was gone afterwards."),
@@ -38,7 +39,7 @@ NO_MODULE = new_output("error", ename="ModuleNotFoundError", evalue="No module n
 def test_the_reason_for_a_missing_function_is_named(cells, said):
     cells = [new_markdown_cell("def mean_of_rows"), *(new_code_cell(text, outputs=outputs) for text, outputs in cells)]
     told = why_missing(cells, len(cells), "00.1", "mean_of_rows")
-    assert told.startswith("✗ 00.1 ") and said in told
+    assert told.startswith("✗ 00.1 ") and said in told and "_solution" not in told
     error = [grading.failed(told)]
     assert diagnosis_in(error).startswith("Your function is missing: ")
     assert diagnosis(error) == diagnosis_in(error)  # the statistics of a class count it, too

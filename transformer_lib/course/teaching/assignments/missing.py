@@ -43,7 +43,7 @@ def _reason(cells: Sequence[Cell], place: int, name: str) -> str:
         return _stopped(cells[above[-1]], name)
     if defining:
         return f"{name} is defined only in a cell below this check, which is run later."
-    others = {other for _, source in code for other in definitions(source)}
+    others = {other for _, source in code for other in definitions(source) if not other.endswith("_solution")}
     nearly = get_close_matches(name, others, n=1, cutoff=0.75)
     return f"no cell defines {name}." + (f" Is it {nearly[0]}? Its name must stay {name}." if nearly else "")
 
