@@ -93,6 +93,14 @@ def test_a_page_that_was_altered_is_refused(learner, old, new):
         certificate.read(path)
 
 
+@pytest.mark.parametrize("forged", [{"name": "Ada\x1b[2J"}, {"exercise": {"99.1": "2026-11-28"}}])
+def test_a_page_with_what_the_course_does_not_write_is_refused(learner, forged):
+    [path] = certificate.write("Ada")
+    path.write_text(certificate.page({**certificate.stated("Ada"), **forged}), encoding="utf-8")
+    with pytest.raises(ValueError, match="page must be as it was written"):
+        certificate.read(path)
+
+
 def test_what_is_no_certificate_and_one_of_another_version_are_named(learner, monkeypatch):
     [path] = certificate.write("Ada")
     monkeypatch.setattr(statements, "__version__", "7.0.0")

@@ -14,7 +14,7 @@ h1 { font-size: 1.9em; margin: 0; } h2 { font-size: 1.15em; margin: 1.8em 0 .4em
 .name { border-bottom: 3px double #888; font-size: 1.5em; margin: .6em 0; padding-bottom: .4em; }
 table { border-collapse: collapse; width: 100%; font-size: .9em; }
 th, td { border-bottom: 1px solid #ccc; padding: .2em .8em .2em 0; text-align: left; vertical-align: top; }
-td.count { white-space: nowrap; } thead { display: table-header-group; } tr { break-inside: avoid; }
+td:last-child { white-space: nowrap; } thead { display: table-header-group; } tr { break-inside: avoid; }
 .code { font: 1.1em monospace; letter-spacing: .05em; } li { margin: .3em 0; }
 pre { font-size: .72em; overflow-wrap: anywhere; white-space: pre-wrap; } .functions { break-before: page; }
 @page { margin: 18mm; }
@@ -40,8 +40,8 @@ def _head(statement: Statement) -> Iterator[str]:
     counts = [f"{len(statement[kind])} of {_all(kind)} {words}" for kind, words in COUNTED]
     yield f"<p>has passed {', '.join(counts[:-1])} and {counts[-1]} of the course{_predicted(statement)}.</p>"
     if statement["functions"]:
-        yield f"<p>{_count(len(statement['functions']), 'function')} of this page's own Transformer "
-        yield f"{'stands' if len(statement['functions']) == 1 else 'stand'} at its end.</p>"
+        number = _count(len(statement["functions"]), "function")
+        yield f"<p>At the end of the page: {number} of the Transformer that is built in the course.</p>"
     yield f"<p>Written on {escape(statement['made'])}, by version {escape(statement['course'])} of the course.</p>"
 
 

@@ -50,6 +50,13 @@ def stated(name: str) -> Statement:
     }
 
 
+def _is_known(statement: Statement) -> bool:
+    """Return whether a page has a name and tasks that the course could have written; others may hide something."""
+    tasks = all(statement[kind] == _known(kind, statement[kind]) for kind in ("exercise", "quiz", "case"))
+    signed = statement.get("signed", {"by": "", "on": ""})
+    return tasks and all(each.isprintable() for each in (statement["name"], signed["by"], signed["on"]))
+
+
 def _known(kind: str, passed: dict[str, str]) -> dict[str, str]:
     """Return {id: date} of what the course has, in its order."""
     names = [name for entry in notebooks.NOTEBOOKS for of, name in entry.parts if of == kind]
@@ -85,6 +92,6 @@ def read(path: Path) -> Statement:
     if (statement["format"], statement["course"]) != (FORMAT, __version__):
         made = f"version {statement['course']}, format {statement['format']}"
         raise ValueError(f"page must be of this version of the course, {__version__}, got one of {made}: {path}")
-    if shown != text:
+    if shown != text or not _is_known(statement):
         raise ValueError(f"page must be as it was written, got one whose text was altered: {path}")
     return statement
