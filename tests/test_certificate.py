@@ -134,5 +134,6 @@ def test_without_a_browser_nothing_is_printed(tmp_path, monkeypatch):
     monkeypatch.delenv("CHROMIUM", raising=False)
     monkeypatch.setenv("PATH", str(tmp_path))
     assert printing.chromium() is None
+    (tmp_path / "a.html").write_text("", encoding="utf-8")
     with pytest.raises(RuntimeError, match="no Chromium was found"):
         printing.print_pdf(tmp_path / "a.html", tmp_path / "a.pdf")

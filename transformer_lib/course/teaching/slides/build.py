@@ -25,7 +25,7 @@ from .plan import Slide, plan, read
 from .room import divided
 from .symbols import typeset
 
-PATIENCE = 60  # seconds of a browser's own time, in which it sets the formulas of a deck
+READY = "document.body.classList.contains('ready')"  # deck.js says so when every slide is laid out
 TEMPLATE = Path(__file__).with_name("template")
 VENDORED = {
     "reveal.css": ("sphinx-revealjs", "sphinx_revealjs/_static/revealjs/dist/reveal.css"),
@@ -120,7 +120,7 @@ def printed(decks: Sequence[Path]) -> list[Path]:
     Raises:
         RuntimeError: if there is no Chromium.
     """
-    return [print_pdf(deck, deck.with_suffix(".pdf"), query="print-pdf", patience=PATIENCE) for deck in decks]
+    return [print_pdf(deck, deck.with_suffix(".pdf"), query="print-pdf", ready=READY) for deck in decks]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
