@@ -23,7 +23,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome", "msedge")
 NO_BROWSER = "no Chromium was found: install one, or name it in the environment variable CHROMIUM"
 A4 = {"paperWidth": 8.27, "paperHeight": 11.69}  # inches; a page that names a size of its own gets that
 LARGEST = 1_000_000_000  # bytes of an answer
-LOADED = "document.readyState === 'complete'"
+LOADED = "location.protocol === 'file:' && document.readyState === 'complete'"  # a new tab is an empty page at first
 
 
 def chromium() -> str | None:
