@@ -4,7 +4,9 @@
 # test: everything that must hold · refresh [NB=…]: re-execute notebooks · bench [BENCH=--quick]: measure
 # minutes: count the minutes of every notebook, and write them wherever they are stated
 # site [SITE=--for-students]: pages to read, in build/site · book: the same as PDF and EPUB, in build/book
-# slides [NN=04]: decks for lectures, in build/slides
+# slides [NN=04]: decks for lectures, in build/slides; PDF=1: also as PDF, by an installed Chromium
+# certificate NAME="Ada Lovelace": what you have passed, as a page
+# gradescope NN=04 [ONLY="04.1 04.2"] [INDEX=…]: an autograder to upload, in build/gradescope
 # assignments [NN="01 04"] [ONLY="01.2 04.1"] [HINTS=1] [VARIANT="04.1"]: an nbgrader course with its student versions
 # grade [GRADE=--force] [ROSTER=class.csv]: what was handed in; ends with a table of who is graded and who is not
 PYTHON ?= python3
@@ -17,7 +19,7 @@ OF_A_NOTEBOOK := exercise_catalog exercise_slips exercise_styles exercise_varian
 	quiz notebooks copies rungs routes figures_catalogue teaching_guide docs stored_commands
 NBGRADER = cd $(COURSE) && PATH="$(CURDIR)/$(BIN):$$PATH" nbgrader
 
-.PHONY: lab real lint quick test refresh minutes bench site book slides assignments grade
+.PHONY: lab real lint quick test refresh minutes bench site book slides certificate assignments gradescope grade
 
 lab: .venv/lab.stamp
 	$(BIN)/python -m transformer_lib.course.copies lab $(LAB_ARGS)
@@ -62,7 +64,13 @@ book: .venv/book.stamp
 	$(BIN)/python docs/build_book.py $(BOOK)
 
 slides: .venv/slides.stamp
-	$(BIN)/python -m transformer_lib.course.teaching.slides $(NN)
+	$(BIN)/python -m transformer_lib.course.teaching.slides $(NN) $(if $(PDF),--pdf)
+
+certificate: .venv/lab.stamp
+	$(BIN)/python -m transformer_lib.course.certificate "$(NAME)"
+
+gradescope: .venv/teach.stamp
+	$(BIN)/python -m transformer_lib.course.teaching.gradescope $(NN) $(if $(ONLY),--only $(ONLY)) $(if $(INDEX),--index "$(INDEX)")
 
 assignments: .venv/teach.stamp
 	$(BIN)/python -m transformer_lib.course.teaching.assignments --out $(COURSE) $(NN) $(if $(ONLY),--only $(ONLY)) $(if $(HINTS),--hints $(HINTS)) \

@@ -210,3 +210,8 @@ def test_ci_runs_every_supported_python():
 def test_the_example_of_the_package_runs():
     found = doctest.testmod(transformer_lib, optionflags=doctest.ELLIPSIS)
     assert found.attempted >= 10 and found.failed == 0
+
+
+def test_each_file_of_tests_has_a_name_of_its_own():
+    names = sorted(path.name for path in (ROOT / "tests").rglob("test_*.py"))
+    assert len(names) == len(set(names)), "pytest imports test files by their names alone"

@@ -8,9 +8,10 @@ from html import unescape
 
 import pytest
 
+from transformer_lib.course import printing
 from transformer_lib.course.quiz.bank import QUESTIONS
 from transformer_lib.course.quiz.model import Choice, Number, Option
-from transformer_lib.course.teaching import exam
+from transformer_lib.course.teaching import exam, exam_pages
 
 pytestmark = pytest.mark.fast
 
@@ -165,6 +166,47 @@ def test_a_live_quiz_gets_every_question_with_its_answers_a_time_and_the_right_o
         assert prompt == each.prompt and int(seconds) == 60 and len(answers) == 4
         assert [text for text in answers if text] == [option.text for option in each.options]
         assert each.options[int(right) - 1].right
+
+
+def test_a_page_to_print_asks_what_the_paper_asks_and_loads_nothing(tmp_path, capsys):
+    exam.main(["--count", "12", "--seed", "7", "--variants", "A", "B", "--out", str(tmp_path)])
+    paths = capsys.readouterr().out.splitlines()[1:]
+    assert {"exam_A.html", "exam_B.html", "key.html", "questions.qti.zip"} <= {
+        path.rpartition("/")[2] for path in paths
+    }
+    key = (tmp_path / "key.md").read_text(encoding="utf-8")
+    for variant in "AB":
+        page = (tmp_path / f"exam_{variant}.html").read_text(encoding="utf-8")
+        assert not re.search(r"\d\d\.q\d|<script|<link|src=|url\(|https?:", page) and "@page" in page
+        blocks = re.findall(r"<li><b>\d+\.</b> (.*?)\n(.*?)(?=<li><b>|\Z)", page, re.DOTALL)
+        for (prompt, rest), (answer, quiz) in zip(blocks, answers_by_key(key, variant), strict=True):
+            each = next(each for each in QUESTIONS if each.id == quiz)
+            assert prompt.partition("</li>")[0] == exam_pages.shown(each.prompt)
+            if isinstance(each, Choice):
+                options = dict(re.findall(r'<span class="letter">(\w)</span>(.*?)</li>', rest))
+                assert options[answer] == exam_pages.shown(next(option.text for option in each.options if option.right))
+            else:
+                assert "Answer: <span" in rest
+    shown = (tmp_path / "key.html").read_text(encoding="utf-8")
+    rows = re.findall(r"<tr><td>\d+</td><td>(.*?)</td><td>(.*?)</td></tr>", shown)
+    assert rows == answers_by_key(key, "A") + answers_by_key(key, "B")
+
+
+def test_letters_with_an_index_are_symbols_and_code_is_not():
+    assert exam_pages.shown("√d_k < `d_k`") == '√<span class="root"><i>d</i><sub>k</sub></span> &lt; <code>d_k</code>'
+    assert not any("$" in each.prompt for each in QUESTIONS)  # TeX would need more
+
+
+def test_a_pdf_is_asked_for_and_its_absence_explained(tmp_path, monkeypatch, capsys):
+    command = ["--notebooks", "03", "--count", "2", "--seed", "7", "--out", str(tmp_path), "--pdf"]
+    monkeypatch.setattr(exam, "print_pdf", lambda page, pdf: pdf)
+    exam.main(command)
+    assert {"exam_A.pdf", "key.pdf"} <= {line.rpartition("/")[2] for line in capsys.readouterr().out.splitlines()}
+    monkeypatch.undo()
+    monkeypatch.setattr(printing, "chromium", lambda: None)
+    with pytest.raises(SystemExit):
+        exam.main(command)
+    assert "no Chromium was found: install one, or name it in" in capsys.readouterr().err
 
 
 def test_signs_of_markdown_and_gift_lose_their_meaning():

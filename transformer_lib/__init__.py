@@ -85,6 +85,7 @@ __version__ = "1.0.0"
 
 # Where the course's wing keeps what notebooks call tl.plotting, tl.widgets, …
 COURSE = {
+    "certificate": "course.certificate",
     "clinic": "course.clinic",
     "course": "course",
     "exercises": "course.exercises",

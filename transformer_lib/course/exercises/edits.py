@@ -91,7 +91,7 @@ def told(edit: FailedEdit) -> list[str]:
 
 def _heard(cell: str, error: BaseException | None, names: dict[str, Any]) -> None:
     """Remember or forget what a cell defines: `names` are the notebook's, after it ran."""
-    for name, line in _definitions(cell).items():
+    for name, line in definitions(cell).items():
         unchanged = name in _defined and names.get(name) is _defined[name]
         if error is None or not unchanged:
             _failed.pop(name, None)
@@ -99,7 +99,7 @@ def _heard(cell: str, error: BaseException | None, names: dict[str, Any]) -> Non
             _failed[name] = _edit(name, line, cell, error, names)
 
 
-def _definitions(cell: str) -> dict[str, int]:
+def definitions(cell: str) -> dict[str, int]:
     """Return the names that a cell defines, Python or not, each with the line of its last definition."""
     margin = re.match(r"(?:[ \t]*\n)*([ \t]*)", cell)
     pattern = re.compile(rf"{margin[1] if margin else ''}(?:{_DEFINITION})")
@@ -130,7 +130,11 @@ def _line(error: BaseException, names: dict[str, Any]) -> int:
 def _reason(error: BaseException) -> str:
     if not isinstance(error, SyntaxError):
         return f"{error_text(error)}."
-    said = f"{type(error).__name__}: {error.msg}"
+    return unreadable(f"{type(error).__name__}: {error.msg}")
+
+
+def unreadable(said: str) -> str:
+    """Return what it means that Python cannot read a cell, from what it said, such as "SyntaxError: invalid syntax"."""
     for pattern, meaning in _MEANING:
         if found := re.search(pattern, said):
             return f"{found.expand(meaning)} ({said})."

@@ -20,9 +20,12 @@ from random import Random
 from ..._streams import run_command
 from ..._validate import check_int
 from .. import notebooks as course
+from ..printing import print_pdf
 from ..quiz import question
 from ..quiz.model import Choice, Number, Option, Question
 from ..quiz.view import rich
+from . import qti
+from .exam_pages import key_page, sheet_page
 
 LETTERS = "ABCDEFGH"
 CODE = re.compile(r"(`[^`]+`)")
@@ -35,6 +38,11 @@ class Item:
 
     question: Question
     options: tuple[Option, ...]
+
+    @property
+    def letters(self) -> str:
+        """The letters of its options."""
+        return LETTERS[: len(self.options)]
 
     @property
     def answer(self) -> str:
@@ -114,11 +122,15 @@ def key(papers: dict[str, list[Item]]) -> str:
         head = [f"## Variant {variant}\n", "| question | answer | quiz |", "|---|---|---|"]
         blocks.append("\n".join([*head, *rows]))
     blocks.append("## Why")
-    first = next(iter(papers.values()))
-    for each in sorted((item.question for item in first), key=lambda each: each.id):
-        right, why = _right(each)
-        blocks.append(f"- **{each.id}** {markdown(each.prompt)}\n  *{markdown(right)}* {markdown(why)}")
+    for quiz, prompt, right, why in reasons(papers):
+        blocks.append(f"- **{quiz}** {markdown(prompt)}\n  *{markdown(right)}* {markdown(why)}")
     return "\n\n".join(blocks) + "\n"
+
+
+def reasons(papers: dict[str, list[Item]]) -> list[tuple[str, str, str, str]]:
+    """Return of each question its quiz, what is asked, the right answer, and why it is right."""
+    questions = sorted((item.question for item in next(iter(papers.values()))), key=lambda each: each.id)
+    return [(each.id, each.prompt, *_right(each)) for each in questions]
 
 
 def _right(each: Question) -> tuple[str, str]:
@@ -180,7 +192,7 @@ def live(questions: Sequence[Question]) -> str:
 
 
 def write(out: Path, questions: Sequence[Question], variants: Sequence[str], seed: int) -> list[Path]:
-    """Write a paper for each variant, the key, and the files to import; returns them.
+    """Write a paper for each variant and the key, in Markdown and as pages, and the files to import; returns them.
 
     Raises:
         ValueError: if no variant is named, or one twice, or its name is more than letters and digits.
@@ -192,10 +204,23 @@ def write(out: Path, questions: Sequence[Question], variants: Sequence[str], see
     texts = {f"exam_{variant}.md": sheet(items, variant) for variant, items in papers.items()}
     texts |= {"key.md": key(papers), "questions.live.csv": live(questions)}
     texts |= {"questions.gift.txt": gift(questions), "questions.aiken.txt": aiken(questions)}
+    texts |= {f"exam_{variant}.html": sheet_page(items, variant) for variant, items in papers.items()}
+    texts |= {"key.html": key_page(papers, reasons(papers))}
     out.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         (out / name).write_text(text, encoding="utf-8")
-    return [out / name for name in texts]
+    package = out / "questions.qti.zip"
+    package.write_bytes(qti.package(questions))
+    return [*(out / name for name in texts), package]
+
+
+def printed(paths: Sequence[Path]) -> list[Path]:
+    """Print the pages among some files to PDF files beside them, and return those.
+
+    Raises:
+        RuntimeError: if there is no Chromium.
+    """
+    return [print_pdf(path, path.with_suffix(".pdf")) for path in paths if path.suffix == ".html"]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -213,6 +238,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument(
         "--beside-notebook", action="store_true", help="draw also what continues an example of its notebook"
     )
+    parser.add_argument("--pdf", action="store_true", help="print the pages to PDF, too, by an installed Chromium")
     parser.add_argument("--out", type=Path, default=Path("build/exam"), help="folder to write into")
     given = parser.parse_args(arguments)
     try:
@@ -224,7 +250,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             beside_notebook=given.beside_notebook,
         )
         paths = write(given.out, questions, given.variants, given.seed)
-    except ValueError as error:
+        paths += printed(paths) if given.pdf else []
+    except (ValueError, RuntimeError) as error:
         parser.error(str(error))
     numbers = sum(isinstance(each, Number) for each in questions)
     print(f"{len(questions)} questions; {numbers} of them ask for a number, which Aiken and live quizzes cannot hold")

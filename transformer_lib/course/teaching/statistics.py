@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from ..._streams import run_command
+from .diagnoses import diagnosis_in
 from .gradebook import GRADED, Course, Task, read_course
 from .grades import parser_of, write_csv
 from .notebook_files import read
 
-NOT_ATTEMPTED = "not attempted"
-SHOWN_ONLY = "right in the cases that are shown, not in others: "
 LONGEST = 200  # characters of a diagnosis
 HEAD = ("assignment", "exercise", "graded", "full", "some", "none", "diagnosis", "count")
 
@@ -81,17 +80,7 @@ def _said(folder: Path, course: Course) -> dict[tuple[str, str], list[str]]:
 
 def diagnosis(outputs: Sequence[dict[str, Any]]) -> str:
     """Return what a graded test says of an answer, in one line; "" for a right one."""
-    errors = [output for output in outputs if output["output_type"] == "error"]
-    if not errors:
-        return ""
-    told = str(errors[-1]["evalue"])
-    for text in ("\n".join(errors[-1]["traceback"]), told):
-        first, *more = text.splitlines() or [""]
-        if first.startswith("○"):
-            return NOT_ATTEMPTED
-        if first.startswith("✗") and more:
-            return _line((SHOWN_ONLY if "in a case that was not shown" in first else "") + more[0].strip())
-    return _line(f"stopped with {errors[-1]['ename']}: {told.partition(chr(10))[0]}")
+    return _line(diagnosis_in(outputs))
 
 
 def _line(text: str) -> str:

@@ -54,6 +54,7 @@ c.ExecuteApart.notebook_seconds = {notebook_seconds}  # then the rest of a noteb
 c.GenerateFeedback.preprocessors = [
     ours + "WithoutOtherFiles",
     nbgraders + "GetGrades",
+    ours + "WithDiagnoses",
     ours + "WithoutHiddenTests",
     ours + "OfflineFormulas",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
@@ -83,16 +84,22 @@ PAGE = """\
 <h1>{{ resources.nbgrader.notebook }}</h1>
 <p class="total">{{ resources.nbgrader.score | float | round(2) }} of
 {{ resources.nbgrader.max_score | float | round(2) }} points</p>
-<ul class="scores">
-{% for cell in nb.cells if cell.metadata.nbgrader and cell.metadata.nbgrader.grade %}
-<li><a href="#{{ cell.metadata.nbgrader.grade_id }}">Exercise
-{{ cell.metadata.nbgrader.grade_id | replace("check-", "") | replace("-", ".") }}</a>:
-{{ cell.metadata.nbgrader.score | float | round(2) }} of {{ cell.metadata.nbgrader.points | float | round(2) }}</li>
+{% if resources.diagnoses %}
+<table class="diagnoses">
+<thead><tr><th>Exercise</th><th>Points</th><th>What is not right yet</th></tr></thead>
+<tbody>
+{% for each in resources.diagnoses %}
+<tr><td><a href="#{{ each.name }}">{{ each.title | e }}</a></td>
+<td>{{ each.score | float | round(2) }} of {{ each.points | float | round(2) }}</td>
+<td>{{ each.said | e }}</td></tr>
 {% endfor %}
-{% if resources.nbgrader.late_penalty > 0 %}
-<li>Handed in late: −{{ resources.nbgrader.late_penalty | float | round(2) }}</li>
+</tbody>
+</table>
 {% endif %}
-</ul>
+{% if resources.nbgrader.late_penalty > 0 %}
+<p>Handed in late: −{{ resources.nbgrader.late_penalty | float | round(2) }}</p>
+{% endif %}
+<h2 class="whole">The notebook, as it was graded</h2>
 {{ super.super() }}
 </div>
 </body>
@@ -107,7 +114,10 @@ NO_MATHJAX = """\
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <style>
 body > .container > .total { font-size: 1.4em; font-weight: bold; }
-.scores { columns: 14em; list-style: none; padding: 0; margin-bottom: 2em; }
+.diagnoses { border-collapse: collapse; }
+.diagnoses th, .diagnoses td { padding: .4em 1.2em .4em 0; text-align: left; vertical-align: top; }
+.diagnoses tr { border-bottom: 1px solid #ccc; }
+.whole { margin-top: 3em; break-before: page; }
 div.prompt { display: none; }
 summary { display: list-item; cursor: pointer; }
 div.input_area pre, div.output_area pre { white-space: pre-wrap; overflow-wrap: anywhere; }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import re
+import shutil
 import signal
 import stat
 import subprocess
@@ -20,13 +21,19 @@ from nbformat import NotebookNode
 from nbgrader.coursedir import CourseDirectory
 from traitlets import Bool, Integer, List, Unicode
 
+from ...exercises import get
+from ..diagnoses import diagnosis_in
 from . import run
 from .clean import without_scripts
 from .formulas import mathml
 from .hidden import problem_in
+from .missing import is_missing, why_missing
 from .run import MIME, not_run
 
-HIDDEN = re.compile(r'^grade\("(?P<id>[^"]+)", \w+, seed=(?P<seed>\d+)\)$', flags=re.MULTILINE)
+if os.name != "nt":  # which has other users, but no such list of them
+    import pwd
+
+HIDDEN = re.compile(r'^grade\("(?P<id>[^"]+)", (?P<name>\w+), seed=(?P<seed>\d+)\)$', flags=re.MULTILINE)
 REGION = re.compile(r"^### BEGIN HIDDEN TESTS$.*?^### END HIDDEN TESTS$", flags=re.MULTILINE | re.DOTALL)
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 FILE = "submission.ipynb"
@@ -34,8 +41,9 @@ LARGEST = 200_000_000  # bytes that a submission may make of its file
 NOT_STARTED = (125, 126, 127)  # exit codes of docker, timeout and shells that could not start the program
 AS_ROOT = (
     "Nothing was graded: a submission would run as root, and could change everything on this machine. Grade as another "
-    "user. Where root is harmless, as in a machine that is thrown away afterwards, put the line "
-    "c.ExecuteApart.allow_root = True into own_config.py, after c = get_config()."
+    "user. Or name one as whom submissions run: put the line c.ExecuteApart.user = 'nobody' into own_config.py, after "
+    "c = get_config(). Where root is harmless, as in a machine that is thrown away afterwards, "
+    "put the line c.ExecuteApart.allow_root = True into own_config.py."
 )
 Resources = dict
 
@@ -55,7 +63,8 @@ class SubmissionExporter(NotebookExporter):
 
     def __init__(self, **settings: object) -> None:
         super().__init__(**settings)
-        if is_root() and not ExecuteApart(parent=self).allow_root:
+        apart = ExecuteApart(parent=self)
+        if is_root() and not (apart.allow_root or apart.user):
             self.log.critical(AS_ROOT)
             raise SystemExit(2)
 
@@ -84,6 +93,9 @@ class ExecuteApart(Step):
     cell_seconds = Integer(120, help="Seconds after which a cell is interrupted.").tag(config=True)
     notebook_seconds = Integer(1200, help="Seconds after which the rest of a notebook is given up.").tag(config=True)
     allow_root = Bool(False, help="Whether to grade as root, whom nothing on the machine resists.").tag(config=True)
+    user = Unicode("", help="The user as whom a submission runs, where root grades; else whoever grades.").tag(
+        config=True
+    )
 
     def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
         """Execute, or say in every code cell why that was not possible.
@@ -107,22 +119,29 @@ class ExecuteApart(Step):
     def _executed(self, nb: NotebookNode, folder: Path) -> NotebookNode:
         file = folder / FILE
         nbformat.write(nb, file)
+        for path in (file, folder) if self.user else ():
+            shutil.chown(path, self.user)
         names = {"folder": folder, "cell_seconds": self.cell_seconds, "notebook_seconds": self.notebook_seconds}
         patience = self.notebook_seconds + 60  # the program keeps the time itself; this is for one that fails to
-        code, said = _run([part.format(**names) for part in self.command], folder, patience)
+        code, said = _run([part.format(**names) for part in self.command], folder, patience, self.user)
         if code:
             raise (NotStarted if code in NOT_STARTED else RuntimeError)(f"command ended with {code}: {said}")
         return read_back(file)
 
 
-def _run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
-    """Run a program in a session of its own; its exit code, and the end of what it wrote to stderr."""
+def _run(command: list[str], folder: Path, seconds: float, user: str = "") -> tuple[int, str]:
+    """Run a program in a session of its own, as another user if one is named, who is at home in its folder.
+
+    Returns:
+        Its exit code, and the end of what it wrote to stderr.
+    """
     if not command:
         raise NotStarted("ExecuteApart.command must name a program, got an empty list (see the messages above)")
     with tempfile.TemporaryFile() as stderr:  # a pipe would stay open as long as what a submission leaves running
-        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": stderr}
+        settings = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": stderr}
+        settings |= _other_user(user, folder) if user else {}
         try:
-            process = subprocess.Popen(command, cwd=folder, start_new_session=True, **streams)
+            process = subprocess.Popen(command, cwd=folder, start_new_session=True, **settings)
         except OSError as error:
             raise NotStarted(f"ExecuteApart.command: {error}") from error
         try:
@@ -132,6 +151,12 @@ def _run(command: list[str], folder: Path, seconds: float) -> tuple[int, str]:
             raise
         stderr.seek(max(0, stderr.seek(0, os.SEEK_END) - 500))
         return code, stderr.read().decode("utf-8", errors="replace")
+
+
+def _other_user(user: str, folder: Path) -> dict[str, object]:
+    """Return what subprocess.Popen has to be told for a program to run as another user."""
+    home = {name: str(folder) for name in ("HOME", "MPLCONFIGDIR")}
+    return {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": [], "env": os.environ | home}
 
 
 def _end(process: subprocess.Popen) -> None:
@@ -179,12 +204,15 @@ def take_outputs(nb: NotebookNode, executed: NotebookNode) -> None:
 class CompareAnswers(Step):
     """Gives the points of a test only for answers that are right, whatever the kernel says about them."""
 
-    def preprocess_cell(self, cell: NotebookNode, resources: Resources, index: int) -> tuple[NotebookNode, Resources]:
-        """Replace the outputs of a test by the verdict."""
-        hidden = HIDDEN.search(cell.source) if cell.metadata.get("nbgrader", {}).get("grade") else None
-        if hidden:
-            cell.outputs = verdict(cell.outputs, hidden["id"], int(hidden["seed"]))
-        return cell, resources
+    def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
+        """Replace the outputs of each test by the verdict."""
+        for place, cell in enumerate(nb.cells):
+            hidden = HIDDEN.search(cell.source) if cell.metadata.get("nbgrader", {}).get("grade") else None
+            if hidden and is_missing(cell.outputs, hidden["name"]):
+                cell.outputs = [failed(why_missing(nb.cells, place, hidden["id"], hidden["name"]))]
+            elif hidden:
+                cell.outputs = verdict(cell.outputs, hidden["id"], int(hidden["seed"]))
+        return nb, resources
 
 
 def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[NotebookNode]:
@@ -204,11 +232,15 @@ def verdict(outputs: list[NotebookNode], exercise_id: str, seed: int) -> list[No
         except Exception as error:  # a submission may have put anything in its place
             problem = f"The answers could not be read ({type(error).__name__})."
     if problem:
-        lines = problem.splitlines()
-        return [*shown, nbformat.v4.new_output("error", ename="CheckFailed", evalue=lines[0], traceback=[problem])]
+        return [*shown, failed(problem)]
     # nbgrader takes points for any text on stderr, and reads a number as partial credit.
     printed += "" if printed.endswith("\n") or not printed else "\n"
     return [nbformat.v4.new_output("stream", name="stdout", text=f"{printed}✓ {exercise_id} hidden cases: right.\n")]
+
+
+def failed(text: str) -> NotebookNode:
+    """Return the error that costs the points of a test, and says why."""
+    return nbformat.v4.new_output("error", ename="CheckFailed", evalue=text.splitlines()[0], traceback=[text])
 
 
 def short(output: NotebookNode) -> NotebookNode:
@@ -250,6 +282,28 @@ def masked(html: str, numbers: Iterable[str]) -> str:
 
 def _without_digits(found: re.Match) -> str:
     return re.sub(r"(<[^>]*>|&#?\w+;)|\d", lambda part: part[1] or "…", found[0])
+
+
+class WithDiagnoses(Step):
+    """Tells the exporter what the first page says: of each test its exercise, its points, and what is not right."""
+
+    def preprocess(self, nb: NotebookNode, resources: Resources) -> tuple[NotebookNode, Resources]:
+        """Collect it; the seeds that a diagnosis might show are masked with the rest of the page."""
+        resources["diagnoses"] = [
+            {"name": marks["grade_id"], "score": marks.get("score", 0), "points": marks["points"]}
+            | _told(cell, marks["grade_id"])
+            for cell in nb.cells
+            if (marks := cell.metadata.get("nbgrader", {})).get("grade")
+        ]
+        return nb, resources
+
+
+def _told(cell: NotebookNode, grade_id: str) -> dict[str, str]:
+    """Return the title of a graded cell, and what is not right, in one text; "" where all is."""
+    hidden = HIDDEN.search(cell.source)
+    title = f"{hidden['id']} {get(hidden['id']).title}" if hidden else grade_id
+    said = diagnosis_in(cell.outputs) if cell.cell_type == "code" else ""
+    return {"title": title, "said": said[:1].upper() + said[1:]}
 
 
 class WithoutOtherFiles(Step):

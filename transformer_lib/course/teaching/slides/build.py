@@ -19,11 +19,13 @@ from nbconvert.exporters import SlidesExporter
 from traitlets.config import Config
 
 from ... import notebooks
+from ...printing import print_pdf
 from ..notebook_files import MATHJAX, carried
 from .plan import Slide, plan, read
 from .room import divided
 from .symbols import typeset
 
+READY = "document.body.classList.contains('ready')"  # deck.js says so when every slide is laid out
 TEMPLATE = Path(__file__).with_name("template")
 VENDORED = {
     "reveal.css": ("sphinx-revealjs", "sphinx_revealjs/_static/revealjs/dist/reveal.css"),
@@ -112,6 +114,15 @@ def build(folder: Path, entries: Sequence[notebooks.Notebook] = notebooks.NOTEBO
     return decks
 
 
+def printed(decks: Sequence[Path]) -> list[Path]:
+    """Print decks to PDF files beside them, a slide a page, and return those.
+
+    Raises:
+        RuntimeError: if there is no Chromium.
+    """
+    return [print_pdf(deck, deck.with_suffix(".pdf"), query="print-pdf", ready=READY) for deck in decks]
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Build the decks named on the command line, or all."""
     parser = argparse.ArgumentParser(
@@ -120,10 +131,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("notebooks", nargs="*", metavar="NN", help="numbers of notebooks, such as 04, or A; or all")
     parser.add_argument("--out", type=Path, default=Path("build/slides"), help="folder to write into")
+    parser.add_argument("--pdf", action="store_true", help="print the decks to PDF, too, by an installed Chromium")
     options = parser.parse_args(arguments)
     try:
         decks = build(options.out, notebooks.chosen(options.notebooks))
+        pages = printed(decks) if options.pdf else []
     except (ValueError, FileNotFoundError, RuntimeError) as error:
         parser.error(str(error))
     made, page = ("1 deck", decks[0]) if len(decks) == 1 else (f"{len(decks)} decks", options.out / "index.html")
-    print(f"{made}; open {page} in a browser")
+    print("\n".join([f"{made}; open {page} in a browser", *map(str, pages)]))

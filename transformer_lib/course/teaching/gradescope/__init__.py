@@ -1,0 +1,1 @@
+"""Autograders for Gradescope, made of the exercises: `python -m transformer_lib.course.teaching.gradescope`."""
