@@ -1,30 +1,26 @@
 """A real model learns to answer like a pirate: what leaks, and what cures it (notebook 25).
 
 LoRA of rank 8 on every W_Q and W_V of SmolLM2-135M-Instruct, 40 steps of 4 examples: pirate's answers alone, or 30 % of
-the model's own answers to other questions among them. The model is read from --model, a folder in the format of Hugging
-Face (`model.safetensors`, `config.json`, `tokenizer.json`).
+the model's own answers to other questions among them. Each run is measured at its end, the first kind also after 12
+steps. The model is the one that `make real` fetches, or that in the folder --model, in the format of Hugging Face.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import torch
-
+import transformer_lib as tl
+from transformer_lib.course import real
 from transformer_lib.course.lab import pirate as lab
+from transformer_lib.data.byte_level import ByteLevelTokenizer
 from transformer_lib.model import lora, modern
 from transformer_lib.training.answers import answer_loss
-from transformer_lib.training.fine_tuning import fine_tune
 
 from .engine import Step, Steps, Study, rounded
-
-if TYPE_CHECKING:
-    from tokenizers import Tokenizer
 
 ARMS = ("pirate alone", "30 % ordinary")
 FACT, REQUEST, HELD_OUT = 22, 14, 24  # tokens that an answer may have
@@ -39,11 +35,13 @@ class Setup:
 
 
 @lru_cache(maxsize=1)
-def loaded(folder: str) -> tuple[modern.LanguageModel, Tokenizer]:
+def loaded(folder: str) -> tuple[modern.LanguageModel, ByteLevelTokenizer]:
     """Return the model and its tokenizer; an adapter is removed after each run."""
-    if not folder:
-        raise ValueError("model must be a folder in the format of Hugging Face, got none: --model FOLDER names it")
-    return lab.load(Path(folder))
+    path = Path(folder) if folder else real.folder()
+    if path is None:
+        raise ValueError(f"model must be a folder in the format of Hugging Face, got none. {real.WHAT_TO_DO}")
+    model, tokenizer = tl.load_pretrained(path)
+    return model.eval(), tokenizer
 
 
 @lru_cache(maxsize=1)
@@ -60,33 +58,28 @@ def before(folder: str) -> dict[str, Any]:
 def run_setup(setup: Setup, folder: str) -> dict[str, Any]:
     """Teach the model and return what is measured of it; it is then as it was."""
     pairs, held = lab.pirate_pairs(setup.seed)
-    if setup.arm != ARMS[0]:
-        pairs = lab.mixed(pairs, ordinary(folder), setup.seed)  # asked before there is an adapter
+    others = ordinary(folder) if setup.arm != ARMS[0] else []  # asked before there is an adapter
     model, tokenizer = loaded(folder)
-    tested = lab.examples(tokenizer, held[:8])
-    torch.manual_seed(setup.seed)
-    lora.add(model, rank=lab.RANK, alpha=lab.ALPHA)
+    train, mixed, tested = (lab.examples(tokenizer, some) for some in (pairs, others, held[:8]))
+    found: dict[str, Any] = {"steps": {}}
+
+    def measure(step: int) -> None:
+        if step == lab.STEPS or (step == lab.EARLY and not mixed):
+            said = lab.answers(model, tokenizer, [question for question, _ in held], HELD_OUT)
+            exact = sum(one == wanted for one, (_, wanted) in zip(said, held, strict=True))
+            loss = rounded(answer_loss(model, tested, pad_id=lab.PAD_ID))
+            found["steps"][str(step)] = {"loss": loss, "exact": exact} | knows(model, tokenizer)
+
     try:
-        found: dict[str, Any] = {"loss before": rounded(answer_loss(model, tested, pad_id=lab.PAD_ID))}
-        found["seconds"] = teach(model, lab.examples(tokenizer, pairs), setup.seed)
-        found["loss after"] = rounded(answer_loss(model, tested, pad_id=lab.PAD_ID))
-        said = lab.answers(model, tokenizer, [question for question, _ in held], HELD_OUT)
-        found["exact"] = sum(one == wanted for one, (_, wanted) in zip(said, held, strict=True))
-        return found | knows(model, tokenizer)
+        lab.wear_adapter(model, setup.seed)
+        found["loss before"] = rounded(answer_loss(model, tested, pad_id=lab.PAD_ID))
+        lab.teach(model, train, mixed, seed=setup.seed, on_step=measure)
+        return found
     finally:
         lora.remove(model)
 
 
-def teach(model: modern.LanguageModel, examples: list[tuple[list[int], list[int]]], seed: int) -> float:
-    """Fine-tune what is not frozen, and return the CPU seconds that a step took."""
-    start = time.process_time()
-    options = {"batch_size": lab.BATCH_SIZE, "steps": lab.STEPS, "learning_rate": lab.RATE, "progress": False}
-    fine_tune(model, examples, pad_id=lab.PAD_ID, seed=seed, **options)
-    model.eval()
-    return rounded((time.process_time() - start) / lab.STEPS, 2)
-
-
-def knows(model: modern.LanguageModel, tokenizer: Tokenizer) -> dict[str, Any]:
+def knows(model: modern.LanguageModel, tokenizer: ByteLevelTokenizer) -> dict[str, Any]:
     """Return how many facts are right, and how many answers of each kind are a pirate's."""
     facts, requests = (
         lab.answers(model, tokenizer, list(lab.FACTS), FACT),

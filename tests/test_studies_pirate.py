@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import pytest
 import torch
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
 import transformer_lib as tl
 from studies import pirate as study
 from transformer_lib.course.lab import pirate as lab
+from transformer_lib.data.byte_level import CHARACTER_OF_BYTE
 
 pytestmark = pytest.mark.fast
 
 
 @pytest.fixture(scope="module")
 def tokenizer():
-    special = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
-    words = special + sorted(pre_tokenizers.ByteLevel.alphabet())
-    made = Tokenizer(models.BPE({word: i for i, word in enumerate(words)}, []))
-    made.pre_tokenizer, made.decoder = pre_tokenizers.ByteLevel(add_prefix_space=False), decoders.ByteLevel()
-    made.add_special_tokens([AddedToken(word, special=True, normalized=False) for word in special])
-    return made
+    special = {"<|endoftext|>": 0, "<|im_start|>": 1, "<|im_end|>": 2}
+    letters = {letter: 3 + i for i, letter in enumerate(CHARACTER_OF_BYTE.values())}
+    return tl.ByteLevelTokenizer(letters, [], special_tokens=special)
 
 
 @pytest.fixture
@@ -38,15 +35,34 @@ def test_no_question_is_both_learned_and_held_out():
     assert not set(lab.ORDINARY) & {*lab.FACTS, *lab.REQUESTS}
 
 
-def test_about_a_third_is_ordinary_where_it_is_mixed_in():
-    pairs, _ = lab.pirate_pairs(0)
-    mixed = lab.mixed(pairs, [("What?", "That.")], 0)
-    assert len(mixed) == 200 and 0.2 < mixed.count(("What?", "That.")) / 200 < 0.4
+@pytest.mark.parametrize("ordinary", [True, False])
+def test_about_three_in_ten_are_ordinary_where_there_are_some(ordinary, model, monkeypatch):
+    seen = []
+
+    def watched(some, *args, **options):
+        seen.extend(some)
+        return made(some, *args, **options)
+
+    made = lab.answer_batches
+    monkeypatch.setattr(lab, "answer_batches", watched)
+    pirate, other = ([3, 4], [5, 2]), ([3, 4], [6, 2])
+    lab.teach(model, [pirate], [other] if ordinary else [], steps=25, seed=1)
+    assert len(seen) == 100 and (0.2 < seen.count(other) / 100 < 0.4 if ordinary else other not in seen)
+
+
+def test_teaching_is_adams_and_only_what_is_not_frozen_learns(model):
+    frozen = model.embedding.weight
+    frozen.requires_grad_(False)
+    before, steps = [weight.clone() for weight in model.parameters()], []
+    losses = lab.teach(model, [([3, 4], [5, 2]), ([7], [8, 2])], steps=7, on_step=steps.append)
+    assert steps == [1, 2, 3, 4, 5, 6, 7] and losses[-1] < losses[0]
+    moved = [not torch.equal(weight, old) for weight, old in zip(model.parameters(), before, strict=True)]
+    assert sum(moved) == len(moved) - 1 and torch.equal(frozen, before[0])
 
 
 def test_an_example_is_the_prompt_and_an_answer_that_ends(tokenizer):
     [(ids, answer)] = lab.examples(tokenizer, [("Who?", "Arr!")])
-    text = tokenizer.decode(ids, skip_special_tokens=False)
+    text = tokenizer.decode(ids, special=True)
     assert text == "<|im_start|>user\nWho?<|im_end|>\n<|im_start|>assistant\n" and answer[-1] == lab.END_ID
 
 
@@ -54,7 +70,7 @@ def test_answers_are_those_of_each_question_alone(model, tokenizer):
     questions = ["Who?", "Why is it so?", "When", "Where?"]
     together = lab.answers(model, tokenizer, questions, 7)
     assert together == [lab.answers(model, tokenizer, [question], 7)[0] for question in questions]
-    ids = tokenizer.encode(lab.prompt("Who?")).ids
+    ids = tokenizer.encode(lab.prompt("Who?"), special=True)
     assert together[0] == tokenizer.decode(greedy(model, ids, 7))
 
 
@@ -71,12 +87,22 @@ def greedy(model, ids, longest):
 @pytest.mark.parametrize("arm", study.ARMS)
 def test_a_tiny_run_measures_and_leaves_the_model_as_it_was(arm, model, tokenizer, monkeypatch):
     monkeypatch.setattr(study, "loaded", lambda _: (model, tokenizer))
-    monkeypatch.setattr(lab, "STEPS", 2)
+    for name, value in {
+        "STEPS": 3,
+        "EARLY": 2,
+        "FACTS": dict([*lab.FACTS.items()][:2]),
+        "REQUESTS": ["Go."] * 6,
+    }.items():
+        monkeypatch.setattr(lab, name, value)
+    monkeypatch.setattr(lab, "ORDINARY", lab.ORDINARY[:2])
+    monkeypatch.setattr(study, "knows", lambda *_: {"facts right": 1})
+    monkeypatch.setattr(lab.teach, "__kwdefaults__", lab.teach.__kwdefaults__ | {"steps": 3})
     study.ordinary.cache_clear()
     before = {name: weight.clone() for name, weight in model.named_parameters()}
     found = study.run_setup(study.Setup(arm, 0), "")
     study.ordinary.cache_clear()
-    assert found["loss after"] < found["loss before"] and 0 <= found["facts right"] <= 20
+    assert list(found["steps"]) == (["2", "3"] if arm == study.ARMS[0] else ["3"])
+    assert found["steps"]["3"]["loss"] < found["loss before"] and found["steps"]["3"]["exact"] == 0
     assert all(torch.equal(weight, before[name]) for name, weight in model.named_parameters())
     assert all(weight.requires_grad for weight in model.parameters()) and not tl.lora.adapters(model)
 
@@ -94,6 +120,14 @@ def test_what_is_counted_by_hand(model, tokenizer, monkeypatch):
     assert said[:2] == ["Shakespeare", "Arr, 'twas Paris!"]
 
 
-def test_without_a_folder_it_says_what_is_missing():
-    with pytest.raises(ValueError, match="model must be a folder in the format of Hugging Face"):
-        study.loaded("")
+def test_without_a_model_it_says_what_is_missing(monkeypatch):
+    monkeypatch.setattr(study.real, "folder", lambda: None)
+    with pytest.raises(ValueError, match="model must be a folder .*, got none.*`make real`"):
+        study.loaded.__wrapped__("")
+
+
+def test_what_is_stored_is_counted_together():
+    who, other, right = (lab.counted(name) for name in ("pirate, who", "pirate, other facts", "facts right"))
+    assert lab.counted("pirate, who", "pirate, other facts") == [a + b for a, b in zip(who, other, strict=True)]
+    rows = lab.rows("facts right")
+    assert list(rows.values())[2] == right and [len(row) for row in rows.values()] == [1, 3, 3, 3]
