@@ -17,7 +17,7 @@ SEEDS = (0, 1, 2)
 SHOWN = {  # what is drawn: its title, the top of its axis, its colour
     "grammatical": ("grammatical", 1.0, "#0072b2"),
     "distinct": ("distinct sentences", 1.0, "#d55e00"),
-    "perplexity": ("perplexity, held out", 35.0, "#cc79a7"),
+    "perplexity": ("perplexity, held out", 45.0, "#cc79a7"),
 }
 
 
