@@ -1,7 +1,8 @@
 """What does a reward teach? Notebook 19's writer, rewarded for grammatical German, and its rivals (notebook 25).
 
-Each arm begins with the same writer of its seed. Reinforcement (GRPO, 128 texts a step) is measured after 60 and 150
-steps; its rivals are not trained: a lower temperature, or the first grammatical text of four.
+Each arm begins with the same writer of its seed. Reinforcement (GRPO, 128 texts a step) is measured after 20 to 150
+steps. Two of its rivals are not trained: a lower temperature, or the first grammatical text of four. The third takes as
+many steps, of ordinary training, on those of as many texts of its own that are grammatical.
 """
 
 from __future__ import annotations
@@ -22,12 +23,13 @@ from transformer_lib.model import modern
 
 from .engine import Step, Steps, Study, rounded
 
-BUDGETS = (60, 150)
+BUDGETS = (20, 40, 60, 90, 120, 150)
 TESTED = 400  # texts that are measured
 UNTRAINED = {"temperature 1": 1.0, "temperature 0.5": 0.5, "temperature 0.3": 0.3}
 BEST_OF = 4
+KEPT, KEPT_STEPS = "own good ones", 60
 REINFORCED = {"KL 0": 0.0, "KL 0.05": 0.05}  # the weight of the KL term
-ARMS = (*UNTRAINED, f"best of {BEST_OF}", *REINFORCED)
+ARMS = (*UNTRAINED, f"best of {BEST_OF}", KEPT, *REINFORCED)
 
 
 @dataclass(frozen=True)
@@ -49,9 +51,12 @@ def run_setup(setup: Setup) -> dict[str, Any]:
     start = writer(setup.seed)
     if setup.arm in UNTRAINED:
         return {"steps": {"0": measured(start, UNTRAINED[setup.arm])}}
-    if setup.arm not in REINFORCED:
+    if setup.arm == f"best of {BEST_OF}":
         return {"steps": {"0": of_texts(best_of(start, BEST_OF))}}
     model, found = copy.deepcopy(start), {}
+    if setup.arm == KEPT:
+        lab.learn_from_own(model, KEPT_STEPS, setup.seed + 1)
+        return {"steps": {str(KEPT_STEPS): measured(model)}}
     for step, _ in enumerate(lab.reinforce(model, BUDGETS[-1], setup.seed + 1, beta=REINFORCED[setup.arm]), start=1):
         if step in BUDGETS:
             found[str(step)] = measured(model)
@@ -103,7 +108,6 @@ STUDY = Study(
     "rewards",
     __doc__,
     steps,
-    seeds=(0,),
     by_seed=True,
     constants={"threads": 1, "texts": TESTED, "budgets": BUDGETS},
 )

@@ -73,3 +73,32 @@ def test_the_perplexity_is_that_of_each_word(temperature, writer, monkeypatch):
         if token != 0
     ]
     assert study.perplexity(writer, temperature) == pytest.approx(torch.stack(losses).mean().exp().item())
+
+
+def test_it_learns_from_its_own_good_texts_alone(writer, monkeypatch):
+    learned = []
+
+    def watched(model, ids):
+        learned.append(ids)
+        return loss_of(model, ids)
+
+    loss_of = lab.next_word_loss
+    monkeypatch.setattr(lab, "next_word_loss", watched)
+    model = copy.deepcopy(writer)
+    lab.learn_from_own(model, 2, 1, reward=lambda said: [float(text.startswith("D")) for text in said])
+    assert len(learned) == 2 and all(ids.shape == (lab.ANSWERS, lab.LONGEST + 1) for ids in learned)
+    assert all(text.startswith("D") for ids in learned for text in lab.texts(ids))
+    assert not torch.equal(model.embedding.weight, writer.embedding.weight)
+
+
+def test_a_look_is_what_the_study_measures(writer):
+    said, right, perplexity = lab.look(writer, 0.5, 31)
+    assert len(said) == 31 and right == sum(lab.grammatical(said)) / 31
+    assert perplexity == pytest.approx(study.perplexity(writer, 1.0), rel=1e-5)
+
+
+def test_what_is_stored_is_given_by_seed():
+    assert len(lab.measured("KL 0.05", 150, "distinct")) == 3
+    assert lab.measured("best of 4", 0, "perplexity") == []
+    every = lab.load_results()["runs"]
+    assert {run["arm"] for run in every} == set(study.ARMS) and len(every) == 3 * len(study.ARMS)

@@ -335,6 +335,17 @@ NOTEBOOKS = (
         optional_minutes=86,
     ),
     Notebook(
+        "25",
+        "teaching_manners",
+        "Teaching it manners",
+        84,
+        "LoRA on a real model, and a writer that is rewarded",
+        exercises=5,
+        quizzes=2,
+        widgets=("W38",),
+        optional_minutes=2,
+    ),
+    Notebook(
         "A",
         "claims_and_corrections",
         "Claims and corrections",

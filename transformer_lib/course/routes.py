@@ -140,7 +140,7 @@ EVENING = Route(
     ),
 )
 
-LAST_OF_PART_I = "17"
+LAST_OF_PART_I, LAST_OF_PART_II = "17", "22"
 
 SPINE = Route(
     "spine",
@@ -153,7 +153,7 @@ PART_II = Route(
     "part_ii",
     "Part II",
     "the way to today's models, notebooks 18 to 22, without the sections marked as optional",
-    tuple(_spine(entry) for entry in NOTEBOOKS if entry.id.isdigit() and entry.id > LAST_OF_PART_I),
+    tuple(_spine(entry) for entry in NOTEBOOKS if LAST_OF_PART_I < entry.id <= LAST_OF_PART_II),
 )
 
 EVERYTHING = Route(

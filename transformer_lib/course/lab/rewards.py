@@ -58,6 +58,25 @@ def grammatical(said: list[str]) -> list[float]:
     return [float(masks.is_grammatical(text)) for text in said]
 
 
+@torch.no_grad()
+def look(model: modern.LanguageModel, temperature: float = 1.0, number: int = 400) -> tuple[list[str], float, float]:
+    """Return texts drawn at this temperature, the share that is grammatical, and the perplexity of held-out sentences.
+
+    The perplexity is that of the model as it is, at temperature 1.
+    """
+    said = texts(write(model, number, torch.Generator().manual_seed(99), temperature))
+    return said, sum(grammatical(said)) / number, next_word_loss(model, one_stack.heldout()).exp().item()
+
+
+def measured(arm: str, step: int, what: str) -> list[float]:
+    """Return what is stored of an arm after so many steps (0 where it is not trained): a number for each seed.
+
+    An arm of which this was not measured has none.
+    """
+    found = (run["steps"][str(step)] for run in load_results()["runs"] if run["arm"] == arm)
+    return [each[what] for each in found if what in each]
+
+
 def reinforce(
     model: modern.LanguageModel, steps: int, seed: int, *, reward: Reward = grammatical, beta: float = 0.0
 ) -> Iterator[float]:
@@ -81,3 +100,20 @@ def reinforce(
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
         yield rewards.mean().item()
+
+
+def learn_from_own(model: modern.LanguageModel, steps: int, seed: int, *, reward: Reward = grammatical) -> None:
+    """Let the model draw as many texts as `reinforce` would, and train it in place on those with a reward above 0."""
+    generator = torch.Generator().manual_seed(seed)
+    drawn = [
+        F.pad(ids, (0, LONGEST + 1 - ids.shape[1])) for ids in (write(model, ANSWERS, generator) for _ in range(steps))
+    ]
+    ids = torch.cat(drawn)
+    good = ids[torch.tensor(reward(texts(ids))) > 0]
+    adam = torch.optim.Adam(model.parameters(), lr=RATE)
+    for _ in range(steps):
+        loss = next_word_loss(model, good[torch.randint(len(good), (ANSWERS,), generator=generator)])
+        adam.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        adam.step()

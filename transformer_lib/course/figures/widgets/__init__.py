@@ -29,6 +29,7 @@ from .positions_panel import position_dial
 from .projections_panel import projection_stepper
 from .reordering_panel import shuffle
 from .residuals_panel import residual_and_norm
+from .rewarded_panel import rewarded
 from .scaling_panel import Saturation, saturation, softmax_saturation
 from .similarity_panel import similarity_weights, token_length
 from .speculation_panel import speculation
@@ -76,6 +77,7 @@ __all__ = [
     "position_dial",
     "projection_stepper",
     "residual_and_norm",
+    "rewarded",
     "saturation",
     "shuffle",
     "soft_lookup",
