@@ -25,6 +25,7 @@ from .lookup_panel import lookup_weights, soft_lookup
 from .mask_dial_panel import mask_dial
 from .masking_panel import mask_lab
 from .panel import Panel
+from .next_word_panel import next_word
 from .positions_panel import position_dial
 from .projections_panel import projection_stepper
 from .reordering_panel import shuffle
@@ -71,6 +72,7 @@ __all__ = [
     "mask_dial",
     "mask_lab",
     "model_map",
+    "next_word",
     "number",
     "patient_chart",
     "position_dial",
