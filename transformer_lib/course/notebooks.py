@@ -335,6 +335,17 @@ NOTEBOOKS = (
         optional_minutes=83,
     ),
     Notebook(
+        "23",
+        "what_chatgpt_is_made_of",
+        "What ChatGPT is made of",
+        85,
+        "a chat with a real model, on your own functions",
+        exercises=5,
+        quizzes=2,
+        widgets=("W36",),
+        optional_minutes=4,
+    ),
+    Notebook(
         "A",
         "claims_and_corrections",
         "Claims and corrections",
