@@ -1,8 +1,8 @@
 """What a real model knows, and how much of it depends on the way it is asked (notebook 23).
 
 SmolLM2-135M-Instruct gets twenty questions of each of six kinds, in a chat, and at the end of a list of three other
-questions with their answers. A seed draws the three. The answers are stored as they are; `lab.asked.marks` says which are
-right. It needs the model (`make real`), and takes about three minutes.
+questions with their answers. A seed draws the three. The answers are stored as they are; `lab.asked.marks` says which
+are right. It needs the model (`make real`), and takes about three minutes.
 """
 
 from __future__ import annotations

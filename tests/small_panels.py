@@ -52,7 +52,8 @@ def translator() -> tl.Translator:
 def letters() -> tl.ByteLevelTokenizer:
     """A tokenizer of 256 bytes, with the special tokens and the template of a chat."""
     vocab = {character: byte for byte, character in CHARACTER_OF_BYTE.items()}
-    template = "{% for message in messages %}<s>{{ message.content }}<e>{% endfor %}{% if add_generation_prompt %}<s>{% endif %}"
+    turns = "{% for message in messages %}<s>{{ message.content }}<e>{% endfor %}"
+    template = turns + "{% if add_generation_prompt %}<s>{% endif %}"
     special = {"<s>": 256, "<e>": 257}
     return tl.ByteLevelTokenizer(vocab, [], special_tokens=special, eos="<e>", chat_template=tl.ChatTemplate(template))
 

@@ -43,7 +43,9 @@ def test_an_answer_does_not_go_on_after_its_end():
         stopping.load_state_dict(model.state_dict())
         stopping.embedding.weight[257] *= 1e3  # tied: its logit is far from all others, on either side
     shown = panel("next_word", model=stopping, last=31).set(temperature=1.0)
-    assert "<e>" in {shown.set(said=31, roll=roll).picture.says.partition("“")[2].partition("”")[0] for roll in range(1, 9)}
+    assert "<e>" in {
+        shown.set(said=31, roll=roll).picture.says.partition("“")[2].partition("”")[0] for roll in range(1, 9)
+    }
 
 
 @pytest.mark.parametrize(

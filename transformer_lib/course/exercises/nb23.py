@@ -62,7 +62,8 @@ EXERCISE_1 = Exercise(
         ("minimum taken off", "+ minimum", "- minimum", "You subtract the minimum; it is added."),
         ("zero in the middle", "scale * numbers", "scale * (numbers - 8.0)",
          "You took 8 off each number, as the type Q4_0 has it; in Q4_1 the minimum does that."),
-        ("big-endian", '"<f2"', '">f2"', "You read the two floats with their bytes the wrong way round; the type is '<f2'."),
+        ("big-endian", '"<f2"', '">f2"',
+         "You read the two floats with their bytes the wrong way round: the type is '<f2'."),
         ("head swapped", "scale, minimum =", "minimum, scale =",
          "Scale and minimum have changed places: the scale comes first."),
         ("only the lower", "packed >> 4", "packed & 15",
@@ -158,8 +159,8 @@ EXERCISE_2 = Exercise(
          "You divided the range into 16 steps, so the largest weight gets the number 16; sixteen numbers have 15 steps "
          "between them."),
         ("around zero", "low, high = weights.min(), weights.max()", "high = weights.abs().max()\nlow = -high",
-         "Your sixteen steps reach as far below zero as above, whatever the weights do: let them reach from the smallest "
-         "weight to the largest."),
+         "Your sixteen steps reach as far below zero as above, whatever the weights do: let them reach from the "
+         "smallest weight to the largest."),
         ("cut off", "torch.round((weights - low) / scale)", "((weights - low) / scale).floor()",
          "You cut numbers off; round them to the nearest, or a weight can move by a whole step."),
         ("equal ones", "if scale == 0:\n    return 0.0, low, torch.zeros(32)\n", "",
@@ -216,10 +217,11 @@ EXERCISE_3 = Exercise(
          "You put all even rows of the matrix first; each head keeps its own rows."),
         ("odd first", "[heads[:, 0::2], heads[:, 1::2]]", "[heads[:, 1::2], heads[:, 0::2]]",
          "The two halves have changed places, so each pair would be turned the other way: even features come first."),
-        ("columns", "heads = rows.unflatten(0, (n_heads, -1))", "return rows.unflatten(0, (n_heads, -1)).flip(1).flatten(0, 1)"
-         "\nheads = rows.unflatten(0, (n_heads, -1))",
+        ("upside down", "heads = rows.unflatten(0, (n_heads, -1))",
+         "return rows.unflatten(0, (n_heads, -1)).flip(1).flatten(0, 1)\nheads = rows",
          "You turned the rows of each head upside down; only the pairs have to be taken apart."),
-        ("unchanged", "return ordered.flatten(0, 1)", "return rows * 1", "The rows are still in the order in which they came."),
+        ("unchanged", "return ordered.flatten(0, 1)", "return rows * 1",
+         "The rows are still in the order in which they came."),
     ),
 )  # fmt: skip
 
@@ -273,13 +275,15 @@ EXERCISE_4 = Exercise(
          "You closed the assistant's turn before anything was said in it."),
         ("no line break after the end", "<|im_end|>\\n\"", '<|im_end|>"',
          "There is no line break after <|im_end|>."),
-        ("no line break after the role", "['role']}\\n", "['role']} ", "After the role comes a line break, not a space."),
+        ("no line break after the role", "['role']}\\n", "['role']} ",
+         "After the role comes a line break, not a space."),
         ("always the system", 'if messages[0]["role"] != "system":', "if True:",
          "The system speaks twice where the messages begin with its own."),
         ("never the system", 'if messages[0]["role"] != "system":', "if False:",
          "Where the messages do not begin with the system's, its text comes first."),
         ("never ended", "<|im_end|>", "", "A message must end with <|im_end|>."),
-        ("no line break before the answer", 'return text + "<|im_start|>assistant\\n"', 'return text + "<|im_start|>assistant"',
+        ("no line break before the answer", 'return text + "<|im_start|>assistant\\n"',
+         'return text + "<|im_start|>assistant"',
          "What opens the assistant's turn ends with a line break."),
     ),
 )  # fmt: skip
@@ -397,7 +401,8 @@ EXERCISE_5 = Exercise(
         ("stop read at once", "if token == stop_id:\n            break",
          "if token == stop_id:\n            read([token])\n            break",
          "stop_id has been read twice: when it came, and again before the next prompt."),
-        ("ids, not texts", "answers.append(decode(said))", "answers.append(said)", "You return ids; decode makes a text."),
+        ("ids, not texts", "answers.append(decode(said))", "answers.append(said)",
+         "You return ids; decode makes a text."),
         ("one answer", "    answers.append(decode(said))\nreturn answers", "    return [decode(said)]",
          "You return after the first answer; the conversation goes on."),
         Endless=Endless,

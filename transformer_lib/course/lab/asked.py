@@ -50,7 +50,7 @@ def _sums(sign: str, text: str) -> dict[str, str]:
 
 
 def _lengths(text: str) -> dict[str, str]:
-    names = "no one two three four five six seven eight".split()
+    names = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight"]
     return {word: f"{len(word)}|{names[len(word)]}" for word in text.split()}
 
 
@@ -62,8 +62,8 @@ KINDS = {
         "What is the opposite of {}?",
         _pairs(
             "hot cold, big small|little, old young|new, dark light|bright, open closed|close, high low, fast slow, "
-            "hard soft|easy, good bad|evil, full empty, rich poor, left right, up down, day night, war peace, love hate, "
-            "black white, north south, strong weak, happy sad"
+            "hard soft|easy, good bad|evil, full empty, rich poor, left right, up down, day night, war peace, "
+            "love hate, black white, north south, strong weak, happy sad"
         ),
         _pairs("long short, wet dry, early late, deep shallow, clean dirty, thick thin, loud quiet, true false"),
     ),

@@ -1,4 +1,4 @@
-"""How fast a language model says tokens on this machine, and how fast the machine's memory would let it (notebook 23)."""
+"""How fast a language model says tokens on this machine, and how fast memory would let it (notebook 23)."""
 
 from __future__ import annotations
 

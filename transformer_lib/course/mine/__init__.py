@@ -237,8 +237,8 @@ def speculative() -> Speculating:
 def chat(model: LanguageModel | AssembledToday, tokenizer: ByteLevelTokenizer) -> Chatting:
     """Return a chat in which the learner's `converse` of notebook 23 talks to a model.
 
-    Until it is accepted, the library's does; `.whose` of what is returned says whose it is. It is called with questions,
-    and returns the answers.
+    Until it is accepted, the library's does; `.whose` of what is returned says whose it is. It is called with
+    questions, and returns the answers.
 
     Raises:
         ValueError: their file cannot be imported. TypeError: the tokenizer has no chat template.

@@ -21,7 +21,7 @@ NOTEBOOK_23: tuple[Question, ...] = (
             ),
             Option(
                 "All weights of the matrix suffer in the same way.",
-                "They would if they shared one scale. Here the harm ends with the block, which is why there are blocks.",
+                "They would if they shared a scale. Here the harm ends with the block, which is why there are blocks.",
             ),
             Option(
                 "Nothing: a scale can be as large as it has to be.",
@@ -44,7 +44,7 @@ NOTEBOOK_23: tuple[Question, ...] = (
             ),
             Option(
                 "Nothing, unless the program puts the old text in front of the new one.",
-                "The conversation is a text. Whoever wants it remembered has to write it down and let it be read again.",
+                "The conversation is a text. If it is to be remembered, it has to be kept, and read once more.",
                 right=True,
             ),
             Option(

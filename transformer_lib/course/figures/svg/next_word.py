@@ -44,7 +44,9 @@ def next_word_picture(shown: NextWord) -> Picture:
     says = f"{shown.how[0].upper()}{shown.how[1:]} comes {token_name(shown.chosen)}{with_chance}."
     lines = textwrap.wrap(visible(shown.answer), _LETTERS)[-_LINES:] or ["(nothing yet)"]
     body = text(10, 16, fit(f"asked: {visible(shown.question)}", WIDTH - 20), "bold")
-    body += "".join(text(10, 36 + 16 * i, fit(row, WIDTH - 10), "" if shown.answer else "soft") for i, row in enumerate(lines))
+    body += "".join(
+        text(10, 36 + 16 * i, fit(row, WIDTH - 10), "" if shown.answer else "soft") for i, row in enumerate(lines)
+    )
     body += line(10, _BARS - 10, WIDTH - 10, _BARS - 10, LINE)
     body += "".join(_bar(shown, i) for i in range(len(shown.tokens)))
     named = (f"{token_name(t)} {weight_text(p)}" for t, p in zip(shown.tokens, shown.probabilities, strict=True))

@@ -24,8 +24,8 @@ from .heads_panel import attention_view
 from .lookup_panel import lookup_weights, soft_lookup
 from .mask_dial_panel import mask_dial
 from .masking_panel import mask_lab
-from .panel import Panel
 from .next_word_panel import next_word
+from .panel import Panel
 from .positions_panel import position_dial
 from .projections_panel import projection_stepper
 from .reordering_panel import shuffle

@@ -1,4 +1,4 @@
-"""W36, a language model answers: word after word, with what else it might have said, at the temperature of your choice."""
+"""W36, a language model answers: word after word, with what else it might have said, at a temperature."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ MOST_BARS, LONGEST_QUESTION = 8, 200  # likeliest tokens that are drawn; tokens 
 
 
 def next_word(
-    model: LanguageModel, tokenizer: ByteLevelTokenizer, question: str = "What is the capital of France?", last: int = 40
+    model: LanguageModel,
+    tokenizer: ByteLevelTokenizer,
+    question: str = "What is the capital of France?",
+    last: int = 40,
 ) -> Panel:
     """Ask a model that was taught to answer, and see at each word what it might have said instead.
 
