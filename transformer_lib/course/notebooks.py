@@ -332,7 +332,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W32",),
         optional=("22.2", "22.3", "22.4", "22.5", "22.8", "22.q1"),
-        optional_minutes=83,
+        optional_minutes=89,
     ),
     Notebook(
         "23",
