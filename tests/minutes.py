@@ -159,7 +159,7 @@ def main(argv: list[str] | None = None) -> int:
     write_map({name: sum(each.values()) for name, each in minutes.items()}, totals)
     evening = write_stops(minutes)
     hours = {routes.EVENING.title: sum(evening.values())}
-    for route in (routes.SPINE, routes.PART_II):
+    for route in (routes.SPINE, routes.PART_II, routes.PART_III):
         hours[route.title] = sum(totals[stop.id] for stop in route.stops)
     hours[routes.EVERYTHING.title] = sum(totals.values()) + sum(optional.values())
     write_readme(hours, totals)

@@ -13,11 +13,12 @@ import numpy as np
 import torch
 
 import transformer_lib as tl
-from factories import make_model
+from factories import make_model, randomise
 from transformer_lib.course.figures import widgets
 from transformer_lib.course.figures.catalogue import INTERACTIVE_FIGURES
 from transformer_lib.course.figures.widgets.controls import Number
 from transformer_lib.course.figures.widgets.masking_panel import Flips
+from transformer_lib.data.byte_level import CHARACTER_OF_BYTE
 
 IDS = {figure.function: figure.id for figure in INTERACTIVE_FIGURES}
 TOKENS = ["the", "cat", "saw", "the", "dog"]
@@ -45,6 +46,24 @@ def translator() -> tl.Translator:
     src, tgt = tl.WordTokenizer.from_texts(SENTENCES), tl.WordTokenizer([f"w{i}" for i in range(13)])
     sizes = {"src_vocab_size": len(src), "tgt_vocab_size": len(tgt), "max_len": 19}
     return tl.Translator(make_model(3, scale=1.5, dtype=torch.float64, **sizes), src, tgt)
+
+
+@cache
+def letters() -> tl.ByteLevelTokenizer:
+    """A tokenizer of 256 bytes, with the special tokens and the template of a chat."""
+    vocab = {character: byte for byte, character in CHARACTER_OF_BYTE.items()}
+    turns = "{% for message in messages %}<s>{{ message.content }}<e>{% endfor %}"
+    template = turns + "{% if add_generation_prompt %}<s>{% endif %}"
+    special = {"<s>": 256, "<e>": 257}
+    return tl.ByteLevelTokenizer(vocab, [], special_tokens=special, eos="<e>", chat_template=tl.ChatTemplate(template))
+
+
+@cache
+def talker() -> tl.modern.LanguageModel:
+    """An untrained language model with large weights, so that its probabilities differ."""
+    torch.manual_seed(5)
+    config = tl.modern.Config(vocab_size=258, d_model=12, n_heads=3, n_layers=2, d_ff=17, n_kv_heads=1)
+    return randomise(tl.modern.LanguageModel(config).double(), 0.7).eval()
 
 
 @cache
@@ -85,6 +104,7 @@ ARGUMENTS = {  # of the panels that need some, or are slow without
     "gathering": lambda: {"X": normal(7, 2)},
     "mask_dial": lambda: {"model": language_model(), "tokenizer": WORDS, "sentence": "Show me the money."},
     "mask_lab": lambda: {"scores": normal(5, 5).round(1), "tokens": ["<start>", "not", "on", "<pad>", "<pad>"]},
+    "next_word": lambda: {"model": talker(), "tokenizer": letters(), "question": "Why?", "last": 5},
     "projection_stepper": lambda: {**matrices(d_model=7), "tokens": TOKENS},
     "residual_and_norm": lambda: {"n_blocks": 5},
     "shuffle": lambda: {**matrices(), "tokens": TOKENS},

@@ -23,6 +23,7 @@ SETTINGS = {  # in which every control matters
     "attention_explorer": {"head": 1, "token": 2, "cut": 1},
     "attention_view": {"head": 1},
     "encoder_walk": {"step": 5, "pad": True},
+    "next_word": {"temperature": 1.5},  # at 0 no dice are rolled
     "patient_chart": {"look": "encoder"},
     "valley": {"optimizer": "momentum"},  # SGD has no memory
 }

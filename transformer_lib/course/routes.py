@@ -156,6 +156,13 @@ PART_II = Route(
     tuple(_spine(entry) for entry in NOTEBOOKS if LAST_OF_PART_I < entry.id <= LAST_OF_PART_II),
 )
 
+PART_III = Route(
+    "part_iii",
+    "Part III",
+    "a real language model, from notebook 23 on, without the sections marked as optional",
+    tuple(_spine(entry) for entry in NOTEBOOKS if entry.id.isdigit() and entry.id > LAST_OF_PART_II),
+)
+
 EVERYTHING = Route(
     "everything",
     "Everything",
@@ -163,7 +170,7 @@ EVERYTHING = Route(
     tuple(_whole(entry) for entry in NOTEBOOKS),
 )
 
-ROUTES = (EVENING, SPINE, PART_II, EVERYTHING)
+ROUTES = (EVENING, SPINE, PART_II, PART_III, EVERYTHING)
 
 
 def route(name: str) -> Route:

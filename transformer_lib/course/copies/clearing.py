@@ -14,7 +14,7 @@ Json = dict[str, Any]
 
 _WAITS = {"exercise", "check", "solution", "nbval-ignore-output"}
 _PERSONAL = re.compile(
-    r"\bprogress\.(banner|course_map|predictions)\(|\bmine\.(map|by_hand|speculative|breaking)\(|\.show\("
+    r"\bprogress\.(banner|course_map|predictions)\(|\bmine\.(map|by_hand|speculative|breaking|chat)\(|\.show\("
 )
 _KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
 

@@ -94,6 +94,8 @@ W34 writing 11
     The decoder at work: the words so far, the source words that it reads, and the word that comes.
 W35 valley 13
     SGD, momentum and Adam in a narrow valley, with the rate, the memory and the noise to choose.
+W36 next_word 23
+    A real model answers a question word by word: what may come next, at the temperature of your choice.
 W38 rewarded 25
     A writer that a program rewards, step by step, with and without a price for leaving what it was.
 """

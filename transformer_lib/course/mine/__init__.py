@@ -6,7 +6,8 @@ function over to `keep`, which writes its source, with the imports, constants an
 `map` shows which of them run, `breaking` spoils one to show what it is for, `planting` puts a fault of one's own there;
 `by_hand` puts their backward passes and their step of Adam in place of those of `transformer_lib.by_hand`; `today`
 computes a `transformer_lib.modern.LanguageModel` with their parts of notebook 20, `copying` trains two attention layers
-made of their functions, and `speculative` decodes with their judgement of drafted tokens.
+made of their functions, `speculative` decodes with their judgement of drafted tokens, and `chat` talks to a real model
+with their loop.
 The folder `mine` is the learner's: git ignores it, and nothing in it is executed but what they wrote.
 
 The environment variable TRANSFORMER_COURSE_MINE names another folder. With TRANSFORMER_COURSE_STATIC set, or while an
@@ -23,6 +24,7 @@ from functools import partial
 from torch import nn
 
 from ..._validate import check_int
+from ...data.byte_level import ByteLevelTokenizer
 from ...decoding.translator import Translator, load_trained
 from ...model.encoder import Encoder
 from ...model.modern import LanguageModel
@@ -30,13 +32,14 @@ from .. import progress
 from ..progress.view import View
 from .account import forget_celebration
 from .assembling import AssembledTransformer
+from .chatting import Chatting
 from .collecting import collect
 from .comparing import SENTENCES, Breaking
 from .folder import FILE, change, current, folder, functions
 from .in_context import USED, CopierParts, MyCopier
 from .layout import Layout, with_part
 from .library import Parts
-from .parts import BY_HAND, NAMES, PARTS, SERVING, TODAY, Part, part_of
+from .parts import BY_HAND, NAMES, PARTS, REAL, SERVING, TODAY, Part, part_of
 from .running import Runs, runs_of
 from .source import CannotWrite
 from .speculating import Speculating, speculating_with
@@ -55,6 +58,7 @@ __all__ = [
     "AssembledTransformer",
     "Breaking",
     "CannotWrite",
+    "Chatting",
     "MyCopier",
     "MyTranslator",
     "Part",
@@ -67,6 +71,7 @@ __all__ = [
     "assembled_stack",
     "breaking",
     "by_hand",
+    "chat",
     "copying",
     "folder",
     "keep",
@@ -227,6 +232,18 @@ def speculative() -> Speculating:
         ValueError: their file cannot be imported.
     """
     return speculating_with(functions(folder(), _kept_of(SERVING)))
+
+
+def chat(model: LanguageModel | AssembledToday, tokenizer: ByteLevelTokenizer) -> Chatting:
+    """Return a chat in which the learner's `converse` of notebook 23 talks to a model.
+
+    Until it is accepted, the library's does; `.whose` of what is returned says whose it is. It is called with
+    questions, and returns the answers.
+
+    Raises:
+        ValueError: their file cannot be imported. TypeError: the tokenizer has no chat template.
+    """
+    return Chatting(model, tokenizer, functions(folder(), _kept_of(REAL)))
 
 
 def map() -> View:

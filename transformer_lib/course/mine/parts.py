@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BY_HAND = "18"  # the notebook whose parts are in NumPy
-TODAY, IN_CONTEXT, SERVING = "20", "21", "22"
-APART = (BY_HAND, TODAY, IN_CONTEXT, SERVING)  # whose parts make something else than the Transformer of 2017
+TODAY, IN_CONTEXT, SERVING, REAL = "20", "21", "22", "23"
+APART = (BY_HAND, TODAY, IN_CONTEXT, SERVING, REAL)  # whose parts make something else than the Transformer of 2017
 
 
 @dataclass(frozen=True)
@@ -80,6 +80,7 @@ PARTS = (
     _part("induction_score(weights, period)", IN_CONTEXT, "tells which head copies"),
     _part("ablate_head(heads, head)", IN_CONTEXT, "takes a head away"),
     _part("tokens_that_stand(drafted, checked, eos_id)", SERVING, "keeps the drafted tokens that are the target's"),
+    _part("converse(prompts, read, encode, decode, stop_id, max_new_tokens)", REAL, "leads a conversation"),
 )
 
 NAMES = tuple(part.name for part in PARTS)

@@ -95,13 +95,18 @@ class AssembledToday(nn.Module):
         """Which of the functions are the learner's."""
         return whose(self.parts.theirs, len(NAMES))
 
-    def forward(self, ids: Tensor) -> Tensor:
-        """Return logits [batch, seq_len, vocab_size] of ids [batch, seq_len]."""
+    def new_cache(self) -> modern.Cache:
+        """Return an empty cache for `forward`."""
+        return self.model.new_cache()
+
+    def forward(self, ids: Tensor, cache: modern.Cache | None = None) -> Tensor:
+        """Return logits [batch, seq_len, vocab_size] of ids [batch, seq_len]; with a cache, those after its tokens."""
         model = self.model
         ids = check_ids("ids", ids, model.config.vocab_size)
         x = model.embedding(ids) * model.config.embedding_scale
-        for layer in cast("list[modern.Block]", model.layers):
-            x = x + self._attend(layer.attention, self._norm(layer.attention_norm, x))
+        kept = [None] * model.config.n_layers if cache is None else cache.layers
+        for layer, own in zip(cast("list[modern.Block]", model.layers), kept, strict=True):
+            x = x + self._attend(layer.attention, self._norm(layer.attention_norm, x), own)
             x = x + self._feed_forward(cast(modern.SwiGLU, layer.feed_forward), self._norm(layer.feed_forward_norm, x))
         return model.head(self._norm(model.norm, x))
 
@@ -111,10 +116,12 @@ class AssembledToday(nn.Module):
     def _feed_forward(self, layer: modern.SwiGLU, x: Tensor) -> Tensor:
         return self.parts.swiglu(x, layer.gate.weight.T, layer.up.weight.T, layer.down.weight.T)
 
-    def _attend(self, attention: modern.GroupedQueryAttention, x: Tensor) -> Tensor:
+    def _attend(
+        self, attention: modern.GroupedQueryAttention, x: Tensor, cache: modern.LayerCache | None = None
+    ) -> Tensor:
         """Return [batch, seq_len, d_model]: heads made, normed where the model norms them, turned, and attended."""
-        config, n = self.model.config, x.shape[1]
-        positions = torch.arange(n, device=x.device)
+        config, n, start = self.model.config, x.shape[1], 0 if cache is None else cache.length
+        positions = torch.arange(start, start + n, device=x.device)
         q, k, v = (
             linear(x).unflatten(-1, (heads, -1)).transpose(1, 2)  # [batch, heads, seq_len, d_head]
             for linear, heads in (
@@ -126,7 +133,10 @@ class AssembledToday(nn.Module):
         q, k = self._norm(attention.q_norm, q), self._norm(attention.k_norm, k)
         if isinstance(attention.position, RotaryPosition):
             q, k = (self.parts.rotate_halves(heads, positions, config.rope_base) for heads in (q, k))
-        mask = self.parts.window_mask(n, n, config.window or n).to(x.device)  # a window of n is none
+        if cache is not None:
+            k, v = cache.append(k, v)
+        k_len = k.shape[2]
+        mask = self.parts.window_mask(n, k_len, config.window or k_len).to(x.device)  # a window of all keys is none
         return attention.w_o(self.parts.grouped_attention(q, k, v, mask).transpose(1, 2).flatten(2))
 
 

@@ -24,6 +24,7 @@ from .heads_panel import attention_view
 from .lookup_panel import lookup_weights, soft_lookup
 from .mask_dial_panel import mask_dial
 from .masking_panel import mask_lab
+from .next_word_panel import next_word
 from .panel import Panel
 from .positions_panel import position_dial
 from .projections_panel import projection_stepper
@@ -72,6 +73,7 @@ __all__ = [
     "mask_dial",
     "mask_lab",
     "model_map",
+    "next_word",
     "number",
     "patient_chart",
     "position_dial",
