@@ -335,6 +335,18 @@ NOTEBOOKS = (
         optional_minutes=83,
     ),
     Notebook(
+        "24",
+        "what_does_it_know_of_france",
+        "What does it know of France, and where?",
+        85,
+        "a map of the way that a fact takes through a real model",
+        exercises=5,
+        quizzes=2,
+        widgets=("W37",),
+        optional=(),
+        optional_minutes=20,
+    ),
+    Notebook(
         "A",
         "claims_and_corrections",
         "Claims and corrections",

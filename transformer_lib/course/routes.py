@@ -140,7 +140,7 @@ EVENING = Route(
     ),
 )
 
-LAST_OF_PART_I = "17"
+LAST_OF_PART_I, LAST_OF_PART_II = "17", "22"
 
 SPINE = Route(
     "spine",
@@ -153,7 +153,14 @@ PART_II = Route(
     "part_ii",
     "Part II",
     "the way to today's models, notebooks 18 to 22, without the sections marked as optional",
-    tuple(_spine(entry) for entry in NOTEBOOKS if entry.id.isdigit() and entry.id > LAST_OF_PART_I),
+    tuple(_spine(entry) for entry in NOTEBOOKS if LAST_OF_PART_I < entry.id <= LAST_OF_PART_II),
+)
+
+PART_III = Route(
+    "part_iii",
+    "Part III",
+    "a real language model, from notebook 23 on, without the sections marked as optional",
+    tuple(_spine(entry) for entry in NOTEBOOKS if entry.id.isdigit() and entry.id > LAST_OF_PART_II),
 )
 
 EVERYTHING = Route(
@@ -163,7 +170,7 @@ EVERYTHING = Route(
     tuple(_whole(entry) for entry in NOTEBOOKS),
 )
 
-ROUTES = (EVENING, SPINE, PART_II, EVERYTHING)
+ROUTES = (EVENING, SPINE, PART_II, PART_III, EVERYTHING)
 
 
 def route(name: str) -> Route:

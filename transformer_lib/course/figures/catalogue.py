@@ -94,6 +94,8 @@ W34 writing 11
     The decoder at work: the words so far, the source words that it reads, and the word that comes.
 W35 valley 13
     SGD, momentum and Adam in a narrow valley, with the rate, the memory and the noise to choose.
+W37 patching 24
+    One vector of a prompt put into the run of a real model on another, and what it says then.
 """
 
 

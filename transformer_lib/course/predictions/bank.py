@@ -25,6 +25,7 @@ from .bank_19 import NOTEBOOK_19
 from .bank_20 import NOTEBOOK_20
 from .bank_21 import NOTEBOOK_21
 from .bank_22 import NOTEBOOK_22
+from .bank_24 import NOTEBOOK_24
 from .bank_A import NOTEBOOK_A
 from .model import Prediction
 
@@ -52,5 +53,6 @@ PREDICTIONS: tuple[Prediction, ...] = (
     *NOTEBOOK_20,
     *NOTEBOOK_21,
     *NOTEBOOK_22,
+    *NOTEBOOK_24,
     *NOTEBOOK_A,
 )

@@ -25,6 +25,7 @@ from .lookup_panel import lookup_weights, soft_lookup
 from .mask_dial_panel import mask_dial
 from .masking_panel import mask_lab
 from .panel import Panel
+from .patching_panel import patching
 from .positions_panel import position_dial
 from .projections_panel import projection_stepper
 from .reordering_panel import shuffle
@@ -72,6 +73,7 @@ __all__ = [
     "mask_lab",
     "model_map",
     "number",
+    "patching",
     "patient_chart",
     "position_dial",
     "projection_stepper",
