@@ -10,7 +10,7 @@ import torch.nn.functional as F
 
 def lens_ranks_by_sorting(streams, gain, table, word):
     order = F.linear(streams, table * gain).argsort(dim=-1, descending=True)
-    return [row.tolist().index(word) for row in order]
+    return torch.tensor([row.tolist().index(word) for row in order])
 
 
 def lens_ranks_one_by_one(streams, gain, table, word):

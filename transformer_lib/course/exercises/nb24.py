@@ -150,7 +150,7 @@ EXERCISE_2 = Exercise(
             return found
         """,
         ("without a copy", "here[layer].clone()", "here[layer]",
-         "You write into `here` itself, so the patches of a layer pile up; work on a clone."),
+         "The patches of a layer pile up, so that all positions up to this one are replaced; take a fresh clone for each."),
         ("the wrong way round", "stream = here[layer].clone()\n        stream[position] = there[layer, position]",
          "stream = there[layer].clone()\n        stream[position] = here[layer, position]",
          "You patch the run `there` with a position of `here`; it is the other way round."),
@@ -162,9 +162,6 @@ EXERCISE_2 = Exercise(
          "You always go on from layer 0; a stream in front of a later layer goes through the later layers only."),
         ("one layer too far", "ahead(stream, layer) - low", "ahead(stream, min(layer + 1, len(here) - 1)) - low",
          "Your patched stream skips a layer: rest(stream, layer) starts with that very layer."),
-        ("all positions up to it", "stream[position] = there[layer, position]",
-         "stream[: position + 1] = there[layer, : position + 1]",
-         "You patch all positions up to this one; a patch replaces one."),
         ("the patched position's logits", "rest(stream, layer)[-1]", "rest(stream, layer)[0]",
          "You read the logits at the first position; what counts is the last."),
         ("one logit", "logits[right] - logits[wrong]", "logits[right]",
@@ -370,7 +367,6 @@ EXERCISE_4 = Exercise(
          "You change the question alone. Where both runs are about one country, bringing the country changes nothing."),
         ("both different", "if len(set(foretold)) == 3", "if asked != question and of != country",
          "Another question and another country are not enough: two countries may share an answer."),
-        ("two are enough", "== 3", ">= 2", "Two different words are not enough: no two of the three may be equal."),
         ("unknown facts", "if country in facts[asked]:\n            foretold",
          "if question != asked and country not in facts[asked]:\n            return [question, country, asked, of]\n"
          "        if country in facts[asked]:\n            foretold",
