@@ -56,6 +56,7 @@ def test_an_evening_is_an_evening():
 def test_the_spine_is_part_one_and_everything_is_all():
     assert [stop.id for stop in routes.SPINE.stops] == [f"{number:02}" for number in range(18)]
     assert [stop.id for stop in routes.PART_II.stops] == ["18", "19", "20", "21", "22"]
+    assert routes.PART_III.stops[0].id == "23"
     assert [stop.entry for stop in routes.EVERYTHING.stops] == [*notebooks.NOTEBOOKS]
     optional = sum(entry.optional_minutes for entry in notebooks.NOTEBOOKS)
     assert routes.EVERYTHING.minutes == sum(entry.minutes for entry in notebooks.NOTEBOOKS) + optional
@@ -104,7 +105,13 @@ def test_times_are_said_as_people_do(minutes, said):
 def test_without_a_choice_the_routes_are_listed_and_the_map_is_as_it_was():
     before = repr(progress.course_map())
     shown = repr(progress.route())
-    assert [line.split("  ")[0] for line in shown.splitlines()] == ["One evening", "The spine", "Part II", "Everything"]
+    assert [line.split("  ")[0] for line in shown.splitlines()] == [
+        "One evening",
+        "The spine",
+        "Part II",
+        "Part III",
+        "Everything",
+    ]
     assert repr(progress.course_map()) == before and "next" not in before
 
 
@@ -155,7 +162,9 @@ def test_stored_outputs_know_no_choice(monkeypatch):
 
 
 def test_an_unknown_route_is_refused():
-    with pytest.raises(ValueError, match="name must be one of evening, spine, part_ii, everything, got 'morning'"):
+    with pytest.raises(
+        ValueError, match="name must be one of evening, spine, part_ii, part_iii, everything, got 'morning'"
+    ):
         progress.route("morning")
     with pytest.raises(ValueError, match="kind must be one of"):
         progress.mark("route", "evening")

@@ -344,7 +344,7 @@ NOTEBOOKS = (
         quizzes=2,
         widgets=("W37",),
         optional=("24.5",),
-        optional_minutes=30,
+        optional_minutes=18,
     ),
     Notebook(
         "A",
