@@ -50,7 +50,7 @@ TAGS = {
 }
 CLAIM = re.compile(r"claim:C\d{3}")
 ANSWERS = re.compile(r"answers:(\d\d|A)\.\d+")
-THIRD_EDITION = (*(f"{n:02}" for n in range(24)), "25")  # kept to the proportions below
+THIRD_EDITION = tuple(f"{n:02}" for n in range(26))  # kept to the proportions below
 MINUTES, MINUTES_OF_00 = 85, 45  # of the spine, with its exercises; cells tagged `optional` are counted apart
 OFF_BY = 5  # minutes by which the stated time may differ from the counted one
 MEDIAN_LINES, LONGEST_CELL, LONGEST_LINE = 6, 16, 88

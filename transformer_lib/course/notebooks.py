@@ -357,6 +357,18 @@ NOTEBOOKS = (
         optional_minutes=2,
     ),
     Notebook(
+        "24",
+        "what_does_it_know_of_france",
+        "What does it know of France, and where?",
+        78,
+        "a map of the way that a fact takes through a real model",
+        exercises=5,
+        quizzes=2,
+        widgets=("W37",),
+        optional=("24.5",),
+        optional_minutes=18,
+    ),
+    Notebook(
         "A",
         "claims_and_corrections",
         "Claims and corrections",

@@ -96,6 +96,8 @@ W35 valley 13
     SGD, momentum and Adam in a narrow valley, with the rate, the memory and the noise to choose.
 W36 next_word 23
     A real model answers a question word by word: what may come next, at the temperature of your choice.
+W37 patching 24
+    One vector of a prompt put into the run of a real model on another, and what it says then.
 W38 rewarded 25
     A writer that a program rewards, step by step, with and without a price for leaving what it was.
 """

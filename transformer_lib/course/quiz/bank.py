@@ -26,6 +26,7 @@ from .bank_20 import NOTEBOOK_20
 from .bank_21 import NOTEBOOK_21
 from .bank_22 import NOTEBOOK_22
 from .bank_23 import NOTEBOOK_23
+from .bank_24 import NOTEBOOK_24
 from .bank_25 import NOTEBOOK_25
 from .bank_A import NOTEBOOK_A
 
@@ -54,6 +55,7 @@ QUESTIONS = (
     *NOTEBOOK_21,
     *NOTEBOOK_22,
     *NOTEBOOK_23,
+    *NOTEBOOK_24,
     *NOTEBOOK_25,
     *NOTEBOOK_A,
 )

@@ -26,6 +26,7 @@ from .mask_dial_panel import mask_dial
 from .masking_panel import mask_lab
 from .next_word_panel import next_word
 from .panel import Panel
+from .patching_panel import patching
 from .positions_panel import position_dial
 from .projections_panel import projection_stepper
 from .reordering_panel import shuffle
@@ -75,6 +76,7 @@ __all__ = [
     "model_map",
     "next_word",
     "number",
+    "patching",
     "patient_chart",
     "position_dial",
     "projection_stepper",
