@@ -150,7 +150,7 @@ EXERCISE_2 = Exercise(
             return found
         """,
         ("without a copy", "here[layer].clone()", "here[layer]",
-         "The patches of a layer pile up, so that all positions up to this one are replaced; take a fresh clone for each."),
+         "The patches of a layer pile up, so that all positions up to this one are replaced. Clone anew for each."),
         ("the wrong way round", "stream = here[layer].clone()\n        stream[position] = there[layer, position]",
          "stream = there[layer].clone()\n        stream[position] = here[layer, position]",
          "You patch the run `there` with a position of `here`; it is the other way round."),

@@ -47,7 +47,8 @@ def next_word(
         "temperature": number("temperature", 0.0, 0.0, 2.0, 0.1),
         "roll": number("roll of the dice", 1, 1, 20),
     }
-    return Panel(draw, controls, widget_id="W36")
+    few = {"question": [question], "said": range(min(last, 12) + 1), "temperature": [0.0, 0.7, 1.5], "roll": [1, 2]}
+    return Panel(draw, controls, widget_id="W36", carried={name: list(values) for name, values in few.items()})
 
 
 def draw_next_word(answers: _Answers, question: str, said: int, temperature: float, roll: int) -> Picture:
