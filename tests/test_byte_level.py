@@ -201,7 +201,7 @@ def test_special_tokens_in_a_text_are_plain_text_unless_asked_for(small):
 def test_tokens_are_shown_as_text(small):
     assert small.tokens("The man, 👍") == [small.token(i) for i in small.encode("The man, 👍")]
     assert "".join(small.tokens("They sat near the river.")) == "They sat near the river."
-    assert small.tokens(torch.tensor(small.encode("the river"))) == ["the", " r", "iver"]
+    assert small.tokens(torch.tensor(small.encode("the river"))) == small.tokens("the river") != ["the river"]
     assert small.token(small.vocab["Ã"]) == r"\xc3"
 
 

@@ -326,7 +326,7 @@ def test_a_strip_to_be_stored_is_an_ordinary_result(monkeypatch):
 
 
 def test_an_unknown_notebook_is_refused():
-    with pytest.raises(ValueError, match="notebook_id must be one of 00 to 22 or A, got '4'"):
+    with pytest.raises(ValueError, match="notebook_id must be one of 00 to 25 or A, got '4'"):
         progress.banner("4")
 
 
@@ -368,7 +368,7 @@ def test_grading_records_nothing(monkeypatch, file):
 
 
 def test_the_course_list_is_in_order_and_file_names_are_plain():
-    assert [entry.id for entry in notebooks.NOTEBOOKS] == [*(f"{number:02d}" for number in range(23)), "A"]
+    assert [entry.id for entry in notebooks.NOTEBOOKS] == [*(f"{number:02d}" for number in range(26)), "A"]
     for entry in notebooks.NOTEBOOKS:
         assert re.fullmatch(r"(\d\d|A)_[a-z0-9_]+\.ipynb", entry.filename)
         assert entry.minutes > 0
