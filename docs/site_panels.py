@@ -218,9 +218,15 @@ def living(cells: Sequence[dict], kept: Path = KEPT) -> Living:
     return found
 
 
+def needs_the_real_model(cells: Sequence[dict]) -> bool:
+    """Return whether a panel speaks with the real model, which is not carried to a page."""
+    return any("real.load(" in source_of(cell) for cell in cells)
+
+
 def all_living(kept: Path = KEPT) -> dict[str, Living]:
     """Return every panel of the course by the id of its cell; every processor works."""
-    cells = list(itertools.chain.from_iterable(map(panel_cells, NOTEBOOKS)))
+    every = itertools.chain.from_iterable(map(panel_cells, NOTEBOOKS))
+    cells = [each for each in every if not needs_the_real_model(each)]
     spawn = multiprocessing.get_context("spawn")  # a fork of a process with torch's threads may wait for ever
     with ProcessPoolExecutor(os.cpu_count(), spawn, torch.set_num_threads, (1,)) as workers:
         found = list(workers.map(partial(living, kept=kept), cells))

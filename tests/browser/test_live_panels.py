@@ -21,7 +21,10 @@ from transformer_lib.course.figures.widgets import Panel
 from transformer_lib.course.notebooks import NOTEBOOKS, Notebook, notebook
 
 PHONE = {"width": 390, "height": 844}
-CELLS = {entry.id: site_panels.panel_cells(entry) for entry in NOTEBOOKS}
+CELLS = {
+    entry.id: [each for each in site_panels.panel_cells(entry) if not site_panels.needs_the_real_model(each)]
+    for entry in NOTEBOOKS
+}
 WITH_PANELS = [entry for entry in NOTEBOOKS if CELLS[entry.id]]
 AS_KEPT = {"05", "08", "19", "17"}  # compared with the file: they need a training, or a patient draws random numbers
 
