@@ -13,6 +13,9 @@ from pathlib import Path
 
 import lab_driver
 import pytest
+import record_front
+
+import built_site
 
 
 @pytest.fixture(scope="session")
@@ -46,6 +49,19 @@ def server(browser, tmp_path_factory) -> Iterator[tuple[str, Path, Path]]:
     finally:
         process.terminate()
         process.wait(30)
+
+
+@pytest.fixture(scope="session")
+def site(browser, tmp_path_factory) -> Path:
+    """The reading site's folder; without a browser nothing is built."""
+    return built_site.built(tmp_path_factory)
+
+
+@pytest.fixture(scope="session")
+def address(site) -> Iterator[str]:
+    """The site as a web server shows it."""
+    with record_front.served(site) as where:
+        yield where
 
 
 @pytest.fixture(scope="session")

@@ -8,15 +8,9 @@ from pathlib import Path
 
 import pytest
 
-import built_site
 from transformer_lib.course import predictions, quiz
 
 PAGE = "notebooks/04_scaled_dot_product_attention.html"
-
-
-@pytest.fixture(scope="session")
-def site(browser, tmp_path_factory) -> Path:
-    return built_site.built(tmp_path_factory)
 
 
 @pytest.fixture(autouse=True)

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from urllib.parse import quote
 
 import pytest
 import record_front
-
-import built_site
 
 FOUND = """() => [...document.querySelectorAll("ul.search > li")].map(item => ({
     title: item.querySelector(":scope > a").textContent,
@@ -19,11 +16,6 @@ FOUND = """() => [...document.querySelectorAll("ul.search > li")].map(item => ({
         marked: [...row.querySelectorAll("mark")].map(mark => mark.textContent)})),
 }))"""
 SEVERAL = "() => document.querySelectorAll('ul.search > li:has(.found-sections)').length >= 4"
-
-
-@pytest.fixture(scope="session")
-def site(browser, tmp_path_factory) -> Path:
-    return built_site.built(tmp_path_factory)
 
 
 @pytest.fixture(autouse=True)

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import record_front
 import site_front
 
-import built_site
 import transformer_lib as tl
 
 READER, KEY = site_front.READER, site_front.READER + 3
 PHONE = {"width": 390, "height": 844}
 
 
-@pytest.fixture(scope="session")
-def site(browser, tmp_path_factory) -> Path:
-    return built_site.built(tmp_path_factory)
-
-
 @pytest.fixture(autouse=True)
 def nothing_leaves_the_machine() -> Iterator[None]:
     """The page watches its own requests; no JupyterLab is needed."""
     yield
-
-
-@pytest.fixture(scope="module")
-def address(site) -> Iterator[str]:
-    """The site as a web server shows it."""
-    with record_front.served(site) as address:
-        yield address
 
 
 @pytest.fixture

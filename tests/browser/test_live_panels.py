@@ -5,18 +5,14 @@ from __future__ import annotations
 import functools
 import gzip
 import html
-import http.server
 import json
 import re
-import threading
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import pytest
 import site_panels
 
-import built_site
 from transformer_lib.course.figures.widgets import Panel
 from transformer_lib.course.notebooks import NOTEBOOKS, Notebook, notebook
 
@@ -29,32 +25,10 @@ WITH_PANELS = [entry for entry in NOTEBOOKS if CELLS[entry.id]]
 AS_KEPT = {"05", "08", "19", "17"}  # compared with the file: they need a training, or a patient draws random numbers
 
 
-@pytest.fixture(scope="session")
-def site(browser, tmp_path_factory) -> Path:
-    return built_site.built(tmp_path_factory)
-
-
 @pytest.fixture(autouse=True)
 def nothing_leaves_the_machine() -> Iterator[None]:
     """The page watches its own requests; no JupyterLab is needed."""
     yield
-
-
-class Quiet(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *said: object) -> None:
-        """Say nothing."""
-
-
-@pytest.fixture(scope="module")
-def address(site) -> Iterator[str]:
-    """The site as a web server shows it."""
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=str(site)))
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    thread.join()
-    server.server_close()
 
 
 @pytest.fixture

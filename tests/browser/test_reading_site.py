@@ -9,8 +9,6 @@ from urllib.parse import quote
 
 import pytest
 
-import built_site
-
 NOTEBOOK = "notebooks/04_scaled_dot_product_attention.html"
 PAGES = [
     "index.html",
@@ -60,11 +58,6 @@ SEARCHED = "() => document.querySelector('.search-summary')?.textContent.include
 HITS = "() => [...document.querySelectorAll('ul.search > li > a')].map(link => link.getAttribute('href'))"
 FOCUSED = "() => document.activeElement.textContent.trim()"
 RING = "() => { const ring = getComputedStyle(document.activeElement); return [ring.outlineStyle, ring.outlineWidth]; }"
-
-
-@pytest.fixture(scope="session")
-def site(browser, tmp_path_factory) -> Path:
-    return built_site.built(tmp_path_factory)
 
 
 @pytest.fixture(autouse=True)
