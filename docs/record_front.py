@@ -22,6 +22,10 @@ from pathlib import Path
 from PIL import Image
 
 DOCS = Path(__file__).resolve().parent
+sys.path[:0] = [str(DOCS.parent)]
+
+from transformer_lib._streams import run_command  # noqa: E402
+
 LOOP, CARD = DOCS / "bank.gif", DOCS / "_static" / "card.png"
 WIDTH, SCALE = 620, 2  # of the loop: CSS pixels, as the README shows it, and the screen's pixels for each
 CARD_SIZE = (600, 315)  # in twice as many pixels, 1200 by 630: what sites that show cards ask for
@@ -240,4 +244,4 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_command(main)

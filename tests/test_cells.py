@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 
@@ -49,8 +50,16 @@ def test_every_description_is_used_and_every_name_is_described():
     used = []
     for entry in notebooks.NOTEBOOKS:
         stored = json.loads(notebooks.file_of(entry).read_text(encoding="utf-8"))["cells"]
-        source = "\n".join(cells.source_of(cell) for cell in stored if cell["cell_type"] == "code")
-        names = re.findall(r'figure\([^"]*"((?:\d\d|[A-Z])\.[a-z]\w*)"', source)
+        sources = [cells.source_of(cell) for cell in stored if cell["cell_type"] == "code"]
+        names = [name for source in sources for name in described(source)]
         assert {name.partition(".")[0] for name in names} <= {entry.id}
         used += names
     assert sorted(set(used)) == sorted(descriptions.read(descriptions._FILE)) and len(used) == len(set(used))
+
+
+def described(source: str) -> list[str]:
+    """Return the names of the descriptions that a cell gives to tl.plotting.figure."""
+    calls = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    figures = [call for call in calls if ast.unparse(call.func) in {"figure", "tl.plotting.figure", "plotting.figure"}]
+    named = [value.value for call in figures for value in call.args if isinstance(value, ast.Constant)]
+    return [name for name in named if re.fullmatch(r"(\d\d|[A-Z])\.[a-z]\w*", str(name))]

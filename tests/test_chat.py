@@ -16,13 +16,15 @@ from transformer_lib.model import modern
 
 pytestmark = pytest.mark.fast
 
+VOCABULARY = 1205  # of the tokenizer below: the model says each of its tokens, and no other
 TEMPLATE = (
     "{% for message in messages %}{{ '<|start|>' + message.role + '\\n' + message.content + '<|end|>\\n' }}{% endfor %}"
     "{% if add_generation_prompt %}{{ '<|start|>assistant\\n' }}{% endif %}"
 )
 CONFIG = {
-    **{"model_type": "llama", "vocab_size": 1211, "hidden_size": 30, "num_hidden_layers": 2, "rms_norm_eps": 1e-5},
-    **{"num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 17, "tie_word_embeddings": True},
+    **{"model_type": "llama", "vocab_size": VOCABULARY, "hidden_size": 30, "num_hidden_layers": 2},
+    **{"num_attention_heads": 3, "num_key_value_heads": 1, "intermediate_size": 17},
+    **{"rms_norm_eps": 1e-5, "tie_word_embeddings": True},
 }
 QUESTIONS = ("What is the capital of France?", "And of Italy? 👍", "Thanks!")
 
@@ -47,7 +49,7 @@ def model():
 
 def make_model(**changes) -> modern.LanguageModel:
     torch.manual_seed(1)
-    sizes = {"vocab_size": 1211, "d_model": 30, "n_heads": 3, "n_layers": 2, "d_ff": 17}
+    sizes = {"vocab_size": VOCABULARY, "d_model": 30, "n_heads": 3, "n_layers": 2, "d_ff": 17}
     return randomise(modern.LanguageModel(modern.Config(**sizes | changes)), 1.5).eval()
 
 

@@ -20,8 +20,9 @@ COMMANDS = sorted(
     for path in (ROOT / folder).rglob("*.py")
     if path.name == "__main__.py" or '\nif __name__ == "__main__":\n' in path.read_text(encoding="utf-8")
 )
-# A process of ours starts these and reads what they say: the second needs nothing of this library, in a container too.
-NO_COMMAND = {"tests/benchmarks/memory.py", "transformer_lib/course/teaching/assignments/run.py"}
+# A process of ours starts these and reads what they say: the last needs nothing of this library, in a container too.
+BENCHMARKS = {f"tests/benchmarks/{name}.py" for name in ("llama", "memory")}
+NO_COMMAND = BENCHMARKS | {"transformer_lib/course/teaching/assignments/run.py"}
 
 # Asks each command for its help, on consoles of these encodings and where nobody reads, and prints how each ends.
 ASK = """

@@ -138,7 +138,7 @@ def test_a_wrong_notebook_a_missing_file_and_a_number_too_small_are_refused(tmp_
             build.make_course(tmp_path, paths, **{name: number})
     with pytest.raises(SystemExit):
         build.main(["--out", str(tmp_path), "4"])
-    assert "must be one of 00 to 22 or A, got '4'" in capsys.readouterr().err
+    assert "must be one of 00 to 25 or A, got '4'" in capsys.readouterr().err
     monkeypatch.setattr(build.course, "path_of", lambda entry: None)
     with pytest.raises(FileNotFoundError, match=r"00_start_here\.ipynb must lie beside the library"):
         build.chosen_notebooks([])

@@ -100,7 +100,7 @@ def test_what_cannot_be_made_is_refused(archive, tmp_path, capsys):
             build.make_autograder(tmp_path / "out", archive[1], **given)
     with pytest.raises(SystemExit):
         build.main(["99", "--out", str(tmp_path / "out")])
-    assert "must be one of 00 to 22 or A, got '99'" in capsys.readouterr().err
+    assert "must be one of 00 to 25 or A, got '99'" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
 
 

@@ -424,7 +424,7 @@ def test_what_is_missing_is_named(tmp_path, monkeypatch):
         slides.deck_of(course.Notebook("98", "none", "None", 1, "nothing"))
 
 
-@pytest.mark.parametrize(("name", "said"), [("4", "must be one of 00 to 22 or A, got '4'"), ("04", "no-such-package")])
+@pytest.mark.parametrize(("name", "said"), [("4", "must be one of 00 to 25 or A, got '4'"), ("04", "no-such-package")])
 def test_the_command_says_what_is_wrong_in_a_line(name, said, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(slides, "VENDORED", {"x.js": ("no-such-package-here", "x.js")})
     with pytest.raises(SystemExit):

@@ -29,7 +29,7 @@ def test_it_draws_only_up_to_the_step():
 
 def test_its_states_are_few_and_listed():
     states = list(rewarded().states())
-    assert len(states) == 42 and {values["price"] for values, _ in states} == {0.0, 0.05}
+    assert len(states) == 42 and {values["price"] for values, *_ in states} == {0.0, 0.05}
 
 
 @pytest.mark.parametrize(

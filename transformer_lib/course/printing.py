@@ -15,6 +15,7 @@ import tempfile
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,9 @@ def print_pdf(page: Path, pdf: Path, *, query: str = "", ready: str = "true", se
     address = page.resolve(strict=True).as_uri() + (f"?{query}" if query else "")
     with _browser(address, time.monotonic() + seconds) as socket:
         try:
-            data = asyncio.run(asyncio.wait_for(_printed(socket, f"{LOADED} && ({ready})"), seconds))
+            printing = asyncio.wait_for(_printed(socket, f"{LOADED} && ({ready})"), seconds)
+            with ThreadPoolExecutor(max_workers=1) as thread:  # of its own: in a notebook a loop runs in ours
+                data = thread.submit(asyncio.run, printing).result()
         except TimeoutError:
             raise RuntimeError(f"{page.name} was not ready to be printed after {seconds:g} seconds") from None
     pdf.write_bytes(data)
