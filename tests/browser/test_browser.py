@@ -77,14 +77,17 @@ def picture_of(found):
 def move_last_slider(page, found):
     """One step by keyboard, or the last button where there is no slider; picture and line of text must follow.
 
-    A slider may belong to another view of the panel; then the last button chooses that view.
+    A slider may belong to another setting of the panel, such as the dice of a choice that is not made at random; then
+    the one before it is moved, and at last the button that chooses another view.
     """
     found.scroll_into_view_if_needed()
-    told = found.locator("[role=status]").first
+    told, handles = found.locator("[role=status]").first, found.locator(".noUi-handle")
     before, said = picture_of(found).inner_html(), told.inner_html()
-    if found.locator(".noUi-handle").count():
-        press_on(page, found.locator(".noUi-handle").last, "ArrowRight")
-    if not found.locator(".noUi-handle").count() or not changed(page, picture_of(found), before, seconds=3):
+    for number in reversed(range(handles.count())):
+        press_on(page, handles.nth(number), "ArrowRight")
+        if changed(page, picture_of(found), before, seconds=3):
+            break
+    else:
         press_on(page, found.locator(".jupyter-widgets button").last, "Enter")
     assert changed(page, picture_of(found), before), "the picture did not change"
     assert changed(page, told, said), "the line of text did not change"

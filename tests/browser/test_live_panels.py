@@ -53,10 +53,12 @@ def opened(browser, address) -> Iterator:
     assert complaints == []
 
 
-@functools.cache
-def python(cell_id: str) -> Panel:
-    """The panel as JupyterLab would have it."""
+def fresh(cell_id: str) -> Panel:
+    """The panel as its cell in JupyterLab makes it."""
     return next(site_panels.made(cells) for cells in CELLS[cell_id[:2]] if cells[-1]["id"] == cell_id)
+
+
+python = functools.cache(fresh)  # to be asked with all of its controls set, as the last test left them somewhere
 
 
 @functools.cache
@@ -173,7 +175,7 @@ def test_a_part_of_the_picture_is_clicked(opened):
 def laboratory(opened):
     """The mask laboratory on its page, as (press a button, set a box, compare with Python's for these values)."""
     page = opened(notebook("07"))
-    panel, mine = box(page, "07-032"), python("07-032")
+    panel, mine = box(page, "07-032"), fresh("07-032")
 
     def press(name: str) -> None:
         panel.get_by_role("button", name=name, exact=True).press("Enter")
@@ -234,7 +236,7 @@ NUMBER = re.compile(r"changes by ([+-][\d.]+)")
 def test_a_weight_is_cut_as_in_python(opened, everywhere):
     """The page's translator computes with weights of half precision: a change of ln P may differ by 0.02."""
     page = opened(notebook("15"))
-    panel, mine = box(page, "15-025"), python("15-025")
+    panel, mine = box(page, "15-025"), fresh("15-025")
     cut = panel.get_by_label("cut its key", exact=True)
     if everywhere:
         panel.get_by_label("cut in all layers and heads").press("Space")
