@@ -10,6 +10,7 @@ import torch
 from studies import rewards as study
 from transformer_lib.course.lab import masks, one_stack
 from transformer_lib.course.lab import rewards as lab
+from transformer_lib.training.preferences import group_advantages
 
 pytestmark = pytest.mark.fast
 
@@ -44,6 +45,28 @@ def test_a_reward_is_earned_more_often_and_the_price_holds_the_model_back(writer
     ids = one_stack.heldout()[:, :5]
     apart = {beta: (model(ids) - writer(ids)).abs().mean() for beta, model in models.items()}
     assert apart[0.0] > 2 * apart[100.0] > 0
+
+
+def test_a_step_is_that_of_the_notebook(writer):
+    models = [copy.deepcopy(writer) for _ in range(2)]
+    next(lab.reinforce(models[0], 1, 5))
+    adam = torch.optim.Adam(models[1].parameters(), lr=lab.RATE)
+    ids = lab.write(models[1], lab.ANSWERS, torch.Generator().manual_seed(5))
+    advantages = group_advantages(torch.tensor([lab.grammatical(lab.texts(ids))]))
+    words = [row[1 : row.index(2) + 1] if 2 in row else row[1:] for row in ids.tolist()]  # to eos
+    log_probs = models[1](ids).log_softmax(dim=-1)  # hardly trained, it says padding, too, which does not count
+    means = torch.stack(
+        [
+            torch.stack([log_probs[i, t, word] for t, word in enumerate(said) if word]).mean()
+            for i, said in enumerate(words)
+        ]
+    )
+    torch.testing.assert_close(lab.mean_log_prob(models[1], ids), means)
+    (-advantages[0] * lab.mean_log_prob(models[1], ids)).mean().backward()
+    torch.nn.utils.clip_grad_norm_(models[1].parameters(), 1.0)
+    adam.step()
+    for ours, theirs in zip(*(model.parameters() for model in models), strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-5)
 
 
 def test_what_is_said_of_texts_by_hand():

@@ -48,6 +48,17 @@ def write(model: modern.LanguageModel, number: int, generator: torch.Generator, 
     return ids
 
 
+def words_said(ids: Tensor) -> Tensor:
+    """Return True for each word of the texts that was said: not for bos, which was given, nor for padding."""
+    return (ids != PAD_ID).index_fill(1, torch.tensor(0), False)
+
+
+def mean_log_prob(model: modern.LanguageModel, ids: Tensor) -> Tensor:
+    """Return the mean log probability of a text's words under the model, in nats: [number], with gradients."""
+    said = words_said(ids)
+    return token_log_probs(model, ids, said).sum(dim=1) / said.sum(dim=1)
+
+
 def texts(ids: Tensor) -> list[str]:
     """Return the texts as strings."""
     return [one_stack.tokenizer().decode(row) for row in ids]
@@ -89,8 +100,7 @@ def reinforce(
     adam = torch.optim.Adam(model.parameters(), lr=RATE)
     for _ in range(steps):
         ids = write(model, ANSWERS, generator)
-        rewards = torch.tensor([reward(texts(ids))])  # [1, ANSWERS]
-        said = (ids != PAD_ID).index_fill(1, torch.tensor(0), False)  # not bos, which it was given
+        rewards, said = torch.tensor([reward(texts(ids))]), words_said(ids)  # [1, ANSWERS], [ANSWERS, longest]
         with torch.no_grad():
             before = token_log_probs(reference, ids, said)
         log_probs = token_log_probs(model, ids, said)

@@ -36,7 +36,7 @@ NOTEBOOK_25 = (
         (
             "lower: whoever writes better German is less surprised by it.",
             "the same, to one decimal: no reward asked about it.",
-            "higher.",
+            "higher: what earns a reward need not be what the corpus says.",
         ),
         right="C",
     ),
@@ -61,7 +61,7 @@ NOTEBOOK_25 = (
         (
             "risen: the better answer is less likely than it was.",
             "stayed: both have fallen, so nothing is learned about the pair.",
-            "fallen.",
+            "fallen: the worse answer has become less likely still.",
         ),
         right="C",
     ),
