@@ -495,6 +495,25 @@ def test_the_courses_settings_come_beside_the_users():
     assert both["A"] == "b"
 
 
+def test_side_bars_are_closed_at_first_and_a_layout_is_kept(tmp_path, monkeypatch):
+    monkeypatch.delenv("JUPYTERLAB_WORKSPACES_DIR", raising=False)
+    assert lab.layout(tmp_path) == [f"--LabApp.workspaces_dir={tmp_path.resolve() / lab.WORKSPACES}"]
+    [file] = (tmp_path / lab.WORKSPACES).iterdir()
+    sides = json.loads(file.read_text())["data"]["layout-restorer:data"]
+    assert sides["left"]["collapsed"] and sides["right"]["collapsed"]
+    file.write_text("as it was left")
+    lab.layout(tmp_path)
+    assert file.read_text() == "as it was left"
+
+
+def test_a_layout_is_jupyterlabs_own_where_one_is_named_or_nothing_can_be_written(tmp_path, monkeypatch):
+    monkeypatch.delenv("JUPYTERLAB_WORKSPACES_DIR", raising=False)
+    (tmp_path / "file").touch()
+    assert lab.layout(tmp_path / "file") == []
+    monkeypatch.setenv("JUPYTERLAB_WORKSPACES_DIR", str(tmp_path))
+    assert lab.layout(tmp_path) == []
+
+
 VIEW = "application/vnd.jupyter.widget-view+json"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -11,6 +12,12 @@ from pathlib import Path
 from .. import matplotlib_folder, notebooks, progress
 
 SETTINGS = Path(__file__).resolve().parent / "jupyter"
+WORKSPACES = ".jupyterlab"  # in the learner's folder: which notebooks are open, and how JupyterLab is laid out
+CLOSED = {"collapsed": True, "visible": True, "widgets": []}
+AT_FIRST = {  # a narrow window has no room for a list of notebooks beside the one that is read; Ctrl+B opens it
+    "data": {"layout-restorer:data": {"main": None, "left": CLOSED, "right": CLOSED, "relativeSizes": [0, 1, 0]}},
+    "metadata": {"id": "default"},
+}
 
 
 def command(place: Path, root: Path, arguments: Sequence[str]) -> list[str]:
@@ -39,10 +46,28 @@ def environment(inherited: Mapping[str, str]) -> dict[str, str]:
     return {**inherited, "JUPYTER_CONFIG_PATH": os.pathsep.join([str(SETTINGS), *([found] if found else [])])}
 
 
+def layout(place: Path) -> list[str]:
+    """Return the option that keeps JupyterLab's layout in the learner's folder, with closed side bars at first.
+
+    Where the learner has named a folder for workspaces, or nothing can be written, it is JupyterLab's own.
+    """
+    if "JUPYTERLAB_WORKSPACES_DIR" in os.environ:
+        return []
+    from jupyterlab_server.workspaces_handler import WorkspacesManager
+
+    folder = place.resolve() / WORKSPACES
+    try:
+        if not any(folder.glob("*.jupyterlab-workspace")):
+            WorkspacesManager(str(folder)).save("default", json.dumps(AT_FIRST))
+    except OSError:
+        return []
+    return [f"--LabApp.workspaces_dir={folder}"]
+
+
 def start(place: Path, root: Path, arguments: Sequence[str]) -> int:
     """Run JupyterLab until it ends, and return its exit status; except on Windows it takes this process over."""
     matplotlib_folder.ensure()  # for notebooks that import it themselves
-    words, own = command(place, root, arguments), environment(os.environ)
+    words, own = command(place, root, [*layout(place), *arguments]), environment(os.environ)
     sys.stdout.flush()
     if os.name != "nt":
         os.execve(words[0], words, own)
