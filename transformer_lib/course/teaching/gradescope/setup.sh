@@ -5,8 +5,8 @@ source=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 course=$(dirname "$source")/course
 
 # The course needs Python 3.11 or later.
-for python in python3.13 python3.12 python3.11 python3 none; do
-  "$python" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 14))' 2>/dev/null && break
+for python in python3.14 python3.13 python3.12 python3.11 python3 none; do
+  "$python" -c 'import sys, venv, ensurepip; sys.exit(not (3, 11) <= sys.version_info < (3, 15))' 2>/dev/null && break
 done
 if [ "$python" = none ]; then
   apt-get update
