@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from transformer_lib.course.lab import cuts, genders
+from transformer_lib.course.lab import cuts, speaking
 from transformer_lib.course.lab.heads import questions
 from transformer_lib.course.lab.questions import Questions, donors, margins, share
 from transformer_lib.data.corpora import Corpus, load_corpus
@@ -41,40 +41,40 @@ def measure(translator: Translator, corpus: Corpus) -> dict[str, Any]:
 
 def said(translator: Translator, it: Questions) -> dict[str, Any]:
     """Return how often each head, and all four together, put the right pronoun first, and their best words."""
-    logits, right = genders.head_logits(translator.model, genders.handed_on(translator, it)), genders.pronouns(it)
-    hits = genders.first_of(translator, _with_sum(logits), genders.PRONOUNS) == right[:, None]
-    first = torch.tensor([side == "first" for _, side, *_ in genders.described(it)])
+    logits, right = speaking.head_logits(translator.model, speaking.handed_on(translator, it)), speaking.pronouns(it)
+    hits = speaking.first_of(translator, _with_sum(logits), speaking.PRONOUNS) == right[:, None]
+    first = torch.tensor([side == "first" for _, side, *_ in speaking.described(it)])
     words = translator.tgt_tokenizer.words
     return {
         "pronouns": _heads_and_all(hits),
         "pronouns by side": {"first": _heads_and_all(hits[first]), "second": _heads_and_all(hits[~first])},
         "words": {
             name: [[words[i] for i in row.topk(TOP).indices.tolist()] for row in logits[right == g].mean(dim=0)]
-            for g, name in enumerate(genders.PRONOUNS)
+            for g, name in enumerate(speaking.PRONOUNS)
         },
     }
 
 
 def of_articles(translator: Translator, corpus: Corpus) -> dict[str, Any]:
     """Return how often each head, and all four together, say the gender of the article that is written."""
-    found = genders.articles(translator, corpus["heldout"][::EVERY])
-    logits = _with_sum(genders.head_logits(translator.model, found.z))
-    return _heads_and_all(genders.gender_said(translator, logits) == found.gender()[:, None])
+    found = speaking.articles(translator, corpus["heldout"][::EVERY])
+    logits = _with_sum(speaking.head_logits(translator.model, found.z))
+    return _heads_and_all(speaking.gender_said(translator, logits) == found.gender()[:, None])
 
 
 def by_strangers(translator: Translator, it: Questions, corpus: Corpus) -> dict[str, Any]:
     """Return the share of pronouns flipped if the twin, or a stranger of each kind, lends one head, or all four."""
-    model, own = translator.model, genders.own_outputs(translator, it)
+    model, own = translator.model, speaking.own_outputs(translator, it)
     twin = cuts.head_outputs(model, it, donors(translator, it, corpus["heldout"]))
     n_heads, flips = model.config.n_heads, {}
     for name, heads in {**{str(h + 1): [h] for h in range(n_heads)}, "all": list(range(n_heads))}.items():
-        with genders.lent(model, heads, twin):
+        with speaking.lent(model, heads, twin):
             flips[name] = {"the twin": round(1 - share(margins(model, it)), 3)}
-        for kind in genders.KINDS:
-            lenders, drawn = genders.of_kind(it, corpus["heldout"], kind), []
+        for kind in speaking.KINDS:
+            lenders, drawn = speaking.of_kind(it, corpus["heldout"], kind), []
             for seed in range(DRAWS):
-                others = genders.strangers(it, lenders, seed)
-                drawn.append(genders.flipped(translator, it, heads, others, own).double().mean())
+                others = speaking.strangers(it, lenders, seed)
+                drawn.append(speaking.flipped(translator, it, heads, others, own).double().mean())
             flips[name][kind] = rounded(torch.stack(drawn).mean(), 3)
     return flips
 

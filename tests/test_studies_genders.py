@@ -9,7 +9,7 @@ from read_once import HELDOUT, TRAINED
 from studies import genders as study
 from test_studies_shared import form
 from transformer_lib.course.lab import cuts
-from transformer_lib.course.lab import genders as lab
+from transformer_lib.course.lab import speaking as lab
 from transformer_lib.course.lab.heads import questions
 from transformer_lib.course.lab.questions import margins, twins
 from transformer_lib.data.corpora import load_corpus

@@ -26,7 +26,7 @@ def test_answers_are_those_of_the_model():
 def test_a_short_run():
     few = Corpus("context", {"train": CORPUS["train"], "validation": CORPUS["validation"][:12]})
     curve = study.run(few, 0, pairs=35, looks=(2, 3))
-    assert list(curve) == list(study.MEASURED) and all(len(values) == 2 for values in curve.values())
+    assert list(curve) == [*study.MEASURED, "always wrong, p"] and all(len(values) == 2 for values in curve.values())
     assert curve["loss"][1] < 20 and 0 <= curve["wrong, p"][1] <= 1
 
 
@@ -39,3 +39,9 @@ def test_the_average_loss_is_that_of_right_and_wrong_words():
             assert share * right + (1 - share) * wrong == pytest.approx(loss, abs=2e-3)
     steps, curves = study_lab.curves(STORED, "wrong, p")
     assert steps == list(study_lab.LOOKS) and curves == [run["wrong, p"] for run in STORED["runs"]]
+
+
+def test_the_labels_that_stay_wrong_grow_as_sure_as_all_that_are_wrong():
+    for run in STORED["runs"]:
+        kept, wrong = run["always wrong, p"], run["wrong, p"]
+        assert kept == pytest.approx(wrong, abs=0.04) and kept == sorted(kept)
