@@ -2,7 +2,7 @@
 
 SmolLM2-135M-Instruct gets twenty questions of each of six kinds, in a chat, and at the end of a list of three other
 questions with their answers. A seed draws the three. The answers are stored as they are; `lab.asked.marks` says which
-are right. It needs the model (`make real`), and takes about three minutes.
+are right. It needs the model (`make real`), and takes about five minutes.
 """
 
 from __future__ import annotations

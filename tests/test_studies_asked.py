@@ -35,6 +35,21 @@ def test_an_answer_is_right_if_its_word_is_in_it(said, answer, right):
     assert asked.is_right(said, answer) is right
 
 
+@pytest.mark.parametrize(
+    ("said", "right"),
+    [
+        ("7 + 5 = 12", True),
+        ("12 is what I take away, so the answer is 4.", False),
+        ("The answer is 12, of course.", True),
+        ("121", False),
+        ("You simply add them together.", False),
+    ],
+)
+def test_the_last_number_counts_for_a_sum(said, right):
+    assert asked.ends_with(said, "12") is right
+    assert asked.marks("sums in words", [said] * 20)[0] is right
+
+
 def test_sums_are_those_of_their_numbers():
     for name, sign in (("sums in signs", "+"), ("sums in words", "plus")):
         for sums in (asked.KINDS[name].asked, asked.KINDS[name].examples):
@@ -50,6 +65,14 @@ def test_marks_belong_to_their_questions():
     right = [answer.split("|")[0] for answer in asked.KINDS["opposites"].asked.values()]
     assert asked.marks("opposites", right) == [True] * 20
     assert sum(asked.marks("opposites", right[1:] + right[:1])) == 0
+
+
+def test_right_answers_are_counted_by_kind_behind_examples_and_in_a_chat():
+    lists, chats = asked.counted(STORED)
+    assert list(lists) == list(chats) == list(asked.KINDS)
+    assert lists["sums in signs"] == [15, 12, 13] and chats["sums in words"] == [10]
+    short = STORED | {"runs": STORED["runs"][:1]}
+    assert [len(numbers) for numbers in asked.counted(short)[0].values()] == [1, 0, 0, 0, 0, 0]
 
 
 @pytest.mark.slow

@@ -343,7 +343,7 @@ NOTEBOOKS = (
         exercises=5,
         quizzes=2,
         widgets=("W36",),
-        optional_minutes=1,
+        optional_minutes=6,
     ),
     Notebook(
         "24",

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 
@@ -18,7 +19,7 @@ import transformer_lib as tl
 from . import stored
 
 CHAT, LIST = 16, 6  # the most tokens of an answer in a chat, and in a list, where it ends with its line
-SUMS = CHAT + 24  # in a chat, sums are talked about at length
+SUMS = 200  # in a chat, sums are talked about at length
 
 load_results = stored.loader("asked.json")
 
@@ -134,6 +135,20 @@ def is_right(said: str, answer: str) -> bool:
     return re.search(rf"\b({answer})\b", said, re.IGNORECASE) is not None
 
 
+def ends_with(said: str, number: str) -> bool:
+    """Return whether this is the last number of what was said: on the way to a sum others may be named."""
+    return re.findall(r"\d+", said)[-1:] == [number]
+
+
 def marks(kind: str, said: Sequence[str]) -> list[bool]:
-    """Return for each answer to the questions of this kind whether it is right."""
-    return [is_right(text, answer) for text, answer in zip(said, KINDS[kind].asked.values(), strict=True)]
+    """Return for each answer to the questions of this kind whether it is right; of a sum, its last number counts."""
+    judge = ends_with if kind.startswith("sums") else is_right
+    return [judge(text, answer) for text, answer in zip(said, KINDS[kind].asked.values(), strict=True)]
+
+
+def counted(results: Mapping[str, Any]) -> tuple[dict[str, list[int]], dict[str, list[int]]]:
+    """Return how many of 20 are right of each kind: behind each set of three examples, and in a chat (one number)."""
+    lists: dict[str, list[int]] = {kind: [] for kind in KINDS}
+    for run in results["runs"]:
+        lists[run["kind"]].append(sum(marks(run["kind"], run["said"])))
+    return lists, {kind: [sum(marks(kind, results["chat"][kind]))] for kind in KINDS}

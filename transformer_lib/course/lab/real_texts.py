@@ -1,6 +1,19 @@
-"""Three short texts for a real model to read, written for this course, so that it cannot know them by heart."""
+"""Three short texts for a real model to read, written for this course, so that it cannot know them by heart.
+
+`load_outside()` has what `transformers` makes of them with the same file (`studies.outside`), and `away` says how far
+from that a model is.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import Tensor
+
+from . import stored
+
+load_outside = stored.loader("outside.json")
 
 TEXTS = {
     "a story": (
@@ -26,3 +39,18 @@ TEXTS = {
         "    return best\n"
     ),
 }  # fmt: skip
+
+
+@torch.no_grad()
+def away(reader: Callable[[Tensor], Tensor], name: str = "a story") -> float:
+    """Return how far a model's logits are from those of transformers for a text: |difference| / |theirs|.
+
+    Compared are the three logits that were largest there at each token, which are stored.
+
+    Args:
+        reader: ids [1, seq_len] -> logits [1, seq_len, vocab_size]. name: of one of TEXTS.
+    """
+    theirs = load_outside()["texts"][name]
+    logits, wanted = reader(torch.tensor([theirs["ids"]]))[0], torch.tensor(theirs["logits"])
+    found = logits.gather(1, torch.tensor(theirs["likeliest"]))
+    return ((found - wanted).norm() / wanted.norm()).item()

@@ -14,7 +14,7 @@ NOTEBOOK_23 = (
             "stops with an error: something no longer fits.",
             "writes signs and syllables without any sense.",
             "says the same as before, since a dot product has no order.",
-            "writes worse English, and still names the capital of France.",
+            "writes English that you might not suspect.",
         ),
         right="D",
     ),
@@ -26,6 +26,6 @@ NOTEBOOK_23 = (
         close=1.5,
         decimals=1,
     ),
-    Number("23.p5", "How many of 20 sums below 20 are right in a chat?", 0, 20, close=2),
-    Number("23.p6", "How many of 20 are right in signs, behind three others?", 0, 20, close=2, decimals=1),
+    Number("23.p5", "How many of 20 sums are right in a chat, in words?", 0, 20, close=2),
+    Number("23.p6", "How many of 20 are right in signs, behind three others, on average?", 0, 20, close=2, decimals=1),
 )

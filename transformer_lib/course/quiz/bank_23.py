@@ -7,8 +7,8 @@ from .model import Choice, Option, Question
 NOTEBOOK_23: tuple[Question, ...] = (
     Choice(
         "23.q1",
-        "In one block of 32, a single weight is a hundred times larger than all the others. Each block has a scale and "
-        "a minimum of its own. What becomes of the weights in this block?",
+        "In one block of 32, a single weight is a hundred times larger than all the others. What becomes of the "
+        "weights when they are rounded?",
         (
             Option(
                 "Only the large one suffers: it is far from all sixteen steps.",
@@ -31,8 +31,8 @@ NOTEBOOK_23: tuple[Question, ...] = (
     ),
     Choice(
         "23.q2",
-        "You close the chat, and open it again. The weights have not changed. What does the model know of your first "
-        "conversation?",
+        "In the evening you tell the model all about your day, and close the program. In the morning you open it "
+        "again. What does the model know of your day?",
         (
             Option(
                 "What was important in it: that is what it has learned.",
@@ -48,7 +48,7 @@ NOTEBOOK_23: tuple[Question, ...] = (
                 right=True,
             ),
             Option(
-                "Only the first turn, which is where its attention goes.",
+                "What you said first, which is where its attention goes.",
                 "Nothing is kept when the cache is gone, neither first nor last.",
             ),
         ),
