@@ -1,4 +1,4 @@
-"""What notebook 17 asks to predict: a loss, rows with more padding, a leak without weights, and how many instruments ring."""
+"""What notebook 17 asks to predict: a loss, rows with more padding, a leak without weights, and what rings."""
 
 from __future__ import annotations
 
