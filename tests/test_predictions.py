@@ -12,6 +12,7 @@ from transformer_lib.course.cells import source_of, tags_of
 from transformer_lib.course.predictions import outcome, predict
 from transformer_lib.course.predictions.bank import PREDICTIONS
 from transformer_lib.course.predictions.model import SURPRISES, Choice, Number
+from transformer_lib.course.predictions.view import plain
 from transformer_lib.course.progress.guesses import Guess
 
 pytestmark = pytest.mark.fast
@@ -153,7 +154,7 @@ def test_a_number_is_typed_and_committed_by_enter():
 def test_a_page_without_a_kernel_shows_the_question_and_no_answer():
     shown = predict("07.p7")._repr_mimebundle_()
     assert shown["text/html"].count("<li>") == 3 and "<code>one</code>" in shown["text/html"]
-    assert shown["text/plain"].splitlines()[-1] == '  By text: predict("07.p7", "A")'
+    assert shown["text/plain"].splitlines()[-1] == '  By text: predict("07.p7", "letter")'
     assert "right" not in shown["text/html"]
 
 
@@ -205,6 +206,14 @@ def test_each_prediction_is_asked_once_and_then_compared_in_its_notebook():
         assert [name for _, name in asked.get(entry.id, [])] == here == [name for _, name in told.get(entry.id, [])]
         assert all("predict" in tags_of(cell) for cell, _ in asked.get(entry.id, []))
     assert sum(map(len, asked.values())) == len(PREDICTIONS) == len({each.id for each in PREDICTIONS})
+
+
+@pytest.mark.parametrize("entry", PREDICTIONS, ids=lambda entry: entry.id)
+def test_the_line_for_a_text_form_suggests_no_option(entry):
+    shown = re.search(r'By text: predict\("(.*)", "?(\w+)"?\)$', plain(entry))
+    assert shown and shown[1] == entry.id
+    with pytest.raises(ValueError, match="said must be"):
+        entry.read(shown[2])
 
 
 @pytest.mark.parametrize("entry", PREDICTIONS, ids=lambda entry: entry.id)

@@ -222,7 +222,10 @@ def test_the_saved_form_has_everything_and_is_the_same_every_time(entry):
     explained = entry.options if isinstance(entry, Choice) else (entry, *entry.near)
     assert folded.count("<li>") == len(explained)
     assert "Right" not in bundle["text/plain"]
-    assert f'answer("{entry.id}", ' in bundle["text/plain"]
+    shown = re.search(r'By text: tl\.quiz\.answer\("(.*)", "?(\w+)"?\)$', bundle["text/plain"])
+    assert shown and shown[1] == entry.id
+    with pytest.raises(ValueError, match="answer must be"):  # what is shown in the answer's place suggests none
+        entry.reply(shown[2])
 
 
 def test_texts_are_escaped_and_code_is_marked():

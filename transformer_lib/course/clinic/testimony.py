@@ -52,7 +52,7 @@ SPEAKS = {
         "embedding factor": "it measures the very factor that was left out",
     },
     "memory not masked": {
-        "weight on padding": "the missing mask would have hidden it",
+        "weight on padding": "with the mask in place, this weight would be exactly 0",
         "padding": "a row that reads padding moves when there is more of it",
     },
     "encoder not trained": {

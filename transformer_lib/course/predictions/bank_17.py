@@ -1,4 +1,4 @@
-"""What notebook 17 asks to predict: a loss, rows with more padding, a leak without weights, and who hears what."""
+"""What notebook 17 asks to predict: a loss, rows with more padding, a leak without weights, and what rings."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ NOTEBOOK_17 = (
         ),
         right="D",
     ),
-    Number("17.p4", "For how many of the seven does a row alone differ from the row in its batch?", 0, 7),
+    Number("17.p4", "How many of the seven ring at least one of the fourteen instruments?", 0, 7),
     Number("17.p5", "For how many of the nine broken parts does one of the four instruments ring?", 0, 9),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ..quiz.view import STYLE, WAKE, rich, status
+from ..quiz.view import STYLE, WAKE, rich, stand_in, status
 from .model import Choice, Number, Prediction, Said
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ def plain(asked: Prediction) -> str:
     lines = [f"Your prediction {asked.id}: {asked.prompt}"]
     if isinstance(asked, Choice):
         lines += [f"  {letter}. {option}" for letter, option in zip(asked.letters, asked.options, strict=True)]
-    example = '"A"' if isinstance(asked, Choice) else "number"
-    return "\n".join([*lines, f'  By text: predict("{asked.id}", {example})'])
+    return "\n".join([*lines, f'  By text: predict("{asked.id}", {stand_in(asked)})'])
 
 
 def html(asked: Prediction) -> str:

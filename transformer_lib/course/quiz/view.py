@@ -57,8 +57,12 @@ def plain(question: Question) -> str:
     if isinstance(question, Choice):
         pairs = zip(question.letters, question.options, strict=True)
         lines += [f"  {letter}. {option.text}" for letter, option in pairs]
-    example = '"A"' if isinstance(question, Choice) else "number"
-    return "\n".join([*lines, f'  By text: tl.quiz.answer("{question.id}", {example})'])
+    return "\n".join([*lines, f'  By text: tl.quiz.answer("{question.id}", {stand_in(question)})'])
+
+
+def stand_in(asked: object) -> str:
+    """Return what is written where an answer goes; never itself an answer, which would suggest one."""
+    return '"letter"' if hasattr(asked, "options") else "number"
 
 
 WAKE = '<p class="tl-wake">▶ Run this cell (Shift+Enter) to answer.</p>'
