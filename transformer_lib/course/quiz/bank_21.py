@@ -17,8 +17,8 @@ NOTEBOOK_21 = (
             ),
             Option(
                 "The one after the earlier k. The query of k has no way to find it.",
-                "Its value is the right letter. But in a single layer a key knows only its own letter and position. To be "
-                "found by k, it would have to say what stood before it. Another layer can write that there first.",
+                "Its value is the right letter. But in a single layer a key knows only its own letter and position. To "
+                "be found by k, it would have to say what stood before it. Another layer can write that there first.",
                 right=True,
             ),
             Option(
