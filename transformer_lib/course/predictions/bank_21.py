@@ -13,7 +13,17 @@ NOTEBOOK_21 = (
         right="B",
     ),
     Number("21.p3", "For how many of the 105 pairs are both mistakes made in most strings?", 0, 105, close=12),
-    Number("21.p4", "What loss does the layer reach whose keys are told?", 0, 3.6, close=0.15, decimals=2),
+    Choice(
+        "21.p4",
+        "The layer whose keys are told …",
+        (
+            "copies, at periods that it has never met, too.",
+            "copies at the periods of its training, and at no others.",
+            "gets about halfway from one plain layer to two.",
+            "bets on distances, as the plain layer does.",
+        ),
+        right="A",
+    ),
     Choice(
         "21.p5",
         "The largest numbers of the rows are on the diagonal in …",
@@ -22,12 +32,12 @@ NOTEBOOK_21 = (
     ),
     Choice(
         "21.p6",
-        "After 10, 100 and 1,500 steps, the model is nearest to …",
+        "Over 1,500 steps, the model's distance from unigram …",
         (
-            "unigram, bigram, bigram.",
-            "bigram, bigram, bigram.",
-            "uniform, bigram, bigram.",
-            "uniform, unigram, bigram.",
+            "stays about what it is at the start.",
+            "grows from the first steps on.",
+            "falls, and stays small to the end.",
+            "falls, and then grows again.",
         ),
         right="D",
     ),

@@ -7,27 +7,27 @@ from .model import Choice, Option
 NOTEBOOK_21 = (
     Choice(
         "21.q1",
-        "The letter k comes for the second time. In a single layer, each key knows only its own letter and position. "
-        "Which key holds what follows now?",
+        "The letter k comes for the second time. Which key holds what follows now, and can a single layer of attention "
+        "find it?",
         (
             Option(
-                "The earlier k: it matches, and its value tells what came next.",
-                "It does match. But the value of k is made of the letter k, and by the causal mask it could not see "
+                "The earlier k. The query of k finds it, since both have the same letter.",
+                "The two do match. But the value of k is made of the letter k, and by the causal mask it could not see "
                 "the letter after it anyway.",
             ),
             Option(
-                "The one after the earlier k, but nothing in it says that a k stood before it.",
-                "Its value is the right letter. To be found by k, its key would have to say what stood before it. "
-                "Another layer can write that there first.",
+                "The one after the earlier k. The query of k has no way to find it.",
+                "Its value is the right letter. But in a single layer a key knows only its own letter and position. To "
+                "be found by k, it would have to say what stood before it. Another layer can write that there first.",
                 right=True,
             ),
             Option(
-                "The one that stands one period back, whatever its letter is.",
+                "The one a period back. The query of k finds it by counting positions.",
                 "That is where the earlier k stands, so the answer is one further on. And the period differs from "
                 "string to string; a key does not know it.",
             ),
             Option(
-                "None: what follows k must be stored in the weights.",
+                "None. What follows k is stored in the weights, not in any key.",
                 "The weights were fixed before the string was drawn. All that is known of it stands in the string.",
             ),
         ),

@@ -72,14 +72,15 @@ NOTEBOOK_22: tuple[Question, ...] = (
                 "Then the words come in the proportions of min(p, q), which are not those of p.",
             ),
             Option(
-                "From what is still missing: max(0, p − q), divided by its sum.",
+                "From max(0, p − q), divided by its sum.",
                 "Accepted words bring min(p, q) of each. What is missing up to p is max(0, p − q), and that sums to "
                 "just how often a word is refused.",
                 right=True,
             ),
             Option(
-                "It is the most probable word under p.",
-                "Then that word would come too often. We want draws from p, not its maximum.",
+                "From max(p, q), divided by its sum.",
+                "With the three words above, these are (.5, .7, .2) over 1.4. Half of all replacements would be the "
+                "second word, which has been said as often as p wants it.",
             ),
         ),
         alone=False,
