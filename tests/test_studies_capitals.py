@@ -130,3 +130,52 @@ def test_what_is_stored_tells_the_story():
     assert all(1 not in ranks[kind] for kind in ranks if kind not in lab.PLACES)
     own, other = lab.crossed(STORED).values()
     assert max(other["before layer 23"]) == 0 == max(own["before layer 24"])
+
+
+def test_what_a_head_writes_is_read_among_the_answers_of_all():
+    lens = lab.Lens(small(), Words(), ["France", "Germany", "Italy", "yen"])
+    cities = lab.answers(Words(), FACTS.values())
+    table = lens.model.head.weight / lens.model.norm.weight.double()  # what the lens reads as each word itself
+    own = torch.cat([table[cities], table[:1]])
+    scores = lens.model.norm(own[:3]) @ lens.model.head.weight[cities].T
+    expected = int((scores.argmax(dim=-1) == torch.arange(3)).sum())
+    assert lens.own_first(own, FACTS) == (expected, 3)
+    assert lens.own_first(own.flip(0), {"yen": "Rome"}) == (1, 1)
+    streams = [own[:, None]] * 3
+    by_head = lens.own_first_by_head(streams, FACTS)
+    assert by_head.shape == (2, 3)
+    written = circuits.head_writes(lens.model, 1, 2, own)
+    assert by_head[1, 2] == lens.own_first(written, FACTS)[0]
+
+
+def test_the_best_words_of_a_vector_come_once():
+    lens = lab.Lens(small(), Words(), ["France"])
+    found = lens.best(lens.model.head.weight[5:6], "France", 3)
+    assert len(found) == len(set(found)) <= 3 and "" not in found
+
+
+def test_what_the_exchange_adds_recovers_what_the_exchange_recovers(monkeypatch):
+    monkeypatch.setattr(lab, "HEAD", (1, 2))
+    model, pairs = small(), lab.pairs(Words(), "The capital of {} is", FACTS)
+    outputs = circuits.trace(model, pairs.ids, keep="heads").heads[1][:, 2, -1:]
+    with circuits.replace_head(model, 1, 2, outputs, positions=pairs.last):
+        measured = pairs.difference(model(pairs.others)[:, -1])
+    expected = pairs.recovered(model, measured)
+    found = lab.pushed(model, pairs, lab.push(model, pairs))
+    torch.testing.assert_close(torch.tensor(found).double(), expected.double(), rtol=1e-5, atol=1e-5)
+    assert lab.pushed(model, pairs, torch.zeros(3, 13).double()) == pytest.approx([0, 0, 0], abs=1e-9)
+
+
+def test_direct_contributions_add_up_to_the_difference():
+    model, pairs = small(), lab.pairs(Words(), "The capital of {} is", FACTS)
+    total = sum(lab.direct(model, pairs).values())
+    assert total == pytest.approx(pairs.difference(model(pairs.ids)[:, -1]).mean().item(), rel=1e-5)
+
+
+def test_the_stored_answers_of_a_question():
+    assert list(lab.answered(STORED, "The capital of {} is", most=2).items()) == [
+        ("France", "Paris"),
+        ("Germany", "Berlin"),
+    ]
+    with pytest.raises(ValueError, match="template must be one of QUESTIONS"):
+        lab.answered(STORED, "Who knows {}?")

@@ -167,10 +167,11 @@ EXERCISE_2 = Exercise(
         ("one logit", "logits[right] - logits[wrong]", "logits[right]",
          "You follow one logit alone; what counts is logit[right] - logit[wrong]."),
     ),
+    part="patch_map",
 )  # fmt: skip
 
 
-# 24.3 Which head brings it? ------------------------------------------------------------------------------------------
+# 24.3 A sweep over all heads -----------------------------------------------------------------------------------------
 
 
 def head_shares(run, outputs, right, wrong, low, high):
@@ -233,7 +234,7 @@ def _share_cases():
 
 
 EXERCISE_3 = Exercise(
-    "24.3", "Which head brings it?", 11, 3, head_shares, _share_cases,
+    "24.3", "A sweep over all heads", 11, 3, head_shares, _share_cases,
     slips(
         "run, outputs, right, wrong, low, high", """
             n_layers, pairs, n_heads, d_v = outputs.shape

@@ -6,7 +6,7 @@ Here are the questions and their facts; `load_results()` has what the study meas
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ...data.byte_level import ByteLevelTokenizer
 from ...model import circuits, modern
+from ...model.interventions import patch
 from . import stored
 
 load_results = stored.loader("capitals.json")
@@ -186,6 +187,93 @@ def pairs(words: ByteLevelTokenizer, template: str, facts: Mapping[str, str]) ->
         raise ValueError(f"things must be one token each, in the same place, got differences at {differs}")
     chosen = tuple(things[i] for i in kept.tolist())
     return Pairs(chosen, ids[kept], ids[others], right[kept], right[others], differs[0])
+
+
+@dataclass(frozen=True)
+class Lens:
+    """What the final norm and the table of words read in vectors, one for each of some things.
+
+    Attributes:
+        model, words: the model and its tokenizer. things: whose vectors are read, in their order.
+    """
+
+    model: modern.LanguageModel
+    words: ByteLevelTokenizer
+    things: list[str]
+
+    @torch.no_grad()
+    def own_first(self, vectors: Tensor, facts: Mapping[str, str]) -> tuple[int, int]:
+        """Return for how many things their own answer is ahead of all others' answers, and how many things have one.
+
+        Args:
+            vectors: [things, d_model]. facts: {thing: answer}; things that it lacks are left out, and so are the
+                answers to others.
+        """
+        rows = [row for row, thing in enumerate(self.things) if thing in facts]
+        ids = answers(self.words, [facts[self.things[row]] for row in rows])
+        read = self.model.norm(vectors[rows]) @ self.model.head.weight[ids].T
+        return int((ids[read.argmax(dim=-1)] == ids).sum()), len(rows)
+
+    @torch.no_grad()
+    def own_first_by_head(self, streams: Sequence[Tensor], facts: Mapping[str, str]) -> Tensor:
+        """Return `own_first` of what each head writes if it takes it from one position, [n_layers, n_heads].
+
+        Args:
+            streams: n_layers + 1 of [things, 1, d_model], as of `trace(…, keep="streams", positions=…)`.
+        """
+        n_heads = self.model.config.n_heads
+        counts = [
+            [self.own_first(circuits.head_writes(self.model, n, head, x[:, 0]), facts)[0] for head in range(n_heads)]
+            for n, x in enumerate(streams[:-1])
+        ]
+        return torch.tensor(counts)
+
+    @torch.no_grad()
+    def best(self, vectors: Tensor, thing: str, count: int) -> list[str]:
+        """Return the likeliest words of one thing's vector, each once, and no parts of letters."""
+        ids = self.model.logits(vectors[self.things.index(thing)]).topk(5 * count).indices.tolist()
+        found = dict.fromkeys(self.words.decode([word]).strip() for word in ids)
+        return [word for word in found if word and "\ufffd" not in word][:count]
+
+
+@torch.no_grad()
+def push(model: modern.LanguageModel, pairs: Pairs) -> Tensor:
+    """Return what exchanging HEAD's output adds to the last word's stream of the runs on `others`, [pairs, d_model]."""
+    layer, head = HEAD
+    outputs = [circuits.trace(model, ids, keep="heads").heads[layer][:, head, -1] for ids in (pairs.ids, pairs.others)]
+    attention = model.layers[layer].attention
+    return (outputs[0] - outputs[1]) @ attention.w_o.weight.unflatten(1, (attention.n_heads, -1))[:, head].T
+
+
+@torch.no_grad()
+def pushed(model: modern.LanguageModel, pairs: Pairs, added: Tensor) -> list[float]:
+    """Return the share that each pair recovers if these vectors [pairs, d_model] are added where HEAD writes."""
+    where = f"layers.{HEAD[0]}.attention.w_o"
+    with patch(model, where, lambda written: written + added[:, None], positions=pairs.last):
+        measured = pairs.difference(model(pairs.others)[:, -1])
+    shares: list[float] = pairs.recovered(model, measured).tolist()
+    return shares
+
+
+def direct(model: modern.LanguageModel, pairs: Pairs) -> dict[str, float]:
+    """Return what each piece of the last word's stream adds to `difference` directly, {name: the mean over pairs}."""
+    right, wrong = (
+        circuits.contributions(model, pairs.ids, answer[:, None], positions=pairs.last)
+        for answer in (pairs.right, pairs.wrong)
+    )
+    return {name: (value - wrong[name]).mean().item() for name, value in right.items()}
+
+
+def answered(results: Mapping[str, Any], template: str, most: int | None = None) -> dict[str, str]:
+    """Return those facts of a stored question which the model got right in the study, {thing: answer}, at most `most`.
+
+    Raises:
+        ValueError: there is no such question.
+    """
+    asked = {question.template: question.facts for question in QUESTIONS}
+    if template not in asked:
+        raise ValueError(f"template must be one of QUESTIONS, such as {QUESTIONS[0].template!r}, got {template!r}")
+    return {thing: asked[template][thing] for thing in results["questions"][template]["things"][:most]}
 
 
 # What is stored, as it is drawn ---------------------------------------------------------------------------------------

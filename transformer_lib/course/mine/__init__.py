@@ -39,7 +39,8 @@ from .folder import FILE, change, current, folder, functions
 from .in_context import USED, CopierParts, MyCopier
 from .layout import Layout, with_part
 from .library import Parts
-from .parts import BY_HAND, NAMES, PARTS, REAL, SERVING, TODAY, Part, part_of
+from .parts import BY_HAND, INSIDE, NAMES, PARTS, REAL, SERVING, TODAY, Part, part_of
+from .patching import Patching
 from .running import Runs, runs_of
 from .source import CannotWrite
 from .speculating import Speculating, speculating_with
@@ -63,6 +64,7 @@ __all__ = [
     "MyTranslator",
     "Part",
     "Parts",
+    "Patching",
     "Speculating",
     "TodayParts",
     "UnknownWords",
@@ -244,6 +246,18 @@ def chat(model: LanguageModel | AssembledToday, tokenizer: ByteLevelTokenizer) -
         ValueError: their file cannot be imported. TypeError: the tokenizer has no chat template.
     """
     return Chatting(model, tokenizer, functions(folder(), _kept_of(REAL)))
+
+
+def patching() -> Patching:
+    """Return a function that maps patches of a model by the learner's `patch_map` of notebook 24.
+
+    Until it is accepted, the library's does; `.whose` of what is returned says whose it is. It is called as
+    (model, ids, others, right, wrong), and returns shares [n_layers + 1, seq_len].
+
+    Raises:
+        ValueError: their file cannot be imported.
+    """
+    return Patching(functions(folder(), _kept_of(INSIDE)))
 
 
 def map() -> View:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BY_HAND = "18"  # the notebook whose parts are in NumPy
-TODAY, IN_CONTEXT, SERVING, REAL = "20", "21", "22", "23"
-APART = (BY_HAND, TODAY, IN_CONTEXT, SERVING, REAL)  # whose parts make something else than the Transformer of 2017
+TODAY, IN_CONTEXT, SERVING, REAL, INSIDE = "20", "21", "22", "23", "24"
+# whose parts make something else than the Transformer of 2017
+APART = (BY_HAND, TODAY, IN_CONTEXT, SERVING, REAL, INSIDE)
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,7 @@ PARTS = (
     _part("ablate_head(heads, head)", IN_CONTEXT, "takes a head away"),
     _part("tokens_that_stand(drafted, checked, eos_id)", SERVING, "keeps the drafted tokens that are the target's"),
     _part("converse(prompts, read, encode, decode, stop_id, max_new_tokens)", REAL, "leads a conversation"),
+    _part("patch_map(rest, here, there, right, wrong)", INSIDE, "maps where a fact is"),
 )
 
 NAMES = tuple(part.name for part in PARTS)

@@ -1,4 +1,4 @@
-"""What notebook 24 asks to predict: where a fact becomes readable, how it moves, who brings it, and what is brought."""
+"""What notebook 24 asks to predict: where a fact becomes readable and moves, who brings it, and what is brought."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ NOTEBOOK_24 = (
     ),
     Choice(
         "24.p2",
-        "What the answer needs of the country moves from its own word to the last one …",
+        "In front of layer 15, what tells France from Germany is …",
         (
-            "a little in each layer, from the bottom to the top.",
-            "in the first few layers, before anything is computed.",
-            "over about ten layers in the middle.",
-            "all in one layer.",
+            "still all at the country's own word.",
+            "half at the country's word, half at the last one.",
+            "mostly at the last word, though no lens reads it.",
+            "spread over all five words.",
         ),
-        right="D",
+        right="A",
     ),
     Number(
         "24.p3",
@@ -40,4 +40,5 @@ NOTEBOOK_24 = (
         ("the capital of India.", "the currency of India.", "the capital of Japan.", "the currency of Japan."),
         right="B",
     ),
+    Number("24.p7", "For how many of 24 countries is the own capital first in what head 23.4 writes?", 0, 24, close=2),
 )

@@ -1,4 +1,4 @@
-"""The questions of notebook 24: what a map of patches says, and which experiment would refute a story."""
+"""The questions of notebook 24: what a map of patches says, and how to show that something is used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from .model import Choice, Option
 NOTEBOOK_24 = (
     Choice(
         "24.q1",
-        "In front of layer 10, patching the country's word alone turns Berlin into Paris. What follows?",
+        "In front of layer 10, patching the country's word turns Berlin into Paris, and patching the last word changes "
+        "nothing. What follows?",
         (
             Option(
                 "Paris is stored in that vector.",
@@ -16,8 +17,8 @@ NOTEBOOK_24 = (
             ),
             Option(
                 "What tells the two countries apart has not left that word yet.",
-                "That is what the share says: all of the difference between the two runs is at this place. In which "
-                "form it is there the patch does not say.",
+                "Both are needed for it: enough of the difference is at the country's word, and none at the last one. "
+                "In which form it is there the patch does not say.",
                 right=True,
             ),
             Option(
@@ -34,26 +35,25 @@ NOTEBOOK_24 = (
     ),
     Choice(
         "24.q2",
-        "Which result would have refuted that head 23.4 carries the country?",
+        "A probe reads from a layer's vectors, nearly without error, whether a sentence is about the past. What would "
+        "show that the model uses it?",
         (
             Option(
-                "Taken from a question for the currency, it makes the model name a currency.",
-                "Put into a question for the capital, yes: then it would carry the answer to the question from which "
-                "it was taken.",
+                "The probe is right on sentences that it has never seen, too.",
+                "Then it is there to be read. Whether anything behind that layer reads it, no probe can say.",
+            ),
+            Option(
+                "Taking this direction out spoils its tenses, and another one doesn't.",
+                "The model itself behaves differently, and not because just anything was taken out.",
                 right=True,
             ),
             Option(
-                "Taken from a question for the capital, it makes the model name the other capital.",
-                "That happened in section 3, and the story about the country foretells it. So does the story about the "
-                "answer.",
+                "The probe is much worse in front of the layers before.",
+                "Then it is computed in between. It may still be read by nobody.",
             ),
             Option(
-                "Without it, most capitals are still right in longer prompts.",
-                "It happens. It says that the head is not needed there, and nothing about what it carries.",
-            ),
-            Option(
-                "It looks at the country with nearly all of its attention.",
-                "It does, mostly, and each of the three stories can live with that.",
+                "The probe fails on the same model with random weights.",
+                "A good control: the probe did not do it all by itself. About use it says nothing.",
             ),
         ),
         alone=False,
