@@ -163,7 +163,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W7", "W20"),
         optional=("08.5", "08.q4", "W20"),
-        optional_minutes=23,
+        optional_minutes=27,
     ),
     Notebook(
         "09",
@@ -322,7 +322,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W30",),
         optional=("20.7",),
-        optional_minutes=22,
+        optional_minutes=27,
     ),
     Notebook(
         "21",
@@ -380,7 +380,7 @@ NOTEBOOKS = (
         exercises=5,
         quizzes=2,
         widgets=("W38",),
-        optional_minutes=2,
+        optional_minutes=4,
     ),
     Notebook(
         "A",
