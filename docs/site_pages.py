@@ -103,25 +103,33 @@ def shown(output: dict, here: Notebook, tags: set[str], source: str = "", panel:
     return output
 
 
+# What 00 says of its first panel: in JupyterLab its cell must be run, on the site it lives, and offers words to choose.
+FIRST_PANEL = (
+    "**Click into the cell below and press Shift+Enter. Cut the connection, and read the German again. Then join it, "
+    "type another last word (river, loan, swan …), and press Enter.**",
+    "**Cut the connection below, and read the German again. Then join it, and choose another last word.**",
+)
+
+
 def page_of(
     stored: dict, here: Notebook, *, for_students: bool = False, panels: Mapping[str, Living] | None = None
 ) -> dict:
     """Return the notebook as the site's source for its page; for students, without a link to the guide.
 
     The panels live that are given, by the ids of their cells; of the others there is the stored picture. What came out
-    of a prediction, and the text that tells it, open with a click.
+    of a prediction, wherever it is compared, and the text that tells it, open with a click.
     """
     cells = []
     for cell, asked in awaited(for_readers(stored["cells"])):
         source, place = source_of(cell), anchor(cell["id"])
         if cell["cell_type"] == "markdown":
-            source = in_html(folded(source) if is_telling(cell) else source)
+            source = in_html(folded(source) if is_telling(cell) else source).replace(*FIRST_PANEL)
             if not cells:  # the title comes first
                 title, _, rest = source.partition("\n")
                 source, place = title + top_links(here, for_students=for_students) + rest, ""
             cells.append({**cell, "source": place + source})
             continue
-        tags = set(tags_of(cell))
+        tags, asked = set(tags_of(cell)), asked or 'outcome("' in source
         outputs = [shown(output, here, tags, source, (panels or {}).get(cell["id"])) for output in cell["outputs"]]
         cells.append({"cell_type": "markdown", "id": f"at-{cell['id']}", "metadata": {}, "source": place})
         tags |= {"hide-output"} if asked and outputs and not is_question(cell) and not tags & OPEN_TAGS else set()

@@ -160,7 +160,10 @@ def test_the_lock_is_within_the_ranges_and_names_no_address():
     for wanted in extra("core", *settings()["project"]["optional-dependencies"]):
         if wanted.name != "transformer_lib":
             assert exact[wanted.name.lower().replace("_", "-")] in wanted.specifier
-    assert "//" not in text_of(ROOT / "requirements.lock")
+    lock = text_of(ROOT / "requirements.lock")
+    assert "//" not in lock
+    newest = settings()["project"]["requires-python"].partition("<")[2]
+    assert re.search(rf"^torch==\S+ ; python_full_version < '{newest}'", lock, re.MULTILINE)
 
 
 def test_the_version_stands_in_one_place():
@@ -193,7 +196,7 @@ def test_each_part_imports_only_what_it_requires():
     for part, names, comes_along in (
         (files - course - served, ["core"], set()),
         (served, ["core", "serve"], set()),
-        (course - teaching, ["core", "course"], set()),
+        (course - teaching, ["core", "course"], {"jupyterlab_server"}),  # JupyterLab stands on it
         (studies - measured, ["core", "course"], set()),
         (measured, ["core", "course", "bench"], set()),
         (teaching, ["core", "course", "slides", "teach"], WITH_JUPYTERLAB),

@@ -8,6 +8,7 @@ import re
 
 import pytest
 import site_asked
+import site_pages
 
 import transformer_lib as tl
 from transformer_lib.course import predictions
@@ -33,6 +34,14 @@ def test_every_question_and_prediction_is_asked_and_every_outcome_is_compared():
                     asked[kind].add(data["id"])
     assert asked["quiz"] == {entry.id for entry in QUESTIONS}
     assert asked["predict"] == asked["outcome"] == {entry.id for entry in PREDICTIONS}
+
+
+@pytest.mark.parametrize("entry", NOTEBOOKS, ids=lambda entry: entry.id)
+def test_what_came_out_of_a_prediction_opens_with_a_click(entry):
+    shown = site_pages.page_of(notebook_files.read(file_of(entry)), entry)["cells"]
+    compared = [cell for cell in shown if "outcome(" in source_of(cell) and cell.get("outputs")]
+    assert compared or entry.id in {"A"} or not any(found.id.startswith(entry.id) for found in PREDICTIONS)
+    assert all("hide-output" in cell["metadata"]["tags"] for cell in compared)
 
 
 @pytest.mark.parametrize("entry", QUESTIONS, ids=lambda entry: entry.id)

@@ -164,9 +164,9 @@ def play_with_the_first_panel(learner, page):
     """It asks for nothing but its own cell; a typed word decides."""
     shown = cell(page, "tl.widgets.deciding_word()")
     run_cell(learner, page, shown)
-    shown.locator("input[type=text]").fill("money")
+    shown.locator("input[type=text]").fill("river")
     page.keyboard.press("Enter")
-    shown.locator("[role=status]", has_text="the translation says Bank").wait_for()
+    shown.locator("[role=status]", has_text="the translation says Ufer").wait_for()
     learner.shoot(page, "copy_panel")
     run_cell(learner, page, cell(page, 'progress.banner("00")'))
 

@@ -334,7 +334,7 @@ NOTEBOOKS = (
         quizzes=4,
         widgets=("W31",),
         optional=("21.3", "21.q3", "21.q4"),
-        optional_minutes=32,
+        optional_minutes=35,
     ),
     Notebook(
         "22",

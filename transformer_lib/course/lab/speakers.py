@@ -5,16 +5,15 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..._files import DATA
+from ...data.byte_level import ByteLevelTokenizer
 from ...model import interop
 from ...model.masks import padding_mask
 from ...model.one_stack import LanguageModel, MaskedLanguageModel
@@ -111,7 +110,7 @@ def shown(ids: Sequence[int]) -> str:
     return " ".join("___" if i == UNK else words[i] for i in ids if i > 2)
 
 
-def real_gpt2() -> tuple[LanguageModel, Any] | None:
+def real_gpt2() -> tuple[LanguageModel, ByteLevelTokenizer] | None:
     """Return GPT-2 from the folder that GPT2_DIR names, and its tokenizer; None, with a line that says why, without it.
 
     The folder is one of Hugging Face: config.json, model.safetensors, vocab.json and merges.txt. Nothing is downloaded.
@@ -120,16 +119,12 @@ def real_gpt2() -> tuple[LanguageModel, Any] | None:
     if not place:
         print("GPT2_DIR is not set: without a folder with GPT-2's files, this cell has nothing to do.")
         return None
-    try:
-        tokenizers = importlib.import_module("transformers")  # an extra that the course does without
-    except ImportError:
-        print("transformers is not installed, whose tokenizer this cell needs.")
-        return None
-    return interop.load_gpt2(place).eval(), tokenizers.AutoTokenizer.from_pretrained(place, local_files_only=True)
+    tokenizer = ByteLevelTokenizer.from_gpt2(Path(place) / "vocab.json", Path(place) / "merges.txt")
+    return interop.load_gpt2(place).eval(), tokenizer
 
 
 @torch.no_grad()
-def continued_for_real(model: LanguageModel, tokenizer: Any, beginning: str, words: int = 20) -> str:
+def continued_for_real(model: LanguageModel, tokenizer: ByteLevelTokenizer, beginning: str, words: int = 20) -> str:
     """Return a beginning and the likeliest tokens after it."""
     ids = torch.tensor([tokenizer.encode(beginning)])
     for _ in range(words):

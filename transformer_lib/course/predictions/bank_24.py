@@ -34,11 +34,11 @@ NOTEBOOK_24 = (
         ("Berlin.", "the yen.", "Tokyo.", "no city and no currency at all."),
         right="C",
     ),
+    Number("24.p6", "For how many of 24 countries is the own capital first in what head 23.4 writes?", 0, 24, close=2),
     Choice(
-        "24.p6",
+        "24.p7",
         "With the last word's vector of a question for Japan's currency, the run on “The capital of India is” names …",
         ("the capital of India.", "the currency of India.", "the capital of Japan.", "the currency of Japan."),
         right="B",
     ),
-    Number("24.p7", "For how many of 24 countries is the own capital first in what head 23.4 writes?", 0, 24, close=2),
 )

@@ -35,7 +35,7 @@ class Sense:
 
 
 def deciding_word(
-    translator: Translator | None = None, *, word: str = "bank", cue: str = "river", cut: bool = False
+    translator: Translator | None = None, *, word: str = "bank", cue: str = "money", cut: bool = False
 ) -> Panel:
     """Type the last word of "The man saw the bank near the …", and let *bank* read it or not.
 
