@@ -369,7 +369,7 @@ NOTEBOOKS = (
         quizzes=2,
         widgets=("W37",),
         optional=("24.5",),
-        optional_minutes=21,
+        optional_minutes=22,
     ),
     Notebook(
         "25",

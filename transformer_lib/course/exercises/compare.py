@@ -46,6 +46,10 @@ def identical(first: object, second: object) -> bool:
         if not isinstance(second, list | tuple) or len(first) != len(second):
             return False
         return all(map(identical, first, second))
+    if type(first) is dict:
+        if type(second) is not dict or list(first) != list(second):
+            return False
+        return all(identical(item, second[key]) for key, item in first.items())
     if getattr(first, "given_to_be_trained", False):
         return type(first) is type(second)
     return first is second or first == second
@@ -220,7 +224,9 @@ def _what_is_listed(expected: list[object], items: str) -> tuple[str, str]:
     named: dict[type[object], str] = {tuple: "pairs", str: items, list: "lists"}
     kinds = {named.get(type(item), "integers") for item in expected}
     word = kinds.pop() if len(kinds) == 1 else "integers"
-    return word, "entries" if word == "integers" else word
+    if word == "integers" and any(isinstance(item, float) for item in expected):
+        word = "numbers"
+    return word, "entries" if word in ("integers", "numbers") else word
 
 
 def _number_difference(expected: SupportsFloat, got: object, rtol: float | None) -> Finding | None:

@@ -55,14 +55,18 @@ def finding(exercise: Exercise, expected: object, outcome: Outcome, names: tuple
         said = explained(outcome.error, outcome.line, exercise.gradients, arrays=holds_arrays(expected))
         return Finding(type(outcome.error).__name__, said)
     try:
-        found = difference(
-            expected,
-            outcome.value,
-            names or exercise.returns,
-            exercise.rtol,
-            any_float=not exercise.gradients,
-            items=exercise.items,
-        )
+        accepted = exercise.judge is not None and expected is outcome.value  # `wanted` says so: in whatever form
+        if accepted:
+            found = None
+        else:
+            found = difference(
+                expected,
+                outcome.value,
+                names or exercise.returns,
+                exercise.rtol,
+                any_float=not exercise.gradients,
+                items=exercise.items,
+            )
     except Exception as error:  # a learner may return an object that cannot even be compared
         name = type(error).__name__
         return Finding(name, f"Your result could not be compared ({name}): return what the docstring says.")
@@ -88,7 +92,11 @@ def wanted(exercise: Exercise, args: tuple[object, ...], outcome: Outcome) -> ob
 def judged(exercise: Exercise, failing: Sequence[Trial]) -> str | None:
     """Return what the judge has against the smallest failing case, if its result has the right form."""
     first = failing[0]
-    if not exercise.judge or not first.problem or first.problem.kind not in ("values", "entries", "items"):
+    if not exercise.judge or not first.problem:
+        return None
+    came = first.outcome.value
+    parts = bool(exercise.returns) and isinstance(came, list | tuple) and len(came) == len(exercise.returns)
+    if not parts and first.problem.kind not in ("values", "entries", "items"):
         return None
     with suppress(Exception):  # what came may have the right form and be nothing that can be judged
         return exercise.judge(*map(copy_of, first.case.args), first.outcome.value)

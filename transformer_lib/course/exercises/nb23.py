@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from .model import Case, Endless, Exercise, integers, normal
+from .model import Case, Endless, Exercise, Mistake, integers, normal
 from .slips import slips
 
 # 23.1 A block of four-bit numbers -------------------------------------------------------------------------------------
@@ -68,6 +68,8 @@ EXERCISE_1 = Exercise(
          "Scale and minimum have changed places: the scale comes first."),
         ("only the lower", "packed >> 4", "packed & 15",
          "Both halves are the lower four bits; the upper ones are byte >> 4."),
+        ("not shifted", "packed >> 4", "packed & 240",
+         "The upper four bits are still where they were, so these numbers are 16 times too large: shift them by >> 4."),
         ("shifted too little", "packed >> 4", "packed >> 3 & 15", "Four bits are shifted away by >> 4."),
     ),
 )  # fmt: skip
@@ -121,21 +123,28 @@ def _moves_too_far(weights, result):
     if bool((numbers != numbers.round()).any()):
         return "The numbers must be whole."
     if numbers.min() < 0 or numbers.max() > 15:
-        return f"The numbers must lie from 0 to 15, which is all that four bits can say; yours reach {_reach(numbers)}."
+        return _outside(weights, numbers)
     moved = (scale * numbers + minimum - weights.double()).abs().max().item()
     allowed = (weights.max() - weights.min()).item() / 30
     if moved > allowed * 1.001 + 1e-6 * weights.abs().max().item():
-        return f"A weight has moved by {moved:.3g}, and {allowed:.3g} is allowed: {_why(weights, scale, minimum)}"
+        return (
+            f"A weight has moved by {moved:.3g}, and {allowed:.3g} is allowed: {_why(weights, scale, minimum, numbers)}"
+        )
     return None
 
 
-def _reach(numbers):
-    return f"from {numbers.min():g} to {numbers.max():g}"
+def _outside(weights, numbers):
+    if weights.min() == weights.max():
+        return "Where all weights are equal, the distance is 0: do you divide by it?"
+    reach = f"from {numbers.min():g} to {numbers.max():g}"
+    return f"The numbers must lie from 0 to 15, which is all that four bits can say; yours reach {reach}."
 
 
-def _why(weights, scale, minimum):
+def _why(weights, scale, minimum, numbers):
     """Say what a rounding that moves weights too far has probably done."""
     low, high = weights.min().item(), weights.max().item()
+    if (minimum * numbers + scale - weights).abs().max() < (high - low) / 29:
+        return "scale and minimum have changed places, the scale comes first."
     first, last = sorted((minimum, minimum + 15 * scale))
     slack = (high - low) / 30
     if first > low + slack or last < high - slack:
@@ -217,6 +226,9 @@ EXERCISE_3 = Exercise(
          "You put all even rows of the matrix first; each head keeps its own rows."),
         ("odd first", "[heads[:, 0::2], heads[:, 1::2]]", "[heads[:, 1::2], heads[:, 0::2]]",
          "The two halves have changed places, so each pair would be turned the other way: even features come first."),
+        ("columns", "heads = rows.unflatten(0, (n_heads, -1))",
+         "return torch.cat([rows[:, 0::2], rows[:, 1::2]], dim=1)\nheads = rows",
+         "You put the columns in another order; a feature of a head is a row."),
         ("upside down", "heads = rows.unflatten(0, (n_heads, -1))",
          "return rows.unflatten(0, (n_heads, -1)).flip(1).flatten(0, 1)\nheads = rows",
          "You turned the rows of each head upside down; only the pairs have to be taken apart."),
@@ -254,6 +266,10 @@ def _messages_cases():
         Case("a question after an answer", ([hello, answer, _says("user", "And\nnow?")], SYSTEM)),
         Case("the system speaks first", ([_says("system", "Be brief."), hello], SYSTEM)),
         Case("another system, an empty message", ([_says("user", "")], "Be kind.")),
+        Case("the system speaks only later", ([hello, answer, _says("system", "B"), hello], "C")),
+        Case("two questions in a row", ([hello, _says("user", "Are you there?")], "C")),
+        Case("spaces and line breaks at the ends", ([_says("user", "  one\n\n")], " C\n")),
+        Case("a system that says nothing", ([hello], "")),
         Case("the system speaks, and then again", ([_says("system", "A"), hello, answer, _says("system", "B")], "C")),
     ]
 
@@ -281,6 +297,13 @@ EXERCISE_4 = Exercise(
          "The system speaks twice where the messages begin with its own."),
         ("never the system", 'if messages[0]["role"] != "system":', "if False:",
          "Where the messages do not begin with the system's, its text comes first."),
+        ("looks at all messages", 'if messages[0]["role"] != "system":',
+         'if all(message["role"] != "system" for message in messages):',
+         "You look for the system in all messages; only the first one decides."),
+        ("stripped", "{message['content']}", "{message['content'].strip()}",
+         "You strip the contents; they are written as they are."),
+        ("nobody's system", 'if messages[0]["role"] != "system":', 'if system and messages[0]["role"] != "system":',
+         "Also an empty text of the system is written, between its <|im_start|> and <|im_end|>."),
         ("never ended", "<|im_end|>", "", "A message must end with <|im_end|>."),
         ("no line break before the answer", 'return text + "<|im_start|>assistant\\n"',
          'return text + "<|im_start|>assistant"',
@@ -320,8 +343,8 @@ def pretend_encode(text):
 
 
 def pretend_decode(ids):
-    """Return a letter for each id."""
-    return "".join(chr(97 + int(i)) for i in ids)
+    """Return a letter for each id and what stands between two: as with bytes, a text is more than its ids' texts."""
+    return "-".join(chr(97 + int(i)) for i in ids)
 
 
 def converse(prompts, read, encode, decode, stop_id, max_new_tokens):
@@ -359,6 +382,20 @@ def _chat_cases():
     ]
 
 
+def _reads_everything_again(prompts, read, encode, decode, stop_id, max_new_tokens):
+    """Give read the whole conversation, each time."""
+    answers, history = [], []
+    for prompt in prompts:
+        history += encode(prompt)
+        said = []
+        while len(said) < max_new_tokens and (token := int(read(history).argmax())) != stop_id:
+            said.append(token)
+            history.append(token)
+        history.append(stop_id)
+        answers.append(decode(said))
+    return answers
+
+
 EXERCISE_5 = Exercise(
     "23.5", "Your chat loop", 12, 3, converse, _chat_cases,
     slips(
@@ -391,6 +428,18 @@ EXERCISE_5 = Exercise(
          "After an answer that was cut off at max_new_tokens, stop_id is missing before the next prompt."),
         ("never stops", "if token == stop_id:\n            break\n        ", "",
          "The answer goes on after stop_id."),
+        ("decoded one by one", "decode(said)", '"".join(decode([token]) for token in said)',
+         "You decode each token by itself; a character may need several: decode the whole answer at once."),
+        ("one too many", "range(max_new_tokens)", "range(max_new_tokens + 1)", "You allow one token too many."),
+        ("the last one unread", "logits = read([token])",
+         "if len(said) < max_new_tokens:\n            logits = read([token])",
+         "The last token of an answer that was cut off is never read: the model must have read all that it has said."),
+        ("answers pile up",
+         "answers, unread = [], []\nfor prompt in prompts:\n    new = unread + encode(prompt)\n"
+         "    logits = read(new)\n    said = []\n    for _ in range(max_new_tokens):",
+         "answers, unread, said = [], [], []\nfor prompt in prompts:\n    new = unread + encode(prompt)\n"
+         "    logits = read(new)\n    for _ in range(max_new_tokens):",
+         "Each of your answers begins with those before it: start each with an empty list."),
         ("one too few", "range(max_new_tokens)", "range(max_new_tokens - 1)", "You allow one token too few."),
         ("no limit", "for _ in range(max_new_tokens):", "while True:",
          "Nothing ends an answer in which stop_id never comes; end it after max_new_tokens."),
@@ -406,7 +455,9 @@ EXERCISE_5 = Exercise(
         ("one answer", "    answers.append(decode(said))\nreturn answers", "    return [decode(said)]",
          "You return after the first answer; the conversation goes on."),
         Endless=Endless,
-    ),
+    )
+    + (Mistake("everything again", _reads_everything_again,
+               "You give read the whole conversation for each token. It has a cache: give it only what is new."),),
     items="answers",
     part="converse",
 )  # fmt: skip

@@ -26,10 +26,10 @@ def lens_ranks(streams, gain, table, word):
 
 
 def _lens_cases():
-    def case(label, seed, n_streams, d_model, vocab_size, word):
+    def case(label, seed, n_streams, d_model, vocab_size, word, size=1):
         drawn = normal(seed, (n_streams, d_model), (d_model,), (vocab_size, d_model))
         streams, gain, table = ((8 * each).round() / 8 for each in drawn)  # products are exact, in any order
-        return Case(label, (streams, gain + 0.25, table, word))
+        return Case(label, (size * streams, gain + 0.25, table, word))
 
     return [
         case("3 streams, 5 words", 2400, 3, 7, 5, 2),
@@ -37,6 +37,7 @@ def _lens_cases():
         case("the first of 13 words", 2402, 5, 3, 13, 0),
         case("the last of 11 words", 2403, 2, 11, 11, 10),
         case("as many words as features and streams", 2404, 7, 7, 7, 3),
+        case("long streams, 23 words", 2405, 5, 3, 23, 4, size=1024),
     ]
 
 
@@ -59,6 +60,14 @@ EXERCISE_1 = Exercise(
          "You count over the streams. Each stream has a rank, the number of words that are ahead there."),
         ("the last stream's logit", "logits[:, [word]]", "logits[-1, word]",
          "You compare each stream with the word's logit in the last one; each has its own."),
+        ("centred", "(streams * gain)", "((streams - streams.mean(dim=-1, keepdim=True)) * gain)",
+         "You subtract the mean, as a LayerNorm does; an RMSNorm does not, and the mean changes ranks."),
+        ("the word at that place", "(logits > logits[:, [word]]).sum(dim=-1)",
+         "logits.argsort(dim=-1, descending=True)[:, word]",
+         "You return which word has the rank `word`; return which rank the word has."),
+        ("over a softmax", "(streams * gain) @ table.T", "((streams * gain) @ table.T).softmax(dim=-1)",
+         "You rank probabilities. Without the norm's division logits are large, and most probabilities are rounded to "
+         "0, where nothing is ahead of anything: compare the logits."),
         ("the likeliest word", "(logits > logits[:, [word]]).sum(dim=-1)", "logits.argmax(dim=-1)",
          "You return the likeliest word of each stream; return how many words are ahead of the one asked for."),
     ),
@@ -158,6 +167,17 @@ EXERCISE_2 = Exercise(
          "You return the differences of logits themselves; return shares, 0 for the run `here` and 1 for `there`."),
         ("not from 0", "(ahead(stream, layer) - low)", "ahead(stream, layer)",
          "You divide without taking off the run `here`, so a patch that changes nothing is not 0."),
+        ("over high", "/ (high - low)", "/ high",
+         "You divide by the run `there` alone, so a patch of everything is not 1: divide by high - low."),
+        ("upside down", "(ahead(stream, layer) - low)", "(high - ahead(stream, layer))",
+         "Your shares are 1 where a patch changes nothing; 0 is the run `here`, and 1 the run `there`."),
+        ("cut at 0 and 1", "return found", "return found.clamp(0, 1)",
+         "You cut shares off at 0 and 1; a patch can do more than the whole difference, or the opposite."),
+        ("probabilities", "rest(stream, layer)[-1]", "rest(stream, layer)[-1].softmax(dim=-1)",
+         "You follow probabilities; what counts is the difference of two logits."),
+        ("its own position's logits", "(ahead(stream, layer) - low)",
+         "(rest(stream, layer)[position, right] - rest(stream, layer)[position, wrong] - low)",
+         "You read the logits at the patched position; what counts is the last one, where the answer comes out."),
         ("from the beginning", "ahead(stream, layer) - low", "ahead(stream, 0) - low",
          "You always go on from layer 0; a stream in front of a later layer goes through the later layers only."),
         ("one layer too far", "ahead(stream, layer) - low", "ahead(stream, min(layer + 1, len(here) - 1)) - low",
@@ -254,6 +274,23 @@ EXERCISE_3 = Exercise(
          "You did not take off `low`, so a head that changes nothing does not get 0."),
         ("not a share", "(ahead - low) / (high - low)", "ahead - low",
          "You return how many logits a head moves; a share is divided by high - low."),
+        ("the lead itself", "((ahead - low) / (high - low)).mean()", "ahead.mean()",
+         "You return the lead itself; a share is 0 at `low` and 1 at `high`."),
+        ("over high", "/ (high - low)", "/ high",
+         "You divide by `high` alone, so a head that does all of it does not get 1: divide by high - low."),
+        ("from high to low", "(ahead - low) / (high - low)", "(ahead - high) / (low - high)",
+         "You have `low` and `high` the wrong way round: low is 0, high is 1."),
+        ("cut at 0 and 1", "((ahead - low) / (high - low)).mean()", "((ahead - low) / (high - low)).clamp(0, 1).mean()",
+         "You cut shares off at 0 and 1; a head can do more than the whole difference, or the opposite."),
+        ("summed", "((ahead - low) / (high - low)).mean()", "((ahead - low) / (high - low)).sum()",
+         "You sum over the pairs; a share is their mean."),
+        ("the first pair", "((ahead - low) / (high - low)).mean()", "((ahead - low) / (high - low))[0]",
+         "Only the first pair counts; take the mean over all of them."),
+        ("probabilities", "run(layer, head, outputs[layer, :, head])",
+         "run(layer, head, outputs[layer, :, head]).softmax(dim=-1)",
+         "You follow probabilities; what counts is the difference of two logits."),
+        ("axes renamed", "outputs[layer, :, head])", "outputs[layer].reshape(n_heads, pairs, d_v)[head])",
+         "A reshape does not exchange the axes of pairs and heads: take outputs[layer, :, head]."),
         ("a share of sums", "((ahead - low) / (high - low)).mean()", "(ahead - low).mean() / (high - low).mean()",
          "You divide the mean by the mean, so pairs with a large difference count more; take each pair's share first."),
         ("one logit", "logits[rows, right] - logits[rows, wrong]", "logits[rows, right]",
@@ -374,6 +411,7 @@ EXERCISE_4 = Exercise(
          "The third story needs facts[asked][country]; where a table lacks that country, it foretells nothing."),
     ),
     judge=_undecided,
+    items="words",
 )  # fmt: skip
 
 
@@ -432,6 +470,14 @@ EXERCISE_5 = Exercise(
          "You took the piece off behind the norm, where it has another size; take it out of the stream, then norm."),
         ("each normed", "normed(x - piece)", "(normed(x) - normed(piece))",
          "You normed the stream and the piece each by itself; the norm divides by the length of what is left."),
+        ("the old norm", "normed(x - piece)", "(gain * (x - piece) / x.square().mean(dim=-1, keepdim=True).sqrt())",
+         "You divide by the length of the whole stream; the keys' norm sees only what is left, and divides by that."),
+        ("nothing taken out", "normed(x - piece)", "normed(x)", "Your keys still see the piece."),
+        ("the piece alone", "normed(x - piece)", "normed(piece)",
+         "Your keys see the piece alone; they see everything but the piece."),
+        ("no gain", "gain * y", "y", "The norm's gain is missing."),
+        ("over d_model", "W_Q.shape[1]", "W_Q.shape[0]",
+         "You divide by the root of d_model; it is that of d_k, the width of queries and keys."),
         ("no norm", "normed(x - piece)", "(x - piece)", "The keys are not normed."),
         ("unscaled", " / W_Q.shape[1] ** 0.5", "", "The scores are not divided by √d_k."),
         ("transposed", "query @ key.T", "key @ query.T", "Rows are queries, columns are keys."),

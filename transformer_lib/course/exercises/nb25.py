@@ -53,6 +53,15 @@ def _only_the_last_answer(turns, ignored):
     return inputs, [ignored if at + 1 < start else target for at, target in enumerate(targets)]
 
 
+def _each_turn_by_itself(turns, ignored):
+    """Shift each turn alone."""
+    inputs, targets = [], []
+    for role, ids in turns:
+        inputs += ids[:-1]
+        targets += ids[1:] if role == "assistant" else [ignored] * (len(ids) - 1)
+    return inputs, targets
+
+
 EXERCISE_1 = Exercise(
     "25.1", "Only the answer counts", 6, 2, answer_targets, _conversations,
     slips(
@@ -77,11 +86,27 @@ EXERCISE_1 = Exercise(
          "Your targets are the user's tokens; those of the assistant are to be learned."),
         ("one input too many", "return ids[:-1]", "return ids",
          "There is one input more than there are targets: nothing follows the last token."),
+        ("-100 by heart", "else ignored", "else -100",
+         "You mark what does not count by -100; the mark is given as `ignored`."),
+        ("the end not learned", '[role == "assistant"] * len(part)',
+         '[role == "assistant"] * (len(part) - 1) + [False]',
+         "The token that ends an answer does not count in your targets: the assistant would never learn to stop."),
+        ("the beginning not learned", '[role == "assistant"] * len(part)',
+         '[False] + [role == "assistant"] * (len(part) - 1)',
+         "The first token of each answer does not count in your targets; the assistant says it, too."),
+        ("not read", "return ids[:-1], targets",
+         "return [token if said else ignored for token, said in zip(ids, mine)][:-1], targets",
+         "You took what others say out of the inputs as well; it is read, only not learned."),
+        ("the last one read", "return ids[:-1], targets", "return ids, targets + [ignored]",
+         "Nothing follows the last token, so it is no input: leave it out."),
         ("always zero", "else ignored", "else 0",
          "You mark what does not count by 0; the mark is given as `ignored`, and 0 may be a token."),
     )
     + (Mistake("the last answer", _only_the_last_answer,
-               "Only the last answer counts in your targets; all of the assistant's turns do."),),
+               "Only the last answer counts in your targets; all of the assistant's turns do."),
+       Mistake("each turn by itself", _each_turn_by_itself,
+               "You shift each turn by itself, so nothing leads from one turn to the next: put all ids in one list, "
+               "then shift."),),
     returns=("inputs", "targets"),
 )  # fmt: skip
 
@@ -129,6 +154,17 @@ EXERCISE_2 = Exercise(
         """,
         ("no scale", "alpha / len(A)", "1.0", "The adapter counts alpha / r times; you add it as it is."),
         ("alpha alone", "alpha / len(A)", "alpha", "The adapter counts alpha / r times, and you multiply by alpha."),
+        ("whole numbers", "alpha / len(A)", "alpha // len(A)", "// drops what is behind the point: alpha / r."),
+        ("root of the rank", "alpha / len(A)", "alpha / len(A) ** 0.5",
+         "You divide alpha by the root of the rank; LoRA divides by the rank."),
+        ("upside down", "alpha / len(A)", "len(A) / alpha", "You multiply by r / alpha; it is alpha / r."),
+        ("both scaled",
+         "output = x @ weight.T + scale * (x @ A.T @ B.T)\nmerged = weight + scale * (B @ A)",
+         "merged = scale * (weight + B @ A)\noutput = x @ merged.T",
+         "You multiply the layer, too, by alpha / r; only the adapter is."),
+        ("merged without gradients", "weight + scale * (B @ A)", "(weight + scale * (B @ A)).detach()",
+         "All values are right, and your layer would learn. But no gradient goes through the merged weight, and here "
+         "both results are asked: compute it without no_grad or detach."),
         ("over out", "len(A)", "len(B)", "You divide alpha by B's number of rows; the rank r is A's."),
         ("over in", "len(A)", "A.shape[1]", "You divide alpha by the width of x; the rank r is A's number of rows."),
         ("in place of the layer", "x @ weight.T + ", "",
@@ -197,6 +233,16 @@ EXERCISE_3 = Exercise(
          "You subtract the mean of all groups; each group is compared with itself alone."),
         ("one spread for all", "rewards.std(dim=1, keepdim=True)", "rewards.std()",
          "You divide by the spread of all groups together; each group has its own."),
+        ("all as one group",
+         "rewards.mean(dim=1, keepdim=True)\nspread = rewards.std(dim=1, keepdim=True)",
+         "rewards.mean()\nspread = rewards.std()",
+         "You take all groups for one; each row is compared with itself alone."),
+        ("columns for both", "rewards.mean(dim=1, keepdim=True)\nspread = rewards.std(dim=1, keepdim=True)",
+         "rewards.mean(dim=0, keepdim=True)\nspread = rewards.std(dim=0, keepdim=True).nan_to_num(0.0)",
+         "Your means and deviations are those of the columns; a group is a row."),
+        ("no keepdim", "rewards.mean(dim=1, keepdim=True)\nspread = rewards.std(dim=1, keepdim=True)",
+         "rewards.mean(dim=1)\nspread = rewards.std(dim=1)",
+         "Without keepdim=True the means lie along a row, so column j is compared with group j."),
         ("columns", "rewards.mean(dim=1, keepdim=True)", "rewards.mean(dim=0, keepdim=True)",
          "You compare across groups, column by column; a group is a row."),
         ("not divided", "apart / (spread + 1e-4)", "apart",
@@ -296,6 +342,8 @@ def _saying_cases():
         _saying_case("one wrong and repeated, one long", 25430, (11, 6), (2, 1), wrong=(0,)),
         _saying_case("twice, once, and three times", 25440, (6, 6, 6, 3), (2, 1, 3, 1)),
         _saying_case("all are wrong", 25450, (5, 3, 7), (1, 2, 1), wrong=(0, 1, 2)),
+        Case("a few long words", (["Wissenschaftlerinnen beschrieben Briefmarken.", "Er sah es am See."], [True] * 2)),
+        _saying_case("the first group once more", 25400, (7, 7), (1, 1), wrong=(1,)),
         _saying_case("seven, of all kinds", 25460, (5, 5, 2, 13, 13, 7, 3), (2, 1, 1, 5, 1, 1, 2), wrong=(5,)),
     ]
 
@@ -315,6 +363,8 @@ EXERCISE_4 = Exercise(
          "that is always right."),
         ("short ones", "good * length", "good * 1.0",
          "Brevity pays: a right text of two words earns as much as one of eleven, and is easier to get right."),
+        ("letters", "min(len(text.split()) / 5, 1)", "len(text)",
+         "You count letters: a few long words earn more than five short ones. text.split() finds the words."),
         ("right or wrong", "good * length", "length",
          "Nothing in your reward asks whether a text is right."),
         ("the shorter the better", "min(len(text.split()) / 5, 1)", "1 / len(text.split())",
@@ -382,13 +432,25 @@ EXERCISE_5 = Exercise(
         ("no minus", "return -torch", "return torch",
          "The sign is missing: −log σ is what falls when the margin grows."),
         ("no log", "logsigmoid(", "sigmoid(", "You average the probabilities σ; the loss is −log σ."),
-        ("beta outside", "logsigmoid(beta * margin)", "logsigmoid(margin) * beta",
-         "β multiplies the margin, inside the sigmoid."),
+        ("beta outside", "torch.nn.functional.logsigmoid(beta * margin)",
+         "(beta * torch.nn.functional.logsigmoid(margin))", "β multiplies the margin, inside the sigmoid."),
+        ("over beta", "beta * margin", "margin / beta", "You divide the margin by β; multiply."),
+        ("references exchanged", "(chosen - reference_chosen) - (rejected - reference_rejected)",
+         "(chosen - reference_rejected) - (rejected - reference_chosen)",
+         "The references have changed places: each answer is compared with its own log probability from before."),
+        ("mean first", "logsigmoid(beta * margin)", "logsigmoid(beta * margin.mean())",
+         "You average the margins; each pair has its own −log σ, and these are averaged."),
+        ("a small number in the log", "torch.nn.functional.logsigmoid(beta * margin)",
+         "(torch.sigmoid(beta * margin) + 1e-8).log()",
+         "A small number added inside the logarithm hides the −∞: the loss stops at 18, and nothing is learned from "
+         "the worst pairs. torch.nn.functional.logsigmoid is exact."),
+        ("one minus", "return -torch.nn.functional.logsigmoid(beta * margin).mean()",
+         "return (1 - torch.sigmoid(beta * margin)).mean()", "You average 1 − σ; the loss is −log σ."),
         ("no beta", "beta * margin", "margin", "β is missing: it multiplies the margin."),
         ("summed", ".mean()", ".sum()", "You sum over the pairs; the loss is their mean."),
         ("log of sigmoid", "torch.nn.functional.logsigmoid(beta * margin)", "torch.sigmoid(beta * margin).log()",
-         "Where a margin is far below 0, the sigmoid is rounded to 0, and its logarithm is −∞: "
-         "torch.nn.functional.logsigmoid computes both in one."),
+         "Where a margin is far below 0, the loss becomes ∞: the sigmoid is rounded to 0, or the exponential in it "
+         "overflows. torch.nn.functional.logsigmoid computes all of it in one."),
     ),
     gradients=("chosen", "rejected"),
 )  # fmt: skip

@@ -206,6 +206,8 @@ def _explain(exercise: Exercise, function: Callable[..., object], trials: list[T
         or general(exercise, failing, passing)
     )
     rows = _error_rows(worst.outcome, diagnosis)
+    if worst.outcome.changed and "in place" not in diagnosis:
+        rows.append(f"  it also changes its input {' and '.join(worst.outcome.changed)} in place: work on a copy")
     rows += example(exercise, worst.case, worst.expected, worst.outcome)
     if len(failing) < len(trials):
         right = len(trials) - len(failing)

@@ -43,6 +43,8 @@ def copy_of(value: object) -> object:
         return value.copy()
     if isinstance(value, list | tuple):
         return type(value)(copy_of(item) for item in value)
+    if type(value) is dict:
+        return {key: copy_of(item) for key, item in value.items()}
     if getattr(value, "given_to_be_trained", False):  # other models may belong to a function that comes beside them
         return copy.deepcopy(value)
     return value
