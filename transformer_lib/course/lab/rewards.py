@@ -12,7 +12,7 @@ from torch import Tensor
 from ...data.tokenizers import BOS_ID, EOS_ID, PAD_ID
 from ...decoding.sampling import filter_logits
 from ...model import modern
-from ...training.preferences import group_advantages, grpo_loss, token_log_probs
+from ...training.preferences import group_advantages, grpo_loss, sequence_log_probs, token_log_probs
 from . import masks, one_stack, stored
 
 Reward = Callable[[list[str]], list[float]]
@@ -56,7 +56,7 @@ def words_said(ids: Tensor) -> Tensor:
 def mean_log_prob(model: modern.LanguageModel, ids: Tensor) -> Tensor:
     """Return the mean log probability of a text's words under the model, in nats: [number], with gradients."""
     said = words_said(ids)
-    return token_log_probs(model, ids, said).sum(dim=1) / said.sum(dim=1)
+    return sequence_log_probs(model, ids, said) / said.sum(dim=1)
 
 
 def texts(ids: Tensor) -> list[str]:
