@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 import torch
@@ -95,10 +96,11 @@ def test_a_turn_reads_only_what_is_new(model, tokenizer):
     first = len(tokenizer.encode_chat(chat.messages[:1]))
     assert read == [first] + [1] * 10
     whole = tokenizer.encode_chat([*chat.messages, {"role": "user", "content": QUESTIONS[1]}])
+    known = len(os.path.commonprefix([chat._read, whole]))  # the text of an answer may give other tokens than were said
+    assert known >= first
     read.clear()
     chat.say(QUESTIONS[1])
-    # Nothing of the first question is read again; of the answer, what its text gives in other tokens than were said.
-    assert read[0] <= len(whole) - first and read[1:] == [1] * 10
+    assert read == [len(whole) - known] + [1] * 10
 
 
 def test_the_first_tokens_said_at_random_are_those_of_generate(model, tokenizer):
